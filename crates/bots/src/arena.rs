@@ -1,0 +1,420 @@
+//! Players of the arena, in pairs: one fires every 110 ms, one every 200 ms, next game when one ends.
+//!
+//! The protocol tells players apart only by the order of their arrival, so a pair must reach the server side by side:
+//! it goes through the process-wide entrance, back to back for servers that accept in order, step by step for others.
+//! With 110 ms against 200 ms player 1 must win every game: the winner is a correctness check under load.
+//! The n-th shot of a player is planned n intervals after the start it was told, whatever the server does meanwhile.
+
+pub mod message;
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use drivers::websocket::{Heard, Message as Send};
+use drivers::{Closed, Driver, OpenError, WebSocket};
+use engine::{Ask, Bots, Hand, LineId};
+use measure::Vocabulary;
+use plan::{Pairing, WorkerPlan};
+
+use message::{FIRE, Message, Stop};
+
+const START: usize = 0;
+const SHOT: usize = 1;
+const OPS: [&str; 2] = ["start", "shot"];
+
+mod error {
+    pub const CONNECTION_LOST: usize = 0;
+    pub const MISSING_START: usize = 1;
+    pub const MISSING_STOP: usize = 2;
+    pub const WRONG_WINNER: usize = 3;
+    pub const OPPONENT_LEFT: usize = 4;
+    pub const NOT_UNDERSTOOD: usize = 5;
+    pub const BROKEN_PROTOCOL: usize = 6;
+    pub const NAMES: [&str; 7] = [
+        "connection lost",
+        "missing start",
+        "missing stop",
+        "wrong winner",
+        "opponent left",
+        "not understood",
+        "broken protocol",
+    ];
+}
+
+mod counter {
+    pub const GAMES_STARTED: usize = 0;
+    pub const GAMES_PLAYED: usize = 1;
+    pub const WON_BY_PLAYER_1: usize = 2;
+    pub const PAIRS_SWAPPED: usize = 3;
+    pub const GAVE_UP: usize = 4;
+    pub const NAMES: [&str; 6] = [
+        "games_started",
+        "games_played",
+        "won_by_player_1",
+        "pairs_swapped",
+        "pairs_gave_up",
+        measure::interval::OPEN_TIME,
+    ];
+}
+
+/// What a pair wants to do at an instant; the game's number rides along, so that what was planned for an ended game is
+/// recognised and dropped.
+mod what {
+    pub const ENTER: u32 = 0;
+    pub const SHOT: u32 = 1;
+    pub const START_DEADLINE: u32 = 2;
+    pub const GAME_DEADLINE: u32 = 3;
+    pub const REJOIN: u32 = 4;
+    const KINDS: u32 = 8;
+
+    pub fn code(kind: u32, game: u32) -> u32 {
+        game.wrapping_mul(KINDS) | kind
+    }
+
+    pub fn kind(code: u32) -> u32 {
+        code % KINDS
+    }
+
+    pub fn is_of(code: u32, game: u32) -> bool {
+        code / KINDS == game.wrapping_mul(KINDS) / KINDS
+    }
+}
+
+/// The entrance is tried again this much later when another worker's pair is in it.
+const ENTRANCE_RETRY_NS: u64 = 50_000;
+/// The same when a pair stays in it until the server has started its game.
+const STRICT_RETRY_NS: u64 = 500_000;
+/// So many pairs go in before what is due meanwhile gets its turn.
+const PAIRS_AT_ONCE: usize = 8;
+/// After both are in, the start must come within this.
+const START_DEADLINE_NS: u64 = 10_000_000_000;
+/// A pair that failed comes back after this, times the number of failures.
+const COME_BACK_NS: u64 = 100_000_000;
+
+#[derive(Clone, Copy, Default)]
+struct Player {
+    line: Option<LineId>,
+    start_ask: Option<Ask>,
+    is_open: bool,
+    started_ns: Option<u64>,
+    stop: Option<Stop>,
+    /// number and whole-ms reading and instant of the last snapshot
+    last_tick: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Pair {
+    players: [Player; 2],
+    game: u32,
+    planned_ns: u64,
+    failures: u32,
+    is_inside: bool,
+    watches: bool,
+}
+
+/// All pairs of one worker. Bot `2n` is the fast one of pair `n`, `2n + 1` the slow one.
+pub struct Arena<D = WebSocket> {
+    speaks: PhantomData<D>,
+    pairs: Vec<Pair>,
+    /// pairs that want to go in, in order, with the game that they want to play; one timer for all of them
+    queue: VecDeque<(u32, u32)>,
+    tries_again: bool,
+    interval_ns: [u64; 2],
+    pairing: Pairing,
+    longest_game_ns: u64,
+    open_attempts: u32,
+}
+
+impl<D> Bots for Arena<D>
+where
+    D: for<'a> Driver<Send<'a> = Send<'a>, Heard<'a> = Heard<'a>>,
+{
+    type Driver = D;
+
+    fn vocabulary() -> Arc<Vocabulary> {
+        Vocabulary::new(&OPS, &error::NAMES, &counter::NAMES, &OpenError::CAUSES)
+    }
+
+    /// The second path asks for snapshots; a server that does not know them ignores the query.
+    fn paths(plan: &WorkerPlan) -> Vec<String> {
+        let path = &plan.target.path;
+        let separator = if path.contains('?') { '&' } else { '?' };
+        vec![path.clone(), format!("{path}{separator}snapshots=1")]
+    }
+
+    fn new(plan: &WorkerPlan) -> Self {
+        let plan::Bots::Arena(arena) = &plan.bots else { panic!("the catalog gave us somebody else's plan") };
+        let mut pairs = vec![Pair::default(); plan.units as usize];
+        for (unit, pair) in pairs.iter_mut().enumerate() {
+            let global = plan.first_unit + unit as u64 * plan.workers as u64;
+            pair.watches = is_watched(global, arena.snapshots);
+        }
+        Arena {
+            speaks: PhantomData,
+            pairs,
+            queue: VecDeque::new(),
+            tries_again: false,
+            interval_ns: [arena.fast_ns, arena.slow_ns],
+            pairing: arena.pairing,
+            longest_game_ns: arena.longest_game_ns,
+            open_attempts: plan.open_attempts,
+        }
+    }
+
+    fn join(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        self.pairs[unit as usize].planned_ns = planned_ns;
+        self.enter(unit, hand);
+    }
+
+    fn opened(&mut self, _: LineId, bot: u32, hand: &mut Hand<'_, D>) {
+        let unit = bot / 2;
+        let pair = &mut self.pairs[unit as usize];
+        pair.players[bot as usize % 2].is_open = true;
+        if bot.is_multiple_of(2) && self.pairing == Pairing::Strict {
+            self.knock(bot + 1, hand);
+            return;
+        }
+        if pair.players.iter().all(|player| player.is_open) {
+            hand.at(hand.now_ns() + START_DEADLINE_NS, unit * 2, what::code(what::START_DEADLINE, pair.game));
+        }
+    }
+
+    fn heard(&mut self, line: LineId, bot: u32, heard: Heard<'_>, at_ns: u64, hand: &mut Hand<'_, D>) {
+        let (Heard::Text(text) | Heard::Binary(text)) = heard;
+        match message::read(text) {
+            Some(Message::Tick { number, stamp_us }) => self.see_tick(bot, number, stamp_us, at_ns, hand),
+            Some(Message::Start) => self.start(line, bot, at_ns, hand),
+            Some(Message::Stop(stop)) => self.stop(line, bot, stop, at_ns, hand),
+            Some(Message::Unknown) | None => hand.error(error::NOT_UNDERSTOOD),
+        }
+    }
+
+    fn due(&mut self, bot: u32, code: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        if what::kind(code) == what::ENTER {
+            self.tries_again = false;
+            self.let_in(hand);
+            return;
+        }
+        let unit = bot / 2;
+        let pair = &self.pairs[unit as usize];
+        if !what::is_of(code, pair.game) {
+            return;
+        }
+        match what::kind(code) {
+            what::SHOT => self.shoot(bot, planned_ns, hand),
+            what::REJOIN => {
+                self.pairs[unit as usize].planned_ns = planned_ns;
+                self.enter(unit, hand);
+            }
+            what::START_DEADLINE if pair.players.iter().any(|player| player.started_ns.is_none()) => {
+                hand.error(error::MISSING_START);
+                self.fail(unit, hand);
+            }
+            what::GAME_DEADLINE => {
+                hand.error(error::MISSING_STOP);
+                self.fail(unit, hand);
+            }
+            _ => {}
+        }
+    }
+
+    /// A worker that cannot keep up has seconds of shots before the timer of those who wait to come in.
+    fn turn(&mut self, hand: &mut Hand<'_, D>) {
+        if !self.queue.is_empty() {
+            self.let_in(hand);
+        }
+    }
+
+    fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
+        match why {
+            Closed::NotOpened(_) => {}
+            Closed::Broken(_) => hand.error(error::BROKEN_PROTOCOL),
+            Closed::ByPeer(_) | Closed::Failed(_) => hand.error(error::CONNECTION_LOST),
+        }
+        let player = &mut self.pairs[bot as usize / 2].players[bot as usize % 2];
+        (player.line, player.is_open) = (None, false);
+        self.fail(bot / 2, hand);
+    }
+}
+
+impl<D> Arena<D>
+where
+    D: for<'a> Driver<Send<'a> = Send<'a>, Heard<'a> = Heard<'a>>,
+{
+    fn enter(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        self.queue.push_back((unit, self.pairs[unit as usize].game));
+        if !self.tries_again {
+            self.let_in(hand);
+        }
+    }
+
+    /// Lets pairs in, in order, as long as the entrance is free.
+    fn let_in(&mut self, hand: &mut Hand<'_, D>) {
+        if hand.drains() {
+            self.queue.clear();
+            return;
+        }
+        for _ in 0..PAIRS_AT_ONCE {
+            let Some(&(unit, game)) = self.queue.front() else { return };
+            if self.pairs[unit as usize].game != game {
+                self.queue.pop_front();
+                continue;
+            }
+            if !hand.entrance().try_enter() {
+                break;
+            }
+            self.queue.pop_front();
+            self.pairs[unit as usize].is_inside = true;
+            self.knock(unit * 2, hand);
+            if self.pairing == Pairing::Pipelined {
+                self.knock(unit * 2 + 1, hand);
+                self.leave_entrance(unit, hand);
+            }
+        }
+        if !self.queue.is_empty() && !self.tries_again {
+            self.tries_again = true;
+            let retry_ns = match self.pairing {
+                Pairing::Pipelined => ENTRANCE_RETRY_NS,
+                Pairing::Strict => STRICT_RETRY_NS,
+            };
+            hand.at(hand.now_ns() + retry_ns, 0, what::code(what::ENTER, 0));
+        }
+    }
+
+    fn leave_entrance(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        let pair = &mut self.pairs[unit as usize];
+        if std::mem::take(&mut pair.is_inside) {
+            hand.entrance().leave();
+        }
+    }
+
+    fn knock(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+        let pair = &mut self.pairs[bot as usize / 2];
+        // One view per game is enough.
+        let path = usize::from(pair.watches && !bot.is_multiple_of(2));
+        let line = hand.open(bot, path);
+        let player = &mut pair.players[bot as usize % 2];
+        player.line = Some(line);
+        player.start_ask = hand.expect(line, START, pair.planned_ns, hand.now_ns());
+    }
+
+    fn start(&mut self, line: LineId, bot: u32, at_ns: u64, hand: &mut Hand<'_, D>) {
+        let unit = bot / 2;
+        let pair = &mut self.pairs[unit as usize];
+        let player = &mut pair.players[bot as usize % 2];
+        if player.line != Some(line) || player.started_ns.is_some() {
+            hand.error(error::NOT_UNDERSTOOD);
+            return;
+        }
+        player.started_ns = Some(at_ns);
+        if let Some(ask) = player.start_ask.take() {
+            hand.answered(ask, at_ns);
+        }
+        let game = pair.game;
+        hand.at(at_ns + self.interval_ns[bot as usize % 2], bot, what::code(what::SHOT, game));
+        if pair.players.iter().all(|player| player.started_ns.is_some()) {
+            pair.failures = 0;
+            hand.count(counter::GAMES_STARTED, 1);
+            hand.at(at_ns + self.longest_game_ns, unit * 2, what::code(what::GAME_DEADLINE, game));
+            self.leave_entrance(unit, hand);
+            if self.pairing == Pairing::Strict {
+                self.let_in(hand);
+            }
+        }
+    }
+
+    fn shoot(&mut self, bot: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        let pair = &self.pairs[bot as usize / 2];
+        let player = &pair.players[bot as usize % 2];
+        let (Some(line), None) = (player.line, player.stop) else { return };
+        hand.at(planned_ns + self.interval_ns[bot as usize % 2], bot, what::code(what::SHOT, pair.game));
+        hand.tell(line, SHOT, planned_ns, Send::Text(FIRE));
+    }
+
+    fn stop(&mut self, line: LineId, bot: u32, stop: Stop, at_ns: u64, hand: &mut Hand<'_, D>) {
+        let unit = bot / 2;
+        let pair = &mut self.pairs[unit as usize];
+        let player = &mut pair.players[bot as usize % 2];
+        if player.line != Some(line) {
+            return;
+        }
+        (player.stop, player.line, player.is_open) = (Some(stop), None, false);
+        hand.close(line);
+        if stop.has_error && !hand.drains() {
+            hand.error(error::OPPONENT_LEFT);
+        }
+        if let [Some(fast), Some(slow)] = pair.players.map(|player| player.stop) {
+            judge_game(fast, slow, hand);
+            self.next_game(unit, at_ns, hand);
+        }
+    }
+
+    /// Books a snapshot. Its first one has no interval yet.
+    fn see_tick(&mut self, bot: u32, number: u64, stamp_us: u64, at_ns: u64, hand: &mut Hand<'_, D>) {
+        let player = &mut self.pairs[bot as usize / 2].players[bot as usize % 2];
+        if let Some((last_number, last_ns)) = player.last_tick.replace((number, at_ns)) {
+            let missed = number.saturating_sub(last_number + 1);
+            let interval_ms = at_ns / 1_000_000 - last_ns / 1_000_000;
+            let age_ns = hand.realtime_ns(at_ns).checked_sub(stamp_us * 1_000);
+            hand.tick(at_ns, at_ns - last_ns, interval_ms, missed, age_ns);
+        }
+    }
+
+    fn next_game(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        self.clear(unit, hand);
+        self.pairs[unit as usize].planned_ns = planned_ns;
+        if !hand.drains() {
+            self.enter(unit, hand);
+        }
+    }
+
+    /// The game cannot go on: both leave and come back a little later, a limited number of times in a row.
+    fn fail(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        self.clear(unit, hand);
+        let pair = &mut self.pairs[unit as usize];
+        pair.failures += 1;
+        if hand.drains() {
+            return;
+        }
+        if pair.failures >= self.open_attempts {
+            hand.count(counter::GAVE_UP, 1);
+            return;
+        }
+        let back_ns = hand.now_ns() + COME_BACK_NS * u64::from(pair.failures);
+        hand.at(back_ns, unit * 2, what::code(what::REJOIN, pair.game));
+    }
+
+    fn clear(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        self.leave_entrance(unit, hand);
+        let pair = &mut self.pairs[unit as usize];
+        for player in std::mem::take(&mut pair.players) {
+            if let Some(line) = player.line {
+                hand.close(line);
+            }
+        }
+        pair.game = pair.game.wrapping_add(1);
+    }
+}
+
+/// The fast one must win, and as player 1; as player 2 it may win too, and then the pair was swapped on its way in.
+fn judge_game<D: Driver>(fast: Stop, slow: Stop, hand: &mut Hand<'_, D>) {
+    if fast.has_error || slow.has_error {
+        return;
+    }
+    hand.count(counter::GAMES_PLAYED, 1);
+    if fast.player == 2 && slow.player == 1 {
+        hand.count(counter::PAIRS_SWAPPED, 1);
+    }
+    if fast.won && !slow.won {
+        hand.count(counter::WON_BY_PLAYER_1, u64::from(fast.player != 2));
+    } else {
+        hand.error(error::WRONG_WINNER);
+    }
+}
+
+/// Spreads `share` of the games evenly over all games.
+fn is_watched(game: u64, share: f64) -> bool {
+    let until = |count: u64| (count as f64 * share).floor();
+    until(game + 1) > until(game)
+}

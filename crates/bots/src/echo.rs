@@ -1,0 +1,131 @@
+//! Clients of an echo server: what an instrument is calibrated with.
+//!
+//! Open: every bot sends at its own even pace with a random phase. Closed: each answer starts the next message.
+//! A client without a connection goes on planning, since users do not stop wanting because a server is gone; what it
+//! cannot send is booked as not sent.
+//! An echo server answers in order, so the oldest open question of a line is the one that is answered.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use drivers::websocket::{Heard, Message};
+use drivers::{Closed, Driver, OpenError, WebSocket};
+use engine::{Ask, Bots, Hand, LineId};
+use measure::Vocabulary;
+use measure::interval::OPEN_TIME;
+use plan::WorkerPlan;
+
+const ECHO: usize = 0;
+const LOST: usize = 0;
+const WRONG: usize = 1;
+/// What a client wants at an instant.
+const ASK: u32 = 0;
+const COME_BACK: u32 = 1;
+/// A client that lost its connection comes back after this, times the number of failures in a row.
+const COME_BACK_NS: u64 = 100_000_000;
+
+#[derive(Default)]
+struct Client {
+    line: Option<LineId>,
+    asked: VecDeque<Ask>,
+    /// in a row
+    failures: u32,
+}
+
+/// All clients of one worker.
+pub struct Echo<D = WebSocket> {
+    speaks: PhantomData<D>,
+    clients: Vec<Client>,
+    gap_ns: u64,
+    payload: Vec<u8>,
+    phases: fastrand::Rng,
+    open_attempts: u32,
+}
+
+impl<D> Bots for Echo<D>
+where
+    D: for<'a> Driver<Send<'a> = Message<'a>, Heard<'a> = Heard<'a>>,
+{
+    type Driver = D;
+
+    fn vocabulary() -> Arc<Vocabulary> {
+        Vocabulary::new(&["echo"], &["connection lost", "wrong answer"], &[OPEN_TIME], &OpenError::CAUSES)
+    }
+
+    fn new(plan: &WorkerPlan) -> Self {
+        let plan::Bots::Echo(echo) = &plan.bots else { panic!("the catalog gave us somebody else's plan") };
+        let gap_ns = if echo.rate_per_s > 0.0 { (1e9 / echo.rate_per_s) as u64 } else { 0 };
+        Echo {
+            speaks: PhantomData,
+            clients: (0..plan.units).map(|_| Client::default()).collect(),
+            gap_ns,
+            payload: vec![b'x'; echo.payload_bytes],
+            phases: fastrand::Rng::with_seed(plan.seed),
+            open_attempts: plan.open_attempts,
+        }
+    }
+
+    fn join(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        if self.gap_ns > 0 {
+            let phase_ns = self.phases.u64(0..self.gap_ns);
+            hand.at(planned_ns + phase_ns, unit, ASK);
+        }
+        hand.open(unit, 0);
+    }
+
+    fn opened(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, D>) {
+        self.clients[bot as usize].line = Some(line);
+        self.clients[bot as usize].failures = 0;
+        if self.gap_ns == 0 {
+            self.ask(bot, hand.now_ns(), hand);
+        }
+    }
+
+    fn heard(&mut self, _: LineId, bot: u32, heard: Heard<'_>, at_ns: u64, hand: &mut Hand<'_, D>) {
+        let (Heard::Text(text) | Heard::Binary(text)) = heard;
+        let Some(ask) = self.clients[bot as usize].asked.pop_front() else { return hand.error(WRONG) };
+        if text == self.payload {
+            hand.answered(ask, at_ns);
+        } else {
+            hand.failed(ask);
+            hand.error(WRONG);
+        }
+        if self.gap_ns == 0 && !hand.drains() {
+            self.ask(bot, at_ns, hand);
+        }
+    }
+
+    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        if what == COME_BACK {
+            hand.open(bot, 0);
+            return;
+        }
+        hand.at(planned_ns + self.gap_ns, bot, ASK);
+        self.ask(bot, planned_ns, hand);
+    }
+
+    fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
+        if !matches!(why, Closed::NotOpened(_)) {
+            hand.error(LOST);
+        }
+        let failures = self.clients[bot as usize].failures + 1;
+        self.clients[bot as usize] = Client { failures, ..Client::default() };
+        if failures < self.open_attempts {
+            hand.at(hand.now_ns() + COME_BACK_NS * u64::from(failures), bot, COME_BACK);
+        }
+    }
+}
+
+impl<D> Echo<D>
+where
+    D: for<'a> Driver<Send<'a> = Message<'a>, Heard<'a> = Heard<'a>>,
+{
+    fn ask(&mut self, bot: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        let client = &mut self.clients[bot as usize];
+        let Some(line) = client.line else { return hand.not_sent(ECHO, planned_ns) };
+        if let Some(ask) = hand.ask(line, ECHO, planned_ns, Message::Text(&self.payload)) {
+            client.asked.push_back(ask);
+        }
+    }
+}

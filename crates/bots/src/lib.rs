@@ -1,0 +1,13 @@
+//! The simulated clients, one file per workload, and the catalog that starts them.
+//!
+//! Each workload is all bots of one worker behind one value (`engine::Bots`); it runs in virtual time as it does on
+//! sockets, because it knows neither threads nor clocks.
+
+pub mod arena;
+pub mod catalog;
+pub mod echo;
+pub mod pulse;
+
+pub use arena::Arena;
+pub use echo::Echo;
+pub use pulse::Pulse;

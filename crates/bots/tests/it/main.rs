@@ -1,0 +1,63 @@
+//! The bots against simulated servers in virtual time: known truth must come out of the books as itself.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests too.
+
+mod arena;
+mod echo;
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use measure::trial::kind;
+use measure::{Entry, Event, Interval, Trial, TrialHead};
+use plan::{Bots, Ramp, Scheme, Target, WorkerPlan};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn worker_plan(bots: Bots, units: u64) -> WorkerPlan {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    WorkerPlan {
+        worker: 0,
+        workers: 1,
+        first_unit: 0,
+        units,
+        ramp: Ramp::Every(2_000_000),
+        bots,
+        target: Target::at(Scheme::Ws, address),
+        address,
+        sources: Vec::new(),
+        seed: 7,
+        patience_ns: SECOND_NS,
+        open_attempts: 5,
+        tick_period_ns: 16_666_667,
+    }
+}
+
+/// The same fold that a stored run goes through.
+fn sum_up(seconds: Vec<Interval>, from_s: u64, to_s: u64) -> Trial {
+    let mut before = None::<Vec<_>>;
+    for second in &seconds {
+        second.balance().unwrap();
+        let opens: Vec<_> = second.flows.iter().flatten().map(|flow| flow.open_before).collect();
+        if let Some(before) = before {
+            assert_eq!(opens, before, "what is open after a second is open before the next");
+        }
+        before = Some(second.flows.iter().flatten().map(|flow| flow.open_after).collect());
+    }
+    let head = TrialHead {
+        seq: 0,
+        purpose: "rung".to_owned(),
+        load: 1.0,
+        load_unit: "games".to_owned(),
+        bots: 2,
+        connections: 2,
+        tick_period_ns: 16_666_667,
+        words: seconds[0].words.clone(),
+    };
+    let mut entries: Vec<Entry> =
+        seconds.into_iter().map(|second| Entry::Interval(Box::new(second))).collect();
+    for (at_s, kind) in [(from_s, kind::HOLD), (to_s, kind::DRAIN), (to_s + 1, kind::END)] {
+        let event = Event { at_ns: at_s * SECOND_NS, kind: kind.to_owned(), text: String::new() };
+        entries.push(Entry::Event(event));
+    }
+    Trial::from_entries(head, &entries, 0)
+}

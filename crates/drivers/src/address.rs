@@ -1,0 +1,124 @@
+//! Where to connect: resolved, pinned, with the names that the protocol repeats.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+
+/// A resolved address. Names were looked up once, in the control plane.
+#[derive(Clone, Debug)]
+pub struct Address {
+    /// where to connect
+    pub socket: SocketAddr,
+    /// as it goes into the Host header, with the port where it is not the usual one
+    pub host: String,
+    /// path and query, beginning with `/`
+    pub path: String,
+    /// TLS, for `wss`
+    pub tls: Option<TlsSettings>,
+}
+
+/// What a TLS handshake needs; made once, shared by all connections.
+#[derive(Clone, Debug)]
+pub struct TlsSettings {
+    /// name that the certificate must carry
+    pub name: ServerName<'static>,
+    /// trust, versions, ciphers
+    pub config: Arc<rustls::ClientConfig>,
+}
+
+/// TLS cannot be set up from what the plan says.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The file holds no certificate; give a PEM file.
+    #[error("{path}: no certificate in it ({why}); give a PEM file with --ca")]
+    Ca {
+        /// as given
+        path: String,
+        /// what the reader said
+        why: String,
+    },
+    /// The host is neither a name nor an address.
+    #[error("`{0}` cannot be the name in a certificate")]
+    Name(String),
+    /// The library refused the settings.
+    #[error("TLS settings: {0}")]
+    Settings(#[from] rustls::Error),
+}
+
+impl TlsSettings {
+    /// Settings for `host`: public authorities, and `ca` besides; `insecure` accepts any certificate.
+    pub fn new(host: &str, ca: Option<&Path>, insecure: bool) -> Result<Self, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()?;
+        let config = if insecure {
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate { provider }))
+                .with_no_client_auth()
+        } else {
+            let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+            if let Some(path) = ca {
+                let refuse = |why: String| TlsError::Ca { path: path.display().to_string(), why };
+                let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(path)
+                    .and_then(Iterator::collect)
+                    .map_err(|error| refuse(error.to_string()))?;
+                if certificates.is_empty() {
+                    return Err(refuse("the file is empty".to_owned()));
+                }
+                for certificate in certificates {
+                    roots.add(certificate).map_err(|error| refuse(error.to_string()))?;
+                }
+            }
+            builder.with_root_certificates(roots).with_no_client_auth()
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
+        Ok(TlsSettings { name, config: Arc::new(config) })
+    }
+}
+
+/// Accepts every certificate: for tests of servers with self-made ones, only when the user asked for it.
+#[derive(Debug)]
+struct AnyCertificate {
+    provider: Arc<rustls::crypto::CryptoProvider>,
+}
+
+impl rustls::client::danger::ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: rustls::pki_types::UnixTime,
+    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
+        Ok(rustls::client::danger::ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

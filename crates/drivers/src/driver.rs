@@ -1,0 +1,166 @@
+//! The trait that every protocol fills in, and the ways in which a connection fails.
+
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::task::{Context, Poll};
+
+use crate::address::Address;
+use crate::desk::Desk;
+
+/// One connection to the subject.
+///
+/// It is opened in two steps, because the order in which connections reach a server can matter (the arena pairs its
+/// players by order of arrival): `knock` puts the connection into the server's queue without waiting, `open` waits
+/// until it is usable.
+pub trait Driver: Sized + 'static {
+    /// A connection on its way.
+    type Knock: 'static;
+    /// What can be sent.
+    type Send<'a>;
+    /// What can be heard.
+    type Heard<'a>;
+
+    /// Begins a connection and returns at once; where the kernel allows it the first bytes are already sent.
+    fn knock(to: &Address, from: Option<IpAddr>) -> Result<Self::Knock, OpenError>;
+
+    /// Waits until the connection can be used.
+    fn open(knock: Self::Knock, to: &Address) -> impl Future<Output = Result<Self, OpenError>>;
+
+    /// Encodes into the connection's buffer. Never waits. Errors: `Refused` when too much is waiting already.
+    fn send(&mut self, what: Self::Send<'_>) -> Result<(), Refused>;
+
+    /// Hands the buffer to the kernel. The clock is read by the caller, just before.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Reads once into the desk, behind what the last read left incomplete. Returns how many bytes came.
+    fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>>;
+
+    /// The next whole message on the desk; `None` when only a part is left, which the driver takes back.
+    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<Self::Heard<'d>, Broken>>;
+
+    /// Says goodbye politely; to be flushed like anything else.
+    fn close(&mut self);
+
+    /// Bytes that wait for the kernel.
+    fn unsent_bytes(&self) -> usize;
+}
+
+/// Why a connection did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Nobody listens there, or its queue is full and it says so.
+    #[error("connection refused")]
+    Refused,
+    /// No answer within the time a connection may take.
+    #[error("no answer in time")]
+    Timeout,
+    /// The server ended the connection while it was being opened.
+    #[error("closed by the server during the handshake")]
+    ClosedEarly,
+    /// This process has no descriptor left; raise the limit or use more workers.
+    #[error("this process has no descriptor left")]
+    NoDescriptors,
+    /// No local port is left for this source and target; use more source addresses.
+    #[error("no local port is left for this source address")]
+    NoPorts,
+    /// The network has no way there.
+    #[error("unreachable: {0}")]
+    Unreachable(io::Error),
+    /// The server speaks the protocol and says that it takes nobody now (status 429 or 503).
+    #[error("turned away by the server: it answered {0}")]
+    TurnedAway(String),
+    /// The server answered, but not as this protocol asks.
+    #[error("not a {protocol} server: {why}")]
+    WrongProtocol {
+        /// the protocol we spoke
+        protocol: &'static str,
+        /// what it said instead
+        why: String,
+    },
+    /// The certificate or the TLS handshake failed.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// Anything else that the kernel reported.
+    #[error("{0}")]
+    Other(io::Error),
+}
+
+impl OpenError {
+    /// All causes, in the order of `cause_index`.
+    pub const CAUSES: [&'static str; 10] = [
+        "refused",
+        "timeout",
+        "closed early",
+        "no descriptors",
+        "no ports",
+        "unreachable",
+        "wrong protocol",
+        "tls",
+        "other",
+        "turned away",
+    ];
+
+    /// Index into `CAUSES`.
+    pub fn cause_index(&self) -> usize {
+        match self {
+            OpenError::Refused => 0,
+            OpenError::Timeout => 1,
+            OpenError::ClosedEarly => 2,
+            OpenError::NoDescriptors => 3,
+            OpenError::NoPorts => 4,
+            OpenError::Unreachable(_) => 5,
+            OpenError::WrongProtocol { .. } => 6,
+            OpenError::Tls(_) => 7,
+            OpenError::Other(_) => 8,
+            OpenError::TurnedAway(_) => 9,
+        }
+    }
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::ECONNREFUSED) => OpenError::Refused,
+            Some(libc::ETIMEDOUT) => OpenError::Timeout,
+            Some(libc::ECONNRESET | libc::EPIPE) => OpenError::ClosedEarly,
+            Some(libc::EMFILE | libc::ENFILE) => OpenError::NoDescriptors,
+            Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => OpenError::NoPorts,
+            Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => OpenError::Unreachable(error),
+            _ if error.kind() == io::ErrorKind::UnexpectedEof => OpenError::ClosedEarly,
+            _ => OpenError::Other(error),
+        }
+    }
+}
+
+/// Why an open connection ended.
+#[derive(Debug)]
+pub enum Closed {
+    /// It never opened.
+    NotOpened(OpenError),
+    /// The peer ended it; a protocol's close code where it gave one.
+    ByPeer(Option<u16>),
+    /// The kernel reported an error on it.
+    Failed(io::Error),
+    /// The peer broke the protocol.
+    Broken(Broken),
+}
+
+/// The peer broke the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// Bytes that the protocol does not allow.
+    #[error("protocol error: {0}")]
+    Protocol(&'static str),
+    /// Text that is not UTF-8.
+    #[error("text that is not UTF-8")]
+    NotUtf8,
+    /// A message beyond the cap.
+    #[error("a message of more than {0} bytes")]
+    TooLarge(usize),
+}
+
+/// A message could not be taken because too much waits for the kernel already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("more than {0} bytes wait for the kernel")]
+pub struct Refused(pub usize);

@@ -1,0 +1,17 @@
+//! Speaking to servers: the `Driver` trait and one file per protocol, its codec a pure file beside it.
+//!
+//! A driver owns one connection, encodes into its own buffer, decodes out of a buffer that all connections of a worker
+//! share, and never waits. It knows nothing of bots, plans, phases or measurements.
+
+pub mod address;
+pub mod connect;
+pub mod desk;
+pub mod driver;
+pub mod nowhere;
+pub mod websocket;
+
+pub use address::{Address, TlsSettings};
+pub use desk::Desk;
+pub use driver::{Broken, Closed, Driver, OpenError, Refused};
+pub use nowhere::Nowhere;
+pub use websocket::WebSocket;

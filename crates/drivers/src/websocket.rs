@@ -1,0 +1,320 @@
+//! WebSocket, client side, `ws` and `wss`.
+//!
+//! Our own codec on the workers' hot path: frames are decoded in place out of the shared desk and a read may carry
+//! many of them. Text is checked for UTF-8, pings are answered, pieces are joined, a message has at most 64 KiB.
+//! Knocking connects *and* sends the upgrade request, so a server that accepts in order sees us in order.
+
+pub mod frame;
+pub mod handshake;
+
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use socket2::Socket;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+use crate::address::Address;
+use crate::connect;
+use crate::desk::Desk;
+use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use frame::{Front, Opcode};
+
+/// No message may be larger, in either direction.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Beyond this much unsent the connection takes no more.
+const UNSENT_BYTES_MAX: usize = 128 * 1024;
+const GOING_AWAY_NORMALLY: u16 = 1000;
+
+/// One open WebSocket.
+pub struct WebSocket {
+    stream: Stream,
+    /// encoded, not yet taken by the kernel
+    unsent: Vec<u8>,
+    /// the incomplete frame that the last read ended with
+    carried: Vec<u8>,
+    /// what is carried came with the handshake's answer and has not been looked at
+    has_news: bool,
+    /// the message whose last piece has not come yet
+    pieces: Option<Box<Pieces>>,
+    /// the peer said goodbye, with this code
+    farewell: Option<Option<u16>>,
+    we_closed: bool,
+}
+
+struct Pieces {
+    opcode: Opcode,
+    bytes: Vec<u8>,
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// A connection on its way.
+pub struct Knock {
+    socket: Socket,
+    key: String,
+    request: Vec<u8>,
+    sent_bytes: usize,
+}
+
+/// What can be sent.
+#[derive(Clone, Copy, Debug)]
+pub enum Message<'a> {
+    /// a text message; the caller vouches that it is UTF-8
+    Text(&'a [u8]),
+    /// a binary message
+    Binary(&'a [u8]),
+}
+
+/// What can be heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard<'a> {
+    /// checked UTF-8
+    Text(&'a [u8]),
+    /// bytes
+    Binary(&'a [u8]),
+}
+
+impl Driver for WebSocket {
+    type Knock = Knock;
+    type Send<'a> = Message<'a>;
+    type Heard<'a> = Heard<'a>;
+
+    fn knock(to: &Address, from: Option<IpAddr>) -> Result<Knock, OpenError> {
+        let socket = connect::begin(to.socket, from)?;
+        let key = handshake::random_key();
+        let request = handshake::request(&to.host, &to.path, &key);
+        let sent_bytes = if to.tls.is_some() { 0 } else { connect::send_now(&socket, &request)? };
+        Ok(Knock { socket, key, request, sent_bytes })
+    }
+
+    async fn open(knock: Knock, to: &Address) -> Result<Self, OpenError> {
+        let mut tcp = TcpStream::from_std(knock.socket.into())?;
+        if knock.sent_bytes == 0 {
+            tcp.writable().await?;
+            if let Some(error) = tcp.take_error()? {
+                return Err(error.into());
+            }
+        }
+        let unsent = &knock.request[knock.sent_bytes..];
+        match &to.tls {
+            None => {
+                tcp.write_all(unsent).await?;
+                let carried = await_answer(&mut tcp, &knock.key).await?;
+                Ok(WebSocket::new(Stream::Plain(tcp), carried))
+            }
+            Some(tls) => {
+                let connector = tokio_rustls::TlsConnector::from(tls.config.clone());
+                let mut stream = connector
+                    .connect(tls.name.clone(), tcp)
+                    .await
+                    .map_err(|error| OpenError::Tls(error.to_string()))?;
+                stream.write_all(unsent).await?;
+                stream.flush().await?;
+                let carried = await_answer(&mut stream, &knock.key).await?;
+                Ok(WebSocket::new(Stream::Tls(Box::new(stream)), carried))
+            }
+        }
+    }
+
+    fn send(&mut self, what: Message<'_>) -> Result<(), Refused> {
+        if self.unsent.len() > UNSENT_BYTES_MAX {
+            return Err(Refused(UNSENT_BYTES_MAX));
+        }
+        let (opcode, payload) = match what {
+            Message::Text(text) => (Opcode::Text, text),
+            Message::Binary(bytes) => (Opcode::Binary, bytes),
+        };
+        frame::write_frame(&mut self.unsent, opcode, payload, random_mask());
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.unsent.is_empty() {
+            let count = ready!(self.stream.poll_write(cx, &self.unsent))?;
+            if count == self.unsent.len() {
+                self.unsent.clear();
+            } else {
+                self.unsent.drain(..count);
+            }
+        }
+        self.stream.poll_flush(cx)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
+        if let Some(code) = self.farewell {
+            return Poll::Ready(Err(Closed::ByPeer(code)));
+        }
+        if std::mem::take(&mut self.has_news) {
+            let count = self.carried.len();
+            desk.lay(&self.carried);
+            self.carried.clear();
+            return Poll::Ready(Ok(count));
+        }
+        let mut room = ReadBuf::new(desk.lay(&self.carried));
+        match self.stream.poll_read(cx, &mut room) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Err(Closed::Failed(error))),
+            Poll::Ready(Ok(())) if room.filled().is_empty() => Poll::Ready(Err(Closed::ByPeer(None))),
+            Poll::Ready(Ok(())) => {
+                let count = room.filled().len();
+                self.carried.clear();
+                desk.filled(count);
+                Poll::Ready(Ok(count))
+            }
+        }
+    }
+
+    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<Heard<'d>, Broken>> {
+        loop {
+            if self.farewell.is_some() {
+                return None;
+            }
+            let header = match frame::read_header(desk.rest()) {
+                Front::Header(header) => header,
+                Front::Incomplete => return self.carry(desk),
+                Front::Broken(why) => return Some(Err(Broken::Protocol(why))),
+            };
+            let so_far = self.pieces.as_ref().map_or(0, |pieces| pieces.bytes.len());
+            if header.payload_bytes + so_far > MESSAGE_BYTES_MAX {
+                return Some(Err(Broken::TooLarge(MESSAGE_BYTES_MAX)));
+            }
+            if desk.rest().len() < header.header_bytes + header.payload_bytes {
+                return self.carry(desk);
+            }
+            desk.take(header.header_bytes);
+            match (header.opcode, header.is_final) {
+                (Opcode::Ping, _) => {
+                    let payload = desk.take(header.payload_bytes);
+                    frame::write_frame(&mut self.unsent, Opcode::Pong, payload, random_mask());
+                }
+                (Opcode::Pong, _) => drop(desk.take(header.payload_bytes)),
+                (Opcode::Close, _) => {
+                    let payload = desk.take(header.payload_bytes);
+                    let code = payload.first_chunk::<2>().map(|code| u16::from_be_bytes(*code));
+                    self.farewell = Some(code);
+                    self.close();
+                    return None;
+                }
+                (Opcode::Text | Opcode::Binary, _) if self.pieces.is_some() => {
+                    return Some(Err(Broken::Protocol("a new message inside another")));
+                }
+                (Opcode::Text, true) => {
+                    if std::str::from_utf8(&desk.rest()[..header.payload_bytes]).is_err() {
+                        return Some(Err(Broken::NotUtf8));
+                    }
+                    return Some(Ok(Heard::Text(desk.take(header.payload_bytes))));
+                }
+                (Opcode::Binary, true) => return Some(Ok(Heard::Binary(desk.take(header.payload_bytes)))),
+                (opcode @ (Opcode::Text | Opcode::Binary), false) => {
+                    let bytes = desk.take(header.payload_bytes).to_vec();
+                    self.pieces = Some(Box::new(Pieces { opcode, bytes }));
+                }
+                (Opcode::Continuation, is_final) => {
+                    let Some(pieces) = self.pieces.as_mut() else {
+                        return Some(Err(Broken::Protocol("a further piece of no message")));
+                    };
+                    pieces.bytes.extend_from_slice(desk.take(header.payload_bytes));
+                    if !is_final {
+                        continue;
+                    }
+                    let Some(whole) = self.pieces.take() else { continue };
+                    desk.joined = whole.bytes;
+                    if whole.opcode == Opcode::Binary {
+                        return Some(Ok(Heard::Binary(&desk.joined)));
+                    }
+                    if std::str::from_utf8(&desk.joined).is_err() {
+                        return Some(Err(Broken::NotUtf8));
+                    }
+                    return Some(Ok(Heard::Text(&desk.joined)));
+                }
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if !self.we_closed {
+            self.we_closed = true;
+            let code = GOING_AWAY_NORMALLY.to_be_bytes();
+            frame::write_frame(&mut self.unsent, Opcode::Close, &code, random_mask());
+        }
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.unsent.len()
+    }
+}
+
+impl WebSocket {
+    fn new(stream: Stream, carried: Vec<u8>) -> Self {
+        let has_news = !carried.is_empty();
+        WebSocket {
+            stream,
+            unsent: Vec::new(),
+            carried,
+            has_news,
+            pieces: None,
+            farewell: None,
+            we_closed: false,
+        }
+    }
+
+    fn carry<T>(&mut self, desk: &mut Desk) -> Option<T> {
+        if self.carried.capacity() > 4096 {
+            self.carried = Vec::new();
+        }
+        let rest_bytes = desk.rest().len();
+        self.carried.clear();
+        self.carried.extend_from_slice(desk.take(rest_bytes));
+        None
+    }
+}
+
+/// What follows the answer's header already belongs to the frames.
+async fn await_answer<S: AsyncRead + Unpin>(stream: &mut S, key: &str) -> Result<Vec<u8>, OpenError> {
+    let mut answer = Vec::with_capacity(256);
+    loop {
+        if stream.read_buf(&mut answer).await? == 0 {
+            return Err(OpenError::ClosedEarly);
+        }
+        if let Some(header_bytes) = handshake::read_answer(&answer, key)? {
+            return Ok(answer.split_off(header_bytes));
+        }
+    }
+}
+
+fn random_mask() -> [u8; 4] {
+    fastrand::u32(..).to_ne_bytes()
+}
+
+impl Stream {
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Plain(_) => Poll::Ready(Ok(())),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, room),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, room),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+use std::future::poll_fn;
+
+use proptest::prelude::*;
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::address::Address;
+
+/// A server's frame: never masked.
+fn server_frame(out: &mut Vec<u8>, is_final: bool, opcode: u8, payload: &[u8]) {
+    out.push(if is_final { 0x80 } else { 0 } | opcode);
+    match payload.len() {
+        length @ 0..=125 => out.push(length as u8),
+        length @ 126..=0xFFFF => {
+            out.push(126);
+            out.extend_from_slice(&(length as u16).to_be_bytes());
+        }
+        length => {
+            out.push(127);
+            out.extend_from_slice(&(length as u64).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(payload);
+}
+
+/// Feeds `bytes` in reads that end at `cuts` and returns what was heard.
+async fn heard_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Vec<u8>>, Broken> {
+    let (mut far, mut socket) = pair().await;
+    let (mut desk, mut heard) = (Desk::new(), Vec::new());
+    let mut edges: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+    edges.extend([0, bytes.len()]);
+    edges.sort_unstable();
+    edges.dedup();
+    for edge in edges.windows(2) {
+        far.write_all(&bytes[edge[0]..edge[1]]).await.unwrap();
+        let mut wanted = edge[1] - edge[0];
+        while wanted > 0 && socket.farewell.is_none() {
+            wanted -= poll_fn(|cx| socket.poll_read(cx, &mut desk)).await.unwrap();
+            while let Some(message) = socket.next(&mut desk) {
+                match message? {
+                    Heard::Text(bytes) | Heard::Binary(bytes) => heard.push(bytes.to_vec()),
+                }
+            }
+        }
+    }
+    Ok(heard)
+}
+
+async fn pair() -> (TcpStream, WebSocket) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (far, _) = listener.accept().await.unwrap();
+    (far, WebSocket::new(Stream::Plain(near), Vec::new()))
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap().block_on(future)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn messages_are_the_same_however_their_bytes_are_split(
+        messages in proptest::collection::vec(("[a-zäß☃]{0,200}", 1usize..4), 1..12),
+        cuts in proptest::collection::vec(any::<usize>(), 0..12),
+    ) {
+        let mut bytes = Vec::new();
+        for (text, pieces) in &messages {
+            let size = text.len().div_ceil(*pieces).max(1);
+            let chunks: Vec<&[u8]> = if text.is_empty() { vec![&[]] } else { text.as_bytes().chunks(size).collect() };
+            for (index, chunk) in chunks.iter().enumerate() {
+                let is_last = index + 1 == chunks.len();
+                server_frame(&mut bytes, is_last, if index == 0 { 1 } else { 0 }, chunk);
+                server_frame(&mut bytes, true, 9, b"are you there");
+            }
+        }
+        let heard = block_on(heard_in_pieces(&bytes, &cuts)).unwrap();
+        let expected: Vec<Vec<u8>> = messages.iter().map(|(text, _)| text.clone().into_bytes()).collect();
+        prop_assert_eq!(heard, expected);
+    }
+
+    #[test]
+    fn any_bytes_are_heard_or_refused_but_never_panic(bytes in proptest::collection::vec(any::<u8>(), 1..300)) {
+        let _ = block_on(heard_in_pieces(&bytes, &[7, 50]));
+    }
+}
+
+#[test]
+fn what_the_protocol_forbids_is_refused() {
+    let check = |bytes: &[u8], expected: Broken| {
+        assert_eq!(block_on(heard_in_pieces(bytes, &[])), Err(expected));
+    };
+    let framed = |is_final, opcode, payload: &[u8]| {
+        let mut bytes = Vec::new();
+        server_frame(&mut bytes, is_final, opcode, payload);
+        bytes
+    };
+    check(&[0x81, 0x81, 0, 0, 0, 0, b'a'], Broken::Protocol("a server's frame is masked"));
+    check(&[0xC1, 0x00], Broken::Protocol("a reserved bit is set"));
+    check(&[0x83, 0x00], Broken::Protocol("unknown opcode"));
+    check(&[0x81, 126, 0, 5], Broken::Protocol("a length in more bytes than it needs"));
+    check(&framed(true, 0, b"x"), Broken::Protocol("a further piece of no message"));
+    check(&framed(false, 9, b"x"), Broken::Protocol("a control frame in pieces or of more than 125 bytes"));
+    check(&framed(true, 1, &[0xFF, 0xFE]), Broken::NotUtf8);
+    check(&framed(true, 2, &vec![0; MESSAGE_BYTES_MAX + 1]), Broken::TooLarge(MESSAGE_BYTES_MAX));
+    let nested = [framed(false, 1, b"a"), framed(true, 1, b"b")].concat();
+    check(&nested, Broken::Protocol("a new message inside another"));
+}
+
+#[test]
+fn a_goodbye_is_answered_and_its_code_is_told() {
+    block_on(async {
+        let (mut far, mut socket) = pair().await;
+        far.write_all(&[0x88, 2, 0x03, 0xE9]).await.unwrap();
+        let mut desk = Desk::new();
+        poll_fn(|cx| socket.poll_read(cx, &mut desk)).await.unwrap();
+        assert!(socket.next(&mut desk).is_none());
+        poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();
+        let mut answer = [0u8; 8];
+        far.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer[..2], [0x88, 0x82]);
+        let end = poll_fn(|cx| socket.poll_read(cx, &mut desk)).await;
+        assert!(matches!(end, Err(Closed::ByPeer(Some(1001)))), "{end:?}");
+    });
+}
+
+/// The other implementation reads what ours writes, and ours reads what it writes.
+#[test]
+fn an_independent_server_understands_every_message() {
+    use futures_util::{SinkExt, StreamExt};
+    use tokio_websockets::ServerBuilder;
+    let texts: Vec<String> = (0..40).map(|n| "ä☃z".repeat(n * n)).collect();
+    let local = tokio::task::LocalSet::new();
+    block_on(local.run_until(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = Address {
+            socket: listener.local_addr().unwrap(),
+            host: "localhost".to_owned(),
+            path: "/any?path=1".to_owned(),
+            tls: None,
+        };
+        let server = tokio::task::spawn_local(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (_, mut server) = ServerBuilder::new().accept(stream).await.unwrap();
+            loop {
+                match server.next().await {
+                    Some(Ok(message)) if message.is_text() || message.is_binary() => {
+                        server.send(message).await.unwrap();
+                    }
+                    Some(Ok(_)) => {}
+                    _ => return,
+                }
+            }
+        });
+        let knock = WebSocket::knock(&to, Some("127.0.0.77".parse().unwrap())).unwrap();
+        let mut socket = WebSocket::open(knock, &to).await.unwrap();
+        let mut desk = Desk::new();
+        for text in &texts {
+            socket.send(Message::Text(text.as_bytes())).unwrap();
+            poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();
+            loop {
+                poll_fn(|cx| socket.poll_read(cx, &mut desk)).await.unwrap();
+                if let Some(heard) = socket.next(&mut desk) {
+                    assert_eq!(heard, Ok(Heard::Text(text.as_bytes())));
+                    break;
+                }
+            }
+        }
+        socket.close();
+        poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();
+        server.await.unwrap();
+    }));
+}
+
+#[test]
+fn a_server_that_closes_at_once_is_told_from_one_that_refuses() {
+    block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let socket = listener.local_addr().unwrap();
+        let to = Address { socket, host: "x".to_owned(), path: "/".to_owned(), tls: None };
+        let knock = WebSocket::knock(&to, None).unwrap();
+        let (far, _) = listener.accept().await.unwrap();
+        drop(far);
+        let error = WebSocket::open(knock, &to).await.err().unwrap();
+        assert!(matches!(error, OpenError::ClosedEarly), "{error}");
+        drop(listener);
+        let error = match WebSocket::knock(&to, None) {
+            Err(error) => error,
+            Ok(knock) => WebSocket::open(knock, &to).await.err().unwrap(),
+        };
+        assert!(matches!(error, OpenError::Refused), "{error}");
+    });
+}
+
+/// A server may greet in the same packet that answers the handshake; nothing else may ever come.
+#[test]
+fn what_comes_with_the_answer_is_heard_without_another_read() {
+    block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let socket = listener.local_addr().unwrap();
+        let to = Address { socket, host: "x".to_owned(), path: "/".to_owned(), tls: None };
+        let mut knock = WebSocket::knock(&to, None).unwrap();
+        knock.key = "dGhlIHNhbXBsZSBub25jZQ==".to_owned();
+        let (mut far, _) = listener.accept().await.unwrap();
+        let mut answer = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+            Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+            .to_vec();
+        server_frame(&mut answer, true, 1, b"hello");
+        far.write_all(&answer).await.unwrap();
+        let mut socket = WebSocket::open(knock, &to).await.unwrap();
+        let mut desk = Desk::new();
+        poll_fn(|cx| socket.poll_read(cx, &mut desk)).await.unwrap();
+        assert_eq!(socket.next(&mut desk), Some(Ok(Heard::Text(b"hello"))));
+    });
+}
+
+const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ca.pem");
+
+/// A TLS echo server with a certificate for `localhost` by the test authority.
+async fn tls_echo(listener: TcpListener) {
+    use futures_util::{SinkExt, StreamExt};
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    let file = |name: &str| format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    let certificate = CertificateDer::from_pem_file(file("localhost.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(file("localhost.key")).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(std::sync::Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .unwrap()
+    .with_no_client_auth()
+    .with_single_cert(vec![certificate], key)
+    .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config));
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let Ok(stream) = acceptor.accept(stream).await else { continue };
+        let (_, mut server) = tokio_websockets::ServerBuilder::new().accept(stream).await.unwrap();
+        while let Some(Ok(message)) = server.next().await {
+            if message.is_text() && server.send(message).await.is_err() {
+                break;
+            }
+        }
+    }
+}
+
+async fn over_tls(socket: std::net::SocketAddr, tls: crate::TlsSettings) -> Result<Vec<u8>, OpenError> {
+    let to = Address { socket, host: "localhost".to_owned(), path: "/".to_owned(), tls: Some(tls) };
+    let mut socket = WebSocket::open(WebSocket::knock(&to, None)?, &to).await?;
+    socket.send(Message::Text(b"over TLS")).unwrap();
+    poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();
+    let mut desk = Desk::new();
+    loop {
+        poll_fn(|cx| socket.poll_read(cx, &mut desk)).await.unwrap();
+        if let Some(Ok(Heard::Text(text))) = socket.next(&mut desk) {
+            return Ok(text.to_vec());
+        }
+    }
+}
+
+#[test]
+fn a_server_behind_tls_is_spoken_to_when_its_certificate_is_trusted() {
+    use crate::TlsSettings;
+    let local = tokio::task::LocalSet::new();
+    block_on(local.run_until(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let socket = listener.local_addr().unwrap();
+        tokio::task::spawn_local(tls_echo(listener));
+        let with_ca = TlsSettings::new("localhost", Some(AUTHORITY.as_ref()), false).unwrap();
+        assert_eq!(over_tls(socket, with_ca).await.unwrap(), b"over TLS");
+        let insecure = TlsSettings::new("another.name", None, true).unwrap();
+        assert_eq!(over_tls(socket, insecure).await.unwrap(), b"over TLS");
+        let untrusting = TlsSettings::new("localhost", None, false).unwrap();
+        let error = over_tls(socket, untrusting).await.unwrap_err();
+        assert!(matches!(error, OpenError::Tls(_)), "{error}");
+        let wrong_name = TlsSettings::new("other.example", Some(AUTHORITY.as_ref()), false).unwrap();
+        assert!(matches!(over_tls(socket, wrong_name).await, Err(OpenError::Tls(_))));
+    }));
+}
+
+#[test]
+fn a_file_without_a_certificate_is_refused_with_its_path() {
+    let error = crate::TlsSettings::new("localhost", Some("Cargo.toml".as_ref()), false).unwrap_err();
+    assert!(error.to_string().starts_with("Cargo.toml: no certificate in it"), "{error}");
+}

@@ -1,0 +1,54 @@
+//! The trait that every workload fills in: all bots of one worker behind one value.
+
+use std::sync::Arc;
+
+use drivers::{Closed, Driver};
+use measure::Vocabulary;
+use plan::WorkerPlan;
+
+use crate::hand::{Hand, LineId};
+
+/// All bots of one worker. Every call returns at once.
+pub trait Bots: Sized + 'static {
+    /// The protocol they speak.
+    type Driver: Driver;
+
+    /// The names of what they count; the same for every worker of a trial.
+    fn vocabulary() -> Arc<Vocabulary>;
+
+    /// Paths they connect to; `Hand::open` takes an index into it.
+    fn paths(plan: &WorkerPlan) -> Vec<String> {
+        vec![plan.target.path.clone()]
+    }
+
+    /// Room for all units of this worker.
+    fn new(plan: &WorkerPlan) -> Self;
+
+    /// The ramp instant of one unit of load has come; `unit` counts this worker's units from 0.
+    fn join(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, Self::Driver>);
+
+    /// A connection can be used.
+    fn opened(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, Self::Driver>);
+
+    /// A message was read at `at_ns`.
+    fn heard(
+        &mut self,
+        line: LineId,
+        bot: u32,
+        heard: <Self::Driver as Driver>::Heard<'_>,
+        at_ns: u64,
+        hand: &mut Hand<'_, Self::Driver>,
+    );
+
+    /// An instant asked for with `Hand::at` has come.
+    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, hand: &mut Hand<'_, Self::Driver>);
+
+    /// A connection ended that the bot did not close itself, or never opened.
+    fn closed(&mut self, line: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, Self::Driver>);
+
+    /// A batch of due items has been served; for what must not stand behind a backlog of them.
+    fn turn(&mut self, _hand: &mut Hand<'_, Self::Driver>) {}
+
+    /// Nothing further is planned. Connections that are still open a little later are closed by the worker.
+    fn drain(&mut self, _hand: &mut Hand<'_, Self::Driver>) {}
+}

@@ -1,0 +1,155 @@
+//! The collector: merges the workers' seconds into the trial's seconds.
+//!
+//! Workers send full seconds over a channel and never wait; the emptied ones go back through a mailbox of each worker:
+//! memory returns, data never. Every page that joins must add up. A second that a worker never told is
+//! handed out at the end with as many workers as told it.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, sync_channel};
+
+use measure::{Imbalance, Interval};
+
+use crate::worker::Handover;
+
+/// What a worker says.
+pub enum FromWorker {
+    /// a full second
+    Second {
+        /// who
+        worker: usize,
+        /// what
+        interval: Box<Interval>,
+    },
+    /// it has handed over everything
+    Done {
+        /// who
+        worker: usize,
+    },
+    /// it could not begin or broke down: a bug of ours or a limit of this machine
+    Broke {
+        /// who
+        worker: usize,
+        /// what happened
+        why: String,
+    },
+}
+
+/// A worker's end of the line.
+pub struct ToCollector {
+    worker: usize,
+    full: Sender<FromWorker>,
+    emptied: Receiver<Box<Interval>>,
+}
+
+impl Handover for ToCollector {
+    fn swap(&mut self, second: &mut Box<Interval>) {
+        let empty = match self.emptied.try_recv() {
+            Ok(interval) => interval,
+            // The collector is slow: memory grows a little rather than a worker waiting.
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => Box::new(Interval::new(&second.words)),
+        };
+        let interval = std::mem::replace(second, empty);
+        // A collector that is gone has ended the trial; there is nobody left to tell.
+        let _ = self.full.send(FromWorker::Second { worker: self.worker, interval });
+    }
+}
+
+/// Merges seconds.
+pub struct Collector {
+    worker_count: usize,
+    mailboxes: Vec<SyncSender<Box<Interval>>>,
+    pending: BTreeMap<u32, (usize, Box<Interval>)>,
+    done: usize,
+}
+
+impl Collector {
+    /// A collector and the workers' ends, one each.
+    pub fn new(worker_count: usize, full: &Sender<FromWorker>) -> (Self, Vec<ToCollector>) {
+        let mut mailboxes = Vec::new();
+        let ends = (0..worker_count)
+            .map(|worker| {
+                let (mailbox, emptied) = sync_channel(4);
+                mailboxes.push(mailbox);
+                ToCollector { worker, full: full.clone(), emptied }
+            })
+            .collect();
+        (Collector { worker_count, mailboxes, pending: BTreeMap::new(), done: 0 }, ends)
+    }
+
+    /// Adds one worker's second; returns the merged one once all workers have told theirs.
+    pub fn add(
+        &mut self,
+        worker: usize,
+        mut interval: Box<Interval>,
+    ) -> Result<Option<Box<Interval>>, Imbalance> {
+        let index = interval.index;
+        let parts = match self.pending.get_mut(&index) {
+            None => {
+                interval.balance()?;
+                self.pending.insert(index, (1, interval));
+                1
+            }
+            Some((parts, sum)) => {
+                sum.add(&interval)?;
+                *parts += 1;
+                let parts = *parts;
+                interval.reset(0);
+                // A full mailbox or a worker that has ended: the memory is simply freed.
+                let _ = self.mailboxes[worker].try_send(interval);
+                parts
+            }
+        };
+        if parts == self.worker_count {
+            return Ok(self.pending.remove(&index).map(|(_, merged)| merged));
+        }
+        Ok(None)
+    }
+
+    /// A worker has handed over everything. Returns true when it was the last.
+    pub fn done(&mut self) -> bool {
+        self.done += 1;
+        self.done == self.worker_count
+    }
+
+    /// Seconds that not all workers told, for a trial that ends without them.
+    pub fn incomplete(&mut self) -> Vec<Box<Interval>> {
+        std::mem::take(&mut self.pending).into_values().map(|(_, interval)| interval).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use measure::{Flow, Phase, Vocabulary};
+
+    use super::*;
+
+    fn second(index: u32, sent: u64) -> Box<Interval> {
+        let mut interval = Interval::new(&Vocabulary::new(&["shot"], &[], &[], &[]));
+        interval.index = index;
+        interval.workers = 1;
+        *interval.flow_mut(0, Phase::Hold) = Flow { offered: sent, sent, told: sent, ..Flow::default() };
+        Box::new(interval)
+    }
+
+    #[test]
+    fn a_second_is_told_when_every_worker_has_told_it() {
+        let (full, _) = channel();
+        let (mut collector, _ends) = Collector::new(2, &full);
+        assert!(collector.add(0, second(0, 1)).unwrap().is_none());
+        assert!(collector.add(0, second(1, 1)).unwrap().is_none());
+        let merged = collector.add(1, second(0, 2)).unwrap().unwrap();
+        assert_eq!((merged.index, merged.workers, merged.flows[0][2].told), (0, 2, 3));
+        assert_eq!(collector.incomplete().len(), 1);
+    }
+
+    #[test]
+    fn a_page_that_does_not_add_up_is_noticed_at_once() {
+        let (full, _) = channel();
+        let (mut collector, _ends) = Collector::new(1, &full);
+        let mut bad = second(0, 1);
+        bad.flow_mut(0, Phase::Hold).sent = 2;
+        assert!(collector.add(0, bad).is_err());
+    }
+}

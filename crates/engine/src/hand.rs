@@ -1,0 +1,665 @@
+//! The hand: what bots can do, and the books that are kept while they do it.
+//!
+//! A message is entered into the books when its fate is known: sent (the kernel took it) or not sent (refused, or the
+//! connection ended first). So an interval's page always adds up, and send lag is `departed − planned` of every
+//! message that left. Instants are ns since the start of the trial.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, Waker};
+
+use drivers::{Address, Closed, Driver, OpenError};
+use measure::interval::OPEN_TIME;
+use measure::{Interval, Measure, Phase, TickClasses, TickCounts};
+
+use crate::clock::Clock;
+use crate::entrance::Entrance;
+use crate::pacer::{Item, Pacer};
+use crate::timeline::{Progress, Timeline};
+
+/// A connection must be usable this long after its knock.
+pub(crate) const OPEN_DEADLINE_NS: u64 = 5_000_000_000;
+/// A goodbye must be answered this long after it was said.
+pub(crate) const CLOSE_DEADLINE_NS: u64 = 2_000_000_000;
+const NO_ASK: u32 = u32::MAX;
+
+/// A connection of this worker; never reused for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LineId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// A reply that is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ask {
+    index: u32,
+    generation: u32,
+}
+
+pub(crate) struct Line<D> {
+    pub(crate) generation: u32,
+    pub(crate) bot: u32,
+    pub(crate) address: u32,
+    pub(crate) state: State<D>,
+    pub(crate) waker: Option<Waker>,
+    knocked_ns: u64,
+    unsent: Vec<Unsent>,
+    first_ask: u32,
+    dirty: bool,
+}
+
+pub(crate) enum State<D> {
+    Free,
+    Opening,
+    Open(Box<D>),
+    Closing(Box<D>),
+    /// the driver is in somebody's hands for the length of a call
+    Lent,
+}
+
+struct Unsent {
+    planned_ns: u64,
+    ask: u32,
+    op: u16,
+    phase: Phase,
+}
+
+struct OpenAsk {
+    generation: u32,
+    line: LineId,
+    next: u32,
+    planned_ns: u64,
+    /// `None` while it waits for the kernel
+    sent_ns: Option<u64>,
+    op: u16,
+    phase: Phase,
+    free: bool,
+}
+
+/// A connection whose knock has been made, for the thread to wait on.
+pub(crate) struct Opening<D: Driver> {
+    pub(crate) line: LineId,
+    pub(crate) knock: D::Knock,
+    pub(crate) address: u32,
+}
+
+/// What one worker shares with the rest of the process.
+#[derive(Clone)]
+pub struct Shared {
+    /// the phases
+    pub timeline: Arc<Timeline>,
+    /// counters for the progress line
+    pub progress: Arc<Progress>,
+    /// one group at a time
+    pub entrance: Entrance,
+    /// the zero of the trial's clock, ns since the epoch: to read what other processes stamp
+    pub realtime_zero_ns: u64,
+}
+
+/// Everything of a worker but its bots.
+pub(crate) struct Core<D: Driver> {
+    pub(crate) lines: Vec<Line<D>>,
+    free_lines: Vec<u32>,
+    asks: Vec<OpenAsk>,
+    free_asks: Vec<u32>,
+    /// replies owed, by operation and phase
+    open_asks: Vec<[u64; Phase::COUNT]>,
+    pub(crate) pacer: Pacer,
+    pub(crate) dirty: Vec<LineId>,
+    pub(crate) opening: Vec<Opening<D>>,
+    /// ended, and their bots do not know yet
+    pub(crate) ended: Vec<(LineId, Closed)>,
+    pub(crate) interval: Box<Interval>,
+    pub(crate) open_count: u64,
+    /// connections × ns of this page, up to `open_since_ns`
+    open_integral: u64,
+    open_since_ns: u64,
+    /// where the vocabulary counts the above, if it does
+    open_time_counter: Option<usize>,
+    addresses: Vec<Address>,
+    sources: Vec<IpAddr>,
+    next_source: usize,
+    patience_ns: u64,
+    classes: TickClasses,
+    pub(crate) shared: Shared,
+    /// the last reading of the clock
+    pub(crate) now_ns: u64,
+}
+
+/// What bots can do during a call.
+pub struct Hand<'a, D: Driver> {
+    pub(crate) core: &'a mut Core<D>,
+}
+
+impl<D: Driver> Hand<'_, D> {
+    /// ns since the start of the trial, as of this call.
+    pub fn now_ns(&self) -> u64 {
+        self.core.now_ns
+    }
+
+    /// An instant of the trial in ns since the epoch.
+    pub fn realtime_ns(&self, at_ns: u64) -> u64 {
+        self.core.shared.realtime_zero_ns + at_ns
+    }
+
+    /// The phase of what is planned at an instant.
+    pub fn phase(&self, planned_ns: u64) -> Phase {
+        self.core.shared.timeline.phase(planned_ns)
+    }
+
+    /// True once nothing further is to be planned.
+    pub fn drains(&self) -> bool {
+        self.core.now_ns >= self.core.shared.timeline.drain_ns()
+    }
+
+    /// Knocks at the subject for `bot`; `opened` or `closed` will tell. The knock is made before this returns.
+    pub fn open(&mut self, bot: u32, path: usize) -> LineId {
+        self.core.open(bot, path)
+    }
+
+    /// Sends a message that owes nothing. It counts as not sent when the connection is gone or takes no more.
+    pub fn tell(&mut self, line: LineId, op: usize, planned_ns: u64, what: D::Send<'_>) {
+        self.core.send(line, op, planned_ns, what, false);
+    }
+
+    /// Books a planned message that could not even be tried, because its bot has no connection.
+    pub fn not_sent(&mut self, op: usize, planned_ns: u64) {
+        let phase = self.phase(planned_ns);
+        self.core.book_not_sent(op, phase);
+    }
+
+    /// Sends a message that owes a reply. `None`: it was not sent.
+    pub fn ask(&mut self, line: LineId, op: usize, planned_ns: u64, what: D::Send<'_>) -> Option<Ask> {
+        self.core.send(line, op, planned_ns, what, true)
+    }
+
+    /// Enters a reply that is owed to the connection itself, such as a greeting; asked at `sent_ns`, by the knock.
+    ///
+    /// It has no send lag: a knock may have waited for the server's own pace, which says nothing about this machine.
+    /// That wait stands in the response, not in the service time.
+    pub fn expect(&mut self, line: LineId, op: usize, planned_ns: u64, sent_ns: u64) -> Option<Ask> {
+        let phase = self.phase(planned_ns);
+        self.core.line_mut(line)?;
+        let ask = self.core.new_ask(line, op, phase, planned_ns);
+        self.core.book_departed(op, phase, Some(ask.index), sent_ns);
+        Some(ask)
+    }
+
+    /// The reply has come. Returns false when it is owed no longer.
+    pub fn answered(&mut self, ask: Ask, at_ns: u64) -> bool {
+        self.core.settle(ask, |core, owed| {
+            let response_ns = at_ns.saturating_sub(owed.planned_ns);
+            let patience_ns = core.patience_ns;
+            let flow = core.interval.flow_mut(usize::from(owed.op), owed.phase);
+            flow.answered += 1;
+            flow.late += u64::from(response_ns > patience_ns);
+            core.interval.record(Measure::Response, owed.phase, response_ns);
+            let sent_ns = owed.sent_ns.unwrap_or(at_ns);
+            core.interval.record(Measure::Service, owed.phase, at_ns.saturating_sub(sent_ns));
+        })
+    }
+
+    /// The reply has come and is wrong.
+    pub fn failed(&mut self, ask: Ask) -> bool {
+        self.core.settle(ask, |core, owed| {
+            core.interval.flow_mut(usize::from(owed.op), owed.phase).failed += 1;
+        })
+    }
+
+    /// Calls `Bots::due` at an instant. What is planned after the hold never comes.
+    pub fn at(&mut self, planned_ns: u64, bot: u32, what: u32) {
+        self.core.pacer.push(planned_ns, Item::Bot { bot, what });
+    }
+
+    /// Ends a connection politely. Its bot hears no more of it; replies still owed are lost, but after the hold.
+    pub fn close(&mut self, line: LineId) {
+        self.core.close(line);
+    }
+
+    /// Counts an error by its index in the vocabulary.
+    pub fn error(&mut self, cause: usize) {
+        self.core.interval.errors[cause] += 1;
+    }
+
+    /// Adds to a counter of the vocabulary.
+    pub fn count(&mut self, counter: usize, more: u64) {
+        self.core.interval.counters[counter] += more;
+    }
+
+    /// Books a tick as a client sees it: `interval_ns` since the last one, `interval_ms` between whole-ms readings,
+    /// `missed` ticks that never came in between, `age_ns` since the server's stamp.
+    pub fn tick(&mut self, at_ns: u64, interval_ns: u64, interval_ms: u64, missed: u64, age_ns: Option<u64>) {
+        let phase = self.phase(at_ns);
+        let interval = &mut self.core.interval;
+        self.core.classes.count(&mut interval.ticks, interval_ms, 1);
+        interval.ticks.add(&TickCounts { due: missed, missed, ..TickCounts::default() });
+        interval.record(Measure::TickInterval, phase, interval_ns);
+        if let Some(age_ns) = age_ns {
+            interval.record(Measure::TickAge, phase, age_ns);
+        }
+    }
+
+    /// One group at a time, over all workers.
+    pub fn entrance(&self) -> &Entrance {
+        &self.core.shared.entrance
+    }
+}
+
+impl<D: Driver> Core<D> {
+    pub(crate) fn new(
+        interval: Box<Interval>,
+        plan: &plan::WorkerPlan,
+        addresses: Vec<Address>,
+        shared: Shared,
+    ) -> Self {
+        let op_count = interval.words.ops.len();
+        let open_time_counter = interval.words.counters.iter().position(|name| name == OPEN_TIME);
+        let rate_hz = if plan.tick_period_ns > 0 { 1e9 / plan.tick_period_ns as f64 } else { 60.0 };
+        let room = plan.units as usize * 2 + 64;
+        Core {
+            lines: Vec::with_capacity(room),
+            free_lines: Vec::new(),
+            asks: Vec::new(),
+            free_asks: Vec::new(),
+            open_asks: vec![[0; Phase::COUNT]; op_count],
+            pacer: Pacer::with_capacity(room * 2),
+            dirty: Vec::with_capacity(64),
+            opening: Vec::new(),
+            ended: Vec::new(),
+            interval,
+            open_count: 0,
+            open_integral: 0,
+            open_since_ns: 0,
+            open_time_counter,
+            addresses,
+            sources: plan.sources.clone(),
+            next_source: plan.worker,
+            patience_ns: plan.patience_ns,
+            classes: TickClasses::for_rate(rate_hz),
+            shared,
+            now_ns: 0,
+        }
+    }
+
+    pub(crate) fn line_mut(&mut self, id: LineId) -> Option<&mut Line<D>> {
+        self.lines
+            .get_mut(id.index as usize)
+            .filter(|line| line.generation == id.generation && !matches!(line.state, State::Free))
+    }
+
+    fn open(&mut self, bot: u32, path: usize) -> LineId {
+        self.interval.connections.asked += 1;
+        let from = (!self.sources.is_empty()).then(|| {
+            self.next_source = (self.next_source + 1) % self.sources.len();
+            self.sources[self.next_source]
+        });
+        let address = path as u32;
+        let id = self.new_line(bot, address);
+        match D::knock(&self.addresses[path], from) {
+            Ok(knock) => {
+                self.opening.push(Opening { line: id, knock, address });
+                self.pacer.push(self.now_ns + OPEN_DEADLINE_NS, Item::OpenDeadline(id));
+            }
+            Err(error) => self.ended.push((id, Closed::NotOpened(error))),
+        }
+        id
+    }
+
+    fn new_line(&mut self, bot: u32, address: u32) -> LineId {
+        let knocked_ns = self.now_ns;
+        let index = self.free_lines.pop().unwrap_or_else(|| {
+            self.lines.push(Line {
+                generation: 0,
+                bot,
+                address,
+                state: State::Free,
+                waker: None,
+                knocked_ns,
+                unsent: Vec::new(),
+                first_ask: NO_ASK,
+                dirty: false,
+            });
+            self.lines.len() as u32 - 1
+        });
+        let line = &mut self.lines[index as usize];
+        line.generation = line.generation.wrapping_add(1);
+        (line.bot, line.address, line.knocked_ns) = (bot, address, knocked_ns);
+        line.state = State::Opening;
+        LineId { index, generation: line.generation }
+    }
+
+    /// The connection can be used. Returns its bot, `None` when nobody waits for it any longer.
+    pub(crate) fn line_opened(&mut self, id: LineId, driver: D) -> Option<u32> {
+        let now_ns = self.now_ns;
+        let line = self.line_mut(id).filter(|line| matches!(line.state, State::Opening))?;
+        line.state = State::Open(Box::new(driver));
+        let (bot, knocked_ns) = (line.bot, line.knocked_ns);
+        let phase = self.shared.timeline.phase(knocked_ns);
+        self.interval.record(Measure::Handshake, phase, now_ns.saturating_sub(knocked_ns));
+        self.interval.connections.opened += 1;
+        self.integrate_open(now_ns);
+        self.open_count += 1;
+        self.shared.progress.opened.fetch_add(1, Relaxed);
+        self.shared.progress.open.store(self.open_count, Relaxed);
+        Some(bot)
+    }
+
+    /// Takes a line out of the books for good. Returns its bot when the bot does not know yet.
+    pub(crate) fn line_ended(&mut self, id: LineId, why: &Closed) -> Option<u32> {
+        let drains = self.now_ns >= self.shared.timeline.drain_ns();
+        let line = self.line_mut(id)?;
+        let was = std::mem::replace(&mut line.state, State::Free);
+        line.dirty = false;
+        if let Some(waker) = line.waker.take() {
+            waker.wake();
+        }
+        let bot = line.bot;
+        let unsent = std::mem::take(&mut line.unsent);
+        self.drop_unsent(unsent);
+        self.lose_asks(id, drains);
+        self.free_lines.push(id.index);
+        match was {
+            State::Opening => {
+                if let Closed::NotOpened(error) = why {
+                    self.interval.connections.failed[error.cause_index()] += 1;
+                    self.shared.progress.failed.fetch_add(1, Relaxed);
+                }
+                Some(bot)
+            }
+            State::Open(_) | State::Lent => {
+                self.count_closed();
+                Some(bot)
+            }
+            State::Closing(_) | State::Free => None,
+        }
+    }
+
+    fn integrate_open(&mut self, until_ns: u64) {
+        self.open_integral += self.open_count * until_ns.saturating_sub(self.open_since_ns);
+        self.open_since_ns = self.open_since_ns.max(until_ns);
+    }
+
+    fn count_closed(&mut self) {
+        self.integrate_open(self.now_ns);
+        self.open_count -= 1;
+        let connections = &mut self.interval.connections;
+        connections.closed += 1;
+        connections.open_min = connections.open_min.min(self.open_count);
+        self.shared.progress.open.store(self.open_count, Relaxed);
+    }
+
+    pub(crate) fn close(&mut self, id: LineId) {
+        let drains = self.now_ns >= self.shared.timeline.drain_ns();
+        let deadline_ns = self.now_ns + CLOSE_DEADLINE_NS;
+        let Some(line) = self.line_mut(id) else { return };
+        match std::mem::replace(&mut line.state, State::Free) {
+            State::Open(mut driver) => {
+                driver.close();
+                line.state = State::Closing(driver);
+                let was_dirty = std::mem::replace(&mut line.dirty, true);
+                // What the kernel has not taken by now is booked as not sent, whatever becomes of it.
+                let unsent = std::mem::take(&mut line.unsent);
+                if !was_dirty {
+                    self.dirty.push(id);
+                }
+                self.drop_unsent(unsent);
+                self.lose_asks(id, drains);
+                self.count_closed();
+                self.pacer.push(deadline_ns, Item::CloseDeadline(id));
+            }
+            State::Opening => {
+                // Nobody waits for it any longer: it is dropped, without a failure of the server's.
+                let waker = line.waker.take();
+                line.state = State::Free;
+                let unsent = std::mem::take(&mut line.unsent);
+                self.drop_unsent(unsent);
+                self.lose_asks(id, drains);
+                self.free_lines.push(id.index);
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+            }
+            other => line.state = other,
+        }
+    }
+
+    fn send(&mut self, id: LineId, op: usize, planned_ns: u64, what: D::Send<'_>, owes: bool) -> Option<Ask> {
+        let phase = self.shared.timeline.phase(planned_ns);
+        let taken = match self.line_mut(id) {
+            Some(Line { state: State::Open(driver), .. }) => driver.send(what).is_ok(),
+            _ => false,
+        };
+        if !taken {
+            self.book_not_sent(op, phase);
+            return None;
+        }
+        let ask = owes.then(|| self.new_ask(id, op, phase, planned_ns));
+        let line = self.line_mut(id)?;
+        let unsent = Unsent { planned_ns, ask: ask.map_or(NO_ASK, |ask| ask.index), op: op as u16, phase };
+        line.unsent.push(unsent);
+        if !line.dirty {
+            line.dirty = true;
+            self.dirty.push(id);
+        }
+        ask
+    }
+
+    /// Hands what is encoded to the kernel, once per line and turn.
+    pub(crate) fn flush_dirty(&mut self, clock: &impl Clock) {
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Some(id) = self.dirty.pop() {
+            self.now_ns = clock.now_ns();
+            self.flush(id, &mut cx, true);
+        }
+    }
+
+    /// `wakes`: a line that the kernel does not take wakes its own task, which registers for the room to come.
+    pub(crate) fn flush(&mut self, id: LineId, cx: &mut Context<'_>, wakes: bool) {
+        let departed_ns = self.now_ns;
+        let Some(line) = self.line_mut(id) else { return };
+        let (State::Open(driver) | State::Closing(driver)) = &mut line.state else { return };
+        line.dirty = false;
+        let bytes = driver.unsent_bytes();
+        let outcome = driver.poll_flush(cx);
+        let written = (bytes - driver.unsent_bytes()) as u64;
+        match outcome {
+            Poll::Ready(Ok(())) => {
+                let mut unsent = std::mem::take(&mut line.unsent);
+                for message in unsent.drain(..) {
+                    let ask = (message.ask != NO_ASK).then_some(message.ask);
+                    self.book_sent(
+                        usize::from(message.op),
+                        message.phase,
+                        message.planned_ns,
+                        ask,
+                        departed_ns,
+                    );
+                }
+                // The emptied vector goes back, so that a line allocates once.
+                self.lines[id.index as usize].unsent = unsent;
+            }
+            Poll::Ready(Err(error)) => self.ended.push((id, Closed::Failed(error))),
+            Poll::Pending => {
+                if wakes && let Some(waker) = &line.waker {
+                    waker.wake_by_ref();
+                }
+            }
+        }
+        self.interval.bytes_sent += written;
+    }
+
+    fn book_sent(&mut self, op: usize, phase: Phase, planned_ns: u64, ask: Option<u32>, departed_ns: u64) {
+        self.book_departed(op, phase, ask, departed_ns);
+        self.interval.record(Measure::SendLag, phase, departed_ns.saturating_sub(planned_ns));
+    }
+
+    fn book_departed(&mut self, op: usize, phase: Phase, ask: Option<u32>, departed_ns: u64) {
+        let flow = self.interval.flow_mut(op, phase);
+        flow.offered += 1;
+        flow.sent += 1;
+        match ask {
+            None => flow.told += 1,
+            Some(index) => {
+                self.asks[index as usize].sent_ns = Some(departed_ns);
+                self.open_asks[op][phase as usize] += 1;
+            }
+        }
+    }
+
+    /// The reply has come although the buffer that holds its question was not seen to be empty: what was encoded up
+    /// to the question has left.
+    fn book_unsent_up_to(&mut self, ask: Ask) {
+        let line = self.asks[ask.index as usize].line;
+        let Some(line) = self.line_mut(line) else { return };
+        let mut unsent = std::mem::take(&mut line.unsent);
+        let Some(at) = unsent.iter().position(|message| message.ask == ask.index) else { return };
+        let id = self.asks[ask.index as usize].line;
+        for message in unsent.drain(..=at) {
+            let ask = (message.ask != NO_ASK).then_some(message.ask);
+            self.book_sent(usize::from(message.op), message.phase, message.planned_ns, ask, self.now_ns);
+        }
+        if let Some(line) = self.line_mut(id) {
+            line.unsent = unsent;
+        }
+    }
+
+    fn book_not_sent(&mut self, op: usize, phase: Phase) {
+        let flow = self.interval.flow_mut(op, phase);
+        flow.offered += 1;
+        flow.not_sent += 1;
+    }
+
+    fn drop_unsent(&mut self, unsent: Vec<Unsent>) {
+        for message in unsent {
+            self.book_not_sent(usize::from(message.op), message.phase);
+            if message.ask != NO_ASK {
+                self.unlink(message.ask);
+            }
+        }
+    }
+
+    fn new_ask(&mut self, line: LineId, op: usize, phase: Phase, planned_ns: u64) -> Ask {
+        let next = self.line_mut(line).map_or(NO_ASK, |line| line.first_ask);
+        let fresh = OpenAsk {
+            generation: 0,
+            line,
+            next,
+            planned_ns,
+            sent_ns: None,
+            op: op as u16,
+            phase,
+            free: false,
+        };
+        let index = match self.free_asks.pop() {
+            Some(index) => {
+                let generation = self.asks[index as usize].generation.wrapping_add(1);
+                self.asks[index as usize] = OpenAsk { generation, ..fresh };
+                index
+            }
+            None => {
+                self.asks.push(fresh);
+                self.asks.len() as u32 - 1
+            }
+        };
+        if let Some(line) = self.line_mut(line) {
+            line.first_ask = index;
+        }
+        Ask { index, generation: self.asks[index as usize].generation }
+    }
+
+    /// Books what became of a reply and forgets it.
+    fn settle(&mut self, ask: Ask, book: impl FnOnce(&mut Self, &OpenAsk)) -> bool {
+        let Some(owed) = self.asks.get(ask.index as usize) else { return false };
+        if owed.free || owed.generation != ask.generation {
+            return false;
+        }
+        if owed.sent_ns.is_none() {
+            self.book_unsent_up_to(ask);
+        }
+        let owed = self.unlink(ask.index);
+        self.open_asks[usize::from(owed.op)][owed.phase as usize] -= 1;
+        book(self, &owed);
+        true
+    }
+
+    fn lose_asks(&mut self, id: LineId, drains: bool) {
+        loop {
+            let Some(index) =
+                self.lines.get(id.index as usize).map(|line| line.first_ask).filter(|&index| index != NO_ASK)
+            else {
+                return;
+            };
+            let owed = self.unlink(index);
+            // After the hold we end connections ourselves: such replies are unanswered at the stop, not lost, and stay
+            // open in the books.
+            if !drains {
+                self.open_asks[usize::from(owed.op)][owed.phase as usize] -= 1;
+                self.interval.flow_mut(usize::from(owed.op), owed.phase).lost += 1;
+            }
+        }
+    }
+
+    /// Takes an ask out of its line's list and frees its place. Lists are short: a line rarely owes more than a few.
+    fn unlink(&mut self, index: u32) -> OpenAsk {
+        let (line, next) = {
+            let owed = &mut self.asks[index as usize];
+            owed.free = true;
+            (owed.line, owed.next)
+        };
+        let first = self.lines[line.index as usize].first_ask;
+        if first == index {
+            self.lines[line.index as usize].first_ask = next;
+        } else {
+            let mut before = first;
+            while before != NO_ASK && self.asks[before as usize].next != index {
+                before = self.asks[before as usize].next;
+            }
+            if before != NO_ASK {
+                self.asks[before as usize].next = next;
+            }
+        }
+        self.free_asks.push(index);
+        let owed = &self.asks[index as usize];
+        OpenAsk { ..*owed }
+    }
+
+    /// Closes the page of a second that ends at `end_ns`: what is open now is open after it.
+    pub(crate) fn close_page(&mut self, end_ns: u64) {
+        self.integrate_open(end_ns);
+        let open_time_ms = std::mem::take(&mut self.open_integral) / 1_000_000;
+        if let Some(counter) = self.open_time_counter {
+            self.interval.counters[counter] += open_time_ms;
+        }
+        for (phases, open) in self.interval.flows.iter_mut().zip(&self.open_asks) {
+            for (flow, &open) in phases.iter_mut().zip(open) {
+                flow.open_after = open;
+            }
+        }
+        self.interval.connections.open_end = self.open_count;
+    }
+
+    /// Opens the page of the next second on an empty interval.
+    pub(crate) fn open_page(&mut self) {
+        for (phases, open) in self.interval.flows.iter_mut().zip(&self.open_asks) {
+            for (flow, &open) in phases.iter_mut().zip(open) {
+                flow.open_before = open;
+            }
+        }
+        self.interval.connections.open_min = self.open_count;
+        self.interval.workers = 1;
+    }
+
+    pub(crate) fn open_deadline_passed(&mut self, id: LineId) {
+        if self.line_mut(id).is_some_and(|line| matches!(line.state, State::Opening)) {
+            self.ended.push((id, Closed::NotOpened(OpenError::Timeout)));
+        }
+    }
+
+    pub(crate) fn close_deadline_passed(&mut self, id: LineId) {
+        if self.line_mut(id).is_some_and(|line| matches!(line.state, State::Closing(_))) {
+            self.line_ended(id, &Closed::ByPeer(None));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Making the load: workers that carry out a plan, on time, and account for every message.
+//!
+//! `Worker` is synchronous and takes its clock as an argument, so the whole line runs in virtual time in tests; a thin
+//! `thread` around it sleeps, polls sockets and nothing else. Bots are the `Bots` trait, connections the `Driver` trait.
+//! Invariants: after warm-up a worker does not allocate per message, lock, log or format; it never waits for the
+//! collector; nothing wakes it across threads; before a connection has its turn, what is due is served, two items at most.
+
+pub mod bots;
+pub mod clock;
+pub mod collector;
+pub mod entrance;
+pub mod hand;
+pub mod pacer;
+pub mod rehearsal;
+pub mod thread;
+pub mod timeline;
+pub mod timer;
+pub mod worker;
+
+pub use bots::Bots;
+pub use clock::{Clock, MonotonicClock, VirtualClock};
+pub use collector::Collector;
+pub use entrance::Entrance;
+pub use hand::{Ask, Hand, LineId, Shared};
+pub use timeline::{Progress, Timeline};
+pub use worker::{Handover, Worker};

@@ -1,0 +1,242 @@
+//! A rehearsal: a worker and a simulated server in virtual time, single-threaded and exact.
+//!
+//! The whole line from plan to books runs without a socket and without waiting, so a server with a known stall, loss
+//! or winner must come out of the books as exactly that. For tests and oracles; never part of a run.
+//! A message takes no time on the wire; what takes time is what the simulated server says takes time.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::io;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use drivers::websocket::{Heard, Message};
+use drivers::{Address, Broken, Closed, Desk, Driver, OpenError, Refused};
+use measure::Interval;
+use plan::WorkerPlan;
+
+use crate::bots::Bots;
+use crate::clock::{Clock, VirtualClock};
+use crate::entrance::Entrance;
+use crate::hand::{LineId, Shared};
+use crate::timeline::{Progress, Timeline};
+use crate::worker::{Handover, Worker};
+
+/// A simulated server. `peer` numbers its connections in the order of their arrival.
+pub trait Scene {
+    /// A connection has arrived.
+    fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says);
+    /// A message has arrived.
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says);
+    /// A connection is gone.
+    fn closed(&mut self, _peer: u64, _at_ns: u64, _says: &mut Says) {}
+}
+
+/// Instant, order, peer and message; no message is the end of the connection.
+type Saying = (u64, u64, u64, Option<Vec<u8>>);
+
+/// What a simulated server says, and when.
+#[derive(Default)]
+pub struct Says {
+    queue: BinaryHeap<Reverse<Saying>>,
+    count: u64,
+}
+
+impl Says {
+    /// A message that arrives at an instant.
+    pub fn message(&mut self, at_ns: u64, peer: u64, message: impl Into<Vec<u8>>) {
+        self.count += 1;
+        self.queue.push(Reverse((at_ns, self.count, peer, Some(message.into()))));
+    }
+
+    /// The end of a connection, at an instant.
+    pub fn goodbye(&mut self, at_ns: u64, peer: u64) {
+        self.count += 1;
+        self.queue.push(Reverse((at_ns, self.count, peer, None)));
+    }
+}
+
+thread_local! {
+    static WIRES: RefCell<Wires> = RefCell::new(Wires::default());
+}
+
+#[derive(Default)]
+struct Wires {
+    knocks: u64,
+    to_server: VecDeque<(u64, Option<Vec<u8>>)>,
+    to_bots: BTreeMap<u64, VecDeque<Option<Vec<u8>>>>,
+}
+
+/// A connection to a simulated server.
+pub struct Wire {
+    peer: u64,
+    unsent: Vec<Vec<u8>>,
+    is_heard: bool,
+}
+
+impl Driver for Wire {
+    type Knock = u64;
+    type Send<'a> = Message<'a>;
+    type Heard<'a> = Heard<'a>;
+
+    fn knock(_: &Address, _: Option<IpAddr>) -> Result<u64, OpenError> {
+        WIRES.with_borrow_mut(|wires| {
+            wires.knocks += 1;
+            Ok(wires.knocks - 1)
+        })
+    }
+
+    async fn open(peer: u64, _: &Address) -> Result<Self, OpenError> {
+        Ok(Wire { peer, unsent: Vec::new(), is_heard: true })
+    }
+
+    fn send(&mut self, what: Message<'_>) -> Result<(), Refused> {
+        let (Message::Text(bytes) | Message::Binary(bytes)) = what;
+        self.unsent.push(bytes.to_vec());
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        WIRES.with_borrow_mut(|wires| {
+            wires.to_server.extend(self.unsent.drain(..).map(|message| (self.peer, Some(message))));
+        });
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_read(&mut self, _: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
+        let next = WIRES.with_borrow_mut(|wires| wires.to_bots.get_mut(&self.peer)?.pop_front());
+        match next {
+            None => Poll::Pending,
+            Some(None) => Poll::Ready(Err(Closed::ByPeer(None))),
+            Some(Some(message)) => {
+                desk.lay(&message);
+                self.is_heard = false;
+                Poll::Ready(Ok(message.len()))
+            }
+        }
+    }
+
+    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<Heard<'d>, Broken>> {
+        if std::mem::replace(&mut self.is_heard, true) {
+            return None;
+        }
+        let count = desk.rest().len();
+        Some(Ok(Heard::Text(desk.take(count))))
+    }
+
+    fn close(&mut self) {
+        WIRES.with_borrow_mut(|wires| wires.to_server.push_back((self.peer, None)));
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.unsent.iter().map(Vec::len).sum()
+    }
+}
+
+#[derive(Clone, Default)]
+struct Kept(Rc<RefCell<Vec<Interval>>>);
+
+impl Handover for Kept {
+    fn swap(&mut self, second: &mut Box<Interval>) {
+        self.0.borrow_mut().push((**second).clone());
+    }
+}
+
+/// The instants of a rehearsal, ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// begin of the hold
+    pub hold_ns: u64,
+    /// its end
+    pub drain_ns: u64,
+    /// the generator does nothing within these, as if its core were taken away
+    pub generator_stall: Option<(u64, u64)>,
+}
+
+/// Plays one worker against a simulated server and returns its seconds.
+pub fn rehearse<B: Bots<Driver = Wire>>(
+    plan: &WorkerPlan,
+    times: Times,
+    scene: &mut impl Scene,
+) -> Vec<Interval> {
+    WIRES.with_borrow_mut(|wires| *wires = Wires::default());
+    let timeline = Arc::new(Timeline::default());
+    timeline.settle_at(times.hold_ns);
+    timeline.hold_at(times.hold_ns);
+    timeline.drain_at(times.drain_ns);
+    timeline.stop_at(times.drain_ns + 1_000_000_000);
+    let shared = Shared {
+        timeline,
+        progress: Arc::new(Progress::default()),
+        entrance: Entrance::default(),
+        realtime_zero_ns: 0,
+    };
+    let kept = Kept::default();
+    let address = |path| Address { socket: plan.address, host: "simulated".to_owned(), path, tls: None };
+    let addresses = B::paths(plan).into_iter().map(address).collect();
+    let mut worker = Worker::<B>::new(plan, addresses, shared, Box::new(kept.clone()));
+    let clock = VirtualClock::default();
+    let mut says = Says::default();
+    let mut lines: BTreeMap<u64, LineId> = BTreeMap::new();
+    loop {
+        worker.due(&clock);
+        settle(&mut worker, &clock, scene, &mut says, &mut lines);
+        if worker.is_done() {
+            break;
+        }
+        let arrival_ns = says.queue.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
+        let mut next_ns = worker.next_due_ns().min(arrival_ns).max(clock.now_ns());
+        if let Some((from_ns, to_ns)) = times.generator_stall
+            && (from_ns..to_ns).contains(&next_ns)
+        {
+            next_ns = to_ns;
+        }
+        clock.set(next_ns);
+        while let Some(Reverse((at_ns, ..))) = says.queue.peek()
+            && *at_ns <= next_ns
+        {
+            let Some(Reverse((_, _, peer, message))) = says.queue.pop() else { break };
+            WIRES.with_borrow_mut(|wires| wires.to_bots.entry(peer).or_default().push_back(message));
+            if let Some(&line) = lines.get(&peer) {
+                let _ = worker.poll_line(line, &mut Context::from_waker(Waker::noop()), &clock);
+            }
+        }
+    }
+    worker.finish(&clock);
+    Rc::try_unwrap(kept.0).map_or_else(|shared| shared.borrow().clone(), RefCell::into_inner)
+}
+
+/// Lets everything that happens at this instant happen.
+fn settle<B: Bots<Driver = Wire>>(
+    worker: &mut Worker<B>,
+    clock: &VirtualClock,
+    scene: &mut impl Scene,
+    says: &mut Says,
+    lines: &mut BTreeMap<u64, LineId>,
+) {
+    loop {
+        let openings: Vec<_> = worker.take_openings().collect();
+        let arrived: Vec<_> = WIRES.with_borrow_mut(|wires| wires.to_server.drain(..).collect());
+        if openings.is_empty() && arrived.is_empty() {
+            return;
+        }
+        for opening in openings {
+            lines.insert(opening.knock, opening.line);
+            scene.opened(opening.knock, clock.now_ns(), says);
+            let wire = Wire { peer: opening.knock, unsent: Vec::new(), is_heard: true };
+            worker.opened(opening.line, Ok(wire), clock);
+        }
+        for (peer, message) in arrived {
+            match message {
+                Some(message) => scene.received(peer, &message, clock.now_ns(), says),
+                None => {
+                    scene.closed(peer, clock.now_ns(), says);
+                    says.goodbye(clock.now_ns(), peer);
+                }
+            }
+        }
+    }
+}

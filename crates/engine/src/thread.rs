@@ -1,0 +1,285 @@
+//! The thread around a worker: it sleeps, polls sockets and calls the worker, nothing else.
+//!
+//! A tokio current-thread runtime with IO only: no time driver (its timers are 1 ms late), no blocking pool. With many
+//! connections each worker has a descriptor table of its own; then nothing outside may wake it, since a waker is a
+//! descriptor *number* and would be somebody else's socket here. So work comes down as instants that are looked at each
+//! turn, and results go up through a std channel.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::mpsc::Sender;
+use std::task::Poll;
+use std::thread::JoinHandle;
+
+use drivers::{Address, Driver};
+use plan::WorkerPlan;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::task::{LocalSet, spawn_local, unconstrained};
+
+use crate::bots::Bots;
+use crate::clock::{Clock, MonotonicClock};
+use crate::collector::{FromWorker, ToCollector};
+use crate::hand::{LineId, Opening, Shared};
+use crate::timer::Timer;
+use crate::worker::Worker;
+
+/// Everything a worker's thread needs.
+pub struct Setup {
+    /// what it does
+    pub plan: WorkerPlan,
+    /// one per path of the bots
+    pub addresses: Vec<Address>,
+    /// what it shares
+    pub shared: Shared,
+    /// the trial's clock
+    pub clock: MonotonicClock,
+    /// its end of the line
+    pub to_collector: ToCollector,
+    /// where it says that it is done
+    pub says: Sender<FromWorker>,
+    /// core to stay on
+    pub core: Option<usize>,
+    /// SCHED_FIFO
+    pub realtime: bool,
+    /// busy wait before a planned instant, ns
+    pub spin_ns: u64,
+}
+
+/// Starts a worker.
+pub fn spawn<B: Bots>(setup: Setup) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(format!("worker-{}", setup.plan.worker)).spawn(move || {
+        let (worker, says) = (setup.plan.worker, setup.says.clone());
+        let broke = match catch_unwind(AssertUnwindSafe(|| run::<B>(setup))) {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(panic) => Some(panic_text(&*panic)),
+        };
+        let _ = says.send(match broke {
+            None => FromWorker::Done { worker },
+            Some(why) => FromWorker::Broke { worker, why },
+        });
+    })
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a worker panicked".to_owned())
+}
+
+thread_local! {
+    /// since when the thread sleeps, and for how long it has slept since last asked
+    static SLEEP: (Cell<u64>, Cell<u64>) = const { (Cell::new(0), Cell::new(0)) };
+}
+
+struct Shell<B: Bots> {
+    worker: RefCell<Worker<B>>,
+    clock: MonotonicClock,
+    timer: AsyncFd<Timer>,
+    armed_ns: Cell<u64>,
+    awake_since_ns: Cell<u64>,
+    spin_ns: u64,
+    density: Density,
+    addresses: Vec<Address>,
+}
+
+/// How densely items fall due, and so how far apart the timer may fire.
+///
+/// Setting a timer costs 2–3 µs on a virtual machine and waking up as much again: at 28,000 shots a second and worker
+/// this was a third of the bots' CPU. Beyond 12,000 a second the timer fires at most every 100 µs and serves what has
+/// gathered; the lateness this makes is in the send lag like any other.
+#[derive(Default)]
+struct Density {
+    window_from_ns: Cell<u64>,
+    served_before: Cell<u64>,
+    gap_ns: Cell<u64>,
+}
+
+const DENSITY_WINDOW_NS: u64 = 20_000_000;
+const DENSE_PER_S: u64 = 12_000;
+const DENSE_GAP_NS: u64 = 100_000;
+
+impl Density {
+    /// The least time until the timer fires again, ns.
+    fn gap_ns(&self, now_ns: u64, served: u64) -> u64 {
+        let elapsed_ns = now_ns.saturating_sub(self.window_from_ns.get());
+        if elapsed_ns >= DENSITY_WINDOW_NS {
+            let per_s = (served - self.served_before.get()) * 1_000_000_000 / elapsed_ns;
+            self.gap_ns.set(if per_s > DENSE_PER_S { DENSE_GAP_NS } else { 0 });
+            self.window_from_ns.set(now_ns);
+            self.served_before.set(served);
+        }
+        self.gap_ns.get()
+    }
+}
+
+fn run<B: Bots>(setup: Setup) -> io::Result<()> {
+    prepare_thread(&setup)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .event_interval(1024)
+        .on_thread_park(|| SLEEP.with(|(since, _)| since.set(crate::clock::monotonic_ns())))
+        .on_thread_unpark(|| {
+            SLEEP.with(|(since, slept)| {
+                slept.set(slept.get() + crate::clock::monotonic_ns().saturating_sub(since.get()));
+            });
+        })
+        .build()?;
+    let local = LocalSet::new();
+    let worker =
+        Worker::new(&setup.plan, setup.addresses.clone(), setup.shared.clone(), Box::new(setup.to_collector));
+    let shell = {
+        let _inside = runtime.enter();
+        // SAFETY: the timer owns its descriptor and is not replaced while it is registered.
+        let timer = unsafe { AsyncFd::register_with_interest(Timer::new()?, Interest::READABLE) }?;
+        Rc::new(Shell::<B> {
+            worker: RefCell::new(worker),
+            clock: setup.clock,
+            timer,
+            armed_ns: Cell::new(u64::MAX),
+            awake_since_ns: Cell::new(crate::clock::monotonic_ns()),
+            spin_ns: setup.spin_ns,
+            density: Density::default(),
+            addresses: setup.addresses,
+        })
+    };
+    local.block_on(&runtime, unconstrained(keep_time(shell.clone())))?;
+    // Dropping the tasks closes what is still open; only the shell's worker is wanted once more.
+    drop(local);
+    drop(runtime);
+    let Ok(shell) = Rc::try_unwrap(shell).map_err(|_| ()) else {
+        return Err(io::Error::other("a task of a worker outlived it"));
+    };
+    shell.worker.into_inner().finish(&setup.clock);
+    Ok(())
+}
+
+/// Calls the worker whenever something is due, until it is done.
+async fn keep_time<B: Bots>(shell: Rc<Shell<B>>) -> io::Result<()> {
+    loop {
+        shell.spin();
+        let is_done = shell.turn(|worker, clock| {
+            worker.due(clock);
+            worker.is_done()
+        });
+        if is_done {
+            return Ok(());
+        }
+        shell.arm(true)?;
+        let mut fired = shell.timer.readable().await?;
+        // Another wake-up of the runtime may have served what was due; then the timer has simply not fired yet.
+        let _ = fired.get_inner().acknowledge();
+        fired.clear_ready();
+        shell.armed_ns.set(u64::MAX);
+    }
+}
+
+/// One connection from its knock to its end.
+async fn keep_line<B: Bots>(shell: Rc<Shell<B>>, opening: Opening<B::Driver>) {
+    let Opening { line, knock, address } = opening;
+    let outcome = {
+        let mut open = pin!(B::Driver::open(knock, &shell.addresses[address as usize]));
+        poll_fn(|cx| {
+            if !shell.worker.borrow_mut().awaits(line, cx) {
+                return Poll::Ready(None);
+            }
+            open.as_mut().poll(cx).map(Some)
+        })
+        .await
+    };
+    let Some(outcome) = outcome else { return };
+    shell.turn(|worker, clock| worker.opened(line, outcome, clock));
+    listen(&shell, line).await;
+}
+
+async fn listen<B: Bots>(shell: &Rc<Shell<B>>, line: LineId) {
+    poll_fn(|cx| shell.turn(|worker, clock| worker.poll_line(line, cx, clock))).await;
+}
+
+impl<B: Bots> Shell<B> {
+    /// Calls the worker, then starts what it opened and sees to the timer.
+    fn turn<T>(self: &Rc<Self>, call: impl FnOnce(&mut Worker<B>, &MonotonicClock) -> T) -> T {
+        let mut worker = self.worker.borrow_mut();
+        let slept_ns = SLEEP.with(|(_, slept)| slept.take());
+        let now_ns = crate::clock::monotonic_ns();
+        let awake_ns = now_ns.saturating_sub(self.awake_since_ns.replace(now_ns)).saturating_sub(slept_ns);
+        worker.add_busy(awake_ns);
+        let outcome = call(&mut worker, &self.clock);
+        for opening in worker.take_openings() {
+            spawn_local(unconstrained(keep_line(self.clone(), opening)));
+        }
+        drop(worker);
+        // A timer that cannot be armed is told by `keep_time`, which arms it too.
+        let _ = self.arm(false);
+        outcome
+    }
+
+    /// Arms the timer for what is due next, if that is earlier than it is armed for.
+    fn arm(&self, always: bool) -> io::Result<()> {
+        let worker = self.worker.borrow();
+        let now_ns = worker.now_ns();
+        let next_ns = worker.next_due_ns().max(now_ns + self.density.gap_ns(now_ns, worker.served()));
+        if always || next_ns < self.armed_ns.get() {
+            self.armed_ns.set(next_ns);
+            let wake_ns = next_ns.saturating_sub(self.spin_ns);
+            self.timer.get_ref().arm(self.clock.origin_ns() + wake_ns)?;
+        }
+        Ok(())
+    }
+
+    fn spin(&self) {
+        if self.spin_ns == 0 {
+            return;
+        }
+        let next_ns = self.worker.borrow().next_due_ns();
+        let mut now_ns = self.clock.now_ns();
+        if next_ns.saturating_sub(now_ns) <= self.spin_ns {
+            while now_ns < next_ns {
+                std::hint::spin_loop();
+                now_ns = self.clock.now_ns();
+            }
+        }
+    }
+}
+
+fn prepare_thread(setup: &Setup) -> io::Result<()> {
+    // SAFETY: plain system calls without pointers; the range 3.. holds no descriptor that this thread uses, since a
+    // fresh table is made for it first and what other threads hold stays open in theirs.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_UNSHARE) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
+    }
+    if let Some(core) = setup.core {
+        pin_to(core)?;
+    }
+    if setup.realtime {
+        let parameters = libc::sched_param { sched_priority: 10 };
+        // SAFETY: the pointer is to a value of ours; 0 means this thread.
+        if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } != 0 {
+            let error = io::Error::last_os_error();
+            return Err(io::Error::new(
+                error.kind(),
+                format!("--realtime: {error}; it needs CAP_SYS_NICE or a real-time limit (ulimit -r)"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn pin_to(core: usize) -> io::Result<()> {
+    // SAFETY: the set is ours, zeroed before use, and its size is passed.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}

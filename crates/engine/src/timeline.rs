@@ -1,0 +1,109 @@
+//! The phases of a trial, as instants that the control plane sets and the workers read.
+//!
+//! Instants are set a little ahead, so every worker sees them in time; which phase a message belongs to then follows
+//! from its planned instant alone. Reading them is two relaxed loads. Nothing is woken: workers look each turn.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use measure::Phase;
+
+/// Instants in ns since the start of the trial; `u64::MAX` while unknown.
+#[derive(Debug)]
+pub struct Timeline {
+    settle_ns: AtomicU64,
+    hold_ns: AtomicU64,
+    drain_ns: AtomicU64,
+    stop_ns: AtomicU64,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        let unknown = || AtomicU64::new(u64::MAX);
+        Timeline { settle_ns: unknown(), hold_ns: unknown(), drain_ns: unknown(), stop_ns: unknown() }
+    }
+}
+
+impl Timeline {
+    /// All bots are there from this instant on.
+    pub fn settle_at(&self, at_ns: u64) {
+        self.settle_ns.store(at_ns, Relaxed);
+    }
+
+    /// What is planned from this instant on is judged.
+    pub fn hold_at(&self, at_ns: u64) {
+        self.hold_ns.store(at_ns, Relaxed);
+    }
+
+    /// Nothing is planned from this instant on.
+    pub fn drain_at(&self, at_ns: u64) {
+        self.drain_ns.fetch_min(at_ns, Relaxed);
+    }
+
+    /// Workers end at this instant at the latest.
+    pub fn stop_at(&self, at_ns: u64) {
+        self.stop_ns.fetch_min(at_ns, Relaxed);
+    }
+
+    /// The phase of what is planned at an instant.
+    #[inline]
+    pub fn phase(&self, planned_ns: u64) -> Phase {
+        if planned_ns < self.settle_ns.load(Relaxed) && planned_ns < self.hold_ns.load(Relaxed) {
+            if planned_ns >= self.drain_ns.load(Relaxed) { Phase::Drain } else { Phase::Ramp }
+        } else if planned_ns >= self.drain_ns.load(Relaxed) {
+            Phase::Drain
+        } else if planned_ns >= self.hold_ns.load(Relaxed) {
+            Phase::Hold
+        } else {
+            Phase::Settle
+        }
+    }
+
+    /// See `drain_at`.
+    #[inline]
+    pub fn drain_ns(&self) -> u64 {
+        self.drain_ns.load(Relaxed)
+    }
+
+    /// See `stop_at`.
+    #[inline]
+    pub fn stop_ns(&self) -> u64 {
+        self.stop_ns.load(Relaxed)
+    }
+}
+
+/// One worker's connections, for the progress line and for the control plane to see the end of the ramp.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// units of load (games, clients) whose ramp instant has come
+    pub joined: AtomicU64,
+    /// connections open now
+    pub open: AtomicU64,
+    /// connections opened so far
+    pub opened: AtomicU64,
+    /// failed attempts so far
+    pub failed: AtomicU64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_belongs_to_the_phase_it_was_planned_in() {
+        let timeline = Timeline::default();
+        assert_eq!(timeline.phase(1_000), Phase::Ramp);
+        timeline.settle_at(1_000);
+        timeline.hold_at(2_000);
+        timeline.drain_at(3_000);
+        let phases = [999, 1_000, 1_999, 2_000, 2_999, 3_000].map(|at_ns| timeline.phase(at_ns));
+        use Phase::{Drain, Hold, Ramp, Settle};
+        assert_eq!(phases, [Ramp, Settle, Settle, Hold, Hold, Drain]);
+    }
+
+    #[test]
+    fn a_trial_that_is_cut_short_in_its_ramp_drains() {
+        let timeline = Timeline::default();
+        timeline.drain_at(500);
+        assert_eq!((timeline.phase(499), timeline.phase(500)), (Phase::Ramp, Phase::Drain));
+    }
+}

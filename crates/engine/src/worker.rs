@@ -1,0 +1,355 @@
+//! The worker: one thread's bots, synchronous, with the clock as an argument.
+//!
+//! THE hot path. What is due is served before any connection; every message is flushed in the turn that encoded it and
+//! stamped just before; a full second is handed over and an empty one taken. It never sleeps and never polls a socket
+//! of its own accord: `thread` does, and in tests a simulated network in virtual time.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+
+use drivers::{Address, Closed, Desk, Driver, OpenError};
+use measure::Interval;
+use plan::{Ramp, WorkerPlan};
+
+use crate::bots::Bots;
+use crate::clock::Clock;
+use crate::hand::{Core, Hand, LineId, Opening, Shared, State};
+use crate::pacer::Item;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// The timeline is looked at this often at least.
+const LOOK_NS: u64 = 10_000_000;
+/// After the hold, a worker that is late may take this long to send what was planned within it.
+const BACKLOG_GRACE_NS: u64 = 1_000_000_000;
+/// So many due items are served when the timer has fired.
+const DUE_BATCH: usize = 64;
+/// So many are served before a connection's turn. A worker that cannot keep up always has something due; if each
+/// connection waited for 64 sends, 40,000 handshakes would wait for half a minute and time out, as they did.
+const DUE_BEFORE_LINE: usize = 2;
+
+/// Where a worker's full seconds go and empty ones come from.
+pub trait Handover {
+    /// Takes a full second and leaves another in its place, to be reset; never waits.
+    fn swap(&mut self, second: &mut Box<Interval>);
+}
+
+/// One thread's bots.
+pub struct Worker<B: Bots> {
+    bots: B,
+    core: Core<B::Driver>,
+    desk: Desk,
+    handover: Box<dyn Handover>,
+    ramp: Ramp,
+    first_unit: u64,
+    unit_step: u64,
+    unit_count: u64,
+    joined: u64,
+    page_ends_ns: u64,
+    page_index: u32,
+    has_drained: bool,
+    /// time not asleep within this page, told by the thread
+    busy_ns: u64,
+    /// due items served since the trial began
+    served: u64,
+}
+
+impl<B: Bots> Worker<B> {
+    /// A worker at the start of a trial.
+    pub fn new(
+        plan: &WorkerPlan,
+        addresses: Vec<Address>,
+        shared: Shared,
+        handover: Box<dyn Handover>,
+    ) -> Self {
+        let interval = Box::new(Interval::new(&B::vocabulary()));
+        let mut core = Core::new(interval, plan, addresses, shared);
+        core.open_page();
+        Worker {
+            bots: B::new(plan),
+            core,
+            desk: Desk::new(),
+            handover,
+            ramp: plan.ramp,
+            first_unit: plan.first_unit,
+            unit_step: plan.workers as u64,
+            unit_count: plan.units,
+            joined: 0,
+            page_ends_ns: SECOND_NS,
+            page_index: 0,
+            has_drained: false,
+            busy_ns: 0,
+            served: 0,
+        }
+    }
+
+    /// Serves what is due, at most a batch of it.
+    pub fn due(&mut self, clock: &impl Clock) {
+        self.serve_due(DUE_BATCH, clock);
+    }
+
+    fn serve_due(&mut self, batch: usize, clock: &impl Clock) {
+        self.look(clock);
+        for _ in 0..batch {
+            if !self.join_due() {
+                let Some((planned_ns, item)) = self.core.pacer.pop_due(self.core.now_ns) else { break };
+                self.serve(planned_ns, item);
+            }
+            self.served += 1;
+            self.settle(clock);
+        }
+        self.bots.turn(&mut Hand { core: &mut self.core });
+        if !self.core.dirty.is_empty() || !self.core.ended.is_empty() {
+            self.settle(clock);
+        }
+        self.drain_when_due(clock);
+    }
+
+    /// When `due` wants to be called next, ns since the start of the trial.
+    pub fn next_due_ns(&self) -> u64 {
+        let ramp_ns = if self.joined < self.unit_count && !self.has_drained {
+            self.ramp_instant_ns(self.joined)
+        } else {
+            u64::MAX
+        };
+        let pacer_ns = self.core.pacer.next_ns().unwrap_or(u64::MAX);
+        ramp_ns.min(pacer_ns).min(self.page_ends_ns).min(self.core.now_ns + LOOK_NS)
+    }
+
+    /// A connection can be used, or never will be.
+    pub fn opened(&mut self, line: LineId, outcome: Result<B::Driver, OpenError>, clock: &impl Clock) {
+        self.look(clock);
+        match outcome {
+            Ok(driver) => {
+                if let Some(bot) = self.core.line_opened(line, driver) {
+                    self.bots.opened(line, bot, &mut Hand { core: &mut self.core });
+                }
+            }
+            Err(error) => self.end(line, Closed::NotOpened(error)),
+        }
+        self.settle(clock);
+    }
+
+    /// Reads and hears until the connection has nothing more. Ready: it is gone.
+    pub fn poll_line(&mut self, id: LineId, cx: &mut Context<'_>, clock: &impl Clock) -> Poll<()> {
+        loop {
+            self.serve_due(DUE_BEFORE_LINE, clock);
+            let Some(line) = self.core.line_mut(id) else { return Poll::Ready(()) };
+            if line.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
+                line.waker = Some(cx.waker().clone());
+            }
+            let (State::Open(driver) | State::Closing(driver)) = &mut line.state else {
+                return Poll::Ready(());
+            };
+            let read = driver.poll_read(cx, &mut self.desk);
+            let has_unsent = driver.unsent_bytes() > 0;
+            match read {
+                Poll::Pending => {
+                    if has_unsent {
+                        // Registers this task for the room to come.
+                        self.core.flush(id, cx, false);
+                        self.settle(clock);
+                        if self.core.line_mut(id).is_none() {
+                            return Poll::Ready(());
+                        }
+                    }
+                    return Poll::Pending;
+                }
+                Poll::Ready(Ok(bytes)) => {
+                    self.core.interval.bytes_received += bytes as u64;
+                    self.hear(id, clock);
+                }
+                Poll::Ready(Err(why)) => {
+                    if has_unsent {
+                        self.core.flush(id, cx, false);
+                    }
+                    self.end(id, why);
+                    self.settle(clock);
+                    return Poll::Ready(());
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, id: LineId, clock: &impl Clock) {
+        let at_ns = clock.now_ns();
+        self.core.now_ns = at_ns;
+        // The driver is lent for the decoding, so that bots may use the hand while they look at the message.
+        while let Some(line) = self.core.line_mut(id) {
+            let (bot, was_open, mut driver) = match std::mem::replace(&mut line.state, State::Lent) {
+                State::Open(driver) => (line.bot, true, driver),
+                State::Closing(driver) => (line.bot, false, driver),
+                other => {
+                    line.state = other;
+                    break;
+                }
+            };
+            let broken = {
+                let heard = driver.next(&mut self.desk);
+                let needs_flush = driver.unsent_bytes() > 0;
+                line.state = if was_open { State::Open(driver) } else { State::Closing(driver) };
+                if needs_flush && !self.core.dirty.contains(&id) {
+                    self.core.dirty.push(id);
+                }
+                match heard {
+                    None => break,
+                    Some(Ok(heard)) if was_open => {
+                        self.bots.heard(id, bot, heard, at_ns, &mut Hand { core: &mut self.core });
+                        continue;
+                    }
+                    Some(Ok(_)) => continue,
+                    Some(Err(broken)) => broken,
+                }
+            };
+            self.end(id, Closed::Broken(broken));
+            break;
+        }
+        self.settle(clock);
+    }
+
+    /// Connections whose knock was made and that wait for the thread.
+    pub(crate) fn take_openings(&mut self) -> std::vec::Drain<'_, Opening<B::Driver>> {
+        self.core.opening.drain(..)
+    }
+
+    /// True while somebody waits for this connection to open; remembers whom to wake when that ends.
+    pub(crate) fn awaits(&mut self, id: LineId, cx: &Context<'_>) -> bool {
+        match self.core.line_mut(id) {
+            Some(line) if matches!(line.state, State::Opening) => {
+                line.waker = Some(cx.waker().clone());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The last reading of the clock, ns since the start of the trial.
+    pub fn now_ns(&self) -> u64 {
+        self.core.now_ns
+    }
+
+    /// Due items served since the trial began: how densely the pacer is asked for.
+    pub fn served(&self) -> u64 {
+        self.served
+    }
+
+    /// Time the thread was not asleep since the last call.
+    pub fn add_busy(&mut self, busy_ns: u64) {
+        self.busy_ns += busy_ns;
+    }
+
+    /// True when the trial is over for this worker: it drained and nothing is open, or its time is up.
+    pub fn is_done(&self) -> bool {
+        self.has_drained
+            && (self.core.now_ns >= self.core.shared.timeline.stop_ns() || self.line_count() == 0)
+    }
+
+    fn line_count(&self) -> usize {
+        self.core.lines.iter().filter(|line| !matches!(line.state, State::Free)).count()
+    }
+
+    /// Hands over the last, incomplete second.
+    pub fn finish(mut self, clock: &impl Clock) {
+        self.look(clock);
+        self.turn_page();
+    }
+
+    /// Reads the clock and turns pages that are full.
+    fn look(&mut self, clock: &impl Clock) {
+        self.core.now_ns = clock.now_ns();
+        while self.core.now_ns >= self.page_ends_ns {
+            self.turn_page();
+        }
+    }
+
+    /// Ends the connections once nothing is left that was planned before the end of the hold.
+    fn drain_when_due(&mut self, clock: &impl Clock) {
+        // The hold ends on a whole second: its last page is turned first, or the goodbyes would be in it.
+        self.look(clock);
+        let drain_ns = self.core.shared.timeline.drain_ns();
+        if self.has_drained || self.core.now_ns < drain_ns {
+            return;
+        }
+        let has_backlog =
+            |core: &Core<B::Driver>| core.pacer.next_ns().is_some_and(|next_ns| next_ns < drain_ns);
+        if has_backlog(&self.core) && self.core.now_ns < drain_ns.saturating_add(BACKLOG_GRACE_NS) {
+            return;
+        }
+        self.bots.drain(&mut Hand { core: &mut self.core });
+        for index in 0..self.core.lines.len() {
+            let line = &self.core.lines[index];
+            let id = LineId { index: index as u32, generation: line.generation };
+            self.core.close(id);
+        }
+        // What a worker that could not keep up still has to send was planned, and now never leaves: each message of it
+        // finds its connection closed and is booked as not sent.
+        while let Some((planned_ns, item)) = self.core.pacer.pop_due(drain_ns.saturating_sub(1)) {
+            self.serve(planned_ns, item);
+        }
+        self.has_drained = true;
+        self.settle(clock);
+    }
+
+    fn turn_page(&mut self) {
+        self.core.close_page(self.page_ends_ns.min(self.core.now_ns));
+        let busy_ns = std::mem::take(&mut self.busy_ns);
+        self.core.interval.busy_ns = busy_ns;
+        self.core.interval.busy_share_max = (busy_ns as f64 / SECOND_NS as f64).min(1.0);
+        self.handover.swap(&mut self.core.interval);
+        self.page_index += 1;
+        self.page_ends_ns += SECOND_NS;
+        self.core.interval.reset(self.page_index);
+        self.core.open_page();
+    }
+
+    fn ramp_instant_ns(&self, unit: u64) -> u64 {
+        let global = self.first_unit + unit * self.unit_step;
+        match self.ramp {
+            Ramp::Every(gap_ns) => global * gap_ns,
+            Ramp::PerSecond(rate) => (global as f64 * 1e9 / rate) as u64,
+            Ramp::AtOnce => 0,
+        }
+    }
+
+    fn join_due(&mut self) -> bool {
+        if self.joined >= self.unit_count || self.has_drained {
+            return false;
+        }
+        let planned_ns = self.ramp_instant_ns(self.joined);
+        // The ramp gives way to what is due earlier, so a steep ramp does not make the players late.
+        if planned_ns > self.core.now_ns || self.core.pacer.next_ns().is_some_and(|next| next < planned_ns) {
+            return false;
+        }
+        let unit = self.joined as u32;
+        self.joined += 1;
+        self.core.shared.progress.joined.store(self.joined, Relaxed);
+        self.bots.join(unit, planned_ns, &mut Hand { core: &mut self.core });
+        true
+    }
+
+    fn serve(&mut self, planned_ns: u64, item: Item) {
+        match item {
+            Item::Bot { bot, what } => {
+                if planned_ns < self.core.shared.timeline.drain_ns() {
+                    self.bots.due(bot, what, planned_ns, &mut Hand { core: &mut self.core });
+                }
+            }
+            Item::OpenDeadline(line) => self.core.open_deadline_passed(line),
+            Item::CloseDeadline(line) => self.core.close_deadline_passed(line),
+        }
+    }
+
+    fn end(&mut self, id: LineId, why: Closed) {
+        if let Some(bot) = self.core.line_ended(id, &why) {
+            self.bots.closed(id, bot, why, &mut Hand { core: &mut self.core });
+        }
+    }
+
+    /// Flushes what the last call encoded and tells bots of connections that ended meanwhile.
+    fn settle(&mut self, clock: &impl Clock) {
+        self.core.flush_dirty(clock);
+        while let Some((id, why)) = self.core.ended.pop() {
+            self.end(id, why);
+            self.core.flush_dirty(clock);
+        }
+    }
+}

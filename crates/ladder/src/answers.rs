@@ -1,0 +1,216 @@
+//! The answers of a run from its trials and judgements: one function for the live run, the replay, JSON and report.
+//!
+//! Nothing is measured or judged here; figures are taken over and worded. One wording: whoever shows an answer shows
+//! the text of a `Conclusion`.
+
+mod conclusions;
+
+use measure::{Distribution, Event, Flow, Measure, Quantile, Summary, Trial};
+use serde_json::{Map, Value, json};
+
+use crate::capacity::{Held, capacity};
+use crate::contract::{
+    Climb, ConnectionFigures, GeneratorFigures, RunFacts, Rung, SCHEMA, SubjectFigures, TickFigures,
+    WorkerFigures,
+};
+use crate::figures;
+use crate::judge::{Calibration, Judgement, Verdict};
+
+/// A contract asks for a hold longer than nothing. A trial whose hold never began is told with this one.
+const NO_HOLD_S: f64 = 1e-9;
+
+/// All answers of a run.
+///
+/// `rungs` are the trials of the subject in the order they were held, without calibrations. A run without any is
+/// `INVALID`, and its JSON lacks the one rung that the schema asks for.
+pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: &[(Trial, Judgement)]) -> Climb {
+    let held: Vec<Held> = rungs
+        .iter()
+        .map(|(trial, judgement)| Held {
+            load: trial.head.load,
+            verdict: judgement.verdict,
+            signal: judgement.signal.clone(),
+        })
+        .collect();
+    let verdict = run_verdict(held.iter().map(|trial| trial.verdict));
+    let mut climb = Climb {
+        schema: SCHEMA,
+        run: run.clone(),
+        generator: generator.map_or_else(GeneratorFigures::default, |weighed| GeneratorFigures {
+            own_latency_ns: weighed.own_latency.clone(),
+            send_lag_ns: weighed.send_lag.clone(),
+            ceiling_per_s: weighed.ceiling_per_s,
+        }),
+        rungs: rungs.iter().map(|(trial, judgement)| rung(trial, judgement)).collect(),
+        capacity: capacity(&run.capacity_unit, &held),
+        conclusions: Vec::new(),
+        verdict,
+    };
+    climb.conclusions = conclusions::conclusions(&climb);
+    climb
+}
+
+/// The verdict of a run: FAIL when some rung failed, PASS when every rung that says something about the server passed;
+/// with none of these the gravest other.
+pub fn run_verdict(rungs: impl IntoIterator<Item = Verdict>) -> Verdict {
+    let weight = |verdict: &Verdict| match verdict {
+        Verdict::Fail => 4,
+        Verdict::Pass => 3,
+        Verdict::Invalid => 2,
+        Verdict::GeneratorLimited => 1,
+        Verdict::Inconclusive => 0,
+    };
+    rungs.into_iter().max_by_key(weight).unwrap_or(Verdict::Invalid)
+}
+
+/// What the process returns: 0 objectives met, 1 not met, 2 could not be measured.
+pub fn exit_code(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Pass => 0,
+        Verdict::Fail => 1,
+        Verdict::GeneratorLimited | Verdict::Inconclusive | Verdict::Invalid => 2,
+    }
+}
+
+fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
+    let flow = trial.flow();
+    let connections = &trial.connections;
+    let summary = |measure| trial.distribution(measure).summary();
+    let hold_s = trial.hold.as_ref().map_or(0.0, |hold| hold.seconds());
+    let ended_by = trial.hold.as_ref().map_or("the hold never began", |hold| hold.ended_by.as_str());
+    Rung {
+        load: trial.head.load,
+        load_unit: trial.head.load_unit.clone(),
+        bots: trial.head.bots,
+        verdict: judgement.verdict,
+        reason: judgement.reason.clone(),
+        hold_s: hold_s.max(NO_HOLD_S),
+        ended_by: ended_by.to_owned(),
+        steady: judgement.steady,
+        disturbed_share: judgement.disturbed_share,
+        offered: flow.offered,
+        sent: flow.sent,
+        not_sent: flow.not_sent,
+        answered: flow.answered,
+        late: flow.late,
+        failed: flow.failed,
+        lost: flow.lost,
+        unanswered_at_stop: flow.open_after,
+        errors: trial.errors.clone(),
+        rate_per_s: figures::rate_per_s(trial).unwrap_or(0.0),
+        bytes_per_s: trial.bytes_per_s,
+        connections: ConnectionFigures {
+            asked: connections.asked,
+            open_min: connections.open_min,
+            open: connections.open,
+            rate_per_s: connections.rate_per_s,
+            handshake_ns: summary(Measure::Handshake),
+            failed: connections.failed.clone(),
+        },
+        response_ns: with_never(trial.distribution(Measure::Response), figures::never_answered(trial)),
+        service_ns: summary(Measure::Service),
+        send_lag_ns: summary(Measure::SendLag),
+        receive_lag_ns: summary(Measure::ReceiveLag),
+        ticks: ticks(trial),
+        deliveries: None,
+        audit: None,
+        subject: trial.subject.as_ref().map(|process| SubjectFigures {
+            cpu_cores: process.cpu_cores,
+            cpu_share: process.cpu_share,
+            rss_bytes: process.rss_bytes,
+            fds: process.fds,
+        }),
+        worker: WorkerFigures {
+            cpu_cores: trial.worker.cpu_cores,
+            rss_bytes: trial.worker.rss_bytes,
+            busy_share_max: trial.busy_share_max.map(|share| share.clamp(0.0, 1.0)),
+        },
+        extra: extra(trial, judgement),
+    }
+}
+
+/// A summary whose percentiles count messages that never had an answer, so that losses cannot make a server look fast.
+fn with_never(values: &Distribution, never: u64) -> Option<Summary> {
+    let mut summary = values.summary()?;
+    let stated = |q| match values.quantile(q, never) {
+        Quantile::Ns(ns) => Some(ns),
+        Quantile::TooFew | Quantile::Infinite => None,
+    };
+    (summary.p50, summary.p90) = (stated(0.5), stated(0.9));
+    (summary.p99, summary.p999) = (stated(0.99), stated(0.999));
+    Some(summary)
+}
+
+fn ticks(trial: &Trial) -> Option<TickFigures> {
+    let counts = figures::ticks(trial)?;
+    let told = trial.ticks.as_ref();
+    let interval = told.map_or_else(|| trial.distribution(Measure::TickInterval), |ticks| &ticks.interval);
+    Some(TickFigures {
+        source: told.map_or("client", |ticks| ticks.source.as_str()).to_owned(),
+        period_ns: trial.head.tick_period_ns,
+        due: counts.due,
+        on_time: counts.on_time,
+        over: counts.over,
+        under: counts.under,
+        missed: counts.missed,
+        late_share: counts.late_share(),
+        over_budget_share: figures::over_budget_share(trial),
+        isr: told.and_then(|ticks| ticks.isr),
+        interval_ns: interval.summary(),
+        busy_ns: told.and_then(|ticks| ticks.busy.as_ref()).and_then(Distribution::summary),
+    })
+}
+
+fn extra(trial: &Trial, judgement: &Judgement) -> Map<String, Value> {
+    let mut extra = Map::new();
+    let mut put = |name: &str, value: Value| extra.insert(name.to_owned(), value);
+    put("seq", json!(trial.head.seq));
+    put("signal", json!(judgement.signal));
+    put("warm_up_cut_s", json!(trial.cut_s));
+    put("open_least", json!(trial.connections.open_least));
+    put("flows", json!(trial.ops));
+    put("counters", json!(trial.counters));
+    put("subject_counters", json!(trial.subject_counters));
+    if let Some(shots) = shots(trial) {
+        put("shots", shots);
+    }
+    let never = figures::never_answered(trial);
+    if never > 0 {
+        put("never_answered", json!(never));
+    }
+    if trial.client_ticks.due > 0 {
+        let counts = trial.client_ticks;
+        let summary = |measure| trial.distribution(measure).summary();
+        put(
+            "client_ticks",
+            json!({
+                "due": counts.due, "on_time": counts.on_time, "over": counts.over, "under": counts.under,
+                "missed": counts.missed, "late_share": counts.late_share(),
+                "interval_ns": summary(Measure::TickInterval), "age_ns": summary(Measure::TickAge),
+            }),
+        );
+    }
+    put("events", trial.events.iter().map(mark).collect());
+    put("evidence", Value::Object(judgement.evidence.clone()));
+    extra
+}
+
+fn mark(event: &Event) -> Value {
+    json!({ "at_ns": event.at_ns, "kind": event.kind, "text": event.text })
+}
+
+/// What became of the shots, where both sides count them: the bots what they sent, the server what reached it and what
+/// it took. The two count their own whole seconds, so a share may miss one by the shots of an instant.
+fn shots(trial: &Trial) -> Option<Value> {
+    let flow: &Flow = trial.ops.get("shot")?;
+    let received = *trial.subject_counters.get("shots")?;
+    let accepted = trial.subject_counters.get("shots_accepted");
+    let delivered_share = (flow.sent > 0).then(|| received as f64 / flow.sent as f64);
+    Some(json!({
+        "offered": flow.offered, "sent": flow.sent, "server_received": received, "server_accepted": accepted,
+        "delivered_share": delivered_share,
+    }))
+}
+
+#[cfg(test)]
+mod tests;

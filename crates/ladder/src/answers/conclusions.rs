@@ -1,0 +1,216 @@
+//! The three answers in words: how many, why not more, can I trust it.
+//!
+//! Each says what is known, no more, and names what would help to know more.
+
+use serde_json::{Map, Value, json};
+
+use crate::contract::{Climb, Conclusion, Rung};
+use crate::judge::Verdict;
+use crate::steady::Steadiness;
+use crate::wording::{show_ns, show_number, show_share};
+
+/// A server that uses more than this of its cores has none left.
+const CPU_SHARE_FULL: f64 = 0.9;
+
+pub(super) fn conclusions(climb: &Climb) -> Vec<Conclusion> {
+    vec![how_many(climb), why_not_more(climb), can_i_trust_it(climb)]
+}
+
+fn conclusion(id: &str, sentences: &[String], evidence: Value) -> Conclusion {
+    let evidence = match evidence {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    };
+    Conclusion { id: id.to_owned(), text: sentences.join(" "), evidence }
+}
+
+/// `2000 games (4000 clients)`
+fn load_of(climb: &Climb, load: f64) -> String {
+    let unit = &climb.capacity.unit;
+    let bots = climb.rungs.iter().find(|rung| rung.load == load).map(|rung| rung.bots);
+    match bots {
+        Some(bots) if unit == "games" => format!("{} {unit} ({bots} clients)", show_number(load)),
+        _ => format!("{} {unit}", show_number(load)),
+    }
+}
+
+fn how_many(climb: &Climb) -> Conclusion {
+    let capacity = &climb.capacity;
+    let of = |load| load_of(climb, load);
+    let mut sentences = vec![match (capacity.lower_bound, capacity.upper_bound) {
+        (Some(lower), Some(upper)) => {
+            format!("{} held, {} did not: the capacity lies between the two.", of(lower), of(upper))
+        }
+        (Some(lower), None) => {
+            format!(
+                "{} held, and nothing failed: this is a lower bound; climb higher to find the limit.",
+                of(lower)
+            )
+        }
+        (None, Some(upper)) => {
+            format!("Fewer than {}: that load did not hold, and no smaller one did; start lower.", of(upper))
+        }
+        (None, None) => "Unknown: no rung says anything about the server.".to_owned(),
+    }];
+    if !capacity.held_above_a_failure.is_empty() {
+        let loads: Vec<String> =
+            capacity.held_above_a_failure.iter().map(|load| show_number(*load)).collect();
+        let loads = loads.join(", ");
+        sentences.push(format!(
+            "{loads} held although less had failed: repeat the climb, its verdicts are not firm."
+        ));
+    }
+    for verdict in [Verdict::GeneratorLimited, Verdict::Inconclusive, Verdict::Invalid] {
+        let loads: Vec<String> = with_verdict(climb, verdict).map(|rung| show_number(rung.load)).collect();
+        if !loads.is_empty() {
+            sentences.push(format!("{} counted for neither bound ({verdict}).", loads.join(", ")));
+        }
+    }
+    let evidence = json!({
+        "lower_bound": capacity.lower_bound, "upper_bound": capacity.upper_bound, "unit": capacity.unit,
+        "confidence": capacity.confidence, "held_above_a_failure": capacity.held_above_a_failure,
+        "rungs": climb.rungs.iter().map(|rung| json!({ "load": rung.load, "verdict": rung.verdict })).collect::<Vec<_>>(),
+    });
+    conclusion("how_many", &sentences, evidence)
+}
+
+fn with_verdict(climb: &Climb, verdict: Verdict) -> impl Iterator<Item = &Rung> {
+    climb.rungs.iter().filter(move |rung| rung.verdict == verdict)
+}
+
+fn why_not_more(climb: &Climb) -> Conclusion {
+    let capacity = &climb.capacity;
+    let reason = |rung: &Rung| rung.reason.clone().unwrap_or_else(|| "no reason is known".to_owned());
+    let failing = capacity
+        .upper_bound
+        .and_then(|upper| with_verdict(climb, Verdict::Fail).find(|rung| rung.load == upper));
+    if let Some(rung) = failing {
+        let mut sentences = vec![format!("At {}: {}.", load_of(climb, rung.load), reason(rung))];
+        sentences.extend(processor(climb, rung));
+        let evidence = json!({
+            "load": rung.load, "signal": capacity.first_failing_signal, "reason": rung.reason,
+            "objectives": rung.extra.get("evidence").and_then(|evidence| evidence.get("objectives")),
+            "subject": rung.subject, "worker": rung.worker,
+        });
+        return conclusion("why_not_more", &sentences, evidence);
+    }
+    let top = capacity.lower_bound.unwrap_or(0.0);
+    let others = climb.rungs.iter().filter(|rung| !rung.verdict.counts() && rung.load > top);
+    let unjudged = others.min_by(|a, b| a.load.total_cmp(&b.load));
+    let sentence = match unjudged {
+        Some(rung) if rung.verdict == Verdict::GeneratorLimited => {
+            format!(
+                "This machine gave out before the server. At {}: {}.",
+                load_of(climb, rung.load),
+                reason(rung)
+            )
+        }
+        Some(rung) => format!("{} could not be judged: {}.", load_of(climb, rung.load), reason(rung)),
+        None if capacity.lower_bound.is_some() => {
+            format!("Nothing failed: the climb ended at {}, not the server.", load_of(climb, top))
+        }
+        None => "No rung was held.".to_owned(),
+    };
+    let evidence = json!({
+        "load": unjudged.map(|rung| rung.load), "verdict": unjudged.map(|rung| rung.verdict),
+        "signal": unjudged.and_then(|rung| rung.extra.get("signal")), "reason": unjudged.map(|rung| &rung.reason),
+    });
+    conclusion("why_not_more", &[sentence], evidence)
+}
+
+/// What the processor has to say about a failure; a hint, never the verdict.
+fn processor(climb: &Climb, rung: &Rung) -> Option<String> {
+    let subject = rung.subject.as_ref()?;
+    let share = subject.cpu_share?;
+    let used = format!(
+        "The server used {} cores ({} of those it may use)",
+        show_cores(subject.cpu_cores),
+        show_share(share)
+    );
+    Some(if share > CPU_SHARE_FULL {
+        format!("{used}: it had no processor left.")
+    } else if climb.run.shared_cores {
+        let ours = show_cores(rung.worker.cpu_cores);
+        format!(
+            "{used}, the generator {ours} of the same cores: on a machine of its own the server may hold more."
+        )
+    } else {
+        format!("{used}: it is not the processor as a whole; look for one busy thread, a lock or a wait.")
+    })
+}
+
+fn show_cores(cores: f64) -> String {
+    format!("{cores:.2}")
+}
+
+fn can_i_trust_it(climb: &Climb) -> Conclusion {
+    let rungs = &climb.rungs;
+    let counted = rungs.iter().filter(|rung| rung.verdict.counts()).count();
+    let limited = with_verdict(climb, Verdict::GeneratorLimited).count();
+    let broken = rungs.iter().filter(|rung| rung.extra.get("signal") == Some(&json!("bug"))).count();
+    let worst = |of: fn(&Rung) -> Option<f64>| rungs.iter().filter_map(of).max_by(f64::total_cmp);
+    let send_lag_ns = worst(|rung| Some(rung.send_lag_ns.as_ref()?.p99? as f64));
+    let busy_share = worst(|rung| rung.worker.busy_share_max);
+    let disturbed_share = worst(|rung| rung.disturbed_share);
+    let of_all = |count: usize| format!("{count} of {} rungs", rungs.len());
+    let not_steady: Vec<&Rung> =
+        rungs.iter().filter(|rung| rung.steady.is_some_and(|steady| steady != Steadiness::Steady)).collect();
+    let untold = rungs.iter().filter(|rung| rung.steady.is_none()).count();
+
+    let mut parts = Vec::new();
+    let lag = send_lag_ns.map_or("send lag p99 not stated: too few sends".to_owned(), |ns| {
+        format!("send lag p99 at most {}", show_ns(ns))
+    });
+    let busy =
+        busy_share.map_or(String::new(), |share| format!(", busiest worker {} busy", show_share(share)));
+    let fit = if limited > 0 {
+        format!("generator at its limit in {}", of_all(limited))
+    } else {
+        "generator fit".to_owned()
+    };
+    parts.push(format!("{fit} ({lag}{busy})"));
+    parts.push(if broken > 0 {
+        format!("books do not balance in {}", of_all(broken))
+    } else {
+        "books balance".to_owned()
+    });
+    parts.push(match (not_steady.first(), untold) {
+        (Some(rung), _) => {
+            let how = rung.steady.map_or(String::new(), |steady| steady.to_string());
+            format!("{} not steady (first at {}: {how})", of_all(not_steady.len()), show_number(rung.load))
+        }
+        (None, 0) => "every hold steady".to_owned(),
+        (None, _) => format!("{} too short to tell whether they were steady", of_all(untold)),
+    });
+    parts.push(match disturbed_share {
+        None => "disturbance by others not readable here".to_owned(),
+        Some(share) if share > 0.0 => format!("at most {} of a hold disturbed by others", show_share(share)),
+        Some(_) => "nothing disturbed by others".to_owned(),
+    });
+    if climb.generator == Default::default() {
+        parts.push("generator not calibrated".to_owned());
+    }
+    let trusted = counted > 0 && limited == 0 && broken == 0 && not_steady.is_empty();
+    let verdict = match (counted, trusted) {
+        (0, _) => "No:",
+        (_, true) => "Yes:",
+        (_, false) => "With care:",
+    };
+    let mut sentences = vec![format!("{verdict} {}.", parts.join(", "))];
+    if climb.run.shared_cores {
+        let where_known = climb.run.environment.get("cores").and_then(Value::as_u64);
+        let cores =
+            where_known.map_or("the same cores".to_owned(), |count| format!("the same {count} cores"));
+        sentences.push(format!("Server and generator ran on {cores}, so each took from the other."));
+    }
+    if climb.capacity.confidence.is_none() && counted > 0 {
+        sentences.push("Each load was held too seldom to say how firm its verdict is.".to_owned());
+    }
+    let evidence = json!({
+        "rungs": rungs.len(), "counted": counted, "generator_limited": limited, "books_broken": broken,
+        "not_steady": not_steady.len(), "send_lag_p99_ns": send_lag_ns, "busy_share_max": busy_share,
+        "disturbed_share_max": disturbed_share, "shared_cores": climb.run.shared_cores,
+        "calibrated": climb.generator != Default::default(), "arrivals": climb.run.arrivals, "seed": climb.run.seed,
+    });
+    conclusion("can_i_trust_it", &sentences, evidence)
+}

@@ -1,0 +1,111 @@
+//! The closing page: a row per rung, why those that did not pass did not, and the three answers. Text without colours.
+//!
+//! Made from a `Climb` alone, so a live run, a replayed one and a JSON file read the same.
+
+use std::fmt;
+
+use measure::Summary;
+
+use crate::contract::{Climb, Rung};
+use crate::wording::{show_bytes, show_ns, show_number, show_share};
+
+/// What is shown for a figure that may not be stated.
+pub const NOT_STATED: &str = "—";
+
+/// The closing page in parts, for whoever wants to colour or lay it out; `Display` is the plain text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Closing {
+    /// names of the columns; columns that no rung could fill are left out
+    pub header: Vec<String>,
+    /// one row per rung, as many cells as the header
+    pub rows: Vec<Vec<String>>,
+    /// one line per rung that did not pass: load, verdict, reason
+    pub notes: Vec<String>,
+    /// question and answer
+    pub answers: Vec<(String, String)>,
+}
+
+/// The closing page of a run.
+pub fn closing(climb: &Climb) -> Closing {
+    let columns: Vec<Column> = columns();
+    let cells: Vec<Vec<Option<String>>> =
+        climb.rungs.iter().map(|rung| columns.iter().map(|(_, cell)| cell(rung)).collect()).collect();
+    let is_filled = |at: usize| cells.iter().any(|row| row[at].is_some());
+    let kept: Vec<usize> = (0..columns.len()).filter(|&at| is_filled(at)).collect();
+    let unit = climb.rungs.first().map_or(climb.capacity.unit.as_str(), |rung| rung.load_unit.as_str());
+    let title = |at: usize| if at == 0 { unit } else { columns[at].0 };
+    let cell = |row: &[Option<String>], at: usize| row[at].clone().unwrap_or_else(|| NOT_STATED.to_owned());
+    Closing {
+        header: kept.iter().map(|&at| title(at).to_owned()).collect(),
+        rows: cells.iter().map(|row| kept.iter().map(|&at| cell(row, at)).collect()).collect(),
+        notes: climb.rungs.iter().filter_map(note).collect(),
+        answers: climb.conclusions.iter().map(|part| (question(&part.id), part.text.clone())).collect(),
+    }
+}
+
+type Column = (&'static str, fn(&Rung) -> Option<String>);
+
+fn columns() -> Vec<Column> {
+    fn ns(summary: &Option<Summary>, of: fn(&Summary) -> Option<u64>) -> Option<String> {
+        Some(show_ns(of(summary.as_ref()?)? as f64))
+    }
+    fn share(share: Option<f64>) -> Option<String> {
+        share.map(show_share)
+    }
+    vec![
+        ("load", |rung| Some(show_number(rung.load))),
+        ("verdict", |rung| Some(rung.verdict.to_string())),
+        ("late", |rung| share(rung.ticks.as_ref()?.late_share)),
+        ("tick p50", |rung| ns(&rung.ticks.as_ref()?.interval_ns, |summary| summary.p50)),
+        ("tick p99", |rung| ns(&rung.ticks.as_ref()?.interval_ns, |summary| summary.p99)),
+        ("rate/s", |rung| Some(show_number(rung.rate_per_s.round()))),
+        ("resp. p50", |rung| ns(&rung.response_ns, |summary| summary.p50)),
+        ("resp. p99", |rung| ns(&rung.response_ns, |summary| summary.p99)),
+        ("lag p99", |rung| ns(&rung.send_lag_ns, |summary| summary.p99)),
+        ("open min", |rung| Some(format!("{}/{}", rung.connections.open_min, rung.connections.asked))),
+        ("server CPU", |rung| Some(format!("{:.2}", rung.subject.as_ref()?.cpu_cores))),
+        ("mem", |rung| Some(show_bytes(rung.subject.as_ref()?.rss_bytes as f64))),
+        ("bots CPU", |rung| Some(format!("{:.2}", rung.worker.cpu_cores))),
+        ("mem", |rung| Some(show_bytes(rung.worker.rss_bytes as f64))),
+    ]
+}
+
+fn note(rung: &Rung) -> Option<String> {
+    let reason = rung.reason.as_ref()?;
+    Some(format!("{} {}: {} — {reason}", show_number(rung.load), rung.load_unit, rung.verdict))
+}
+
+fn question(id: &str) -> String {
+    match id {
+        "how_many" => "How many".to_owned(),
+        "why_not_more" => "Why not more".to_owned(),
+        "can_i_trust_it" => "Can I trust it".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+impl fmt::Display for Closing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width_of = |at: usize| {
+            let cells = self.rows.iter().map(|row| &row[at]).chain([&self.header[at]]);
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.header.len()).map(width_of).collect();
+        for row in std::iter::once(&self.header).chain(&self.rows) {
+            let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:>width$}"));
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  "))?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(f)?;
+        }
+        for note in &self.notes {
+            writeln!(f, "{note}")?;
+        }
+        writeln!(f)?;
+        let width = self.answers.iter().map(|(question, _)| question.chars().count()).max().unwrap_or(0);
+        for (question, answer) in &self.answers {
+            writeln!(f, "{question:<width$}  {answer}")?;
+        }
+        Ok(())
+    }
+}

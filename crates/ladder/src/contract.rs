@@ -1,0 +1,228 @@
+//! The answers of a run as they are published: the JSON contract, schema 1.
+//!
+//! Shape: one `Climb` per run, one `Rung` per trial of the subject, in the order they were held.
+//! Units: times in ns, shares in [0, 1], loads in `load_unit`. A figure that may not be stated (too few samples, not
+//! measured) is null and never zero. Additions are free, any other change raises `SCHEMA`.
+//! Invariant: what serialises here validates against tests/run.schema.json, as long as one rung was held.
+
+use std::collections::BTreeMap;
+
+use measure::Summary;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::capacity::Capacity;
+use crate::judge::Verdict;
+use crate::steady::Steadiness;
+
+/// The contract's number.
+pub const SCHEMA: u32 = 1;
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Climb {
+    /// `SCHEMA`
+    pub schema: u32,
+    /// what was run, on what
+    pub run: RunFacts,
+    /// the generator against a server that does nothing
+    pub generator: GeneratorFigures,
+    /// every rung, in the order they were held
+    pub rungs: Vec<Rung>,
+    /// how many
+    pub capacity: Capacity,
+    /// the answers in words
+    pub conclusions: Vec<Conclusion>,
+    /// of the whole run
+    pub verdict: Verdict,
+}
+
+/// What is known of a run besides its trials.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// unique within a store
+    pub id: String,
+    /// `--name`
+    pub name: Option<String>,
+    /// as the user wrote it
+    pub subject: String,
+    /// path of the scenario file
+    pub scenario: Option<String>,
+    /// everything random came from it
+    pub seed: u64,
+    /// `poisson`, `even`, `burst`, `closed`
+    pub arrivals: String,
+    /// when it began, ms since the epoch
+    pub started_unix_ms: u64,
+    /// version of this program
+    pub stepladder: String,
+    /// commit of the user's working directory
+    pub git: Option<String>,
+    /// the command line
+    pub command: String,
+    /// the machine
+    pub environment: Map<String, Value>,
+    /// server and generator run on the same cores
+    pub shared_cores: bool,
+    /// what the capacity counts: `games`, `clients` …
+    pub capacity_unit: String,
+}
+
+/// The generator as weighed before the climb.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorFigures {
+    /// response of the null server at an easy rate
+    pub own_latency_ns: Option<Summary>,
+    /// send lag at that rate
+    pub send_lag_ns: Option<Summary>,
+    /// most messages per second
+    pub ceiling_per_s: Option<f64>,
+}
+
+/// One load held once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    /// what it was asked to hold
+    pub load: f64,
+    /// of what
+    pub load_unit: String,
+    /// simulated clients
+    pub bots: u64,
+    /// what it is worth
+    pub verdict: Verdict,
+    /// why it did not pass
+    pub reason: Option<String>,
+    /// measured, after the warm-up cut
+    pub hold_s: f64,
+    /// what ended the hold
+    pub ended_by: String,
+    /// how the hold went
+    pub steady: Option<Steadiness>,
+    /// share of disturbed seconds
+    pub disturbed_share: Option<f64>,
+    /// messages planned in the hold
+    pub offered: u64,
+    /// of these, handed to the kernel
+    pub sent: u64,
+    /// of these, never handed to the kernel
+    pub not_sent: u64,
+    /// replied to
+    pub answered: u64,
+    /// of the answered: after the patience
+    pub late: u64,
+    /// replied to wrongly
+    pub failed: u64,
+    /// lost with their connection
+    pub lost: u64,
+    /// without a reply when the drain ended
+    pub unanswered_at_stop: u64,
+    /// errors by cause
+    pub errors: BTreeMap<String, u64>,
+    /// answers per second; messages that owe none count when sent
+    pub rate_per_s: f64,
+    /// both directions
+    pub bytes_per_s: Option<f64>,
+    /// connections
+    pub connections: ConnectionFigures,
+    /// answered − planned; its percentiles count unanswered messages as infinite, which is null here
+    pub response_ns: Option<Summary>,
+    /// answered − sent
+    pub service_ns: Option<Summary>,
+    /// sent − planned
+    pub send_lag_ns: Option<Summary>,
+    /// read − readable
+    pub receive_lag_ns: Option<Summary>,
+    /// the server's ticks; its clients' view of them where it tells none
+    pub ticks: Option<TickFigures>,
+    /// the books of broadcasts
+    pub deliveries: Option<Value>,
+    /// what was claimed against what is
+    pub audit: Option<Value>,
+    /// the server's process tree
+    pub subject: Option<SubjectFigures>,
+    /// this process
+    pub worker: WorkerFigures,
+    /// what only some bots and servers tell
+    pub extra: Map<String, Value>,
+}
+
+/// Connections of a rung.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionFigures {
+    /// that should stand
+    pub asked: u64,
+    /// open in the worst second of the hold
+    pub open_min: u64,
+    /// open when the hold ended
+    pub open: u64,
+    /// opened per second of the ramp
+    pub rate_per_s: Option<f64>,
+    /// to a usable connection
+    pub handshake_ns: Option<Summary>,
+    /// failed attempts by cause
+    pub failed: BTreeMap<String, u64>,
+}
+
+/// Ticks of a rung.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TickFigures {
+    /// `log`, `client` …
+    pub source: String,
+    /// between two ticks as scheduled
+    pub period_ns: u64,
+    /// asked for by the schedule
+    pub due: u64,
+    /// within the classes' bounds
+    pub on_time: u64,
+    /// longer
+    pub over: u64,
+    /// shorter
+    pub under: u64,
+    /// never run
+    pub missed: u64,
+    /// (over + under + missed) / due
+    pub late_share: Option<f64>,
+    /// ticks whose work took longer than a period
+    pub over_budget_share: Option<f64>,
+    /// instability ratio
+    pub isr: Option<f64>,
+    /// between two ticks
+    pub interval_ns: Option<Summary>,
+    /// work per tick
+    pub busy_ns: Option<Summary>,
+}
+
+/// The server's process tree over the hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SubjectFigures {
+    /// mean
+    pub cpu_cores: f64,
+    /// of the cores it may use
+    pub cpu_share: Option<f64>,
+    /// maximum
+    pub rss_bytes: u64,
+    /// maximum
+    pub fds: Option<u64>,
+}
+
+/// This process over the hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerFigures {
+    /// mean
+    pub cpu_cores: f64,
+    /// maximum
+    pub rss_bytes: u64,
+    /// the busiest worker's share of the hold
+    pub busy_share_max: Option<f64>,
+}
+
+/// One answer in words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Conclusion {
+    /// `how_many`, `why_not_more`, `can_i_trust_it`
+    pub id: String,
+    /// one or two sentences
+    pub text: String,
+    /// the figures behind it
+    pub evidence: Map<String, Value>,
+}

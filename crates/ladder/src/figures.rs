@@ -1,0 +1,384 @@
+//! The figures of a rung that an objective may name: name, unit, meaning, and how each is read off a trial.
+//!
+//! One table feeds the parser, `--help` and the docs, so none of them can know a name that the others do not.
+//! Invariant: a figure that was not measured, or not often enough, reads as such and never as zero.
+//! Units: times in ns, shares in [0, 1], counts as numbers; see `UnitKind`.
+
+use std::borrow::Cow;
+
+use measure::{Distribution, Flow, Measure, Quantile, Trial};
+
+/// What a figure is measured in, and so which units an objective may write behind its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitKind {
+    /// ns inside; written with ns, us, µs, ms or s
+    Time,
+    /// in [0, 1] inside; written as `25%` or `0.25`
+    Share,
+    /// a number of things; k and M multiply
+    Count,
+    /// things per second; k and M multiply, `/s` may follow
+    Rate,
+    /// bytes; k, M, G (1000) and KiB, MiB, GiB (1024)
+    Bytes,
+    /// a bare number: cores, a ratio
+    Number,
+    /// right or wrong; written as `ok`
+    Ok,
+}
+
+/// What a trial says about a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reading {
+    /// the value in the figure's inner unit
+    Value(f64),
+    /// so many messages never had an answer that the figure is one of theirs
+    Infinite,
+    /// a percentile with fewer than 100 samples beyond it
+    TooFew {
+        /// samples taken
+        count: u64,
+        /// samples that the percentile asks for
+        needed: u64,
+    },
+    /// not measured; says why
+    Absent(&'static str),
+}
+
+/// A figure that an objective may name.
+#[derive(Clone, Copy, Debug)]
+pub struct FigureDoc {
+    /// as written: `ticks.late_share`
+    pub name: &'static str,
+    /// what it is measured in
+    pub unit: UnitKind,
+    /// one line for people
+    pub meaning: &'static str,
+    pub(crate) source: Source,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    Quantile(Of, f64),
+    Max(Of),
+    Mean(Of),
+    Scalar(fn(&Trial) -> Reading),
+}
+
+/// Which distribution a percentile is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    Response,
+    Service,
+    SendLag,
+    Handshake,
+    Delivery,
+    TickInterval,
+    TickBusy,
+    ClientInterval,
+}
+
+macro_rules! scalar {
+    ($name:literal, $unit:ident, $meaning:literal, $read:expr) => {
+        FigureDoc { name: $name, unit: UnitKind::$unit, meaning: $meaning, source: Source::Scalar($read) }
+    };
+}
+
+macro_rules! family {
+    ($name:literal, $of:ident, $stat:literal, $meaning:literal, $source:ident $(, $q:literal)?) => {
+        FigureDoc {
+            name: concat!($name, ".", $stat),
+            unit: UnitKind::Time,
+            meaning: concat!($meaning, $stat),
+            source: Source::$source(Of::$of $(, $q)?),
+        }
+    };
+}
+
+macro_rules! table {
+    (families { $($family:literal $of:ident $meaning:literal;)* } scalars { $($scalar:expr;)* }) => {
+        &[
+            $($scalar,)*
+            $(
+                family!($family, $of, "p50", $meaning, Quantile, 0.5),
+                family!($family, $of, "p90", $meaning, Quantile, 0.9),
+                family!($family, $of, "p99", $meaning, Quantile, 0.99),
+                family!($family, $of, "p999", $meaning, Quantile, 0.999),
+                family!($family, $of, "max", $meaning, Max),
+                family!($family, $of, "mean", $meaning, Mean),
+            )*
+        ]
+    };
+}
+
+/// Every figure there is, scalars first, then six of each distribution.
+pub const FIGURES: &[FigureDoc] = table! {
+    families {
+        "response" Response "answered - planned, what a user feels; unanswered messages are infinite: ";
+        "service" Service "answered - sent: ";
+        "send_lag" SendLag "sent - planned, the generator's own lateness: ";
+        "handshake" Handshake "from the first packet to a usable connection: ";
+        "ticks.interval" TickInterval "between two ticks of the server: ";
+        "ticks.busy" TickBusy "work per tick, where the server tells it: ";
+        "client_ticks.interval" ClientInterval "between two snapshots as a client sees them: ";
+        "deliveries.latency" Delivery "from the planned send of a broadcast to its receipt: ";
+    }
+    scalars {
+        scalar!("ticks.late_share", Share, "(over + under + missed) / due of the server's ticks", |trial| {
+            ticks(trial).map_or(NO_TICKS, |counts| share(counts.late_share()))
+        });
+        scalar!("ticks.over", Count, "ticks after a longer interval than the classes allow", |trial| {
+            ticks(trial).map_or(NO_TICKS, |counts| count(counts.over))
+        });
+        scalar!("ticks.under", Count, "ticks after a shorter interval than the classes allow", |trial| {
+            ticks(trial).map_or(NO_TICKS, |counts| count(counts.under))
+        });
+        scalar!("ticks.missed", Count, "ticks that were due and never run", |trial| {
+            ticks(trial).map_or(NO_TICKS, |counts| count(counts.missed))
+        });
+        scalar!("ticks.over_budget_share", Share, "ticks whose work took longer than one period", |trial| {
+            over_budget_share(trial).map_or(Reading::Absent("the server does not tell its work per tick"), Reading::Value)
+        });
+        scalar!("ticks.isr", Number, "instability ratio of the ticks; blind to steady overload", |trial| {
+            trial.ticks.as_ref().and_then(|ticks| ticks.isr)
+                .map_or(Reading::Absent("the server does not tell what the ratio is made of"), Reading::Value)
+        });
+        scalar!("client_ticks.late_share", Share, "the same share as the clients see it", |trial| {
+            trial.client_ticks.late_share().map_or(NO_CLIENT_TICKS, Reading::Value)
+        });
+        scalar!("deliveries.lost", Count, "deliveries owed and never seen", |_| NO_BOOKS);
+        scalar!("deliveries.late", Count, "deliveries after the plan's patience", |_| NO_BOOKS);
+        scalar!("deliveries.dropped", Count, "deliveries that the server says it dropped", |_| NO_BOOKS);
+        scalar!("deliveries.duplicated", Count, "deliveries seen twice", |_| NO_BOOKS);
+        scalar!("deliveries.reordered", Count, "deliveries seen after a younger one of the same sender", |_| NO_BOOKS);
+        scalar!("errors", Count, "errors + failed + lost messages + failed connects", |trial| count(errors(trial)));
+        scalar!("late", Count, "answers after the plan's patience", |trial| count(trial.flow().late));
+        scalar!("failed", Count, "wrong replies", |trial| count(trial.flow().failed));
+        scalar!("lost", Count, "messages whose connection ended before the reply", |trial| count(trial.flow().lost));
+        scalar!("not_sent", Count, "planned messages that never left", |trial| count(trial.flow().not_sent));
+        scalar!("unanswered", Count, "messages without a reply when the drain ended", |trial| {
+            count(trial.flow().open_after)
+        });
+        scalar!("rate_per_s", Rate, "answers per second of the hold; messages that owe no answer count when sent", |trial| {
+            rate_per_s(trial).map_or(NO_HOLD, Reading::Value)
+        });
+        scalar!("connections.open_min", Count, "connections open in the worst second (its mean)", |trial| {
+            count(trial.connections.open_min)
+        });
+        scalar!("connections.open_share", Share, "the same over the connections asked for", |trial| {
+            open_share(trial).map_or(Reading::Absent("no connection was asked for"), Reading::Value)
+        });
+        scalar!("connections.rate_per_s", Rate, "connections opened per second of the ramp", |trial| {
+            trial.connections.rate_per_s.map_or(Reading::Absent("no connection was opened in the ramp"), Reading::Value)
+        });
+        scalar!("connections.failed", Count, "failed attempts to connect", |trial| {
+            count(trial.connections.failed.values().sum())
+        });
+        scalar!("subject.cpu_share", Share, "mean CPU of the server, of the cores it may use", |trial| {
+            trial.subject.as_ref().map_or(NO_SUBJECT, |subject| {
+                subject.cpu_share.map_or(Reading::Absent("it is not known which cores the server may use"), Reading::Value)
+            })
+        });
+        scalar!("subject.cpu_cores", Number, "mean CPU of the server in cores", |trial| {
+            trial.subject.as_ref().map_or(NO_SUBJECT, |subject| Reading::Value(subject.cpu_cores))
+        });
+        scalar!("subject.rss_bytes", Bytes, "most memory of the server", |trial| {
+            trial.subject.as_ref().map_or(NO_SUBJECT, |subject| count(subject.rss_bytes))
+        });
+        scalar!("subject.fds", Count, "most descriptors of the server", |trial| {
+            trial.subject.as_ref().and_then(|subject| subject.fds).map_or(NO_SUBJECT, count)
+        });
+        scalar!("worker.busy_share", Share, "the busiest worker's share of the hold that it did not sleep", |trial| {
+            trial.busy_share_max.map_or(NO_HOLD, Reading::Value)
+        });
+        scalar!("audit", Ok, "what the bots claim and what the server says at the end agree", |_| {
+            Reading::Absent("this trial has no audit")
+        });
+    }
+};
+
+const NO_HOLD: Reading = Reading::Absent("the hold never began");
+const NO_TICKS: Reading = Reading::Absent("nothing told the server's ticks");
+const NO_CLIENT_TICKS: Reading = Reading::Absent("no client saw ticks; let bots ask for snapshots");
+const NO_BOOKS: Reading = Reading::Absent("these bots keep no ledger of deliveries");
+const NO_SUBJECT: Reading =
+    Reading::Absent("the server's process was not watched; name it with --pid or --start");
+
+impl FigureDoc {
+    /// The figure of that name.
+    pub fn named(name: &str) -> Option<&'static FigureDoc> {
+        FIGURES.iter().find(|figure| figure.name == name)
+    }
+
+    /// The known name nearest to a misspelt one: the same last word first, then the fewest slips of the keyboard.
+    pub fn nearest(name: &str) -> &'static FigureDoc {
+        let wanted = name.to_lowercase();
+        let slips = |figure: &&FigureDoc| {
+            let last = figure.name.rsplit('.').next().unwrap_or(figure.name);
+            let completes =
+                figure.name.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.starts_with('.'));
+            if last == wanted || completes { 1 } else { 2 * strsim::osa_distance(&wanted, figure.name) }
+        };
+        // `response` alone most likely meant the percentile that people speak of, not the first in the table.
+        let speaks_of_p99 = |figure: &&FigureDoc| !figure.name.ends_with(".p99");
+        FIGURES
+            .iter()
+            .min_by_key(|figure| (slips(figure), speaks_of_p99(figure)))
+            .expect("the table is a constant and not empty")
+    }
+
+    /// Reads the figure off a trial.
+    pub fn read(&self, trial: &Trial) -> Reading {
+        match self.source {
+            Source::Scalar(read) => read(trial),
+            Source::Quantile(of, q) => match sample(trial, of) {
+                Err(absent) => absent,
+                Ok((values, never)) => match values.quantile(q, never) {
+                    Quantile::Ns(ns) => Reading::Value(ns as f64),
+                    Quantile::Infinite => Reading::Infinite,
+                    Quantile::TooFew => {
+                        let needed = (measure::distribution::EXCEEDANCES / (1.0 - q)).round() as u64;
+                        Reading::TooFew { count: values.count() + never, needed }
+                    }
+                },
+            },
+            Source::Max(of) => match sample(trial, of) {
+                Err(absent) => absent,
+                Ok((_, never)) if never > 0 => Reading::Infinite,
+                Ok((values, _)) => values.max_ns().map_or(NOTHING_TAKEN, |ns| Reading::Value(ns as f64)),
+            },
+            // A single lost reply would make any mean infinite and so meaningless; losses have figures of their own.
+            Source::Mean(of) => match sample(trial, of) {
+                Err(absent) => absent,
+                Ok((values, _)) => values.mean_ns().map_or(NOTHING_TAKEN, Reading::Value),
+            },
+        }
+    }
+}
+
+const NOTHING_TAKEN: Reading = Reading::TooFew { count: 0, needed: 1 };
+
+/// The values of a distribution and how many messages took infinitely long.
+pub(crate) fn sample(trial: &Trial, of: Of) -> Result<(Cow<'_, Distribution>, u64), Reading> {
+    if trial.hold.is_none() && of != Of::Handshake {
+        return Err(NO_HOLD);
+    }
+    let of_measure = |measure| Cow::Borrowed(trial.distribution(measure));
+    Ok(match of {
+        Of::Response => (of_measure(Measure::Response), never_answered(trial)),
+        Of::Service => {
+            let flow = questions(trial);
+            (of_measure(Measure::Service), flow.failed + flow.lost + flow.open_after)
+        }
+        Of::SendLag => (of_measure(Measure::SendLag), 0),
+        Of::Handshake => (of_measure(Measure::Handshake), trial.connections.failed.values().sum()),
+        Of::Delivery => (of_measure(Measure::Delivery), 0),
+        Of::TickInterval => match &trial.ticks {
+            Some(ticks) => (Cow::Borrowed(&ticks.interval), 0),
+            None if trial.client_ticks.due > 0 => (of_measure(Measure::TickInterval), 0),
+            None => return Err(NO_TICKS),
+        },
+        Of::TickBusy => match trial.ticks.as_ref().map(|ticks| ticks.busy.as_ref()) {
+            Some(Some(busy)) => (Cow::Borrowed(busy), 0),
+            Some(None) => return Err(Reading::Absent("the server does not tell its work per tick")),
+            None => return Err(NO_TICKS),
+        },
+        Of::ClientInterval if trial.client_ticks.due == 0 => return Err(NO_CLIENT_TICKS),
+        Of::ClientInterval => (of_measure(Measure::TickInterval), 0),
+    })
+}
+
+/// Messages that owe a reply. An operation of which any message was told owes none: its unsent ones miss no answer.
+pub(crate) fn questions(trial: &Trial) -> Flow {
+    trial.ops.values().filter(|flow| flow.told == 0).fold(Flow::default(), |mut sum, flow| {
+        sum.add(flow);
+        sum
+    })
+}
+
+/// Questions that were planned and never rightly answered: they enter every percentile of the response as infinite.
+pub(crate) fn never_answered(trial: &Trial) -> u64 {
+    let flow = questions(trial);
+    flow.failed + flow.lost + flow.not_sent + flow.open_after
+}
+
+/// Answers per second; what owes no answer counts when sent. `None` without a hold.
+pub(crate) fn rate_per_s(trial: &Trial) -> Option<f64> {
+    let done: u64 =
+        trial.ops.values().map(|flow| if flow.told > 0 { flow.sent } else { flow.answered }).sum();
+    counted_seconds(trial).map(|seconds| done as f64 / seconds)
+}
+
+/// Seconds of the hold whose messages are in the sums. A message belongs to the whole second it happened in, so a hold
+/// that began within a second is counted from the next one. `None` when that leaves nothing.
+pub(crate) fn counted_seconds(trial: &Trial) -> Option<f64> {
+    let hold = trial.hold.as_ref()?;
+    let from_ns = hold.from_ns.div_ceil(1_000_000_000) * 1_000_000_000;
+    (hold.to_ns > from_ns).then(|| (hold.to_ns - from_ns) as f64 / 1e9)
+}
+
+/// Everything that went wrong. A loss may also be among the errors by its cause; the sum is for `== 0`, not a census.
+fn errors(trial: &Trial) -> u64 {
+    let flow = trial.flow();
+    let failed_connects: u64 = trial.connections.failed.values().sum();
+    trial.errors.values().sum::<u64>() + flow.failed + flow.lost + failed_connects
+}
+
+/// The server's ticks; where only clients tell them, theirs.
+pub(crate) fn ticks(trial: &Trial) -> Option<measure::TickCounts> {
+    match &trial.ticks {
+        Some(ticks) => Some(ticks.counts),
+        None => (trial.client_ticks.due > 0).then_some(trial.client_ticks),
+    }
+}
+
+pub(crate) fn over_budget_share(trial: &Trial) -> Option<f64> {
+    let busy = trial.ticks.as_ref()?.busy.as_ref().filter(|busy| !busy.is_empty())?;
+    let period_ns = trial.head.tick_period_ns;
+    let over: u64 = busy.buckets().filter(|&(ns, _)| ns > period_ns).map(|(_, count)| count).sum();
+    (period_ns > 0).then(|| over as f64 / busy.count() as f64)
+}
+
+pub(crate) fn open_share(trial: &Trial) -> Option<f64> {
+    let connections = &trial.connections;
+    (connections.asked > 0).then(|| connections.open_min as f64 / connections.asked as f64)
+}
+
+fn count(number: u64) -> Reading {
+    Reading::Value(number as f64)
+}
+
+fn share(share: Option<f64>) -> Reading {
+    share.map_or(Reading::Absent("no tick was due"), Reading::Value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_there_once() {
+        let mut names: Vec<_> = FIGURES.iter().map(|figure| figure.name).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn a_misspelt_name_finds_the_one_that_was_meant() {
+        for (wrong, meant) in [
+            ("tick.late_share", "ticks.late_share"),
+            ("late_share", "ticks.late_share"),
+            ("ticks.lateshare", "ticks.late_share"),
+            ("response", "response.p99"),
+            ("response.p98", "response.p99"),
+            ("Response.P99", "response.p99"),
+            ("error", "errors"),
+            ("delivery.lost", "deliveries.lost"),
+            ("connections.open", "connections.open_min"),
+        ] {
+            assert_eq!(FigureDoc::nearest(wrong).name, meant, "{wrong}");
+        }
+    }
+}

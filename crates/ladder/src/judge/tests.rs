@@ -1,0 +1,403 @@
+use measure::trial::kind;
+use measure::{Measure, Phase, Summary};
+use proptest::prelude::*;
+
+use super::*;
+use crate::scene::{SECOND_NS, Scene, see_ticks};
+
+fn terms(objectives: &[&str]) -> Terms {
+    Terms {
+        objectives: objectives.iter().map(|text| text.parse().unwrap()).collect(),
+        patience_ns: SECOND_NS,
+        ..Terms::default()
+    }
+}
+
+fn arena_terms() -> Terms {
+    terms(&["ticks.late_share < 25%"])
+}
+
+fn asking_terms() -> Terms {
+    terms(&["response.p99 < 50ms", "errors == 0"])
+}
+
+/// The one check: verdict, signal and what the reason must say.
+fn check(scene: &Scene, terms: &Terms, verdict: Verdict, signal: &str, says: &[&str]) {
+    let judgement = judge(&scene.build(), terms);
+    assert_eq!(judgement.verdict, verdict, "{:?}", judgement.reason);
+    assert_eq!(judgement.signal.as_deref().unwrap_or(""), signal);
+    for part in says {
+        let reason = judgement.reason.as_deref().unwrap_or("");
+        assert!(reason.contains(part), "\"{part}\" is not in: {reason}");
+    }
+}
+
+#[test]
+fn a_rung_that_meets_everything_passes_without_a_reason() {
+    check(&Scene::arena(500.0), &arena_terms(), Verdict::Pass, "", &[]);
+    check(&Scene::asking(1000.0), &asking_terms(), Verdict::Pass, "", &[]);
+    let judgement = judge(&Scene::arena(500.0).build(), &arena_terms());
+    assert_eq!((judgement.reason, judgement.steady), (None, Some(Steadiness::Steady)));
+    assert_eq!(judgement.disturbed_share, Some(0.0));
+    assert_eq!(judgement.evidence["objectives"][0]["met"], json!(true));
+}
+
+#[test]
+fn a_broken_objective_is_named_with_its_value_and_bound() {
+    let scene = Scene::arena(2000.0).late(0.312);
+    let reason = "ticks.late_share was 31.2 % (objective: ticks.late_share < 25%)";
+    check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &[reason]);
+    let mut slow = Scene::asking(1000.0);
+    slow.response_ns = 61_000_000;
+    check(&slow, &asking_terms(), Verdict::Fail, "response.p99", &["response.p99 was 61", "< 50ms"]);
+}
+
+#[test]
+fn lost_messages_are_infinite_and_not_absent() {
+    let scene = Scene::asking(1000.0).edit(|_, interval| {
+        let flow = interval.flow_mut(1, Phase::Hold);
+        (flow.offered, flow.sent, flow.lost) = (flow.offered + 50, flow.sent + 50, 50);
+    });
+    check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Fail, "response.p99", &["was never"]);
+}
+
+#[test]
+fn a_server_that_answers_nobody_fails_even_in_a_short_hold() {
+    let mut scene = Scene::asking(20.0).edit(|_, interval| {
+        let flow = interval.flow_mut(1, Phase::Hold);
+        (flow.answered, flow.failed) = (0, flow.sent);
+        interval.distribution_mut(Measure::Response, true).clear();
+    });
+    scene.hold_s = 10;
+    check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Fail, "response.p99", &["more than 50ms"]);
+}
+
+#[test]
+fn too_few_samples_are_inconclusive() {
+    let mut scene = Scene::asking(20.0);
+    scene.hold_s = 10;
+    let says = ["needs 10000 samples and has 200", "hold longer"];
+    check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Inconclusive, "response.p99", &says);
+}
+
+#[test]
+fn a_figure_that_nobody_measured_is_inconclusive() {
+    let mut scene = Scene::arena(500.0);
+    scene.late_share = None;
+    check(
+        &scene,
+        &arena_terms(),
+        Verdict::Inconclusive,
+        "ticks.late_share",
+        &["nothing told the server's ticks"],
+    );
+    check(&Scene::arena(500.0), &terms(&[]), Verdict::Inconclusive, "no objective", &["--objective"]);
+}
+
+#[test]
+fn a_broken_objective_outweighs_one_that_cannot_be_told() {
+    let scene = Scene::arena(500.0).late(0.5);
+    let terms = terms(&["deliveries.lost == 0", "ticks.late_share < 25%"]);
+    check(&scene, &terms, Verdict::Fail, "ticks.late_share", &[]);
+}
+
+#[test]
+fn books_that_do_not_balance_are_invalid_whatever_else_happened() {
+    let bug = Scene::arena(500.0).late(0.9).event(9, kind::BUG, "worker 1: 3 sent").event(
+        9,
+        kind::SUBJECT_EXITED,
+        "",
+    );
+    check(&bug, &arena_terms(), Verdict::Invalid, "bug", &["worker 1: 3 sent", "bug of Stepladder"]);
+    let doors = Scene::arena(500.0).edit(|at, interval| {
+        if at == 3 {
+            interval.flow_mut(0, Phase::Hold).told += 1;
+        }
+    });
+    check(&doors, &arena_terms(), Verdict::Invalid, "bug", &["shot: "]);
+    let ticks = Scene::arena(500.0).edit(|_, interval| interval.ticks.due = 7);
+    check(&ticks, &arena_terms(), Verdict::Invalid, "bug", &["of the clients' ticks were due"]);
+}
+
+#[test]
+fn an_interrupted_trial_is_invalid() {
+    let mut cut = Scene::arena(500.0);
+    cut.is_complete = false;
+    check(&cut, &arena_terms(), Verdict::Invalid, "interrupted", &["60 s into the hold"]);
+    let mut asked = Scene::arena(500.0);
+    asked.drain_text = "interrupted".to_owned();
+    check(&asked, &arena_terms(), Verdict::Invalid, "interrupted", &[]);
+    // The server was taken down by the same Ctrl-C a moment later; it did not fail.
+    let both = asked.event(66, kind::SUBJECT_EXITED, "signal 15");
+    check(&both, &arena_terms(), Verdict::Invalid, "interrupted", &[]);
+    let mut early = Scene::arena(500.0);
+    (early.is_complete, early.has_hold) = (false, false);
+    check(&early, &arena_terms(), Verdict::Invalid, "interrupted", &["before its hold began"]);
+}
+
+#[test]
+fn a_server_that_exits_has_failed_whenever_it_did() {
+    let mut scene = Scene::arena(500.0).event(12, kind::SUBJECT_EXITED, "killed by signal 9");
+    let says = ["server exited: killed by signal 9, 12 s into the trial", "earlier rungs stand"];
+    check(&scene, &arena_terms(), Verdict::Fail, "server exited", &says);
+    (scene.is_complete, scene.has_hold) = (false, false);
+    check(&scene, &arena_terms(), Verdict::Fail, "server exited", &says);
+}
+
+#[test]
+fn missing_connections_fail_the_server_unless_this_machine_is_the_cause() {
+    let opened = |open: u64, cause: usize, count: u64| {
+        Scene::arena(500.0).edit(move |at, interval| {
+            interval.connections.open_min = open;
+            if at == 0 {
+                interval.connections.failed[cause] = count;
+            }
+        })
+    };
+    let says = ["only 812 of 1000 connections open", "188 attempts failed (refused)"];
+    check(&opened(812, 0, 188), &arena_terms(), Verdict::Fail, "connections.open_min", &says);
+    check(&opened(960, 0, 40), &arena_terms(), Verdict::Pass, "", &[]);
+    let says = ["no descriptors left (188 times)", "more workers"];
+    check(&opened(812, 1, 188), &arena_terms(), Verdict::GeneratorLimited, "no descriptors", &says);
+    check(&opened(999, 2, 1), &arena_terms(), Verdict::GeneratorLimited, "no ports", &["source addresses"]);
+    check(&opened(1000, 2, 1), &arena_terms(), Verdict::Pass, "", &[]);
+    let lost = opened(500, 0, 0).edit(|_, interval| interval.errors[0] = 9);
+    check(
+        &lost,
+        &arena_terms(),
+        Verdict::Fail,
+        "connections.open_min",
+        &["540 ended early (connection lost)"],
+    );
+}
+
+#[test]
+fn players_between_two_games_are_not_missing_but_those_who_stay_away_are() {
+    let dips = |from: u32, to: u32| {
+        Scene::arena(500.0).edit(move |at, interval| {
+            if (from..to).contains(&at) {
+                interval.connections.open_min = 300;
+            }
+        })
+    };
+    check(&dips(20, 24), &arena_terms(), Verdict::Pass, "", &[]);
+    check(
+        &dips(20, 31),
+        &arena_terms(),
+        Verdict::Fail,
+        "connections.open_min",
+        &["only 300 of 1000", "worst 10 s"],
+    );
+    let asking = Scene::asking(1000.0).edit(|at, interval| {
+        if at == 20 {
+            interval.connections.open_min = 300;
+        }
+    });
+    check(&asking, &asking_terms(), Verdict::Fail, "connections.open_min", &["worst second"]);
+}
+
+#[test]
+fn a_server_that_runs_fewer_games_than_asked_for_does_not_hold_the_load() {
+    let mut scene = Scene::arena(500.0);
+    scene.games_running = 420.0;
+    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
+    scene.games_running = 300.0;
+    check(&scene, &arena_terms(), Verdict::Fail, "ticks.due", &["only 60 % of the ticks that 500 games owe"]);
+}
+
+#[test]
+fn replies_that_come_in_waves_are_no_drift_where_only_ticks_are_judged() {
+    let mut scene = Scene::arena(500.0).edit(|at, interval| {
+        let open = |at: u32| if at > 30 { 300 } else { 0 };
+        let flow = interval.flow_mut(1, Phase::Hold);
+        (flow.open_before, flow.open_after) = (open(at), open(at + 1));
+        (flow.offered, flow.sent) = (400, 400);
+        flow.answered = 400 + flow.open_before - flow.open_after;
+    });
+    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
+    scene.tick_period_ns = 0;
+    check(&scene, &terms(&["errors == 0"]), Verdict::Fail, "drifting", &[]);
+}
+
+#[test]
+fn a_hold_that_never_began_with_all_connected_is_ours() {
+    let mut scene = Scene::arena(500.0);
+    scene.has_hold = false;
+    check(&scene, &arena_terms(), Verdict::Invalid, "no hold", &["never began"]);
+}
+
+#[test]
+fn less_load_than_intended_is_the_generator() {
+    let mut exact = asking_terms();
+    exact.intended = Some(Intended::Messages(60_600));
+    let says = ["99 % of the 60600 intended", "limit 99.5 %"];
+    check(&Scene::asking(1000.0), &exact, Verdict::GeneratorLimited, "offered", &says);
+    exact.intended = Some(Intended::Messages(60_100));
+    check(&Scene::asking(1000.0), &exact, Verdict::Pass, "", &[]);
+    // 600 messages at random moments may be 540 without anybody's fault.
+    let mut random = terms(&["errors == 0"]);
+    random.intended = Some(Intended::PerSecond(11.0));
+    check(&Scene::asking(10.0), &random, Verdict::Pass, "", &[]);
+    random.intended = Some(Intended::PerSecond(13.0));
+    check(&Scene::asking(10.0), &random, Verdict::GeneratorLimited, "offered", &[]);
+}
+
+#[test]
+fn send_lag_is_held_against_the_tightest_bound_the_tick_or_the_patience() {
+    let asking = |send_lag_ns: u64| Scene { send_lag_ns, ..Scene::asking(1000.0) };
+    check(&asking(2_400_000), &asking_terms(), Verdict::Pass, "", &[]);
+    let says = ["send lag p99 was 2.6 ms", "limit 2.5 ms: 5 % of the bound of response.p99 < 50ms"];
+    check(&asking(2_600_000), &asking_terms(), Verdict::GeneratorLimited, "send_lag.p99", &says);
+    let arena = |send_lag_ns: u64| Scene { send_lag_ns, ..Scene::arena(500.0) };
+    check(&arena(15_000_000), &arena_terms(), Verdict::Pass, "", &[]);
+    check(&arena(18_000_000), &arena_terms(), Verdict::GeneratorLimited, "send_lag.p99", &["one tick"]);
+    let patience = terms(&["errors == 0"]);
+    check(&asking(49_000_000), &patience, Verdict::Pass, "", &[]);
+    check(&asking(51_000_000), &patience, Verdict::GeneratorLimited, "send_lag.p99", &["of the patience"]);
+}
+
+#[test]
+fn a_busy_worker_is_blamed_only_when_it_lags() {
+    let busy = |load: f64, send_lag_ns: u64| Scene { busy_share: 0.93, send_lag_ns, ..Scene::arena(load) };
+    check(&busy(500.0, 1_000_000), &arena_terms(), Verdict::Pass, "", &[]);
+    let says = ["93 % busy", "more workers"];
+    check(&busy(500.0, 20_000_000), &arena_terms(), Verdict::GeneratorLimited, "worker.busy_share", &says);
+    // 840 sends state no p99, but p90; 60 state nothing, so the largest lag of a worker without a break speaks.
+    check(&busy(1.0, 20_000_000), &arena_terms(), Verdict::GeneratorLimited, "worker.busy_share", &["p50"]);
+    let mut few = busy(1.0, 20_000_000);
+    few.shots_per_s = 1;
+    check(&few, &arena_terms(), Verdict::GeneratorLimited, "worker.busy_share", &["max"]);
+    few.busy_share = 0.1;
+    check(&few, &arena_terms(), Verdict::Pass, "", &[]);
+}
+
+#[test]
+fn an_own_latency_near_the_bound_limits_the_generator() {
+    let own = |p99_ns| {
+        let own_latency = Summary {
+            p50: Some(1_000),
+            p90: Some(1_000),
+            p99: Some(p99_ns),
+            p999: None,
+            max: Some(p99_ns),
+            mean: Some(1e3),
+            stddev: Some(1.0),
+            count: 10_000,
+        };
+        let calibration = Calibration { own_latency: Some(own_latency), ..Calibration::default() };
+        Terms { calibration: Some(calibration), ..asking_terms() }
+    };
+    check(&Scene::asking(1000.0), &own(4_900_000), Verdict::Pass, "", &[]);
+    let says = ["5.1 ms already", "limit 5 ms"];
+    check(&Scene::asking(1000.0), &own(5_100_000), Verdict::GeneratorLimited, "own_latency.p99", &says);
+}
+
+#[test]
+fn a_full_link_limits_the_generator() {
+    let link = |bytes_per_s| Terms {
+        link: Some(Link { name: "wlan0".to_owned(), is_wireless: true, bytes_per_s }),
+        ..arena_terms()
+    };
+    check(&Scene::arena(500.0), &link(Some(2e6)), Verdict::Pass, "", &[]);
+    check(&Scene::arena(500.0), &link(None), Verdict::Pass, "", &[]);
+    let says = ["1 MB/s went over the wireless link wlan0 of 1.2 MB/s"];
+    check(&Scene::arena(500.0), &link(Some(1.2e6)), Verdict::GeneratorLimited, "link", &says);
+}
+
+#[test]
+fn a_disturbed_hold_is_inconclusive_even_when_it_would_fail() {
+    let mut scene = Scene::arena(500.0).late(0.9);
+    scene.steal_share = Box::new(|at| if at < 3 { 0.5 } else { 0.0 });
+    check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
+    scene.steal_share = Box::new(|at| if at < 4 { 0.5 } else { 0.0 });
+    check(&scene, &arena_terms(), Verdict::Inconclusive, "disturbed", &["in 6.67 % of the hold's seconds"]);
+}
+
+#[test]
+fn a_server_and_clients_that_contradict_each_other_are_inconclusive() {
+    let seen = |late: u64, late_interval_ns: u64| {
+        Scene::arena(500.0).edit(move |_, interval| see_ticks(interval, 1_000, late, late_interval_ns))
+    };
+    check(&seen(100, 25_000_000), &arena_terms(), Verdict::Pass, "", &[]);
+    let says = ["3 % by the server and 60 % by its clients"];
+    check(&seen(600, 25_000_000), &arena_terms(), Verdict::Inconclusive, "inconsistent", &says);
+    check(
+        &seen(100, 90_000_000),
+        &arena_terms(),
+        Verdict::Inconclusive,
+        "inconsistent",
+        &["p99 of the interval"],
+    );
+}
+
+#[test]
+fn where_only_clients_tell_ticks_their_view_is_judged() {
+    let mut scene = Scene::arena(500.0).edit(|_, interval| see_ticks(interval, 1_000, 400, 25_000_000));
+    scene.late_share = None;
+    check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &["40 %"]);
+}
+
+#[test]
+fn wrong_answers_fail_a_rung_that_meets_its_objectives() {
+    let scene = Scene::arena(500.0).edit(|at, interval| interval.errors[1] = u64::from(at == 7));
+    check(&scene, &arena_terms(), Verdict::Fail, "wrong winner", &["wrong winner, 1 times"]);
+}
+
+#[test]
+fn a_growing_backlog_fails_whatever_the_percentiles_say() {
+    let scene = Scene::asking(1000.0).edit(|at, interval| {
+        let flow = interval.flow_mut(1, Phase::Hold);
+        (flow.open_before, flow.open_after) = (u64::from(at) * 3, u64::from(at + 1) * 3);
+        flow.answered -= 3;
+    });
+    check(&scene, &terms(&["service.p50 < 50ms"]), Verdict::Fail, "drifting", &["the backlog rose from"]);
+}
+
+#[test]
+fn a_server_that_collapses_late_in_the_hold_does_not_pass() {
+    let mut scene = Scene::arena(500.0);
+    scene.late_share = Some(Box::new(|at| if at < 45 { 0.02 } else { 0.7 }));
+    check(
+        &scene,
+        &arena_terms(),
+        Verdict::Fail,
+        "drifting",
+        &["the late share of the ticks rose from 2 % to 70 %"],
+    );
+}
+
+#[test]
+fn one_bad_second_fails_nothing() {
+    let mut scene = Scene::arena(500.0);
+    scene.late_share = Some(Box::new(|at| if at == 30 { 1.0 } else { 0.02 }));
+    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
+}
+
+#[test]
+fn a_judgement_survives_its_json() {
+    let judgement = judge(&Scene::arena(500.0).late(0.4).build(), &arena_terms());
+    let json = serde_json::to_string(&judgement).unwrap();
+    assert!(json.contains("\"verdict\":\"FAIL\""));
+    assert_eq!(serde_json::from_str::<Judgement>(&json).unwrap(), judgement);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn judging_twice_and_from_entries_in_another_order_gives_the_same(
+        late in 0.0f64..1.0, lag_ns in 0u64..30_000_000, open in 900u64..1_001, seed in 0u64..1_000
+    ) {
+        let mut scene = Scene::arena(500.0)
+            .late(late)
+            .edit(move |_, interval| interval.connections.open_min = open);
+        (scene.send_lag_ns, scene.hold_s) = (lag_ns, 20);
+        let trial = scene.build();
+        let mut entries = scene.entries();
+        fastrand::Rng::with_seed(seed).shuffle(&mut entries);
+        let shuffled = measure::Trial::from_entries(trial.head.clone(), &entries, 0);
+        let judgement = judge(&trial, &arena_terms());
+        prop_assert_eq!(&judge(&trial, &arena_terms()), &judgement);
+        prop_assert_eq!(&judge(&shuffled, &arena_terms()), &judgement);
+    }
+}

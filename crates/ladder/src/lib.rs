@@ -1,0 +1,30 @@
+//! From measured trials to answers: objectives, verdicts, the next trial, and what to tell people.
+//!
+//! Everything here is a pure function of stored numbers: no clock, no IO, no threads. Replaying a stored run gives the
+//! same choices and the same verdicts.
+//! The order of a run: `course` asks for a trial, `steady` finds its warm-up, `judge` holds it against its `objective`s,
+//! `capacity` and `answers` sum up, `closing` words it for the terminal.
+
+pub mod answers;
+pub mod capacity;
+pub mod closing;
+pub mod contract;
+pub mod course;
+pub mod figures;
+pub mod judge;
+pub mod objective;
+pub mod steady;
+pub mod wording;
+
+#[cfg(test)]
+mod scene;
+
+pub use answers::{answers, exit_code, run_verdict};
+pub use capacity::{Capacity, Held, capacity};
+pub use closing::{Closing, closing};
+pub use contract::{Climb, Conclusion, RunFacts, Rung};
+pub use course::{Course, Judged, ListCourse, Next, Purpose, Stop, TrialOrder};
+pub use figures::{FIGURES, FigureDoc, Reading, UnitKind};
+pub use judge::{Calibration, Intended, Judgement, Link, Terms, Verdict, judge};
+pub use objective::{Objective, ObjectiveError, Op, Outcome, default_objectives};
+pub use steady::{Floors, Steadiness, steadiness, warm_up_cut};

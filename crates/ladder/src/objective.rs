@@ -1,0 +1,406 @@
+//! An objective: `NAME OP VALUE [unit]` over the figures of a rung, such as `ticks.late_share < 25%`.
+//!
+//! It is written, stored and shown as the same text; parsing refuses what could not be evaluated, with the nearest
+//! known name and an example, so a plan that was accepted holds only objectives that mean something.
+//! Bad messages (refused, lost, never sent, never answered) enter percentiles of the response as infinite: an objective
+//! cannot be met by answering only the easy ones. Late answers stand in the percentile with their time.
+
+use std::fmt;
+use std::str::FromStr;
+
+use measure::Trial;
+use measure::distribution::EXCEEDANCES;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+use crate::figures::{FigureDoc, Of, Reading, Source, UnitKind, sample};
+use crate::wording::show_number;
+
+/// One condition that a rung must meet.
+#[derive(Clone, Debug)]
+pub struct Objective {
+    figure: &'static FigureDoc,
+    op: Op,
+    /// in the figure's inner unit
+    bound: f64,
+    /// the number and unit as their author wrote them
+    bound_text: String,
+}
+
+/// A comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    More,
+    /// `>=`
+    AtLeast,
+    /// `==`
+    Equal,
+    /// `!=`
+    Unequal,
+}
+
+/// What an objective says about a trial. Values are in the figure's inner unit, `f64::INFINITY` for *never*.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// it held
+    Met {
+        /// what was measured
+        value: f64,
+    },
+    /// it did not
+    NotMet {
+        /// what was measured, or the bound itself when only "beyond the bound" may be stated
+        value: f64,
+        /// the same for people: `61.3 ms`, `more than 50ms`
+        shown: String,
+    },
+    /// nobody knows
+    CannotTell {
+        /// what is missing
+        why: String,
+    },
+}
+
+/// An objective that cannot be read: the author's mistake, refused before the run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ObjectiveError {
+    /// Nothing is compared; write a comparison and a value.
+    #[error("objective \"{text}\" compares nothing; write NAME OP VALUE, for example: {EXAMPLE}")]
+    NoComparison {
+        /// as written
+        text: String,
+    },
+    /// `=`, `=>`, `<>`.
+    #[error(
+        "objective \"{text}\": \"{op}\" is no comparison; use < <= > >= == or !=, for example: {EXAMPLE}"
+    )]
+    UnknownComparison {
+        /// as written
+        text: String,
+        /// the signs
+        op: String,
+    },
+    /// A misspelt figure.
+    #[error(
+        "objective \"{text}\": there is no figure \"{name}\"; did you mean {nearest}? For example: {example}"
+    )]
+    UnknownFigure {
+        /// as written
+        text: String,
+        /// the name
+        name: String,
+        /// the known one
+        nearest: &'static str,
+        /// of the known one
+        example: String,
+    },
+    /// Not a number, or one with a unit of another kind.
+    #[error("objective \"{text}\": {name} is {kind}, but \"{value}\" is not; for example: {example}")]
+    WrongValue {
+        /// as written
+        text: String,
+        /// the figure
+        name: &'static str,
+        /// what it is measured in, with its units
+        kind: &'static str,
+        /// what stands behind the comparison
+        value: String,
+        /// of this figure
+        example: String,
+    },
+    /// `ticks.late_share < 25`.
+    #[error(
+        "objective \"{text}\": {name} is a share between 0 and 1; did you mean {value}%? For example: {example}"
+    )]
+    ShareAboveOne {
+        /// as written
+        text: String,
+        /// the figure
+        name: &'static str,
+        /// the number
+        value: String,
+        /// of this figure
+        example: String,
+    },
+    /// `audit > ok`.
+    #[error("objective \"{text}\": {name} is either ok or not; for example: {name} == ok")]
+    NotOrdered {
+        /// as written
+        text: String,
+        /// the figure
+        name: &'static str,
+    },
+}
+
+const EXAMPLE: &str = "ticks.late_share < 25%";
+
+impl Objective {
+    /// What is compared.
+    pub fn figure(&self) -> &'static FigureDoc {
+        self.figure
+    }
+
+    /// How it is compared.
+    pub fn op(&self) -> Op {
+        self.op
+    }
+
+    /// With what, in the figure's inner unit.
+    pub fn bound(&self) -> f64 {
+        self.bound
+    }
+
+    /// Judges one trial. Pure; a figure that was not measured is `CannotTell` and never zero.
+    pub fn evaluate(&self, trial: &Trial) -> Outcome {
+        match self.figure.read(trial) {
+            Reading::Value(value) if self.op.holds(value, self.bound) => Outcome::Met { value },
+            Reading::Value(value) => Outcome::NotMet { value, shown: self.figure.unit.show(value) },
+            Reading::Infinite if self.op.holds(f64::INFINITY, self.bound) => {
+                Outcome::Met { value: f64::INFINITY }
+            }
+            Reading::Infinite => Outcome::NotMet { value: f64::INFINITY, shown: "never".to_owned() },
+            Reading::Absent(why) => Outcome::CannotTell { why: why.to_owned() },
+            Reading::TooFew { count, needed } if self.is_surely_exceeded(trial) => {
+                let shown = format!("more than {} (of {count} samples; {needed} state it)", self.bound_text);
+                Outcome::NotMet { value: self.bound, shown }
+            }
+            Reading::TooFew { count, needed } => Outcome::CannotTell {
+                why: format!(
+                    "{} needs {} samples and has {}; hold longer",
+                    self.figure.name,
+                    show_number(needed as f64),
+                    show_number(count as f64)
+                ),
+            },
+        }
+    }
+
+    /// The bound in ns when this limits a latency from above, whichever percentile: response, service, deliveries.
+    pub fn latency_bound_ns(&self) -> Option<f64> {
+        let (Source::Quantile(of, _) | Source::Max(of) | Source::Mean(of)) = self.figure.source else {
+            return None;
+        };
+        let is_latency = matches!(of, Of::Response | Of::Service | Of::Delivery);
+        (is_latency && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
+    }
+
+    /// A percentile that may not be stated can still be known to lie beyond the bound: when a hundred samples lie
+    /// there and they are a larger share than the percentile leaves. So a server that answers nobody fails even in
+    /// a short hold, by the same rule of a hundred samples.
+    fn is_surely_exceeded(&self, trial: &Trial) -> bool {
+        let Source::Quantile(of, q) = self.figure.source else { return false };
+        let (Op::Less | Op::AtMost) = self.op else { return false };
+        let Ok((values, never)) = sample(trial, of) else { return false };
+        let above: u64 =
+            values.buckets().filter(|&(ns, _)| ns as f64 > self.bound).map(|(_, count)| count).sum();
+        let (beyond, total) = ((above + never) as f64, (values.count() + never) as f64);
+        beyond >= EXCEEDANCES && beyond > (1.0 - q) * total
+    }
+}
+
+impl Op {
+    const ALL: [(Op, &'static str); 6] = [
+        (Op::Less, "<"),
+        (Op::AtMost, "<="),
+        (Op::More, ">"),
+        (Op::AtLeast, ">="),
+        (Op::Equal, "=="),
+        (Op::Unequal, "!="),
+    ];
+
+    fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Op::Less => value < bound,
+            Op::AtMost => value <= bound,
+            Op::More => value > bound,
+            Op::AtLeast => value >= bound,
+            Op::Equal => value == bound,
+            Op::Unequal => value != bound,
+        }
+    }
+
+    fn sign(self) -> &'static str {
+        Op::ALL.iter().find(|(op, _)| *op == self).map_or("", |(_, sign)| sign)
+    }
+}
+
+impl FromStr for Objective {
+    type Err = ObjectiveError;
+
+    fn from_str(text: &str) -> Result<Self, ObjectiveError> {
+        let text = text.trim();
+        let is_sign = |c: char| matches!(c, '<' | '>' | '=' | '!');
+        let no_comparison = || ObjectiveError::NoComparison { text: text.to_owned() };
+        let at = text.find(is_sign).ok_or_else(no_comparison)?;
+        let (name, rest) = (text[..at].trim(), &text[at..]);
+        let value_at = rest.find(|c| !is_sign(c)).ok_or_else(no_comparison)?;
+        let (signs, value) = (&rest[..value_at], rest[value_at..].trim());
+        if name.is_empty() || value.is_empty() {
+            return Err(no_comparison());
+        }
+        let &(op, _) = Op::ALL.iter().find(|(_, sign)| *sign == signs).ok_or_else(|| {
+            ObjectiveError::UnknownComparison { text: text.to_owned(), op: signs.to_owned() }
+        })?;
+        let figure = FigureDoc::named(name).ok_or_else(|| {
+            let nearest = FigureDoc::nearest(name);
+            ObjectiveError::UnknownFigure {
+                text: text.to_owned(),
+                name: name.to_owned(),
+                nearest: nearest.name,
+                example: example(nearest),
+            }
+        })?;
+        let (number, unit) = split_number(value);
+        let bound = bound_in(figure.unit, number, unit).ok_or_else(|| ObjectiveError::WrongValue {
+            text: text.to_owned(),
+            name: figure.name,
+            kind: kind_in_words(figure.unit),
+            value: value.to_owned(),
+            example: example(figure),
+        })?;
+        if figure.unit == UnitKind::Share && bound > 1.0 {
+            return Err(ObjectiveError::ShareAboveOne {
+                text: text.to_owned(),
+                name: figure.name,
+                value: number.to_owned(),
+                example: example(figure),
+            });
+        }
+        if figure.unit == UnitKind::Ok && !matches!(op, Op::Equal | Op::Unequal) {
+            return Err(ObjectiveError::NotOrdered { text: text.to_owned(), name: figure.name });
+        }
+        Ok(Objective { figure, op, bound, bound_text: format!("{number}{unit}") })
+    }
+}
+
+fn split_number(value: &str) -> (&str, &str) {
+    let end = value.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(value.len());
+    (&value[..end], value[end..].trim())
+}
+
+/// The bound in the inner unit of its kind; `None` when number or unit do not fit.
+fn bound_in(kind: UnitKind, number: &str, unit: &str) -> Option<f64> {
+    if kind == UnitKind::Ok {
+        return (number.is_empty() && unit == "ok").then_some(1.0);
+    }
+    let per_unit = match kind {
+        UnitKind::Time => match unit {
+            "ns" => 1.0,
+            // Two letters look alike: the micro sign and the Greek mu.
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            _ => return None,
+        },
+        UnitKind::Share => match unit {
+            "%" => 0.01,
+            "" => 1.0,
+            _ => return None,
+        },
+        UnitKind::Count | UnitKind::Rate => {
+            let unit = if kind == UnitKind::Rate { unit.strip_suffix("/s").unwrap_or(unit) } else { unit };
+            match unit {
+                "" => 1.0,
+                "k" => 1e3,
+                "M" => 1e6,
+                _ => return None,
+            }
+        }
+        UnitKind::Bytes => match unit {
+            "" | "B" => 1.0,
+            "k" | "kB" => 1e3,
+            "M" | "MB" => 1e6,
+            "G" | "GB" => 1e9,
+            "KiB" => 1024.0,
+            "MiB" => 1_048_576.0,
+            "GiB" => 1_073_741_824.0,
+            _ => return None,
+        },
+        UnitKind::Number => match unit {
+            "" => 1.0,
+            _ => return None,
+        },
+        UnitKind::Ok => return None,
+    };
+    let number: f64 = number.parse().ok()?;
+    // 25% must be the same share as 0.25, which multiplying by 0.01 does not always give.
+    Some(if unit == "%" { number / 100.0 } else { number * per_unit })
+}
+
+fn kind_in_words(kind: UnitKind) -> &'static str {
+    match kind {
+        UnitKind::Time => "a time (ns, us, ms, s)",
+        UnitKind::Share => "a share (25% or 0.25)",
+        UnitKind::Count => "a count (12, 12k, 12M)",
+        UnitKind::Rate => "a rate per second (1000, 12k)",
+        UnitKind::Bytes => "a number of bytes (500MB, 2GiB)",
+        UnitKind::Number => "a number without unit (1.5)",
+        UnitKind::Ok => "either ok or not",
+    }
+}
+
+fn example(figure: &FigureDoc) -> String {
+    let condition = match figure.unit {
+        UnitKind::Time => "< 50ms",
+        UnitKind::Share if figure.name == "connections.open_share" => "> 99%",
+        UnitKind::Share if figure.name == "subject.cpu_share" => "< 90%",
+        UnitKind::Share => "< 25%",
+        UnitKind::Count if figure.name == "connections.open_min" => ">= 1000",
+        UnitKind::Count if figure.name == "subject.fds" => "< 10k",
+        UnitKind::Count => "== 0",
+        UnitKind::Rate => "> 1000",
+        UnitKind::Bytes => "< 500MB",
+        UnitKind::Number => "< 1.5",
+        UnitKind::Ok => "== ok",
+    };
+    format!("{} {condition}", figure.name)
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.figure.name, self.op.sign(), self.bound_text)
+    }
+}
+
+impl PartialEq for Objective {
+    /// Two objectives are equal when they ask the same, however their bounds are written.
+    fn eq(&self, other: &Self) -> bool {
+        self.figure.name == other.figure.name && self.op == other.op && self.bound == other.bound
+    }
+}
+
+impl Serialize for Objective {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Objective {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What a subject is judged by when its user names nothing.
+///
+/// `subject` is a built-in server's name (`arena`, `chat`, `poll-loop`, `leaderboard`, `http`); for a foreign target,
+/// the name of the bots that load it. A URL of HTTP is `http`; anything unknown is loaded by the arena's bots.
+pub fn default_objectives(subject: &str) -> Vec<Objective> {
+    let texts: &[&str] = match subject {
+        "chat" => &["deliveries.lost == 0", "deliveries.latency.p99 < 50ms"],
+        "poll-loop" | "http" | "null" | "echo" => &["errors == 0"],
+        "leaderboard" => &["audit == ok", "response.p99 < 50ms"],
+        url if url.starts_with("http://") || url.starts_with("https://") => &["errors == 0"],
+        _ => &["ticks.late_share < 25%"],
+    };
+    texts.iter().map(|text| text.parse().expect("a test parses every default objective")).collect()
+}
+
+#[cfg(test)]
+mod tests;

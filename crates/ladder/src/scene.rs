@@ -1,0 +1,203 @@
+//! Trials built for tests: a rung with a known course, from entries as the store would give them.
+
+use std::sync::Arc;
+
+use measure::trial::kind;
+use measure::{
+    Distribution, Entry, Event, Interval, Measure, Phase, Sample, TickCounts, TickSecond, Trial, TrialHead,
+    Vocabulary,
+};
+
+pub const SECOND_NS: u64 = 1_000_000_000;
+pub const TICK_NS: u64 = 16_666_667;
+/// The hold of every scene begins here.
+pub const HOLD_FROM_S: u32 = 5;
+
+type Edit = Box<dyn Fn(u32, &mut Interval)>;
+
+/// One rung as it should have gone; change what the test is about and `build` it.
+pub struct Scene {
+    pub load: f64,
+    pub connections: u64,
+    pub hold_s: u32,
+    pub tick_period_ns: u64,
+    /// late share of the server's ticks in second n of the hold; `None`: the server tells no ticks
+    pub late_share: Option<Box<dyn Fn(u32) -> f64>>,
+    /// games that the server really runs
+    pub games_running: f64,
+    pub shots_per_s: u64,
+    pub questions_per_s: u64,
+    pub response_ns: u64,
+    pub send_lag_ns: u64,
+    pub busy_share: f64,
+    pub steal_share: Box<dyn Fn(u32) -> f64>,
+    pub drain_text: String,
+    pub is_complete: bool,
+    pub has_hold: bool,
+    pub events: Vec<Event>,
+    pub edits: Vec<Edit>,
+}
+
+impl Scene {
+    /// 60 s of the arena at `load` games, 3 % of the ticks late, nothing wrong.
+    pub fn arena(load: f64) -> Scene {
+        Scene {
+            load,
+            connections: load as u64 * 2,
+            hold_s: 60,
+            tick_period_ns: TICK_NS,
+            late_share: Some(Box::new(|_| 0.03)),
+            games_running: load,
+            shots_per_s: load as u64 * 14,
+            questions_per_s: 0,
+            response_ns: 2_000_000,
+            send_lag_ns: 200_000,
+            busy_share: 0.3,
+            steal_share: Box::new(|_| 0.0),
+            drain_text: "60s".to_owned(),
+            is_complete: true,
+            has_hold: true,
+            events: Vec::new(),
+            edits: Vec::new(),
+        }
+    }
+
+    /// 60 s of questions and answers at `load` clients, one per client and second, 2 ms each.
+    pub fn asking(load: f64) -> Scene {
+        Scene {
+            connections: load as u64,
+            tick_period_ns: 0,
+            late_share: None,
+            shots_per_s: 0,
+            questions_per_s: load as u64,
+            ..Scene::arena(load)
+        }
+    }
+
+    pub fn late(mut self, share: f64) -> Scene {
+        self.late_share = Some(Box::new(move |_| share));
+        self
+    }
+
+    /// Changes every second of the hold, counted from 0.
+    pub fn edit(mut self, edit: impl Fn(u32, &mut Interval) + 'static) -> Scene {
+        self.edits.push(Box::new(edit));
+        self
+    }
+
+    pub fn event(mut self, at_s: u32, kind: &str, text: &str) -> Scene {
+        self.events.push(event(at_s, kind, text));
+        self
+    }
+
+    pub fn build(&self) -> Trial {
+        Trial::from_entries(self.head(), &self.entries(), 0)
+    }
+
+    fn head(&self) -> TrialHead {
+        TrialHead {
+            seq: 0,
+            purpose: "rung".to_owned(),
+            load: self.load,
+            load_unit: if self.tick_period_ns > 0 { "games" } else { "clients" }.to_owned(),
+            bots: self.connections,
+            connections: self.connections,
+            tick_period_ns: self.tick_period_ns,
+            words: words(),
+        }
+    }
+
+    pub fn entries(&self) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = self.events.iter().cloned().map(Entry::Event).collect();
+        for index in 0..HOLD_FROM_S {
+            let mut interval = Interval::new(&words());
+            (interval.index, interval.workers) = (index, 1);
+            let opened = self.connections / u64::from(HOLD_FROM_S);
+            (interval.connections.asked, interval.connections.opened) = (opened, opened);
+            entries.push(Entry::Interval(Box::new(interval)));
+        }
+        if self.has_hold {
+            entries.push(Entry::Event(event(HOLD_FROM_S, kind::HOLD, "")));
+            entries.push(Entry::Event(event(HOLD_FROM_S + self.hold_s, kind::DRAIN, &self.drain_text)));
+            (0..self.hold_s).for_each(|at| self.hold_second(at, &mut entries));
+        }
+        if self.is_complete {
+            entries.push(Entry::Event(event(HOLD_FROM_S + self.hold_s + 1, kind::END, "")));
+        }
+        entries
+    }
+
+    fn hold_second(&self, at: u32, entries: &mut Vec<Entry>) {
+        let index = HOLD_FROM_S + at;
+        let (from_ns, to_ns) = (u64::from(index) * SECOND_NS, u64::from(index + 1) * SECOND_NS);
+        let mut interval = Interval::new(&words());
+        (interval.index, interval.workers, interval.busy_share_max) = (index, 1, self.busy_share);
+        (interval.connections.open_min, interval.connections.open_end) = (self.connections, self.connections);
+        (interval.bytes_sent, interval.bytes_received) = (500_000, 500_000);
+        let shot = interval.flow_mut(0, Phase::Hold);
+        (shot.offered, shot.sent, shot.told) = (self.shots_per_s, self.shots_per_s, self.shots_per_s);
+        let ask = interval.flow_mut(1, Phase::Hold);
+        (ask.offered, ask.sent, ask.answered) =
+            (self.questions_per_s, self.questions_per_s, self.questions_per_s);
+        let sends = self.shots_per_s + self.questions_per_s;
+        interval.distribution_mut(Measure::SendLag, true).record_many(self.send_lag_ns, sends);
+        for measure in [Measure::Response, Measure::Service] {
+            interval.distribution_mut(measure, true).record_many(self.response_ns, self.questions_per_s);
+        }
+        self.edits.iter().for_each(|edit| edit(at, &mut interval));
+        entries.push(Entry::Interval(Box::new(interval)));
+        if let Some(late_share) = &self.late_share {
+            entries.push(Entry::Ticks(Box::new(self.tick_second(from_ns, to_ns, late_share(at)))));
+        }
+        let sample = |who, name, value| Entry::Sample(Sample { at_ns: to_ns, who, name, value });
+        entries.push(sample("machine", "steal_share", (self.steal_share)(at)));
+        for (who, cores) in [("subject", 0.8), ("worker", 0.3)] {
+            entries.push(sample(who, "cpu_s", f64::from(index) * cores));
+            entries.push(sample(who, "allowed_cores", 2.0));
+            entries.push(sample(who, "rss_bytes", 50e6));
+            entries.push(sample(who, "fds", 100.0));
+        }
+    }
+
+    fn tick_second(&self, from_ns: u64, to_ns: u64, late_share: f64) -> TickSecond {
+        let due = self.games_running as u64 * 60;
+        let over = (due as f64 * late_share).round() as u64;
+        let mut interval = Distribution::new();
+        interval.record_many(17_000_000, due - over);
+        interval.record_many(25_000_000, over);
+        TickSecond {
+            source: "log".to_owned(),
+            from_ns,
+            to_ns,
+            counts: TickCounts { due, on_time: due - over, over, ..TickCounts::default() },
+            interval,
+            busy: None,
+            lateness: None,
+            isr_numerator_ns: None,
+            counters: vec![
+                ("shots".to_owned(), self.shots_per_s),
+                ("shots_accepted".to_owned(), self.shots_per_s),
+            ],
+        }
+    }
+}
+
+/// Ticks as clients see them in one second.
+pub fn see_ticks(interval: &mut Interval, due: u64, late: u64, late_interval_ns: u64) {
+    interval.ticks = TickCounts { due, on_time: due - late, over: late, ..TickCounts::default() };
+    interval.distribution_mut(Measure::TickInterval, true).record_many(17_000_000, due - late);
+    interval.distribution_mut(Measure::TickInterval, true).record_many(late_interval_ns, late);
+}
+
+pub fn event(at_s: u32, kind: &str, text: &str) -> Event {
+    Event { at_ns: u64::from(at_s) * SECOND_NS, kind: kind.to_owned(), text: text.to_owned() }
+}
+
+fn words() -> Arc<Vocabulary> {
+    Vocabulary::new(
+        &["shot", "ask"],
+        &["connection lost", "wrong winner"],
+        &["games_played"],
+        &["refused", "no descriptors", "no ports"],
+    )
+}

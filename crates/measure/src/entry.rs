@@ -1,0 +1,68 @@
+//! An entry: one fact of a trial on its way to the store.
+//!
+//! Collector and watch make entries, the store's writer commits them, `Trial` is folded from what was committed.
+//! Units: `_ns` since the start of the trial unless a field says otherwise.
+
+use crate::distribution::Distribution;
+use crate::interval::Interval;
+use crate::ticks::TickCounts;
+
+/// One fact.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    /// a merged second of the bots
+    Interval(Box<Interval>),
+    /// a reading of a process or of the machine
+    Sample(Sample),
+    /// a second of the server's own ticks
+    Ticks(Box<TickSecond>),
+    /// something worth a mark on the time axis
+    Event(Event),
+}
+
+/// A reading of a process or of the machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// when it was read
+    pub at_ns: u64,
+    /// `subject`, `worker` (this process) or `machine`
+    pub who: &'static str,
+    /// what was read, with its unit last: `cpu_s`, `rss_bytes`, `fds`, `steal_share` …
+    pub name: &'static str,
+    /// the reading
+    pub value: f64,
+}
+
+/// A second of a server's ticks as its own log, metrics or the clients tell it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TickSecond {
+    /// `log`, `client`, …
+    pub source: String,
+    /// begin of the second
+    pub from_ns: u64,
+    /// its end
+    pub to_ns: u64,
+    /// ticks by class
+    pub counts: TickCounts,
+    /// the server's interval between ticks; whole ms when its log has no finer ones
+    pub interval: Distribution,
+    /// how long a tick's work took; `None` when the server does not say
+    pub busy: Option<Distribution>,
+    /// actual − scheduled start; `None` when the server does not say
+    pub lateness: Option<Distribution>,
+    /// Σ |max(b,tᵢ) − max(b,tᵢ₋₁)| over the ticks of each game, ns (see docs/method); `None` when unknown
+    pub isr_numerator_ns: Option<f64>,
+    /// further counters of the server, by name
+    pub counters: Vec<(String, u64)>,
+}
+
+/// Something worth a mark on the time axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// when
+    pub at_ns: u64,
+    /// `hold`, `drain`, `subject exited`, `interrupted`, …
+    pub kind: String,
+    /// for people; text from the server under test is never markup
+    pub text: String,
+}

@@ -1,0 +1,20 @@
+//! What is measured, as sums: intervals, distributions, tick classes, tick logs, trials, and the bytes of each.
+//!
+//! Everything here is a monoid or a fold over one: workers' seconds merge into the run's seconds, seconds into a trial,
+//! and merging in any order gives the same sum. So live figures and replayed figures cannot differ.
+//! Invariant: no threads, no sockets, no clock. Times are arguments: `_ns` since the start of the trial, u64.
+
+pub mod distribution;
+pub mod entry;
+pub mod flow;
+pub mod interval;
+pub mod ticklog;
+pub mod ticks;
+pub mod trial;
+
+pub use distribution::{Distribution, Quantile, Summary};
+pub use entry::{Entry, Event, Sample, TickSecond};
+pub use flow::{Flow, Imbalance, Phase};
+pub use interval::{Connections, Interval, Measure, Vocabulary};
+pub use ticks::{TickClasses, TickCounts};
+pub use trial::{Hold, ProcessFigures, Second, Trial, TrialConnections, TrialHead, TrialTicks};

@@ -1,0 +1,215 @@
+//! The tick log: what a server of the arena's family writes about its own ticks, once per second, as JSON lines.
+//!
+//! Bytes in, facts out. Two dialects may share a file: the original's (`tickInterval` with a histogram in whole ms, and
+//! the counters `tickOnTime`, `tickIntervalOverrun`, `tickIntervalUnderrun`, `games-played`) and our reference server's
+//! one line per second (`"title":"stepladder"`). The lines of one second are gathered before they become a
+//! `LoggedSecond`, so a second told in both dialects is counted once.
+//! Invariant: nothing is dropped in silence. A line that cannot be read is counted and named, a title we do not know is
+//! counted, and a file that holds two runs says so, since its sums describe neither of them.
+//! Units: `_ms` is the realtime clock of the server, whole ms since the epoch. Not here: files (`watch::tick_log`).
+
+mod line;
+mod second;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+pub use line::Line;
+pub use second::LoggedSecond;
+pub use summary::{Disagreement, Malformed, MixedRun, TickLogSummary};
+
+use second::Batch;
+
+/// How many malformed lines and mixed runs are kept word for word; all are counted.
+pub const KEPT_EXAMPLES: usize = 5;
+/// A line longer than this is not one of a tick log; reading on would only fill the memory.
+const LONGEST_LINE_BYTES: usize = 1 << 20;
+/// Lines of one second lie within a few ms of each other, the next second's a whole second later.
+const SAME_SECOND_MS: u64 = 250;
+/// A clock that is set back by less than this is an adjustment, not another run.
+const BACKWARDS_MS: u64 = 1_000;
+
+/// Reads a tick log in chunks that may be cut anywhere, and sums it up.
+///
+/// `push` the bytes as they come, `take_seconds` in between when following, `finish` at the end of the file.
+#[derive(Debug)]
+pub struct TickLogReader {
+    /// bytes of a last line that has no end yet
+    partial: Vec<u8>,
+    /// inside a line that is too long; skip to its end
+    skipping: bool,
+    line_number: u64,
+    batch: Option<Batch>,
+    previous_to_ms: Option<u64>,
+    processes: BTreeSet<(String, String)>,
+    last_time_ms: Option<u64>,
+    ready: Vec<LoggedSecond>,
+    summary: TickLogSummary,
+}
+
+impl TickLogReader {
+    /// A reader at the begin of a log. `tick_rate_hz` (> 0) gives the classes where the log does not tell its rate.
+    pub fn new(tick_rate_hz: f64) -> Self {
+        TickLogReader {
+            partial: Vec::new(),
+            skipping: false,
+            line_number: 0,
+            batch: None,
+            previous_to_ms: None,
+            processes: BTreeSet::new(),
+            last_time_ms: None,
+            ready: Vec::new(),
+            summary: TickLogSummary::new(tick_rate_hz),
+        }
+    }
+
+    /// Reads on. The chunk may begin and end in the middle of a line.
+    pub fn push(&mut self, mut chunk: &[u8]) {
+        while let Some(end) = chunk.iter().position(|&byte| byte == b'\n') {
+            let (head, rest) = (&chunk[..end], &chunk[end + 1..]);
+            chunk = rest;
+            if std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            self.line_number += 1;
+            if self.partial.is_empty() {
+                self.take_line(head);
+            } else {
+                let mut line = std::mem::take(&mut self.partial);
+                line.extend_from_slice(head);
+                self.take_line(&line);
+                line.clear();
+                self.partial = line;
+            }
+        }
+        if self.skipping {
+            return;
+        }
+        self.partial.extend_from_slice(chunk);
+        if self.partial.len() > LONGEST_LINE_BYTES {
+            self.partial = Vec::new();
+            self.skipping = true;
+            self.line_number += 1;
+            self.summary.malformed(self.line_number, too_long());
+        }
+    }
+
+    /// Closes the second that is being gathered once nothing more can come for it.
+    ///
+    /// A follower of a growing log calls this with the present realtime; otherwise a second would only be known when
+    /// the next one begins.
+    pub fn close_before(&mut self, realtime_ms: u64) {
+        if self.batch.as_ref().is_some_and(|batch| batch.time_ms + 2 * SAME_SECOND_MS <= realtime_ms) {
+            self.close_batch();
+        }
+    }
+
+    /// The log ends here: a last line without an end is read too, and the last second is closed.
+    pub fn finish(&mut self) {
+        let last = std::mem::take(&mut self.partial);
+        if !last.is_empty() {
+            self.line_number += 1;
+            self.take_line(&last);
+        }
+        self.skipping = false;
+        self.close_batch();
+    }
+
+    /// The seconds completed since the last call, in the order of the log.
+    pub fn take_seconds(&mut self) -> Vec<LoggedSecond> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// Everything read so far, without the second that is still being gathered.
+    pub fn summary(&self) -> &TickLogSummary {
+        &self.summary
+    }
+
+    fn take_line(&mut self, bytes: &[u8]) {
+        if bytes.len() > LONGEST_LINE_BYTES {
+            self.summary.malformed(self.line_number, too_long());
+            return;
+        }
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        self.summary.lines += 1;
+        match Line::parse(bytes) {
+            Ok(line) => self.gather(line),
+            Err(reason) => self.summary.malformed(self.line_number, reason),
+        }
+    }
+
+    fn gather(&mut self, line: Line) {
+        self.look_for_another_run(&line);
+        let Some(title) = line.title.as_deref() else {
+            self.summary.messages += 1;
+            return;
+        };
+        if line.is_told() {
+            let other_second = self.batch.as_ref().is_some_and(|batch| {
+                batch.has(title) || line.time_ms.abs_diff(batch.time_ms) > SAME_SECOND_MS
+            });
+            if other_second {
+                self.close_batch();
+            }
+        } else {
+            *self.summary.other_titles.entry(title.to_owned()).or_default() += 1;
+            if self.batch.is_none() {
+                // A counter we do not know, between two seconds: nothing to add it to.
+                return;
+            }
+        }
+        self.batch.get_or_insert_with(|| Batch::new(line.time_ms)).add(line);
+    }
+
+    /// Another process, a clock that goes back, another tick rate: the file holds more than one run.
+    fn look_for_another_run(&mut self, line: &Line) {
+        let mut reasons = Vec::new();
+        if let Some((pid, hostname)) = line.process.clone()
+            && !self.processes.contains(&(pid.clone(), hostname.clone()))
+        {
+            if let Some((before_pid, before_host)) = self.processes.last() {
+                if *before_pid != pid {
+                    reasons.push(format!("process {pid} after process {before_pid}"));
+                }
+                if *before_host != hostname {
+                    reasons.push(format!("host {hostname} after host {before_host}"));
+                }
+            }
+            self.processes.insert((pid, hostname));
+        }
+        if let Some(before_ms) = self.last_time_ms
+            && line.time_ms + BACKWARDS_MS < before_ms
+        {
+            reasons.push(format!("the time goes back by {:.1} s", (before_ms - line.time_ms) as f64 / 1e3));
+        }
+        self.last_time_ms = Some(line.time_ms);
+        if let Some(rate_hz) = line.tick_rate_hz()
+            && let Some(before_hz) = self.summary.told_rate_hz.replace(rate_hz)
+            && before_hz != rate_hz
+        {
+            reasons.push(format!("{rate_hz} Hz after {before_hz} Hz"));
+        }
+        if !reasons.is_empty() {
+            // What is being gathered belongs to the run before.
+            self.close_batch();
+            self.previous_to_ms = None;
+            self.summary.mixed_run(self.line_number, reasons.join(", "));
+        }
+    }
+
+    fn close_batch(&mut self) {
+        let Some(batch) = self.batch.take() else { return };
+        self.summary.add(&batch);
+        let second = batch.into_second(self.previous_to_ms, &self.summary);
+        self.previous_to_ms = Some(second.to_ms);
+        self.ready.push(second);
+    }
+}
+
+fn too_long() -> String {
+    format!("longer than {} KiB", LONGEST_LINE_BYTES >> 10)
+}

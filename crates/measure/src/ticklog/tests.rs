@@ -1,0 +1,275 @@
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::*;
+
+use super::*;
+use crate::distribution::Distribution;
+
+const ORIGINAL_500: &[u8] = include_bytes!("../../tests/data/original-500.log");
+const ORIGINAL_1000: &[u8] = include_bytes!("../../tests/data/original-1000.log");
+const ORIGINAL_BEST_1000: &[u8] = include_bytes!("../../tests/data/original-best-1000.log");
+
+fn read(bytes: &[u8]) -> (TickLogSummary, Vec<LoggedSecond>) {
+    let mut reader = TickLogReader::new(60.0);
+    reader.push(bytes);
+    reader.finish();
+    let seconds = reader.take_seconds();
+    (reader.summary().clone(), seconds)
+}
+
+fn own_line(to_ms: u64, more: &str) -> String {
+    format!(
+        r#"{{"level":40,"time":{to_ms},"pid":7,"hostname":"h","title":"stepladder","from_ms":{},"to_ms":{to_ms}{more}}}"#,
+        to_ms - 1_000
+    ) + "\n"
+}
+
+#[test]
+fn the_original_logs_give_exactly_their_known_figures() {
+    // on time, over, under, late share, games, ticks in the histogram, p50, p99, max, 0 ms ticks
+    type Known = (u64, u64, u64, f64, u64, u64, u64, u64, u64, u64);
+    let check = |log: &[u8], expected: Known, span_s: std::ops::Range<f64>| {
+        let (summary, _) = read(log);
+        let counts = summary.counts();
+        let late_share = (counts.late_share().unwrap() * 1e4).round() / 1e4;
+        let (p50, p99) = (summary.quantile_ms(0.5).unwrap(), summary.quantile_ms(0.99).unwrap());
+        let found = (
+            counts.on_time,
+            counts.over,
+            counts.under,
+            late_share,
+            summary.games.unwrap(),
+            summary.tick_count(),
+            p50,
+            p99,
+            summary.max_ms().unwrap(),
+            summary.zero_ms(),
+        );
+        assert_eq!(found, expected);
+        assert!(counts.balances());
+        assert_eq!((summary.mean_ms().unwrap() * 100.0).round(), 1667.0, "the mean says nothing");
+        assert_eq!((summary.malformed, summary.mixed_runs), (0, 0));
+        assert!(span_s.contains(&summary.span_s()), "{} s", summary.span_s());
+    };
+    check(ORIGINAL_500, (650_033, 365_451, 148_872, 0.4417, 1_520, 1_164_356, 17, 25, 62, 4_621), 40.0..41.0);
+    check(
+        ORIGINAL_1000,
+        (289_792, 616_934, 509_506, 0.7954, 1_656, 1_416_232, 17, 52, 115, 168_631),
+        30.0..31.0,
+    );
+    check(
+        ORIGINAL_BEST_1000,
+        (1_667_143, 269_451, 28_398, 0.1516, 3_999, 1_964_993, 17, 19, 35, 0),
+        35.0..36.0,
+    );
+}
+
+#[test]
+fn counters_and_histogram_that_contradict_each_other_are_both_told() {
+    assert_eq!(read(ORIGINAL_500).0.disagreement(), None);
+    assert_eq!(read(ORIGINAL_1000).0.disagreement(), None);
+    let disagreement = read(ORIGINAL_BEST_1000).0.disagreement().unwrap();
+    assert_eq!(disagreement.counted.over, 269_451);
+    assert_eq!(disagreement.histogram.over, 269_452);
+    assert_eq!(disagreement.histogram.due, disagreement.counted.due + 1);
+}
+
+#[test]
+fn the_seconds_of_a_log_add_up_to_the_whole() {
+    for log in [ORIGINAL_500, ORIGINAL_1000, ORIGINAL_BEST_1000] {
+        let (summary, seconds) = read(log);
+        let mut counts = crate::TickCounts::default();
+        seconds.iter().for_each(|second| counts.add(&second.counts));
+        assert_eq!(counts, summary.counts());
+        assert_eq!(seconds.len() as u64, summary.seconds);
+        assert_eq!(seconds.iter().map(|second| second.interval.count()).sum::<u64>(), summary.tick_count());
+        let games = seconds.iter().flat_map(|second| &second.counters);
+        let games: u64 = games.filter(|(name, _)| name == "games_played").map(|(_, count)| count).sum();
+        assert_eq!(Some(games), summary.games);
+        assert!(seconds.windows(2).all(|pair| pair[0].to_ms == pair[1].from_ms));
+    }
+}
+
+#[test]
+fn titles_that_the_format_does_not_know_are_counted() {
+    let (summary, _) = read(ORIGINAL_BEST_1000);
+    assert_eq!(summary.other_titles.get("timeout-loop-too-long"), Some(&12));
+    assert_eq!(summary.messages, 40);
+    assert_eq!(read(ORIGINAL_500).0.other_titles.get("tickRuntime"), Some(&40));
+}
+
+#[test]
+fn our_own_line_tells_a_whole_second() {
+    let mut interval = Distribution::new();
+    interval.record_many(16_667_000, 55);
+    interval.record_many(18_200_000, 3);
+    let classes =
+        r#","tick_rate":60,"due":60,"on_time":55,"over":3,"under":0,"missed":2,"isr_numerator_ns":1.5"#;
+    let more = format!(
+        r#"{classes},"games":1,"games_played":4,"waiting":1,"sockets":3,"shots":90,"interval_ns":"{}""#,
+        STANDARD.encode(interval.to_v2())
+    );
+    let (summary, seconds) = read(own_line(1_795_230_437_402, &more).as_bytes());
+    assert_eq!(summary.malformed_examples, []);
+    assert_eq!(summary.counts().late_share(), Some(5.0 / 60.0));
+    assert_eq!(summary.histogram.iter().collect::<Vec<_>>(), [(&16, &55), (&18, &3)]);
+    assert_eq!(summary.disagreement(), None, "58 ticks were run, 58 are in the histogram");
+    assert_eq!(summary.games, Some(4));
+    let [second] = &seconds[..] else { panic!("one second") };
+    assert_eq!(second.interval, interval);
+    assert_eq!(second.counters, [("games_played".to_owned(), 4), ("shots".to_owned(), 90)]);
+    assert_eq!(second.gauges.len(), 3);
+    assert_eq!(second.isr_numerator_ns, Some(1.5));
+
+    let zero_ns = 1_795_230_430_000_000_000;
+    let on_trial_clock = second.clone().into_tick_second("log", zero_ns).unwrap();
+    assert_eq!((on_trial_clock.from_ns, on_trial_clock.to_ns), (6_402_000_000, 7_402_000_000));
+    assert_eq!(second.clone().into_tick_second("log", zero_ns + 7_000_000_000), None);
+}
+
+#[test]
+fn a_second_told_in_both_dialects_is_counted_once() {
+    let time = 1_795_230_437_402u64;
+    let original = |title: &str, rest: &str| {
+        format!(r#"{{"level":40,"time":{time},"pid":7,"hostname":"h","title":"{title}",{rest}}}"#) + "\n"
+    };
+    let log = [
+        original("tickInterval", r#""pointSet":{"16":50,"18":8}"#),
+        original("tickOnTime", r#""count":50"#),
+        original("tickIntervalOverrun", r#""count":8"#),
+        original("games-played", r#""count":3"#),
+        own_line(time, r#","tick_rate":60,"on_time":50,"over":8,"missed":2,"games_played":3"#),
+    ];
+    let (summary, seconds) = read(log.concat().as_bytes());
+    assert_eq!(summary.counts().due, 60);
+    assert_eq!(summary.games, Some(3));
+    assert_eq!(seconds.len(), 1);
+    assert_eq!(seconds[0].counters, [("games_played".to_owned(), 3)]);
+    assert_eq!(summary.disagreement(), None);
+}
+
+#[test]
+fn a_log_without_counters_is_judged_by_its_histogram() {
+    let line = r#"{"time":1000,"title":"tickInterval","pointSet":{"0":1,"33":7,"40":2}}"#;
+    let mut reader = TickLogReader::new(30.0);
+    reader.push(line.as_bytes());
+    reader.finish();
+    let counts = reader.summary().counts();
+    assert_eq!((counts.under, counts.on_time, counts.over), (1, 7, 2));
+    assert!(!reader.summary().has_counters());
+    assert_eq!(reader.take_seconds()[0].counts, counts);
+}
+
+#[test]
+fn malformed_lines_are_counted_and_named() {
+    let check = |line: &str, expected: &str| {
+        let (summary, _) = read(format!("\n{line}\n").as_bytes());
+        assert_eq!(summary.malformed, 1, "{line}");
+        let found = &summary.malformed_examples[0];
+        assert_eq!((found.line, found.reason.as_str()), (2, expected));
+    };
+    check("[1]", "not a JSON object");
+    check("hello", "not JSON: expected value at column 1");
+    check(r#"{"time":5,"title":"tickOn"#, "cut off after 25 characters");
+    check(r#"{"title":"tickOnTime","count":1}"#, "no \"time\"");
+    check(r#"{"time":5,"title":"tickOnTime"}"#, "a counter without \"count\"");
+    check(r#"{"time":5,"title":"tickOnTime","count":-1}"#, "\"count\" is -1, not a whole number");
+    check(r#"{"time":5,"title":"tickInterval"}"#, "a tickInterval without \"pointSet\"");
+    check(r#"{"time":5,"title":"tickInterval","pointSet":{"x":1}}"#, "\"x\" is not a number of whole ms");
+    check(
+        r#"{"time":5,"title":"stepladder","due":60,"on_time":59}"#,
+        "60 ticks due, but its classes add up to 59",
+    );
+    check(
+        r#"{"time":5,"title":"stepladder","interval_ns":"AAAA"}"#,
+        "\"interval_ns\" is not an HDR V2 histogram",
+    );
+    check(
+        r#"{"time":5,"title":"tickOnTime","count":18446744073709551615}"#,
+        "\"count\" is 18446744073709551615, which cannot be true",
+    );
+    let (summary, _) = read("oops\n".repeat(9).as_bytes());
+    assert_eq!((summary.malformed, summary.malformed_examples.len()), (9, KEPT_EXAMPLES));
+}
+
+#[test]
+fn a_line_without_an_end_does_not_fill_the_memory() {
+    let mut reader = TickLogReader::new(60.0);
+    for _ in 0..40 {
+        reader.push(&[b'x'; 100_000]);
+        assert!(reader.partial.len() <= LONGEST_LINE_BYTES);
+    }
+    reader.push(b"\n{\"time\":5,\"title\":\"tickOnTime\",\"count\":1}\n");
+    reader.finish();
+    assert_eq!(reader.summary().malformed, 1);
+    assert_eq!(reader.summary().counts().on_time, 1);
+}
+
+#[test]
+fn two_runs_in_one_file_are_noticed() {
+    let check = |first: &str, second: &str, expected: &str| {
+        let (summary, _) = read(format!("{first}{second}").as_bytes());
+        assert_eq!(summary.mixed_runs, 1);
+        assert_eq!(summary.mixed_examples[0].line, 2);
+        assert_eq!(summary.mixed_examples[0].reason, expected);
+    };
+    let line = |time: u64, pid: u64, host: &str| {
+        format!(r#"{{"time":{time},"pid":{pid},"hostname":"{host}","title":"tickOnTime","count":1}}"#) + "\n"
+    };
+    check(&line(10_000, 1, "a"), &line(20_000, 2, "a"), "process 2 after process 1");
+    check(&line(10_000, 1, "a"), &line(20_000, 1, "b"), "host b after host a");
+    check(&line(10_000, 1, "a"), &line(2_000, 1, "a"), "the time goes back by 8.0 s");
+    check(
+        &own_line(10_000, r#","tick_rate":60"#),
+        &own_line(11_000, r#","tick_rate":30"#),
+        "30 Hz after 60 Hz",
+    );
+    let appended = [ORIGINAL_500, ORIGINAL_BEST_1000].concat();
+    assert_eq!(read(&appended).0.mixed_runs, 1);
+}
+
+#[test]
+fn a_follower_knows_a_second_before_the_next_one_begins() {
+    let mut reader = TickLogReader::new(60.0);
+    reader.push(b"{\"time\":5000,\"title\":\"tickOnTime\",\"count\":60}\n");
+    reader.close_before(5_100);
+    assert_eq!(reader.take_seconds().len(), 0, "its other lines may still come");
+    reader.close_before(5_600);
+    let seconds = reader.take_seconds();
+    assert_eq!((seconds.len(), seconds[0].from_ms, seconds[0].to_ms), (1, 4_000, 5_000));
+}
+
+#[test]
+fn an_empty_log_has_no_figures() {
+    let (summary, seconds) = read(b"");
+    assert!(summary.has_no_ticks() && seconds.is_empty());
+    assert_eq!((summary.counts().late_share(), summary.mean_ms(), summary.max_ms()), (None, None, None));
+    assert_eq!((summary.quantile_ms(0.5), summary.games), (None, None));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn a_log_cut_anywhere_reads_the_same(mut cuts in proptest::collection::vec(0..ORIGINAL_BEST_1000.len(), 0..60)) {
+        cuts.sort_unstable();
+        let mut reader = TickLogReader::new(60.0);
+        let (mut begin, mut seconds) = (0, Vec::new());
+        for cut in cuts {
+            reader.push(&ORIGINAL_BEST_1000[begin..cut]);
+            seconds.extend(reader.take_seconds());
+            begin = cut;
+        }
+        reader.push(&ORIGINAL_BEST_1000[begin..]);
+        reader.finish();
+        seconds.extend(reader.take_seconds());
+        let (summary, whole) = read(ORIGINAL_BEST_1000);
+        prop_assert_eq!(seconds, whole);
+        prop_assert_eq!(&reader.summary().histogram, &summary.histogram);
+        prop_assert_eq!(reader.summary().lines, summary.lines);
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_fail(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        read(&bytes);
+    }
+}

@@ -1,0 +1,110 @@
+//! Tick classes: which intervals between two ticks of a server's loop are on time.
+//!
+//! The published classes at 60 Hz are 15, 16, 17 ms on time, 18 and more over, 14 and less under, on whole-ms clock
+//! readings subtracted. They scale with the rate: floor(period in ms) ± 1. Missed ticks are counted for themselves,
+//! and no tick is ever removed, so `due = on_time + over + under + missed`.
+
+use serde::{Deserialize, Serialize};
+
+/// Where the boundaries of *on time* lie for one tick rate. Units: whole ms, both inclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TickClasses {
+    /// shortest interval on time, ms
+    pub from_ms: u64,
+    /// longest interval on time, ms
+    pub to_ms: u64,
+    /// ns between two ticks
+    pub period_ns: u64,
+}
+
+impl TickClasses {
+    /// Classes for `rate_hz` ticks per second; `rate_hz` > 0.
+    pub fn for_rate(rate_hz: f64) -> Self {
+        let period_ns = (1e9 / rate_hz).round() as u64;
+        let whole_ms = (1_000.0 / rate_hz + 1e-9).floor() as u64;
+        TickClasses { from_ms: whole_ms.saturating_sub(1), to_ms: whole_ms + 1, period_ns }
+    }
+
+    /// Counts `count` intervals of `interval_ms` whole ms. They are due ticks too.
+    pub fn count(&self, counts: &mut TickCounts, interval_ms: u64, count: u64) {
+        counts.due += count;
+        if interval_ms < self.from_ms {
+            counts.under += count;
+        } else if interval_ms > self.to_ms {
+            counts.over += count;
+        } else {
+            counts.on_time += count;
+        }
+    }
+}
+
+/// Ticks by class. `due = on_time + over + under + missed`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TickCounts {
+    /// ticks that the schedule asked for
+    pub due: u64,
+    /// within the classes' bounds
+    pub on_time: u64,
+    /// longer
+    pub over: u64,
+    /// shorter
+    pub under: u64,
+    /// never run
+    pub missed: u64,
+}
+
+impl TickCounts {
+    /// (over + under + missed) / due, `None` when no tick was due.
+    pub fn late_share(&self) -> Option<f64> {
+        (self.due > 0).then(|| (self.over + self.under + self.missed) as f64 / self.due as f64)
+    }
+
+    /// Adds other counts.
+    pub fn add(&mut self, other: &TickCounts) {
+        self.due += other.due;
+        self.on_time += other.on_time;
+        self.over += other.over;
+        self.under += other.under;
+        self.missed += other.missed;
+    }
+
+    /// True when every due tick is in exactly one class.
+    pub fn balances(&self) -> bool {
+        self.due == self.on_time + self.over + self.under + self.missed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_classes_scale_with_the_tick_rate() {
+        let check = |rate_hz, from_ms, to_ms| {
+            let classes = TickClasses::for_rate(rate_hz);
+            assert_eq!((classes.from_ms, classes.to_ms), (from_ms, to_ms), "{rate_hz} Hz");
+        };
+        check(60.0, 15, 17);
+        check(30.0, 32, 34);
+        check(20.0, 49, 51);
+        check(128.0, 6, 8);
+        check(2_000.0, 0, 1);
+    }
+
+    #[test]
+    fn the_published_boundaries_hold_at_60_hz() {
+        let mut counts = TickCounts::default();
+        for ms in [0, 14, 15, 16, 17, 18, 90] {
+            TickClasses::for_rate(60.0).count(&mut counts, ms, 1);
+        }
+        assert_eq!((counts.under, counts.on_time, counts.over, counts.due), (2, 3, 2, 7));
+        assert!(counts.balances());
+    }
+
+    #[test]
+    fn missed_ticks_are_late() {
+        let counts = TickCounts { due: 10, on_time: 5, missed: 5, ..TickCounts::default() };
+        assert_eq!(counts.late_share(), Some(0.5));
+        assert_eq!(TickCounts::default().late_share(), None);
+    }
+}

@@ -1,0 +1,433 @@
+//! Layers: flags over a scenario file over defaults become one `Plan`, or all mistakes at once.
+//!
+//! Flags come as raw text, so that a value on the command line and the same value in a file are read by the same code
+//! and refused in the same words. Pure: the caller reads the file, resolves names and draws the seed's entropy.
+//! Not here: what a value looks like (`units`, `target`), the file's keys (`scenario`), the flags' help (the command line).
+
+use ladder::Objective;
+
+use crate::mistakes::{Mistakes, Place, Wrong};
+use crate::plan::{Arrivals, Bots, Generator, Hold, Ladder, Plan, Ramp, Subject, SubjectSource, TickSource};
+use crate::scenario::{self, Scenario, ScenarioText, Text};
+use crate::units;
+
+mod bots;
+mod reader;
+mod subject;
+
+use reader::{Reader, Setting, setting};
+use subject::Found;
+
+/// What the command line may say, as raw text; `None` and empty lists mean "not said".
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flags {
+    /// the positional word: built-in server, scenario file or URL
+    pub subject: Option<String>,
+    /// what followed `--`: options of a built-in server
+    pub server_options: Vec<String>,
+    /// `--bots arena`
+    pub bots: Option<String>,
+    /// `--fast 110ms`: player 1 of the arena fires every so often
+    pub fast: Option<String>,
+    /// `--slow 200ms`: player 2
+    pub slow: Option<String>,
+    /// `--pairing pipelined|strict`
+    pub pairing: Option<String>,
+    /// `--snapshots 1%`: share of the games that ask for snapshots
+    pub snapshots: Option<String>,
+    /// `--rungs 500,1000,2000`
+    pub rungs: Option<String>,
+    /// `--hold 60s|2Mticks|1000games`
+    pub hold: Option<String>,
+    /// `--ramp 2ms|5000/s|0s`
+    pub ramp: Option<String>,
+    /// `--settle 2s`
+    pub settle: Option<String>,
+    /// `--restart-per-rung`
+    pub restart_per_rung: Option<bool>,
+    /// `--arrivals poisson|even|burst|closed`
+    pub arrivals: Option<String>,
+    /// `--seed N`
+    pub seed: Option<String>,
+    /// `--patience 1s`
+    pub patience: Option<String>,
+    /// `--objective 'EXPR'`, repeated; replaces the scenario's
+    pub objective: Vec<String>,
+    /// `--start 'COMMAND'`
+    pub start: Option<String>,
+    /// `--pid N`
+    pub pid: Option<String>,
+    /// `--ticks log=FILE|client|none`
+    pub ticks: Option<String>,
+    /// `--tick-rate 60`
+    pub tick_rate: Option<String>,
+    /// `--i-may-load HOST`, repeated; adds to the scenario's
+    pub i_may_load: Vec<String>,
+    /// `--ca FILE`
+    pub ca: Option<String>,
+    /// `--insecure`
+    pub insecure: Option<bool>,
+    /// `--name master`
+    pub name: Option<String>,
+    /// `--note TEXT`
+    pub note: Option<String>,
+    /// `--workers 2`
+    pub workers: Option<String>,
+    /// `--realtime`
+    pub realtime: Option<bool>,
+    /// `--spin 20us`
+    pub spin: Option<String>,
+    /// `--open-attempts 10`
+    pub open_attempts: Option<String>,
+}
+
+/// Values that hold when neither flags nor scenario say otherwise.
+pub mod defaults {
+    /// games or clients: three rungs tell more than one, and a first climb ends within minutes
+    pub const RUNGS: [f64; 3] = [500.0, 1000.0, 2000.0];
+    /// about three games after each other
+    pub const HOLD_NS: u64 = 30_000_000_000;
+    /// one game or client after another
+    pub const RAMP_NS: u64 = 2_000_000;
+    /// after the ramp
+    pub const SETTLE_NS: u64 = 2_000_000_000;
+    /// an answer after this is late
+    pub const PATIENCE_NS: u64 = 1_000_000_000;
+    /// player 1
+    pub const FAST_NS: u64 = 110_000_000;
+    /// player 2
+    pub const SLOW_NS: u64 = 200_000_000;
+    /// of the built-in server's games; other servers do not know snapshots
+    pub const SNAPSHOTS: f64 = 0.01;
+    /// five times what a game lasts
+    pub const LONGEST_GAME_NS: u64 = 60_000_000_000;
+    /// of the arena
+    pub const TICK_RATE_HZ: f64 = 60.0;
+    /// before a bot gives up
+    pub const OPEN_ATTEMPTS: u32 = 10;
+    /// of an echo client
+    pub const ECHO_RATE_PER_S: f64 = 10.0;
+    /// of an echo client
+    pub const ECHO_PAYLOAD_BYTES: usize = 64;
+}
+
+const RUNGS: Setting = Setting {
+    flag: "--rungs",
+    key: "ladder.rungs",
+    example: "500,1000,2000",
+    example_in_file: "[500, 1000, 2000]",
+};
+const HOLD: Setting = setting("--hold", "ladder.hold", "60s");
+const RAMP: Setting = setting("--ramp", "ladder.ramp", "2ms");
+const SETTLE: Setting = setting("--settle", "ladder.settle", "2s");
+const RESTART: Setting = setting("--restart-per-rung", "ladder.restart_per_rung", "true");
+const ARRIVALS: Setting = setting("--arrivals", "arrivals", "even");
+const SEED: Setting = setting("--seed", "seed", "42");
+const PATIENCE: Setting = setting("--patience", "patience", "1s");
+const OBJECTIVE: Setting = Setting {
+    flag: "--objective",
+    key: "objectives",
+    example: "ticks.late_share < 25%",
+    example_in_file: "[ticks.late_share < 25%]",
+};
+const NAME: Setting = setting("--name", "name", "master");
+const NOTE: Setting = setting("--note", "note", "after the new allocator");
+const WORKERS: Setting = setting("--workers", "generator.workers", "2");
+const REALTIME: Setting = setting("--realtime", "generator.realtime", "true");
+const SPIN: Setting = setting("--spin", "generator.spin", "20us");
+const OPEN_ATTEMPTS: Setting = setting("--open-attempts", "generator.open_attempts", "10");
+
+/// Longest busy wait: beyond it a worker would only burn its core.
+const SPIN_NS_MAX: u64 = 50_000;
+/// Below it, lateness would be the clock's and not the server's.
+const PATIENCE_NS_MIN: u64 = 1_000_000;
+
+/// Whether the word behind `climb` is a scenario file, which the caller must read before `resolve`.
+pub fn is_scenario_file(subject: &str) -> bool {
+    let subject = subject.trim().to_lowercase();
+    !subject.contains("://") && (subject.ends_with(".yaml") || subject.ends_with(".yml"))
+}
+
+/// Flags over scenario over defaults.
+///
+/// `entropy_seed` seeds the run when nobody named a seed; it is cut to 53 bits, so that every reader of the run's JSON
+/// gets the same number back. Literal addresses are checked here; names are resolved by the caller, who then asks
+/// `target::may_load` for each address.
+/// Errors: every mistake of the author; those of the file by line, then those of the command line.
+pub fn resolve(flags: &Flags, scenario: Option<ScenarioText>, entropy_seed: u64) -> Result<Plan, Mistakes> {
+    let path = scenario.as_ref().map(|scenario| scenario.path.clone());
+    let (file, mistakes) = match &scenario {
+        Some(scenario) => scenario::read(scenario),
+        None => (Some(Scenario::default()), Vec::new()),
+    };
+    let is_file_readable = file.is_some();
+    let file = file.unwrap_or_default();
+    let mut reader = Reader::new(path.clone().unwrap_or_default(), mistakes);
+
+    let may_load = subject::may_load(&mut reader, flags, &file);
+    let mut found = subject::find(&mut reader, flags, &file, is_file_readable, &may_load);
+    let ticks_said = subject::ticks_said(&mut reader, flags, &file);
+    let server = bots::Server {
+        built_in: match found.as_ref().map(|found| &found.source) {
+            Some(SubjectSource::BuiltIn { server, .. }) => Some(server),
+            _ => None,
+        },
+        is_seen_by_clients: ticks_said.as_ref().is_some_and(|said| said.source == TickSource::Client),
+    };
+    let bots = bots::read(&mut reader, flags, &file, &server);
+    let (ticks, tick_rate_hz) = subject::ticks(&mut reader, flags, &file, found.as_mut(), &bots, ticks_said);
+    let ladder = ladder_of(&mut reader, flags, &file, &bots, &ticks, found.as_ref());
+    let objectives = objectives_of(&mut reader, flags, &file, &bots, &ticks, found.as_ref());
+    let arrivals = arrivals_of(&mut reader, flags, &file, &bots);
+    let patience_ns = reader
+        .value(PATIENCE, flags.patience.as_deref(), file.patience.as_ref(), |text| {
+            units::duration_ns_within(text, PATIENCE_NS_MIN, units::DURATION_NS_MAX)
+        })
+        .unwrap_or(defaults::PATIENCE_NS);
+    let seed = reader
+        .value(SEED, flags.seed.as_deref(), file.seed.as_ref(), |text| units::whole_within(text, 0, u64::MAX))
+        .unwrap_or(entropy_seed & ((1 << 53) - 1));
+    let generator = generator_of(&mut reader, flags, &file);
+    let name = words(&mut reader, NAME, flags.name.as_deref(), file.name.as_ref());
+    let note = words(&mut reader, NOTE, flags.note.as_deref(), file.note.as_ref());
+
+    match found {
+        Some(found) if reader.mistakes.is_empty() => Ok(Plan {
+            subject: Subject { name: found.name, source: found.source, ticks, tick_rate_hz },
+            bots,
+            ladder,
+            objectives,
+            arrivals,
+            patience_ns,
+            seed,
+            generator,
+            name,
+            note,
+            scenario: path,
+            may_load,
+        }),
+        _ => {
+            // The file from top to bottom, then the command line.
+            reader.mistakes.sort_by_key(|mistake| match mistake.place {
+                Place::Line { line, .. } => (0, line),
+                Place::Flag(_) => (1, 0),
+            });
+            Err(Mistakes(reader.mistakes))
+        }
+    }
+}
+
+/// Free text; blanks only would be a name that cannot be found again.
+fn words(reader: &mut Reader, setting: Setting, flag: Option<&str>, file: Option<&Text>) -> Option<String> {
+    reader.value(setting, flag, file, |text| match text.trim() {
+        "" => Err(units::UnitError::Empty),
+        text => Ok(text.to_owned()),
+    })
+}
+
+/// A switch: the command line can only turn it on or off, the file spells it.
+fn switch(reader: &mut Reader, setting: Setting, flag: Option<bool>, file: Option<&Text>) -> bool {
+    match flag {
+        Some(on) => on,
+        None => reader.value(setting, None, file, units::boolean).unwrap_or(false),
+    }
+}
+
+fn unit_of(bots: &Bots) -> &'static str {
+    match bots {
+        Bots::Arena(_) => "games",
+        Bots::Echo(_) => "clients",
+    }
+}
+
+fn name_of(bots: &Bots) -> &'static str {
+    match bots {
+        Bots::Arena(_) => "arena",
+        Bots::Echo(_) => "echo",
+    }
+}
+
+fn ladder_of(
+    reader: &mut Reader,
+    flags: &Flags,
+    file: &Scenario,
+    bots: &Bots,
+    ticks: &TickSource,
+    found: Option<&Found>,
+) -> Ladder {
+    let empty = scenario::LadderKeys::default();
+    let keys = file.ladder.as_ref().unwrap_or(&empty);
+    let rungs = rungs_of(reader, flags.rungs.as_deref(), keys.rungs.as_deref(), unit_of(bots));
+    let ramp = reader.value(RAMP, flags.ramp.as_deref(), keys.ramp.as_ref(), str::parse::<Ramp>);
+    let settle = reader.value(SETTLE, flags.settle.as_deref(), keys.settle.as_ref(), units::duration_ns);
+    let hold_said = reader.said(HOLD, flags.hold.as_deref(), keys.hold.as_ref());
+    let hold = hold_said.as_ref().and_then(|said| reader.read(said, str::parse::<Hold>));
+    if let (Some(said), Some(hold)) = (&hold_said, hold) {
+        match hold {
+            Hold::Ticks(_) if *ticks == TickSource::None => {
+                reader.refuse(said, Wrong::NoTicks { what: said.text.clone() });
+            }
+            Hold::Games(_) if !matches!(bots, Bots::Arena(_)) => {
+                reader.refuse(said, Wrong::NoGames(said.text.clone()));
+            }
+            _ => {}
+        }
+    }
+    let restart_per_rung = switch(reader, RESTART, flags.restart_per_rung, keys.restart_per_rung.as_ref());
+    if restart_per_rung && found.is_some_and(|found| matches!(found.source, SubjectSource::Running { .. })) {
+        let place = match (flags.restart_per_rung, &keys.restart_per_rung) {
+            (None, Some(text)) => reader.in_file(RESTART, text).place,
+            _ => Place::Flag(RESTART.flag),
+        };
+        reader.refuse_plainly(place, Wrong::NothingToRestart);
+    }
+    Ladder {
+        rungs,
+        load_unit: unit_of(bots).into(),
+        ramp: ramp.unwrap_or(Ramp::Every(defaults::RAMP_NS)),
+        settle_ns: settle.unwrap_or(defaults::SETTLE_NS),
+        hold: hold.unwrap_or(Hold::Time(defaults::HOLD_NS)),
+        restart_per_rung,
+    }
+}
+
+fn rungs_of(reader: &mut Reader, flag: Option<&str>, file: Option<&[Text]>, unit: &'static str) -> Vec<f64> {
+    let said: Vec<reader::Said> = match (flag, file) {
+        (Some(text), _) if text.trim().is_empty() => Vec::new(),
+        (Some(text), _) => text.split(',').map(|rung| reader.in_flag(RUNGS, rung)).collect(),
+        (None, Some(rungs)) => rungs.iter().map(|rung| reader.in_file(RUNGS, rung)).collect(),
+        (None, None) => return defaults::RUNGS.to_vec(),
+    };
+    if said.is_empty() {
+        let place = if flag.is_some() { reader.in_flag(RUNGS, "") } else { reader.in_whole_file(RUNGS) };
+        reader.refuse(&place, units::UnitError::NoRungs.into());
+    }
+    let mut rungs = Vec::new();
+    for one in &said {
+        let Some(load) = reader.read(one, units::rung_load) else { continue };
+        if load.fract() != 0.0 {
+            reader.refuse(one, Wrong::NotWholeUnits { load, unit });
+        } else if rungs.contains(&load) {
+            reader.refuse(one, units::UnitError::Duplicate(load).into());
+        } else {
+            rungs.push(load);
+        }
+    }
+    rungs.sort_by(f64::total_cmp);
+    rungs
+}
+
+fn objectives_of(
+    reader: &mut Reader,
+    flags: &Flags,
+    file: &Scenario,
+    bots: &Bots,
+    ticks: &TickSource,
+    found: Option<&Found>,
+) -> Vec<Objective> {
+    let said: Vec<reader::Said> = match &file.objectives {
+        _ if !flags.objective.is_empty() => {
+            flags.objective.iter().map(|text| reader.in_flag(OBJECTIVE, text)).collect()
+        }
+        Some(texts) if !texts.is_empty() => {
+            texts.iter().map(|text| reader.in_file(OBJECTIVE, text)).collect()
+        }
+        _ => return measurable_defaults(bots, ticks, found),
+    };
+    let mut objectives = Vec::new();
+    for one in &said {
+        match one.text.parse::<Objective>() {
+            Ok(objective) => {
+                if let Some(wrong) = never_measured(&objective, bots, ticks, found) {
+                    reader.refuse_plainly(one.place.clone(), wrong);
+                }
+                objectives.push(objective);
+            }
+            // Its message has an example of its own, of the figure that was meant.
+            Err(wrong) => reader.refuse_plainly(one.place.clone(), wrong.into()),
+        }
+    }
+    objectives
+}
+
+/// What the bots' subject should meet, as far as it can be measured: a server that tells no ticks is judged by its errors.
+fn measurable_defaults(bots: &Bots, ticks: &TickSource, found: Option<&Found>) -> Vec<Objective> {
+    let mut objectives = ladder::default_objectives(name_of(bots));
+    objectives.retain(|objective| never_measured(objective, bots, ticks, found).is_none());
+    if objectives.is_empty() { ladder::default_objectives("echo") } else { objectives }
+}
+
+/// Why a climb would end with "cannot tell"; better said before it than after an hour.
+fn never_measured(
+    objective: &Objective,
+    bots: &Bots,
+    ticks: &TickSource,
+    found: Option<&Found>,
+) -> Option<Wrong> {
+    let figure = objective.figure().name;
+    let not_measured = |why| Some(Wrong::NotMeasured { figure, why });
+    let (area, _) = figure.split_once('.').unwrap_or((figure, ""));
+    let has_snapshots = matches!(bots, Bots::Arena(arena) if arena.snapshots > 0.0);
+    // Its process is ours to watch, or was named.
+    let is_watched =
+        !matches!(found.map(|found| &found.source), Some(SubjectSource::Running { pid: None, .. }));
+    match area {
+        "ticks" if *ticks == TickSource::None => Some(Wrong::NoTicks { what: objective.to_string() }),
+        "client_ticks" if !has_snapshots => {
+            not_measured("clients see ticks in snapshots only; let some games ask for them (--snapshots 1%)")
+        }
+        "subject" if !is_watched => {
+            not_measured("nobody knows the server's process; name it (--pid N) or start it here (--start)")
+        }
+        "deliveries" => not_measured("these bots owe nobody a broadcast"),
+        "audit" => not_measured("these bots claim nothing that could be audited"),
+        _ => None,
+    }
+}
+
+fn arrivals_of(reader: &mut Reader, flags: &Flags, file: &Scenario, bots: &Bots) -> Arrivals {
+    let (own, why) = match bots {
+        Bots::Arena(_) => (
+            Arrivals::Even,
+            "players fire by a clock of their own, each with a phase of its own (even); --ramp says how they come",
+        ),
+        Bots::Echo(echo) if echo.rate_per_s == 0.0 => {
+            (Arrivals::Closed, "without a rate each answer starts the next message (closed)")
+        }
+        Bots::Echo(_) => (Arrivals::Even, "clients with a rate send at equal gaps (even)"),
+    };
+    let said = reader.said(ARRIVALS, flags.arrivals.as_deref(), file.arrivals.as_ref());
+    let asked = said.as_ref().and_then(|said| reader.read(said, str::parse::<Arrivals>));
+    if let (Some(said), Some(asked)) = (&said, asked)
+        && asked != own
+    {
+        let wrong = Wrong::ArrivalsNotOfBots { bots: name_of(bots), arrivals: asked.to_string(), why };
+        reader.refuse_plainly(said.place.clone(), wrong);
+    }
+    own
+}
+
+fn generator_of(reader: &mut Reader, flags: &Flags, file: &Scenario) -> Generator {
+    let empty = scenario::GeneratorKeys::default();
+    let keys = file.generator.as_ref().unwrap_or(&empty);
+    let workers = reader.value(WORKERS, flags.workers.as_deref(), keys.workers.as_ref(), |text| {
+        units::whole_within(text, 1, 1024)
+    });
+    let spin_ns = reader.value(SPIN, flags.spin.as_deref(), keys.spin.as_ref(), |text| {
+        units::duration_ns_within(text, 0, SPIN_NS_MAX)
+    });
+    let attempts =
+        reader.value(OPEN_ATTEMPTS, flags.open_attempts.as_deref(), keys.open_attempts.as_ref(), |text| {
+            units::whole_within(text, 1, 1000)
+        });
+    Generator {
+        workers: workers.map(|count| count as usize),
+        realtime: switch(reader, REALTIME, flags.realtime, keys.realtime.as_ref()),
+        spin_ns: spin_ns.unwrap_or(0),
+        // At most 1000 by the line above.
+        open_attempts: attempts.map_or(defaults::OPEN_ATTEMPTS, |count| count as u32),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,543 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::plan::{ArenaBots, EchoBots, Pairing};
+use crate::target::Scheme;
+
+fn flags(subject: &str) -> Flags {
+    Flags { subject: Some(subject.into()), ..Flags::default() }
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.into())
+}
+
+fn scenario(text: &str) -> Option<ScenarioText> {
+    Some(ScenarioText { path: "scenarios/x.yaml".into(), text: text.into() })
+}
+
+/// The plan of a scenario file without flags.
+fn plan_of(text: &str) -> Plan {
+    resolve(&flags("scenarios/x.yaml"), scenario(text), 7).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+fn plan_of_flags(flags: &Flags) -> Plan {
+    resolve(flags, None, 7).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+/// The mistakes of flags, one per line.
+#[track_caller]
+fn check(flags: Flags, expected: &[&str]) {
+    let mistakes = resolve(&flags, None, 7).expect_err("these flags are refused").to_string();
+    assert_eq!(mistakes.lines().collect::<Vec<_>>(), expected);
+}
+
+/// The mistakes of a scenario file, one per line.
+#[track_caller]
+fn check_file(text: &str, expected: &[&str]) {
+    let mistakes =
+        resolve(&flags("scenarios/x.yaml"), scenario(text), 7).expect_err("this file is refused").to_string();
+    assert_eq!(mistakes.lines().collect::<Vec<_>>(), expected, "{text}");
+}
+
+#[test]
+fn climb_arena_needs_nothing_else() {
+    let plan = plan_of_flags(&flags("arena"));
+    let expected = Plan {
+        subject: Subject {
+            name: "arena".into(),
+            source: SubjectSource::BuiltIn { server: "arena".into(), options: Vec::new() },
+            ticks: TickSource::Log(None),
+            tick_rate_hz: 60.0,
+        },
+        bots: Bots::Arena(ArenaBots {
+            fast_ns: 110_000_000,
+            slow_ns: 200_000_000,
+            pairing: Pairing::Pipelined,
+            snapshots: 0.01,
+            longest_game_ns: 60_000_000_000,
+        }),
+        ladder: Ladder {
+            rungs: vec![500.0, 1000.0, 2000.0],
+            load_unit: "games".into(),
+            ramp: Ramp::Every(2_000_000),
+            settle_ns: 2_000_000_000,
+            hold: Hold::Time(30_000_000_000),
+            restart_per_rung: false,
+        },
+        objectives: vec!["ticks.late_share < 25%".parse().unwrap()],
+        arrivals: Arrivals::Even,
+        patience_ns: 1_000_000_000,
+        seed: 7,
+        generator: Generator { workers: None, realtime: false, spin_ns: 0, open_attempts: 10 },
+        name: None,
+        note: None,
+        scenario: None,
+        may_load: Vec::new(),
+    };
+    assert_eq!(plan, expected);
+}
+
+#[test]
+fn a_url_is_a_server_that_runs_already_and_is_treated_with_care() {
+    let plan = plan_of_flags(&flags("ws://127.0.0.1:42069"));
+    let SubjectSource::Running { target, pid: None } = &plan.subject.source else { panic!("{plan:?}") };
+    assert_eq!((target.scheme, target.host.as_str(), target.port), (Scheme::Ws, "127.0.0.1", 42069));
+    assert_eq!(plan.subject.ticks, TickSource::None);
+    let Bots::Arena(arena) = &plan.bots else { panic!("{plan:?}") };
+    assert_eq!((arena.pairing, arena.snapshots), (Pairing::Strict, 0.0));
+    assert_eq!(
+        plan.objectives[0].to_string(),
+        "errors == 0",
+        "without ticks there is nothing else to judge by"
+    );
+}
+
+#[test]
+fn a_foreign_server_seen_by_its_clients_is_judged_by_what_they_see() {
+    let plan = plan_of_flags(&Flags { ticks: some("client"), ..flags("ws://127.0.0.1:1") });
+    assert_eq!(plan.subject.ticks, TickSource::Client);
+    assert!(matches!(&plan.bots, Bots::Arena(arena) if arena.snapshots == 0.01));
+    assert_eq!(plan.objectives[0].to_string(), "ticks.late_share < 25%");
+    let plan = plan_of_flags(&Flags { snapshots: some("0.5"), ..flags("ws://127.0.0.1:1") });
+    assert_eq!(plan.subject.ticks, TickSource::Client);
+}
+
+#[test]
+fn the_documented_scenario_is_read() {
+    let plan = plan_of(
+        "subject:\n  target: ws://127.0.0.1:42069\n  start: node dist/server.js --logPath game.log\n  \
+         ticks: { log: game.log }\nbots: arena\nladder: { rungs: [500, 1000, 2000], ramp: 2ms, hold: 60s }\n\
+         objectives: [ ticks.late_share < 25%, response.p99 < 50ms ]\n",
+    );
+    assert_eq!(plan.scenario.as_deref(), Some("scenarios/x.yaml"));
+    assert_eq!(plan.subject.name, "ws://127.0.0.1:42069");
+    assert!(
+        matches!(&plan.subject.source, SubjectSource::Started { command, .. } if command.starts_with("node dist"))
+    );
+    assert_eq!(plan.subject.ticks, TickSource::Log(Some("game.log".into())));
+    assert_eq!(plan.ladder.hold, Hold::Time(60_000_000_000));
+    let objectives: Vec<String> = plan.objectives.iter().map(ToString::to_string).collect();
+    assert_eq!(objectives, ["ticks.late_share < 25%", "response.p99 < 50ms"]);
+}
+
+#[test]
+fn flags_go_before_the_scenario_and_the_scenario_before_defaults() {
+    let text = "subject: { target: arena, options: [--tick-rate, 30] }\n\
+                bots: { kind: arena, fast: 120ms, snapshots: 5% }\n\
+                ladder: { rungs: [10, 20], hold: 5s, ramp: 1ms, restart_per_rung: true }\n\
+                objectives: [errors == 0]\nseed: 1\nname: from-file\ngenerator: { workers: 2 }\n";
+    let flags = Flags {
+        rungs: some("7"),
+        fast: some("130ms"),
+        seed: some("18446744073709551615"),
+        objective: vec!["ticks.missed == 0".into()],
+        restart_per_rung: Some(false),
+        ..flags("scenarios/x.yaml")
+    };
+    let plan = resolve(&flags, scenario(text), 9).unwrap();
+    assert_eq!(plan.ladder.rungs, [7.0]);
+    assert_eq!(plan.ladder.hold, Hold::Time(5_000_000_000));
+    assert_eq!(plan.ladder.ramp, Ramp::Every(1_000_000));
+    assert!(!plan.ladder.restart_per_rung);
+    assert_eq!(plan.ladder.settle_ns, defaults::SETTLE_NS);
+    assert_eq!(plan.seed, u64::MAX);
+    assert_eq!(plan.name.as_deref(), Some("from-file"));
+    assert_eq!(plan.generator.workers, Some(2));
+    assert_eq!(plan.objectives.len(), 1);
+    assert_eq!(plan.subject.tick_rate_hz, 30.0);
+    let Bots::Arena(arena) = &plan.bots else { panic!() };
+    assert_eq!((arena.fast_ns, arena.snapshots), (130_000_000, 0.05));
+}
+
+#[test]
+fn rungs_are_climbed_in_ascending_order() {
+    let plan = plan_of_flags(&Flags { rungs: some("2000, 500,1000"), ..flags("arena") });
+    assert_eq!(plan.ladder.rungs, [500.0, 1000.0, 2000.0]);
+}
+
+#[test]
+fn a_drawn_seed_survives_readers_with_53_bits() {
+    let plan = resolve(&flags("arena"), None, u64::MAX).unwrap();
+    assert_eq!(plan.seed, 9_007_199_254_740_991);
+}
+
+#[test]
+fn the_tick_rate_is_the_servers_own_and_reaches_it_whichever_way_it_was_said() {
+    let rate = |options: &[&str], flag: Option<&str>| {
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let flags = Flags { server_options: options, tick_rate: flag.map(Into::into), ..flags("arena") };
+        let plan = plan_of_flags(&flags);
+        let SubjectSource::BuiltIn { options, .. } = plan.subject.source else { panic!() };
+        (plan.subject.tick_rate_hz, options.join(" "))
+    };
+    assert_eq!(rate(&["--tick-rate", "30"], None), (30.0, "--tick-rate 30".into()));
+    assert_eq!(rate(&["--tick-rate=20", "--ticker", "catch-up"], None).0, 20.0);
+    assert_eq!(rate(&[], Some("30")), (30.0, "--tick-rate 30".into()));
+    assert_eq!(rate(&["--tick-rate", "30"], Some("30")).1, "--tick-rate 30");
+    check(
+        Flags { server_options: vec!["--tick-rate".into(), "0".into()], ..flags("arena") },
+        &["options after --: must be between 1 and 1000, got 0 (for example: climb arena -- --tick-rate 30)"],
+    );
+    check(
+        Flags { server_options: vec!["--tick-rate=30".into()], tick_rate: some("60"), ..flags("arena") },
+        &["--tick-rate: the tick rate is 60 here and 30 among the server's options"],
+    );
+}
+
+#[test]
+fn echo_clients_answer_to_a_rate_or_to_each_other() {
+    let plan =
+        plan_of("subject: { target: ws://127.0.0.1:1 }\nbots: { kind: echo, rate: 0, payload_bytes: 100 }\n");
+    assert_eq!(plan.bots, Bots::Echo(EchoBots { rate_per_s: 0.0, payload_bytes: 100 }));
+    assert_eq!(plan.arrivals, Arrivals::Closed);
+    assert_eq!(plan.ladder.load_unit, "clients");
+    assert_eq!(plan.subject.tick_rate_hz, 0.0);
+    let plan = plan_of_flags(&Flags { bots: some("echo"), ..flags("ws://127.0.0.1:1") });
+    assert_eq!(plan.arrivals, Arrivals::Even);
+}
+
+#[test]
+fn subjects_that_are_not_there_are_refused_with_what_is() {
+    let unknown = |word: &str| {
+        format!(
+            "climb: unknown subject \"{word}\"; built in: arena (still to come: chat, poll-loop, leaderboard, grid), \
+             or a URL (ws://HOST:PORT) or a scenario file (*.yaml)"
+        )
+    };
+    check(Flags::default(), &["climb: it does not say which server to climb (for example: climb arena)"]);
+    check(
+        flags("areena"),
+        &[&format!("{}; did you mean arena? (for example: climb arena)", unknown("areena"))],
+    );
+    check(flags("zebra"), &[&format!("{} (for example: climb arena)", unknown("zebra"))]);
+    check(
+        flags("127.0.0.1:42069"),
+        &[&format!(
+            "{}; did you mean ws://127.0.0.1:42069? (for example: climb arena)",
+            unknown("127.0.0.1:42069")
+        )],
+    );
+    check(
+        flags("chat"),
+        &["climb: chat is known but not built yet; built: arena (for example: climb arena)"],
+    );
+    check(flags("x.yaml"), &["climb: the scenario file was not read"]);
+    check(
+        flags("http://127.0.0.1"),
+        &["climb: http:// is known but not built yet; built: ws, wss (for example: climb arena)"],
+    );
+    check(
+        flags("wx://h"),
+        &["climb: unknown scheme \"wx\"; known: ws, wss; did you mean ws? (for example: climb arena)"],
+    );
+    check(
+        flags("ws://me:hunter2@h"),
+        &["climb: the URL holds a user name or password; plans are stored and printed, so leave it out \
+           (for example: climb arena)"],
+    );
+}
+
+#[test]
+fn strangers_servers_are_not_loaded_unless_named() {
+    check(
+        flags("ws://8.8.8.8"),
+        &[
+            "climb: 8.8.8.8 is outside loopback and private ranges; a load test of somebody else's server is an \
+           attack: if it is yours, say --i-may-load 8.8.8.8",
+        ],
+    );
+    let named = Flags { i_may_load: vec!["8.8.8.8".into()], ..flags("ws://8.8.8.8") };
+    assert_eq!(plan_of_flags(&named).may_load, ["8.8.8.8"]);
+    check(
+        Flags { i_may_load: vec!["169.254.169.254".into()], ..flags("ws://169.254.169.254") },
+        &["climb: 169.254.169.254 is a cloud's metadata service; it is never loaded"],
+    );
+    check(
+        Flags { i_may_load: vec!["ws://h:1".into()], ..flags("arena") },
+        &["--i-may-load: \"ws://h:1\" is not a host name or address; without scheme, port and path \
+           (for example: --i-may-load game.example.org)"],
+    );
+    let both = resolve(
+        &Flags { i_may_load: vec!["a.example".into()], ..flags("x.yaml") },
+        scenario("subject: { target: arena }\ni_may_load: [b.example]\n"),
+        1,
+    );
+    assert_eq!(both.unwrap().may_load, ["a.example", "b.example"]);
+}
+
+#[test]
+fn every_mistake_is_told_at_once() {
+    check(
+        Flags {
+            rungs: some("500,abc,0,500"),
+            hold: some("60"),
+            ramp: some("2 parsecs"),
+            settle: some("-1s"),
+            patience: some("10us"),
+            arrivals: some("evn"),
+            seed: some("-1"),
+            snapshots: some("5"),
+            workers: some("0"),
+            spin: some("1ms"),
+            open_attempts: some("1.5"),
+            name: some(" "),
+            objective: vec!["ticks.late_shar < 25%".into()],
+            ..flags("aerna")
+        },
+        &[
+            "climb: unknown subject \"aerna\"; built in: arena (still to come: chat, poll-loop, leaderboard, grid), \
+             or a URL (ws://HOST:PORT) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
+            "--snapshots: a share is between 0 and 1, or 0% and 100%; got 5 (for example: --snapshots 1%)",
+            "--rungs: \"abc\" is not a number (for example: --rungs 500,1000,2000)",
+            "--rungs: \"0\" is zero: a rung without load measures nothing (for example: --rungs 500,1000,2000)",
+            "--rungs: rung 500 is there twice; each load is climbed once (for example: --rungs 500,1000,2000)",
+            "--ramp: \"2 parsecs\" has an unknown unit \"parsecs\"; known: ns, us, ms, s, m, h, /s (for example: --ramp 2ms)",
+            "--settle: \"-1s\" is negative (for example: --settle 2s)",
+            "--hold: \"60\" has no unit; say 60s or 60ms (for example: --hold 60s)",
+            "--objective: objective \"ticks.late_shar < 25%\": there is no figure \"ticks.late_shar\"; did you mean \
+             ticks.late_share? For example: ticks.late_share < 25%",
+            "--arrivals: \"evn\" is unknown; known: poisson, even, burst, closed; did you mean even? \
+             (for example: --arrivals even)",
+            "--patience: must be between 1ms and 604800s, got 10us (for example: --patience 1s)",
+            "--seed: must be between 0 and 18446744073709551615, got -1 (for example: --seed 42)",
+            "--workers: must be between 1 and 1024, got 0 (for example: --workers 2)",
+            "--spin: must be between 0s and 50us, got 1ms (for example: --spin 20us)",
+            "--open-attempts: \"1.5\" is not a whole number (for example: --open-attempts 10)",
+            "--name: nothing is written (for example: --name master)",
+        ],
+    );
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    let url = || flags("ws://127.0.0.1:1");
+    check(
+        Flags { start: some("node x"), pid: some("1"), ..flags("arena") },
+        &[
+            "--start: start is for servers of your own, but arena is built in: it is started and watched by itself",
+            "--pid: pid is for servers of your own, but arena is built in: it is started and watched by itself",
+        ],
+    );
+    check(
+        Flags { start: some("node x"), pid: some("1"), ..url() },
+        &["--start: the server either runs already (pid) or is started here (start), not both"],
+    );
+    check(
+        Flags { pid: some("0"), ..url() },
+        &["--pid: must be between 1 and 4194304, got 0 (for example: --pid 4711)"],
+    );
+    check(
+        Flags { server_options: vec!["--port".into(), "1".into()], ..url() },
+        &[
+            "options after --: options for the server (--port 1) are for built-in servers; put those of your own server \
+           into its command",
+        ],
+    );
+    check(
+        Flags { ca: some("ca.pem"), insecure: Some(true), ..url() },
+        &[
+            "--ca: ca is about certificates, but the target is not wss://",
+            "--insecure: insecure is about certificates, but the target is not wss://",
+        ],
+    );
+    check(
+        Flags { ca: some("ca.pem"), insecure: Some(true), ..flags("wss://127.0.0.1:1") },
+        &["--insecure: ca names whom to trust, insecure trusts everybody; only one of them can be meant"],
+    );
+    check(
+        Flags { ticks: some("log"), ..url() },
+        &[
+            "--ticks: a server of your own writes its log where it likes; name the file (for example: --ticks log=game.log)",
+        ],
+    );
+    check(
+        Flags { ticks: some("statsd=:8125"), ..url() },
+        &["--ticks: statsd= as a source of ticks is known but not built yet; built: log=FILE, client, none \
+           (for example: --ticks log=game.log)"],
+    );
+    check(
+        Flags { ticks: some("client"), snapshots: some("0"), ..url() },
+        &[
+            "--ticks: the clients' view needs ticks, but nothing tells them: name the tick log, or let clients ask for snapshots",
+        ],
+    );
+    check(
+        Flags { restart_per_rung: Some(true), ..url() },
+        &[
+            "--restart-per-rung: only a server that is started here can be started again for each rung; name its command (start)",
+        ],
+    );
+    check(
+        Flags { hold: some("2Mticks"), objective: vec!["ticks.missed == 0".into()], ..url() },
+        &[
+            "--hold: 2Mticks needs ticks, but nothing tells them: name the tick log, or let clients ask for snapshots \
+             (for example: --hold 60s)",
+            "--objective: ticks.missed == 0 needs ticks, but nothing tells them: name the tick log, or let clients ask \
+             for snapshots",
+        ],
+    );
+    check(
+        Flags { objective: vec!["subject.cpu_share < 90%".into(), "audit == ok".into()], ..url() },
+        &[
+            "--objective: subject.cpu_share would never be measured: nobody knows the server's process; name it (--pid N) \
+             or start it here (--start)",
+            "--objective: audit would never be measured: these bots claim nothing that could be audited",
+        ],
+    );
+    check(
+        Flags { fast: some("300ms"), ..flags("arena") },
+        &[
+            "--fast: player 1 (300ms) must fire faster than player 2 (200ms), or the winner would prove nothing",
+        ],
+    );
+    check(
+        Flags { arrivals: some("poisson"), ..flags("arena") },
+        &[
+            "--arrivals: arena bots cannot arrive poisson: players fire by a clock of their own, each with a phase of its \
+           own (even); --ramp says how they come",
+        ],
+    );
+    check(
+        Flags { rungs: some("1.5"), ..flags("arena") },
+        &["--rungs: rung 1.5 is not a whole number of games (for example: --rungs 500,1000,2000)"],
+    );
+    check(
+        Flags { rungs: some(""), ..flags("arena") },
+        &["--rungs: there is no rung to climb (for example: --rungs 500,1000,2000)"],
+    );
+}
+
+#[test]
+fn bots_that_do_not_fit_are_refused() {
+    check(
+        Flags { bots: some("arean"), ..flags("arena") },
+        &[
+            "--bots: unknown bots \"arean\"; built in: arena, echo (still to come: chat, poll-loop, leaderboard, grid); \
+           did you mean arena? (for example: --bots arena)",
+        ],
+    );
+    check(
+        Flags { bots: some("chat"), ..flags("arena") },
+        &[
+            "--bots: the bots of chat are known but not built yet; built: arena, echo (for example: --bots arena)",
+        ],
+    );
+    check(
+        Flags { bots: some("shooter.ts"), ..flags("arena") },
+        &[
+            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, echo (for example: --bots arena)",
+        ],
+    );
+    check(
+        Flags { bots: some("echo"), ..flags("arena") },
+        &["--bots: echo bots cannot talk to arena; leave the bots out, and its own are taken"],
+    );
+    check(
+        Flags { bots: some("echo"), fast: some("1ms"), hold: some("5games"), ..flags("ws://127.0.0.1:1") },
+        &[
+            "--fast: fast is for arena bots; these are echo bots",
+            "--hold: 5games counts games, but these bots play none (for example: --hold 60s)",
+        ],
+    );
+}
+
+#[test]
+fn mistakes_in_a_file_name_its_line() {
+    check_file(
+        "subject:\n  target: arena\nladder:\n  rungz: [500]\n  hold: [1]\nfoo: 1\nseed: x\n",
+        &[
+            "scenarios/x.yaml:4: unknown key \"rungz\" in ladder; known: rungs, ramp, settle, hold, restart_per_rung; \
+             did you mean rungs? (for example: rungs: [500, 1000, 2000])",
+            "scenarios/x.yaml:5: ladder.hold: this is a list, but one value belongs here (for example: hold: 60s)",
+            "scenarios/x.yaml:6: unknown key \"foo\" in the scenario; known: subject, bots, ladder, objectives, arrivals, \
+             patience, seed, generator, name, note, i_may_load, tls (for example: subject: { target: ws://127.0.0.1:42069 })",
+        ],
+    );
+    check_file(
+        "subject:\n  target: areena\n  tick: 1\nladder:\n  rungs:\n    - 500\n    - none\n  hold: 60\n\
+         objectives: [ticks.late_shar < 1]\nseed: x\ngenerator: { realtime: perhaps }\n",
+        &[
+            "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena (still to come: chat, \
+             poll-loop, leaderboard, grid), or a URL (ws://HOST:PORT) or a scenario file (*.yaml); did you mean arena? \
+             (for example: target: ws://127.0.0.1:42069)",
+            "scenarios/x.yaml:3: unknown key \"tick\" in subject; known: target, start, pid, ticks, tick_rate, options; \
+             did you mean ticks? (for example: ticks: { log: game.log })",
+            "scenarios/x.yaml:7: ladder.rungs: \"none\" is not a number (for example: rungs: [500, 1000, 2000])",
+            "scenarios/x.yaml:8: ladder.hold: \"60\" has no unit; say 60s or 60ms (for example: hold: 60s)",
+            "scenarios/x.yaml:9: objectives: objective \"ticks.late_shar < 1\": there is no figure \"ticks.late_shar\"; did you mean \
+             ticks.late_share? For example: ticks.late_share < 25%",
+            "scenarios/x.yaml:10: seed: \"x\" is not a number (for example: seed: 42)",
+            "scenarios/x.yaml:11: generator.realtime: \"perhaps\" is neither true nor false (for example: realtime: true)",
+        ],
+    );
+    check_file(
+        "bots: arena\n",
+        &["scenarios/x.yaml: subject.target: it does not say which server to climb (for example: target: \
+           ws://127.0.0.1:42069)"],
+    );
+    check_file(
+        "subject: { target: arena }\nladder: { rungs: [] }\n",
+        &[
+            "scenarios/x.yaml: ladder.rungs: there is no rung to climb (for example: rungs: [500, 1000, 2000])",
+        ],
+    );
+    check_file(
+        "subject:\n  target: ws://127.0.0.1:1\n  ticks: { statsd: \":8125\" }\n",
+        &[
+            "scenarios/x.yaml:3: subject.ticks: statsd= as a source of ticks is known but not built yet; built: log=FILE, \
+           client, none (for example: ticks: { log: game.log })",
+        ],
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_does_not_hide_mistakes_in_the_flags() {
+    let flags = Flags { hold: some("60"), ..flags("scenarios/x.yaml") };
+    let mistakes = resolve(&flags, scenario("subject: [\n"), 1).unwrap_err().to_string();
+    let lines: Vec<&str> = mistakes.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "scenarios/x.yaml:1: this cannot be read as YAML: unclosed bracket '['",
+            "--hold: \"60\" has no unit; say 60s or 60ms (for example: --hold 60s)",
+        ]
+    );
+}
+
+#[test]
+fn a_plan_is_stored_and_read_back_as_it_was() {
+    let plan = plan_of_flags(&Flags { objective: vec!["ticks.late_share < 25%".into()], ..flags("arena") });
+    let stored = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
+}
+
+proptest! {
+    #[test]
+    fn no_file_makes_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let _ = resolve(&flags("x.yaml"), scenario(&text), 1);
+    }
+
+    #[test]
+    fn nothing_that_looks_like_a_scenario_makes_the_reader_panic(
+        lines in proptest::collection::vec(
+            "( {0,4})(subject|target|bots|ladder|rungs|hold|objectives|ticks|<<|[a-z&*!|>-]{1,5})?:?( [-\\[\\]{}a-z0-9,:#&*%~\"' ]{0,12})?", 0..12)
+    ) {
+        let _ = resolve(&flags("x.yaml"), scenario(&lines.join("\n")), 1);
+    }
+
+    #[test]
+    fn no_flags_make_the_resolver_panic(words in proptest::collection::vec(proptest::option::of("\\PC{0,10}"), 16)) {
+        let mut words = words.into_iter();
+        let mut next = || words.next().flatten();
+        let flags = Flags {
+            subject: next(), bots: next(), fast: next(), slow: next(), pairing: next(), snapshots: next(), rungs: next(),
+            hold: next(), ramp: next(), settle: next(), arrivals: next(), seed: next(), ticks: next(), tick_rate: next(),
+            server_options: next().into_iter().collect(), objective: next().into_iter().collect(), ..Flags::default()
+        };
+        if let Err(mistakes) = resolve(&flags, None, 1) {
+            prop_assert!(!mistakes.0.is_empty());
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What to do, completely decided: layers (flags over a scenario file over defaults) become one `Plan`.
+//!
+//! Everything that can be refused is refused here, before any load, with a message that names the place, the nearest
+//! known word and an example. The plan has no behaviour: the engine, the watch and the ladder read it.
+//! A plan is stored with its run; `again` takes it from there.
+
+pub mod known;
+pub mod layers;
+pub mod mistakes;
+pub mod plan;
+pub mod scenario;
+pub mod target;
+pub mod units;
+pub mod worker_plan;
+
+pub use layers::{Flags, is_scenario_file, resolve};
+pub use mistakes::{Mistake, Mistakes, Place, Wrong};
+pub use plan::{
+    ArenaBots, Arrivals, Bots, EchoBots, Generator, Hold, Ladder, Pairing, Plan, Ramp, Subject,
+    SubjectSource, TickSource,
+};
+pub use scenario::{ScenarioText, scenario_schema};
+pub use target::{Scheme, Target, TargetError, TargetRefused, may_load};
+pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};

@@ -1,0 +1,250 @@
+//! What is wrong with a plan, where, and what to write instead. All mistakes at once: fixing one run at a time is a chore.
+//!
+//! One line per mistake: place, what is wrong, the nearest known word, an example.
+//! Not here: the world's failures (an unreachable server), which are data of a run.
+
+use std::fmt;
+
+use ladder::ObjectiveError;
+use thiserror::Error;
+
+use crate::target::{TargetError, TargetRefused};
+use crate::units::UnitError;
+
+/// Where a mistake stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// a word of the command line: `--rungs`, `climb SUBJECT`
+    Flag(&'static str),
+    /// a line of the scenario file
+    Line {
+        /// path as its user gave it
+        path: String,
+        /// from 1; 0 when the mistake is one of the whole file
+        line: u64,
+        /// `ladder.hold`, or empty when the message names it
+        key: String,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Flag(flag) => write!(f, "{flag}:"),
+            Place::Line { path, line, key } => {
+                write!(f, "{path}:")?;
+                if *line > 0 {
+                    write!(f, "{line}:")?;
+                }
+                if key.is_empty() { Ok(()) } else { write!(f, " {key}:") }
+            }
+        }
+    }
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Wrong {
+    /// a value that cannot be read
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// a URL that cannot be read
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// a server that must not be loaded
+    #[error(transparent)]
+    Refused(#[from] TargetRefused),
+    /// an objective that cannot be read; the ladder words it, with its own example
+    #[error(transparent)]
+    Objective(#[from] ObjectiveError),
+    /// an objective over a figure that this climb never measures
+    #[error("{figure} would never be measured: {why}")]
+    NotMeasured {
+        /// `subject.cpu_share`
+        figure: &'static str,
+        /// what is missing, and how to get it
+        why: &'static str,
+    },
+    /// a sign out of place; the parser words it
+    #[error("this cannot be read as YAML: {0}")]
+    Syntax(String),
+    /// YAML, but not a scenario; the parser words it
+    #[error("{0}")]
+    Unreadable(String),
+    /// a misspelt key
+    #[error("unknown key \"{key}\" in {inside}; known: {known}")]
+    UnknownKey {
+        /// as written
+        key: String,
+        /// `ladder`, `the scenario`
+        inside: String,
+        /// its keys
+        known: String,
+    },
+    /// a list where one value belongs, and the like
+    #[error("this is {found}, but {wanted} belongs here")]
+    Shape {
+        /// `a list`
+        found: &'static str,
+        /// `a mapping`
+        wanted: String,
+    },
+    /// an empty file
+    #[error("the scenario is empty")]
+    EmptyScenario,
+    /// the caller did not read the file, so nothing of it counts
+    #[error("the scenario file was not read")]
+    ScenarioNotRead,
+    /// neither command line nor scenario says what to climb
+    #[error("it does not say which server to climb")]
+    NoSubject,
+    /// no built-in server, no URL, no file
+    #[error(
+        "unknown subject \"{0}\"; built in: arena (still to come: chat, poll-loop, leaderboard, grid), \
+         or a URL (ws://HOST:PORT) or a scenario file (*.yaml)"
+    )]
+    UnknownSubject(String),
+    /// a server of the list that has no code behind it yet
+    #[error("{0} is known but not built yet; built: arena")]
+    SubjectNotBuilt(String),
+    /// no built-in bots of this name
+    #[error(
+        "unknown bots \"{0}\"; built in: arena, echo (still to come: chat, poll-loop, leaderboard, grid)"
+    )]
+    UnknownBots(String),
+    /// bots of the list that have no code behind them yet
+    #[error("the bots of {0} are known but not built yet; built: arena, echo")]
+    BotsNotBuilt(String),
+    /// scripted bots
+    #[error("bots from a file ({0}) are known but not built yet; built: arena, echo")]
+    ScriptNotBuilt(String),
+    /// `--fast` for bots that never fire
+    #[error("{setting} is for {whose} bots; these are {bots} bots")]
+    NotOfTheseBots {
+        /// the setting
+        setting: &'static str,
+        /// whose it is
+        whose: &'static str,
+        /// what they are
+        bots: &'static str,
+    },
+    /// bots that speak another protocol than the server
+    #[error("{bots} bots cannot talk to {server}; leave the bots out, and its own are taken")]
+    BotsNotOfServer {
+        /// which bots
+        bots: &'static str,
+        /// which built-in server
+        server: String,
+    },
+    /// an arrival law these bots do not follow; running another one in silence would be a lie beside every number
+    #[error("{bots} bots cannot arrive {arrivals}: {why}")]
+    ArrivalsNotOfBots {
+        /// which bots
+        bots: &'static str,
+        /// the law asked for
+        arrivals: String,
+        /// what they do instead
+        why: &'static str,
+    },
+    /// the winner of a game checks the server, but only if player 1 fires faster
+    #[error("player 1 ({fast}) must fire faster than player 2 ({slow}), or the winner would prove nothing")]
+    FastIsNotFaster {
+        /// player 1
+        fast: String,
+        /// player 2
+        slow: String,
+    },
+    /// options behind `--` with nobody to give them to
+    #[error(
+        "options for the server ({0}) are for built-in servers; put those of your own server into its command"
+    )]
+    OptionsForForeign(String),
+    /// a setting that only makes sense for a server that is not ours
+    #[error(
+        "{setting} is for servers of your own, but {server} is built in: it is started and watched by itself"
+    )]
+    NotForBuiltIn {
+        /// `--start`
+        setting: &'static str,
+        /// `arena`
+        server: String,
+    },
+    /// both a process and a command to start one
+    #[error("the server either runs already (pid) or is started here (start), not both")]
+    StartAndPid,
+    /// there is no process to start again
+    #[error(
+        "only a server that is started here can be started again for each rung; name its command (start)"
+    )]
+    NothingToRestart,
+    /// a certificate without TLS
+    #[error("{0} is about certificates, but the target is not wss://")]
+    TlsWithoutWss(&'static str),
+    /// trusting one authority and everybody
+    #[error("ca names whom to trust, insecure trusts everybody; only one of them can be meant")]
+    CaAndInsecure,
+    /// where would the log be
+    #[error("a server of your own writes its log where it likes; name the file")]
+    LogWithoutFile,
+    /// the tick rate twice, with different values
+    #[error("the tick rate is {here} here and {there} among the server's options")]
+    TickRateTwice {
+        /// Hz
+        here: f64,
+        /// Hz
+        there: f64,
+    },
+    /// a figure that nobody would ever tell
+    #[error(
+        "{what} needs ticks, but nothing tells them: name the tick log, or let clients ask for snapshots"
+    )]
+    NoTicks {
+        /// `ticks.late_share < 25%`, `2Mticks`
+        what: String,
+    },
+    /// games of bots that play none
+    #[error("{0} counts games, but these bots play none")]
+    NoGames(String),
+    /// a rung of half a game
+    #[error("rung {load} is not a whole number of {unit}")]
+    NotWholeUnits {
+        /// as asked
+        load: f64,
+        /// `games`
+        unit: &'static str,
+    },
+    /// something else than a host
+    #[error("\"{0}\" is not a host name or address; without scheme, port and path")]
+    NotAHost(String),
+}
+
+/// One mistake of the author, with what helps to mend it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mistake {
+    /// where
+    pub place: Place,
+    /// what
+    pub wrong: Wrong,
+    /// the known word it was probably meant to be
+    pub nearest: Option<String>,
+    /// something right, as it would stand there
+    pub example: Option<String>,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.place, self.wrong)?;
+        if let Some(nearest) = &self.nearest {
+            write!(f, "; did you mean {nearest}?")?;
+        }
+        match &self.example {
+            Some(example) => write!(f, " (for example: {example})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Every mistake of a plan, never none; one per line.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{}", .0.iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct Mistakes(pub Vec<Mistake>);

@@ -1,0 +1,90 @@
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+
+fn scenarios() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+/// What is wrong with a file, one message per line; empty when nothing is.
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    let (_, mistakes) = read(&ScenarioText { path: "x.yaml".into(), text: text.into() });
+    let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    assert_eq!(mistakes, expected, "{text}");
+}
+
+#[test]
+fn what_is_no_scenario_is_refused_with_its_line() {
+    check("", &["x.yaml: the scenario is empty (for example: subject: { target: ws://127.0.0.1:42069 })"]);
+    check(
+        "# nothing\n",
+        &["x.yaml: the scenario is empty (for example: subject: { target: ws://127.0.0.1:42069 })"],
+    );
+    let example = "(for example: { subject: { target: ws://127.0.0.1:42069 } })";
+    check("words", &[&format!("x.yaml:1: this is one value, but a mapping belongs here {example}")]);
+    check("- a\n- b\n", &[&format!("x.yaml:1: this is a list, but a mapping belongs here {example}")]);
+    check("seed: 1\nseed: 2\n", &["x.yaml:2: the key \"seed\" is there twice"]);
+    check("seed: *s\n", &["x.yaml:1: this cannot be read as YAML: alias references unknown anchor"]);
+    check("name: \"a", &["x.yaml:1: this cannot be read as YAML: unclosed quote"]);
+    check("name: a\n---\nname: b\n", &["x.yaml:3: a second document begins here, but a scenario is one"]);
+    check("ladder: {rungs: [~, 5]}\n", &["x.yaml:1: a list has an empty entry"]);
+    let deep = format!("name: {}{}", "[".repeat(40), "]".repeat(40));
+    check(&deep, &["x.yaml:1: this is too large or nested too deep for a scenario"]);
+}
+
+#[test]
+fn a_key_without_a_value_is_a_setting_not_made() {
+    check("subject:\n  target: arena\nladder:\nname:\n", &[]);
+}
+
+#[test]
+fn values_keep_the_spelling_of_their_author() {
+    let text = "name: 1.0\nseed: 18446744073709551615\nladder: { rungs: [1e3] }\nbots: arena\n";
+    let (scenario, mistakes) = read(&ScenarioText { path: "x.yaml".into(), text: text.into() });
+    let scenario = scenario.unwrap();
+    assert!(mistakes.is_empty());
+    assert_eq!(scenario.name.unwrap().value, "1.0");
+    assert_eq!(scenario.seed.unwrap().value, "18446744073709551615");
+    assert_eq!(scenario.ladder.unwrap().rungs.unwrap()[0].value, "1e3");
+    let Some(NameOr::Name(bots)) = scenario.bots else { panic!() };
+    assert_eq!((bots.value.as_str(), bots.referenced.line()), ("arena", 4));
+}
+
+#[test]
+fn the_committed_schema_is_the_one_that_refuses() {
+    let path = scenarios().join("scenario.schema.json");
+    let current = serde_json::to_string_pretty(&scenario_schema()).unwrap() + "\n";
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &current).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == current,
+        "scenarios/scenario.schema.json is out of date; regenerate it with: UPDATE=1 cargo test -p plan committed_schema"
+    );
+}
+
+#[test]
+fn every_worked_example_becomes_a_plan_and_keeps_to_the_schema() {
+    let schema = jsonschema::validator_for(&scenario_schema()).unwrap();
+    let mut count = 0;
+    for entry in fs::read_dir(scenarios()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !crate::is_scenario_file(&name) {
+            continue;
+        }
+        count += 1;
+        let text = fs::read_to_string(&path).unwrap();
+        let value: Value = serde_saphyr::from_str(&text).unwrap();
+        let strays: Vec<String> = schema.iter_errors(&value).map(|error| error.to_string()).collect();
+        assert!(strays.is_empty(), "{name}: {strays:?}");
+        let flags = crate::Flags { subject: Some(name.clone()), ..crate::Flags::default() };
+        if let Err(mistakes) = crate::resolve(&flags, Some(ScenarioText { path: name, text }), 1) {
+            panic!("{mistakes}");
+        }
+    }
+    assert!(count >= 3, "there are worked examples");
+}

@@ -1,0 +1,331 @@
+//! Where the subject listens, and whether it may be loaded.
+//!
+//! Parsing is pure; names are resolved by the caller, once, and each resolved address goes through `may_load`.
+//! A load generator is a weapon in the wrong hands: loopback and private ranges are free, anything else must have been
+//! named by its user, and a cloud's metadata service is never a target, however its address is dressed up.
+//! A user name or password in a URL is refused and never repeated, because plans are stored and printed.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::known;
+
+/// How to speak to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// WebSocket
+    Ws,
+    /// WebSocket over TLS
+    Wss,
+    /// lines or frames over TCP
+    Tcp,
+    /// HTTP/1.1
+    Http,
+    /// HTTP over TLS
+    Https,
+}
+
+/// An address as its author wrote it; names are resolved once, in the control plane, and pinned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// protocol
+    pub scheme: Scheme,
+    /// name or literal address, without brackets
+    pub host: String,
+    /// TCP port
+    pub port: u16,
+    /// path and query, beginning with `/`
+    pub path: String,
+    /// certificate authority to trust besides the usual ones (PEM file)
+    pub ca: Option<PathBuf>,
+    /// accept any certificate
+    pub insecure: bool,
+}
+
+/// Why a text is no target.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TargetError {
+    /// no `://`
+    #[error("\"{0}\" is not a URL: it does not say ws:// or wss://")]
+    NoScheme(String),
+    /// a scheme nobody knows
+    #[error("unknown scheme \"{scheme}\"; known: ws, wss")]
+    UnknownScheme {
+        /// as written
+        scheme: String,
+        /// the scheme it is nearest to
+        nearest: Option<&'static str>,
+    },
+    /// a scheme whose driver is still to come
+    #[error("{0}:// is known but not built yet; built: ws, wss")]
+    NotBuiltYet(String),
+    /// `ws://:80`
+    #[error("the URL names no host")]
+    NoHost,
+    /// characters that no name has; international names belong in their xn-- form
+    #[error("\"{0}\" is not a host name or address")]
+    BadHost(String),
+    /// IPv6 without brackets
+    #[error("\"{0}\" looks like an IPv6 address without brackets; write [{0}]:PORT")]
+    NoBrackets(String),
+    /// not in 1..=65535
+    #[error("\"{0}\" is not a port; ports are between 1 and 65535")]
+    BadPort(String),
+    /// the text is not repeated here: it holds a secret
+    #[error("the URL holds a user name or password; plans are stored and printed, so leave it out")]
+    Credentials,
+    /// `#…` is never sent to a server
+    #[error("the URL ends in a fragment (#…), which no server ever sees; leave it out")]
+    Fragment,
+    /// blanks and control characters would end up in the request line
+    #[error("the URL holds a blank or a control character; write it as %20 or the like")]
+    BadCharacter,
+}
+
+impl Scheme {
+    /// As it stands in a URL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Ws => "ws",
+            Scheme::Wss => "wss",
+            Scheme::Tcp => "tcp",
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+
+    /// Whether the bytes go through TLS.
+    pub fn is_tls(self) -> bool {
+        matches!(self, Scheme::Wss | Scheme::Https)
+    }
+}
+
+impl Target {
+    /// A server at a known address, path `/`: what a built-in server becomes once its port is known.
+    pub fn at(scheme: Scheme, address: SocketAddr) -> Target {
+        Target {
+            scheme,
+            host: address.ip().to_string(),
+            port: address.port(),
+            path: "/".into(),
+            ca: None,
+            insecure: false,
+        }
+    }
+
+    /// The host as an address, when it is written as one; nothing needs to be resolved then.
+    pub fn literal_address(&self) -> Option<IpAddr> {
+        self.host.parse().ok()
+    }
+
+    /// `host:port` for a Host header, IPv6 in brackets, the scheme's own port left out.
+    pub fn authority(&self) -> String {
+        let default_port = if self.scheme.is_tls() { 443 } else { 80 };
+        let host = self.bracketed_host();
+        if self.port == default_port { host } else { format!("{host}:{}", self.port) }
+    }
+
+    fn bracketed_host(&self) -> String {
+        if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}:{}", self.scheme.name(), self.bracketed_host(), self.port)?;
+        if self.path == "/" { Ok(()) } else { f.write_str(&self.path) }
+    }
+}
+
+impl FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Target, TargetError> {
+        let text = text.trim();
+        let Some((scheme, rest)) = text.split_once("://") else {
+            // `user:password@host` without a scheme is still a secret.
+            return Err(if text.contains('@') {
+                TargetError::Credentials
+            } else {
+                TargetError::NoScheme(text.into())
+            });
+        };
+        let scheme = match scheme.to_ascii_lowercase().as_str() {
+            "ws" => Scheme::Ws,
+            "wss" => Scheme::Wss,
+            other if known::SCHEMES_TO_COME.contains(&other) => {
+                return Err(TargetError::NotBuiltYet(other.into()));
+            }
+            other => {
+                let nearest = known::nearest(other, known::SCHEMES.iter().copied());
+                return Err(TargetError::UnknownScheme { scheme: other.into(), nearest });
+            }
+        };
+        let (authority, path) = match rest.find(['/', '?', '#']) {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        if authority.contains('@') {
+            return Err(TargetError::Credentials);
+        }
+        if rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(TargetError::BadCharacter);
+        }
+        if path.contains('#') {
+            return Err(TargetError::Fragment);
+        }
+        let default_port = if scheme.is_tls() { 443 } else { 80 };
+        let (host, port) = host_and_port(authority, default_port)?;
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        Ok(Target { scheme, host, port, path, ca: None, insecure: false })
+    }
+}
+
+fn host_and_port(authority: &str, default_port: u16) -> Result<(String, u16), TargetError> {
+    let parse_port = |text: &str| match text.parse::<u16>() {
+        Ok(port) if port > 0 && text.bytes().all(|b| b.is_ascii_digit()) => Ok(port),
+        _ => Err(TargetError::BadPort(text.into())),
+    };
+    if let Some(rest) = authority.strip_prefix('[') {
+        let (inside, port) = rest.split_once(']').ok_or_else(|| TargetError::BadHost(authority.into()))?;
+        let address: Ipv6Addr = inside.parse().map_err(|_| TargetError::BadHost(inside.into()))?;
+        return match port.strip_prefix(':') {
+            Some(port) => Ok((address.to_string(), parse_port(port)?)),
+            None if port.is_empty() => Ok((address.to_string(), default_port)),
+            None => Err(TargetError::BadPort(port.into())),
+        };
+    }
+    if authority.parse::<Ipv6Addr>().is_ok() {
+        return Err(TargetError::NoBrackets(authority.into()));
+    }
+    let (host, port) = match authority.split_once(':') {
+        Some((host, port)) => (host, parse_port(port)?),
+        None => (authority, default_port),
+    };
+    if host.is_empty() {
+        return Err(TargetError::NoHost);
+    }
+    let is_name = host.len() <= 253
+        && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'))
+        && !host.starts_with(['.', '-'])
+        && !host.contains("..");
+    if is_name { Ok((host.to_ascii_lowercase(), port)) } else { Err(TargetError::BadHost(host.into())) }
+}
+
+/// Why an address is not loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TargetRefused {
+    /// a public address that nobody vouched for
+    #[error(
+        "{} is outside loopback and private ranges; a load test of somebody else's server is an attack: if it is yours, \
+         say --i-may-load {host}",
+        shown(host, address)
+    )]
+    NotNamed {
+        /// as written
+        host: String,
+        /// what it resolved to
+        address: IpAddr,
+    },
+    /// it hands out credentials and belongs to the cloud, not to its user
+    #[error("{} is a cloud's metadata service; it is never loaded", shown(host, address))]
+    Metadata {
+        /// as written
+        host: String,
+        /// what it resolved to
+        address: IpAddr,
+    },
+    /// autoconfigured neighbours on the same wire
+    #[error("{} is a link-local address; give the server an address of its own", shown(host, address))]
+    LinkLocal {
+        /// as written
+        host: String,
+        /// what it resolved to
+        address: IpAddr,
+    },
+    /// any, broadcast, multicast
+    #[error("{} is no single server; one on this machine is at 127.0.0.1", shown(host, address))]
+    NotAServer {
+        /// as written
+        host: String,
+        /// what it resolved to
+        address: IpAddr,
+    },
+}
+
+/// `game.example (93.184.216.34)`, or the address alone when that is how it was written.
+fn shown(host: &str, address: &IpAddr) -> String {
+    if host.parse() == Ok(*address) { host.to_owned() } else { format!("{host} ({address})") }
+}
+
+/// Whether the server at `address`, written as `host`, may be put under load.
+///
+/// `allowed` are the hosts named by `--i-may-load`; they open public addresses, but neither metadata services nor
+/// link-local neighbours. Call it for every address a name resolves to, and again after a redirect.
+pub fn may_load(address: IpAddr, host: &str, allowed: &[String]) -> Result<(), TargetRefused> {
+    let host = host.to_owned();
+    let inside = carried_v4(address);
+    if inside == Some(Ipv4Addr::new(169, 254, 169, 254)) || address == METADATA_V6 {
+        return Err(TargetRefused::Metadata { host, address });
+    }
+    // Only the mapped form is the same machine for the kernel; other forms that carry an IPv4 address travel elsewhere.
+    let address = address.to_canonical();
+    let is_link_local = match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    if is_link_local || inside.is_some_and(|v4| v4.is_link_local()) {
+        return Err(TargetRefused::LinkLocal { host, address });
+    }
+    let is_broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast() || v4.octets()[0] == 0);
+    if address.is_unspecified() || address.is_multicast() || is_broadcast {
+        return Err(TargetRefused::NotAServer { host, address });
+    }
+    let is_ours = match address {
+        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private(),
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local(),
+    };
+    if is_ours || allowed.iter().any(|named| names_same_host(named, &host)) {
+        return Ok(());
+    }
+    Err(TargetRefused::NotNamed { host, address })
+}
+
+/// The metadata service of one large cloud; it lies in a range that is otherwise private.
+const METADATA_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254));
+
+/// The IPv4 address that an address is or carries: mapped, compatible, NAT64, 6to4.
+fn carried_v4(address: IpAddr) -> Option<Ipv4Addr> {
+    let v6 = match address {
+        IpAddr::V4(v4) => return Some(v4),
+        IpAddr::V6(v6) => v6,
+    };
+    let joined = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match v6.segments() {
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(joined(high, low)),
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => Some(joined(high, low)),
+        [0x2002, high, low, ..] => Some(joined(high, low)),
+        _ => None,
+    }
+}
+
+/// Names compare without case and final dot, addresses by value and with or without brackets.
+fn names_same_host(named: &str, host: &str) -> bool {
+    let plain = |text: &str| {
+        text.trim().trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_ascii_lowercase()
+    };
+    let (named, host) = (plain(named), plain(host));
+    match (named.parse::<IpAddr>(), host.parse::<IpAddr>()) {
+        (Ok(named), Ok(host)) => named.to_canonical() == host.to_canonical(),
+        _ => named == host,
+    }
+}
+
+#[cfg(test)]
+mod tests;

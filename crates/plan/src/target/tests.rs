@@ -1,0 +1,164 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn a_url_gives_host_port_and_path() {
+    for (text, scheme, host, port, path) in [
+        ("ws://127.0.0.1:42069", Scheme::Ws, "127.0.0.1", 42069, "/"),
+        ("ws://localhost", Scheme::Ws, "localhost", 80, "/"),
+        ("WSS://Game.Example/play?room=1", Scheme::Wss, "game.example", 443, "/play?room=1"),
+        ("ws://[::1]:9001/x", Scheme::Ws, "::1", 9001, "/x"),
+        ("wss://[::ffff:127.0.0.1]", Scheme::Wss, "::ffff:127.0.0.1", 443, "/"),
+        ("ws://h:1?snapshots", Scheme::Ws, "h", 1, "/?snapshots"),
+        ("  ws://h:1/  ", Scheme::Ws, "h", 1, "/"),
+    ] {
+        let target: Target = text.parse().expect(text);
+        assert_eq!(
+            (target.scheme, target.host.as_str(), target.port, target.path.as_str()),
+            (scheme, host, port, path)
+        );
+    }
+}
+
+#[test]
+fn garbage_is_refused_with_its_reason() {
+    let check = |text: &str, message: &str| {
+        assert_eq!(text.parse::<Target>().expect_err(text).to_string(), message, "{text}");
+    };
+    check("127.0.0.1:42069", "\"127.0.0.1:42069\" is not a URL: it does not say ws:// or wss://");
+    check("wx://h", "unknown scheme \"wx\"; known: ws, wss");
+    check("http://h", "http:// is known but not built yet; built: ws, wss");
+    check("tcp://h:1", "tcp:// is known but not built yet; built: ws, wss");
+    check("ws://", "the URL names no host");
+    check("ws://:80", "the URL names no host");
+    check("ws://h:0", "\"0\" is not a port; ports are between 1 and 65535");
+    check("ws://h:65536", "\"65536\" is not a port; ports are between 1 and 65535");
+    check("ws://h:+80", "\"+80\" is not a port; ports are between 1 and 65535");
+    check("ws://h:", "\"\" is not a port; ports are between 1 and 65535");
+    check("ws://[::1]80", "\"80\" is not a port; ports are between 1 and 65535");
+    check("ws://[::1", "\"[::1\" is not a host name or address");
+    check("ws://[fe80::1%eth0]:1", "\"fe80::1%eth0\" is not a host name or address");
+    check("ws://::1", "\"::1\" looks like an IPv6 address without brackets; write [::1]:PORT");
+    check("ws://hé:1", "\"hé\" is not a host name or address");
+    check("ws://a..b", "\"a..b\" is not a host name or address");
+    check("ws://h/a b", "the URL holds a blank or a control character; write it as %20 or the like");
+    check("ws://h/\r\nX: y", "the URL holds a blank or a control character; write it as %20 or the like");
+    check("ws://h/#top", "the URL ends in a fragment (#…), which no server ever sees; leave it out");
+}
+
+#[test]
+fn a_password_in_a_url_is_refused_and_never_repeated() {
+    for text in ["ws://me:hunter2@h:1", "wss://hunter2@h", "me:hunter2@h", "ws://me:hunter2@h:1/ x"] {
+        let error = text.parse::<Target>().expect_err(text);
+        assert_eq!(error, TargetError::Credentials);
+        assert!(!format!("{error} {error:?}").contains("hunter2"));
+    }
+}
+
+#[test]
+fn the_authority_leaves_out_the_schemes_own_port() {
+    let authority = |text: &str| text.parse::<Target>().unwrap().authority();
+    assert_eq!(authority("ws://h"), "h");
+    assert_eq!(authority("wss://h:443"), "h");
+    assert_eq!(authority("ws://h:443"), "h:443");
+    assert_eq!(authority("ws://[::1]:9"), "[::1]:9");
+}
+
+fn verdict(address: &str, host: &str, allowed: &[&str]) -> &'static str {
+    let allowed: Vec<String> = allowed.iter().map(|host| (*host).to_owned()).collect();
+    match may_load(address.parse().unwrap(), host, &allowed) {
+        Ok(()) => "may",
+        Err(TargetRefused::NotNamed { .. }) => "not named",
+        Err(TargetRefused::Metadata { .. }) => "metadata",
+        Err(TargetRefused::LinkLocal { .. }) => "link-local",
+        Err(TargetRefused::NotAServer { .. }) => "no server",
+    }
+}
+
+#[test]
+fn loopback_and_private_ranges_are_free_and_public_addresses_want_to_be_named() {
+    for address in ["127.0.0.1", "127.9.9.9", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1"] {
+        assert_eq!(verdict(address, "h", &[]), "may", "{address}");
+        assert_eq!(verdict(&format!("::ffff:{address}"), "h", &[]), "may", "mapped {address}");
+    }
+    for address in ["::1", "fc00::1", "fd12:3456::1"] {
+        assert_eq!(verdict(address, "h", &[]), "may", "{address}");
+    }
+    for address in [
+        "8.8.8.8",
+        "172.32.0.1",
+        "100.64.0.1",
+        "192.169.0.1",
+        "::ffff:8.8.8.8",
+        "2001:db8::1",
+        "64:ff9b::7f00:1",
+    ] {
+        assert_eq!(verdict(address, "game.example", &[]), "not named", "{address}");
+        assert_eq!(verdict(address, "game.example", &["other.example"]), "not named", "{address}");
+        assert_eq!(verdict(address, "game.example", &["Game.Example."]), "may", "{address}");
+    }
+    assert_eq!(verdict("8.8.8.8", "8.8.8.8", &["8.8.8.8"]), "may");
+    assert_eq!(verdict("2001:db8::1", "2001:db8::1", &["[2001:0db8::1]"]), "may");
+}
+
+#[test]
+fn a_metadata_service_is_never_loaded_however_its_address_is_dressed() {
+    for address in [
+        "169.254.169.254",
+        "::ffff:169.254.169.254",
+        "::ffff:a9fe:a9fe",
+        "::169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "2002:a9fe:a9fe::1",
+        "fd00:ec2::254",
+    ] {
+        assert_eq!(verdict(address, "meta", &["meta", "169.254.169.254"]), "metadata", "{address}");
+    }
+}
+
+#[test]
+fn a_refusal_shows_what_a_name_resolved_to_and_how_to_vouch_for_it() {
+    let message = |address: &str, host: &str| {
+        may_load(address.parse().unwrap(), host, &[]).expect_err("nobody vouched for it").to_string()
+    };
+    let why = "is outside loopback and private ranges; a load test of somebody else's server is an attack: if it is yours, say";
+    assert_eq!(message("8.8.8.8", "h.example"), format!("h.example (8.8.8.8) {why} --i-may-load h.example"));
+    assert_eq!(message("8.8.8.8", "8.8.8.8"), format!("8.8.8.8 {why} --i-may-load 8.8.8.8"));
+    assert_eq!(
+        message("0.0.0.0", "0.0.0.0"),
+        "0.0.0.0 is no single server; one on this machine is at 127.0.0.1"
+    );
+    assert_eq!(
+        message("fe80::1", "h"),
+        "h (fe80::1) is a link-local address; give the server an address of its own"
+    );
+}
+
+#[test]
+fn link_local_and_group_addresses_are_refused_even_when_named() {
+    for address in ["169.254.1.1", "fe80::1", "::ffff:169.254.1.1"] {
+        assert_eq!(verdict(address, "h", &["h"]), "link-local", "{address}");
+    }
+    for address in ["0.0.0.0", "::", "255.255.255.255", "224.0.0.1", "ff02::1", "::ffff:0.0.0.0", "0.1.2.3"] {
+        assert_eq!(verdict(address, "h", &["h"]), "no server", "{address}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_shown_parses_to_the_same_target(
+        tls in any::<bool>(), port in 1u16.., octets in any::<[u8; 16]>(), v6 in any::<bool>(), path in "(/[a-z0-9]{0,5}){1,3}"
+    ) {
+        let ip = if v6 { IpAddr::from(octets) } else { IpAddr::from([octets[0], octets[1], octets[2], octets[3]]) };
+        let scheme = if tls { Scheme::Wss } else { Scheme::Ws };
+        let target = Target { path, ..Target::at(scheme, SocketAddr::new(ip, port)) };
+        prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
+    }
+
+    #[test]
+    fn no_text_makes_the_parser_panic(text in ".{0,60}", inside in "[ -~]{0,20}") {
+        let _ = text.parse::<Target>();
+        let _ = format!("ws://{inside}").parse::<Target>();
+    }
+}

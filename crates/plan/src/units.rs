@@ -1,0 +1,456 @@
+//! Values as people write them: `60s`, `2Mticks`, `5000/s`, `500,1000,2000`, `5%`.
+//!
+//! Pure text in, numbers out. What is shown is written in the same words, so it can be typed in again.
+//! Units: durations are ns. Not here: which flag or key a value came from (`layers`), so no message names one.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::known;
+use crate::plan::{Arrivals, Hold, Pairing, Ramp, TickSource};
+
+/// No duration in a plan is longer than a week: beyond it the author meant another unit.
+pub const DURATION_NS_MAX: u64 = 7 * 24 * 3600 * 1_000_000_000;
+/// No rung is higher; more clients than ten million are a slip of the keyboard.
+pub const RUNG_MAX: f64 = 10_000_000.0;
+
+const DURATION_UNITS: &str = "ns, us, ms, s, m, h";
+
+/// What is wrong with a value; whoever asked for it says where it stands and shows an example.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum UnitError {
+    /// nothing but blanks
+    #[error("nothing is written")]
+    Empty,
+    /// letters where a number belongs, or infinity
+    #[error("\"{0}\" is not a number")]
+    NotANumber(String),
+    /// a half client
+    #[error("\"{0}\" is not a whole number")]
+    NotWhole(String),
+    /// below zero
+    #[error("\"{0}\" is negative")]
+    Negative(String),
+    /// zero, where zero means nothing at all
+    #[error("\"{text}\" is zero: {why}")]
+    Zero {
+        /// as written
+        text: String,
+        /// what zero would mean here
+        why: &'static str,
+    },
+    /// a bare number, where seconds and milliseconds differ by a thousand
+    #[error("\"{text}\" has no unit; say {text}s or {text}ms")]
+    NoUnit {
+        /// as written
+        text: String,
+    },
+    /// a unit that does not exist
+    #[error("\"{text}\" has an unknown unit \"{unit}\"; known: {known}")]
+    UnknownUnit {
+        /// as written
+        text: String,
+        /// the part behind the number
+        unit: String,
+        /// what may stand there
+        known: &'static str,
+    },
+    /// below or above what makes sense
+    #[error("must be between {least} and {most}, got {text}")]
+    OutOfRange {
+        /// as written
+        text: String,
+        /// lowest value
+        least: String,
+        /// highest value
+        most: String,
+    },
+    /// 5 where 5 % was meant
+    #[error("a share is between 0 and 1, or 0% and 100%; got {0}")]
+    Share(String),
+    /// the same rung twice
+    #[error("rung {0} is there twice; each load is climbed once")]
+    Duplicate(f64),
+    /// no rung at all
+    #[error("there is no rung to climb")]
+    NoRungs,
+    /// neither true nor false
+    #[error("\"{0}\" is neither true nor false")]
+    NotABoolean(String),
+    /// not one of a few words
+    #[error("\"{text}\" is unknown; known: {known}")]
+    UnknownWord {
+        /// as written
+        text: String,
+        /// what may stand there
+        known: &'static str,
+        /// the word it is nearest to
+        nearest: Option<&'static str>,
+    },
+    /// a word of the product that has no code behind it yet
+    #[error("{word} is known but not built yet; built: {built}")]
+    NotBuiltYet {
+        /// the word
+        word: String,
+        /// what there is instead
+        built: &'static str,
+    },
+}
+
+/// Splits `110ms` into `110` and `ms`.
+fn number_and_unit(text: &str) -> (&str, &str) {
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    (number.trim(), unit.trim())
+}
+
+/// `whole × factor`, or `None` beyond 64 bits. Whole numbers keep every digit; only fractions go through floats.
+fn scaled(number: &str, factor: u64) -> Option<u64> {
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor);
+    }
+    let value = number.parse::<f64>().ok()? * factor as f64;
+    (value.is_finite() && (0.0..u64::MAX as f64).contains(&value)).then_some(value.round() as u64)
+}
+
+fn refuse_non_numbers(text: &str, number: &str) -> Result<(), UnitError> {
+    if text.is_empty() {
+        return Err(UnitError::Empty);
+    }
+    match number.parse::<f64>() {
+        Ok(value) if value < 0.0 => Err(UnitError::Negative(text.into())),
+        Ok(value) if value.is_finite() => Ok(()),
+        _ => Err(UnitError::NotANumber(text.into())),
+    }
+}
+
+/// `60s`, `500ms`, `2m`, `1.5s`: ns. Zero is a duration; who cannot use it says so.
+pub fn duration_ns(text: &str) -> Result<u64, UnitError> {
+    let text = text.trim();
+    let (number, unit) = number_and_unit(text);
+    refuse_non_numbers(text, number)?;
+    let factor = match unit {
+        "ns" => 1,
+        "us" | "µs" | "μs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "" => return Err(UnitError::NoUnit { text: text.into() }),
+        _ => {
+            return Err(UnitError::UnknownUnit {
+                text: text.into(),
+                unit: unit.into(),
+                known: DURATION_UNITS,
+            });
+        }
+    };
+    match scaled(number, factor) {
+        Some(ns) if ns <= DURATION_NS_MAX => Ok(ns),
+        _ => Err(UnitError::OutOfRange { text: text.into(), least: "0s".into(), most: "168h".into() }),
+    }
+}
+
+/// A duration between two others, both included; the bounds are told in the units of `Duration`.
+pub fn duration_ns_within(text: &str, least_ns: u64, most_ns: u64) -> Result<u64, UnitError> {
+    let ns = duration_ns(text)?;
+    if (least_ns..=most_ns).contains(&ns) {
+        return Ok(ns);
+    }
+    let shown = |ns| Duration(ns).to_string();
+    Err(UnitError::OutOfRange { text: text.trim().into(), least: shown(least_ns), most: shown(most_ns) })
+}
+
+/// A duration in ns, shown in the largest unit that keeps it whole and below minutes: `110ms`, `60s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duration(pub u64);
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (factor, unit) = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")]
+            .into_iter()
+            .find(|(factor, _)| self.0.is_multiple_of(*factor))
+            .unwrap_or((1, "ns"));
+        write!(f, "{}{unit}", self.0 / factor)
+    }
+}
+
+impl FromStr for Hold {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Hold, UnitError> {
+        let text = text.trim();
+        let (number, unit) = number_and_unit(text);
+        let counted = |name: &str| {
+            let prefix = unit.strip_suffix(name).or_else(|| unit.strip_suffix(&name[..name.len() - 1]))?;
+            match prefix.trim() {
+                "" => Some(1),
+                "k" | "K" => Some(1_000),
+                "M" => Some(1_000_000),
+                "G" => Some(1_000_000_000),
+                _ => None,
+            }
+        };
+        let zero = || UnitError::Zero { text: text.into(), why: "nothing would be measured" };
+        let count = |factor| {
+            refuse_non_numbers(text, number)?;
+            let whole =
+                number.parse::<f64>().is_ok_and(|value| (value * factor as f64).fract().abs() < f64::EPSILON);
+            match scaled(number, factor) {
+                Some(0) => Err(zero()),
+                Some(count) if whole && count <= 1_000_000_000_000 => Ok(count),
+                Some(_) if !whole => Err(UnitError::NotWhole(text.into())),
+                _ => {
+                    Err(UnitError::OutOfRange { text: text.into(), least: "1".into(), most: "1000G".into() })
+                }
+            }
+        };
+        if let Some(factor) = counted("ticks") {
+            return count(factor).map(Hold::Ticks);
+        }
+        if let Some(factor) = counted("games") {
+            return count(factor).map(Hold::Games);
+        }
+        match duration_ns(text) {
+            Ok(0) => Err(zero()),
+            Ok(ns) => Ok(Hold::Time(ns)),
+            Err(UnitError::UnknownUnit { text, unit, .. }) => {
+                let known = "ns, us, ms, s, m, h, ticks, kticks, Mticks, games";
+                Err(UnitError::UnknownUnit { text, unit, known })
+            }
+            Err(other) => Err(other),
+        }
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counted = |f: &mut fmt::Formatter<'_>, count: u64, name| match count {
+            _ if count.is_multiple_of(1_000_000) => write!(f, "{}M{name}", count / 1_000_000),
+            _ => write!(f, "{count}{name}"),
+        };
+        match *self {
+            Hold::Time(ns) => Duration(ns).fmt(f),
+            Hold::Ticks(count) => counted(f, count, "ticks"),
+            Hold::Games(count) => counted(f, count, "games"),
+        }
+    }
+}
+
+impl FromStr for Ramp {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Ramp, UnitError> {
+        let text = text.trim();
+        if let Some(rate) = text.strip_suffix("/s") {
+            let rate = rate.trim();
+            refuse_non_numbers(text, rate)?;
+            // Finite by the line above; a rate beyond a thousand million is "all at once" and should say so.
+            let rate_per_s: f64 = rate.parse().map_err(|_| UnitError::NotANumber(text.into()))?;
+            return match rate_per_s {
+                0.0 => Err(UnitError::Zero { text: text.into(), why: "nobody would ever arrive" }),
+                _ if (0.001..=1e9).contains(&rate_per_s) => Ok(Ramp::PerSecond(rate_per_s)),
+                _ => Err(UnitError::OutOfRange {
+                    text: text.into(),
+                    least: "0.001/s".into(),
+                    most: "1000000000/s".into(),
+                }),
+            };
+        }
+        match duration_ns(text) {
+            Ok(0) => Ok(Ramp::AtOnce),
+            Ok(ns) => Ok(Ramp::Every(ns)),
+            Err(UnitError::UnknownUnit { text, unit, .. }) => {
+                Err(UnitError::UnknownUnit { text, unit, known: "ns, us, ms, s, m, h, /s" })
+            }
+            Err(other) => Err(other),
+        }
+    }
+}
+
+impl fmt::Display for Ramp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Ramp::Every(ns) => Duration(ns).fmt(f),
+            Ramp::PerSecond(rate_per_s) => write!(f, "{rate_per_s}/s"),
+            Ramp::AtOnce => f.write_str("0s"),
+        }
+    }
+}
+
+impl FromStr for TickSource {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<TickSource, UnitError> {
+        let text = text.trim();
+        let (word, value) =
+            text.split_once('=').map_or((text, None), |(word, value)| (word, Some(value.trim())));
+        match (word.trim(), value) {
+            ("none", None) => Ok(TickSource::None),
+            ("client", None) => Ok(TickSource::Client),
+            ("log", None) => Ok(TickSource::Log(None)),
+            ("log", Some("")) | ("", None) => Err(UnitError::Empty),
+            ("log", Some(path)) => Ok(TickSource::Log(Some(PathBuf::from(path)))),
+            (word @ ("statsd" | "openmetrics"), _) => Err(UnitError::NotBuiltYet {
+                word: format!("{word}= as a source of ticks"),
+                built: "log=FILE, client, none",
+            }),
+            (word, _) => Err(UnitError::UnknownWord {
+                text: text.into(),
+                known: "log=FILE, client, none",
+                nearest: known::nearest(word, ["log", "client", "none", "statsd", "openmetrics"]),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for TickSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TickSource::None => f.write_str("none"),
+            TickSource::Client => f.write_str("client"),
+            TickSource::Log(None) => f.write_str("log"),
+            TickSource::Log(Some(path)) => write!(f, "log={}", path.display()),
+        }
+    }
+}
+
+/// One of a few words, or what it is nearest to.
+fn word_of<T: Copy>(text: &str, known: &'static str, words: &[(&'static str, T)]) -> Result<T, UnitError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(UnitError::Empty);
+    }
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+        UnitError::UnknownWord {
+            text: text.into(),
+            known,
+            nearest: known::nearest(text, words.iter().map(|(word, _)| *word)),
+        }
+    })
+}
+
+const ARRIVALS: [(&str, Arrivals); 4] = [
+    ("poisson", Arrivals::Poisson),
+    ("even", Arrivals::Even),
+    ("burst", Arrivals::Burst),
+    ("closed", Arrivals::Closed),
+];
+
+impl FromStr for Arrivals {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Arrivals, UnitError> {
+        word_of(text, "poisson, even, burst, closed", &ARRIVALS)
+    }
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Arrivals::Poisson => "poisson",
+            Arrivals::Even => "even",
+            Arrivals::Burst => "burst",
+            Arrivals::Closed => "closed",
+        })
+    }
+}
+
+const PAIRINGS: [(&str, Pairing); 2] = [("pipelined", Pairing::Pipelined), ("strict", Pairing::Strict)];
+
+impl FromStr for Pairing {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Pairing, UnitError> {
+        word_of(text, "pipelined, strict", &PAIRINGS)
+    }
+}
+
+impl fmt::Display for Pairing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Pairing::Pipelined => "pipelined",
+            Pairing::Strict => "strict",
+        })
+    }
+}
+
+/// One rung: a positive number up to `RUNG_MAX`.
+pub fn rung_load(text: &str) -> Result<f64, UnitError> {
+    let text = text.trim();
+    refuse_non_numbers(text, text)?;
+    let rung: f64 = text.parse().map_err(|_| UnitError::NotANumber(text.into()))?;
+    if rung == 0.0 {
+        return Err(UnitError::Zero { text: text.into(), why: "a rung without load measures nothing" });
+    }
+    if rung > RUNG_MAX {
+        return Err(UnitError::OutOfRange {
+            text: text.into(),
+            least: "1".into(),
+            most: RUNG_MAX.to_string(),
+        });
+    }
+    Ok(rung)
+}
+
+/// `5%` or `0.05`, in [0, 1].
+pub fn share(text: &str) -> Result<f64, UnitError> {
+    let text = text.trim();
+    let (number, divisor) = match text.strip_suffix('%') {
+        Some(number) => (number.trim(), 100.0),
+        None => (text, 1.0),
+    };
+    refuse_non_numbers(text, number)?;
+    let share = number.parse::<f64>().map_err(|_| UnitError::NotANumber(text.into()))? / divisor;
+    if share <= 1.0 { Ok(share) } else { Err(UnitError::Share(text.into())) }
+}
+
+/// A number between two others, both included.
+pub fn number_within(text: &str, least: f64, most: f64) -> Result<f64, UnitError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(UnitError::Empty);
+    }
+    match text.parse::<f64>() {
+        Ok(value) if (least..=most).contains(&value) => Ok(value),
+        Ok(value) if value.is_finite() => {
+            Err(UnitError::OutOfRange { text: text.into(), least: least.to_string(), most: most.to_string() })
+        }
+        _ => Err(UnitError::NotANumber(text.into())),
+    }
+}
+
+/// A whole number between two others, both included.
+pub fn whole_within(text: &str, least: u64, most: u64) -> Result<u64, UnitError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(UnitError::Empty);
+    }
+    match (text.parse::<u64>(), text.parse::<f64>()) {
+        (Ok(value), _) if (least..=most).contains(&value) => Ok(value),
+        (Err(_), Ok(value)) if value.is_finite() && value.fract() != 0.0 => {
+            Err(UnitError::NotWhole(text.into()))
+        }
+        (_, Ok(value)) if value.is_finite() => {
+            Err(UnitError::OutOfRange { text: text.into(), least: least.to_string(), most: most.to_string() })
+        }
+        _ => Err(UnitError::NotANumber(text.into())),
+    }
+}
+
+/// `true` or `false`, and nothing that only looks like it.
+pub fn boolean(text: &str) -> Result<bool, UnitError> {
+    match text.trim() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        "" => Err(UnitError::Empty),
+        other => Err(UnitError::NotABoolean(other.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

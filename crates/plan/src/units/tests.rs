@@ -1,0 +1,207 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn message<T: std::fmt::Debug>(result: Result<T, UnitError>) -> String {
+    match result {
+        Ok(value) => format!("{value:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn durations_are_read_in_all_units() {
+    for (text, ns) in [
+        ("60s", 60_000_000_000),
+        ("500ms", 500_000_000),
+        ("2m", 120_000_000_000),
+        ("2min", 120_000_000_000),
+        ("1h", 3_600_000_000_000),
+        ("110 ms", 110_000_000),
+        ("1.5s", 1_500_000_000),
+        ("50us", 50_000),
+        ("50µs", 50_000),
+        ("7ns", 7),
+        ("0s", 0),
+    ] {
+        assert_eq!(duration_ns(text), Ok(ns), "{text}");
+    }
+}
+
+#[test]
+fn bad_durations_say_what_is_wrong() {
+    for (text, wrong) in [
+        ("", "nothing is written"),
+        ("60", "\"60\" has no unit; say 60s or 60ms"),
+        ("60sec", "\"60sec\" has an unknown unit \"sec\"; known: ns, us, ms, s, m, h"),
+        ("-1s", "\"-1s\" is negative"),
+        ("soon", "\"soon\" is not a number"),
+        ("1-2s", "\"1-2s\" is not a number"),
+        ("infs", "\"infs\" is not a number"),
+        ("9999h", "must be between 0s and 168h, got 9999h"),
+        ("99999999999999999999s", "must be between 0s and 168h, got 99999999999999999999s"),
+    ] {
+        assert_eq!(message(duration_ns(text)), wrong, "{text}");
+    }
+    assert_eq!(message(duration_ns_within("2ms", 0, 50_000)), "must be between 0s and 50us, got 2ms");
+}
+
+#[test]
+fn a_hold_is_a_time_or_a_count() {
+    for (text, hold) in [
+        ("60s", Hold::Time(60_000_000_000)),
+        ("2Mticks", Hold::Ticks(2_000_000)),
+        ("1.5Mticks", Hold::Ticks(1_500_000)),
+        ("10kticks", Hold::Ticks(10_000)),
+        ("1tick", Hold::Ticks(1)),
+        ("1000games", Hold::Games(1000)),
+        ("1000 games", Hold::Games(1000)),
+    ] {
+        assert_eq!(text.parse(), Ok(hold), "{text}");
+    }
+    for (text, wrong) in [
+        ("0s", "\"0s\" is zero: nothing would be measured"),
+        ("0games", "\"0games\" is zero: nothing would be measured"),
+        ("60", "\"60\" has no unit; say 60s or 60ms"),
+        ("1.5games", "\"1.5games\" is not a whole number"),
+        ("-5ticks", "\"-5ticks\" is negative"),
+        ("ticks", "\"ticks\" is not a number"),
+        (
+            "5laps",
+            "\"5laps\" has an unknown unit \"laps\"; known: ns, us, ms, s, m, h, ticks, kticks, Mticks, games",
+        ),
+        ("2000Gticks", "must be between 1 and 1000G, got 2000Gticks"),
+    ] {
+        assert_eq!(message(text.parse::<Hold>()), wrong, "{text}");
+    }
+}
+
+#[test]
+fn a_ramp_is_a_gap_a_rate_or_all_at_once() {
+    for (text, ramp) in [
+        ("2ms", Ramp::Every(2_000_000)),
+        ("5000/s", Ramp::PerSecond(5000.0)),
+        ("0.5 /s", Ramp::PerSecond(0.5)),
+        ("0s", Ramp::AtOnce),
+    ] {
+        assert_eq!(text.parse(), Ok(ramp), "{text}");
+    }
+    for (text, wrong) in [
+        ("0/s", "\"0/s\" is zero: nobody would ever arrive"),
+        ("-1/s", "\"-1/s\" is negative"),
+        ("x/s", "\"x/s\" is not a number"),
+        ("1e12/s", "must be between 0.001/s and 1000000000/s, got 1e12/s"),
+        ("5", "\"5\" has no unit; say 5s or 5ms"),
+        ("5/m", "\"5/m\" has an unknown unit \"/m\"; known: ns, us, ms, s, m, h, /s"),
+    ] {
+        assert_eq!(message(text.parse::<Ramp>()), wrong, "{text}");
+    }
+}
+
+#[test]
+fn each_mistake_in_a_rung_has_its_own_message() {
+    assert_eq!((rung_load(" 500"), rung_load("1e3")), (Ok(500.0), Ok(1000.0)));
+    for (text, wrong) in [
+        ("", "nothing is written"),
+        ("0", "\"0\" is zero: a rung without load measures nothing"),
+        ("-500", "\"-500\" is negative"),
+        ("many", "\"many\" is not a number"),
+        ("NaN", "\"NaN\" is not a number"),
+        ("inf", "\"inf\" is not a number"),
+        ("20000000", "must be between 1 and 10000000, got 20000000"),
+    ] {
+        assert_eq!(message(rung_load(text)), wrong, "{text}");
+    }
+}
+
+#[test]
+fn shares_are_percent_or_fraction() {
+    for (text, expected) in [("5%", 0.05), ("0.05", 0.05), ("0", 0.0), ("100%", 1.0), ("1", 1.0)] {
+        assert_eq!(share(text), Ok(expected), "{text}");
+    }
+    for (text, wrong) in [
+        ("5", "a share is between 0 and 1, or 0% and 100%; got 5"),
+        ("101%", "a share is between 0 and 1, or 0% and 100%; got 101%"),
+        ("-1%", "\"-1%\" is negative"),
+        ("%", "\"%\" is not a number"),
+    ] {
+        assert_eq!(message(share(text)), wrong, "{text}");
+    }
+}
+
+#[test]
+fn tick_sources_and_words_are_known_or_said_to_be_still_to_come() {
+    assert_eq!("log=game.log".parse(), Ok(TickSource::Log(Some("game.log".into()))));
+    assert_eq!("client".parse(), Ok(TickSource::Client));
+    assert_eq!("none".parse(), Ok(TickSource::None));
+    for (text, wrong) in [
+        ("log=", "nothing is written"),
+        (
+            "statsd=:8125",
+            "statsd= as a source of ticks is known but not built yet; built: log=FILE, client, none",
+        ),
+        ("game.log", "\"game.log\" is unknown; known: log=FILE, client, none"),
+    ] {
+        assert_eq!(message(text.parse::<TickSource>()), wrong, "{text}");
+    }
+    assert_eq!(message("evn".parse::<Arrivals>()), "\"evn\" is unknown; known: poisson, even, burst, closed");
+    assert_eq!(message("loose".parse::<Pairing>()), "\"loose\" is unknown; known: pipelined, strict");
+}
+
+#[test]
+fn whole_numbers_and_numbers_name_their_bounds() {
+    assert_eq!(whole_within("18446744073709551615", 0, u64::MAX), Ok(u64::MAX));
+    for (text, wrong) in [
+        ("0", "must be between 1 and 1024, got 0"),
+        ("-3", "must be between 1 and 1024, got -3"),
+        ("2.5", "\"2.5\" is not a whole number"),
+        ("two", "\"two\" is not a number"),
+        (" ", "nothing is written"),
+    ] {
+        assert_eq!(message(whole_within(text, 1, 1024)), wrong, "{text}");
+    }
+    assert_eq!(message(number_within("0", 1.0, 1000.0)), "must be between 1 and 1000, got 0");
+    assert_eq!(message(boolean("yes")), "\"yes\" is neither true nor false");
+}
+
+proptest! {
+    #[test]
+    fn holds_read_back_as_shown(count in 1u64..=1_000_000_000_000, ns in 1u64..=DURATION_NS_MAX) {
+        for hold in [Hold::Time(ns), Hold::Ticks(count), Hold::Games(count)] {
+            prop_assert_eq!(hold.to_string().parse::<Hold>(), Ok(hold));
+        }
+    }
+
+    #[test]
+    fn ramps_read_back_as_shown(ns in 1u64..=DURATION_NS_MAX, rate_per_s in 0.001f64..1e9) {
+        for ramp in [Ramp::Every(ns), Ramp::PerSecond(rate_per_s), Ramp::AtOnce] {
+            prop_assert_eq!(ramp.to_string().parse::<Ramp>(), Ok(ramp));
+        }
+    }
+
+    #[test]
+    fn tick_sources_read_back_as_shown(path in "[a-z/._=-]{1,20}") {
+        for source in [TickSource::None, TickSource::Client, TickSource::Log(None), TickSource::Log(Some(path.into()))] {
+            prop_assert_eq!(source.to_string().parse::<TickSource>(), Ok(source));
+        }
+    }
+
+    #[test]
+    fn no_text_makes_a_parser_panic(text in "\\PC{0,12}", digits in "[-+.0-9eE]{0,24}", unit in "[a-zA-Zµ/%]{0,6}") {
+        for text in [text, format!("{digits}{unit}")] {
+            let _ = (text.parse::<Hold>(), text.parse::<Ramp>(), text.parse::<TickSource>(), text.parse::<Arrivals>());
+            let _ = (rung_load(&text), share(&text), boolean(&text), duration_ns(&text));
+            let _ = (whole_within(&text, 1, 9), number_within(&text, 1.0, 9.0));
+        }
+    }
+}
+
+#[test]
+fn every_word_reads_back_as_shown() {
+    for (word, arrivals) in ARRIVALS {
+        assert_eq!((arrivals.to_string().as_str(), word.parse()), (word, Ok(arrivals)));
+    }
+    for (word, pairing) in PAIRINGS {
+        assert_eq!((pairing.to_string().as_str(), word.parse()), (word, Ok(pairing)));
+    }
+}

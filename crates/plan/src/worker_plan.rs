@@ -1,0 +1,189 @@
+//! The part of a plan that one worker thread carries out, and what a load asks of this machine.
+//!
+//! Built once per trial, before any load. Units of load (games, clients) are dealt out like cards, so that every
+//! worker takes part from the first moment of the ramp and none holds more than one unit above another.
+//! Each worker has a descriptor table of its own, which is why descriptors count per worker here.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use crate::plan::{Bots, Plan, Ramp};
+use crate::target::Target;
+
+/// What one worker does in one trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkerPlan {
+    /// this worker, from 0
+    pub worker: usize,
+    /// of so many
+    pub workers: usize,
+    /// first unit of load (game, client) that is this worker's; its units are `first, first + workers, …`
+    pub first_unit: u64,
+    /// how many units of load are this worker's
+    pub units: u64,
+    /// how the units of the whole trial arrive
+    pub ramp: Ramp,
+    /// the simulated clients
+    pub bots: Bots,
+    /// where the subject listens, as written (Host header, path, TLS name)
+    pub target: Target,
+    /// the same, resolved and pinned
+    pub address: SocketAddr,
+    /// source addresses to spread connections over; empty: let the kernel choose
+    pub sources: Vec<IpAddr>,
+    /// this worker's own seed
+    pub seed: u64,
+    /// an answer after this is late, ns
+    pub patience_ns: u64,
+    /// most attempts to open one connection
+    pub open_attempts: u32,
+    /// ns between two ticks of the subject; 0 when it has none
+    pub tick_period_ns: u64,
+}
+
+/// Descriptors of a table that are not sockets of bots: epoll, timers, logs, the standard three, and air.
+const DESCRIPTORS_SPARE: u64 = 200;
+/// How long the kernel keeps the port of a connection that we closed.
+const TIME_WAIT_S: f64 = 60.0;
+/// The shortest that a game usually lasts. Shorter games open more connections, so this errs on the side of need.
+const GAME_S: f64 = 10.0;
+/// First of the loopback addresses that connections leave from when one address has too few ports: 127.0.0.10.
+const SOURCE_FIRST: u32 = u32::from_be_bytes([127, 0, 0, 10]);
+/// 127.0.0.10 to 127.0.0.254.
+const SOURCES_MAX: usize = 245;
+
+/// What one load asks of the machine that makes it; the preflight compares it with what there is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Needs {
+    /// simulated clients
+    pub bots: u64,
+    /// connections that stand during the hold
+    pub connections: u64,
+    /// descriptors for them, over all workers: 10 % more, because a new game's sockets overlap the old one's closing
+    pub descriptors: u64,
+    /// connections opened per second during the hold, because games end and begin again
+    pub opens_per_s: f64,
+    /// how long the bots take to arrive, ns
+    pub ramp_ns: u64,
+}
+
+/// What `load` units of the plan need.
+pub fn needs(plan: &Plan, load: f64) -> Needs {
+    let units = unit_count(load);
+    let (connections_per_unit, opens_per_s) = match &plan.bots {
+        Bots::Arena(_) => (2, 2.0 * units as f64 / GAME_S),
+        Bots::Echo(_) => (1, 0.0),
+    };
+    let connections = units.saturating_mul(connections_per_unit);
+    Needs {
+        bots: connections,
+        connections,
+        descriptors: with_headroom(connections),
+        opens_per_s,
+        ramp_ns: ramp_length_ns(plan.ladder.ramp, units),
+    }
+}
+
+/// The workers' shares of one trial: units dealt out in turn, a seed of its own for each.
+///
+/// There are never more workers than units, since an idle worker would only take time from the others; the list is as
+/// long as there are workers. Every worker gets all `sources`, begun at another one, so that they do not all fill the
+/// first address before the second. `workers` of zero counts as one.
+pub fn split(
+    plan: &Plan,
+    load: f64,
+    target: &Target,
+    address: SocketAddr,
+    workers: usize,
+    sources: &[IpAddr],
+) -> Vec<WorkerPlan> {
+    let units = unit_count(load);
+    let workers = workers.clamp(1, usize::try_from(units).unwrap_or(usize::MAX).max(1));
+    (0..workers)
+        .map(|worker| {
+            let first_unit = worker as u64;
+            let mut sources = sources.to_vec();
+            if !sources.is_empty() {
+                let turn = worker % sources.len();
+                sources.rotate_left(turn);
+            }
+            WorkerPlan {
+                worker,
+                workers,
+                first_unit,
+                units: units.saturating_sub(first_unit).div_ceil(workers as u64),
+                ramp: plan.ladder.ramp,
+                bots: plan.bots.clone(),
+                target: target.clone(),
+                address,
+                sources,
+                seed: worker_seed(plan.seed, first_unit),
+                patience_ns: plan.patience_ns,
+                open_attempts: plan.generator.open_attempts,
+                tick_period_ns: plan.subject.tick_period_ns(),
+            }
+        })
+        .collect()
+}
+
+/// How many workers carry `connections`: one per core, more when their descriptor tables ask for it.
+///
+/// `descriptors_per_table` is the hard limit of one table; about 200 of it stay spare, and 10 % of the sockets overlap.
+pub fn workers_for(connections: u64, cores: usize, descriptors_per_table: u64) -> usize {
+    let usable = descriptors_per_table.saturating_sub(DESCRIPTORS_SPARE).max(1);
+    let for_descriptors = with_headroom(connections).div_ceil(usable);
+    // A worker without a connection would be idle.
+    let most = usize::try_from(connections).unwrap_or(usize::MAX).max(1);
+    usize::try_from(for_descriptors).unwrap_or(usize::MAX).max(cores).clamp(1, most)
+}
+
+/// How many source addresses carry the connections that stand and those whose ports the kernel still keeps.
+///
+/// `ephemeral_ports_per_address` is the width of the kernel's range, about 28,000. At least 1, at most 245
+/// (127.0.0.10 to 127.0.0.254).
+pub fn sources_for(connections: u64, opens_per_s: f64, ephemeral_ports_per_address: u64) -> usize {
+    let ports = connections as f64 * 1.1 + opens_per_s.max(0.0) * TIME_WAIT_S;
+    let addresses = (ports / ephemeral_ports_per_address.max(1) as f64).ceil();
+    (addresses as usize).clamp(1, SOURCES_MAX)
+}
+
+/// The loopback addresses to connect from: `count` of them from 127.0.0.10 on.
+///
+/// Empty when one is enough or when the subject is not on IPv4 loopback: other addresses are not ours to take, and
+/// IPv6 has a single loopback address. The kernel chooses then.
+pub fn loopback_sources(count: usize, to: IpAddr) -> Vec<IpAddr> {
+    let is_v4_loopback = matches!(to, IpAddr::V4(v4) if v4.is_loopback());
+    if count <= 1 || !is_v4_loopback {
+        return Vec::new();
+    }
+    (SOURCE_FIRST..).take(count.min(SOURCES_MAX)).map(|bits| IpAddr::V4(Ipv4Addr::from(bits))).collect()
+}
+
+fn unit_count(load: f64) -> u64 {
+    // A float turns into an integer by saturating; NaN becomes 0.
+    load.round() as u64
+}
+
+fn with_headroom(connections: u64) -> u64 {
+    connections.saturating_add(connections.div_ceil(10))
+}
+
+fn ramp_length_ns(ramp: Ramp, units: u64) -> u64 {
+    let gaps = units.saturating_sub(1);
+    match ramp {
+        Ramp::Every(gap_ns) => gaps.saturating_mul(gap_ns),
+        Ramp::PerSecond(rate_per_s) => (gaps as f64 / rate_per_s * 1e9) as u64,
+        Ramp::AtOnce => 0,
+    }
+}
+
+/// SplitMix64 of seed and worker: neighbouring workers get seeds that have nothing in common.
+/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+fn worker_seed(seed: u64, worker: u64) -> u64 {
+    let mut z = seed.wrapping_add(worker.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,370 @@
+//! The climb: from a plan to the three answers.
+//!
+//! One loop: the course says which trial comes next from what is stored, the trial is run and stored, and at the end
+//! the answers are a pure function of what is stored. Nothing is judged from memory.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use ladder::{Climb, Next, Purpose, TrialOrder};
+use measure::TrialHead;
+use plan::{Bots, EchoBots, Hold, Plan, Ramp};
+use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunWriter, Store, StoreError};
+
+use crate::around::Around;
+use crate::judging::{LATENCY_RATE_PER_S, course, judge_stored, judged};
+use crate::preflight::Machine;
+use crate::progress::Progress;
+use crate::signals::{INTERRUPTED, Interrupt};
+use crate::trial::{self, Order};
+use crate::under_test::{self, UnderTest};
+use crate::{replay, show};
+
+/// An exit code and what to say.
+pub type Failure = (u8, anyhow::Error);
+
+const SECOND_NS: u64 = 1_000_000_000;
+const NOT_MEASURED: u8 = 2;
+const WRONG_USAGE: u8 = 3;
+
+/// A file that is no store of ours was named by mistake; one that fails or is damaged was not.
+pub fn no_store(error: StoreError) -> Failure {
+    let is_usage = matches!(
+        error,
+        StoreError::NoStore { .. }
+            | StoreError::NotSqlite { .. }
+            | StoreError::Foreign { .. }
+            | StoreError::Newer { .. }
+            | StoreError::Older { .. }
+            | StoreError::CannotOpen { .. }
+    );
+    (if is_usage { WRONG_USAGE } else { NOT_MEASURED }, error.into())
+}
+
+/// Where the results go besides the terminal.
+pub struct Outputs {
+    /// the store
+    pub store: PathBuf,
+    /// the contract's JSON; `-` is standard output
+    pub json: Option<PathBuf>,
+}
+
+/// Climbs. Returns the run's id and the exit code.
+pub fn climb(plan: &Plan, outputs: &Outputs, interrupt: &Interrupt) -> Result<(RunId, u8), Failure> {
+    let not_measured = |error: anyhow::Error| (NOT_MEASURED, error);
+    under_test::check_options(plan).map_err(|error| (WRONG_USAGE, error))?;
+    let machine = Machine::prepare().map_err(not_measured)?;
+    // Before anything is started or written: what the ladder asks for that this machine does not have.
+    machine.check(plan, None).map_err(not_measured)?;
+    let unwritten = check_writable(outputs.json.as_deref()).map_err(|error| (WRONG_USAGE, error))?;
+    let store = Store::open_or_create(&outputs.store).map_err(no_store)?;
+    let mut progress = Progress::new();
+    let mut subject = UnderTest::start(plan).map_err(|error| {
+        // A name was looked up only now; what it may not mean is the author's mistake all the same.
+        let is_usage = error.is::<plan::TargetRefused>();
+        (if is_usage { WRONG_USAGE } else { NOT_MEASURED }, error)
+    })?;
+    let outcome = climb_subject(plan, outputs, interrupt, &machine, &store, &mut progress, &mut subject);
+    progress.clear();
+    subject.stop();
+    drop(unwritten);
+    outcome.map_err(not_measured)
+}
+
+fn climb_subject(
+    plan: &Plan,
+    outputs: &Outputs,
+    interrupt: &Interrupt,
+    machine: &Machine,
+    store: &Store,
+    progress: &mut Progress,
+    subject: &mut UnderTest,
+) -> anyhow::Result<(RunId, u8)> {
+    machine.check(plan, Some(subject.address))?;
+    let (tell, committed) = channel();
+    let writer = store.begin_run(&run_head(plan, subject.address)?, Some(tell))?;
+    let run = writer.id().clone();
+    let climbing =
+        Climbing { plan, machine, store, writer: &writer, committed: &committed, interrupt, run: &run };
+    let outcome = climbing.all_trials(subject, progress);
+    let climb = replay::climb_of(store, &run);
+    let end = RunEnd {
+        outcome: match &outcome {
+            Err(_) => Outcome::Broken,
+            Ok(()) if interrupt.is_asked() => Outcome::Interrupted,
+            Ok(()) => Outcome::Finished,
+        },
+        reason: outcome.as_ref().err().map(|error| format!("{error:#}")),
+        ended_unix_ms: unix_ms(),
+        climb: match &climb {
+            Ok(Some(climb)) => Some(serde_json::to_string(climb)?),
+            _ => None,
+        },
+    };
+    writer.end_run(end)?;
+    outcome?;
+    progress.clear();
+    let Some(climb) = climb? else {
+        anstream::eprintln!(
+            "stepladder: run {run} was interrupted before its first rung; there is nothing to judge"
+        );
+        return Ok((run, INTERRUPTED));
+    };
+    write_json(&climb, outputs.json.as_deref())?;
+    let page = show::closing(&climb);
+    if outputs.json.as_deref() == Some(Path::new("-")) {
+        anstream::eprint!("{page}");
+    } else {
+        anstream::print!("{page}");
+    }
+    Ok((run, if interrupt.is_asked() { INTERRUPTED } else { ladder::exit_code(climb.verdict) }))
+}
+
+struct Climbing<'a> {
+    plan: &'a Plan,
+    machine: &'a Machine,
+    store: &'a Store,
+    writer: &'a RunWriter,
+    committed: &'a Receiver<Committed>,
+    interrupt: &'a Interrupt,
+    run: &'a RunId,
+}
+
+impl Climbing<'_> {
+    fn all_trials(&self, subject: &mut UnderTest, progress: &mut Progress) -> anyhow::Result<()> {
+        let course = course(self.plan);
+        let mut null = None;
+        let outcome = loop {
+            let done = judged(self.store, self.run, self.plan)?;
+            let Next::Trial(order) = course.next(&done) else { break Ok(()) };
+            if self.interrupt.is_asked() {
+                break Ok(());
+            }
+            let outcome = if order.purpose == Purpose::Rung {
+                stop(null.take());
+                self.rung(&order, subject, progress)
+            } else {
+                self.calibration(&order, &mut null, progress)
+            };
+            if outcome.is_err() {
+                break outcome;
+            }
+        };
+        stop(null);
+        outcome
+    }
+
+    fn rung(
+        &self,
+        order: &TrialOrder,
+        subject: &mut UnderTest,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        let plan = self.plan;
+        if plan.ladder.restart_per_rung && order.load > plan.ladder.rungs[0] {
+            // The old one goes first: both may want the same port.
+            subject.restart(plan)?;
+        }
+        let needs = plan::needs(plan, order.load);
+        let head = TrialHead {
+            seq: order.seq,
+            purpose: order.purpose.name().to_owned(),
+            load: order.load,
+            load_unit: plan.ladder.load_unit.clone(),
+            bots: needs.bots,
+            connections: needs.connections,
+            tick_period_ns: plan.subject.tick_period_ns(),
+            words: bots::catalog::vocabulary(&plan.bots),
+        };
+        let target = subject.target.clone();
+        let trial = Order {
+            head,
+            workers: self.machine.split(plan, order.load, (&target, subject.address))?,
+            target: &target,
+            address: subject.address,
+            hold: plan.ladder.hold,
+            settle_ns: plan.ladder.settle_ns,
+            realtime: plan.generator.realtime,
+            spin_ns: plan.generator.spin_ns,
+            cores: self.machine.cores.clone(),
+        };
+        self.run_trial(&trial, subject, progress)?;
+        let (trial, judgement) = judge_stored(self.store, self.run, plan, order.seq)?;
+        let verdict = store::Verdict {
+            judge: "climb".to_owned(),
+            verdict: judgement.verdict.name().to_owned(),
+            reason: judgement.reason.clone(),
+            cut_s: trial.cut_s,
+            evidence: serde_json::to_string(&judgement.evidence)?,
+        };
+        self.writer.verdict(order.seq, verdict)?;
+        progress.say(&show::rung(&trial, &judgement));
+        Ok(())
+    }
+
+    /// The same engine against the null server: own latency at a pace, own ceiling in a closed loop.
+    fn calibration(
+        &self,
+        order: &TrialOrder,
+        null: &mut Option<UnderTest>,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        let is_closed = order.purpose == Purpose::CalibrationCeiling;
+        let mut plan = self.plan.clone();
+        let rate_per_s = if is_closed { 0.0 } else { LATENCY_RATE_PER_S / order.load };
+        plan.bots = Bots::Echo(EchoBots { rate_per_s, payload_bytes: 32 });
+        plan.ladder.ramp = Ramp::AtOnce;
+        plan.generator.workers = None;
+        let head = TrialHead {
+            seq: order.seq,
+            purpose: order.purpose.name().to_owned(),
+            load: order.load,
+            load_unit: if is_closed { "in_flight" } else { "clients" }.to_owned(),
+            bots: order.load as u64,
+            connections: order.load as u64,
+            tick_period_ns: 0,
+            words: bots::catalog::vocabulary(&plan.bots),
+        };
+        let server = match null {
+            Some(server) => server,
+            None => null.insert(UnderTest::start_null()?),
+        };
+        let target = server.target.clone();
+        let trial = Order {
+            head,
+            workers: self.machine.split(&plan, order.load, (&target, server.address))?,
+            target: &target,
+            address: server.address,
+            // 12,800 messages carry a p99, and both calibrations together stay below 5 s.
+            hold: Hold::Time(SECOND_NS),
+            settle_ns: 100_000_000,
+            realtime: plan.generator.realtime,
+            spin_ns: plan.generator.spin_ns,
+            cores: self.machine.cores.clone(),
+        };
+        self.run_trial(&trial, server, progress)
+    }
+
+    fn run_trial(
+        &self,
+        order: &Order<'_>,
+        subject: &mut UnderTest,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        self.writer.begin_trial(&order.head, unix_ms())?;
+        // What judging the last trial took is given back, so that this trial's memory is that of its bots.
+        // SAFETY: the call takes no pointer and only releases what is free already.
+        unsafe { libc::malloc_trim(0) };
+        let mut around = Around::new(subject, self.writer, self.committed, self.interrupt, progress);
+        let outcome = trial::run(order, &mut around);
+        around.flush()?;
+        outcome?;
+        self.writer.end_trial(unix_ms())?;
+        Ok(())
+    }
+}
+
+fn stop(null: Option<UnderTest>) {
+    if let Some(null) = null {
+        null.stop();
+    }
+}
+
+fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
+    let mut environment = watch::environment();
+    if let Ok(link) = watch::Link::to(address) {
+        let kind = match link.kind {
+            watch::LinkKind::Loopback => "loopback",
+            watch::LinkKind::Wired => "wired",
+            watch::LinkKind::Wireless => "wireless",
+            watch::LinkKind::Virtual => "virtual",
+            watch::LinkKind::Unknown => "unknown",
+        };
+        let described =
+            serde_json::json!({ "interface": link.interface, "kind": kind, "bits_per_s": link.bits_per_s });
+        environment.insert("link".to_owned(), described);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    environment.insert("cores".to_owned(), cores.into());
+    Ok(RunHead {
+        name: plan.name.clone(),
+        subject: plan.subject.name.clone(),
+        scenario: plan.scenario.clone(),
+        seed: plan.seed,
+        arrivals: plan.arrivals.to_string(),
+        command: std::env::args().map(|word| quoted(&word)).collect::<Vec<_>>().join(" "),
+        git: git_commit(),
+        stepladder: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_ms: unix_ms(),
+        // On loopback both are on this machine; only an affinity of the subject's own could part them.
+        shared_cores: address.ip().is_loopback(),
+        plan: serde_json::to_string(plan)?,
+        environment: serde_json::to_string(&environment)?,
+    })
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = !word.is_empty()
+        && word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./:,=%@+".contains(letter));
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// The commit of the folder we stand in, with `+` when files differ from it; `None` outside a repository.
+fn git_commit() -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git").args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let is_changed =
+        git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| !text.is_empty());
+    Some(if is_changed { format!("{commit}+") } else { commit })
+}
+
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// The file that was made to see whether results can be written. A climb without results leaves none behind.
+struct Unwritten<'a>(Option<&'a Path>);
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        if let Some(path) = self.0
+            && path.metadata().is_ok_and(|file| file.len() == 0)
+        {
+            // An empty file more is no reason to complain.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A result that cannot be written is known before the climb, not after.
+fn check_writable(path: Option<&Path>) -> anyhow::Result<Unwritten<'_>> {
+    let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Unwritten(None)) };
+    let is_new = !path.exists();
+    File::options()
+        .append(true)
+        .create(true)
+        .open(path)
+        .with_context(|| format!("--json {}: cannot be written; check the folder", path.display()))?;
+    Ok(Unwritten(is_new.then_some(path)))
+}
+
+/// Writes the contract's JSON where the user wants it.
+pub fn write_json(climb: &Climb, path: Option<&Path>) -> anyhow::Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let text = serde_json::to_string_pretty(climb)?;
+    if path == Path::new("-") {
+        println!("{text}");
+        return Ok(());
+    }
+    let file = File::create(path).with_context(|| format!("--json {}: cannot be written", path.display()))?;
+    let mut out = BufWriter::new(file);
+    writeln!(out, "{text}").and_then(|()| out.flush()).with_context(|| format!("--json {}", path.display()))
+}

@@ -1,0 +1,152 @@
+//! The commands, one function each: what to do, what to print, which exit code.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::Context as _;
+use plan::Plan;
+use plan::layers::{Flags, is_scenario_file, resolve};
+use plan::scenario::ScenarioText;
+use store::{RunState, Store};
+
+use crate::cli::{AgainArgs, ClimbArgs, DoctorArgs, ExportArgs, ShowArgs, StoreArgs, TicksArgs};
+use crate::climb::{self, Failure, Outputs};
+use crate::signals::Interrupt;
+use crate::{doctor, replay, show, ticks};
+
+/// Could not be measured, or not be read.
+const NOT_MEASURED: u8 = 2;
+/// The command line or a file it names is wrong.
+const WRONG_USAGE: u8 = 3;
+
+type Answer = Result<u8, Failure>;
+
+/// `stepladder climb`
+pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
+    let flags = args.flags();
+    let scenario = read_scenario(&flags).map_err(wrong_usage)?;
+    let plan =
+        resolve(&flags, scenario, fastrand::u64(..)).map_err(|mistakes| wrong_usage(mistakes.into()))?;
+    let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
+    climb::climb(&plan, &outputs, interrupt).map(|(_, code)| code)
+}
+
+fn read_scenario(flags: &Flags) -> anyhow::Result<Option<ScenarioText>> {
+    let Some(path) = flags.subject.as_deref().filter(|subject| is_scenario_file(subject)) else {
+        return Ok(None);
+    };
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{path}: this scenario cannot be read; check the path"))?;
+    Ok(Some(ScenarioText { path: path.to_owned(), text }))
+}
+
+/// `stepladder again`
+pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
+    let store = Store::open(&args.store).map_err(climb::no_store)?;
+    let old = store.find_run(&args.run).map_err(|error| (WRONG_USAGE, error.into()))?;
+    let record = store.run(&old).map_err(not_measured)?;
+    let mut plan: Plan = serde_json::from_str(&record.head.plan)
+        .with_context(|| {
+            format!("the plan of run {old} is of another version of Stepladder and cannot be repeated")
+        })
+        .map_err(|error| (NOT_MEASURED, error))?;
+    plan.name = args.name.clone().or(plan.name);
+    plan.note = args.note.clone().or_else(|| Some(format!("again {old}")));
+    let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
+    let (new, code) = climb::climb(&plan, &outputs, interrupt)?;
+    let compared = show::old_against_new(&store, &old, &new).map_err(|error| (NOT_MEASURED, error))?;
+    if args.json.as_deref() == Some(Path::new("-")) {
+        eprint!("{compared}");
+    } else {
+        print(&compared)?;
+    }
+    Ok(code)
+}
+
+/// `stepladder ticks`
+pub fn ticks(args: &TicksArgs) -> Answer {
+    let options =
+        ticks::Options { files: args.files.clone(), json: args.json.clone(), tick_rate_hz: args.tick_rate };
+    let mut out = anstream::stdout();
+    let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    ticks::run(&options, &mut out, show::width(), colour).map_err(|error| (NOT_MEASURED, error))
+}
+
+/// `stepladder runs`
+pub fn runs(args: &StoreArgs) -> Answer {
+    let store = Store::open(&args.store).map_err(climb::no_store)?;
+    let list = store.runs().map_err(not_measured)?;
+    print(&show::runs(&list.runs))?;
+    for error in &list.damaged {
+        anstream::eprintln!("stepladder: {error}");
+    }
+    Ok(if list.damaged.is_empty() { 0 } else { NOT_MEASURED })
+}
+
+/// `stepladder show`
+pub fn show(args: &ShowArgs) -> Answer {
+    let store = Store::open(&args.store).map_err(climb::no_store)?;
+    let run = store.find_run(&args.run).map_err(|error| (WRONG_USAGE, error.into()))?;
+    let record = store.run(&run).map_err(not_measured)?;
+    let climb = replay::climb_of(&store, &run).map_err(|error| (NOT_MEASURED, error))?;
+    if let RunState::CutOff(cut_off) = &record.state {
+        anstream::eprintln!("stepladder: {}: {cut_off}", args.store.display());
+    }
+    let Some(climb) = climb else {
+        anstream::eprintln!("stepladder: run {run} holds no rung yet");
+        return Ok(NOT_MEASURED);
+    };
+    climb::write_json(&climb, args.json.as_deref()).map_err(|error| (NOT_MEASURED, error))?;
+    if args.json.as_deref() != Some(Path::new("-")) {
+        print(&show::closing(&climb))?;
+    }
+    Ok(0)
+}
+
+/// `stepladder export`
+pub fn export(args: &ExportArgs) -> Answer {
+    let store = Store::open(&args.store).map_err(climb::no_store)?;
+    let run = store.find_run(&args.run).map_err(|error| (WRONG_USAGE, error.into()))?;
+    if let Some(folder) = &args.csv {
+        store::export::csv(&store, &run, folder).map_err(not_measured)?;
+        return Ok(0);
+    }
+    match &args.output {
+        Some(path) => {
+            let file = File::create(path)
+                .with_context(|| format!("{}: cannot be written", path.display()))
+                .map_err(|error| (WRONG_USAGE, error))?;
+            let mut out = BufWriter::new(file);
+            store::export::ndjson(&store, &run, &mut out).map_err(not_measured)?;
+            out.flush().map_err(|error| (NOT_MEASURED, error.into()))?;
+        }
+        None => store::export::ndjson(&store, &run, &mut io::stdout().lock()).map_err(not_measured)?,
+    }
+    Ok(0)
+}
+
+/// `stepladder doctor`
+pub fn doctor(args: &DoctorArgs) -> Answer {
+    let mut out = anstream::stdout();
+    let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    doctor::report(&mut out, args.json, show::width(), colour).map_err(not_measured)?;
+    Ok(0)
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // `stepladder runs | head` closes the pipe, and has all it wants.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err((NOT_MEASURED, error.into())),
+        _ => Ok(()),
+    }
+}
+
+fn not_measured(error: impl Into<anyhow::Error>) -> Failure {
+    (NOT_MEASURED, error.into())
+}
+
+fn wrong_usage(error: anyhow::Error) -> Failure {
+    (WRONG_USAGE, error)
+}

@@ -1,0 +1,234 @@
+//! The conductor: when a trial passes from ramp to settle to hold to drain.
+//!
+//! Pure: the time and what has happened go in, instants come out. The hold's instants lie a little ahead of now, so
+//! that every worker sees them before it plans anything after them; the hold begins and ends on whole seconds, so that its
+//! seconds are whole intervals.
+//! Units: ns since the start of the trial.
+
+use plan::Hold;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Workers look at the timeline every 10 ms at least; twice that is in time.
+pub const AHEAD_NS: u64 = 20_000_000;
+/// A ramp may take this much longer than planned before the hold begins with those that are in.
+const RAMP_GRACE_NS: u64 = 30 * SECOND_NS;
+/// All were sent in and no further connection stood for this long: the rest will not come. Longer than the first three
+/// tries of a lost SYN (1 + 2 + 4 s) and than a handshake may take (5 s).
+const RAMP_STALLED_NS: u64 = 10 * SECOND_NS;
+/// A hold that waits for a count ends after this all the same.
+const LONGEST_COUNTED_HOLD_NS: u64 = 1_800 * SECOND_NS;
+/// After the hold, connections may take this long to end.
+pub const DRAIN_NS: u64 = 3 * SECOND_NS;
+
+/// What the workers and the watch have told so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    /// connections open now
+    pub open: u64,
+    /// units of load whose ramp instant has come
+    pub joined: u64,
+    /// ticks due at the subject within the hold
+    pub ticks_in_hold: u64,
+    /// games played within the hold
+    pub games_in_hold: u64,
+    /// the user or the subject ends the trial; the reason
+    pub ends: Option<&'static str>,
+}
+
+/// An instant that was decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cue {
+    /// all are in (or the ramp's time is up)
+    Settle {
+        /// when
+        at_ns: u64,
+        /// connections open then
+        open: u64,
+    },
+    /// the judged part begins
+    Hold {
+        /// when
+        at_ns: u64,
+    },
+    /// the judged part ends
+    Drain {
+        /// when
+        at_ns: u64,
+        /// what ended it
+        ended_by: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ramp,
+    Settle { hold_ns: u64 },
+    Hold { from_ns: u64 },
+    Drain,
+}
+
+/// Where a trial stands.
+#[derive(Clone, Debug)]
+pub struct Conductor {
+    state: State,
+    hold: Hold,
+    settle_ns: u64,
+    units: u64,
+    connections: u64,
+    ramp_deadline_ns: u64,
+    /// most connections open so far, and since when
+    open_most: (u64, u64),
+}
+
+impl Conductor {
+    /// A trial of `units` of load with `connections` in all whose ramp is planned to take `ramp_ns`.
+    pub fn new(hold: Hold, settle_ns: u64, units: u64, connections: u64, ramp_ns: u64) -> Self {
+        let ramp_deadline_ns = ramp_ns.saturating_mul(2).saturating_add(RAMP_GRACE_NS);
+        Conductor {
+            state: State::Ramp,
+            hold,
+            settle_ns,
+            units,
+            connections,
+            ramp_deadline_ns,
+            open_most: (0, 0),
+        }
+    }
+
+    /// Decides what is to be decided now; call it until it returns `None`.
+    pub fn decide(&mut self, now_ns: u64, seen: &Seen) -> Option<Cue> {
+        if let (Some(reason), false) = (seen.ends, self.state == State::Drain) {
+            self.state = State::Drain;
+            return Some(Cue::Drain { at_ns: now_ns + AHEAD_NS, ended_by: reason.to_owned() });
+        }
+        match self.state {
+            State::Ramp => {
+                // Games end and begin all the time, so at the end of a long ramp a few are always between two games.
+                let almost_all = self.connections - self.connections / 100;
+                if seen.joined < self.units || seen.open > self.open_most.0 {
+                    self.open_most = (seen.open.max(self.open_most.0), now_ns);
+                }
+                let is_up = seen.joined >= self.units && seen.open >= almost_all;
+                let is_stalled = now_ns >= self.open_most.1 + RAMP_STALLED_NS;
+                (is_up || is_stalled || now_ns >= self.ramp_deadline_ns).then(|| {
+                    let hold_ns = (now_ns + AHEAD_NS + self.settle_ns).next_multiple_of(SECOND_NS);
+                    self.state = State::Settle { hold_ns };
+                    Cue::Settle { at_ns: now_ns, open: seen.open }
+                })
+            }
+            State::Settle { hold_ns } if now_ns + 2 * AHEAD_NS >= hold_ns => {
+                let hold_ns = hold_ns.max((now_ns + AHEAD_NS).next_multiple_of(SECOND_NS));
+                self.state = State::Hold { from_ns: hold_ns };
+                Some(Cue::Hold { at_ns: hold_ns })
+            }
+            State::Hold { from_ns } => self.end_of_hold(now_ns, from_ns, seen),
+            State::Settle { .. } | State::Drain => None,
+        }
+    }
+
+    fn end_of_hold(&mut self, now_ns: u64, from_ns: u64, seen: &Seen) -> Option<Cue> {
+        let enough = match self.hold {
+            Hold::Time(length_ns) => {
+                let at_ns = from_ns + length_ns;
+                if now_ns + 2 * AHEAD_NS < at_ns {
+                    return None;
+                }
+                self.state = State::Drain;
+                return Some(Cue::Drain { at_ns, ended_by: describe(self.hold) });
+            }
+            Hold::Ticks(count) => seen.ticks_in_hold >= count,
+            Hold::Games(count) => seen.games_in_hold >= count,
+        };
+        let is_too_long = now_ns >= from_ns + LONGEST_COUNTED_HOLD_NS;
+        if !enough && !is_too_long {
+            return None;
+        }
+        self.state = State::Drain;
+        let ended_by =
+            if enough { describe(self.hold) } else { format!("30 min without {}", describe(self.hold)) };
+        Some(Cue::Drain { at_ns: (now_ns + AHEAD_NS).next_multiple_of(SECOND_NS), ended_by })
+    }
+}
+
+/// A hold as the user writes it.
+pub fn describe(hold: Hold) -> String {
+    match hold {
+        Hold::Time(ns) if ns % SECOND_NS == 0 => format!("{}s", ns / SECOND_NS),
+        Hold::Time(ns) => format!("{}ms", ns / 1_000_000),
+        Hold::Ticks(count) if count % 1_000_000 == 0 => format!("{}Mticks", count / 1_000_000),
+        Hold::Ticks(count) => format!("{count}ticks"),
+        Hold::Games(count) => format!("{count}games"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conduct(hold: Hold, story: &[(u64, Seen)]) -> Vec<Cue> {
+        let mut conductor = Conductor::new(hold, 2 * SECOND_NS, 10, 20, SECOND_NS);
+        let mut cues = Vec::new();
+        for (now_ms, seen) in story {
+            while let Some(cue) = conductor.decide(now_ms * 1_000_000, seen) {
+                cues.push(cue);
+            }
+        }
+        cues
+    }
+
+    const ALL_IN: Seen = Seen { open: 20, joined: 10, ticks_in_hold: 0, games_in_hold: 0, ends: None };
+
+    #[test]
+    fn a_hold_of_a_time_begins_and_ends_on_whole_seconds() {
+        let story: Vec<_> = (1_000..20_000).step_by(20).map(|ms| (ms, ALL_IN)).collect();
+        let cues = conduct(Hold::Time(5 * SECOND_NS), &story);
+        let expected = vec![
+            Cue::Settle { at_ns: SECOND_NS, open: 20 },
+            Cue::Hold { at_ns: 4 * SECOND_NS },
+            Cue::Drain { at_ns: 9 * SECOND_NS, ended_by: "5s".to_owned() },
+        ];
+        assert_eq!(cues, expected);
+    }
+
+    #[test]
+    fn a_hold_of_games_ends_when_they_are_played() {
+        let played = Seen { games_in_hold: 1_000, ..ALL_IN };
+        let cues = conduct(
+            Hold::Games(1_000),
+            &[(1_000, ALL_IN), (3_990, ALL_IN), (9_000, ALL_IN), (9_100, played)],
+        );
+        assert_eq!(
+            cues.last(),
+            Some(&Cue::Drain { at_ns: 10 * SECOND_NS, ended_by: "1000games".to_owned() })
+        );
+    }
+
+    #[test]
+    fn a_ramp_that_never_ends_holds_with_those_that_are_in() {
+        let few = |open| Seen { open, joined: 10, ..Seen::default() };
+        let slow: Vec<_> = (1..32).map(|s| (s * 1_000, few(s / 2))).chain([(32_000, few(15))]).collect();
+        let cues = conduct(Hold::Time(SECOND_NS), &slow);
+        assert_eq!(cues, vec![Cue::Settle { at_ns: 32 * SECOND_NS, open: 15 }]);
+    }
+
+    #[test]
+    fn a_ramp_that_stands_still_is_over_ten_seconds_later() {
+        let seen = |joined, open| Seen { open, joined, ..Seen::default() };
+        let story = [
+            (1_000, seen(9, 3)),
+            (9_000, seen(9, 3)),
+            (12_000, seen(10, 3)),
+            (18_900, seen(10, 3)),
+            (19_000, seen(10, 3)),
+        ];
+        let cues = conduct(Hold::Time(SECOND_NS), &story);
+        assert_eq!(cues, vec![Cue::Settle { at_ns: 19 * SECOND_NS, open: 3 }]);
+    }
+
+    #[test]
+    fn who_ends_the_trial_ends_it_in_any_phase() {
+        let ended = Seen { ends: Some("interrupted"), ..Seen::default() };
+        let cues = conduct(Hold::Time(SECOND_NS), &[(500, ended), (600, ended)]);
+        assert_eq!(cues, vec![Cue::Drain { at_ns: 520_000_000, ended_by: "interrupted".to_owned() }]);
+    }
+}

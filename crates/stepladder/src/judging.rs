@@ -1,0 +1,106 @@
+//! Stored trials become judged trials and a climb: the same functions while a run goes on and years later.
+
+use anyhow::Context as _;
+use ladder::{
+    Calibration, Course, Intended, Judged, Judgement, Link, ListCourse, Purpose, Terms, judge, warm_up_cut,
+};
+use measure::{Measure, Trial};
+use plan::{Bots, Plan};
+use store::{RunId, Store};
+
+/// Clients of the null server at an easy pace: our own share of every latency.
+pub const LATENCY_CLIENTS: f64 = 64.0;
+/// Their pace together, messages per second.
+pub const LATENCY_RATE_PER_S: f64 = 12_800.0;
+/// Clients of the null server in a closed loop: our own ceiling.
+pub const CEILING_CLIENTS: f64 = 65.0;
+
+/// The course that a plan asks for.
+pub fn course(plan: &Plan) -> Course {
+    Course::List(ListCourse {
+        calibrations: vec![
+            (Purpose::CalibrationLatency, LATENCY_CLIENTS),
+            (Purpose::CalibrationCeiling, CEILING_CLIENTS),
+        ],
+        rungs: plan.ladder.rungs.clone(),
+    })
+}
+
+/// A stored run's plan.
+pub fn stored_plan(store: &Store, run: &RunId) -> anyhow::Result<Plan> {
+    let record = store.run(run)?;
+    serde_json::from_str(&record.head.plan)
+        .with_context(|| format!("the plan of run {run} is of another version of Stepladder"))
+}
+
+/// All trials of a run with what is said of them, as the course wants to see them.
+pub fn judged(store: &Store, run: &RunId, plan: &Plan) -> anyhow::Result<Vec<Judged>> {
+    let mut done = Vec::new();
+    for record in store.trials(run)? {
+        let (trial, judgement) = judge_stored(store, run, plan, record.head.seq)?;
+        let judgement = (record.head.purpose == Purpose::Rung.name()).then_some(&judgement);
+        done.extend(Judged::of(&trial, judgement));
+    }
+    Ok(done)
+}
+
+/// Judges one stored trial, without its warm-up.
+pub fn judge_stored(store: &Store, run: &RunId, plan: &Plan, seq: u32) -> anyhow::Result<(Trial, Judgement)> {
+    let entries = store.trial_entries(run, seq)?;
+    let record = store.trials(run)?.into_iter().find(|record| record.head.seq == seq);
+    let head = record.with_context(|| format!("run {run} has no trial {seq}"))?.head;
+    let whole = Trial::from_entries(head.clone(), &entries, 0);
+    let cut_s = warm_up_cut(&whole);
+    let trial = if cut_s == 0 { whole } else { Trial::from_entries(head, &entries, cut_s) };
+    let judgement = judge(&trial, &terms(store, run, plan, trial.head.load)?);
+    Ok((trial, judgement))
+}
+
+fn terms(store: &Store, run: &RunId, plan: &Plan, load: f64) -> anyhow::Result<Terms> {
+    Ok(Terms {
+        objectives: plan.objectives.clone(),
+        calibration: calibration(store, run)?,
+        intended: match &plan.bots {
+            // The next game begins when one ends, so a slow server plans fewer shots; the games that stand are judged.
+            Bots::Arena(_) => None,
+            Bots::Echo(echo) if echo.rate_per_s > 0.0 => Some(Intended::PerSecond(echo.rate_per_s * load)),
+            // Each answer starts the next question.
+            Bots::Echo(_) => None,
+        },
+        patience_ns: plan.patience_ns,
+        link: link(store, run)?,
+    })
+}
+
+/// The way to the server, as it was found when the run began.
+fn link(store: &Store, run: &RunId) -> anyhow::Result<Option<Link>> {
+    let environment: serde_json::Value = serde_json::from_str(&store.run(run)?.head.environment)?;
+    Ok(environment.get("link").and_then(|link| {
+        Some(Link {
+            name: link.get("interface")?.as_str()?.to_owned(),
+            is_wireless: link.get("kind")?.as_str()? == "wireless",
+            bytes_per_s: link.get("bits_per_s").and_then(serde_json::Value::as_f64).map(|bits| bits / 8.0),
+        })
+    }))
+}
+
+/// The generator as it was weighed before the climb; `None` when it was not.
+pub fn calibration(store: &Store, run: &RunId) -> anyhow::Result<Option<Calibration>> {
+    let mut found = None;
+    for record in store.trials(run)? {
+        let purpose = Purpose::named(&record.head.purpose);
+        if purpose == Some(Purpose::Rung) {
+            continue;
+        }
+        let trial = store.trial(run, record.head.seq, 0)?;
+        let calibration: &mut Calibration = found.get_or_insert_default();
+        if purpose == Some(Purpose::CalibrationLatency) {
+            calibration.own_latency = trial.distribution(Measure::Response).summary();
+            calibration.send_lag = trial.distribution(Measure::SendLag).summary();
+        } else {
+            let seconds = trial.hold.as_ref().map_or(0.0, measure::Hold::seconds);
+            calibration.ceiling_per_s = (seconds > 0.0).then(|| trial.flow().answered as f64 / seconds);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,59 @@
+//! `stepladder`: reads the command line, calls the command, turns what went wrong into a message and an exit code.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use stepladder::cli::{Cli, Command};
+use stepladder::{climb, commands, serve, signals};
+
+/// Could not be measured.
+const NOT_MEASURED: u8 = 2;
+/// The command line or a file it names is wrong.
+const WRONG_USAGE: u8 = 3;
+
+fn main() -> ExitCode {
+    watch::Inherited::remember();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers, not mistakes.
+            let code = if error.use_stderr() { WRONG_USAGE } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let outcome = match cli.command {
+        Command::Serve { server } => {
+            serve::run(server).map(|()| 0).map_err(|error| (NOT_MEASURED, error.into()))
+        }
+        Command::Climb(args) => interrupt().and_then(|interrupt| commands::climb(&args, &interrupt)),
+        Command::Again(args) => interrupt().and_then(|interrupt| commands::again(&args, &interrupt)),
+        Command::Ticks(args) => commands::ticks(&args),
+        Command::Runs(args) => commands::runs(&args),
+        Command::Show(args) => commands::show(&args),
+        Command::Export(args) => commands::export(&args),
+        Command::Doctor(args) => commands::doctor(&args),
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err((code, error)) => {
+            anstream::eprintln!("stepladder: {}", in_one_breath(&error));
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// The chain of causes, without those that an outer message has quoted already.
+fn in_one_breath(error: &anyhow::Error) -> String {
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !said.contains(&cause) {
+            said += &format!(": {cause}");
+        }
+    }
+    said
+}
+
+fn interrupt() -> Result<signals::Interrupt, climb::Failure> {
+    signals::Interrupt::take().map_err(|error| (NOT_MEASURED, error.into()))
+}

@@ -1,0 +1,101 @@
+//! Before any load: does this machine have the descriptors, ports and addresses that the ladder asks for?
+
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Context as _, bail};
+use plan::{Plan, WorkerPlan, loopback_sources, needs, sources_for, workers_for};
+
+/// Descriptors of one table that are not bots' sockets.
+const SPARE_DESCRIPTORS: u64 = 200;
+/// More than any worker is given where the system sets no limit.
+const UNLIMITED_DESCRIPTORS: u64 = 1_000_000;
+
+/// What the machine gives.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// descriptors per table, after the soft limit was raised
+    pub descriptors: u64,
+    /// cores this process may use
+    pub cores: Vec<usize>,
+    /// ephemeral ports per source address and target
+    pub ports: u64,
+}
+
+impl Machine {
+    /// Raises the soft limit of descriptors to the hard one and looks around.
+    pub fn prepare() -> anyhow::Result<Self> {
+        let descriptors = watch::preflight::raise_descriptors()
+            .context("the descriptor limit cannot be raised")?
+            .unwrap_or(UNLIMITED_DESCRIPTORS);
+        Ok(Machine { descriptors, cores: allowed_cores()?, ports: watch::preflight::Ports::read().count() })
+    }
+
+    /// How many worker threads carry `load` units. Errors: the plan's own number is too small for the descriptors.
+    pub fn workers(&self, plan: &Plan, load: f64) -> anyhow::Result<usize> {
+        let needs = needs(plan, load);
+        let Some(workers) = plan.generator.workers else {
+            return Ok(workers_for(needs.connections, self.cores.len(), self.descriptors));
+        };
+        let each = needs.descriptors.div_ceil(workers.max(1) as u64) + SPARE_DESCRIPTORS;
+        if each > self.descriptors {
+            bail!(
+                "rung {load}: {} connections over {workers} workers need {each} descriptors each, and this process may \
+                 have {} per table; use --workers {} or raise the hard limit (ulimit -Hn)",
+                needs.connections,
+                self.descriptors,
+                workers_for(needs.connections, 1, self.descriptors)
+            );
+        }
+        Ok(workers)
+    }
+
+    /// Source addresses for `load` units. Errors: too few ports, and the target is not on loopback.
+    pub fn sources(&self, plan: &Plan, load: f64, to: SocketAddr) -> anyhow::Result<Vec<IpAddr>> {
+        let needs = needs(plan, load);
+        let count = sources_for(needs.connections, needs.opens_per_s, self.ports);
+        let is_v4_loopback = matches!(to.ip(), IpAddr::V4(address) if address.is_loopback());
+        if !is_v4_loopback && needs.connections > self.ports {
+            bail!(
+                "rung {load}: {} connections to {to} need more than the {} local ports of one source address; \
+                 lower the rung, or widen net.ipv4.ip_local_port_range",
+                needs.connections,
+                self.ports
+            );
+        }
+        // Connections that we closed keep their port for a minute, so a climb uses a few more than it needs at once.
+        Ok(loopback_sources(if is_v4_loopback { count.max(4) * 2 } else { 1 }, to.ip()))
+    }
+
+    /// Checks every rung before the first one is climbed.
+    pub fn check(&self, plan: &Plan, to: Option<SocketAddr>) -> anyhow::Result<()> {
+        for &load in &plan.ladder.rungs {
+            self.workers(plan, load)?;
+            if let Some(to) = to {
+                self.sources(plan, load, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The plan of every worker for one load.
+    pub fn split(
+        &self,
+        plan: &Plan,
+        load: f64,
+        to: (&plan::Target, SocketAddr),
+    ) -> anyhow::Result<Vec<WorkerPlan>> {
+        let (workers, sources) = (self.workers(plan, load)?, self.sources(plan, load, to.1)?);
+        Ok(plan::split(plan, load, to.0, to.1, workers, &sources))
+    }
+}
+
+fn allowed_cores() -> anyhow::Result<Vec<usize>> {
+    // SAFETY: the set is ours and its size is passed; CPU_ISSET only reads it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
+            return Err(std::io::Error::last_os_error()).context("the allowed cores cannot be read");
+        }
+        Ok((0..libc::CPU_SETSIZE as usize).filter(|&core| libc::CPU_ISSET(core, &set)).collect())
+    }
+}

@@ -1,0 +1,126 @@
+//! The progress line: where the trial stands. One line that changes on a terminal, plain lines elsewhere.
+//!
+//! Figures are those of the last committed second; only the clock and the connect counter are fresher.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use measure::{Entry, Measure};
+
+use crate::trial::Standing;
+
+const PLAIN_EVERY: Duration = Duration::from_secs(10);
+
+/// Shows where a trial stands, on standard error.
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    last_plain: Option<(String, Instant)>,
+    figures: String,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Progress::new()
+    }
+}
+
+impl Progress {
+    /// A changing line on a terminal, plain lines otherwise.
+    pub fn new() -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let bar = is_terminal.then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Progress { bar, last_plain: None, figures: String::new() }
+    }
+
+    /// A sentence that stays.
+    pub fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| anstream::eprintln!("{text}")),
+            None => anstream::eprintln!("{text}"),
+        }
+    }
+
+    /// Takes the figures of what was committed.
+    pub fn committed(&mut self, entries: &[Entry]) {
+        let (mut ticks, mut bots) = (None, None);
+        for entry in entries {
+            match entry {
+                Entry::Ticks(second) => ticks = second.counts.late_share(),
+                Entry::Interval(interval) => {
+                    let sent: u64 = interval.flows.iter().flatten().map(|flow| flow.sent).sum();
+                    let errors: u64 = interval.errors.iter().sum();
+                    let lag = interval.distribution(Measure::SendLag, true);
+                    let lag_ms = lag.mean_ns().map(|ns| ns / 1e6);
+                    bots = Some((sent, errors, lag_ms));
+                }
+                Entry::Sample(_) | Entry::Event(_) => {}
+            }
+        }
+        if let Some((sent, errors, lag_ms)) = bots {
+            self.figures = format!("{sent} sent/s");
+            if let Some(lag_ms) = lag_ms {
+                self.figures += &format!(" · send lag {lag_ms:.2} ms");
+            }
+            if errors > 0 {
+                self.figures += &format!(" · {errors} errors/s");
+            }
+        }
+        if let Some(share) = ticks {
+            let kept = self.figures.split(" · late ").next().unwrap_or_default().to_owned();
+            self.figures = format!("{kept} · late {:.2} %", share * 100.0);
+        }
+    }
+
+    /// Shows where the trial stands.
+    pub fn show(&mut self, standing: &Standing<'_>) {
+        let head = standing.head;
+        let left =
+            standing.hold_until_ns.map(|until_ns| until_ns.saturating_sub(standing.now_ns) / 1_000_000_000);
+        let mut line = format!(
+            "{} {} {} · {} · {}/{} connected",
+            head.purpose, head.load, head.load_unit, standing.phase, standing.open, head.connections
+        );
+        if standing.failed > 0 {
+            line += &format!(" ({} attempts failed)", standing.failed);
+        }
+        if let Some(left_s) = left {
+            line += &format!(" · {left_s} s left");
+        }
+        if !self.figures.is_empty() && standing.phase != "ramp" {
+            line += &format!(" · {}", self.figures);
+        }
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(line);
+                bar.tick();
+            }
+            None => {
+                let key = format!("{} {} {}", head.seq, head.purpose, standing.phase);
+                let is_due = self
+                    .last_plain
+                    .as_ref()
+                    .is_none_or(|(last, at)| *last != key || at.elapsed() >= PLAIN_EVERY);
+                if is_due {
+                    eprintln!("{line}");
+                    self.last_plain = Some((key, Instant::now()));
+                }
+            }
+        }
+    }
+
+    /// Clears the line for what comes next.
+    pub fn clear(&mut self) {
+        self.figures.clear();
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+            bar.reset();
+        }
+    }
+}

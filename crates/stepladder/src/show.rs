@@ -1,0 +1,254 @@
+//! What is printed: the line of a rung, the closing page, the list of runs, old against new.
+//!
+//! Words and figures come from `ladder`; here they are only laid out and coloured.
+
+use std::fmt::Write;
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{ContentArrangement, Table, presets};
+use ladder::wording::{show_ns, show_number, show_share};
+use ladder::{Climb, Judgement, Verdict};
+use measure::Trial;
+use store::{RunId, RunRecord, RunState, Store};
+
+use crate::replay;
+
+const NOT_STATED: &str = ladder::closing::NOT_STATED;
+
+/// Columns of the terminal, 100 where there is none.
+pub fn width() -> usize {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the request writes into a winsize of ours.
+    let status = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) };
+    if status == 0 && size.ws_col > 0 { usize::from(size.ws_col) } else { 100 }
+}
+
+fn style(verdict: Verdict) -> Style {
+    let colour = match verdict {
+        Verdict::Pass => AnsiColor::Green,
+        Verdict::Fail => AnsiColor::Red,
+        Verdict::GeneratorLimited | Verdict::Inconclusive => AnsiColor::Yellow,
+        Verdict::Invalid => AnsiColor::Magenta,
+    };
+    Style::new().fg_color(Some(colour.into())).bold()
+}
+
+/// One line for a rung that has just been held.
+pub fn rung(trial: &Trial, judgement: &Judgement) -> String {
+    let paint = style(judgement.verdict);
+    let head = &trial.head;
+    let load = show_number(head.load);
+    let mut line = format!("{load:>8} {}  {paint}{}{paint:#}", head.load_unit, judgement.verdict);
+    match &judgement.reason {
+        Some(reason) => line += &format!("  {reason}"),
+        None => {
+            if let Some(share) = trial.ticks.as_ref().and_then(|ticks| ticks.counts.late_share()) {
+                line += &format!("  {} of the ticks late", show_share(share));
+            }
+            line +=
+                &format!("  {} of {} connections open", trial.connections.open_min, trial.connections.asked);
+        }
+    }
+    line
+}
+
+/// The closing page: the table, the reasons, the three answers.
+pub fn closing(climb: &Climb) -> String {
+    let page = ladder::closing(climb);
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(page.header.iter().map(comfy_table::Cell::new));
+    for row in &page.rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        column.set_padding((0, 2));
+    }
+    let mut text = String::from("\n");
+    for (at, line) in table.lines().enumerate() {
+        let verdict = at.checked_sub(1).and_then(|row| climb.rungs.get(row)).map(|rung| rung.verdict);
+        match verdict {
+            Some(verdict) => {
+                let paint = style(verdict);
+                let painted =
+                    line.replacen(verdict.name(), &format!("{paint}{}{paint:#}", verdict.name()), 1);
+                text += painted.trim_end();
+            }
+            None => text += line.trim_end(),
+        }
+        text.push('\n');
+    }
+    for note in &page.notes {
+        text += &format!("\n{}", wrapped(note, 2));
+    }
+    if !page.notes.is_empty() {
+        text.push('\n');
+    }
+    let bold = Style::new().bold();
+    for (question, answer) in &page.answers {
+        text += &format!("\n{bold}{question}?{bold:#}\n  {}\n", wrapped(answer, 2));
+    }
+    text += &format!("\nrun {} · stepladder show {}\n", climb.run.id, climb.run.id);
+    text
+}
+
+/// Breaks a sentence at the terminal's width; further lines are indented.
+fn wrapped(text: &str, indent: usize) -> String {
+    let room = width().clamp(60, 120) - indent;
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a last line");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
+/// The stored runs, oldest first.
+pub fn runs(runs: &[RunRecord]) -> String {
+    if runs.is_empty() {
+        return "no runs yet; stepladder climb arena makes one\n".to_owned();
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["run", "subject", "began (UTC)", "state", "answer"]);
+    for run in runs {
+        table.add_row([
+            run.id.to_string(),
+            run.head.subject.clone(),
+            utc(run.head.started_unix_ms),
+            state(&run.state),
+            answer(&run.state),
+        ]);
+    }
+    pad_right(&mut table);
+    let mut text = String::new();
+    for line in table.lines() {
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// Columns begin at the margin, with two blanks between them.
+fn pad_right(table: &mut Table) {
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+}
+
+fn state(state: &RunState) -> String {
+    match state {
+        RunState::Recording => "recording".to_owned(),
+        RunState::Ended(end) => end.outcome.name().to_owned(),
+        RunState::CutOff(_) => "interrupted (killed)".to_owned(),
+    }
+}
+
+fn answer(state: &RunState) -> String {
+    match state {
+        RunState::Ended(end) => {
+            let climb =
+                end.climb.as_deref().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+            let how_many = climb.as_ref().and_then(|climb| {
+                let conclusions = climb.get("conclusions")?.as_array()?;
+                let one = conclusions.iter().find(|one| one.get("id").is_some_and(|id| id == "how_many"))?;
+                one.get("text")?.as_str().map(str::to_owned)
+            });
+            how_many.or_else(|| end.reason.clone()).unwrap_or_else(|| NOT_STATED.to_owned())
+        }
+        RunState::CutOff(cut_off) => cut_off.to_string(),
+        RunState::Recording => NOT_STATED.to_owned(),
+    }
+}
+
+/// Days since 1970 to a calendar date (Howard Hinnant's algorithm), because a date is all that is wanted of a library.
+fn utc(unix_ms: u64) -> String {
+    let seconds = unix_ms / 1_000;
+    let (days, of_day) = ((seconds / 86_400) as i64, seconds % 86_400);
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02}", of_day / 3_600, of_day / 60 % 60, of_day % 60)
+}
+
+/// A figure's name, what it was, what it is, and how it is shown.
+type Row = (&'static str, Option<f64>, Option<f64>, fn(f64) -> String);
+
+/// Old against new, rung by rung, at the same load.
+///
+/// The two were not interleaved, so the difference may be the machine's; that is said below the table.
+pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<String> {
+    let (Some(before), Some(after)) = (replay::climb_of(store, old)?, replay::climb_of(store, new)?) else {
+        return Ok(String::new());
+    };
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["load", "figure", old.as_str(), new.as_str(), "new / old"]);
+    for rung in &after.rungs {
+        let Some(same) = before.rungs.iter().find(|other| other.load == rung.load) else { continue };
+        let load = show_number(rung.load);
+        table.add_row([load.as_str(), "verdict", same.verdict.name(), rung.verdict.name(), ""]);
+        let p99 =
+            |summary: &Option<measure::Summary>| summary.as_ref().and_then(|one| one.p99).map(|ns| ns as f64);
+        let late = |rung: &ladder::Rung| rung.ticks.as_ref().and_then(|ticks| ticks.late_share);
+        let ms: fn(f64) -> String = show_ns;
+        let cores: fn(f64) -> String = |cores| format!("{cores:.3}");
+        let rows: [Row; 6] = [
+            ("late share", late(same), late(rung), show_share),
+            ("response p99", p99(&same.response_ns), p99(&rung.response_ns), ms),
+            ("send lag p99", p99(&same.send_lag_ns), p99(&rung.send_lag_ns), ms),
+            ("rate/s", Some(same.rate_per_s), Some(rung.rate_per_s), show_number),
+            ("server CPU, cores", cpu(same), cpu(rung), cores),
+            ("bots CPU, cores", Some(same.worker.cpu_cores), Some(rung.worker.cpu_cores), cores),
+        ];
+        for (name, was, is, show) in rows {
+            let text = |value: Option<f64>| value.map_or_else(|| NOT_STATED.to_owned(), show);
+            let ratio = was.zip(is).filter(|(was, _)| *was > 0.0).map(|(was, is)| format!("{:.2}", is / was));
+            table.add_row(["".to_owned(), name.to_owned(), text(was), text(is), ratio.unwrap_or_default()]);
+        }
+    }
+    pad_right(&mut table);
+    let mut text = String::from("\nold against new\n");
+    for line in table.lines() {
+        writeln!(text, "{}", line.trim_end())?;
+    }
+    text += "\nThe two runs were not interleaved: a difference may be the machine's and not the server's.\n";
+    Ok(text)
+}
+
+fn cpu(rung: &ladder::Rung) -> Option<f64> {
+    rung.subject.as_ref().map(|process| process.cpu_cores)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_is_shown_as_a_date() {
+        let check = |unix_ms, expected: &str| assert_eq!(utc(unix_ms), expected);
+        check(0, "1970-01-01 00:00:00");
+        check(951_827_696_000, "2000-02-29 12:34:56");
+        check(1_795_230_437_402, "2026-11-21 03:07:17");
+    }
+
+    #[test]
+    fn a_long_answer_is_broken_between_words() {
+        let text = "word ".repeat(60);
+        assert!(wrapped(&text, 2).lines().all(|line| line.chars().count() <= 120));
+        assert_eq!(wrapped(&text, 2).split_whitespace().count(), 60);
+    }
+}

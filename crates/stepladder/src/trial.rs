@@ -1,0 +1,318 @@
+//! One trial: one load held once. The one place where all rooms meet; keep it thin.
+//!
+//! Workers make the load, the conductor says when a phase begins, the watch reads the subject, and everything that
+//! happens leaves as an `Entry`. Nothing is judged here.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use drivers::{Address, TlsSettings};
+use engine::collector::FromWorker;
+use engine::thread::Setup;
+use engine::{Clock, Collector, Entrance, MonotonicClock, Progress, Shared, Timeline};
+use measure::trial::kind;
+use measure::{Entry, Event, TrialHead};
+use plan::{Hold, Ramp, Target, WorkerPlan};
+
+use crate::conductor::{Conductor, Cue, DRAIN_NS, Seen};
+
+/// What a trial is asked to be.
+pub struct Order<'a> {
+    /// its row in the store
+    pub head: TrialHead,
+    /// one per worker
+    pub workers: Vec<WorkerPlan>,
+    /// as written
+    pub target: &'a Target,
+    /// resolved and pinned
+    pub address: SocketAddr,
+    /// how long it is held
+    pub hold: Hold,
+    /// between ramp and hold, ns
+    pub settle_ns: u64,
+    /// SCHED_FIFO for the workers
+    pub realtime: bool,
+    /// busy wait before a planned instant, ns
+    pub spin_ns: u64,
+    /// cores the workers stay on, in turn; empty: anywhere
+    pub cores: Vec<usize>,
+}
+
+/// What goes on besides the workers: the watch's entries, the user's Ctrl-C, the subject's end.
+pub trait Surroundings {
+    /// The trial's clock starts now; its zero is this instant.
+    fn begin(&mut self, clock: MonotonicClock, realtime_zero_ns: u64) -> anyhow::Result<()>;
+    /// Entries that came since the last call.
+    fn entries(&mut self) -> Vec<Entry>;
+    /// Why the trial must end now, if it must.
+    fn ends(&mut self) -> Option<Ending>;
+    /// Takes an entry to where it is kept.
+    fn keep(&mut self, entry: Entry) -> anyhow::Result<()>;
+    /// Tells people where the trial stands.
+    fn show(&mut self, standing: &Standing<'_>);
+    /// The workers have ended; a last look at the subject.
+    fn end(&mut self);
+}
+
+/// Why a trial ends before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Ctrl-C
+    Interrupted,
+    /// the subject's process ended; the watch says how
+    SubjectExited,
+}
+
+/// Where a trial stands, for the progress line.
+pub struct Standing<'a> {
+    /// what it was asked to be
+    pub head: &'a TrialHead,
+    /// `ramp`, `settle`, `hold`, `drain`
+    pub phase: &'static str,
+    /// ns since the start of the trial
+    pub now_ns: u64,
+    /// when the hold ends, ns, where that is known
+    pub hold_until_ns: Option<u64>,
+    /// connections open now
+    pub open: u64,
+    /// failed attempts so far
+    pub failed: u64,
+}
+
+/// Runs one trial to its end.
+pub fn run(order: &Order<'_>, around: &mut impl Surroundings) -> anyhow::Result<()> {
+    let clock = MonotonicClock::starting_now();
+    let realtime_zero_ns = engine::clock::realtime_ns();
+    around.begin(clock, realtime_zero_ns)?;
+    let timeline = Arc::new(Timeline::default());
+    let (says, hears) = channel();
+    let (mut collector, ends) = Collector::new(order.workers.len(), &says);
+    let entrance = Entrance::default();
+    let mut progresses = Vec::new();
+    let mut threads = Vec::new();
+    for (plan, to_collector) in order.workers.iter().zip(ends) {
+        let progress = Arc::new(Progress::default());
+        progresses.push(progress.clone());
+        let core = (!order.cores.is_empty()).then(|| order.cores[plan.worker % order.cores.len()]);
+        let shared =
+            Shared { timeline: timeline.clone(), progress, entrance: entrance.clone(), realtime_zero_ns };
+        let setup = Setup {
+            plan: plan.clone(),
+            addresses: addresses(plan, order.target, order.address)?,
+            shared,
+            clock,
+            to_collector,
+            says: says.clone(),
+            core,
+            realtime: order.realtime,
+            spin_ns: order.spin_ns,
+        };
+        threads.push(bots::catalog::start(setup).context("a worker thread could not be started")?);
+    }
+    drop(says);
+    let mut stage = Stage {
+        order,
+        clock,
+        timeline,
+        progresses,
+        conductor: conductor(order),
+        seen: Seen::default(),
+        phase: "ramp",
+        server_ticks: 0,
+        client_ticks: 0,
+        hold: None,
+        hold_until_ns: None,
+        stop_ns: None,
+    };
+    let outcome = stage.play(&mut collector, &hears, around);
+    // Whatever happened, no worker goes on after this.
+    stage.timeline.drain_at(0);
+    stage.timeline.stop_at(0);
+    join(threads);
+    around.end();
+    for entry in around.entries() {
+        around.keep(entry)?;
+    }
+    let is_complete = outcome?;
+    if is_complete {
+        keep_event(around, clock.now_ns(), kind::END, "")?;
+    }
+    Ok(())
+}
+
+fn conductor(order: &Order<'_>) -> Conductor {
+    let units = order.workers.iter().map(|plan| plan.units).sum();
+    let ramp_ns = match order.workers.first().map(|plan| plan.ramp) {
+        Some(Ramp::Every(gap_ns)) => gap_ns.saturating_mul(units),
+        Some(Ramp::PerSecond(rate)) => (units as f64 * 1e9 / rate) as u64,
+        Some(Ramp::AtOnce) | None => 0,
+    };
+    Conductor::new(order.hold, order.settle_ns, units, order.head.connections, ramp_ns)
+}
+
+struct Stage<'a> {
+    order: &'a Order<'a>,
+    clock: MonotonicClock,
+    timeline: Arc<Timeline>,
+    progresses: Vec<Arc<Progress>>,
+    conductor: Conductor,
+    seen: Seen,
+    phase: &'static str,
+    /// due in the hold by the server's own word
+    server_ticks: u64,
+    /// due in the hold as the clients see them, for a server that says nothing
+    client_ticks: u64,
+    /// begin of the hold
+    hold: Option<u64>,
+    hold_until_ns: Option<u64>,
+    stop_ns: Option<u64>,
+}
+
+impl Stage<'_> {
+    /// Plays until every worker has handed over everything. Returns whether the trial is complete.
+    fn play(
+        &mut self,
+        collector: &mut Collector,
+        hears: &Receiver<FromWorker>,
+        around: &mut impl Surroundings,
+    ) -> anyhow::Result<bool> {
+        loop {
+            match hears.recv_timeout(Duration::from_millis(10)) {
+                Ok(FromWorker::Second { worker, interval }) => match collector.add(worker, interval) {
+                    Ok(None) => {}
+                    Ok(Some(merged)) => {
+                        self.count(&merged);
+                        around.keep(Entry::Interval(merged))?;
+                    }
+                    Err(imbalance) => {
+                        keep_event(
+                            around,
+                            self.clock.now_ns(),
+                            kind::BUG,
+                            &format!("the books: {imbalance}"),
+                        )?;
+                    }
+                },
+                Ok(FromWorker::Done { .. }) => {
+                    if collector.done() {
+                        for interval in collector.incomplete() {
+                            around.keep(Entry::Interval(interval))?;
+                        }
+                        return Ok(true);
+                    }
+                }
+                Ok(FromWorker::Broke { worker, why }) => bail!("worker {worker} broke down: {why}"),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => bail!("the workers ended without a word"),
+            }
+            for entry in around.entries() {
+                if let (Entry::Ticks(second), Some(from_ns)) = (&entry, self.hold)
+                    && second.to_ns > from_ns
+                {
+                    self.server_ticks += second.counts.due;
+                }
+                around.keep(entry)?;
+            }
+            self.conduct(around)?;
+            if self.stop_ns.is_some_and(|stop_ns| self.clock.now_ns() > stop_ns + 5_000_000_000) {
+                keep_event(around, self.clock.now_ns(), kind::BUG, "a worker did not end in time")?;
+                return Ok(false);
+            }
+        }
+    }
+
+    fn count(&mut self, interval: &measure::Interval) {
+        let from_ns = u64::from(interval.index) * 1_000_000_000;
+        if self.hold.is_some_and(|hold_ns| from_ns >= hold_ns) {
+            self.client_ticks += interval.ticks.due;
+            let games = interval.words.counters.iter().position(|name| name == "games_played");
+            self.seen.games_in_hold += games.map_or(0, |index| interval.counters[index]);
+        }
+    }
+
+    fn conduct(&mut self, around: &mut impl Surroundings) -> anyhow::Result<()> {
+        let now_ns = self.clock.now_ns();
+        let sum = |of: fn(&Progress) -> &AtomicU64| {
+            self.progresses.iter().map(|progress| of(progress).load(Relaxed)).sum::<u64>()
+        };
+        self.seen.open = sum(|progress| &progress.open);
+        self.seen.ticks_in_hold = if self.server_ticks > 0 { self.server_ticks } else { self.client_ticks };
+        self.seen.joined = sum(|progress| &progress.joined);
+        let failed = sum(|progress| &progress.failed);
+        if self.seen.ends.is_none() {
+            match around.ends() {
+                Some(Ending::Interrupted) => self.seen.ends = Some("interrupted"),
+                Some(Ending::SubjectExited) => self.seen.ends = Some("the subject exited"),
+                None => {}
+            }
+        }
+        while let Some(cue) = self.conductor.decide(now_ns, &self.seen) {
+            self.give(cue, around)?;
+        }
+        around.show(&Standing {
+            head: &self.order.head,
+            phase: self.phase,
+            now_ns,
+            hold_until_ns: self.hold_until_ns,
+            open: self.seen.open,
+            failed,
+        });
+        Ok(())
+    }
+
+    fn give(&mut self, cue: Cue, around: &mut impl Surroundings) -> anyhow::Result<()> {
+        match cue {
+            Cue::Settle { at_ns, open } => {
+                self.timeline.settle_at(at_ns);
+                self.phase = "settle";
+                let text = format!("{open} of {} connections open", self.order.head.connections);
+                keep_event(around, at_ns, kind::SETTLE, &text)
+            }
+            Cue::Hold { at_ns } => {
+                self.timeline.hold_at(at_ns);
+                (self.phase, self.hold) = ("hold", Some(at_ns));
+                if let Hold::Time(length_ns) = self.order.hold {
+                    self.hold_until_ns = Some(at_ns + length_ns);
+                }
+                keep_event(around, at_ns, kind::HOLD, "")
+            }
+            Cue::Drain { at_ns, ended_by } => {
+                self.timeline.drain_at(at_ns);
+                self.timeline.stop_at(at_ns + DRAIN_NS);
+                self.stop_ns = Some(at_ns + DRAIN_NS);
+                self.phase = "drain";
+                keep_event(around, at_ns, kind::DRAIN, &ended_by)
+            }
+        }
+    }
+}
+
+fn keep_event(around: &mut impl Surroundings, at_ns: u64, kind: &str, text: &str) -> anyhow::Result<()> {
+    around.keep(Entry::Event(Event { at_ns, kind: kind.to_owned(), text: text.to_owned() }))
+}
+
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        // A worker's panic was already told through its channel.
+        let _ = thread.join();
+    }
+}
+
+fn addresses(plan: &WorkerPlan, target: &Target, socket: SocketAddr) -> anyhow::Result<Vec<Address>> {
+    let (tls, host) = (tls(target)?, target.authority());
+    Ok(bots::catalog::paths(plan)
+        .into_iter()
+        .map(|path| Address { socket, host: host.clone(), path, tls: tls.clone() })
+        .collect())
+}
+
+/// What a target's TLS needs, where it speaks it.
+pub(crate) fn tls(target: &Target) -> anyhow::Result<Option<TlsSettings>> {
+    let settings = || TlsSettings::new(&target.host, target.ca.as_deref(), target.insecure);
+    Ok(if target.scheme.is_tls() { Some(settings()?) } else { None })
+}

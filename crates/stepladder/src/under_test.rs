@@ -1,0 +1,265 @@
+//! The subject of a run: started or found, where it listens, and its tick log.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Parser as _;
+use plan::{Plan, Scheme, SubjectSource, Target, TickSource, may_load, needs};
+use watch::{ExitWatch, Started, TickLog};
+
+use crate::cli::Cli;
+use crate::probe;
+
+const READY_WITHIN: Duration = Duration::from_secs(20);
+
+/// A subject that can be loaded.
+pub struct UnderTest {
+    /// as written, or where the built-in server came to listen
+    pub target: Target,
+    /// the same, resolved and pinned
+    pub address: SocketAddr,
+    /// its process, where it is known
+    pub pid: Option<u32>,
+    /// tells of its end
+    pub exit: Option<ExitWatch>,
+    /// its tick log, at the place up to which it was read
+    pub tick_log: Option<TickLog>,
+    started: Option<Started>,
+    /// a log of ours, to be removed at the end
+    own_log: Option<PathBuf>,
+}
+
+impl UnderTest {
+    /// Starts the subject where the plan says so, and waits until it can be reached.
+    pub fn start(plan: &Plan) -> anyhow::Result<Self> {
+        Self::start_with(plan, TicksFrom::Nothing)
+    }
+
+    fn start_with(plan: &Plan, ticks_from: TicksFrom) -> anyhow::Result<Self> {
+        match &plan.subject.source {
+            SubjectSource::BuiltIn { server, options } => {
+                Self::start_built_in(plan, server, options, ticks_from)
+            }
+            SubjectSource::Started { command, target } => {
+                let address = resolve(target, &plan.may_load)?;
+                let tick_log = follow(plan, ticks_from)?;
+                watch::refuse_taken(address)?;
+                let started = Started::start(watch::shell(command), command)?;
+                started.wait_until_listening(address, READY_WITHIN)?;
+                let subject = Self::of_started(started, target.clone(), address, tick_log);
+                subject.probe(plan)?;
+                Ok(subject)
+            }
+            SubjectSource::Running { target, pid } => {
+                let address = resolve(target, &plan.may_load)?;
+                let start_with = format!("stepladder serve arena --listen {address}");
+                watch::preflight::reach(address, &target.to_string(), &start_with)?;
+                let exit = match pid {
+                    Some(pid) => Some(
+                        ExitWatch::of_running(*pid)
+                            .with_context(|| format!("--pid {pid}: no such process can be watched"))?,
+                    ),
+                    None => None,
+                };
+                let tick_log = follow(plan, TicksFrom::Present)?;
+                let subject = UnderTest {
+                    target: target.clone(),
+                    address,
+                    pid: *pid,
+                    exit,
+                    tick_log,
+                    started: None,
+                    own_log: None,
+                };
+                subject.probe(plan)?;
+                Ok(subject)
+            }
+        }
+    }
+
+    /// A reference server as a process of its own on a free loopback port.
+    fn start_built_in(
+        plan: &Plan,
+        server: &str,
+        options: &[String],
+        ticks_from: TicksFrom,
+    ) -> anyhow::Result<Self> {
+        let mut command = own_command()?;
+        command.arg("serve").arg(server);
+        let has = |name: &str| {
+            options.iter().any(|option| option == name || option.starts_with(&format!("{name}=")))
+        };
+        if !has("--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        let ticks_from = if has("--append") { TicksFrom::Present } else { ticks_from };
+        if ticks_from == TicksFrom::Present && !has("--append") {
+            command.arg("--append");
+        }
+        let (mut own_log, mut tick_log) = (None, None);
+        if let TickSource::Log(named) = &plan.subject.ticks {
+            let chosen = value_of(options, "--tick-log").map(PathBuf::from);
+            let is_ours = named.is_none() && chosen.is_none();
+            let path = named.clone().or_else(|| chosen.clone()).unwrap_or_else(temporary_log);
+            if chosen.is_none() {
+                command.arg("--tick-log").arg(&path);
+            }
+            tick_log = Some(follow_file(&path, plan.subject.tick_rate_hz, ticks_from)?);
+            own_log = is_ours.then_some(path);
+        }
+        command.args(options);
+        let shown =
+            std::iter::once(format!("serve {server}")).chain(options.iter().cloned()).collect::<Vec<_>>();
+        let started = Started::start(command, &format!("stepladder {}", shown.join(" ")))?;
+        let address = announced_address(&started)?;
+        let mut subject = Self::of_started(started, Target::at(Scheme::Ws, address), address, tick_log);
+        subject.own_log = own_log;
+        Ok(subject)
+    }
+
+    /// The null server of a protocol, for calibration.
+    pub fn start_null() -> anyhow::Result<Self> {
+        let mut command = own_command()?;
+        command.args(["serve", "null", "--listen", "127.0.0.1:0"]);
+        let started = Started::start(command, "stepladder serve null")?;
+        let address = announced_address(&started)?;
+        Ok(Self::of_started(started, Target::at(Scheme::Ws, address), address, None))
+    }
+
+    fn of_started(started: Started, target: Target, address: SocketAddr, tick_log: Option<TickLog>) -> Self {
+        UnderTest {
+            target,
+            address,
+            pid: Some(started.pid()),
+            exit: Some(started.exit_watch()),
+            tick_log,
+            started: Some(started),
+            own_log: None,
+        }
+    }
+
+    /// True when its process is gone.
+    pub fn has_ended(&self) -> bool {
+        self.exit.as_ref().is_some_and(|exit| exit.peek().is_some())
+    }
+
+    /// The last lines it printed: its own text, never markup.
+    pub fn last_lines(&self) -> Vec<String> {
+        self.started.as_ref().map(|started| started.last_lines(5)).unwrap_or_default()
+    }
+
+    /// A fresh subject in place of this one; one that we did not start goes on.
+    pub fn restart(&mut self, plan: &Plan) -> anyhow::Result<()> {
+        if self.started.is_some() {
+            self.end();
+            *self = UnderTest::start_with(plan, TicksFrom::Present)?;
+        }
+        Ok(())
+    }
+
+    /// Whether it lets bots in at all. Our own servers do.
+    fn probe(&self, plan: &Plan) -> anyhow::Result<()> {
+        probe::handshake(&self.target, self.address, needs(plan, 1.0).connections)
+    }
+
+    /// Stops what was started; what ran before goes on.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if let Some(started) = self.started.take() {
+            started.stop();
+        }
+        if let Some(path) = self.own_log.take() {
+            // A temporary file that is gone already is no reason to complain.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Where one of our servers says that it listens, in the first line it prints.
+fn announced_address(started: &Started) -> anyhow::Result<SocketAddr> {
+    let url = started.wait_for_url(READY_WITHIN)?;
+    let place = url.split_once("://").map_or(url.as_str(), |(_, place)| place).trim_end_matches('/');
+    place.parse().with_context(|| format!("the server says that it listens on `{url}`"))
+}
+
+fn own_command() -> anyhow::Result<Command> {
+    Ok(Command::new(std::env::current_exe().context("the path of this program is not known")?))
+}
+
+fn temporary_log() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("stepladder-{}-{count}.ticklog", std::process::id()))
+}
+
+/// Which of the ticks in a log are the run's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TicksFrom {
+    /// all: there is no log yet
+    Nothing,
+    /// those that come from now on: the server, or the run, has written before
+    Present,
+}
+
+/// Reads the options of a built-in server as the server itself will, before anything is started.
+pub fn check_options(plan: &Plan) -> anyhow::Result<()> {
+    let SubjectSource::BuiltIn { server, options } = &plan.subject.source else { return Ok(()) };
+    let words = ["stepladder", "serve", server].into_iter().chain(options.iter().map(String::as_str));
+    let Err(error) = Cli::try_parse_from(words) else { return Ok(()) };
+    let text = error.to_string();
+    let first = text.split("\n\n").next().unwrap_or_default().trim();
+    let why = first.strip_prefix("error: ").unwrap_or("they ask for help");
+    bail!("options after --: {why}; all of them: stepladder serve {server} --help")
+}
+
+fn value_of<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        match option.strip_prefix(name) {
+            Some("") => return options.next().map(String::as_str),
+            Some(rest) if rest.starts_with('=') => return Some(&rest[1..]),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn follow(plan: &Plan, from: TicksFrom) -> anyhow::Result<Option<TickLog>> {
+    match &plan.subject.ticks {
+        TickSource::Log(Some(path)) => follow_file(path, plan.subject.tick_rate_hz, from).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn follow_file(path: &Path, tick_rate_hz: f64, from: TicksFrom) -> anyhow::Result<TickLog> {
+    if from == TicksFrom::Present {
+        return TickLog::from_now(path, tick_rate_hz)
+            .with_context(|| format!("{}: cannot follow this tick log", path.display()));
+    }
+    if path.metadata().is_ok_and(|file| file.len() > 0) {
+        bail!(
+            "{}: this tick log exists already, and its old ticks would mix with the new run's; \
+             remove it or name another file",
+            path.display()
+        );
+    }
+    Ok(TickLog::from_begin(path, tick_rate_hz))
+}
+
+/// Looks a target up, once, and checks that it may be loaded.
+fn resolve(target: &Target, allowed: &[String]) -> anyhow::Result<SocketAddr> {
+    let address = (target.host.as_str(), target.port)
+        .to_socket_addrs()
+        .with_context(|| format!("cannot look up `{}`; check the name", target.host))?
+        .next()
+        .with_context(|| format!("`{}` has no address; check the name", target.host))?;
+    may_load(address.ip(), &target.host, allowed)?;
+    Ok(address)
+}

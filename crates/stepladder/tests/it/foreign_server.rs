@@ -1,0 +1,106 @@
+//! A server that is not ours: started by a command, or running already.
+
+use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
+use crate::place::{Place, arena_on, command_line, eventually, free_port, is_gone, processes};
+
+#[test]
+fn a_server_that_a_command_starts_is_watched_with_its_ticks_and_stopped_at_the_end() {
+    let (place, port) = (Place::new(), free_port());
+    let url = format!("ws://127.0.0.1:{port}");
+    let start = arena_on(port, "--tick-log game.log");
+    let ran = place.climb(&[
+        &url,
+        "--bots",
+        "arena",
+        "--rungs",
+        "5",
+        "--start",
+        &start,
+        "--ticks",
+        "log=game.log",
+        "--json",
+        "run.json",
+    ]);
+    let run = place.json("run.json");
+    assert_valid(&run);
+    assert_balanced(&run);
+    assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
+    let rung = &run["rungs"][0];
+    assert!(rung["ticks"]["due"].as_u64() > Some(0), "{rung:#}");
+    assert!(rung["subject"]["cpu_cores"].is_number(), "{rung:#}");
+    assert!(rung["subject"]["rss_bytes"].as_u64() > Some(1_000_000), "{rung:#}");
+    let place_of_it = format!("127.0.0.1:{port} ");
+    assert!(
+        processes().all(|pid| !command_line(pid).contains(&place_of_it) || is_gone(pid)),
+        "it was stopped"
+    );
+}
+
+#[test]
+fn a_server_that_runs_already_is_measured_from_outside_and_goes_on() {
+    let place = Place::new();
+    let mut server = place.start(["serve", "arena", "--listen", "127.0.0.1:0"]);
+    let url = url_of(&server.wait_for_out("listening on"));
+    let pid = server.pid().to_string();
+    let ran = place.climb(&[
+        &url,
+        "--bots",
+        "arena",
+        "--rungs",
+        "5",
+        "--pid",
+        &pid,
+        "--snapshots",
+        "1",
+        "--ticks",
+        "client",
+        "--objective",
+        "errors == 0",
+        "--json",
+        "run.json",
+    ]);
+    let run = place.json("run.json");
+    assert_valid(&run);
+    assert_balanced(&run);
+    assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
+    let rung = &run["rungs"][0];
+    assert_eq!(rung["ticks"]["source"], "client", "{rung:#}");
+    assert!(rung["ticks"]["due"].as_u64() > Some(0), "{rung:#}");
+    assert!(rung["subject"]["rss_bytes"].as_u64() > Some(1_000_000), "{rung:#}");
+    assert_eq!(rung["extra"]["evidence"]["objectives"][0]["objective"], "errors == 0", "{rung:#}");
+    assert!(!is_gone(server.pid()), "who did not start it does not stop it");
+}
+
+#[test]
+fn without_ticks_and_process_the_errors_are_judged() {
+    let place = Place::new();
+    let mut server = place.start(["serve", "arena", "--listen", "127.0.0.1:0"]);
+    let url = url_of(&server.wait_for_out("listening on"));
+    let ran = place.climb(&[&url, "--bots", "arena", "--rungs", "5", "--json", "run.json"]);
+    let run = place.json("run.json");
+    assert_valid(&run);
+    assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
+    let rung = &run["rungs"][0];
+    assert!(rung["subject"].is_null() && rung["ticks"].is_null(), "{rung:#}");
+    assert!(rung["sent"].as_u64() > Some(0), "{rung:#}");
+}
+
+#[test]
+fn a_server_behind_a_shell_ends_with_a_climb_that_is_killed() {
+    let (place, port) = (Place::new(), free_port());
+    let url = format!("ws://127.0.0.1:{port}");
+    let start = format!("echo one; {}; echo two", arena_on(port, ""));
+    let mut climb = place.start_climb(&[&url, "--bots", "arena", "--rungs", "2", "--start", &start]);
+    climb.wait_for("connected");
+    let address = format!("serve arena --listen 127.0.0.1:{port}");
+    let servers: Vec<u32> = processes().filter(|pid| command_line(*pid).contains(&address)).collect();
+    // The climb itself, the shell and the server all say these words.
+    assert!(servers.len() >= 3, "{servers:?}");
+    climb.signal(libc::SIGKILL);
+    climb.finish();
+    eventually("no process of it is left", || servers.iter().all(|pid| is_gone(*pid)).then_some(()));
+}
+
+pub fn url_of(line: &str) -> String {
+    line.split_whitespace().find(|word| word.starts_with("ws://")).expect("a URL").to_owned()
+}

@@ -1,0 +1,17 @@
+//! The house as a whole: its invariants, and the command line as its users meet it.
+//!
+//! Loads are small and holds short, and nothing is asserted that a busy machine could change: no late shares, no
+//! latencies. What must hold everywhere is: structure, conservation, messages, exit codes, and that nothing is left
+//! behind.
+
+mod again;
+mod bad_input;
+mod bad_targets;
+mod endings;
+mod foreign_server;
+mod main_job;
+mod output;
+mod place;
+mod serving;
+mod tick_logs;
+mod tidy;

@@ -1,0 +1,117 @@
+//! Where output goes and what it holds: JSON alone on standard output, progress on standard error, colours for people.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::FromRawFd;
+use std::process::Stdio;
+
+use crate::main_job::assert_valid;
+use crate::place::{Place, parse};
+
+const ESCAPE: char = '\u{1b}';
+
+#[test]
+fn json_to_standard_output_is_json_and_nothing_else() {
+    let place = Place::new();
+    let ran = place.climb(&["arena", "--rungs", "2", "--json", "-"]);
+    assert_valid(&parse(&ran.out));
+    for progress in ["calibration latency", "rung 2 games · hold", "How many?"] {
+        assert!(ran.err.contains(progress), "{ran:#?}");
+    }
+    assert!(
+        !ran.err.contains(ESCAPE) && !ran.err.contains('\r'),
+        "plain lines where there is no terminal: {ran:#?}"
+    );
+    let shown = place.run(["show", "arena", "--json", "-"]);
+    assert_eq!(parse(&shown.out), parse(&ran.out));
+    colours_are_for_terminals(&place);
+}
+
+/// On a terminal of its own, which reads back what was written there.
+fn on_a_terminal(place: &Place, words: &[&str], no_color: bool) -> String {
+    let (mut ours, mut theirs) = (0, 0);
+    // SAFETY: both numbers are ours to be written, and the rest may be null.
+    let status = unsafe {
+        libc::openpty(
+            &mut ours,
+            &mut theirs,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
+    };
+    assert_eq!(status, 0, "a pseudo-terminal");
+    // SAFETY: the call has just opened both for us.
+    let (mut ours, theirs) = unsafe { (File::from_raw_fd(ours), File::from_raw_fd(theirs)) };
+    let mut command = place.command(words);
+    command.stdout(Stdio::from(theirs)).env("TERM", "xterm");
+    if no_color {
+        command.env("NO_COLOR", "1");
+    }
+    let status = command.status().expect("it runs");
+    drop(command);
+    assert!(status.success(), "{words:?}");
+    let mut text = Vec::new();
+    // A terminal whose other side is closed ends with an error.
+    let _ = ours.read_to_end(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn colours_are_for_terminals(place: &Place) {
+    assert!(!place.run(["show", "arena"]).out.contains(ESCAPE), "a pipe gets plain text");
+    assert!(on_a_terminal(place, &["show", "arena"], false).contains(ESCAPE), "a terminal gets colours");
+    assert!(!on_a_terminal(place, &["show", "arena"], true).contains(ESCAPE), "NO_COLOR is heard");
+    let log = crate::tick_logs::real("original-500.log");
+    let ticks = ["ticks", log.to_str().expect("a path")];
+    assert!(on_a_terminal(place, &ticks, false).contains(ESCAPE));
+    assert!(!on_a_terminal(place, &ticks, true).contains(ESCAPE));
+}
+
+#[test]
+fn every_command_explains_itself() {
+    let place = Place::new();
+    let check = |words: &[&str], fragment: &str| {
+        let ran = place.run(words);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{words:?}");
+        assert!(ran.out.contains(fragment) && !ran.out.contains(ESCAPE), "{words:?}: {}", ran.out);
+    };
+    check(&["--help"], "Exit: 0 objectives met");
+    check(&["--version"], "stepladder ");
+    check(&["climb", "--help"], "ticks.late_share");
+    for command in ["again", "serve", "ticks", "runs", "show", "export", "doctor"] {
+        check(&[command, "--help"], "Usage: stepladder");
+    }
+    for server in ["arena", "null"] {
+        check(&["serve", server, "--help"], "--listen");
+    }
+}
+
+#[test]
+fn doctor_says_what_this_machine_can_do_to_people_and_programs() {
+    let place = Place::new();
+    let ran = place.run(["doctor"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(
+        ran.out.contains("descriptors") && ran.out.contains("ports") && !ran.out.contains(ESCAPE),
+        "{ran:#?}"
+    );
+    let found = parse(&place.run(["doctor", "--json"]).out);
+    assert_eq!(found["schema"], 1);
+    assert!(found["findings"].as_array().is_some_and(|findings| findings.len() > 5));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_mistake() {
+    let place = Place::new();
+    let log = crate::tick_logs::real("original-500.log");
+    let mut child = place
+        .command(["ticks".as_ref(), log.as_os_str()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    assert_eq!(ended.status.code(), Some(0));
+}

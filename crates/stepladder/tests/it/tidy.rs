@@ -1,0 +1,141 @@
+//! The invariants of ARCHITECTURE.md that a program can check.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace's root").to_owned()
+}
+
+/// Who may stand on whom, as ARCHITECTURE.md draws it.
+fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
+    BTreeMap::from([
+        ("measure", vec![]),
+        ("ladder", vec!["measure"]),
+        ("plan", vec!["ladder"]),
+        ("drivers", vec![]),
+        ("servers", vec![]),
+        ("engine", vec!["drivers", "measure", "plan"]),
+        ("bots", vec!["drivers", "engine", "measure", "plan"]),
+        ("watch", vec!["measure"]),
+        ("store", vec!["measure"]),
+        (
+            "stepladder",
+            vec!["bots", "drivers", "engine", "ladder", "measure", "plan", "servers", "store", "watch"],
+        ),
+    ])
+}
+
+fn folder(name: &str) -> PathBuf {
+    if name == "servers" { root().join("servers") } else { root().join("crates").join(name) }
+}
+
+#[test]
+fn every_arrow_between_crates_is_one_that_the_architecture_draws() {
+    let allowed = allowed_arrows();
+    for (name, may_use) in &allowed {
+        let manifest = std::fs::read_to_string(folder(name).join("Cargo.toml")).expect("a manifest");
+        let dependencies = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+        for other in allowed.keys().filter(|other| *other != name) {
+            let uses = dependencies.lines().any(|line| {
+                line.strip_prefix(other).is_some_and(|rest| rest.starts_with('.') || rest.starts_with(' '))
+            });
+            assert!(!uses || may_use.contains(other), "{name} must not stand on {other}");
+        }
+    }
+    let rooms: BTreeSet<String> = std::fs::read_dir(root().join("crates"))
+        .expect("the crates")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    for room in rooms {
+        assert!(allowed.contains_key(room.as_str()), "{room} is a room that the architecture does not draw");
+    }
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Lines of code: comments and what follows a test module are left out.
+fn code(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).expect("a source file");
+    let before_tests = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    before_tests.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+fn refuse(names: &[&str], words: &[&str], except: &[&str], because: &str) {
+    for name in names {
+        let mut files = Vec::new();
+        sources(&folder(name).join("src"), &mut files);
+        for path in files {
+            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if except.contains(&file.as_str()) || file.contains("tests") {
+                continue;
+            }
+            let code = code(&path);
+            for word in words {
+                assert!(!code.contains(word), "{}: `{word}`, but {because}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn measure_ladder_and_plan_never_read_a_clock_or_open_a_socket() {
+    let words = ["Instant::now", "SystemTime", "clock_gettime", "std::net::Tcp", "std::thread::", "tokio"];
+    refuse(&["measure", "ladder", "plan"], &words, &[], "this room is pure");
+}
+
+#[test]
+fn the_engine_reads_the_time_in_one_file_only() {
+    refuse(
+        &["engine", "bots"],
+        &["Instant::now", "SystemTime", "clock_gettime"],
+        &["clock.rs"],
+        "only clock.rs may",
+    );
+}
+
+#[test]
+fn the_workers_hot_path_does_not_lock_log_or_format() {
+    let words = ["Mutex", "RwLock", "println!", "format!(", "tracing::", "log::"];
+    refuse(
+        &["engine"],
+        &words,
+        &["thread.rs", "rehearsal.rs", "collector.rs"],
+        "it is on the path of messages",
+    );
+}
+
+#[test]
+fn workers_have_neither_tokios_timers_nor_its_signals_nor_a_blocking_pool() {
+    let words = ["enable_all", "enable_time", "tokio::time", "tokio::signal", "spawn_blocking"];
+    refuse(
+        &["engine", "bots", "drivers"],
+        &words,
+        &[],
+        "its wake-ups cross descriptor tables or come 1 ms late",
+    );
+}
+
+#[test]
+fn files_that_grow_long_are_listed() {
+    let mut files = Vec::new();
+    sources(&root().join("crates"), &mut files);
+    sources(&root().join("servers"), &mut files);
+    for path in files {
+        let lines = std::fs::read_to_string(&path).expect("a source file").lines().count();
+        if lines > 600 {
+            // To talk about, not to fail.
+            println!("{lines} lines: {}", path.display());
+        }
+        assert!(lines <= 1_200, "{}: {lines} lines; a file this long is several", path.display());
+    }
+}

@@ -1,0 +1,17 @@
+//! Entries as rows: how one is kept and how those of a trial come back, equal to the bit.
+//!
+//! `position` numbers the entries of a trial in the order they came, without gaps, and an interval says how many rows
+//! belong to it. So a row that is missing is noticed as well as one that is damaged.
+
+mod keep;
+mod recall;
+
+pub(crate) use keep::{Keeper, keep};
+pub(crate) use recall::{recall, whole_seconds};
+
+/// The kinds of rows in `tally` and the vocabulary behind each.
+mod tally {
+    pub const ERROR: &str = "error";
+    pub const COUNTER: &str = "counter";
+    pub const CONNECT_FAILURE: &str = "connect_failure";
+}

@@ -1,0 +1,59 @@
+//! Exports: a run for other programs, as JSON lines, as CSV files, as percentile tables.
+//!
+//! A run is read through and checked before the first line is written, so an export is whole or it is an error. A run
+//! that is being recorded is exported as it stands at one moment.
+//! Columns are those of `schema.sql`, which says what each means, without `crc`. Units are in their names; `_ns` counts
+//! from the start of the trial. A histogram column `v2` or `…_v2` is HdrHistogram's V2 encoding in base64, which every
+//! HDR library reads, and beside it stand its figures in ns.
+
+mod csv_files;
+mod hgrm;
+mod ndjson_lines;
+
+pub use csv_files::csv;
+pub use ndjson_lines::ndjson;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use measure::Distribution;
+use rusqlite::types::Value;
+
+use crate::error::StoreError;
+use crate::row::{ReadError, Row, Table};
+use crate::run::RunId;
+use crate::store::Store;
+
+/// Every row of one table of a run, checked, in the order of its key. `each` may fail for reasons of its own.
+fn rows(
+    store: &Store,
+    run: &RunId,
+    table: &'static Table,
+    mut each: impl FnMut(&Row) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut failed = None;
+    let read = table.for_each(store.connection(), "run = ?1", [run.as_str()], |row| {
+        each(&row).map_err(|error| {
+            // The reader only knows errors of reading; ours is kept and takes precedence below.
+            failed = Some(error);
+            ReadError::Damaged(String::new())
+        })
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => read.map_err(|error| store.read(error)),
+    }
+}
+
+/// A histogram column as base64 and as a distribution; `None` where the column is NULL.
+fn histogram(store: &Store, row: &Row, value: &Value) -> Result<Option<(String, Distribution)>, StoreError> {
+    let Value::Blob(bytes) = value else { return Ok(None) };
+    match Distribution::from_v2(bytes) {
+        Ok(distribution) => Ok(Some((STANDARD.encode(bytes), distribution))),
+        Err(error) => Err(store.read(ReadError::Damaged(format!("{}: {error}", row.place())))),
+    }
+}
+
+/// Bytes as text where they are UTF-8, else as base64.
+fn readable(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).map_or_else(|_| STANDARD.encode(bytes), str::to_owned)
+}

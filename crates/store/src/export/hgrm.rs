@@ -1,0 +1,33 @@
+//! Percentile tables (`.hgrm`), as HdrHistogram's tools print and its plotter reads them.
+//!
+//! Values are in ms. One line per recorded bucket, so nothing between two lines is invented.
+
+use std::fmt::Write;
+
+use measure::Distribution;
+
+/// The table of one distribution.
+pub(super) fn table(distribution: &Distribution) -> String {
+    let total = distribution.count();
+    let mut table =
+        format!("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
+    let mut so_far = 0u64;
+    for (ns, count) in distribution.buckets() {
+        so_far += count;
+        let share = so_far as f64 / total as f64;
+        let ms = ns as f64 / 1e6;
+        // Writing to a String does not fail. The last line has no fourth column: nothing lies beyond it.
+        let _ = match so_far {
+            all if all == total => writeln!(table, "{ms:>12.6} {:>14.12} {so_far:>10}", 1.0),
+            _ => writeln!(table, "{ms:>12.6} {share:>14.12} {so_far:>10} {:>14.2}", 1.0 / (1.0 - share)),
+        };
+    }
+    if let Some(summary) = distribution.summary() {
+        let ms = |ns: f64| ns / 1e6;
+        let (mean, deviation) = (ms(summary.mean.unwrap_or(0.0)), ms(summary.stddev.unwrap_or(0.0)));
+        let max = ms(summary.max.unwrap_or(0) as f64);
+        let _ = writeln!(table, "#[Mean    = {mean:>12.6}, StdDeviation   = {deviation:>12.6}]");
+        let _ = writeln!(table, "#[Max     = {max:>12.6}, Total count    = {total:>12}]");
+    }
+    table
+}

@@ -1,0 +1,110 @@
+//! The file: whether it is ours, how it is made, how connections to it are set up.
+//!
+//! Everything is asked through SQLite, never by opening the file besides it: POSIX drops all of a process's locks on a
+//! file as soon as the process closes *any* descriptor of it, and a reader would so unlock our own writer.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use crate::error::{PATIENCE_S, StoreError};
+use crate::guard;
+
+/// `STLD`: says in the header of the file whose it is.
+pub const APPLICATION_ID: i64 = 0x5354_4C44;
+/// The only version of the tables that this code reads and writes.
+pub const VERSION: i64 = 1;
+
+const SCHEMA: &str = include_str!("schema.sql");
+
+/// Opens a store that exists. Errors: whatever keeps it from being one; the file is left untouched.
+pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
+    if !path.exists() {
+        return Err(StoreError::NoStore { path: path.to_owned() });
+    }
+    let connection = connect(path, OpenFlags::empty())?;
+    match owner(path, &connection)? {
+        Owner::Ours => Ok(connection),
+        Owner::Nobody => Err(StoreError::Foreign { path: path.to_owned(), application_id: 0 }),
+    }
+}
+
+/// Opens a store or makes it. An empty file is nobody's and becomes one.
+pub(crate) fn open_or_create(path: &Path) -> Result<Connection, StoreError> {
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
+    if let Owner::Nobody = owner(path, &connection)? {
+        create(path, &mut connection)?;
+    }
+    Ok(connection)
+}
+
+enum Owner {
+    Ours,
+    Nobody,
+}
+
+fn connect(path: &Path, more: OpenFlags) -> Result<Connection, StoreError> {
+    let told = |error| StoreError::from_sqlite(path, error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+    let connection = Connection::open_with_flags(path, flags).map_err(told)?;
+    connection.busy_timeout(Duration::from_secs(PATIENCE_S)).map_err(told)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // trusted_schema: a store that somebody sends along must not run functions of its own.
+    connection
+        .execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
+             PRAGMA cell_size_check = ON;",
+        )
+        .map_err(told)?;
+    Ok(connection)
+}
+
+fn owner(path: &Path, connection: &Connection) -> Result<Owner, StoreError> {
+    let number = |pragma| {
+        connection
+            .query_row(pragma, [], |row| row.get::<_, i64>(0))
+            .map_err(|error| damage_in_words(path, connection, error))
+    };
+    let application_id = number("PRAGMA application_id")?;
+    let found = number("PRAGMA user_version")?;
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    let path = path.to_owned();
+    match (application_id, found) {
+        (0, 0) if tables == 0 => Ok(Owner::Nobody),
+        (APPLICATION_ID, VERSION) => Ok(Owner::Ours),
+        (APPLICATION_ID, newer) if newer > VERSION => Err(StoreError::Newer { path, found, ours: VERSION }),
+        (APPLICATION_ID, _) => Err(StoreError::Older { path, found, ours: VERSION }),
+        _ => Err(StoreError::Foreign { path, application_id }),
+    }
+}
+
+fn create(path: &Path, connection: &mut Connection) -> Result<(), StoreError> {
+    let told = |error| StoreError::from_sqlite(path, error);
+    // Before the first table, or it has no effect: a deleted run then gives its pages back to the disk.
+    connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;").map_err(told)?;
+    let making = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(told)?;
+    // Another process may have made it while we waited for the lock.
+    if let Owner::Nobody = owner(path, &making)? {
+        making.execute_batch(SCHEMA).map_err(told)?;
+        making.execute_batch(&guard::triggers()).map_err(told)?;
+        making.pragma_update(None, "application_id", APPLICATION_ID).map_err(told)?;
+        making.pragma_update(None, "user_version", VERSION).map_err(told)?;
+    }
+    making.commit().map_err(told)
+}
+
+/// What SQLite's own check finds first, where the error says that the file is damaged.
+pub(crate) fn damage_in_words(path: &Path, connection: &Connection, error: rusqlite::Error) -> StoreError {
+    let said = StoreError::from_sqlite(path, error);
+    let StoreError::Damaged { path, what } = said else { return said };
+    // Bounded, because the check of a large file would hold up the message; the first finding is enough to tell.
+    let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    match found {
+        Ok(finding) if finding != "ok" => StoreError::Damaged { path, what: format!("{what}: {finding}") },
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            StoreError::NotSqlite { path }
+        }
+        _ => StoreError::Damaged { path, what },
+    }
+}

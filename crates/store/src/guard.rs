@@ -1,0 +1,41 @@
+//! Triggers that keep what was stored: no row is edited but a label's value, none is deleted but with its whole run.
+//!
+//! They live in the file, so they also stop a person at an SQLite shell. `DELETE FROM run WHERE run = 'master-3'`
+//! takes everything of that run with it, whether the shell enforces foreign keys or not: the run's own row goes first,
+//! and a row whose run is gone may follow.
+
+use crate::row::TABLES;
+
+/// The triggers as SQL.
+pub(crate) fn triggers() -> String {
+    let mut sql = String::new();
+    let names = || TABLES.iter().map(|table| table.name);
+    for table in names().chain(["used_id"]) {
+        sql += &format!(
+            "CREATE TRIGGER {table}_is_never_edited BEFORE UPDATE ON {table} BEGIN \
+             SELECT RAISE(ABORT, 'rows of {table} are never edited, only superseded'); END;\n"
+        );
+    }
+    sql += "CREATE TRIGGER label_keeps_its_key BEFORE UPDATE OF run, key ON label BEGIN \
+            SELECT RAISE(ABORT, 'only the value of a label may be edited'); END;\n";
+    sql += "CREATE TRIGGER used_id_is_kept BEFORE DELETE ON used_id BEGIN \
+            SELECT RAISE(ABORT, 'an id that was given is never given again'); END;\n";
+    for table in names().chain(["label"]).filter(|table| *table != "run") {
+        sql += &format!(
+            "CREATE TRIGGER {table}_goes_with_its_run BEFORE DELETE ON {table} \
+             WHEN EXISTS (SELECT 1 FROM run WHERE run = OLD.run) BEGIN \
+             SELECT RAISE(ABORT, 'only whole runs are deleted: DELETE FROM run WHERE run = …'); END;\n"
+        );
+    }
+    // Children before parents: they are the later ones of the list.
+    let children: String = TABLES
+        .iter()
+        .rev()
+        .map(|table| table.name)
+        .chain(["label"])
+        .filter(|table| *table != "run")
+        .map(|table| format!("DELETE FROM {table} WHERE run = OLD.run; "))
+        .collect();
+    sql += &format!("CREATE TRIGGER run_goes_whole AFTER DELETE ON run BEGIN {children}END;\n");
+    sql
+}

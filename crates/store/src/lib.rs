@@ -1,0 +1,26 @@
+//! The store: one SQLite file per project that keeps every run as it was measured.
+//!
+//! A run is recorded by one writer thread, one transaction per second of the trial, and read by anybody at the same
+//! time. What was stored is never edited, only superseded; labels and the deletion of whole runs are all that people
+//! may change, and triggers in the file see to it. Every row carries a checksum, so damage is an error and never a
+//! wrong number. A process that is killed leaves whole seconds, and its run says how far it came.
+//! `schema.sql` documents every table and column. Not here: verdicts and sums (`ladder`, `measure`), clocks.
+
+mod entries;
+mod error;
+pub mod export;
+mod file;
+mod guard;
+mod live;
+mod row;
+mod run;
+mod store;
+mod writer;
+
+pub use error::StoreError;
+pub use file::{APPLICATION_ID, VERSION};
+pub use run::{
+    CutOff, CutOffTrial, Outcome, RunEnd, RunHead, RunId, RunRecord, RunState, TrialRecord, Verdict,
+};
+pub use store::{RunList, Store};
+pub use writer::{Committed, EntrySender, RunWriter};

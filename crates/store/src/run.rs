@@ -1,0 +1,255 @@
+//! A run as the store keeps it: its head, its labels, how it ended, and what is said of one that was cut off.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use measure::TrialHead;
+
+/// The id of a run: `master-3` is the third run named `master`, `arena-7` the seventh nameless climb of the arena.
+///
+/// Never given twice within a store, not even after the run was deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunId(pub(crate) String);
+
+impl RunId {
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// What is known of a run before it begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunHead {
+    /// as the user gave it (`--name`)
+    pub name: Option<String>,
+    /// what was climbed, as the user wrote it: `arena`, `ws://…`; a nameless run's id begins with it
+    pub subject: String,
+    /// path of the scenario file
+    pub scenario: Option<String>,
+    /// everything random comes from it
+    pub seed: u64,
+    /// `poisson`, `even`, `burst`, `closed`
+    pub arrivals: String,
+    /// the command line
+    pub command: String,
+    /// commit of the folder the run was started in
+    pub git: Option<String>,
+    /// version of Stepladder
+    pub stepladder: String,
+    /// when it began
+    pub started_unix_ms: u64,
+    /// generator and server share cores
+    pub shared_cores: bool,
+    /// the whole plan as JSON text
+    pub plan: String,
+    /// the machine as JSON text
+    pub environment: String,
+}
+
+impl RunHead {
+    /// What the run's id begins with: the name or else the subject, reduced to `a-z 0-9 . _ -`.
+    pub(crate) fn stem(&self) -> String {
+        let whole = self.name.as_deref().unwrap_or(&self.subject);
+        // Of `ws://127.0.0.1:9001` or `dist/server.js` the last part tells one from another.
+        let text = if self.name.is_some() {
+            whole
+        } else {
+            whole.rsplit('/').find(|part| !part.is_empty()).unwrap_or("")
+        };
+        let mut stem = String::new();
+        for letter in text.chars().map(|letter| letter.to_ascii_lowercase()) {
+            match letter {
+                'a'..='z' | '0'..='9' | '.' | '_' => stem.push(letter),
+                _ if stem.is_empty() || stem.ends_with('-') => {}
+                _ => stem.push('-'),
+            }
+            if stem.len() >= STEM_LENGTH_MAX {
+                break;
+            }
+        }
+        let stem = stem.trim_matches(['-', '.']);
+        if stem.is_empty() { "run".to_owned() } else { stem.to_owned() }
+    }
+}
+
+/// Ids are typed by hand and name a file beside the store.
+const STEM_LENGTH_MAX: usize = 32;
+
+/// How a run came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The course ended by itself.
+    Finished,
+    /// The user ended it; what was measured is kept.
+    Interrupted,
+    /// It could not go on; the reason says why.
+    Broken,
+}
+
+impl Outcome {
+    const ALL: [Outcome; 3] = [Outcome::Finished, Outcome::Interrupted, Outcome::Broken];
+
+    /// Its name in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Finished => "finished",
+            Outcome::Interrupted => "interrupted",
+            Outcome::Broken => "broken",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Outcome> {
+        Outcome::ALL.into_iter().find(|outcome| outcome.name() == name)
+    }
+}
+
+/// The last thing that is stored of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// how
+    pub outcome: Outcome,
+    /// why, for people
+    pub reason: Option<String>,
+    /// when
+    pub ended_unix_ms: u64,
+    /// the three answers as JSON text, where there are any
+    pub climb: Option<String>,
+}
+
+/// A run as it stands in the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRecord {
+    /// its id
+    pub id: RunId,
+    /// the how-manieth run of this store, from 1: the order in which runs began, whatever the clock said
+    pub number: u64,
+    /// what was known before
+    pub head: RunHead,
+    /// where it is
+    pub state: RunState,
+    /// what people wrote on it
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Where a run is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunState {
+    /// A living process records it.
+    Recording,
+    /// It ended in order.
+    Ended(RunEnd),
+    /// Its process ended without a word: killed, out of memory, power cut.
+    CutOff(CutOff),
+}
+
+/// How far a run came whose process ended without a word. `Display` says it in one sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CutOff {
+    /// which run
+    pub run: RunId,
+    /// the trial that was under way; `None` between two trials and before the first
+    pub within: Option<CutOffTrial>,
+    /// trials that had ended, the last one's purpose and load
+    pub after: Option<(String, f64)>,
+}
+
+/// The trial that was under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CutOffTrial {
+    /// number within the run
+    pub seq: u32,
+    /// `rung`, …
+    pub purpose: String,
+    /// in its unit
+    pub load: f64,
+    /// whole seconds that are intact
+    pub whole_s: u32,
+}
+
+impl fmt::Display for CutOff {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let run = &self.run;
+        match (&self.within, &self.after) {
+            (Some(trial), _) => {
+                let CutOffTrial { purpose, load, whole_s, .. } = trial;
+                let (minutes, seconds) = (whole_s / 60, whole_s % 60);
+                write!(
+                    formatter,
+                    "run {run} was interrupted at {minutes}:{seconds:02} of {purpose} {load}; "
+                )?;
+                match whole_s {
+                    0 => write!(formatter, "no whole second of it was measured"),
+                    _ => write!(
+                        formatter,
+                        "the {whole_s} s before are intact and shown as INVALID(interrupted)"
+                    ),
+                }
+            }
+            (None, Some((purpose, load))) => {
+                write!(
+                    formatter,
+                    "run {run} was interrupted after {purpose} {load}; everything up to there is intact"
+                )
+            }
+            (None, None) => {
+                write!(formatter, "run {run} was interrupted before its first trial; nothing was measured")
+            }
+        }
+    }
+}
+
+/// A trial as it stands in the store, without its entries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialRecord {
+    /// what it was asked to be
+    pub head: TrialHead,
+    /// when it began
+    pub started_unix_ms: u64,
+    /// when everything of it was handed over; `None` while it runs and when it was cut off
+    pub ended_unix_ms: Option<u64>,
+    /// whole seconds of the bots that were committed
+    pub whole_s: u32,
+}
+
+/// What a judge says of a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// who judges; a later verdict of the same judge supersedes an earlier one
+    pub judge: String,
+    /// `PASS`, `FAIL`, `GENERATOR_LIMITED`, `INCONCLUSIVE`, `INVALID`
+    pub verdict: String,
+    /// why, in words
+    pub reason: Option<String>,
+    /// seconds of the hold that the judge left out as warm-up
+    pub cut_s: u32,
+    /// the figures it rests on, as JSON text
+    pub evidence: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_begins_with_the_name_or_the_subject_in_plain_letters() {
+        let check = |name: Option<&str>, subject: &str, expected: &str| {
+            let head =
+                RunHead { name: name.map(str::to_owned), subject: subject.to_owned(), ..RunHead::default() };
+            assert_eq!(head.stem(), expected);
+        };
+        check(Some("master"), "arena", "master");
+        check(Some("Feature/Fast path!"), "arena", "feature-fast-path");
+        check(Some("../../etc"), "arena", "etc");
+        check(Some("…"), "arena", "run");
+        check(None, "arena", "arena");
+        check(None, "ws://127.0.0.1:9001", "127.0.0.1-9001");
+        check(None, "ws://host/path/", "path");
+    }
+}

@@ -1,0 +1,458 @@
+//! A store: what is in the file, and the two things that people may change in it, labels and whole runs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use measure::{Entry, Trial, TrialHead, Vocabulary};
+use rusqlite::{Connection, Transaction, params};
+
+use crate::entries::{recall, whole_seconds};
+use crate::error::StoreError;
+use crate::file;
+use crate::live::is_live;
+use crate::row::{ARTIFACT, RUN, RUN_END, ReadError, Row, TRIAL, TRIAL_END, Table, USED_ID, VERDICT};
+use crate::run::{
+    CutOff, CutOffTrial, Outcome, RunEnd, RunHead, RunId, RunRecord, RunState, TrialRecord, Verdict,
+};
+use crate::writer::{self, Committed, RunWriter};
+
+/// An open store. Any number may be open on one file, in any process, while runs are recorded into it.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    connection: Connection,
+}
+
+/// The runs of a store, and what could not be read.
+#[derive(Debug, Default)]
+pub struct RunList {
+    /// in the order they began
+    pub runs: Vec<RunRecord>,
+    /// one error for each run that is damaged; the others stand
+    pub damaged: Vec<StoreError>,
+}
+
+impl Store {
+    /// Opens a store that exists.
+    ///
+    /// Errors: `NoStore`, `NotSqlite`, `Foreign`, `Newer`, `Older`, `Damaged`, `CannotOpen`; the file stays untouched.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Store, StoreError> {
+        let path = path.into();
+        let connection = file::open(&path)?;
+        Ok(Store { path, connection })
+    }
+
+    /// Opens a store or makes it. Errors: as `open`, but for `NoStore`; only an empty file is made a store.
+    pub fn open_or_create(path: impl Into<PathBuf>) -> Result<Store, StoreError> {
+        let path = path.into();
+        let connection = file::open_or_create(&path)?;
+        Ok(Store { path, connection })
+    }
+
+    /// Where it is, as given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Begins to record a run, through a connection and a thread of its own.
+    ///
+    /// `committed` receives every batch after its commit. Errors: `Unstorable`, `CannotOpen` or what the disk says.
+    pub fn begin_run(
+        &self,
+        head: &RunHead,
+        committed: Option<Sender<Committed>>,
+    ) -> Result<RunWriter, StoreError> {
+        writer::begin(&self.path, file::open(&self.path)?, head, committed)
+    }
+
+    /// All runs in the order they began. Errors: only when not even their ids can be read.
+    pub fn runs(&self) -> Result<RunList, StoreError> {
+        let mut list = RunList::default();
+        // A run whose row is lost in a damaged page would otherwise be missing without a word.
+        list.damaged.extend(self.sound(&USED_ID).err());
+        let sound = self.sound(&RUN);
+        for id in self.ids()? {
+            match self.run(&id) {
+                Ok(run) => list.runs.push(run),
+                // Deleted between two looks.
+                Err(StoreError::UnknownRun { .. }) => {}
+                Err(error) => list.damaged.push(error),
+            }
+        }
+        if list.damaged.is_empty() {
+            list.damaged.extend(sound.err());
+        }
+        Ok(list)
+    }
+
+    /// The run that `text` means: an id, else the newest run of that name, else the one id that begins so.
+    ///
+    /// Errors: `UnknownRun` with the nearest names, `AmbiguousRun` with the candidates.
+    pub fn find_run(&self, text: &str) -> Result<RunId, StoreError> {
+        let ids = self.ids()?;
+        if let Some(id) = ids.iter().find(|id| id.as_str() == text) {
+            return Ok(id.clone());
+        }
+        // A stem is a name too: `arena` is the newest of arena-1, arena-2 …
+        let newest = "SELECT run FROM run JOIN used_id USING (run) WHERE name = ?1 OR stem = ?1 \
+                      ORDER BY number DESC LIMIT 1";
+        let named = self.connection.prepare_cached(newest).and_then(|mut statement| {
+            let mut rows = statement.query([text])?;
+            rows.next()?.map(|row| row.get::<_, String>(0)).transpose()
+        });
+        if let Some(id) = named.map_err(|error| self.told(error))? {
+            return Ok(RunId(id));
+        }
+        let candidates: Vec<RunId> =
+            ids.iter().filter(|id| !text.is_empty() && id.as_str().starts_with(text)).cloned().collect();
+        match candidates.as_slice() {
+            [one] => Ok(one.clone()),
+            [] => Err(self.unknown(text)),
+            _ => Err(StoreError::AmbiguousRun { path: self.path.clone(), text: text.to_owned(), candidates }),
+        }
+    }
+
+    /// One run as it stands. Errors: `UnknownRun`, `Damaged`.
+    pub fn run(&self, id: &RunId) -> Result<RunRecord, StoreError> {
+        // Looked at before the rows: a run that ends in between then has its last row, and none passes for dead.
+        let live = is_live(&self.path, id);
+        let rows =
+            RUN.select(&self.connection, "run = ?1", [id.as_str()]).map_err(|error| self.read(error))?;
+        let row = rows.first().ok_or_else(|| self.unknown(id.as_str()))?;
+        let head = run_head(row).map_err(|error| self.read(error))?;
+        let number = USED_ID
+            .select(&self.connection, "run = ?1", [id.as_str()])
+            .and_then(|rows| match rows.first() {
+                Some(row) => row.u64("number"),
+                None => Err(ReadError::Damaged(format!("used_id does not know run {id}"))),
+            })
+            .map_err(|error| self.read(error))?;
+        let state = match self.run_end(id)? {
+            Some(end) => RunState::Ended(end),
+            None if live => RunState::Recording,
+            None => {
+                self.sound(&RUN_END)?;
+                RunState::CutOff(self.cut_off(id)?)
+            }
+        };
+        Ok(RunRecord { id: id.clone(), number, head, state, labels: self.labels(id)? })
+    }
+
+    /// The trials of a run in their order, those under way and cut off too, without their entries.
+    pub fn trials(&self, run: &RunId) -> Result<Vec<TrialRecord>, StoreError> {
+        let _moment = self.moment()?;
+        let read = || {
+            // All of the run rather than by trial: a row whose key is damaged is then seen and not just missing.
+            let ends = TRIAL_END.select(&self.connection, "run = ?1", [run.as_str()])?;
+            let mut trials = Vec::new();
+            for row in TRIAL.select(&self.connection, "run = ?1", [run.as_str()])? {
+                let head = trial_head(&row)?;
+                let end = ends.iter().find(|end| end.value("trial") == row.value("trial"));
+                trials.push(TrialRecord {
+                    started_unix_ms: row.u64("started_unix_ms")?,
+                    ended_unix_ms: end.map(|end| end.u64("ended_unix_ms")).transpose()?,
+                    whole_s: whole_seconds(&self.connection, run, head.seq)?,
+                    head,
+                });
+            }
+            Ok(trials)
+        };
+        let trials = read().map_err(|error| self.read(error))?;
+        if !self.parts_are_there(run)? {
+            self.sound(&TRIAL)?;
+            self.sound(&TRIAL_END)?;
+        }
+        Ok(trials)
+    }
+
+    /// Everything that was committed of a trial, in the order it was handed over.
+    ///
+    /// Of one moment, also while it grows. Errors: `UnknownTrial`, `Damaged` (never a wrong or a missing entry).
+    pub fn trial_entries(&self, run: &RunId, seq: u32) -> Result<Vec<Entry>, StoreError> {
+        self.head_and_entries(run, seq).map(|(_, entries)| entries)
+    }
+
+    /// A trial as the sum of what was committed, without the first `cut_s` seconds of its hold.
+    pub fn trial(&self, run: &RunId, seq: u32, cut_s: u32) -> Result<Trial, StoreError> {
+        let (head, entries) = self.head_and_entries(run, seq)?;
+        Ok(Trial::from_entries(head, &entries, cut_s))
+    }
+
+    /// What judges said of a trial, oldest first: the last of each judge stands.
+    pub fn verdicts(&self, run: &RunId, seq: u32) -> Result<Vec<Verdict>, StoreError> {
+        let mut verdicts = Vec::new();
+        let keep = |row: Row| {
+            if row.u32("trial")? == seq {
+                verdicts.push(verdict(&row)?);
+            }
+            Ok(())
+        };
+        let read = VERDICT.for_each(&self.connection, "run = ?1", [run.as_str()], keep);
+        read.map_err(|error| self.read(error))?;
+        self.parts_are_there(run)?;
+        Ok(verdicts)
+    }
+
+    /// The file of that name which belongs to the run.
+    pub fn artifact(&self, run: &RunId, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut content = None;
+        let keep = |row: Row| {
+            if row.text("name")? == name {
+                content = row.blob("content")?.map(<[u8]>::to_vec);
+            }
+            Ok(())
+        };
+        let read = ARTIFACT.for_each(&self.connection, "run = ?1", [run.as_str()], keep);
+        read.map_err(|error| self.read(error))?;
+        self.parts_are_there(run)?;
+        Ok(content)
+    }
+
+    /// Writes a label, or takes it away with `None`.
+    pub fn set_label(&self, run: &RunId, key: &str, value: Option<&str>) -> Result<(), StoreError> {
+        self.must_exist(run)?;
+        if key.is_empty() {
+            let detail = "its key is empty".to_owned();
+            return Err(StoreError::Unstorable { what: "a label".to_owned(), detail });
+        }
+        let sql = "INSERT INTO label (run, key, value) VALUES (?1, ?2, ?3) \
+                   ON CONFLICT (run, key) DO UPDATE SET value = excluded.value";
+        let done = self.connection.execute(sql, params![run.as_str(), key, value]);
+        done.map(|_| ()).map_err(|error| self.told(error))
+    }
+
+    /// Deletes a run with everything of it; its id is never given again. Errors: `StillRecorded`, `UnknownRun`.
+    pub fn delete_run(&self, run: &RunId) -> Result<(), StoreError> {
+        self.must_exist(run)?;
+        if is_live(&self.path, run) {
+            return Err(StoreError::StillRecorded { run: run.clone() });
+        }
+        let sql = "DELETE FROM run WHERE run = ?1";
+        self.connection.execute(sql, [run.as_str()]).map_err(|error| self.told(error))?;
+        // Gives the pages back to the disk; a reader at work may put that off to the next time.
+        let _ = self.give_room_back();
+        Ok(())
+    }
+
+    /// Looks at every page and every row; returns what is damaged, in words. Takes seconds on a large store.
+    pub fn check(&self) -> Result<Vec<String>, StoreError> {
+        let mut damage = Vec::new();
+        let pages = self.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+        match pages.map_err(|error| self.told(error)) {
+            Ok(finding) if finding == "ok" => {}
+            Ok(finding) => damage.push(finding),
+            Err(error) => damage.push(error.to_string()),
+        }
+        for id in self.ids()? {
+            damage.extend(self.check_run(&id).err().map(|error| error.to_string()));
+        }
+        Ok(damage)
+    }
+
+    /// Reads everything of a run, which fails where something is damaged.
+    pub(crate) fn check_run(&self, id: &RunId) -> Result<(), StoreError> {
+        self.run(id)?;
+        for trial in self.trials(id)? {
+            self.trial_entries(id, trial.head.seq)?;
+            self.verdicts(id, trial.head.seq)?;
+        }
+        ARTIFACT
+            .for_each(&self.connection, "run = ?1", [id.as_str()], |_| Ok(()))
+            .map_err(|error| self.read(error))
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(crate) fn labels(&self, run: &RunId) -> Result<BTreeMap<String, String>, StoreError> {
+        let sql = "SELECT key, value FROM label WHERE run = ?1 AND value IS NOT NULL ORDER BY key";
+        let read = || {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let labels = statement.query_map([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            labels.collect::<Result<_, _>>()
+        };
+        read().map_err(|error| self.told(error))
+    }
+
+    pub(crate) fn read(&self, error: ReadError) -> StoreError {
+        match error {
+            ReadError::Sqlite(error) => self.told(error),
+            ReadError::Damaged(what) => StoreError::Damaged { path: self.path.clone(), what },
+        }
+    }
+
+    fn told(&self, error: rusqlite::Error) -> StoreError {
+        file::damage_in_words(&self.path, &self.connection, error)
+    }
+
+    /// One read transaction: all tables as they were at one moment, while the writer goes on.
+    pub(crate) fn moment(&self) -> Result<Transaction<'_>, StoreError> {
+        self.connection.unchecked_transaction().map_err(|error| self.told(error))
+    }
+
+    fn head_and_entries(&self, run: &RunId, seq: u32) -> Result<(TrialHead, Vec<Entry>), StoreError> {
+        let moment = self.moment()?;
+        let key = params![run.as_str(), seq];
+        let rows = TRIAL.select(&moment, "run = ?1 AND trial = ?2", key).map_err(|error| self.read(error))?;
+        let row = rows.first().ok_or_else(|| StoreError::UnknownTrial { run: run.clone(), trial: seq })?;
+        let head = trial_head(row).map_err(|error| self.read(error))?;
+        let entries = recall(&moment, run, &head).map_err(|error| self.read(error))?;
+        Ok((head, entries))
+    }
+
+    fn ids(&self) -> Result<Vec<RunId>, StoreError> {
+        let sql = "SELECT run FROM run LEFT JOIN used_id USING (run) ORDER BY number";
+        let read = || {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let ids = statement.query_map([], |row| row.get(0).map(RunId))?;
+            ids.collect::<Result<_, _>>()
+        };
+        read().map_err(|error| self.told(error))
+    }
+
+    fn run_end(&self, id: &RunId) -> Result<Option<RunEnd>, StoreError> {
+        let rows = RUN_END.select(&self.connection, "run = ?1", [id.as_str()]);
+        rows.and_then(|rows| rows.first().map(run_end).transpose()).map_err(|error| self.read(error))
+    }
+
+    /// Errors: `Damaged` when rows of the run's trials, verdicts and artifacts went missing.
+    ///
+    /// Only a run that ended says how many it has; of any other it returns false.
+    fn parts_are_there(&self, run: &RunId) -> Result<bool, StoreError> {
+        let tables = [&TRIAL, &TRIAL_END, &VERDICT, &ARTIFACT];
+        let counts: Vec<String> = tables
+            .iter()
+            .map(|table| format!("(SELECT count(*) FROM {} WHERE run = ?1)", table.name))
+            .collect();
+        // One statement, so that a run which is being deleted does not look damaged.
+        let sql = format!("SELECT parts, {} FROM run_end WHERE run = ?1", counts.join(" + "));
+        let counted = self.connection.prepare_cached(&sql).and_then(|mut statement| {
+            let mut rows = statement.query([run.as_str()])?;
+            rows.next()?.map(|row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).transpose()
+        });
+        match counted.map_err(|error| self.told(error))? {
+            None => Ok(false),
+            Some((expected, found)) if expected == found => Ok(true),
+            Some((expected, found)) => Err(StoreError::Damaged {
+                path: self.path.clone(),
+                what: format!(
+                    "run {run} should have {expected} trials, verdicts and artifacts but {found} are there"
+                ),
+            }),
+        }
+    }
+
+    /// Errors: `Damaged` when the pages or any row of a (small) table are not what was written, so that a row which is
+    /// not found may be there all the same.
+    fn sound(&self, table: &'static Table) -> Result<(), StoreError> {
+        let check = format!("PRAGMA quick_check({})", table.name);
+        let found = self.connection.query_row(&check, [], |row| row.get::<_, String>(0));
+        let finding = found.map_err(|error| self.told(error))?;
+        if finding != "ok" {
+            let what = format!("{}: {finding}", table.name);
+            return Err(StoreError::Damaged { path: self.path.clone(), what });
+        }
+        table.for_each(&self.connection, "1", [], |_| Ok(())).map_err(|error| self.read(error))
+    }
+
+    fn cut_off(&self, id: &RunId) -> Result<CutOff, StoreError> {
+        let trials = self.trials(id)?;
+        let ended = trials.iter().rfind(|trial| trial.ended_unix_ms.is_some());
+        let after = ended.map(|trial| (trial.head.purpose.clone(), trial.head.load));
+        let within = trials.last().filter(|trial| trial.ended_unix_ms.is_none()).map(|trial| CutOffTrial {
+            seq: trial.head.seq,
+            purpose: trial.head.purpose.clone(),
+            load: trial.head.load,
+            whole_s: trial.whole_s,
+        });
+        Ok(CutOff { run: id.clone(), within, after })
+    }
+
+    fn give_room_back(&self) -> rusqlite::Result<()> {
+        let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum")?;
+        // It frees one page per step, however few rows it returns.
+        let mut pages = vacuum.query([])?;
+        while pages.next()?.is_some() {}
+        Ok(())
+    }
+
+    fn must_exist(&self, run: &RunId) -> Result<(), StoreError> {
+        if self.ids()?.contains(run) { Ok(()) } else { Err(self.unknown(run.as_str())) }
+    }
+
+    fn unknown(&self, text: &str) -> StoreError {
+        let sql = "SELECT run FROM run UNION SELECT name FROM run WHERE name IS NOT NULL";
+        let names = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+            names.collect::<Result<Vec<_>, _>>()
+        });
+        // The error is about the name; a file that cannot list its names has already said so elsewhere.
+        let mut alike: Vec<(f64, String)> = names
+            .unwrap_or_default()
+            .into_iter()
+            .map(|name| (strsim::jaro_winkler(text, &name), name))
+            .filter(|(likeness, _)| *likeness > ALIKE)
+            .collect();
+        alike.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let nearest = alike.into_iter().take(3).map(|(_, name)| name).collect();
+        StoreError::UnknownRun { path: self.path.clone(), text: text.to_owned(), nearest }
+    }
+}
+
+/// Jaro-Winkler likeness, in [0, 1], from which a name is worth suggesting.
+const ALIKE: f64 = 0.7;
+
+fn run_head(row: &Row) -> Result<RunHead, ReadError> {
+    Ok(RunHead {
+        name: row.optional_text("name")?,
+        subject: row.text("subject")?.to_owned(),
+        scenario: row.optional_text("scenario")?,
+        seed: row.text("seed")?.parse().map_err(|_| row.odd("seed", row.value("seed")))?,
+        arrivals: row.text("arrivals")?.to_owned(),
+        command: row.text("command")?.to_owned(),
+        git: row.optional_text("git")?,
+        stepladder: row.text("stepladder")?.to_owned(),
+        started_unix_ms: row.u64("started_unix_ms")?,
+        shared_cores: row.u64("shared_cores")? == 1,
+        plan: row.text("plan")?.to_owned(),
+        environment: row.text("environment")?.to_owned(),
+    })
+}
+
+fn run_end(row: &Row) -> Result<RunEnd, ReadError> {
+    let outcome = row.text("outcome")?;
+    Ok(RunEnd {
+        outcome: Outcome::named(outcome).ok_or_else(|| row.odd("outcome", row.value("outcome")))?,
+        reason: row.optional_text("reason")?,
+        ended_unix_ms: row.u64("ended_unix_ms")?,
+        climb: row.optional_text("climb")?,
+    })
+}
+
+fn verdict(row: &Row) -> Result<Verdict, ReadError> {
+    Ok(Verdict {
+        judge: row.text("judge")?.to_owned(),
+        verdict: row.text("verdict")?.to_owned(),
+        reason: row.optional_text("reason")?,
+        cut_s: row.u32("cut_s")?,
+        evidence: row.text("evidence")?.to_owned(),
+    })
+}
+
+fn trial_head(row: &Row) -> Result<TrialHead, ReadError> {
+    let words: Vocabulary =
+        serde_json::from_str(row.text("words")?).map_err(|_| row.odd("words", row.value("words")))?;
+    Ok(TrialHead {
+        seq: row.u32("trial")?,
+        purpose: row.text("purpose")?.to_owned(),
+        load: row.real("load")?.ok_or_else(|| row.odd("load", row.value("load")))?,
+        load_unit: row.text("load_unit")?.to_owned(),
+        bots: row.u64("bots")?,
+        connections: row.u64("connections")?,
+        tick_period_ns: row.u64("tick_period_ns")?,
+        words: Arc::new(words),
+    })
+}

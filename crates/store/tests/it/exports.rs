@@ -1,0 +1,91 @@
+//! A run leaves the store as JSON lines, CSV and percentile tables, whole or not at all.
+
+use base64::Engine;
+use measure::Distribution;
+use serde_json::{Value, json};
+use store::{RunId, export};
+
+use crate::given::{self, Given};
+
+fn recorded() -> (Given, RunId) {
+    let given = given::store();
+    let writer = given.store.begin_run(&given::run_head(Some("master")), None).unwrap();
+    let run = writer.id().clone();
+    given.store.set_label(&run, "note", Some("a \"quoted\", note")).unwrap();
+    writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
+    writer.append(given::one_of_each()).unwrap();
+    (1..30).for_each(|index| writer.append(vec![given::second(index, 1_000)]).unwrap());
+    writer.end_trial(2).unwrap();
+    writer.artifact("../run.json", b"{\"schema\":1}").unwrap();
+    writer.artifact("profile.bin", &[0xff, 0x00]).unwrap();
+    writer.end_run(given::finished()).unwrap();
+    (given, run)
+}
+
+#[test]
+fn json_lines_hold_every_row_and_histograms_any_hdr_library_reads() {
+    let (given, run) = recorded();
+    let mut bytes = Vec::new();
+    export::ndjson(&given.store, &run, &mut bytes).unwrap();
+    let lines: Vec<Value> =
+        String::from_utf8(bytes).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |table: &str| lines.iter().filter(|line| line["table"] == table).collect::<Vec<_>>();
+    assert_eq!(lines[0]["table"], "run");
+    assert_eq!(lines[0]["seed"], json!(u64::MAX));
+    assert_eq!(lines[0]["plan"], json!({"rungs": [500, 1000]}));
+    assert_eq!(lines[0]["shared_cores"], json!(true));
+    assert_eq!(of("label")[0]["value"], "a \"quoted\", note");
+    assert_eq!((of("interval").len(), of("flow").len(), of("tally").len()), (30, 30, 3));
+    assert_eq!(of("flow")[0]["told"], 10);
+    assert_eq!(of("tick")[0]["counters"], json!([["games", 500]]));
+    assert_eq!(of("tick")[0]["interval_summary"]["count"], 1_999);
+    assert_eq!(of("tick")[0]["lateness_v2"], Value::Null);
+    assert_eq!(of("artifact")[0]["content"], "{\"schema\":1}");
+
+    let lag = of("distribution")[5];
+    let v2 = base64::engine::general_purpose::STANDARD.decode(lag["v2"].as_str().unwrap()).unwrap();
+    let distribution = Distribution::from_v2(&v2).unwrap();
+    assert_eq!(serde_json::to_value(distribution.summary()).unwrap(), lag["summary"]);
+    assert!(lines.iter().all(|line| line["run"] == "master-1" && line.get("crc").is_none()));
+}
+
+#[test]
+fn csv_files_stand_one_per_table_with_percentile_tables_beside_them() {
+    let (given, run) = recorded();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("master-1");
+    export::csv(&given.store, &run, &dir).unwrap();
+    let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    assert_eq!(read("label.csv"), "run,key,value\nmaster-1,note,\"a \"\"quoted\"\", note\"\n");
+    assert_eq!(read("flow.csv").lines().count(), 31);
+    let heads =
+        "run,trial,interval,name,in_hold,count,v2,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,mean_ns,stddev_ns";
+    let distributions = read("distribution.csv");
+    assert_eq!(distributions.lines().next().unwrap(), heads);
+    assert!(distributions.lines().all(|line| line.split(',').count() == 14));
+    assert!(!dir.join("verdict.csv").exists(), "a table without rows has no file");
+    assert_eq!(read("artifacts/_run.json"), "{\"schema\":1}");
+    assert_eq!(std::fs::read(dir.join("artifacts/profile.bin")).unwrap(), [0xff, 0x00]);
+
+    let percentiles = read("trial-0-send_lag.hgrm");
+    let last = percentiles.lines().rfind(|line| !line.starts_with('#')).unwrap();
+    let fields: Vec<&str> = last.split_whitespace().collect();
+    assert_eq!(fields, ["0.040031", "1.000000000000", "29010"]);
+    assert!(percentiles.ends_with("Total count    =        29010]\n"), "{percentiles}");
+
+    let again = export::csv(&given.store, &run, &dir).unwrap_err().to_string();
+    assert!(again.contains("run.csv: File exists"), "{again}");
+}
+
+#[test]
+fn a_damaged_run_is_not_exported_in_part() {
+    let (given, run) = recorded();
+    let shell = rusqlite::Connection::open(&given.path).unwrap();
+    shell.execute_batch("DROP TRIGGER tally_is_never_edited; UPDATE tally SET count = count + 1").unwrap();
+    let mut bytes = Vec::new();
+    assert!(export::ndjson(&given.store, &run, &mut bytes).unwrap_err().is_damage());
+    assert_eq!(bytes, b"");
+    let folder = tempfile::tempdir().unwrap();
+    assert!(export::csv(&given.store, &run, &folder.path().join("out")).unwrap_err().is_damage());
+    assert!(!folder.path().join("out").exists());
+}

@@ -1,0 +1,12 @@
+//! The store through its public face, on real files.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod append_only;
+mod cut_off;
+mod damage;
+mod exports;
+mod given;
+mod round_trip;
+mod runs;
+mod speed;

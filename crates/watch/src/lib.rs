@@ -1,0 +1,27 @@
+//! What is watched from outside: the subject's processes, its tick log, this process, the machine, the link.
+//!
+//! It starts and stops the subject too, because whoever watches a process for its end must be the one that started it.
+//! Everything is plain threads and files under /proc and /sys: a second's sampling costs well below 1 % of a core
+//! even when the subject holds 40,000 sockets, so that it does not disturb what it measures.
+//! Invariant: a process that was not started here is never signalled.
+//! Units: `_ns` since the start of the trial, from a clock that the caller gives.
+
+pub mod cores;
+pub mod inherited;
+pub mod link;
+pub mod machine;
+pub mod preflight;
+pub mod process;
+pub mod sampler;
+pub mod subject;
+pub mod tick_log;
+
+pub use cores::AllowedCores;
+pub use inherited::Inherited;
+pub use link::{Link, LinkKind};
+pub use machine::{Machine, MachineReading, environment};
+pub use preflight::{Ports, Unreachable, raise_descriptors, reach};
+pub use process::{ProcessReading, ProcessTree};
+pub use sampler::{Sampler, SamplerPlan, SamplerReport};
+pub use subject::{Exit, ExitWatch, NotReady, StartError, Started, Stopped, refuse_taken, shell};
+pub use tick_log::{TickLog, TickLogNotice};

@@ -1,0 +1,156 @@
+//! Before any load: descriptors, ports, and whether the target can be reached.
+//!
+//! Only facts and one change of our own (the soft limit goes up to the hard one); what a plan needs of them is not
+//! known here. Everything refusable is refused with a remedy before the first connection of a run.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::inherited::Inherited;
+
+/// Raises the soft limit of open descriptors to the hard one; returns what holds now, `None`: unlimited.
+///
+/// What was inherited is remembered first, so that a subject gets it back. The limit is per descriptor table, not per
+/// process: a thread with a table of its own has as many again.
+pub fn raise_descriptors() -> io::Result<Option<u64>> {
+    Inherited::remember();
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+    }
+    Ok(getrlimit(Resource::Nofile).current)
+}
+
+/// The local ports that connections may leave from, and how soon one may be used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// first port of the range
+    pub from: u16,
+    /// last port of the range
+    pub to: u16,
+    /// net.ipv4.tcp_tw_reuse: 0 never, 1 always, 2 on loopback; `None` when it cannot be read
+    pub reuse: Option<u8>,
+    /// most closed connections that the kernel remembers; beyond that it forgets them early
+    pub time_wait_most: Option<u64>,
+}
+
+impl Ports {
+    /// As the kernel is set. Linux's own default range where it cannot be read.
+    pub fn read() -> Self {
+        let text = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+        let range = text("ip_local_port_range");
+        let mut numbers = range.split_whitespace().filter_map(|number| number.parse().ok());
+        let (from, to) = match (numbers.next(), numbers.next()) {
+            (Some(from), Some(to)) if to >= from => (from, to),
+            _ => (32_768, 60_999),
+        };
+        Ports {
+            from,
+            to,
+            reuse: text("tcp_tw_reuse").trim().parse().ok(),
+            time_wait_most: text("tcp_max_tw_buckets").trim().parse().ok(),
+        }
+    }
+
+    /// Connections from one source address to one target.
+    pub fn count(&self) -> u64 {
+        u64::from(self.to - self.from) + 1
+    }
+}
+
+/// True when connections may leave from 127.0.0.10 and its neighbours without any setting, as Linux allows.
+pub fn has_loopback_sources() -> bool {
+    TcpListener::bind((IpAddr::V4(Ipv4Addr::new(127, 0, 0, 10)), 0)).is_ok()
+}
+
+/// A target that does not accept connections.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot reach {target} ({why}, tried {tries} times in {waited_s:.0} s); start it with: {start_with}")]
+pub struct Unreachable {
+    /// as the user wrote it: `ws://127.0.0.1:9001`
+    pub target: String,
+    /// `connection refused`, …
+    pub why: String,
+    /// how often it was tried
+    pub tries: u32,
+    /// over how long
+    pub waited_s: f64,
+    /// a command that would start such a server
+    pub start_with: String,
+}
+
+/// Tries to connect, three times within about 2 s; returns how long the handshake took.
+///
+/// `shown` and `start_with` go into the message. Errors: `Unreachable`.
+pub fn reach(address: SocketAddr, shown: &str, start_with: &str) -> Result<Duration, Unreachable> {
+    const TRIES: u32 = 3;
+    const PAUSE: Duration = Duration::from_secs(1);
+    let begin = Instant::now();
+    let mut why = String::new();
+    for attempt in 0..TRIES {
+        if attempt > 0 {
+            thread::sleep(PAUSE.saturating_sub(begin.elapsed().saturating_sub(PAUSE * (attempt - 1))));
+        }
+        let knocked = Instant::now();
+        match TcpStream::connect_timeout(&address, PAUSE) {
+            Ok(_) => return Ok(knocked.elapsed()),
+            Err(error) => why = in_words(&error),
+        }
+    }
+    Err(Unreachable {
+        target: shown.to_owned(),
+        why,
+        tries: TRIES,
+        waited_s: begin.elapsed().as_secs_f64(),
+        start_with: start_with.to_owned(),
+    })
+}
+
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "no answer".to_owned(),
+        io::ErrorKind::NetworkUnreachable => "no route to its network".to_owned(),
+        io::ErrorKind::HostUnreachable => "no route to this host".to_owned(),
+        io::ErrorKind::PermissionDenied => "a firewall of this machine forbids it".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_that_is_not_there_is_named_with_a_remedy() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let text = reach(free, "ws://127.0.0.1:9001", "stepladder serve arena").unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "cannot reach ws://127.0.0.1:9001 (connection refused, tried 3 times in 2 s); start it with: stepladder \
+             serve arena"
+        );
+    }
+
+    #[test]
+    fn a_target_that_listens_is_reached() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(reach(listener.local_addr().unwrap(), "tcp://x", "x").unwrap() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn the_soft_limit_goes_up_to_the_hard_one() {
+        let hard = Inherited::remember().descriptors_hard;
+        assert_eq!(raise_descriptors().unwrap(), hard);
+    }
+
+    #[test]
+    fn the_range_of_ports_is_counted_with_both_ends() {
+        let ports = Ports { from: 32_768, to: 60_999, reuse: None, time_wait_most: None };
+        assert_eq!(ports.count(), 28_232);
+        assert!(Ports::read().count() > 0);
+    }
+}

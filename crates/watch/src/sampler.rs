@@ -1,0 +1,414 @@
+//! The sampler: one plain thread that once per second reads the subject, this process, the machine and the tick log.
+//!
+//! It reads at whole seconds of the trial, after an absolute schedule, so that a reading speaks of the second that the
+//! bots' interval speaks of. It reads once at its start and once more when it is stopped, since CPU over a hold is the
+//! difference between two readings. Everything goes as `Entry` into one channel; nobody is ever waited for.
+//! Units: `at_ns` on the trial's clock, which the caller gives as a closure.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
+use std::{fmt, io};
+
+use measure::trial::kind;
+use measure::{Entry, Event, Sample};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::cores::AllowedCores;
+use crate::machine::Machine;
+use crate::process::{ProcessReading, ProcessTree};
+use crate::subject::ExitWatch;
+use crate::tick_log::TickLog;
+
+/// What is sampled.
+pub struct SamplerPlan {
+    /// the subject's process, where it is known; its children belong to it
+    pub subject_pid: Option<u32>,
+    /// tells of the subject's end; it becomes an event within a quarter of a second
+    pub exit: Option<ExitWatch>,
+    /// the subject's tick log, where it has one
+    pub tick_log: Option<TickLog>,
+    /// realtime at the trial's 0, ns since the epoch; it lays the log's seconds onto the trial's clock
+    pub zero_realtime_ns: u64,
+    /// ns since the start of the trial
+    pub now_ns: Box<dyn Fn() -> u64 + Send>,
+    /// where the entries go; when nobody listens any more the sampler just goes on until it is stopped
+    pub to: Sender<Entry>,
+}
+
+/// The running thread. Dropped without `stop`, it ends by itself at once.
+#[derive(Debug)]
+pub struct Sampler {
+    stop: SyncSender<()>,
+    thread: JoinHandle<SamplerReport>,
+}
+
+/// What a sampler hands back.
+#[derive(Debug)]
+pub struct SamplerReport {
+    /// the log, to be followed on in the next trial, with the sums over everything read
+    pub tick_log: Option<TickLog>,
+    /// how the subject ended, when it did
+    pub exit: Option<crate::subject::Exit>,
+    /// CPU time that sampling took
+    pub cost_cpu_s: f64,
+    /// how many times was sampled
+    pub samplings: u64,
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// How often it is looked whether the subject still lives.
+const EXIT_POLL_NS: u64 = SECOND_NS / 4;
+/// Affinity and quota change seldom, and asking for them looks at every thread.
+const CORES_EVERY: u64 = 10;
+/// A difference over less than this says nothing about a second.
+const SHORTEST_DIFFERENCE_NS: u64 = SECOND_NS / 2;
+const GAUGES: [&str; 3] = ["games", "waiting", "sockets"];
+
+impl Sampler {
+    /// Starts sampling; the first readings are made at once. Errors: no thread could be started.
+    pub fn start(plan: SamplerPlan) -> io::Result<Self> {
+        // Room for one: stopping never waits, and dropping the sender stops too.
+        let (stop, stopped) = sync_channel(1);
+        let thread = thread::Builder::new()
+            .name("sampler".to_owned())
+            .spawn(move || Sampling::new(plan).run(&stopped))?;
+        Ok(Sampler { stop, thread })
+    }
+
+    /// Makes the last readings, stops, and hands back what it holds.
+    pub fn stop(self) -> SamplerReport {
+        let _ = self.stop.try_send(());
+        match self.thread.join() {
+            Ok(report) => report,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl fmt::Debug for SamplerPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SamplerPlan").field("subject_pid", &self.subject_pid).finish_non_exhaustive()
+    }
+}
+
+struct Sampling {
+    plan: SamplerPlan,
+    subject: Option<ProcessTree>,
+    own: Option<ProcessTree>,
+    machine: Machine,
+    subject_cores: Option<AllowedCores>,
+    own_cores: AllowedCores,
+    samplings: u64,
+    last_machine_ns: Option<u64>,
+    exit: Option<crate::subject::Exit>,
+    complained_of_log: bool,
+}
+
+impl Sampling {
+    fn new(plan: SamplerPlan) -> Self {
+        let subject = plan.subject_pid.and_then(|pid| ProcessTree::of(pid).ok());
+        Sampling {
+            subject,
+            own: ProcessTree::own().ok(),
+            machine: Machine::new(),
+            subject_cores: None,
+            own_cores: AllowedCores::own(),
+            samplings: 0,
+            last_machine_ns: None,
+            exit: None,
+            complained_of_log: false,
+            plan,
+        }
+    }
+
+    fn run(mut self, stopped: &Receiver<()>) -> SamplerReport {
+        let begin_s = thread_cpu_s();
+        self.sample(false);
+        let mut due_ns: VecDeque<u64> = VecDeque::new();
+        loop {
+            let now_ns = (self.plan.now_ns)();
+            if due_ns.is_empty() {
+                // What was slept through is not made up for: it would be read at the wrong second.
+                let next = now_ns / SECOND_NS * SECOND_NS + SECOND_NS;
+                due_ns.extend((1..=4).map(|quarter| next - SECOND_NS + quarter * EXIT_POLL_NS));
+                due_ns.retain(|&due| due > now_ns);
+            }
+            let Some(&due) = due_ns.front() else { continue };
+            match stopped.recv_timeout(Duration::from_nanos(due.saturating_sub(now_ns))) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if (self.plan.now_ns)() < due {
+                continue;
+            }
+            due_ns.pop_front();
+            self.look_for_end();
+            if due.is_multiple_of(SECOND_NS) {
+                self.sample(false);
+            }
+        }
+        self.look_for_end();
+        self.sample(true);
+        SamplerReport {
+            tick_log: self.plan.tick_log,
+            exit: self.exit,
+            cost_cpu_s: thread_cpu_s() - begin_s,
+            samplings: self.samplings,
+        }
+    }
+
+    fn look_for_end(&mut self) {
+        if self.exit.is_some() {
+            return;
+        }
+        if let Some(exit) = self.plan.exit.and_then(|watch| watch.peek()) {
+            self.exit = Some(exit);
+            self.tell(kind::SUBJECT_EXITED, exit.to_string());
+        }
+    }
+
+    fn sample(&mut self, is_last: bool) {
+        if self.samplings.is_multiple_of(CORES_EVERY) {
+            self.own_cores = AllowedCores::own();
+            self.subject_cores = self.plan.subject_pid.and_then(AllowedCores::of).or(self.subject_cores);
+        }
+        self.samplings += 1;
+        if let Some(reading) = self.subject.as_mut().and_then(ProcessTree::read) {
+            self.send_process("subject", &reading, self.subject_cores);
+        }
+        if let Some(reading) = self.own.as_mut().and_then(ProcessTree::read) {
+            self.send_process("worker", &reading, Some(self.own_cores));
+        }
+        self.sample_machine();
+        self.follow_log(is_last);
+    }
+
+    fn send_process(&self, who: &'static str, reading: &ProcessReading, cores: Option<AllowedCores>) {
+        let at_ns = (self.plan.now_ns)();
+        let send = |name, value| self.send(Entry::Sample(Sample { at_ns, who, name, value }));
+        send("cpu_s", reading.cpu_s);
+        send("rss_bytes", reading.rss_bytes as f64);
+        send("threads", reading.thread_count as f64);
+        if let Some(fds) = reading.fds {
+            send("fds", fds as f64);
+        }
+        if let Some(cores) = cores {
+            send("allowed_cores", cores.cores());
+        }
+    }
+
+    fn sample_machine(&mut self) {
+        let at_ns = (self.plan.now_ns)();
+        if self
+            .last_machine_ns
+            .is_some_and(|before_ns| at_ns.saturating_sub(before_ns) < SHORTEST_DIFFERENCE_NS)
+        {
+            return;
+        }
+        let is_first = self.last_machine_ns.replace(at_ns).is_none();
+        let reading = self.machine.read();
+        let events = |count: Option<f64>| count.filter(|_| !is_first);
+        for (name, value) in [
+            ("steal_share", reading.steal_share),
+            ("busy_share", reading.busy_share),
+            ("throttle_events", events(reading.throttle_events)),
+            ("quota_throttle_events", events(reading.quota_throttle_events)),
+            ("cpu_pressure_some_avg10", reading.cpu_pressure_some_avg10),
+            ("load1", reading.load1),
+            ("frequency_hz", reading.frequency_hz),
+        ] {
+            if let Some(value) = value {
+                self.send(Entry::Sample(Sample { at_ns, who: "machine", name, value }));
+            }
+        }
+    }
+
+    fn follow_log(&mut self, is_last: bool) {
+        let Some(log) = &mut self.plan.tick_log else { return };
+        // At the end nothing is waited for: what the log holds of its last second is that second.
+        let polled = log.poll(if is_last { u64::MAX } else { realtime_ms() });
+        let notices = log.take_notices();
+        match polled {
+            Ok(seconds) => {
+                for second in seconds {
+                    let gauges = second.gauges.clone();
+                    let Some(second) = second.into_tick_second("log", self.plan.zero_realtime_ns) else {
+                        continue;
+                    };
+                    for name in GAUGES {
+                        let Some(&(_, value)) = gauges.iter().find(|(known, _)| known == name) else {
+                            continue;
+                        };
+                        let sample =
+                            Sample { at_ns: second.to_ns, who: "subject", name, value: value as f64 };
+                        self.send(Entry::Sample(sample));
+                    }
+                    self.send(Entry::Ticks(Box::new(second)));
+                }
+            }
+            Err(error) if !std::mem::replace(&mut self.complained_of_log, true) => {
+                self.tell(
+                    "tick log",
+                    format!("the tick log cannot be read ({error}); its ticks are missing from here on"),
+                );
+            }
+            Err(_) => {}
+        }
+        notices.iter().for_each(|notice| self.tell("tick log", notice.to_string()));
+    }
+
+    fn tell(&self, kind: &str, text: String) {
+        let at_ns = (self.plan.now_ns)();
+        self.send(Entry::Event(Event { at_ns, kind: kind.to_owned(), text }));
+    }
+
+    fn send(&self, entry: Entry) {
+        // The receiver is gone only when the trial is over already.
+        let _ = self.plan.to.send(entry);
+    }
+}
+
+fn realtime_ms() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+fn thread_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::mpsc::channel;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::subject::{Started, shell};
+
+    fn plan(to: Sender<Entry>, begin: Instant) -> SamplerPlan {
+        SamplerPlan {
+            subject_pid: None,
+            exit: None,
+            tick_log: None,
+            zero_realtime_ns: realtime_ms() * 1_000_000,
+            now_ns: Box::new(move || begin.elapsed().as_nanos() as u64),
+            to,
+        }
+    }
+
+    #[test]
+    fn there_is_a_reading_at_the_start_at_every_second_and_at_the_stop() {
+        let subject = Started::start(shell("exec sleep 60"), "sleep").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("game.log");
+        let now_ms = realtime_ms();
+        let text = |at_ms: u64| {
+            format!(
+                "{{\"time\":{at_ms},\"title\":\"stepladder\",\"from_ms\":{},\"to_ms\":{at_ms},\"on_time\":60,\"sockets\":4}}\n",
+                at_ms - 1_000
+            )
+        };
+        std::fs::write(&path, text(now_ms) + &text(now_ms + 1_000)).unwrap();
+        let (to, from) = channel();
+        let begin = Instant::now();
+        let sampler = Sampler::start(SamplerPlan {
+            subject_pid: Some(subject.pid()),
+            exit: Some(subject.exit_watch()),
+            tick_log: Some(TickLog::from_begin(&path, 60.0)),
+            zero_realtime_ns: now_ms * 1_000_000,
+            ..plan(to, begin)
+        })
+        .unwrap();
+        thread::sleep(Duration::from_millis(2_300));
+        let report = sampler.stop();
+        let entries: Vec<Entry> = from.iter().collect();
+        let samples: Vec<&Sample> = entries
+            .iter()
+            .filter_map(|entry| if let Entry::Sample(sample) = entry { Some(sample) } else { None })
+            .collect();
+        let cpu: Vec<u64> = samples
+            .iter()
+            .filter(|sample| (sample.who, sample.name) == ("subject", "cpu_s"))
+            .map(|sample| sample.at_ns)
+            .collect();
+        assert!(cpu.len() >= 3 && cpu.len() as u64 == report.samplings, "{cpu:?}");
+        assert!(cpu[0] < SECOND_NS && cpu[1] >= SECOND_NS);
+        let names: BTreeSet<_> = samples.iter().map(|sample| (sample.who, sample.name)).collect();
+        for name in
+            [("subject", "rss_bytes"), ("subject", "fds"), ("subject", "allowed_cores"), ("worker", "cpu_s")]
+        {
+            assert!(names.contains(&name), "{name:?} of {names:?}");
+        }
+        assert!(names.contains(&("machine", "steal_share")) && names.contains(&("subject", "sockets")));
+        let ticks: Vec<_> = entries
+            .iter()
+            .filter_map(|entry| if let Entry::Ticks(ticks) = entry { Some(ticks) } else { None })
+            .collect();
+        assert_eq!(ticks.len(), 1, "the second that began before the trial is not one of it");
+        assert_eq!((ticks[0].from_ns, ticks[0].to_ns, ticks[0].counts.on_time), (0, SECOND_NS, 60));
+        assert!(report.exit.is_none() && report.tick_log.is_some());
+        subject.stop();
+    }
+
+    #[test]
+    fn the_end_of_the_subject_becomes_an_event() {
+        let subject = Started::start(shell("sleep 0.2; exit 4"), "sleep").unwrap();
+        let (to, from) = channel();
+        let watch = Some(subject.exit_watch());
+        let sampler = Sampler::start(SamplerPlan { exit: watch, ..plan(to, Instant::now()) }).unwrap();
+        let event = from
+            .iter()
+            .find_map(|entry| if let Entry::Event(event) = entry { Some(event) } else { None })
+            .unwrap();
+        assert_eq!((event.kind.as_str(), event.text.as_str()), (kind::SUBJECT_EXITED, "exit code 4"));
+        assert_eq!(sampler.stop().exit.unwrap().code, Some(4));
+    }
+
+    #[test]
+    fn a_sampler_that_nobody_stops_ends_with_its_owner() {
+        let (to, from) = channel();
+        drop(Sampler::start(plan(to, Instant::now())).unwrap());
+        assert!(from.iter().count() > 0, "the channel ends because the thread did");
+    }
+
+    /// Run by hand: `cargo test --release -p watch -- --ignored --nocapture sampling_costs`.
+    #[test]
+    #[ignore = "it measures, and needs 40,000 descriptors"]
+    fn sampling_costs_less_than_a_hundredth_of_a_core_with_forty_thousand_descriptors() {
+        let (ready, is_ready) = channel();
+        let hold: Vec<_> = (0..4)
+            .map(|_| {
+                let ready = ready.clone();
+                let (done, is_done) = channel::<()>();
+                thread::spawn(move || {
+                    // SAFETY: plain numbers; only this thread's own new table is emptied.
+                    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_UNSHARE) };
+                    let files: Vec<_> =
+                        (0..10_000).map_while(|_| std::fs::File::open("/dev/null").ok()).collect();
+                    ready.send(files.len()).unwrap();
+                    let _ = is_done.recv();
+                });
+                done
+            })
+            .collect();
+        let held: usize = (0..4).map(|_| is_ready.recv().unwrap()).sum();
+        let (to, from) = channel();
+        let sampler =
+            Sampler::start(SamplerPlan { subject_pid: Some(std::process::id()), ..plan(to, Instant::now()) })
+                .unwrap();
+        thread::sleep(Duration::from_millis(10_500));
+        let report = sampler.stop();
+        drop(hold);
+        let seen = from.iter().filter_map(|entry| match entry {
+            Entry::Sample(sample) if sample.name == "fds" => Some(sample.value),
+            _ => None,
+        });
+        let seen = seen.fold(0.0, f64::max);
+        let share = report.cost_cpu_s / 10.5;
+        println!("{held} descriptors held, {seen} seen, {:.3} % of a core", share * 100.0);
+        assert!(seen >= held as f64 && share < 0.01);
+    }
+}

@@ -1,0 +1,321 @@
+//! The subject's process: started in conditions of its own, waited for until it listens, watched for its end, stopped.
+//!
+//! It gets a process group (else Ctrl-C would end the server before the bots), the limits, affinity and timer slack
+//! that we were given, and no blocked signals. It is told to end when the *thread* that started it ends, so start it
+//! from one that lives as long as the run, never from a worker. What it started in turn is ended by our last will.
+//! Its output is read by two threads into a bounded memory, so that it never waits for us; the last lines go into the
+//! messages. Its end is looked at without reaping it: until `stop` its number cannot become another process's.
+
+mod exit;
+mod output;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal,
+    test_kill_process_group,
+};
+
+pub use exit::{Exit, ExitWatch};
+use output::Output;
+
+use crate::inherited::Inherited;
+
+/// How long a subject may take to end by itself once it was asked to.
+pub const STOP_PATIENCE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(10);
+const CONNECT_PATIENCE: Duration = Duration::from_millis(500);
+/// How many of its last lines go into a message.
+const TOLD_LINES: usize = 12;
+
+/// The subject could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The program is not there or may not be run.
+    #[error("cannot start `{command}` ({source}); check the path and that it is executable")]
+    Spawn {
+        /// as the user wrote it
+        command: String,
+        /// the system's reason
+        source: io::Error,
+    },
+    /// A server from an earlier run would be measured in place of the new one.
+    #[error(
+        "something listens on {address} already, so the bots could not tell it from the new server; stop it, or \
+         measure it as it runs by leaving out --start"
+    )]
+    Taken {
+        /// where
+        address: SocketAddr,
+    },
+}
+
+/// The subject was started but cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReady {
+    /// It ended.
+    #[error("`{command}` ended before it was ready: {exit}{told}")]
+    Exited {
+        /// as the user wrote it
+        command: String,
+        /// how it ended
+        exit: Exit,
+        /// its last lines, with the words that introduce them
+        told: String,
+    },
+    /// It runs but does not listen.
+    #[error(
+        "`{command}` runs but does not accept connections on {address} after {waited_s:.0} s; check that it listens \
+         on that address{told}"
+    )]
+    NotListening {
+        /// as the user wrote it
+        command: String,
+        /// where it should listen
+        address: SocketAddr,
+        /// how long was waited
+        waited_s: f64,
+        /// its last lines, with the words that introduce them
+        told: String,
+    },
+    /// It runs but never said where it listens.
+    #[error("`{command}` runs but did not print a URL within {waited_s:.0} s{told}")]
+    NoUrl {
+        /// as the user wrote it
+        command: String,
+        /// how long was waited
+        waited_s: f64,
+        /// its last lines, with the words that introduce them
+        told: String,
+    },
+}
+
+/// A process of ours. Dropped without `stop`, its whole group is killed at once.
+#[derive(Debug)]
+pub struct Started {
+    command: String,
+    child: Child,
+    group: Pid,
+    output: Output,
+    last_will: Option<Child>,
+    stopped: bool,
+}
+
+/// How a subject was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// how it ended
+    pub exit: Exit,
+    /// true when it had ended before it was asked to
+    pub by_itself: bool,
+    /// true when it had to be killed, or left processes behind that had to be
+    pub killed: bool,
+}
+
+/// The user's command line, as a shell runs it.
+pub fn shell(line: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(line);
+    command
+}
+
+/// Errors: `Taken` when something accepts connections on `address`; asked before a subject is started there.
+pub fn refuse_taken(address: SocketAddr) -> Result<(), StartError> {
+    match TcpStream::connect_timeout(&address, CONNECT_PATIENCE) {
+        Ok(_) => Err(StartError::Taken { address }),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Ends the whole group when we end without having stopped it: killed, or by a second Ctrl-C.
+///
+/// The death signal reaches the leader only, and where that is a shell, the server it started would go on. A process
+/// of its own waits for the pipe that closes with us, whatever ends us.
+fn last_will(group: Pid) -> io::Result<Child> {
+    let group = group.as_raw_nonzero();
+    Command::new("/bin/sh")
+        .arg("-c")
+        .arg(format!("read -r _; kill -TERM -{group}; sleep 5; kill -KILL -{group}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+}
+
+impl Started {
+    /// Starts `command`; `shown` is what the user wrote, for messages. Its standard streams are taken over.
+    pub fn start(mut command: Command, shown: &str) -> Result<Self, StartError> {
+        let inherited = Inherited::remember();
+        let parent = getpid();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        // SAFETY: only system calls between fork and exec, no allocation and no lock.
+        unsafe {
+            command.pre_exec(move || {
+                set_parent_process_death_signal(Some(Signal::TERM))?;
+                if getppid() != Some(parent) {
+                    // The parent ended in between, so the signal will never come.
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                inherited.restore();
+                let mut none = std::mem::zeroed();
+                libc::sigemptyset(&mut none);
+                if libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                Ok(())
+            });
+        }
+        let mut child =
+            command.spawn().map_err(|source| StartError::Spawn { command: shown.to_owned(), source })?;
+        let output = Output::read(child.stdout.take(), child.stderr.take());
+        let group = Pid::from_child(&child);
+        // Without a shell there is no last will; then only the leader is told of our end, by its death signal.
+        let last_will = last_will(group).ok();
+        Ok(Started { command: shown.to_owned(), child, group, output, last_will, stopped: false })
+    }
+
+    /// Its process number, which is also its group's.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What tells of its end; may be given to another thread.
+    pub fn exit_watch(&self) -> ExitWatch {
+        ExitWatch::child(self.group)
+    }
+
+    /// How it ended, `None` while it runs. Does not wait.
+    pub fn try_exit(&self) -> Option<Exit> {
+        self.exit_watch().peek()
+    }
+
+    /// The last lines it printed, control characters removed; its own text, never markup.
+    pub fn last_lines(&self, count: usize) -> Vec<String> {
+        self.output.last_lines(count)
+    }
+
+    /// Waits until it accepts TCP connections; returns how long that took.
+    ///
+    /// A connection that is closed at once is all the server sees. Errors: it ended, or `within` is over.
+    pub fn wait_until_listening(&self, address: SocketAddr, within: Duration) -> Result<Duration, NotReady> {
+        let begin = Instant::now();
+        loop {
+            let patience = within.saturating_sub(begin.elapsed()).clamp(POLL, CONNECT_PATIENCE);
+            if TcpStream::connect_timeout(&address, patience).is_ok() {
+                // Somebody listens; when ours has ended it was somebody else.
+                return match self.try_exit() {
+                    None => Ok(begin.elapsed()),
+                    Some(exit) => Err(self.exited(exit)),
+                };
+            }
+            if let Some(exit) = self.try_exit() {
+                return Err(self.exited(exit));
+            }
+            if begin.elapsed() >= within {
+                let (command, told) = (self.command.clone(), self.told());
+                return Err(NotReady::NotListening {
+                    command,
+                    address,
+                    waited_s: within.as_secs_f64(),
+                    told,
+                });
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Waits for the first URL that it prints on its standard output, and returns it.
+    ///
+    /// Our reference servers say there where they listen. Errors: it ended, or `within` is over.
+    pub fn wait_for_url(&self, within: Duration) -> Result<String, NotReady> {
+        let begin = Instant::now();
+        loop {
+            // First this: a URL of a server that has ended leads nowhere.
+            if let Some(exit) = self.try_exit() {
+                return Err(self.exited(exit));
+            }
+            if let Some(url) = self.output.wait_for_url(POLL) {
+                return Ok(url);
+            }
+            if begin.elapsed() >= within {
+                let (command, told) = (self.command.clone(), self.told());
+                return Err(NotReady::NoUrl { command, waited_s: within.as_secs_f64(), told });
+            }
+        }
+    }
+
+    /// Asks its whole group to end, waits up to `STOP_PATIENCE`, then kills what is left.
+    pub fn stop(mut self) -> Stopped {
+        self.stop_within(STOP_PATIENCE)
+    }
+
+    fn stop_within(&mut self, patience: Duration) -> Stopped {
+        self.stopped = true;
+        let before = self.try_exit();
+        let _ = kill_process_group(self.group, Signal::TERM);
+        // A process that was halted (SIGSTOP) would only see the other signal once it goes on.
+        let _ = kill_process_group(self.group, Signal::CONT);
+        let mut exit = before;
+        let mut killed = false;
+        if !self.wait_for_group(&mut exit, patience) {
+            killed = true;
+            let _ = kill_process_group(self.group, Signal::KILL);
+            self.wait_for_group(&mut exit, Duration::from_secs(2));
+        }
+        if let Some(mut last_will) = self.last_will.take() {
+            // It must not speak for a group whose number may soon be somebody else's.
+            let _ = last_will.kill().and_then(|()| last_will.wait());
+        }
+        let exit = exit.unwrap_or(Exit::UNKNOWN);
+        Stopped { exit, by_itself: before.is_some(), killed }
+    }
+
+    /// Waits for the leader, reaps it, and waits for the rest of its group; false when time is up.
+    fn wait_for_group(&mut self, exit: &mut Option<Exit>, patience: Duration) -> bool {
+        let begin = Instant::now();
+        loop {
+            if exit.is_none() {
+                *exit = self.try_exit();
+            }
+            // While the leader is not reaped it keeps the group's number for us, but counts as a member.
+            if exit.is_some() && self.child.try_wait().is_ok_and(|status| status.is_some()) {
+                let is_empty = test_kill_process_group(self.group).is_err();
+                if is_empty {
+                    return true;
+                }
+            }
+            if begin.elapsed() >= patience {
+                return false;
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn exited(&self, exit: Exit) -> NotReady {
+        self.output.wait_until_closed(Duration::from_millis(300));
+        NotReady::Exited { command: self.command.clone(), exit, told: self.told() }
+    }
+
+    fn told(&self) -> String {
+        let lines = self.last_lines(TOLD_LINES);
+        if lines.is_empty() {
+            return "; it printed nothing".to_owned();
+        }
+        lines.iter().fold("; its last lines:".to_owned(), |told, line| told + "\n  " + line)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if !self.stopped {
+            self.stop_within(Duration::ZERO);
+        }
+    }
+}

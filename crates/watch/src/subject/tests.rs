@@ -1,0 +1,175 @@
+use std::net::TcpListener;
+
+use super::*;
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn start(line: &str) -> Started {
+    Started::start(shell(line), line).unwrap()
+}
+
+fn exit_of(started: &Started) -> Exit {
+    let begin = Instant::now();
+    loop {
+        if let Some(exit) = started.try_exit() {
+            return exit;
+        }
+        assert!(begin.elapsed() < LONG);
+        std::thread::sleep(POLL);
+    }
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn how_it_ended_is_said_in_words() {
+    let check = |line: &str, expected: &str| {
+        let started = start(line);
+        assert_eq!(exit_of(&started).to_string(), expected);
+        assert_eq!(exit_of(&started).to_string(), expected, "looking does not reap");
+        let stopped = started.stop();
+        assert!(stopped.by_itself && !stopped.killed);
+        assert_eq!(stopped.exit.to_string(), expected);
+    };
+    check("exit 0", "exit code 0");
+    check("exit 3", "exit code 3");
+    check("nosuchcommand_at_all", "exit code 127 (command not found)");
+    check("kill -SEGV $$", "killed by SIGSEGV, a bad memory access");
+    check(
+        "sh -c 'kill -KILL $$'; exit $?",
+        "exit code 137 (its shell reports SIGKILL, by somebody or by the kernel when memory ran out)",
+    );
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let error = Started::start(Command::new("/no/such/server"), "/no/such/server --fast").unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("cannot start `/no/such/server --fast` (No such file"), "{text}");
+}
+
+#[test]
+fn the_first_url_on_standard_output_is_found() {
+    let started =
+        start("echo warming up; echo error ws://wrong >&2; echo listening on ws://127.0.0.1:9/x; sleep 60");
+    assert_eq!(started.wait_for_url(LONG).unwrap(), "ws://127.0.0.1:9/x");
+    let stopped = started.stop();
+    assert_eq!(stopped.exit, Exit { code: None, signal: Some(libc::SIGTERM) });
+    assert!(!stopped.by_itself && !stopped.killed);
+}
+
+#[test]
+fn a_server_that_ends_before_it_listens_is_quoted() {
+    let started = start("echo starting; echo 'address in use' >&2; exit 98");
+    let text = started.wait_until_listening(free_address(), LONG).unwrap_err().to_string();
+    assert!(text.contains("ended before it was ready: exit code 98; its last lines:"), "{text}");
+    assert!(text.contains("\n  address in use") && text.contains("\n  starting"), "{text}");
+    let text = start("exit 1").wait_for_url(LONG).unwrap_err().to_string();
+    assert_eq!(text, "`exit 1` ended before it was ready: exit code 1; it printed nothing");
+}
+
+#[test]
+fn a_server_that_never_listens_is_given_up() {
+    let started = start("echo hello; exec sleep 60");
+    let text =
+        started.wait_until_listening(free_address(), Duration::from_millis(300)).unwrap_err().to_string();
+    assert!(text.contains("runs but does not accept connections on 127.0.0.1:"), "{text}");
+    let text = started.wait_for_url(Duration::from_millis(50)).unwrap_err().to_string();
+    assert!(text.ends_with("did not print a URL within 0 s; its last lines:\n  hello"), "{text}");
+}
+
+#[test]
+fn it_is_ready_when_its_address_accepts_connections() {
+    let address = free_address();
+    assert!(refuse_taken(address).is_ok());
+    let started = start("exec sleep 60");
+    let listener = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        TcpListener::bind(address).unwrap()
+    });
+    started.wait_until_listening(address, LONG).unwrap();
+    let _listener = listener.join().unwrap();
+    let text = refuse_taken(address).unwrap_err().to_string();
+    assert!(text.starts_with(&format!("something listens on {address} already")), "{text}");
+}
+
+#[test]
+fn its_whole_group_is_stopped() {
+    let started = start("sleep 71 & sleep 72 & echo at tcp://ready; wait");
+    started.wait_for_url(LONG).unwrap();
+    let group = started.group;
+    let stopped = started.stop();
+    assert!(!stopped.killed);
+    assert!(test_kill_process_group(group).is_err(), "nobody of the group is left");
+}
+
+#[test]
+fn a_server_that_does_not_want_to_end_is_killed() {
+    let mut started = start("trap '' TERM; echo at tcp://ready; while :; do sleep 0.05; done");
+    started.wait_for_url(LONG).unwrap();
+    let stopped = started.stop_within(Duration::from_millis(200));
+    assert!(stopped.killed);
+    assert_eq!(stopped.exit.signal, Some(libc::SIGKILL));
+}
+
+#[test]
+fn a_halted_server_can_be_stopped() {
+    let started = start("echo at tcp://ready; exec sleep 60");
+    started.wait_for_url(LONG).unwrap();
+    kill_process_group(started.group, Signal::STOP).unwrap();
+    assert!(!started.stop().killed);
+}
+
+#[test]
+fn a_dropped_subject_does_not_live_on() {
+    let started = start("sleep 60 & echo at tcp://ready; wait");
+    started.wait_for_url(LONG).unwrap();
+    let group = started.group;
+    drop(started);
+    assert!(test_kill_process_group(group).is_err());
+}
+
+#[test]
+fn a_server_that_prints_without_end_never_waits_for_us() {
+    let started = start("head -c 30000000 /dev/zero | tr '\\0' 'x'; echo; echo the end");
+    assert_eq!(exit_of(&started).code, Some(0));
+    started.output.wait_until_closed(LONG);
+    assert_eq!(started.last_lines(1), ["the end"]);
+}
+
+#[test]
+fn it_gets_a_group_and_signals_of_its_own_and_the_limits_we_were_given() {
+    let expected =
+        Inherited::remember().descriptors_soft.map_or("unlimited".to_owned(), |soft| soft.to_string());
+    let thread = std::thread::spawn(|| {
+        // SAFETY: a local set, and the mask of this thread only.
+        unsafe {
+            let mut all = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+        }
+        let started = start(
+            "ulimit -Sn; grep SigBlk /proc/self/status; ps -o pgid= -p $$ 2>/dev/null || echo $$; echo $$",
+        );
+        exit_of(&started);
+        started.output.wait_until_closed(LONG);
+        (started.pid().to_string(), started.last_lines(9))
+    });
+    let (pid, lines) = thread.join().unwrap();
+    assert_eq!(lines[0], expected);
+    assert_eq!(lines[1], "SigBlk: 0000000000000000");
+    assert_eq!((lines[2].trim(), lines[3].as_str()), (pid.as_str(), pid.as_str()));
+}
+
+#[test]
+fn somebody_elses_process_is_only_watched() {
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let watch = ExitWatch::of_running(child.id()).unwrap();
+    assert_eq!(watch.peek(), None);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(watch.peek(), Some(Exit::UNKNOWN));
+    assert!(ExitWatch::of_running(u32::MAX >> 1).is_err());
+}

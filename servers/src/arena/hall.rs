@@ -1,0 +1,60 @@
+//! What all threads of one arena share. Counters are atomics; the few locks are held for a handful of
+//! instructions, or are only ever tried (`door`, the tallies).
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use super::lobby::Lobby;
+use super::mailbox::Mailbox;
+use super::options::Options;
+use super::tally::Exchange;
+use crate::address_limit::AddressLimit;
+use crate::clock::WallClock;
+use crate::listener::Listener;
+
+pub(crate) struct Hall {
+    pub(crate) options: Options,
+    pub(crate) fire_interval_ns: u64,
+    pub(crate) wall: WallClock,
+    pub(crate) start_ns: u64,
+    pub(crate) listener: Listener,
+    /// Whoever holds this takes connections; the order of taking is the order of arrival.
+    pub(crate) door: Mutex<AddressLimit>,
+    pub(crate) lobby: Mutex<Lobby>,
+    pub(crate) desks: Vec<Desk>,
+    /// The first this many threads take connections; the rest wait until these are nearly full.
+    pub(crate) first_threads: usize,
+    /// Sockets that fit one thread's descriptor table.
+    pub(crate) table_sockets: usize,
+    /// Sockets at once over all threads: what was asked for, or what fits into all tables.
+    pub(crate) sockets_max: usize,
+    pub(crate) next_player_id: AtomicU64,
+    /// When the control thread asks for the tallies next; a resting thread is awake by then.
+    pub(crate) next_ask_ns: AtomicU64,
+    pub(crate) going_down: AtomicBool,
+}
+
+impl Hall {
+    pub(crate) fn is_full(&self) -> bool {
+        self.desks.iter().map(|desk| desk.sockets.load(Ordering::Relaxed)).sum::<usize>() >= self.sockets_max
+    }
+}
+
+/// One thread's part of the hall.
+pub(crate) struct Desk {
+    pub(crate) mailbox: Mailbox,
+    pub(crate) exchange: Exchange,
+    pub(crate) sockets: AtomicUsize,
+    pub(crate) games: AtomicUsize,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Desk {
+        Desk {
+            mailbox: Mailbox::default(),
+            exchange: Exchange::new(),
+            sockets: AtomicUsize::new(0),
+            games: AtomicUsize::new(0),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The games of a thread: their ticks in their slots, their ends, and the news to their players.
+
+use std::sync::PoisonError;
+
+use super::games::Game;
+use super::mailbox::{Address, Letter, News, SocketKey};
+use super::message::{OPPONENT_DISCONNECTED, SHUTTING_DOWN, Snapshot, Stop};
+use super::rules::Player;
+use super::sockets::Stage;
+use super::thread::Thread;
+use crate::clock;
+use crate::websocket::close_code;
+
+/// Why a game is over.
+#[derive(Clone, Copy)]
+enum Ending {
+    WonBy(Player),
+    SomeoneLeft,
+    ShuttingDown,
+}
+
+impl Thread {
+    pub(super) fn play_due_slots(&mut self) {
+        // The clock is read once per tick: one game's end is the next one's start. It costs 25 ns, and no game's
+        // tick is stamped with a time at which it was not yet running.
+        let mut now_ns = clock::now_ns();
+        let turn_ns = now_ns;
+        while let Some(slot) = self.games.next_due_slot(turn_ns) {
+            let mut i = 0;
+            while let Some(over) = self.play(slot, i, &mut now_ns) {
+                if !over {
+                    i += 1;
+                }
+            }
+        }
+        self.played_ns = now_ns - turn_ns;
+    }
+
+    /// Runs what is due of one game. None when the slot has no such game; true when the game is over and gone.
+    fn play(&mut self, slot: usize, i: usize, now_ns: &mut u64) -> Option<bool> {
+        let grid = self.games.grid;
+        let tick_rate_hz = self.hall.options.tick_rate;
+        self.games.foresee(slot, i);
+        loop {
+            let game = self.games.in_slot(slot, i)?;
+            let Some(tick) = game.ticks.take(&grid, *now_ns) else { return Some(false) };
+            let ending = match game.play(tick.started_ns) {
+                Some(winner) => Some(Ending::WonBy(winner)),
+                None => game.shots.someone_left().then_some(Ending::SomeoneLeft),
+            };
+            if ending.is_none() && game.is_watched {
+                let watchers =
+                    game.seats.each_ref().map(|seat| seat.arrival.snapshots.then_some(seat.arrival.address));
+                let snapshot = Snapshot::new(tick.n, self.hall.wall.epoch_us(tick.started_ns));
+                for address in watchers.into_iter().flatten() {
+                    self.deliver(address, News::Snapshot(snapshot));
+                }
+            }
+            if let Some(ending) = ending
+                && let Some(game) = self.games.remove(slot, i)
+            {
+                self.end(game, ending);
+            }
+            let started_ns = *now_ns;
+            *now_ns = clock::now_ns();
+            self.tally.tick(&tick, *now_ns - started_ns, tick_rate_hz);
+            if ending.is_some() {
+                return Some(true);
+            }
+        }
+    }
+
+    fn end(&mut self, game: Game, ending: Ending) {
+        let counts = &mut self.tally.counts;
+        let (winner, error) = match ending {
+            Ending::WonBy(winner) => (Some(winner), None),
+            Ending::SomeoneLeft => (None, Some(OPPONENT_DISCONNECTED)),
+            Ending::ShuttingDown => (None, Some(SHUTTING_DOWN)),
+        };
+        match winner {
+            Some(Player::One) => counts.won_by_1 += 1,
+            Some(Player::Two) => counts.won_by_2 += 1,
+            None => counts.abandoned += 1,
+        }
+        for seat in &game.seats {
+            let stop = Stop {
+                error,
+                last_fire_epoch_ms: seat.last_fire_ns.map_or(0, |at_ns| self.hall.wall.epoch_ms(at_ns)),
+                bullet_count: seat.bullet_count,
+                won: winner == Some(seat.player),
+                player: seat.player,
+                id: seat.arrival.id,
+            };
+            let mut frame = Vec::new();
+            stop.put(&mut frame);
+            // Whoever left does not get it: their socket is gone, or is closing.
+            self.deliver(seat.arrival.address, News::Stop(frame.into_boxed_slice()));
+        }
+    }
+
+    pub(super) fn receive(&mut self, letter: Letter) {
+        match letter.news {
+            News::Start(shots, player) => self.start(letter.to, shots, player),
+            News::Snapshot(snapshot) => self.tell(letter.to, snapshot.frame()),
+            News::Stop(frame) => self.stop(letter.to, &frame),
+        }
+    }
+
+    /// Sends a frame to a player who is still in the game.
+    fn tell(&mut self, key: SocketKey, frame: &[u8]) {
+        let playing =
+            self.sockets.get_mut(key).is_some_and(|socket| matches!(socket.stage, Stage::Playing(..)));
+        if playing && self.sockets.send(key, frame, &self.epoll).is_err() {
+            self.part(key);
+        }
+    }
+
+    fn stop(&mut self, key: SocketKey, frame: &[u8]) {
+        self.tell(key, frame);
+        let Some(socket) = self.sockets.get_mut(key) else { return };
+        if matches!(socket.stage, Stage::Playing(..)) {
+            self.leave_stage(key);
+            if self.gone_by_ns.is_some() {
+                self.close(key, close_code::GOING_AWAY);
+            } else {
+                self.expect_the_end(key);
+            }
+        }
+    }
+
+    /// The server goes down: every game settles its ticks and ends.
+    pub(super) fn end_all_games(&mut self) {
+        let grid = self.games.grid;
+        for slot in 0..grid.slots() {
+            while let Some(game) = self.games.in_slot(slot, 0) {
+                let now_ns = clock::now_ns();
+                while let Some(tick) = game.ticks.take(&grid, now_ns) {
+                    self.tally.tick(&tick, 0, self.hall.options.tick_rate);
+                }
+                if let Some(game) = self.games.remove(slot, 0) {
+                    self.end(game, Ending::ShuttingDown);
+                }
+            }
+        }
+    }
+
+    /// The server goes down: every socket that is not in a game is closed. The others follow their stop.
+    pub(super) fn say_goodbye(&mut self) {
+        for key in self.sockets.keys() {
+            match self.sockets.get_mut(key).map(|socket| &socket.stage) {
+                Some(Stage::Opening(_)) => self.turn_away(key),
+                Some(Stage::Waiting | Stage::Ended) => self.close(key, close_code::GOING_AWAY),
+                Some(Stage::Playing(..) | Stage::Closing) | None => {}
+            }
+        }
+    }
+
+    /// A waiting player has gone.
+    pub(super) fn forget(&mut self, key: SocketKey) {
+        let address = Address { thread: self.me, key };
+        self.hall.lobby.lock().unwrap_or_else(PoisonError::into_inner).forget(address);
+    }
+}

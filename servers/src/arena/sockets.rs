@@ -1,0 +1,152 @@
+//! One thread's sockets: a place for each, and the bytes that did not fit into the system's buffer.
+//!
+//! A socket at rest costs its place (some 80 bytes) and nothing on the heap; `unsent` and the request exist only
+//! while something is half there, and both are bounded.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use super::mailbox::SocketKey;
+use super::rules::{Player, Trigger};
+use super::shots::Shots;
+use crate::epoll::Epoll;
+use crate::stream;
+use crate::websocket::Receiver;
+
+/// What a slow reader may leave unread beyond the system's buffer; then it is cut off.
+const UNSENT_BYTES_MAX: usize = 16 * 1024;
+
+pub(crate) struct Socket {
+    fd: OwnedFd,
+    pub(crate) stage: Stage,
+    pub(crate) trigger: Trigger,
+    pub(crate) receiver: Receiver,
+    /// Empty, without memory of its own, as long as the client reads.
+    unsent: Vec<u8>,
+}
+
+/// Where in its life a socket is.
+pub(crate) enum Stage {
+    /// The request is not complete; what came so far.
+    Opening(Vec<u8>),
+    Waiting,
+    Playing(Arc<Shots>, Player),
+    /// It was told to stop; now it closes.
+    Ended,
+    /// Our close frame is out; everything more from there is ignored.
+    Closing,
+}
+
+/// The connection is broken or too slow; it must be dropped.
+#[derive(Debug)]
+pub(crate) struct Broken;
+
+struct Place {
+    generation: u32,
+    socket: Option<Socket>,
+}
+
+#[derive(Default)]
+pub(crate) struct Sockets {
+    places: Vec<Place>,
+    free: Vec<u32>,
+}
+
+impl Sockets {
+    pub(crate) fn count(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Takes in a socket and watches it.
+    pub(crate) fn insert(&mut self, fd: OwnedFd, epoll: &Epoll) -> Result<SocketKey, Broken> {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place { generation: 0, socket: None });
+            (self.places.len() - 1) as u32
+        });
+        let key = SocketKey { place, generation: self.places[place as usize].generation };
+        if epoll.add(fd.as_raw_fd(), key.to_bits(), false).is_err() {
+            self.free.push(place);
+            return Err(Broken);
+        }
+        self.places[place as usize].socket = Some(Socket {
+            fd,
+            stage: Stage::Opening(Vec::new()),
+            trigger: Trigger::default(),
+            receiver: Receiver::default(),
+            unsent: Vec::new(),
+        });
+        Ok(key)
+    }
+
+    /// None when the socket is gone, and its place empty or somebody else's.
+    pub(crate) fn get_mut(&mut self, key: SocketKey) -> Option<&mut Socket> {
+        let place = self.places.get_mut(key.place as usize)?;
+        place.socket.as_mut().filter(|_| place.generation == key.generation)
+    }
+
+    /// Gives the socket's place free; dropping what is returned closes the connection.
+    pub(crate) fn remove(&mut self, key: SocketKey) -> Option<Socket> {
+        self.get_mut(key)?;
+        let place = &mut self.places[key.place as usize];
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(key.place);
+        place.socket.take()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<SocketKey> {
+        let held = self.places.iter().enumerate().filter(|(_, place)| place.socket.is_some());
+        held.map(|(i, place)| SocketKey { place: i as u32, generation: place.generation }).collect()
+    }
+
+    /// Sends now what fits and keeps the rest for `flush`. A socket that is gone takes everything.
+    pub(crate) fn send(&mut self, key: SocketKey, bytes: &[u8], epoll: &Epoll) -> Result<(), Broken> {
+        let Some(socket) = self.get_mut(key) else { return Ok(()) };
+        if !socket.unsent.is_empty() {
+            if socket.unsent.len() + bytes.len() > UNSENT_BYTES_MAX {
+                return Err(Broken);
+            }
+            socket.unsent.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let fd = socket.fd.as_raw_fd();
+        let sent = stream::write(fd, bytes).map_err(|()| Broken)?;
+        if sent < bytes.len() {
+            socket.unsent = bytes[sent..].to_vec();
+            epoll.change(fd, key.to_bits(), true).map_err(|_| Broken)?;
+        }
+        Ok(())
+    }
+
+    /// The socket takes more now.
+    pub(crate) fn flush(&mut self, key: SocketKey, epoll: &Epoll) -> Result<(), Broken> {
+        let Some(socket) = self.get_mut(key) else { return Ok(()) };
+        if socket.unsent.is_empty() {
+            return Ok(());
+        }
+        let fd = socket.fd.as_raw_fd();
+        let sent = stream::write(fd, &socket.unsent).map_err(|()| Broken)?;
+        socket.unsent.drain(..sent);
+        if socket.unsent.is_empty() {
+            socket.unsent = Vec::new();
+            epoll.change(fd, key.to_bits(), false).map_err(|_| Broken)?;
+            if matches!(socket.stage, Stage::Closing) {
+                stream::finish_writing(fd);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Socket {
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> stream::Read {
+        stream::read(self.fd.as_raw_fd(), buffer)
+    }
+
+    /// Nothing more will be said: at once, or as soon as the rest is sent.
+    pub(crate) fn finish(&mut self) {
+        self.stage = Stage::Closing;
+        if self.unsent.is_empty() {
+            stream::finish_writing(self.fd.as_raw_fd());
+        }
+    }
+}

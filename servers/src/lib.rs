@@ -1,0 +1,23 @@
+//! Reference servers: systems under test that a climb can start, and that stand on their own as well.
+//!
+//! Each server is a folder with `Options` and `run`; a run ends by SIGTERM, SIGINT or a `Shutdown` handle.
+//! Invariant: nothing here comes from `crates/`. The frame codec and the sleeper exist twice in this house on
+//! purpose, because a server that shared a bug with its judge would always be found innocent.
+//! The library never prints; what it has to say goes through return values and the tick log.
+
+pub mod arena;
+pub mod null;
+
+mod address_limit;
+mod clock;
+mod epoll;
+mod listener;
+mod serve_error;
+mod shutdown;
+mod sleeper;
+mod stream;
+mod thread_table;
+mod websocket;
+
+pub use serve_error::ServeError;
+pub use shutdown::Shutdown;

@@ -1,0 +1,119 @@
+//! The null server: says back what it hears, and does nothing else. What an instrument measures against it is
+//! the instrument.
+//!
+//! WebSocket: texts and binaries are echoed, and all frames of one read are answered with one write. A thread
+//! per core, each asleep in epoll with a descriptor table of its own, so that an answer leaves at once.
+//! Back-pressure instead of a limit: from a client that does not read, nothing more is read.
+
+mod echo;
+mod thread;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::listener::Listener;
+use crate::shutdown::{AllSignalsBlocked, Ear};
+use crate::{ServeError, Shutdown, clock, thread_table};
+
+/// How long clients have to answer the close frame when the server ends.
+const END_NS_MAX: u64 = 2_000_000_000;
+
+/// How a null server runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to listen; port 0 takes a free one, which `on_listening` is told.
+    pub listen: SocketAddr,
+    /// Threads that echo; None: one per core, and more where `max_connections` does not fit into their tables.
+    pub threads: Option<usize>,
+    /// Sockets at once; whoever comes on top of that is refused with status 503.
+    pub max_connections: usize,
+    /// How long a client may take from connecting to the end of its request.
+    pub handshake_timeout: Duration,
+    /// Ends the server from another thread, besides SIGTERM and SIGINT.
+    pub shutdown: Option<Shutdown>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            listen: SocketAddr::from(([127, 0, 0, 1], 42_070)),
+            threads: None,
+            max_connections: 50_000,
+            handshake_timeout: Duration::from_secs(5),
+            shutdown: None,
+        }
+    }
+}
+
+/// What the threads share.
+struct House {
+    options: Options,
+    listener: Listener,
+    table_sockets: usize,
+    sockets: AtomicUsize,
+    going_down: AtomicBool,
+}
+
+/// Echoes until SIGTERM, SIGINT or `options.shutdown`; then sockets close 1001.
+///
+/// `on_listening` is told the address once connections are taken.
+/// Errors: options out of range, an address in use.
+pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
+    let range = |option, value: usize, range| ServeError::Option { option, value: value.to_string(), range };
+    if let Some(threads) = options.threads.filter(|threads| !(1..=256).contains(threads)) {
+        return Err(range("threads", threads, "1 to 256"));
+    }
+    if !(1..=10_000_000).contains(&options.max_connections) {
+        return Err(range("max-connections", options.max_connections, "1 to 10000000"));
+    }
+    let table_sockets = thread_table::raise_limit();
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let first_threads = options.threads.unwrap_or(cores);
+    let threads = thread_table::threads_for(options.max_connections, table_sockets, first_threads);
+    let listen_error = |source| ServeError::Listen { address: options.listen, source };
+    let listener = Listener::bind(options.listen).map_err(listen_error)?;
+    let address = listener.address().map_err(ServeError::system("getsockname"))?;
+    let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
+    let house = Arc::new(House {
+        options,
+        listener,
+        table_sockets,
+        sockets: AtomicUsize::new(0),
+        going_down: AtomicBool::new(false),
+    });
+    let spawn = |me: usize| {
+        let house = house.clone();
+        std::thread::Builder::new()
+            .name(format!("null-{me}"))
+            .stack_size(512 * 1024)
+            .spawn(move || thread::run(&house))
+    };
+    let blocked = AllSignalsBlocked::new();
+    let spawned: std::io::Result<Vec<_>> = (0..threads).map(spawn).collect();
+    drop(blocked);
+    if spawned.is_err() {
+        house.going_down.store(true, Ordering::Release);
+    }
+    let echoing = spawned.map_err(ServeError::system("starting a thread"))?;
+    on_listening(address);
+    let lost = loop {
+        if ear.hears_the_end(1_000_000_000) {
+            break None;
+        }
+        if let Some(thread) = echoing.iter().position(|one| one.is_finished()) {
+            break Some(thread);
+        }
+    };
+    house.listener.refuse();
+    house.going_down.store(true, Ordering::Release);
+    let told_ns = clock::now_ns();
+    while !echoing.iter().all(|one| one.is_finished()) && clock::now_ns() < told_ns + END_NS_MAX {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    match lost.or_else(|| echoing.iter().position(|one| !one.is_finished())) {
+        Some(thread) => Err(ServeError::ThreadLost { thread }),
+        None => Ok(()),
+    }
+}

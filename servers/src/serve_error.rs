@@ -1,0 +1,64 @@
+//! Why a server could not start or had to stop.
+
+use std::{io, net::SocketAddr, path::PathBuf};
+
+/// Cause and remedy of a server that did not run, or did not run to its ordinary end.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address cannot be listened on; choose another one, or stop who holds it.
+    #[error("cannot listen on {address} ({source}); choose another address with --listen")]
+    Listen {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The tick log holds an earlier run; a second run in the same file would mix the results of both.
+    #[error(
+        "{path}: this tick log exists already, and a second run in it would mix the results; \
+         remove it, name another file, or pass --append"
+    )]
+    TickLogExists {
+        /// The file that exists.
+        path: PathBuf,
+    },
+    /// The tick log cannot be opened or written. A server whose own ticks go unrecorded stops, and says so.
+    #[error("{path}: cannot write the tick log ({source}); free some space or name another file")]
+    TickLog {
+        /// The file that failed.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// An option is outside of its range.
+    #[error("--{option} {value} is out of range: {range}")]
+    Option {
+        /// The option's name as on the command line.
+        option: &'static str,
+        /// The value that was given.
+        value: String,
+        /// What is allowed.
+        range: &'static str,
+    },
+    /// The system refused something that a server cannot do without.
+    #[error("{call} failed ({source})")]
+    System {
+        /// What was asked of the system.
+        call: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A server thread ended before its time. This is a bug of ours; figures up to here are in the tick log.
+    #[error("server thread {thread} ended unexpectedly; this is a bug, what was logged until then is intact")]
+    ThreadLost {
+        /// Which one.
+        thread: usize,
+    },
+}
+
+impl ServeError {
+    /// Names the call that failed, for use in `map_err`.
+    pub(crate) fn system(call: &'static str) -> impl FnOnce(io::Error) -> ServeError {
+        move |source| ServeError::System { call, source }
+    }
+}

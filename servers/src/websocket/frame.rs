@@ -1,0 +1,204 @@
+//! One frame: its header read, its payload unmasked, a server's frame written.
+//!
+//! A client's frames must be masked, and a server's must not be (section 5.1).
+
+/// Close codes that a server here sends (section 7.4).
+pub(crate) mod close_code {
+    pub(crate) const NORMAL: u16 = 1000;
+    pub(crate) const GOING_AWAY: u16 = 1001;
+    pub(crate) const PROTOCOL: u16 = 1002;
+    pub(crate) const BAD_PAYLOAD: u16 = 1007;
+    pub(crate) const TOO_BIG: u16 = 1009;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opcode {
+    Continuation = 0,
+    Text = 1,
+    Binary = 2,
+    Close = 8,
+    Ping = 9,
+    Pong = 10,
+}
+
+impl Opcode {
+    fn from_bits(bits: u8) -> Option<Opcode> {
+        Some(match bits {
+            0 => Opcode::Continuation,
+            1 => Opcode::Text,
+            2 => Opcode::Binary,
+            8 => Opcode::Close,
+            9 => Opcode::Ping,
+            10 => Opcode::Pong,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn is_control(self) -> bool {
+        self as u8 >= 8
+    }
+}
+
+/// The longest payload of a control frame (section 5.5).
+pub(crate) const CONTROL_PAYLOAD_MAX: usize = 125;
+
+/// The longest header of a client's frame: two bytes, an eight-byte length, the mask.
+pub(crate) const HEADER_MAX: usize = 14;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) last: bool,
+    pub(crate) opcode: Opcode,
+    pub(crate) mask: [u8; 4],
+    /// Of the header itself.
+    pub(crate) header_bytes: usize,
+    pub(crate) payload_bytes: u64,
+}
+
+/// A header that breaks the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BadHeader;
+
+/// Reads the header of a client's frame; None when more bytes are needed.
+///
+/// What the first two bytes already tell is judged at once, so that nothing is awaited that cannot be right.
+pub(crate) fn header(bytes: &[u8]) -> Result<Option<Header>, BadHeader> {
+    let [first, second, rest @ ..] = bytes else { return Ok(None) };
+    // No extension was agreed on, so the reserved bits must be zero; and a client must mask.
+    if first & 0x70 != 0 || second & 0x80 == 0 {
+        return Err(BadHeader);
+    }
+    let last = first & 0x80 != 0;
+    let opcode = Opcode::from_bits(first & 0x0f).ok_or(BadHeader)?;
+    let short = second & 0x7f;
+    if opcode.is_control() && (!last || short as usize > CONTROL_PAYLOAD_MAX) {
+        return Err(BadHeader);
+    }
+    let (payload_bytes, length_bytes) = match (short, rest) {
+        (126, [a, b, ..]) => (u64::from(u16::from_be_bytes([*a, *b])), 2),
+        (127, [a, b, c, d, e, f, g, h, ..]) => (u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), 8),
+        (126 | 127, _) => return Ok(None),
+        (short, _) => (u64::from(short), 0),
+    };
+    // "The minimal number of bytes MUST be used to encode the length", and the top bit must be zero.
+    let minimal = match length_bytes {
+        2 => payload_bytes > 125,
+        8 => payload_bytes > 0xffff && payload_bytes >> 63 == 0,
+        _ => true,
+    };
+    if !minimal {
+        return Err(BadHeader);
+    }
+    let Some(mask) = rest.get(length_bytes..length_bytes + 4) else { return Ok(None) };
+    Ok(Some(Header {
+        last,
+        opcode,
+        mask: [mask[0], mask[1], mask[2], mask[3]],
+        header_bytes: 2 + length_bytes + 4,
+        payload_bytes,
+    }))
+}
+
+/// Removes (or puts on) a mask in place, eight bytes at a time.
+pub(crate) fn unmask(payload: &mut [u8], mask: [u8; 4]) {
+    let [a, b, c, d] = mask;
+    let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
+    let mut chunks = payload.chunks_exact_mut(8);
+    for chunk in &mut chunks {
+        let word = [chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]];
+        chunk.copy_from_slice(&(u64::from_ne_bytes(word) ^ wide).to_ne_bytes());
+    }
+    for (i, byte) in chunks.into_remainder().iter_mut().enumerate() {
+        *byte ^= mask[i & 3];
+    }
+}
+
+/// Appends one whole server frame.
+pub(crate) fn put(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8]) {
+    out.push(0x80 | opcode as u8);
+    match payload.len() {
+        short @ 0..=125 => out.push(short as u8),
+        medium @ 126..=0xffff => {
+            out.push(126);
+            out.extend_from_slice(&(medium as u16).to_be_bytes());
+        }
+        long => {
+            out.push(127);
+            out.extend_from_slice(&(long as u64).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(payload);
+}
+
+/// Appends a close frame with a code and no reason.
+pub(crate) fn put_close(out: &mut Vec<u8>, code: u16) {
+    put(out, Opcode::Close, &code.to_be_bytes());
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A client's frame, for tests.
+    pub(crate) fn client_frame(last: bool, opcode: u8, payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
+        let mut out = vec![if last { 0x80 } else { 0 } | opcode];
+        match payload.len() {
+            short @ 0..=125 => out.push(0x80 | short as u8),
+            medium @ 126..=0xffff => {
+                out.push(0x80 | 126);
+                out.extend_from_slice(&(medium as u16).to_be_bytes());
+            }
+            long => {
+                out.push(0x80 | 127);
+                out.extend_from_slice(&(long as u64).to_be_bytes());
+            }
+        }
+        out.extend_from_slice(&mask);
+        out.extend(payload.iter().enumerate().map(|(i, byte)| byte ^ mask[i & 3]));
+        out
+    }
+
+    #[track_caller]
+    fn check_bad(bytes: &[u8]) {
+        assert_eq!(header(bytes), Err(BadHeader), "{bytes:02x?}");
+    }
+
+    #[test]
+    fn what_no_client_may_send_is_refused_from_the_first_bytes() {
+        check_bad(&[0x81, 0x05]); // not masked
+        check_bad(&[0xc1, 0x85]); // reserved bit
+        check_bad(&[0x83, 0x80]); // reserved opcode
+        check_bad(&[0x8b, 0x80]); // reserved control opcode
+        check_bad(&[0x09, 0x80]); // fragmented ping
+        check_bad(&[0x89, 0xfe]); // ping longer than 125
+        check_bad(&[0x81, 0xfe, 0, 125]); // length not minimal
+        check_bad(&[0x81, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
+        check_bad(&[0x81, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0]); // top bit
+    }
+
+    proptest! {
+        #[test]
+        fn a_header_is_found_at_every_length_and_never_before_it_is_complete(
+            length in prop_oneof![0usize..200, 60_000usize..70_000], mask: [u8; 4],
+        ) {
+            let frame = client_frame(true, 1, &vec![7; length], mask);
+            let found = header(&frame).unwrap().unwrap();
+            prop_assert_eq!(found.payload_bytes, length as u64);
+            prop_assert_eq!(found.header_bytes + length, frame.len());
+            for cut in 0..found.header_bytes {
+                prop_assert_eq!(header(&frame[..cut]).unwrap(), None);
+            }
+        }
+
+        #[test]
+        fn unmasking_twice_gives_the_payload_back(payload: Vec<u8>, mask: [u8; 4]) {
+            let mut twice = payload.clone();
+            unmask(&mut twice, mask);
+            let bytewise: Vec<u8> = payload.iter().enumerate().map(|(i, byte)| byte ^ mask[i & 3]).collect();
+            prop_assert_eq!(&twice, &bytewise);
+            unmask(&mut twice, mask);
+            prop_assert_eq!(twice, payload);
+        }
+    }
+}
