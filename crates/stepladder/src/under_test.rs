@@ -3,12 +3,12 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use plan::{Plan, Scheme, SubjectSource, Target, TickSource, may_load, needs};
+use tempfile::NamedTempFile;
 use watch::{ExitWatch, Started, TickLog};
 
 use crate::cli::Cli;
@@ -29,8 +29,6 @@ pub struct UnderTest {
     /// its tick log, at the place up to which it was read
     pub tick_log: Option<TickLog>,
     started: Option<Started>,
-    /// a log of ours, to be removed at the end
-    own_log: Option<PathBuf>,
 }
 
 impl UnderTest {
@@ -66,15 +64,8 @@ impl UnderTest {
                     None => None,
                 };
                 let tick_log = follow(plan, TicksFrom::Present)?;
-                let subject = UnderTest {
-                    target: target.clone(),
-                    address,
-                    pid: *pid,
-                    exit,
-                    tick_log,
-                    started: None,
-                    own_log: None,
-                };
+                let subject =
+                    UnderTest { target: target.clone(), address, pid: *pid, exit, tick_log, started: None };
                 subject.probe(plan)?;
                 Ok(subject)
             }
@@ -97,28 +88,33 @@ impl UnderTest {
             command.args(["--listen", "127.0.0.1:0"]);
         }
         let ticks_from = if has("--append") { TicksFrom::Present } else { ticks_from };
-        if ticks_from == TicksFrom::Present && !has("--append") {
-            command.arg("--append");
-        }
         let (mut own_log, mut tick_log) = (None, None);
         if let TickSource::Log(named) = &plan.subject.ticks {
             let chosen = value_of(options, "--tick-log").map(PathBuf::from);
-            let is_ours = named.is_none() && chosen.is_none();
-            let path = named.clone().or_else(|| chosen.clone()).unwrap_or_else(temporary_log);
+            let path = match named.as_ref().or(chosen.as_ref()) {
+                Some(path) => path.clone(),
+                None => own_log.insert(temporary_log()?).path().to_owned(),
+            };
             if chosen.is_none() {
                 command.arg("--tick-log").arg(&path);
             }
             tick_log = Some(follow_file(&path, plan.subject.tick_rate_hz, ticks_from)?);
-            own_log = is_ours.then_some(path);
+        }
+        let is_there = ticks_from == TicksFrom::Present || own_log.is_some();
+        if is_there && !has("--append") {
+            command.arg("--append");
         }
         command.args(options);
         let shown =
             std::iter::once(format!("serve {server}")).chain(options.iter().cloned()).collect::<Vec<_>>();
         let started = Started::start(command, &format!("stepladder {}", shown.join(" ")))?;
         let address = announced_address(&started)?;
-        let mut subject = Self::of_started(started, Target::at(Scheme::Ws, address), address, tick_log);
-        subject.own_log = own_log;
-        Ok(subject)
+        if let (Some(_), Some(log)) = (&own_log, &mut tick_log) {
+            // Both have it open by now, so its name can go: nothing is left behind, however this ends.
+            log.poll(0).context("the server's tick log cannot be read")?;
+        }
+        drop(own_log);
+        Ok(Self::of_started(started, Target::at(Scheme::Ws, address), address, tick_log))
     }
 
     /// The null server of a protocol, for calibration.
@@ -138,7 +134,6 @@ impl UnderTest {
             exit: Some(started.exit_watch()),
             tick_log,
             started: Some(started),
-            own_log: None,
         }
     }
 
@@ -175,10 +170,6 @@ impl UnderTest {
         if let Some(started) = self.started.take() {
             started.stop();
         }
-        if let Some(path) = self.own_log.take() {
-            // A temporary file that is gone already is no reason to complain.
-            let _ = std::fs::remove_file(path);
-        }
     }
 }
 
@@ -193,10 +184,13 @@ fn own_command() -> anyhow::Result<Command> {
     Ok(Command::new(std::env::current_exe().context("the path of this program is not known")?))
 }
 
-fn temporary_log() -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("stepladder-{}-{count}.ticklog", std::process::id()))
+/// A log of ours, under a name that no other climb has or had.
+fn temporary_log() -> anyhow::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix("stepladder-")
+        .suffix(".ticklog")
+        .tempfile()
+        .context("no temporary file for the server's tick log; check TMPDIR")
 }
 
 /// Which of the ticks in a log are the run's.

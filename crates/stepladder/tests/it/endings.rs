@@ -80,6 +80,7 @@ fn a_second_ctrl_c_ends_it_at_once_and_the_store_stays_readable() {
     assert_eq!(ran.code, 130, "{ran:#?}");
     assert!(ran.err.contains("ended at once"), "{ran:#?}");
     eventually("the server has ended too", || is_gone(subject).then_some(()));
+    assert_eq!(place.files_ending(".ticklog"), [""; 0], "its temporary tick log is gone with it");
     let runs = place.run(["runs"]);
     assert_eq!(runs.code, 0, "{runs:#?}");
     assert!(runs.out.contains("interrupted"), "{runs:#?}");

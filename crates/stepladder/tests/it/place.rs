@@ -45,6 +45,13 @@ impl Place {
         self.folder.path().join(name)
     }
 
+    /// The names of all files that end so.
+    pub fn files_ending(&self, with: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).expect("the folder can be read").flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.ends_with(with)).collect()
+    }
+
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, text).expect("a file can be written");
@@ -58,7 +65,8 @@ impl Place {
     /// The program with this folder as its own, so that its default store is here.
     pub fn command<I: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = I>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stepladder"));
-        command.args(words).current_dir(self.folder.path()).env_remove("NO_COLOR").stdin(Stdio::null());
+        command.args(words).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.env_remove("NO_COLOR").env("TMPDIR", self.folder.path());
         command
     }
 
