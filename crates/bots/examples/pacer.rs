@@ -49,6 +49,8 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
         workers: 1,
         first_unit: 0,
         units: CLIENTS,
+        units_total: CLIENTS,
+        arrivals: plan::Arrivals::Even,
         ramp: Ramp::AtOnce,
         bots: plan::Bots::Echo(EchoBots { rate_per_s: rate_per_s / CLIENTS as f64, payload_bytes: 0 }),
         target: Target {

@@ -17,6 +17,7 @@ pub fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary> {
     match bots {
         plan::Bots::Arena(_) => Arena::vocabulary(),
         plan::Bots::Echo(_) => Echo::vocabulary(),
+        plan::Bots::Chat(_) => unimplemented!(),
     }
 }
 
@@ -25,6 +26,7 @@ pub fn paths(plan: &WorkerPlan) -> Vec<String> {
     match plan.bots {
         plan::Bots::Arena(_) => Arena::paths(plan),
         plan::Bots::Echo(_) => Echo::paths(plan),
+        plan::Bots::Chat(_) => unimplemented!(),
     }
 }
 
@@ -33,5 +35,6 @@ pub fn start(setup: Setup) -> io::Result<JoinHandle<()>> {
     match setup.plan.bots {
         plan::Bots::Arena(_) => spawn::<Arena>(setup),
         plan::Bots::Echo(_) => spawn::<Echo>(setup),
+        plan::Bots::Chat(_) => unimplemented!(),
     }
 }

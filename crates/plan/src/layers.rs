@@ -236,7 +236,7 @@ fn switch(reader: &mut Reader, setting: Setting, flag: Option<bool>, file: Optio
 fn unit_of(bots: &Bots) -> &'static str {
     match bots {
         Bots::Arena(_) => "games",
-        Bots::Echo(_) => "clients",
+        Bots::Echo(_) | Bots::Chat(_) => "clients",
     }
 }
 
@@ -244,6 +244,7 @@ fn name_of(bots: &Bots) -> &'static str {
     match bots {
         Bots::Arena(_) => "arena",
         Bots::Echo(_) => "echo",
+        Bots::Chat(_) => "chat",
     }
 }
 
@@ -395,6 +396,7 @@ fn arrivals_of(reader: &mut Reader, flags: &Flags, file: &Scenario, bots: &Bots)
             (Arrivals::Closed, "without a rate each answer starts the next message (closed)")
         }
         Bots::Echo(_) => (Arrivals::Even, "clients with a rate send at equal gaps (even)"),
+        Bots::Chat(_) => (Arrivals::Even, "people speak by a clock of their own (even)"),
     };
     let said = reader.said(ARRIVALS, flags.arrivals.as_deref(), file.arrivals.as_ref());
     let asked = said.as_ref().and_then(|said| reader.read(said, str::parse::<Arrivals>));

@@ -16,8 +16,8 @@ pub mod worker_plan;
 pub use layers::{Flags, is_scenario_file, resolve};
 pub use mistakes::{Mistake, Mistakes, Place, Wrong};
 pub use plan::{
-    ArenaBots, Arrivals, Bots, EchoBots, Generator, Hold, Ladder, Pairing, Plan, Ramp, Subject,
-    SubjectSource, TickSource,
+    ArenaBots, Arrivals, Bots, ChatBots, Dialect, EchoBots, Generator, Hold, LINE_BYTES_MIN, Ladder,
+    Misbehaviour, Misconduct, Pairing, Plan, Ramp, Subject, SubjectSource, TickSource,
 };
 pub use scenario::{ScenarioText, scenario_schema};
 pub use target::{Scheme, Target, TargetError, TargetRefused, may_load};

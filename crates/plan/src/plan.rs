@@ -101,8 +101,10 @@ pub enum TickSource {
 pub enum Bots {
     /// pairs of players of the arena
     Arena(ArenaBots),
-    /// clients of an echo server; what calibration uses
+    /// clients of an echo server; what calibration uses. The target's scheme says over what: WebSocket or TCP lines
     Echo(EchoBots),
+    /// people in a room where each line goes to all others
+    Chat(ChatBots),
 }
 
 /// Pairs of players.
@@ -137,6 +139,96 @@ pub struct EchoBots {
     pub rate_per_s: f64,
     /// size of each message
     pub payload_bytes: usize,
+}
+
+/// People in a room.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChatBots {
+    /// how the subject is spoken to
+    pub dialect: Dialect,
+    /// shortest time between two lines of one bot, ns; > 0
+    pub gap_min_ns: u64,
+    /// longest, ns; gaps are uniform in between, or exponential with their mean where arrivals are `poisson`
+    pub gap_max_ns: u64,
+    /// shortest line in bytes, its end included; at least `LINE_BYTES_MIN`
+    pub line_min_bytes: usize,
+    /// longest line in bytes, its end included
+    pub line_max_bytes: usize,
+    /// so many of the bots speak, the first ones; `None`: all
+    pub talkers: Option<u64>,
+    /// the room, channel or subject
+    pub room: String,
+    /// the subject sends each line back to its sender too
+    pub echoes: bool,
+    /// shares of the crowd that behave badly; they are judged apart. The shares add up to at most 1
+    pub misbehave: Vec<Misbehaviour>,
+}
+
+/// A line carries who sent it, which of its lines it is, when it was planned, and a check: 14 characters and its end.
+pub const LINE_BYTES_MIN: usize = 15;
+
+impl ChatBots {
+    /// Mean time between two lines of one bot, ns.
+    pub fn gap_mean_ns(&self) -> f64 {
+        (self.gap_min_ns as f64 + self.gap_max_ns as f64) / 2.0
+    }
+
+    /// How the bot number `unit` of the whole crowd behaves badly, if it does.
+    ///
+    /// Kinds are spread evenly over the crowd (a golden-ratio sequence), so that shares hold in any part of it.
+    pub fn misconduct_of(&self, unit: u64) -> Option<&Misbehaviour> {
+        const GOLDEN: f64 = 0.618_033_988_749_894_9;
+        let place = ((unit + 1) as f64 * GOLDEN).fract();
+        let mut end = 0.0;
+        self.misbehave.iter().find(|misbehaviour| {
+            end += misbehaviour.share;
+            place < end
+        })
+    }
+
+    /// Whether the bot number `unit` speaks.
+    pub fn speaks(&self, unit: u64) -> bool {
+        self.talkers.is_none_or(|talkers| unit < talkers)
+    }
+}
+
+/// How a chat is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// bare lines: our own chat server, and whatever netcat could talk to
+    Lines,
+    /// RFC 2812: register, join, PRIVMSG, PING
+    Irc,
+    /// the NATS client protocol: SUB, PUB, MSG
+    Nats,
+}
+
+/// A kind of bad behaviour and how much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Misbehaviour {
+    /// what they do
+    pub kind: Misconduct,
+    /// of the crowd, in (0, 1]
+    pub share: f64,
+    /// ns between two storms; 0 for all other kinds
+    pub period_ns: u64,
+}
+
+/// What some clients do to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Misconduct {
+    /// reads 1 KB per second
+    SlowReader,
+    /// stops reading once it has joined
+    Stalled,
+    /// shuts its sending side and goes on listening
+    HalfOpen,
+    /// all of them cut their connections and come back at once, every period
+    ReconnectStorm,
+    /// sends what the protocol does not allow
+    Malformed,
 }
 
 /// Which loads, and how each is held.

@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::plan::{Bots, Plan, Ramp};
+use crate::plan::{Arrivals, Bots, Plan, Ramp};
 use crate::target::Target;
 
 /// What one worker does in one trial.
@@ -20,10 +20,14 @@ pub struct WorkerPlan {
     pub first_unit: u64,
     /// how many units of load are this worker's
     pub units: u64,
+    /// how many units of load there are over all workers
+    pub units_total: u64,
     /// how the units of the whole trial arrive
     pub ramp: Ramp,
     /// the simulated clients
     pub bots: Bots,
+    /// the law of arrivals
+    pub arrivals: Arrivals,
     /// where the subject listens, as written (Host header, path, TLS name)
     pub target: Target,
     /// the same, resolved and pinned
@@ -71,7 +75,7 @@ pub fn needs(plan: &Plan, load: f64) -> Needs {
     let units = unit_count(load);
     let (connections_per_unit, opens_per_s) = match &plan.bots {
         Bots::Arena(_) => (2, 2.0 * units as f64 / GAME_S),
-        Bots::Echo(_) => (1, 0.0),
+        Bots::Echo(_) | Bots::Chat(_) => (1, 0.0),
     };
     let connections = units.saturating_mul(connections_per_unit);
     Needs {
@@ -111,7 +115,9 @@ pub fn split(
                 workers,
                 first_unit,
                 units: units.saturating_sub(first_unit).div_ceil(workers as u64),
+                units_total: units,
                 ramp: plan.ladder.ramp,
+                arrivals: plan.arrivals,
                 bots: plan.bots.clone(),
                 target: target.clone(),
                 address,

@@ -20,6 +20,8 @@ fn worker_plan(bots: Bots, units: u64) -> WorkerPlan {
         workers: 1,
         first_unit: 0,
         units,
+        units_total: units,
+        arrivals: plan::Arrivals::Even,
         ramp: Ramp::Every(2_000_000),
         bots,
         target: Target::at(Scheme::Ws, address),
