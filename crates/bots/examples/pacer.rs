@@ -76,6 +76,7 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
         timeline,
         progress: Arc::new(Progress::default()),
         entrance: engine::Entrance::default(),
+        met: std::sync::Arc::default(),
         realtime_zero_ns: 0,
     };
     let (says, heard) = channel();
@@ -106,6 +107,7 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
                     lag.add(merged.distribution(Measure::SendLag, true));
                 }
             }
+            FromWorker::Ledger { .. } => {}
             FromWorker::Done { .. } => break,
             FromWorker::Broke { why, .. } => panic!("{why}"),
         }

@@ -11,6 +11,8 @@ pub struct Desk {
     bytes: Box<[u8]>,
     from: usize,
     to: usize,
+    /// most bytes that one read may bring
+    limit: usize,
     /// a message that came in pieces, joined
     pub(crate) joined: Vec<u8>,
 }
@@ -24,15 +26,28 @@ impl Default for Desk {
 impl Desk {
     /// An empty desk.
     pub fn new() -> Self {
-        Desk { bytes: vec![0; DESK_BYTES].into_boxed_slice(), from: 0, to: 0, joined: Vec::new() }
+        Desk {
+            bytes: vec![0; DESK_BYTES].into_boxed_slice(),
+            from: 0,
+            to: 0,
+            limit: usize::MAX,
+            joined: Vec::new(),
+        }
     }
 
-    /// Clears it and puts `carried` first; returns the free room behind, for one read.
+    /// Clears it and puts `carried` first; returns the room behind, for one read, as far as the limit goes.
     pub fn lay(&mut self, carried: &[u8]) -> &mut [u8] {
         self.from = 0;
         self.to = carried.len();
         self.bytes[..self.to].copy_from_slice(carried);
-        &mut self.bytes[self.to..]
+        let end = self.to.saturating_add(self.limit).min(self.bytes.len());
+        &mut self.bytes[self.to..end]
+    }
+
+    /// From now on a read brings at most `bytes`, for a connection that reads slowly on purpose. At least 1, since a read
+    /// without room would look like the end of the stream.
+    pub fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes.max(1);
     }
 
     /// `count` bytes were read into the free room.
@@ -51,5 +66,25 @@ impl Desk {
         let from = self.from;
         self.from += count;
         &mut self.bytes[from..from + count]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_bounds_the_read_and_not_what_was_carried() {
+        let mut desk = Desk::new();
+        assert_eq!(desk.lay(b"carried").len(), DESK_BYTES - 7);
+        for (limit, room) in
+            [(1000, 1000), (0, 1), (DESK_BYTES, DESK_BYTES - 7), (usize::MAX, DESK_BYTES - 7)]
+        {
+            desk.set_limit(limit);
+            assert_eq!(desk.lay(b"carried").len(), room, "limit {limit}");
+        }
+        desk.lay(b"carried")[..3].copy_from_slice(b" on");
+        desk.filled(3);
+        assert_eq!(desk.rest(), b"carried on");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drivers::{Closed, Driver};
-use measure::Vocabulary;
+use measure::{LedgerShape, Vocabulary};
 use plan::WorkerPlan;
 
 use crate::hand::{Hand, LineId};
@@ -19,6 +19,11 @@ pub trait Bots: Sized + 'static {
     /// Paths they connect to; `Hand::open` takes an index into it.
     fn paths(plan: &WorkerPlan) -> Vec<String> {
         vec![plan.target.path.clone()]
+    }
+
+    /// The ledger that this worker keeps; `None`: nothing they send owes deliveries.
+    fn ledger(_plan: &WorkerPlan) -> Option<LedgerShape> {
+        None
     }
 
     /// Room for all units of this worker.
@@ -49,6 +54,11 @@ pub trait Bots: Sized + 'static {
     /// A batch of due items has been served; for what must not stand behind a backlog of them.
     fn turn(&mut self, _hand: &mut Hand<'_, Self::Driver>) {}
 
-    /// Nothing further is planned. Connections that are still open a little later are closed by the worker.
+    /// Nothing further is planned. Connections are closed by the worker once `has_drained`.
     fn drain(&mut self, _hand: &mut Hand<'_, Self::Driver>) {}
+
+    /// Whether everything that the bots wait for after the hold has come; asked at each turn, for some seconds at most.
+    fn has_drained(&mut self, _hand: &mut Hand<'_, Self::Driver>) -> bool {
+        true
+    }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, sync_channel};
 
-use measure::{Imbalance, Interval};
+use measure::{Imbalance, Interval, LedgerPart};
 
 use crate::worker::Handover;
 
@@ -19,6 +19,11 @@ pub enum FromWorker {
         worker: usize,
         /// what
         interval: Box<Interval>,
+    },
+    /// its part of the delivery ledger, once, at the end
+    Ledger {
+        /// what
+        part: Box<LedgerPart>,
     },
     /// it has handed over everything
     Done {
@@ -51,6 +56,10 @@ impl Handover for ToCollector {
         let interval = std::mem::replace(second, empty);
         // A collector that is gone has ended the trial; there is nobody left to tell.
         let _ = self.full.send(FromWorker::Second { worker: self.worker, interval });
+    }
+
+    fn ledger(&mut self, part: LedgerPart) {
+        let _ = self.full.send(FromWorker::Ledger { part: Box::new(part) });
     }
 }
 

@@ -6,12 +6,12 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 
 use drivers::{Address, Closed, Driver, OpenError};
 use measure::interval::OPEN_TIME;
-use measure::{Interval, Measure, Phase, TickClasses, TickCounts};
+use measure::{Interval, LedgerPart, Measure, Phase, TickClasses, TickCounts};
 
 use crate::clock::Clock;
 use crate::entrance::Entrance;
@@ -48,6 +48,10 @@ pub(crate) struct Line<D> {
     unsent: Vec<Unsent>,
     first_ask: u32,
     dirty: bool,
+    /// how it reads; see `reading`
+    pub(crate) reads_from_ns: u64,
+    pub(crate) read_bytes_max: usize,
+    pub(crate) read_gap_ns: u64,
 }
 
 pub(crate) enum State<D> {
@@ -61,9 +65,22 @@ pub(crate) enum State<D> {
 
 struct Unsent {
     planned_ns: u64,
-    ask: u32,
+    owes: Owes,
     op: u16,
     phase: Phase,
+}
+
+/// What a message owes once it has left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owes {
+    Nothing,
+    /// index of an ask
+    Reply(u32),
+    /// one delivery to each member
+    Deliveries {
+        sender: u32,
+        seq: u32,
+    },
 }
 
 struct OpenAsk {
@@ -94,6 +111,8 @@ pub struct Shared {
     pub progress: Arc<Progress>,
     /// one group at a time
     pub entrance: Entrance,
+    /// how many bots have come to a point that their kind agreed on
+    pub met: Arc<AtomicU64>,
     /// the zero of the trial's clock, ns since the epoch: to read what other processes stamp
     pub realtime_zero_ns: u64,
 }
@@ -124,6 +143,8 @@ pub(crate) struct Core<D: Driver> {
     patience_ns: u64,
     classes: TickClasses,
     pub(crate) shared: Shared,
+    /// what is owed to whom, where messages owe deliveries
+    pub(crate) ledger: Option<Box<LedgerPart>>,
     /// the last reading of the clock
     pub(crate) now_ns: u64,
 }
@@ -161,7 +182,25 @@ impl<D: Driver> Hand<'_, D> {
 
     /// Sends a message that owes nothing. It counts as not sent when the connection is gone or takes no more.
     pub fn tell(&mut self, line: LineId, op: usize, planned_ns: u64, what: D::Send<'_>) {
-        self.core.send(line, op, planned_ns, what, false);
+        if self.core.encode(line, op, planned_ns, what) {
+            self.core.enter_unsent(line, op, planned_ns, Owes::Nothing);
+        }
+    }
+
+    /// Sends a message that owes a delivery to each member, by its number from `Hand::next_seq`. False: it was not sent.
+    pub fn cast(
+        &mut self,
+        line: LineId,
+        op: usize,
+        planned_ns: u64,
+        (sender, seq): (u32, u32),
+        what: D::Send<'_>,
+    ) -> bool {
+        let is_taken = self.core.encode(line, op, planned_ns, what);
+        if is_taken {
+            self.core.enter_unsent(line, op, planned_ns, Owes::Deliveries { sender, seq });
+        }
+        is_taken
     }
 
     /// Books a planned message that could not even be tried, because its bot has no connection.
@@ -172,7 +211,13 @@ impl<D: Driver> Hand<'_, D> {
 
     /// Sends a message that owes a reply. `None`: it was not sent.
     pub fn ask(&mut self, line: LineId, op: usize, planned_ns: u64, what: D::Send<'_>) -> Option<Ask> {
-        self.core.send(line, op, planned_ns, what, true)
+        if !self.core.encode(line, op, planned_ns, what) {
+            return None;
+        }
+        let phase = self.phase(planned_ns);
+        let ask = self.core.new_ask(line, op, phase, planned_ns);
+        self.core.enter_unsent(line, op, planned_ns, Owes::Reply(ask.index));
+        Some(ask)
     }
 
     /// Enters a reply that is owed to the connection itself, such as a greeting; asked at `sent_ns`, by the knock.
@@ -279,6 +324,7 @@ impl<D: Driver> Core<D> {
             patience_ns: plan.patience_ns,
             classes: TickClasses::for_rate(rate_hz),
             shared,
+            ledger: None,
             now_ns: 0,
         }
     }
@@ -320,12 +366,16 @@ impl<D: Driver> Core<D> {
                 unsent: Vec::new(),
                 first_ask: NO_ASK,
                 dirty: false,
+                reads_from_ns: 0,
+                read_bytes_max: usize::MAX,
+                read_gap_ns: 0,
             });
             self.lines.len() as u32 - 1
         });
         let line = &mut self.lines[index as usize];
         line.generation = line.generation.wrapping_add(1);
         (line.bot, line.address, line.knocked_ns) = (bot, address, knocked_ns);
+        (line.reads_from_ns, line.read_bytes_max, line.read_gap_ns) = (0, usize::MAX, 0);
         line.state = State::Opening;
         LineId { index, generation: line.generation }
     }
@@ -425,25 +475,28 @@ impl<D: Driver> Core<D> {
         }
     }
 
-    fn send(&mut self, id: LineId, op: usize, planned_ns: u64, what: D::Send<'_>, owes: bool) -> Option<Ask> {
-        let phase = self.shared.timeline.phase(planned_ns);
-        let taken = match self.line_mut(id) {
+    /// Encodes a message into its connection's buffer. False: it was refused, and is booked as not sent.
+    fn encode(&mut self, id: LineId, op: usize, planned_ns: u64, what: D::Send<'_>) -> bool {
+        let is_taken = match self.line_mut(id) {
             Some(Line { state: State::Open(driver), .. }) => driver.send(what).is_ok(),
             _ => false,
         };
-        if !taken {
+        if !is_taken {
+            let phase = self.shared.timeline.phase(planned_ns);
             self.book_not_sent(op, phase);
-            return None;
         }
-        let ask = owes.then(|| self.new_ask(id, op, phase, planned_ns));
-        let line = self.line_mut(id)?;
-        let unsent = Unsent { planned_ns, ask: ask.map_or(NO_ASK, |ask| ask.index), op: op as u16, phase };
-        line.unsent.push(unsent);
+        is_taken
+    }
+
+    /// Remembers an encoded message until the kernel has taken it.
+    fn enter_unsent(&mut self, id: LineId, op: usize, planned_ns: u64, owes: Owes) {
+        let phase = self.shared.timeline.phase(planned_ns);
+        let Some(line) = self.line_mut(id) else { return };
+        line.unsent.push(Unsent { planned_ns, owes, op: op as u16, phase });
         if !line.dirty {
             line.dirty = true;
             self.dirty.push(id);
         }
-        ask
     }
 
     /// Hands what is encoded to the kernel, once per line and turn.
@@ -468,14 +521,7 @@ impl<D: Driver> Core<D> {
             Poll::Ready(Ok(())) => {
                 let mut unsent = std::mem::take(&mut line.unsent);
                 for message in unsent.drain(..) {
-                    let ask = (message.ask != NO_ASK).then_some(message.ask);
-                    self.book_sent(
-                        usize::from(message.op),
-                        message.phase,
-                        message.planned_ns,
-                        ask,
-                        departed_ns,
-                    );
+                    self.book_sent(&message, departed_ns);
                 }
                 // The emptied vector goes back, so that a line allocates once.
                 self.lines[id.index as usize].unsent = unsent;
@@ -490,9 +536,20 @@ impl<D: Driver> Core<D> {
         self.interval.bytes_sent += written;
     }
 
-    fn book_sent(&mut self, op: usize, phase: Phase, planned_ns: u64, ask: Option<u32>, departed_ns: u64) {
-        self.book_departed(op, phase, ask, departed_ns);
-        self.interval.record(Measure::SendLag, phase, departed_ns.saturating_sub(planned_ns));
+    fn book_sent(&mut self, message: &Unsent, departed_ns: u64) {
+        let ask = match message.owes {
+            Owes::Reply(ask) => Some(ask),
+            Owes::Nothing => None,
+            Owes::Deliveries { sender, seq } => {
+                if let Some(ledger) = &mut self.ledger {
+                    ledger.departed(sender, seq, departed_ns);
+                }
+                None
+            }
+        };
+        self.book_departed(usize::from(message.op), message.phase, ask, departed_ns);
+        let lag_ns = departed_ns.saturating_sub(message.planned_ns);
+        self.interval.record(Measure::SendLag, message.phase, lag_ns);
     }
 
     fn book_departed(&mut self, op: usize, phase: Phase, ask: Option<u32>, departed_ns: u64) {
@@ -514,11 +571,12 @@ impl<D: Driver> Core<D> {
         let line = self.asks[ask.index as usize].line;
         let Some(line) = self.line_mut(line) else { return };
         let mut unsent = std::mem::take(&mut line.unsent);
-        let Some(at) = unsent.iter().position(|message| message.ask == ask.index) else { return };
+        let Some(at) = unsent.iter().position(|message| message.owes == Owes::Reply(ask.index)) else {
+            return;
+        };
         let id = self.asks[ask.index as usize].line;
         for message in unsent.drain(..=at) {
-            let ask = (message.ask != NO_ASK).then_some(message.ask);
-            self.book_sent(usize::from(message.op), message.phase, message.planned_ns, ask, self.now_ns);
+            self.book_sent(&message, self.now_ns);
         }
         if let Some(line) = self.line_mut(id) {
             line.unsent = unsent;
@@ -534,8 +592,8 @@ impl<D: Driver> Core<D> {
     fn drop_unsent(&mut self, unsent: Vec<Unsent>) {
         for message in unsent {
             self.book_not_sent(usize::from(message.op), message.phase);
-            if message.ask != NO_ASK {
-                self.unlink(message.ask);
+            if let Owes::Reply(ask) = message.owes {
+                self.unlink(ask);
             }
         }
     }

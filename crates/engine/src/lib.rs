@@ -8,9 +8,11 @@
 pub mod bots;
 pub mod clock;
 pub mod collector;
+mod deliveries;
 pub mod entrance;
 pub mod hand;
 pub mod pacer;
+mod reading;
 pub mod rehearsal;
 pub mod thread;
 pub mod timeline;

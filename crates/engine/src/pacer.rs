@@ -20,6 +20,8 @@ pub(crate) enum Item {
         /// what it wants to do then; its own code
         what: u32,
     },
+    /// a connection that paused reads again
+    Read(LineId),
     /// a connection must be open by now
     OpenDeadline(LineId),
     /// a goodbye must be answered by now

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io;
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 
 use drivers::websocket::{Heard, Message};
 use drivers::{Address, Broken, Closed, Desk, Driver, OpenError, Refused};
-use measure::Interval;
+use measure::{Interval, LedgerPart};
 use plan::WorkerPlan;
 
 use crate::bots::Bots;
@@ -70,17 +71,75 @@ struct Wires {
     to_bots: BTreeMap<u64, VecDeque<Option<Vec<u8>>>>,
 }
 
+/// What goes over a simulated connection: the shape that a real driver's messages have.
+pub trait Freight: 'static {
+    /// What can be sent.
+    type Send<'a>;
+    /// What can be heard.
+    type Heard<'a>;
+    /// The bytes of a message.
+    fn bytes(what: Self::Send<'_>) -> Vec<u8>;
+    /// The message of those bytes.
+    fn heard(bytes: &[u8]) -> Self::Heard<'_>;
+}
+
+/// Messages as `drivers::WebSocket` has them.
+pub struct Messages;
+
+impl Freight for Messages {
+    type Send<'a> = Message<'a>;
+    type Heard<'a> = Heard<'a>;
+
+    fn bytes(what: Message<'_>) -> Vec<u8> {
+        let (Message::Text(bytes) | Message::Binary(bytes)) = what;
+        bytes.to_vec()
+    }
+
+    fn heard(bytes: &[u8]) -> Heard<'_> {
+        Heard::Text(bytes)
+    }
+}
+
+/// Blocks of whole lines as `drivers::Tcp` has them.
+pub struct Blocks;
+
+impl Freight for Blocks {
+    type Send<'a> = &'a [u8];
+    type Heard<'a> = &'a [u8];
+
+    fn bytes(what: &[u8]) -> Vec<u8> {
+        what.to_vec()
+    }
+
+    fn heard(bytes: &[u8]) -> &[u8] {
+        bytes
+    }
+}
+
 /// A connection to a simulated server.
-pub struct Wire {
+pub struct Wire<F = Messages> {
+    carries: PhantomData<F>,
     peer: u64,
     unsent: Vec<Vec<u8>>,
     is_heard: bool,
 }
 
-impl Driver for Wire {
+/// A driver whose server is simulated.
+pub trait Simulated: Driver<Knock = u64> {
+    /// The connection with that number.
+    fn to(peer: u64) -> Self;
+}
+
+impl<F: Freight> Simulated for Wire<F> {
+    fn to(peer: u64) -> Self {
+        Wire { carries: PhantomData, peer, unsent: Vec::new(), is_heard: true }
+    }
+}
+
+impl<F: Freight> Driver for Wire<F> {
     type Knock = u64;
-    type Send<'a> = Message<'a>;
-    type Heard<'a> = Heard<'a>;
+    type Send<'a> = F::Send<'a>;
+    type Heard<'a> = F::Heard<'a>;
 
     fn knock(_: &Address, _: Option<IpAddr>) -> Result<u64, OpenError> {
         WIRES.with_borrow_mut(|wires| {
@@ -90,12 +149,11 @@ impl Driver for Wire {
     }
 
     async fn open(peer: u64, _: &Address) -> Result<Self, OpenError> {
-        Ok(Wire { peer, unsent: Vec::new(), is_heard: true })
+        Ok(Wire::to(peer))
     }
 
-    fn send(&mut self, what: Message<'_>) -> Result<(), Refused> {
-        let (Message::Text(bytes) | Message::Binary(bytes)) = what;
-        self.unsent.push(bytes.to_vec());
+    fn send(&mut self, what: F::Send<'_>) -> Result<(), Refused> {
+        self.unsent.push(F::bytes(what));
         Ok(())
     }
 
@@ -119,12 +177,12 @@ impl Driver for Wire {
         }
     }
 
-    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<Heard<'d>, Broken>> {
+    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<F::Heard<'d>, Broken>> {
         if std::mem::replace(&mut self.is_heard, true) {
             return None;
         }
         let count = desk.rest().len();
-        Some(Ok(Heard::Text(desk.take(count))))
+        Some(Ok(F::heard(desk.take(count))))
     }
 
     fn close(&mut self) {
@@ -136,12 +194,25 @@ impl Driver for Wire {
     }
 }
 
+/// What a worker handed over.
+#[derive(Clone, Debug, Default)]
+pub struct Played {
+    /// its seconds
+    pub seconds: Vec<Interval>,
+    /// its part of the delivery ledger
+    pub ledger: Option<LedgerPart>,
+}
+
 #[derive(Clone, Default)]
-struct Kept(Rc<RefCell<Vec<Interval>>>);
+struct Kept(Rc<RefCell<Played>>);
 
 impl Handover for Kept {
     fn swap(&mut self, second: &mut Box<Interval>) {
-        self.0.borrow_mut().push((**second).clone());
+        self.0.borrow_mut().seconds.push((**second).clone());
+    }
+
+    fn ledger(&mut self, part: LedgerPart) {
+        self.0.borrow_mut().ledger = Some(part);
     }
 }
 
@@ -157,21 +228,29 @@ pub struct Times {
 }
 
 /// Plays one worker against a simulated server and returns its seconds.
-pub fn rehearse<B: Bots<Driver = Wire>>(
-    plan: &WorkerPlan,
-    times: Times,
-    scene: &mut impl Scene,
-) -> Vec<Interval> {
+pub fn rehearse<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Vec<Interval>
+where
+    B: Bots<Driver: Simulated>,
+{
+    play::<B>(plan, times, scene).seconds
+}
+
+/// Plays one worker against a simulated server and returns all that it handed over.
+pub fn play<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Played
+where
+    B: Bots<Driver: Simulated>,
+{
     WIRES.with_borrow_mut(|wires| *wires = Wires::default());
     let timeline = Arc::new(Timeline::default());
     timeline.settle_at(times.hold_ns);
     timeline.hold_at(times.hold_ns);
     timeline.drain_at(times.drain_ns);
-    timeline.stop_at(times.drain_ns + 1_000_000_000);
+    timeline.stop_at(times.drain_ns + 10_000_000_000);
     let shared = Shared {
         timeline,
         progress: Arc::new(Progress::default()),
         entrance: Entrance::default(),
+        met: Arc::default(),
         realtime_zero_ns: 0,
     };
     let kept = Kept::default();
@@ -210,7 +289,7 @@ pub fn rehearse<B: Bots<Driver = Wire>>(
 }
 
 /// Lets everything that happens at this instant happen.
-fn settle<B: Bots<Driver = Wire>>(
+fn settle<B: Bots<Driver: Simulated>>(
     worker: &mut Worker<B>,
     clock: &VirtualClock,
     scene: &mut impl Scene,
@@ -226,8 +305,7 @@ fn settle<B: Bots<Driver = Wire>>(
         for opening in openings {
             lines.insert(opening.knock, opening.line);
             scene.opened(opening.knock, clock.now_ns(), says);
-            let wire = Wire { peer: opening.knock, unsent: Vec::new(), is_heard: true };
-            worker.opened(opening.line, Ok(wire), clock);
+            worker.opened(opening.line, Ok(B::Driver::to(opening.knock)), clock);
         }
         for (peer, message) in arrived {
             match message {

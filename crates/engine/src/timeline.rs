@@ -58,6 +58,12 @@ impl Timeline {
         }
     }
 
+    /// See `hold_at`.
+    #[inline]
+    pub fn hold_ns(&self) -> u64 {
+        self.hold_ns.load(Relaxed)
+    }
+
     /// See `drain_at`.
     #[inline]
     pub fn drain_ns(&self) -> u64 {

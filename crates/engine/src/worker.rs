@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
 use drivers::{Address, Closed, Desk, Driver, OpenError};
-use measure::Interval;
+use measure::{Interval, LedgerPart};
 use plan::{Ramp, WorkerPlan};
 
 use crate::bots::Bots;
@@ -21,6 +21,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 const LOOK_NS: u64 = 10_000_000;
 /// After the hold, a worker that is late may take this long to send what was planned within it.
 const BACKLOG_GRACE_NS: u64 = 1_000_000_000;
+/// Bots may wait for what is still on its way so long after the hold; then their connections are closed.
+const DRAIN_NS_MAX: u64 = 8_000_000_000;
 /// So many due items are served when the timer has fired.
 const DUE_BATCH: usize = 64;
 /// So many are served before a connection's turn. A worker that cannot keep up always has something due; if each
@@ -31,6 +33,9 @@ const DUE_BEFORE_LINE: usize = 2;
 pub trait Handover {
     /// Takes a full second and leaves another in its place, to be reset; never waits.
     fn swap(&mut self, second: &mut Box<Interval>);
+
+    /// Takes the worker's part of the delivery ledger, at the end.
+    fn ledger(&mut self, _part: LedgerPart) {}
 }
 
 /// One thread's bots.
@@ -46,6 +51,8 @@ pub struct Worker<B: Bots> {
     joined: u64,
     page_ends_ns: u64,
     page_index: u32,
+    /// the bots know that nothing further is planned
+    is_draining: bool,
     has_drained: bool,
     /// time not asleep within this page, told by the thread
     busy_ns: u64,
@@ -63,6 +70,7 @@ impl<B: Bots> Worker<B> {
     ) -> Self {
         let interval = Box::new(Interval::new(&B::vocabulary()));
         let mut core = Core::new(interval, plan, addresses, shared);
+        core.ledger = B::ledger(plan).map(|shape| Box::new(LedgerPart::new(shape)));
         core.open_page();
         Worker {
             bots: B::new(plan),
@@ -76,6 +84,7 @@ impl<B: Bots> Worker<B> {
             joined: 0,
             page_ends_ns: SECOND_NS,
             page_index: 0,
+            is_draining: false,
             has_drained: false,
             busy_ns: 0,
             served: 0,
@@ -133,6 +142,7 @@ impl<B: Bots> Worker<B> {
     pub fn poll_line(&mut self, id: LineId, cx: &mut Context<'_>, clock: &impl Clock) -> Poll<()> {
         loop {
             self.serve_due(DUE_BEFORE_LINE, clock);
+            let now_ns = self.core.now_ns;
             let Some(line) = self.core.line_mut(id) else { return Poll::Ready(()) };
             if line.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
                 line.waker = Some(cx.waker().clone());
@@ -140,6 +150,15 @@ impl<B: Bots> Worker<B> {
             let (State::Open(driver) | State::Closing(driver)) = &mut line.state else {
                 return Poll::Ready(());
             };
+            if line.reads_from_ns > now_ns {
+                // It reads nothing now, by its own will; what it has to send goes on.
+                if driver.unsent_bytes() > 0 {
+                    self.core.flush(id, cx, false);
+                    self.settle(clock);
+                }
+                return Poll::Pending;
+            }
+            self.desk.set_limit(line.read_bytes_max);
             let read = driver.poll_read(cx, &mut self.desk);
             let has_unsent = driver.unsent_bytes() > 0;
             match read {
@@ -156,6 +175,7 @@ impl<B: Bots> Worker<B> {
                 }
                 Poll::Ready(Ok(bytes)) => {
                     self.core.interval.bytes_received += bytes as u64;
+                    self.core.pause_after_read(id);
                     self.hear(id, clock);
                 }
                 Poll::Ready(Err(why)) => {
@@ -251,6 +271,9 @@ impl<B: Bots> Worker<B> {
     pub fn finish(mut self, clock: &impl Clock) {
         self.look(clock);
         self.turn_page();
+        if let Some(part) = self.core.ledger.take() {
+            self.handover.ledger(*part);
+        }
     }
 
     /// Reads the clock and turns pages that are full.
@@ -274,7 +297,16 @@ impl<B: Bots> Worker<B> {
         if has_backlog(&self.core) && self.core.now_ns < drain_ns.saturating_add(BACKLOG_GRACE_NS) {
             return;
         }
-        self.bots.drain(&mut Hand { core: &mut self.core });
+        if !self.is_draining {
+            self.is_draining = true;
+            self.bots.drain(&mut Hand { core: &mut self.core });
+            self.settle(clock);
+        }
+        let stop_ns = self.core.shared.timeline.stop_ns();
+        let is_late = self.core.now_ns >= stop_ns.min(drain_ns.saturating_add(DRAIN_NS_MAX));
+        if !is_late && !self.bots.has_drained(&mut Hand { core: &mut self.core }) {
+            return;
+        }
         for index in 0..self.core.lines.len() {
             let line = &self.core.lines[index];
             let id = LineId { index: index as u32, generation: line.generation };
@@ -333,6 +365,7 @@ impl<B: Bots> Worker<B> {
                     self.bots.due(bot, what, planned_ns, &mut Hand { core: &mut self.core });
                 }
             }
+            Item::Read(line) => self.core.read_again(line),
             Item::OpenDeadline(line) => self.core.open_deadline_passed(line),
             Item::CloseDeadline(line) => self.core.close_deadline_passed(line),
         }

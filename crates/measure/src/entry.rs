@@ -5,6 +5,7 @@
 
 use crate::distribution::Distribution;
 use crate::interval::Interval;
+use crate::ledger::Books;
 use crate::ticks::TickCounts;
 
 /// One fact.
@@ -18,6 +19,8 @@ pub enum Entry {
     Ticks(Box<TickSecond>),
     /// something worth a mark on the time axis
     Event(Event),
+    /// the books of the trial's deliveries, once, at its end
+    Books(Box<Books>),
 }
 
 /// A reading of a process or of the machine.

@@ -189,6 +189,11 @@ impl Interval {
         if in_hold { &mut self.hold[measure as usize] } else { &mut self.other[measure as usize] }
     }
 
+    /// Both at once: of messages planned in the hold, and of all others.
+    pub fn distributions_mut(&mut self, measure: Measure) -> (&mut Distribution, &mut Distribution) {
+        (&mut self.hold[measure as usize], &mut self.other[measure as usize])
+    }
+
     /// The flow of one operation and phase.
     #[inline]
     pub fn flow_mut(&mut self, op: usize, phase: Phase) -> &mut Flow {

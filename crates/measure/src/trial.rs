@@ -14,6 +14,7 @@ use crate::distribution::Distribution;
 use crate::entry::{Entry, Event, Sample, TickSecond};
 use crate::flow::{Flow, Phase};
 use crate::interval::{Interval, Measure, OPEN_TIME, Vocabulary};
+use crate::ledger::Books;
 use crate::ticks::TickCounts;
 
 /// Kinds of events that the fold understands; all others are only marks on the time axis.
@@ -175,6 +176,8 @@ pub struct Trial {
     pub ticks: Option<TrialTicks>,
     /// ticks as the clients see them
     pub client_ticks: TickCounts,
+    /// what was owed to whom, and what came; `None` when nothing owed deliveries. Over the whole trial
+    pub books: Option<Books>,
     /// bytes per second in both directions over the hold
     pub bytes_per_s: Option<f64>,
     /// the subject's process tree, where it is watched
@@ -214,6 +217,7 @@ impl Trial {
             distributions: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
             ticks: None,
             client_ticks: TickCounts::default(),
+            books: None,
             bytes_per_s: None,
             subject: None,
             worker: ProcessFigures::default(),
@@ -230,6 +234,7 @@ impl Trial {
                 Entry::Interval(interval) => intervals.push(interval),
                 Entry::Ticks(second) => ticks.push(second),
                 Entry::Sample(sample) => samples.push(sample),
+                Entry::Books(books) => trial.books = Some((**books).clone()),
                 Entry::Event(_) => {}
             }
         }
@@ -405,6 +410,8 @@ impl Entry {
             Entry::Sample(sample) => sample.at_ns,
             Entry::Ticks(second) => second.to_ns,
             Entry::Event(event) => event.at_ns,
+            // They speak of the whole trial, and so of no moment.
+            Entry::Books(_) => 0,
         }
     }
 }

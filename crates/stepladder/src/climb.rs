@@ -191,6 +191,7 @@ impl Climbing<'_> {
             settle_ns: plan.ladder.settle_ns,
             realtime: plan.generator.realtime,
             spin_ns: plan.generator.spin_ns,
+            margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
         };
         self.run_trial(&trial, subject, progress)?;
@@ -245,6 +246,7 @@ impl Climbing<'_> {
             settle_ns: 100_000_000,
             realtime: plan.generator.realtime,
             spin_ns: plan.generator.spin_ns,
+            margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
         };
         self.run_trial(&trial, server, progress)

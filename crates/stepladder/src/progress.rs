@@ -60,7 +60,7 @@ impl Progress {
                     let lag_ms = lag.mean_ns().map(|ns| ns / 1e6);
                     bots = Some((sent, errors, lag_ms));
                 }
-                Entry::Sample(_) | Entry::Event(_) => {}
+                Entry::Sample(_) | Entry::Event(_) | Entry::Books(_) => {}
             }
         }
         if let Some((sent, errors, lag_ms)) = bots {

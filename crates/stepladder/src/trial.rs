@@ -16,7 +16,7 @@ use engine::collector::FromWorker;
 use engine::thread::Setup;
 use engine::{Clock, Collector, Entrance, MonotonicClock, Progress, Shared, Timeline};
 use measure::trial::kind;
-use measure::{Entry, Event, TrialHead};
+use measure::{Entry, Event, LedgerPart, TrialHead};
 use plan::{Hold, Ramp, Target, WorkerPlan};
 
 use crate::conductor::{Conductor, Cue, DRAIN_NS, Seen};
@@ -39,6 +39,8 @@ pub struct Order<'a> {
     pub realtime: bool,
     /// busy wait before a planned instant, ns
     pub spin_ns: u64,
+    /// how long a message may be on its way to the server, where its ledger must know, ns
+    pub margin_ns: u64,
     /// cores the workers stay on, in turn; empty: anywhere
     pub cores: Vec<usize>,
 }
@@ -93,14 +95,20 @@ pub fn run(order: &Order<'_>, around: &mut impl Surroundings) -> anyhow::Result<
     let (says, hears) = channel();
     let (mut collector, ends) = Collector::new(order.workers.len(), &says);
     let entrance = Entrance::default();
+    let met = Arc::new(AtomicU64::new(0));
     let mut progresses = Vec::new();
     let mut threads = Vec::new();
     for (plan, to_collector) in order.workers.iter().zip(ends) {
         let progress = Arc::new(Progress::default());
         progresses.push(progress.clone());
         let core = (!order.cores.is_empty()).then(|| order.cores[plan.worker % order.cores.len()]);
-        let shared =
-            Shared { timeline: timeline.clone(), progress, entrance: entrance.clone(), realtime_zero_ns };
+        let shared = Shared {
+            timeline: timeline.clone(),
+            progress,
+            entrance: entrance.clone(),
+            met: met.clone(),
+            realtime_zero_ns,
+        };
         let setup = Setup {
             plan: plan.clone(),
             addresses: addresses(plan, order.target, order.address)?,
@@ -128,6 +136,7 @@ pub fn run(order: &Order<'_>, around: &mut impl Surroundings) -> anyhow::Result<
         hold: None,
         hold_until_ns: None,
         stop_ns: None,
+        ledger: Vec::new(),
     };
     let outcome = stage.play(&mut collector, &hears, around);
     // Whatever happened, no worker goes on after this.
@@ -171,6 +180,8 @@ struct Stage<'a> {
     hold: Option<u64>,
     hold_until_ns: Option<u64>,
     stop_ns: Option<u64>,
+    /// the workers' parts, as they come up
+    ledger: Vec<LedgerPart>,
 }
 
 impl Stage<'_> {
@@ -198,10 +209,15 @@ impl Stage<'_> {
                         )?;
                     }
                 },
+                Ok(FromWorker::Ledger { part }) => self.ledger.push(*part),
                 Ok(FromWorker::Done { .. }) => {
                     if collector.done() {
                         for interval in collector.incomplete() {
                             around.keep(Entry::Interval(interval))?;
+                        }
+                        if !self.ledger.is_empty() {
+                            let books = measure::ledger::close(&self.ledger, self.order.margin_ns);
+                            around.keep(Entry::Books(Box::new(books)))?;
                         }
                         return Ok(true);
                     }

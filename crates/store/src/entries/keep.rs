@@ -27,6 +27,7 @@ pub(crate) fn keep(keeper: &Keeper<'_>, position: u64, entry: &Entry) -> Result<
         Entry::Sample(sample) => keeper.sample(position, sample),
         Entry::Ticks(second) => keeper.ticks(position, second),
         Entry::Event(event) => keeper.event(position, event),
+        Entry::Books(_) => Ok(()),
     }
 }
 

@@ -1,0 +1,22 @@
+//! The delivery ledger: what was owed to whom, and what came.
+//!
+//! A line to a room of n owes one delivery to each member. Sender, sequence number and planned time ride in each
+//! payload, so a receiver's worker can keep one cell of 8 bytes per (sender, receiver): how many different messages
+//! were seen, the newest, and which of the sixteen before it. Messages that fall behind the sixteen unseen are kept as
+//! ranges of holes, so that a late one can be told from a second one whatever the distance.
+//! A sender's worker keeps the instants at which its messages left; a receiver's worker the spans of its memberships.
+//! At the end of the trial all parts go up once, and `close` settles them: a pure function.
+//! Cells lie sender by sender: a batch of lines goes to one receiver after another, and the cells of its senders for
+//! neighbouring receivers share their cache lines.
+//! Units: `_ns` since the start of the trial; counts are numbers of deliveries. Not here: how a payload is written
+//! (`bots::chat`), who is a member when (the bots say so).
+
+mod books;
+mod cell;
+mod close;
+mod part;
+
+pub use books::{Books, PairBooks, ReceiverBooks, SumOfBooks};
+pub use cell::SEQ_END;
+pub use close::close;
+pub use part::{Deliveries, LedgerPart, LedgerShape, Told};

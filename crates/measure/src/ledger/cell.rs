@@ -1,0 +1,181 @@
+//! One cell: everything that is known of the messages of one sender at one receiver.
+//!
+//! Bits 0–15: which of the sixteen messages before the newest were seen (bit 0 is the one just before it).
+//! Bits 16–39: the newest sequence number + 1. Bits 40–63: how many different messages were seen.
+//! Messages before the first are taken as seen, so that the first sixteen need no case of their own.
+
+use std::collections::HashMap;
+
+/// Sequence numbers are below this.
+pub const SEQ_END: u32 = (1 << 24) - 1;
+
+const WINDOW: u32 = 16;
+const NEXT_SHIFT: u32 = 16;
+const SEEN_SHIFT: u32 = 40;
+const MASK_24: u64 = (1 << 24) - 1;
+
+/// Nothing seen.
+pub(super) const EMPTY: u64 = 0xffff;
+/// One more seen, and the newest one further.
+const STEP: u64 = (1 << SEEN_SHIFT) | (1 << NEXT_SHIFT);
+
+/// Half-open ranges of sequence numbers that were passed unseen, by cell.
+pub(super) type Holes = HashMap<u32, Vec<(u32, u32)>>;
+
+/// What one arrival was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// the one after the newest, or one further on
+    InOrder,
+    /// older than the newest, and new
+    Reordered,
+    /// seen before
+    Duplicate,
+}
+
+pub(super) fn seen(cell: u64) -> u32 {
+    (cell >> SEEN_SHIFT) as u32
+}
+
+/// Enters an arrival. `seq` < `SEQ_END`.
+#[inline]
+pub(super) fn enter(cells: &mut [u64], index: usize, seq: u32, holes: &mut Holes) -> Arrival {
+    let cell = cells[index];
+    let next = ((cell >> NEXT_SHIFT) & MASK_24) as u32;
+    if seq == next && cell & 0x8000 != 0 {
+        let window = (cell << 1 | 1) & 0xffff;
+        cells[index] = ((cell & !0xffff) + STEP) | window;
+        return Arrival::InOrder;
+    }
+    let (cell, arrival) = enter_unusual(cell, next, index as u32, seq, holes);
+    cells[index] = cell;
+    arrival
+}
+
+#[cold]
+fn enter_unusual(cell: u64, next: u32, index: u32, seq: u32, holes: &mut Holes) -> (u64, Arrival) {
+    let (window, seen) = ((cell & 0xffff) as u32, cell >> SEEN_SHIFT);
+    if seq >= next {
+        pass(window, next, seq, index, holes);
+        let distance = seq - next + 1;
+        // Bit `distance - 1` becomes the message that was the newest; those in between stay unseen.
+        let moved = if distance > WINDOW { 0 } else { ((window << 1 | 1) << (distance - 1)) & 0xffff };
+        let cell = (seen + 1) << SEEN_SHIFT | u64::from(seq + 1) << NEXT_SHIFT | u64::from(moved);
+        return (cell, Arrival::InOrder);
+    }
+    let Some(back) = (next - 1 - seq).checked_sub(1) else { return (cell, Arrival::Duplicate) };
+    if back < WINDOW {
+        let bit = 1 << back;
+        if window & bit != 0 {
+            return (cell, Arrival::Duplicate);
+        }
+        return ((cell | u64::from(bit)) + (1 << SEEN_SHIFT), Arrival::Reordered);
+    }
+    if fill(index, seq, holes) {
+        (cell + (1 << SEEN_SHIFT), Arrival::Reordered)
+    } else {
+        (cell, Arrival::Duplicate)
+    }
+}
+
+/// Notes as holes what leaves the window unseen when the newest becomes `seq`.
+fn pass(window: u32, next: u32, seq: u32, index: u32, holes: &mut Holes) {
+    // The window of the newest `seq` begins here; everything before leaves.
+    let begin = seq.saturating_sub(WINDOW);
+    for back in (0..WINDOW).rev() {
+        // Bit `back` is the message `next - 2 - back`; those before the first message count as seen.
+        let Some(at) = (next as i64 - 2 - i64::from(back)).try_into().ok() else { continue };
+        if window & (1 << back) == 0 && at < begin {
+            add_hole(index, at, at + 1, holes);
+        }
+    }
+    if next < begin {
+        add_hole(index, next, begin, holes);
+    }
+}
+
+fn add_hole(index: u32, from: u32, to: u32, holes: &mut Holes) {
+    let ranges = holes.entry(index).or_default();
+    match ranges.last_mut() {
+        Some(last) if last.1 == from => last.1 = to,
+        _ => ranges.push((from, to)),
+    }
+}
+
+/// Takes `seq` out of its hole. Returns false when it lies in none.
+fn fill(index: u32, seq: u32, holes: &mut Holes) -> bool {
+    let Some(ranges) = holes.get_mut(&index) else { return false };
+    let Some(at) = ranges.iter().position(|&(from, to)| (from..to).contains(&seq)) else { return false };
+    let (from, to) = ranges[at];
+    match (from == seq, seq + 1 == to) {
+        (true, true) => {
+            ranges.remove(at);
+        }
+        (true, false) => ranges[at].0 = seq + 1,
+        (false, true) => ranges[at].1 = seq,
+        (false, false) => {
+            ranges[at].1 = seq;
+            ranges.insert(at + 1, (seq + 1, to));
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a cell says must be what a set of all sequence numbers says.
+    fn check(seqs: &[u32]) -> Result<(), TestCaseError> {
+        let (mut cells, mut holes) = (vec![EMPTY], Holes::new());
+        let mut all = BTreeSet::new();
+        for (at, &seq) in seqs.iter().enumerate() {
+            let expected = match all.last() {
+                _ if all.contains(&seq) => Arrival::Duplicate,
+                Some(&newest) if seq < newest => Arrival::Reordered,
+                _ => Arrival::InOrder,
+            };
+            prop_assert_eq!(enter(&mut cells, 0, seq, &mut holes), expected, "arrival {} of {:?}", at, seqs);
+            all.insert(seq);
+            prop_assert_eq!(seen(cells[0]) as usize, all.len());
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn a_cell_knows_what_a_set_of_all_messages_knows(seqs in prop::collection::vec(0u32..120, 0..400)) {
+            check(&seqs)?;
+        }
+
+        #[test]
+        fn the_same_where_most_come_in_order(
+            faults in prop::collection::vec((0usize..300, 0u8..4, 1u32..40), 0..40),
+        ) {
+            let mut seqs: Vec<u32> = (0..300).collect();
+            for (at, kind, distance) in faults {
+                let at = at.min(seqs.len() - 1);
+                match kind {
+                    0 => { seqs.remove(at); }
+                    1 => seqs.insert(at, seqs[at]),
+                    2 => { let to = (at + distance as usize).min(seqs.len() - 1); seqs.swap(at, to); }
+                    _ => { let again = seqs[at.saturating_sub(distance as usize)]; seqs.insert(at, again); }
+                }
+            }
+            check(&seqs)?;
+        }
+    }
+
+    #[test]
+    fn the_last_sequence_number_fits() {
+        let (mut cells, mut holes) = (vec![EMPTY], Holes::new());
+        assert_eq!(enter(&mut cells, 0, SEQ_END - 1, &mut holes), Arrival::InOrder);
+        assert_eq!(enter(&mut cells, 0, SEQ_END - 1, &mut holes), Arrival::Duplicate);
+        assert_eq!(enter(&mut cells, 0, 5, &mut holes), Arrival::Reordered);
+        assert_eq!(seen(cells[0]), 2);
+    }
+}

@@ -1,0 +1,189 @@
+//! Settling: all workers' parts become the books of the trial. Pure.
+//!
+//! A message is surely owed to a receiver when it left after the server had confirmed the membership, and at least
+//! `margin_ns` before either end of it was cut; it is possibly owed when it left at most `margin_ns` before the wish to
+//! join did. The margin stands for the way to the server and its queue, which nobody sees from outside.
+//! Where every membership began before the first message and lasted beyond the last, both counts are the number of
+//! messages sent, and settling costs one subtraction per pair.
+
+use super::books::{Books, PairBooks, ReceiverBooks, SumOfBooks};
+use super::cell;
+use super::part::{LedgerPart, NEVER, Row, Span, departure_ns};
+
+/// As many pairs are kept.
+const WORST: usize = 100;
+
+/// A sender's messages in the order in which they left.
+struct Sent {
+    /// those that surely reached the server, ns
+    certain: Vec<u64>,
+    /// those that may have, the certain ones included
+    possible: Vec<u64>,
+}
+
+/// Settles the parts of all workers, in any order.
+///
+/// `margin_ns`: see the head of this file; the plan's patience serves.
+pub fn close(parts: &[LedgerPart], margin_ns: u64) -> Books {
+    let sent = all_sent(parts, margin_ns);
+    let first_ns = sent.iter().filter_map(|sent| sent.possible.first()).min().copied().unwrap_or(NEVER);
+    let last_ns = sent.iter().filter_map(|sent| sent.possible.last()).max().copied().unwrap_or(0);
+    let mut books = Books {
+        sent: sent.iter().map(|sent| sent.certain.len() as u64).sum(),
+        strangers: parts.iter().map(|part| part.strangers).sum(),
+        drops_are_told: parts
+            .iter()
+            .flat_map(|part| &part.rows)
+            .any(|row| row.told.is_some() || row.missed > 0),
+        ..Books::default()
+    };
+    let mut worst = Worst::default();
+    for part in parts {
+        for (local, row) in part.rows.iter().enumerate() {
+            let spans = certain_spans(row, margin_ns);
+            let is_static =
+                matches!(spans[..], [Reach { sure: (from, to), .. }] if from <= first_ns && to >= last_ns);
+            let receiver = part.global(local as u32);
+            let mut sum = SumOfBooks { receivers: 1, ..SumOfBooks::default() };
+            for (sender, sent) in sent.iter().enumerate() {
+                if sender as u32 == receiver && !part.shape.echoes {
+                    continue;
+                }
+                let (owed_min, owed_max) = if is_static {
+                    (sent.certain.len() as u64, sent.possible.len() as u64)
+                } else {
+                    (
+                        spans.iter().map(|reach| count_within(&sent.certain, reach.sure)).sum(),
+                        spans.iter().map(|reach| count_within(&sent.possible, reach.possible)).sum(),
+                    )
+                };
+                let cell = part.cells[sender * part.shape.locals as usize + local];
+                let delivered = u64::from(cell::seen(cell));
+                let lost = owed_min.saturating_sub(delivered);
+                let unowed = delivered.saturating_sub(owed_max);
+                sum.owed_min += owed_min;
+                sum.owed_max += owed_max;
+                sum.delivered += delivered;
+                sum.lost += lost;
+                sum.unowed += unowed;
+                if lost + unowed > 0 {
+                    let pair =
+                        PairBooks { sender: sender as u32, receiver, owed_min, owed_max, delivered, lost };
+                    worst.add(lost + unowed, pair);
+                }
+            }
+            let own = receiver_books(receiver, row, sum);
+            if row.is_apart { &mut books.apart } else { &mut books.judged }.add(&own.sum);
+            books.receivers.push(own);
+        }
+    }
+    books.receivers.sort_by_key(|receiver| receiver.receiver);
+    books.worst = worst.into_sorted();
+    books
+}
+
+fn receiver_books(receiver: u32, row: &Row, mut sum: SumOfBooks) -> ReceiverBooks {
+    sum.late = row.late;
+    sum.duplicated = row.duplicated;
+    sum.reordered = row.reordered;
+    // The server's word covers the notices of the present connection; without it the notices are all there is.
+    sum.dropped = row.told.map_or(row.missed, |told| row.missed_before + told.dropped);
+    sum.in_flight = row.told.map_or(0, |told| told.in_flight);
+    sum.residual = sum.lost as i64 - sum.dropped as i64 - sum.in_flight as i64;
+    sum.not_caught_up = u64::from(!row.is_caught_up);
+    ReceiverBooks {
+        receiver,
+        is_apart: row.is_apart,
+        sum,
+        latency_mean_ns: (row.latency_count > 0)
+            .then(|| row.latency_sum_ns as f64 / row.latency_count as f64),
+        latency_max_ns: (row.latency_count > 0).then_some(row.latency_max_ns),
+        told_owed: row.told.map(|told| told.owed),
+        told_delivered: row.told.map(|told| told.delivered),
+    }
+}
+
+/// Between which instants a message is owed: from the first on, up to the second.
+struct Reach {
+    sure: (u64, u64),
+    possible: (u64, u64),
+}
+
+fn certain_spans(row: &Row, margin_ns: u64) -> Vec<Reach> {
+    let last = row.spans.len();
+    let reach = |(at, span): (usize, &Span)| {
+        let lasts = at + 1 == last && (row.is_caught_up || span.leaving_ns == NEVER);
+        Reach {
+            sure: (span.joined_ns, if lasts { NEVER } else { span.leaving_ns.saturating_sub(margin_ns) }),
+            possible: (
+                span.asked_ns.saturating_sub(margin_ns),
+                if lasts { NEVER } else { span.left_ns.saturating_add(margin_ns) },
+            ),
+        }
+    };
+    let mut reaches: Vec<Reach> = row.spans.iter().enumerate().map(reach).collect();
+    // Where one membership's possible end lies behind the next one's possible begin, a message counts once.
+    for at in 1..reaches.len() {
+        let begin = reaches[at].possible.0.max(reaches[at - 1].possible.1);
+        reaches[at].possible.0 = begin;
+    }
+    reaches
+}
+
+fn all_sent(parts: &[LedgerPart], margin_ns: u64) -> Vec<Sent> {
+    let senders = parts.iter().map(|part| part.shape.senders).max().unwrap_or(0);
+    let mut all: Vec<Sent> =
+        (0..senders).map(|_| Sent { certain: Vec::new(), possible: Vec::new() }).collect();
+    for part in parts {
+        for (local, row) in part.rows.iter().enumerate() {
+            let Some(sent) = all.get_mut(part.global(local as u32) as usize) else { continue };
+            let spans = certain_spans(row, margin_ns);
+            // A number whose message the kernel did not take whole may have left in part, at about the time of the
+            // one before it: the server may have had it.
+            let mut before_ns = 0;
+            for &unit in &row.departures {
+                match departure_ns(unit) {
+                    Some(at_ns) => {
+                        before_ns = at_ns;
+                        sent.possible.push(at_ns);
+                        if spans.iter().any(|reach| at_ns <= reach.sure.1 && at_ns >= reach.possible.0) {
+                            sent.certain.push(at_ns);
+                        }
+                    }
+                    None => sent.possible.push(before_ns),
+                }
+            }
+        }
+    }
+    all
+}
+
+fn count_within(sorted: &[u64], (from, to): (u64, u64)) -> u64 {
+    let begin = sorted.partition_point(|&at| at < from);
+    let end = sorted.partition_point(|&at| at <= to);
+    end.saturating_sub(begin) as u64
+}
+
+#[derive(Default)]
+struct Worst {
+    pairs: Vec<(u64, PairBooks)>,
+}
+
+impl Worst {
+    fn add(&mut self, badness: u64, pair: PairBooks) {
+        self.pairs.push((badness, pair));
+        if self.pairs.len() >= WORST * 4 {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.pairs.sort_by_key(|(badness, pair)| (std::cmp::Reverse(*badness), pair.receiver, pair.sender));
+        self.pairs.truncate(WORST);
+    }
+
+    fn into_sorted(mut self) -> Vec<PairBooks> {
+        self.cut();
+        self.pairs.into_iter().map(|(_, pair)| pair).collect()
+    }
+}

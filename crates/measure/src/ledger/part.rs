@@ -1,0 +1,263 @@
+//! One worker's part of the ledger, while the trial goes on.
+
+use super::cell::{self, Arrival, EMPTY, Holes, SEQ_END};
+use crate::distribution::Distribution;
+
+/// The instant of something that has not happened.
+pub(super) const NEVER: u64 = u64::MAX;
+/// Departures are kept in units of 10 µs.
+const DEPARTURE_UNIT_NS: u64 = 10_000;
+/// A number was taken, and the kernel never took the message.
+const NOT_SENT: u32 = u32::MAX;
+
+/// How large a ledger is, and whose part this one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LedgerShape {
+    /// bots of the whole trial that may send, numbered from 0
+    pub senders: u32,
+    /// bots of this worker: the global number of the i-th is `first + i × step`
+    pub locals: u32,
+    /// see `locals`
+    pub first: u32,
+    /// see `locals`
+    pub step: u32,
+    /// a delivery after this is late, ns
+    pub patience_ns: u64,
+    /// the subject sends each message back to its sender too
+    pub echoes: bool,
+}
+
+/// A membership, from the wish to join to the end of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    /// the wish left; members from here on, at the earliest
+    pub(super) asked_ns: u64,
+    /// the server's word was read; members from here on, at the latest
+    pub(super) joined_ns: u64,
+    /// the wish to leave left, or the connection was cut
+    pub(super) leaving_ns: u64,
+    /// the connection ended
+    pub(super) left_ns: u64,
+}
+
+/// What the server itself says of a client's deliveries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// lines owed to this client
+    pub owed: u64,
+    /// handed to the kernel
+    pub delivered: u64,
+    /// dropped, because its backlog was full
+    pub dropped: u64,
+    /// still in its backlog
+    pub in_flight: u64,
+}
+
+/// One receiver besides its cells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Row {
+    pub(super) late: u64,
+    pub(super) duplicated: u64,
+    pub(super) reordered: u64,
+    pub(super) latency_sum_ns: u64,
+    pub(super) latency_count: u64,
+    pub(super) latency_max_ns: u64,
+    /// lines that the server said this client missed, in notices
+    pub(super) missed: u64,
+    /// of these, in memberships before the present one, which the server's own books do not cover
+    pub(super) missed_before: u64,
+    /// the server's own books, where it tells them
+    pub(super) told: Option<Told>,
+    /// everything sent before has come: the server said so behind it
+    pub(super) is_caught_up: bool,
+    /// behaves badly, and is judged apart
+    pub(super) is_apart: bool,
+    pub(super) spans: Vec<Span>,
+    /// when each of its messages left, in units of 10 µs; `NOT_SENT` for those that never did
+    pub(super) departures: Vec<u32>,
+}
+
+/// One worker's part: a column of cells and a row per bot.
+#[derive(Clone, Debug)]
+pub struct LedgerPart {
+    pub(super) shape: LedgerShape,
+    /// cell of (sender, local receiver) at `sender × locals + local`
+    pub(super) cells: Vec<u64>,
+    pub(super) holes: Holes,
+    pub(super) rows: Vec<Row>,
+    /// messages whose sender or number nobody can have: never booked, always an error of the subject's
+    pub(super) strangers: u64,
+}
+
+impl LedgerPart {
+    /// An empty part. Takes 8 bytes per pair.
+    pub fn new(shape: LedgerShape) -> LedgerPart {
+        LedgerPart {
+            shape,
+            cells: vec![EMPTY; shape.senders as usize * shape.locals as usize],
+            holes: Holes::new(),
+            rows: vec![Row::default(); shape.locals as usize],
+            strangers: 0,
+        }
+    }
+
+    /// The global number of one of this worker's bots.
+    pub fn global(&self, local: u32) -> u32 {
+        self.shape.first + local * self.shape.step
+    }
+
+    /// A bot behaves badly, and is judged apart.
+    pub fn set_apart(&mut self, local: u32) {
+        self.rows[local as usize].is_apart = true;
+    }
+
+    /// Takes the next number of a sender, for a message about to be encoded. `None`: it has no more.
+    pub fn next_seq(&mut self, local: u32) -> Option<u32> {
+        let departures = &mut self.rows[local as usize].departures;
+        let seq = departures.len() as u32;
+        if seq >= SEQ_END {
+            return None;
+        }
+        departures.push(NOT_SENT);
+        Some(seq)
+    }
+
+    /// The kernel took a message at `at_ns`, read just before it was handed over.
+    pub fn departed(&mut self, local: u32, seq: u32, at_ns: u64) {
+        let departures = &mut self.rows[local as usize].departures;
+        departures[seq as usize] = ((at_ns / DEPARTURE_UNIT_NS) as u32).min(NOT_SENT - 1);
+    }
+
+    /// A bot's wish to be a member leaves now.
+    pub fn asked(&mut self, local: u32, at_ns: u64) {
+        let span = Span { asked_ns: at_ns, joined_ns: NEVER, leaving_ns: NEVER, left_ns: NEVER };
+        let row = &mut self.rows[local as usize];
+        row.spans.push(span);
+        row.missed_before = row.missed;
+        row.told = None;
+    }
+
+    /// The server said that it is a member.
+    pub fn joined(&mut self, local: u32, at_ns: u64) {
+        if let Some(span) = self.rows[local as usize].spans.last_mut() {
+            span.joined_ns = span.joined_ns.min(at_ns);
+        }
+    }
+
+    /// It is about to leave, or its connection has ended, at `at_ns`.
+    pub fn leaving(&mut self, local: u32, at_ns: u64) {
+        if let Some(span) = self.rows[local as usize].spans.last_mut() {
+            span.leaving_ns = span.leaving_ns.min(at_ns);
+        }
+    }
+
+    /// Its connection has ended.
+    pub fn left(&mut self, local: u32, at_ns: u64) {
+        self.leaving(local, at_ns);
+        if let Some(span) = self.rows[local as usize].spans.last_mut() {
+            span.left_ns = span.left_ns.min(at_ns);
+        }
+    }
+
+    /// The server answered behind everything that it had for this bot, after all senders had fallen silent.
+    ///
+    /// Its membership counts to the end: nothing that was owed can still be on its way.
+    pub fn caught_up(&mut self, local: u32) {
+        self.rows[local as usize].is_caught_up = true;
+    }
+
+    /// The server said that so many more lines were dropped for this bot.
+    pub fn missed(&mut self, local: u32, count: u64) {
+        self.rows[local as usize].missed += count;
+    }
+
+    /// The server told its own books of this bot's present connection.
+    pub fn told(&mut self, local: u32, told: Told) {
+        self.rows[local as usize].told = Some(told);
+    }
+
+    /// Opens the book for a block of messages that one bot read at `at_ns`.
+    pub fn deliveries<'a>(
+        &'a mut self,
+        local: u32,
+        at_ns: u64,
+        hold: (u64, u64),
+        latency: (&'a mut Distribution, &'a mut Distribution),
+    ) -> Deliveries<'a> {
+        Deliveries {
+            part: self,
+            local,
+            at_ns,
+            hold_ns: hold,
+            in_hold: latency.0,
+            otherwise: latency.1,
+            new: 0,
+            sum_ns: 0,
+            max_ns: 0,
+            late: 0,
+        }
+    }
+}
+
+/// The book, open at one receiver, for one block of messages.
+pub struct Deliveries<'a> {
+    part: &'a mut LedgerPart,
+    local: u32,
+    at_ns: u64,
+    /// messages planned from the first instant to before the second are recorded as the hold's
+    hold_ns: (u64, u64),
+    in_hold: &'a mut Distribution,
+    otherwise: &'a mut Distribution,
+    new: u64,
+    sum_ns: u64,
+    max_ns: u64,
+    late: u64,
+}
+
+impl Deliveries<'_> {
+    /// Books one message by its payload.
+    #[inline]
+    pub fn received(&mut self, sender: u32, seq: u32, planned_ns: u64) {
+        if sender >= self.part.shape.senders || seq >= SEQ_END {
+            self.part.strangers += 1;
+            return;
+        }
+        let index = sender as usize * self.part.shape.locals as usize + self.local as usize;
+        match cell::enter(&mut self.part.cells, index, seq, &mut self.part.holes) {
+            Arrival::InOrder => {}
+            Arrival::Reordered => self.part.rows[self.local as usize].reordered += 1,
+            Arrival::Duplicate => {
+                self.part.rows[self.local as usize].duplicated += 1;
+                return;
+            }
+        }
+        let latency_ns = self.at_ns.saturating_sub(planned_ns);
+        self.new += 1;
+        self.sum_ns += latency_ns;
+        self.max_ns = self.max_ns.max(latency_ns);
+        self.late += u64::from(latency_ns > self.part.shape.patience_ns);
+        let is_in_hold = (self.hold_ns.0..self.hold_ns.1).contains(&planned_ns);
+        let latency = if is_in_hold { &mut *self.in_hold } else { &mut *self.otherwise };
+        latency.record(latency_ns);
+    }
+
+    /// How many messages of this block were new.
+    pub fn new_count(&self) -> u64 {
+        self.new
+    }
+}
+
+impl Drop for Deliveries<'_> {
+    fn drop(&mut self) {
+        let row = &mut self.part.rows[self.local as usize];
+        row.late += self.late;
+        row.latency_sum_ns += self.sum_ns;
+        row.latency_count += self.new;
+        row.latency_max_ns = row.latency_max_ns.max(self.max_ns);
+    }
+}
+
+/// When a message left, ns since the start of the trial, rounded down to 10 µs; `None` when it never did.
+pub(super) fn departure_ns(unit: u32) -> Option<u64> {
+    (unit != NOT_SENT).then(|| u64::from(unit) * DEPARTURE_UNIT_NS)
+}
