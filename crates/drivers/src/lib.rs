@@ -8,10 +8,12 @@ pub mod connect;
 pub mod desk;
 pub mod driver;
 pub mod nowhere;
+pub mod tcp;
 pub mod websocket;
 
 pub use address::{Address, TlsSettings};
 pub use desk::Desk;
 pub use driver::{Broken, Closed, Driver, OpenError, Refused};
 pub use nowhere::Nowhere;
+pub use tcp::Tcp;
 pub use websocket::WebSocket;

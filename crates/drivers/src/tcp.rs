@@ -1,0 +1,166 @@
+//! Plain TCP: lines, frames with their length in front, or raw bytes.
+//!
+//! What a message looks like on the wire is a `Framing`, pure and beside this file. A read may bring many messages and
+//! a write may carry many; all of a read have one instant of receipt, the worker's. No text is checked for UTF-8 here:
+//! a judge counts what it got, and some protocols carry bytes.
+//! Saying goodbye ends our sending side only, once all is sent, so that the server's last bytes can still be read.
+//! Not here: TLS.
+
+pub mod framing;
+pub mod length_prefixed;
+pub mod lines;
+
+use std::io;
+use std::marker::PhantomData;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use socket2::Socket;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::address::Address;
+use crate::connect;
+use crate::desk::Desk;
+use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+pub use framing::{Framing, Front, Raw};
+pub use length_prefixed::LengthPrefixed;
+pub use lines::{Lines, lines};
+
+/// No message may be larger, a line's end included.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Beyond this much unsent the connection takes no more.
+const UNSENT_BYTES_MAX: usize = 128 * 1024;
+/// A connection keeps room for so much of an incomplete message; what a larger one took is given back after it.
+const CARRIED_BYTES_KEPT: usize = 4096;
+
+/// One open TCP connection.
+pub struct Tcp<F> {
+    stream: TcpStream,
+    /// encoded, not yet taken by the kernel
+    unsent: Vec<u8>,
+    /// the incomplete message that the last read ended with
+    carried: Vec<u8>,
+    farewell: Farewell,
+    framed: PhantomData<F>,
+}
+
+/// How far our goodbye is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Farewell {
+    NotSaid,
+    /// the sending side ends behind what is unsent
+    Said,
+    /// it has ended
+    Sent,
+}
+
+impl<F: Framing> Driver for Tcp<F> {
+    type Knock = Socket;
+    /// Whole lines with their ends for `Lines`, one payload for `LengthPrefixed`, anything for `Raw`.
+    type Send<'a> = &'a [u8];
+    /// A block of whole lines for `Lines` (see `lines`), one payload for `LengthPrefixed`, what came for `Raw`.
+    type Heard<'a> = &'a [u8];
+
+    fn knock(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+        connect::begin(to.socket, from)
+    }
+
+    async fn open(knock: Socket, _: &Address) -> Result<Self, OpenError> {
+        let stream = TcpStream::from_std(knock.into())?;
+        stream.writable().await?;
+        match stream.take_error()? {
+            Some(error) => Err(error.into()),
+            None => Ok(Tcp::new(stream)),
+        }
+    }
+
+    fn send(&mut self, what: &[u8]) -> Result<(), Refused> {
+        // Behind a goodbye the kernel takes nothing either, and would end the connection for the attempt.
+        if self.farewell != Farewell::NotSaid || self.unsent.len() > UNSENT_BYTES_MAX {
+            return Err(Refused(UNSENT_BYTES_MAX));
+        }
+        F::write(&mut self.unsent, what);
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.unsent.is_empty() {
+            let count = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.unsent))?;
+            if count == self.unsent.len() {
+                self.unsent.clear();
+            } else {
+                self.unsent.drain(..count);
+            }
+        }
+        if self.farewell == Farewell::Said {
+            self.farewell = Farewell::Sent;
+            // Where the peer was faster there is nothing left to end, and reading says what became of the connection.
+            let _ = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
+        let mut room = ReadBuf::new(desk.lay(&self.carried));
+        match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut room)) {
+            Err(error) => Poll::Ready(Err(Closed::Failed(error))),
+            Ok(()) if room.filled().is_empty() => Poll::Ready(Err(Closed::ByPeer(None))),
+            Ok(()) => {
+                let count = room.filled().len();
+                self.carried.clear();
+                desk.filled(count);
+                Poll::Ready(Ok(count))
+            }
+        }
+    }
+
+    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<&'d [u8], Broken>> {
+        match F::front(desk.rest()) {
+            Front::Whole { header_bytes, payload_bytes } => {
+                desk.take(header_bytes);
+                Some(Ok(desk.take(payload_bytes)))
+            }
+            Front::Incomplete => {
+                self.carry(desk);
+                None
+            }
+            Front::TooLarge => Some(Err(Broken::TooLarge(MESSAGE_BYTES_MAX))),
+        }
+    }
+
+    fn close(&mut self) {
+        if self.farewell == Farewell::NotSaid {
+            self.farewell = Farewell::Said;
+        }
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.unsent.len()
+    }
+}
+
+impl<F> Tcp<F> {
+    fn new(stream: TcpStream) -> Self {
+        Tcp {
+            stream,
+            unsent: Vec::new(),
+            carried: Vec::new(),
+            farewell: Farewell::NotSaid,
+            framed: PhantomData,
+        }
+    }
+
+    fn carry(&mut self, desk: &mut Desk) {
+        let rest_bytes = desk.rest().len();
+        self.carried.clear();
+        if rest_bytes <= CARRIED_BYTES_KEPT && self.carried.capacity() > CARRIED_BYTES_KEPT {
+            self.carried = Vec::new();
+        }
+        self.carried.extend_from_slice(desk.take(rest_bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! Where a message ends on a stream of bytes. Pure: bytes in, lengths out.
+
+/// How messages lie on a stream.
+pub trait Framing: 'static {
+    /// What the front of the received bytes is. Nothing is `Incomplete`.
+    fn front(bytes: &[u8]) -> Front;
+
+    /// Appends a message as it goes over the wire.
+    fn write(out: &mut Vec<u8>, message: &[u8]);
+}
+
+/// What the front of received bytes is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// a message, all of it
+    Whole {
+        /// bytes before it that are not heard
+        header_bytes: usize,
+        /// bytes that are heard
+        payload_bytes: usize,
+    },
+    /// its end has not come yet
+    Incomplete,
+    /// it is, or will be, larger than `MESSAGE_BYTES_MAX`
+    TooLarge,
+}
+
+/// No framing at all: what came is heard, and what is sent goes out as it is.
+pub struct Raw;
+
+impl Framing for Raw {
+    fn front(bytes: &[u8]) -> Front {
+        if bytes.is_empty() {
+            Front::Incomplete
+        } else {
+            Front::Whole { header_bytes: 0, payload_bytes: bytes.len() }
+        }
+    }
+
+    fn write(out: &mut Vec<u8>, message: &[u8]) {
+        out.extend_from_slice(message);
+    }
+}
