@@ -7,11 +7,14 @@
 use ladder::Objective;
 
 use crate::mistakes::{Mistakes, Place, Wrong};
-use crate::plan::{Arrivals, Bots, Generator, Hold, Ladder, Plan, Ramp, Subject, SubjectSource, TickSource};
+use crate::plan::{
+    Arrivals, Bots, Dialect, Generator, Hold, Ladder, Plan, Ramp, Subject, SubjectSource, TickSource,
+};
 use crate::scenario::{self, Scenario, ScenarioText, Text};
 use crate::units;
 
 mod bots;
+mod chat;
 mod reader;
 mod subject;
 
@@ -35,6 +38,18 @@ pub struct Flags {
     pub pairing: Option<String>,
     /// `--snapshots 1%`: share of the games that ask for snapshots
     pub snapshots: Option<String>,
+    /// `--gap 500ms..1s`: a chatter says a line every so often
+    pub gap: Option<String>,
+    /// `--line 15..58`: bytes of a chatter's line
+    pub line: Option<String>,
+    /// `--talkers 100`: so many chatters speak
+    pub talkers: Option<String>,
+    /// `--room lobby`
+    pub room: Option<String>,
+    /// `--echoes`: the chat sends each line to its sender too
+    pub echoes: Option<bool>,
+    /// `--misbehave KIND=SHARE`, repeated; replaces the scenario's
+    pub misbehave: Vec<String>,
     /// `--rungs 500,1000,2000`
     pub rungs: Option<String>,
     /// `--hold 60s|2Mticks|1000games`
@@ -85,10 +100,14 @@ pub struct Flags {
 pub mod defaults {
     /// games or clients: three rungs tell more than one, and a first climb ends within minutes
     pub const RUNGS: [f64; 3] = [500.0, 1000.0, 2000.0];
+    /// chatters: the pace grows with their square, so steps are smaller
+    pub const CHAT_RUNGS: [f64; 4] = [128.0, 256.0, 512.0, 1024.0];
     /// about three games after each other
     pub const HOLD_NS: u64 = 30_000_000_000;
     /// one game or client after another
     pub const RAMP_NS: u64 = 2_000_000;
+    /// chatters: a server that tells a room of everyone who joins does so n² times
+    pub const CHAT_RAMP_PER_S: f64 = 2000.0;
     /// after the ramp
     pub const SETTLE_NS: u64 = 2_000_000_000;
     /// an answer after this is late
@@ -109,6 +128,12 @@ pub mod defaults {
     pub const ECHO_RATE_PER_S: f64 = 10.0;
     /// of an echo client
     pub const ECHO_PAYLOAD_BYTES: usize = 64;
+    /// between two lines of a chatter: the published pace, 0.75 s in the mean
+    pub const GAP_NS: (u64, u64) = (500_000_000, 1_000_000_000);
+    /// of a chatter
+    pub const LINE_BYTES: (usize, usize) = (15, 58);
+    /// of a chat; the one in which our own server puts whoever comes
+    pub const ROOM: &str = "lobby";
 }
 
 const RUNGS: Setting = Setting {
@@ -167,12 +192,16 @@ pub fn resolve(flags: &Flags, scenario: Option<ScenarioText>, entropy_seed: u64)
     let may_load = subject::may_load(&mut reader, flags, &file);
     let mut found = subject::find(&mut reader, flags, &file, is_file_readable, &may_load);
     let ticks_said = subject::ticks_said(&mut reader, flags, &file);
+    let (echoes, echoes_said) = subject::echoes(&mut reader, flags, &file, found.as_mut());
     let server = bots::Server {
         built_in: match found.as_ref().map(|found| &found.source) {
             Some(SubjectSource::BuiltIn { server, .. }) => Some(server),
             _ => None,
         },
+        scheme: found.as_ref().and_then(Found::scheme),
         is_seen_by_clients: ticks_said.as_ref().is_some_and(|said| said.source == TickSource::Client),
+        echoes,
+        echoes_said,
     };
     let bots = bots::read(&mut reader, flags, &file, &server);
     let (ticks, tick_rate_hz) = subject::ticks(&mut reader, flags, &file, found.as_mut(), &bots, ticks_said);
@@ -258,7 +287,7 @@ fn ladder_of(
 ) -> Ladder {
     let empty = scenario::LadderKeys::default();
     let keys = file.ladder.as_ref().unwrap_or(&empty);
-    let rungs = rungs_of(reader, flags.rungs.as_deref(), keys.rungs.as_deref(), unit_of(bots));
+    let rungs = rungs_of(reader, flags.rungs.as_deref(), keys.rungs.as_deref(), bots);
     let ramp = reader.value(RAMP, flags.ramp.as_deref(), keys.ramp.as_ref(), str::parse::<Ramp>);
     let settle = reader.value(SETTLE, flags.settle.as_deref(), keys.settle.as_ref(), units::duration_ns);
     let hold_said = reader.said(HOLD, flags.hold.as_deref(), keys.hold.as_ref());
@@ -285,18 +314,22 @@ fn ladder_of(
     Ladder {
         rungs,
         load_unit: unit_of(bots).into(),
-        ramp: ramp.unwrap_or(Ramp::Every(defaults::RAMP_NS)),
+        ramp: ramp.unwrap_or(match bots {
+            Bots::Arena(_) | Bots::Echo(_) => Ramp::Every(defaults::RAMP_NS),
+            Bots::Chat(_) => Ramp::PerSecond(defaults::CHAT_RAMP_PER_S),
+        }),
         settle_ns: settle.unwrap_or(defaults::SETTLE_NS),
         hold: hold.unwrap_or(Hold::Time(defaults::HOLD_NS)),
         restart_per_rung,
     }
 }
 
-fn rungs_of(reader: &mut Reader, flag: Option<&str>, file: Option<&[Text]>, unit: &'static str) -> Vec<f64> {
+fn rungs_of(reader: &mut Reader, flag: Option<&str>, file: Option<&[Text]>, bots: &Bots) -> Vec<f64> {
     let said: Vec<reader::Said> = match (flag, file) {
         (Some(text), _) if text.trim().is_empty() => Vec::new(),
         (Some(text), _) => text.split(',').map(|rung| reader.in_flag(RUNGS, rung)).collect(),
         (None, Some(rungs)) => rungs.iter().map(|rung| reader.in_file(RUNGS, rung)).collect(),
+        (None, None) if matches!(bots, Bots::Chat(_)) => return defaults::CHAT_RUNGS.to_vec(),
         (None, None) => return defaults::RUNGS.to_vec(),
     };
     if said.is_empty() {
@@ -307,7 +340,7 @@ fn rungs_of(reader: &mut Reader, flag: Option<&str>, file: Option<&[Text]>, unit
     for one in &said {
         let Some(load) = reader.read(one, units::rung_load) else { continue };
         if load.fract() != 0.0 {
-            reader.refuse(one, Wrong::NotWholeUnits { load, unit });
+            reader.refuse(one, Wrong::NotWholeUnits { load, unit: unit_of(bots) });
         } else if rungs.contains(&load) {
             reader.refuse(one, units::UnitError::Duplicate(load).into());
         } else {
@@ -380,33 +413,50 @@ fn never_measured(
         "subject" if !is_watched => {
             not_measured("nobody knows the server's process; name it (--pid N) or start it here (--start)")
         }
-        "deliveries" => not_measured("these bots owe nobody a broadcast"),
+        "deliveries" => match bots {
+            Bots::Arena(_) | Bots::Echo(_) => not_measured("these bots owe nobody a broadcast"),
+            Bots::Chat(chat) if chat.misbehave.iter().map(|one| one.share).sum::<f64>() > 0.999_999 => {
+                not_measured("the whole crowd misbehaves, and only the others are judged")
+            }
+            Bots::Chat(chat) if figure == "deliveries.dropped" && chat.dialect != Dialect::Lines => {
+                not_measured(
+                    "servers of this protocol tell nobody what they dropped; deliveries.lost holds it",
+                )
+            }
+            Bots::Chat(_) => None,
+        },
         "audit" => not_measured("these bots claim nothing that could be audited"),
         _ => None,
     }
 }
 
 fn arrivals_of(reader: &mut Reader, flags: &Flags, file: &Scenario, bots: &Bots) -> Arrivals {
-    let (own, why) = match bots {
+    let (possible, why): (&[Arrivals], _) = match bots {
         Bots::Arena(_) => (
-            Arrivals::Even,
+            &[Arrivals::Even],
             "players fire by a clock of their own, each with a phase of its own (even); --ramp says how they come",
         ),
         Bots::Echo(echo) if echo.rate_per_s == 0.0 => {
-            (Arrivals::Closed, "without a rate each answer starts the next message (closed)")
+            (&[Arrivals::Closed], "without a rate each answer starts the next message (closed)")
         }
-        Bots::Echo(_) => (Arrivals::Even, "clients with a rate send at equal gaps (even)"),
-        Bots::Chat(_) => (Arrivals::Even, "people speak by a clock of their own (even)"),
+        Bots::Echo(_) => (
+            &[Arrivals::Even, Arrivals::Poisson],
+            "clients with a rate send at equal gaps (even) or at random ones (poisson)",
+        ),
+        Bots::Chat(_) => (
+            &[Arrivals::Even, Arrivals::Poisson],
+            "people speak by a clock of their own (even) or at random (poisson); --ramp says how they come",
+        ),
     };
     let said = reader.said(ARRIVALS, flags.arrivals.as_deref(), file.arrivals.as_ref());
     let asked = said.as_ref().and_then(|said| reader.read(said, str::parse::<Arrivals>));
     if let (Some(said), Some(asked)) = (&said, asked)
-        && asked != own
+        && !possible.contains(&asked)
     {
         let wrong = Wrong::ArrivalsNotOfBots { bots: name_of(bots), arrivals: asked.to_string(), why };
         reader.refuse_plainly(said.place.clone(), wrong);
     }
-    own
+    asked.unwrap_or(possible[0])
 }
 
 fn generator_of(reader: &mut Reader, flags: &Flags, file: &Scenario) -> Generator {

@@ -8,7 +8,8 @@ use std::fmt;
 use ladder::ObjectiveError;
 use thiserror::Error;
 
-use crate::target::{TargetError, TargetRefused};
+use crate::known::{BOTS, BOTS_TO_COME, SUBJECTS, SUBJECTS_TO_COME, listed};
+use crate::target::{Scheme, TargetError, TargetRefused};
 use crate::units::UnitError;
 
 /// Where a mistake stands.
@@ -100,23 +101,22 @@ pub enum Wrong {
     NoSubject,
     /// no built-in server, no URL, no file
     #[error(
-        "unknown subject \"{0}\"; built in: arena (still to come: chat, poll-loop, leaderboard, grid), \
-         or a URL (ws://HOST:PORT) or a scenario file (*.yaml)"
+        "unknown subject \"{}\"; built in: {} (still to come: {}), or a URL (ws://HOST:PORT, tcp://, irc://, nats://) \
+         or a scenario file (*.yaml)",
+        .0, listed(SUBJECTS), listed(SUBJECTS_TO_COME)
     )]
     UnknownSubject(String),
     /// a server of the list that has no code behind it yet
-    #[error("{0} is known but not built yet; built: arena")]
+    #[error("{} is known but not built yet; built: {}", .0, listed(SUBJECTS))]
     SubjectNotBuilt(String),
     /// no built-in bots of this name
-    #[error(
-        "unknown bots \"{0}\"; built in: arena, echo (still to come: chat, poll-loop, leaderboard, grid)"
-    )]
+    #[error("unknown bots \"{}\"; built in: {} (still to come: {})", .0, listed(BOTS), listed(BOTS_TO_COME))]
     UnknownBots(String),
     /// bots of the list that have no code behind them yet
-    #[error("the bots of {0} are known but not built yet; built: arena, echo")]
+    #[error("the bots of {} are known but not built yet; built: {}", .0, listed(BOTS))]
     BotsNotBuilt(String),
     /// scripted bots
-    #[error("bots from a file ({0}) are known but not built yet; built: arena, echo")]
+    #[error("bots from a file ({}) are known but not built yet; built: {}", .0, listed(BOTS))]
     ScriptNotBuilt(String),
     /// `--fast` for bots that never fire
     #[error("{setting} is for {whose} bots; these are {bots} bots")]
@@ -136,6 +136,41 @@ pub enum Wrong {
         /// which built-in server
         server: String,
     },
+    /// bots that speak another protocol than the target's scheme
+    #[error("{bots} bots do not speak over {}://; they speak over {over}", scheme.name())]
+    BotsNotOfScheme {
+        /// which bots
+        bots: &'static str,
+        /// of the target
+        scheme: Scheme,
+        /// `tcp://, irc:// or nats://`
+        over: &'static str,
+    },
+    /// a line that the protocol would cut off
+    #[error(
+        "a line of {line_bytes} bytes does not fit into IRC: with the sender's name in front and room #{room} at most \
+         {most} of a message's 512 bytes are left for it"
+    )]
+    LineTooLong {
+        /// the longest asked for
+        line_bytes: usize,
+        /// without its #
+        room: String,
+        /// bytes that fit
+        most: usize,
+    },
+    /// a protocol in which nobody hears himself
+    #[error("an IRC server sends nobody his own lines; leave echoes out")]
+    NoEchoes,
+    /// the echo of a built-in server twice, with different values
+    #[error("the server is told to echo (--echo among its options), but here it is said not to")]
+    EchoesTwice,
+    /// the same misconduct twice
+    #[error("{0} is there twice; each kind of misconduct has one share")]
+    MisbehavesTwice(&'static str),
+    /// more bots misbehave than there are
+    #[error("the shares of the crowd that misbehave add up to {0}%, but there is only 100%")]
+    MisbehavesMoreThanAll(f64),
     /// an arrival law these bots do not follow; running another one in silence would be a lie beside every number
     #[error("{bots} bots cannot arrive {arrivals}: {why}")]
     ArrivalsNotOfBots {
@@ -186,6 +221,14 @@ pub enum Wrong {
     /// where would the log be
     #[error("a server of your own writes its log where it likes; name the file")]
     LogWithoutFile,
+    /// ticks of a built-in server that has none
+    #[error("{server} has no ticks, so {setting} would say nothing about it; leave it out")]
+    ServerWithoutTicks {
+        /// `ticks`, `tick_rate`
+        setting: &'static str,
+        /// `chat`
+        server: String,
+    },
     /// the tick rate twice, with different values
     #[error("the tick rate is {here} here and {there} among the server's options")]
     TickRateTwice {

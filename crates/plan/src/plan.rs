@@ -156,7 +156,7 @@ pub struct ChatBots {
     pub line_max_bytes: usize,
     /// so many of the bots speak, the first ones; `None`: all
     pub talkers: Option<u64>,
-    /// the room, channel or subject
+    /// the room, channel or subject, in letters that every dialect allows; the bots put IRC's `#` in front
     pub room: String,
     /// the subject sends each line back to its sender too
     pub echoes: bool,
@@ -186,9 +186,37 @@ impl ChatBots {
         })
     }
 
-    /// Whether the bot number `unit` speaks.
+    /// Whether the bot number `unit` speaks. Those that send nothing sensible do not.
     pub fn speaks(&self, unit: u64) -> bool {
-        self.talkers.is_none_or(|talkers| unit < talkers)
+        let is_mute = |misbehaviour: &Misbehaviour| {
+            matches!(misbehaviour.kind, Misconduct::HalfOpen | Misconduct::Malformed)
+        };
+        self.talkers.is_none_or(|talkers| unit < talkers) && !self.misconduct_of(unit).is_some_and(is_mute)
+    }
+
+    /// How many of a crowd of `units` speak.
+    pub fn speaker_count(&self, units: u64) -> u64 {
+        (0..units).filter(|&unit| self.speaks(unit)).count() as u64
+    }
+}
+
+/// An IRC message, its end included (RFC 2812, section 2.3); servers cut off what is longer.
+const IRC_MESSAGE_BYTES: usize = 512;
+/// `:nick!user@host ` as servers put it in front: nicknames of 9, users of 20, hosts of 63 bytes at most.
+const IRC_PREFIX_BYTES: usize = 1 + 9 + 1 + 20 + 1 + 63 + 1;
+
+impl Dialect {
+    /// Bytes that are left for a line and its end in a room; `None`: the protocol sets no limit that matters here.
+    pub fn line_bytes_most(self, room: &str) -> Option<usize> {
+        match self {
+            Dialect::Lines | Dialect::Nats => None,
+            // The line's own end counts as one byte wherever it is sent; IRC's has two.
+            Dialect::Irc => {
+                let around =
+                    IRC_PREFIX_BYTES + "PRIVMSG #".len() + room.len() + " :".len() + "\r\n".len() - 1;
+                Some(IRC_MESSAGE_BYTES.saturating_sub(around))
+            }
+        }
     }
 }
 
@@ -278,7 +306,7 @@ pub enum Hold {
 pub enum Arrivals {
     /// exponential gaps
     Poisson,
-    /// equal gaps, a random phase per bot
+    /// equal gaps, a random phase per bot; a chat's gaps are uniform in their range
     Even,
     /// all at the same moment
     Burst,

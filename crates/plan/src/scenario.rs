@@ -120,7 +120,7 @@ pub struct TicksKeys {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct BotsKeys {
-    /// Which bots: arena or echo; those of the subject otherwise.
+    /// Which bots: arena, echo or chat; those of the subject otherwise.
     #[schemars(with = "Option<String>", example = &"arena")]
     pub kind: Option<Text>,
     /// arena: player 1 fires every so often.
@@ -144,6 +144,24 @@ pub struct BotsKeys {
     /// echo: size of each message.
     #[schemars(with = "Option<u32>", example = 64)]
     pub payload_bytes: Option<Text>,
+    /// chat: time between two lines of one bot, uniform in a range.
+    #[schemars(with = "Option<String>", example = &"500ms..1s")]
+    pub gap: Option<Text>,
+    /// chat: bytes of a line, its end included, uniform in a range; at least 15.
+    #[schemars(with = "Option<NumberOrText>", example = &"15..58")]
+    pub line: Option<Text>,
+    /// chat: so many of the bots speak, and the others only listen; all of them otherwise.
+    #[schemars(with = "Option<u32>", example = 100)]
+    pub talkers: Option<Text>,
+    /// chat: the room, channel (without its #) or subject.
+    #[schemars(with = "Option<String>", example = &"lobby")]
+    pub room: Option<Text>,
+    /// chat: the server sends each line back to its sender too.
+    #[schemars(with = "Option<bool>", example = true)]
+    pub echoes: Option<Text>,
+    /// chat: shares of the crowd that behave badly: slow-reader, stalled, half-open, malformed, reconnect-storm.
+    #[schemars(with = "Option<Vec<String>>", example = json!(["slow-reader=5%"]))]
+    pub misbehave: Option<Vec<Text>>,
 }
 
 /// Which loads, and how each is held.

@@ -23,8 +23,12 @@ pub enum Scheme {
     Ws,
     /// WebSocket over TLS
     Wss,
-    /// lines or frames over TCP
+    /// lines over TCP
     Tcp,
+    /// the Internet Relay Chat protocol over TCP
+    Irc,
+    /// the NATS client protocol over TCP
+    Nats,
     /// HTTP/1.1
     Http,
     /// HTTP over TLS
@@ -52,10 +56,10 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TargetError {
     /// no `://`
-    #[error("\"{0}\" is not a URL: it does not say ws:// or wss://")]
+    #[error("\"{}\" is not a URL: it does not say {}", .0, as_prefixes(known::SCHEMES))]
     NoScheme(String),
     /// a scheme nobody knows
-    #[error("unknown scheme \"{scheme}\"; known: ws, wss")]
+    #[error("unknown scheme \"{scheme}\"; known: {}", known::listed(known::SCHEMES))]
     UnknownScheme {
         /// as written
         scheme: String,
@@ -63,7 +67,7 @@ pub enum TargetError {
         nearest: Option<&'static str>,
     },
     /// a scheme whose driver is still to come
-    #[error("{0}:// is known but not built yet; built: ws, wss")]
+    #[error("{}:// is known but not built yet; built: {}", .0, known::listed(known::SCHEMES))]
     NotBuiltYet(String),
     /// `ws://:80`
     #[error("the URL names no host")]
@@ -83,6 +87,14 @@ pub enum TargetError {
     /// `#…` is never sent to a server
     #[error("the URL ends in a fragment (#…), which no server ever sees; leave it out")]
     Fragment,
+    /// lines have no paths
+    #[error("{}:// takes no path; leave \"{path}\" out (--room names a room)", scheme.name())]
+    NoPath {
+        /// of the URL
+        scheme: Scheme,
+        /// as written
+        path: String,
+    },
     /// blanks and control characters would end up in the request line
     #[error("the URL holds a blank or a control character; write it as %20 or the like")]
     BadCharacter,
@@ -95,8 +107,29 @@ impl Scheme {
             Scheme::Ws => "ws",
             Scheme::Wss => "wss",
             Scheme::Tcp => "tcp",
+            Scheme::Irc => "irc",
+            Scheme::Nats => "nats",
             Scheme::Http => "http",
             Scheme::Https => "https",
+        }
+    }
+
+    /// The port of a URL that names none.
+    pub fn default_port(self) -> u16 {
+        match self {
+            Scheme::Ws | Scheme::Http => 80,
+            Scheme::Wss | Scheme::Https => 443,
+            Scheme::Tcp => 4001,
+            Scheme::Irc => 6667,
+            Scheme::Nats => 4222,
+        }
+    }
+
+    /// Whether a URL of it may go on behind host and port.
+    pub fn has_paths(self) -> bool {
+        match self {
+            Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => true,
+            Scheme::Tcp | Scheme::Irc | Scheme::Nats => false,
         }
     }
 
@@ -126,9 +159,8 @@ impl Target {
 
     /// `host:port` for a Host header, IPv6 in brackets, the scheme's own port left out.
     pub fn authority(&self) -> String {
-        let default_port = if self.scheme.is_tls() { 443 } else { 80 };
         let host = self.bracketed_host();
-        if self.port == default_port { host } else { format!("{host}:{}", self.port) }
+        if self.port == self.scheme.default_port() { host } else { format!("{host}:{}", self.port) }
     }
 
     fn bracketed_host(&self) -> String {
@@ -159,6 +191,9 @@ impl FromStr for Target {
         let scheme = match scheme.to_ascii_lowercase().as_str() {
             "ws" => Scheme::Ws,
             "wss" => Scheme::Wss,
+            "tcp" => Scheme::Tcp,
+            "irc" => Scheme::Irc,
+            "nats" => Scheme::Nats,
             other if known::SCHEMES_TO_COME.contains(&other) => {
                 return Err(TargetError::NotBuiltYet(other.into()));
             }
@@ -177,11 +212,13 @@ impl FromStr for Target {
         if rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(TargetError::BadCharacter);
         }
+        if !scheme.has_paths() && !matches!(path, "" | "/") {
+            return Err(TargetError::NoPath { scheme, path: path.to_owned() });
+        }
         if path.contains('#') {
             return Err(TargetError::Fragment);
         }
-        let default_port = if scheme.is_tls() { 443 } else { 80 };
-        let (host, port) = host_and_port(authority, default_port)?;
+        let (host, port) = host_and_port(authority, scheme.default_port())?;
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         Ok(Target { scheme, host, port, path, ca: None, insecure: false })
     }
@@ -216,6 +253,13 @@ fn host_and_port(authority: &str, default_port: u16) -> Result<(String, u16), Ta
         && !host.starts_with(['.', '-'])
         && !host.contains("..");
     if is_name { Ok((host.to_ascii_lowercase(), port)) } else { Err(TargetError::BadHost(host.into())) }
+}
+
+/// `ws://, wss:// or tcp://`
+fn as_prefixes(schemes: &[&str]) -> String {
+    let (last, others) = schemes.split_last().unwrap_or((&"", &[]));
+    let others: Vec<String> = others.iter().map(|scheme| format!("{scheme}://")).collect();
+    format!("{} or {last}://", others.join(", "))
 }
 
 /// Why an address is not loaded.

@@ -12,6 +12,8 @@ use thiserror::Error;
 use crate::known;
 use crate::plan::{Arrivals, Hold, Pairing, Ramp, TickSource};
 
+pub mod chat;
+
 /// No duration in a plan is longer than a week: beyond it the author meant another unit.
 pub const DURATION_NS_MAX: u64 = 7 * 24 * 3600 * 1_000_000_000;
 /// No rung is higher; more clients than ten million are a slip of the keyboard.
@@ -71,6 +73,40 @@ pub enum UnitError {
     /// 5 where 5 % was meant
     #[error("a share is between 0 and 1, or 0% and 100%; got {0}")]
     Share(String),
+    /// `1s..500ms`
+    #[error("the range {0} is empty; write the smaller end first")]
+    EmptyRange(String),
+    /// more than one bot can do and still keep its planned instants
+    #[error(
+        "{text} asks each bot for {asked_per_s:.0} lines/s, but one keeps at most {most_per_s:.0}/s; take more bots"
+    )]
+    TooDense {
+        /// as written
+        text: String,
+        /// lines per second of one bot
+        asked_per_s: f64,
+        /// lines per second that one bot keeps
+        most_per_s: f64,
+    },
+    /// letters that one of the dialects does not allow in a room
+    #[error(
+        "\"{0}\" is no name for a room: up to 32 letters, digits, - and _, a letter or digit first, and no # in front"
+    )]
+    NotARoom(String),
+    /// `stalled`
+    #[error("{kind} does not say how many misbehave; write {kind}={example}")]
+    NoShare {
+        /// the kind of misconduct
+        kind: &'static str,
+        /// a share, with a period where one belongs
+        example: &'static str,
+    },
+    /// a storm that comes nobody knows when
+    #[error("reconnect-storm={0} does not say how often; write a time behind the share: 20%@30s")]
+    NoPeriod(String),
+    /// `stalled=5%@30s`
+    #[error("{0} bots misbehave all the time; only a reconnect-storm comes every so often (@)")]
+    PeriodOfNoStorm(&'static str),
     /// the same rung twice
     #[error("rung {0} is there twice; each load is climbed once")]
     Duplicate(f64),

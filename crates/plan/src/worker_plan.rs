@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::plan::{Arrivals, Bots, Plan, Ramp};
+use crate::plan::{Arrivals, Bots, ChatBots, Hold, Plan, Ramp};
 use crate::target::Target;
 
 /// What one worker does in one trial.
@@ -68,7 +68,18 @@ pub struct Needs {
     pub opens_per_s: f64,
     /// how long the bots take to arrive, ns
     pub ramp_ns: u64,
+    /// memory that the delivery ledger takes by the end of the trial, over all workers; 0 where nobody owes deliveries
+    pub ledger_bytes: u64,
 }
+
+/// A cell of the ledger: one sender at one receiver.
+const CELL_BYTES: u64 = 8;
+/// What else the ledger knows of a receiver, its memberships included.
+const ROW_BYTES: u64 = 512;
+/// The instant at which a line left takes 4 bytes, in a list that may just have doubled.
+const DEPARTURE_BYTES: u64 = 8;
+/// The longest that a hold may wait for ticks.
+const HOLD_NS_MOST: u64 = 1_800_000_000_000;
 
 /// What `load` units of the plan need.
 pub fn needs(plan: &Plan, load: f64) -> Needs {
@@ -84,7 +95,27 @@ pub fn needs(plan: &Plan, load: f64) -> Needs {
         descriptors: with_headroom(connections),
         opens_per_s,
         ramp_ns: ramp_length_ns(plan.ladder.ramp, units),
+        ledger_bytes: match &plan.bots {
+            Bots::Arena(_) | Bots::Echo(_) => 0,
+            Bots::Chat(chat) => ledger_bytes(plan, chat, units),
+        },
     }
+}
+
+/// A cell per talker and receiver, a row per receiver, an instant per line; too much rather than too little.
+fn ledger_bytes(plan: &Plan, chat: &ChatBots, units: u64) -> u64 {
+    let talkers = chat.talkers.unwrap_or(units).min(units);
+    let hold_ns = match plan.ladder.hold {
+        Hold::Time(ns) => ns,
+        Hold::Ticks(_) | Hold::Games(_) => HOLD_NS_MOST,
+    };
+    let talk_ns =
+        ramp_length_ns(plan.ladder.ramp, units) as f64 + plan.ladder.settle_ns as f64 + hold_ns as f64;
+    let lines = talkers as f64 * (talk_ns / chat.gap_mean_ns().max(1.0));
+    let pairs = talkers.saturating_mul(units);
+    // A float turns into an integer by saturating.
+    let log = (lines * DEPARTURE_BYTES as f64) as u64;
+    pairs.saturating_mul(CELL_BYTES).saturating_add(units.saturating_mul(ROW_BYTES)).saturating_add(log)
 }
 
 /// The workers' shares of one trial: units dealt out in turn, a seed of its own for each.

@@ -52,9 +52,9 @@ pub enum Command {
 )]
 #[command(after_long_help = objectives_help())]
 pub struct ClimbArgs {
-    /// A built-in server (arena), a scenario file (*.yaml) or a URL (ws://HOST:PORT)
+    /// A built-in server (arena, chat), a scenario file (*.yaml) or a URL (ws://HOST:PORT, or wss, tcp, irc, nats)
     subject: Option<String>,
-    /// The simulated clients, e.g. arena
+    /// The simulated clients: arena, chat or echo [default: those of the subject]
     #[arg(long, value_name = "NAME", help_heading = "What")]
     bots: Option<String>,
     /// Loads to hold, e.g. 500,1000,2000
@@ -69,7 +69,7 @@ pub struct ClimbArgs {
     /// Between the ramp and the hold
     #[arg(long, value_name = "TIME", help_heading = "How")]
     settle: Option<String>,
-    /// The law of arrivals: poisson, even, burst or closed
+    /// The law of arrivals: even, poisson (chat, and echo with a rate) or closed (echo without one)
     #[arg(long, value_name = "LAW", help_heading = "How")]
     arrivals: Option<String>,
     /// Everything random comes from it
@@ -90,6 +90,25 @@ pub struct ClimbArgs {
     /// Share of the games that ask for a snapshot at every tick, to judge ticks from outside
     #[arg(long, value_name = "SHARE", help_heading = "How")]
     snapshots: Option<String>,
+    /// A chatter says a line every so often: a range, or one time for equal gaps [default: 500ms..1s]
+    #[arg(long, value_name = "TIME..TIME", help_heading = "How")]
+    gap: Option<String>,
+    /// Bytes of a chatter's line, its end included: a range, or one number [default: 15..58]
+    #[arg(long, value_name = "N..N", help_heading = "How")]
+    line: Option<String>,
+    /// So many chatters speak, the others only listen [default: all]
+    #[arg(long, value_name = "N", help_heading = "How")]
+    talkers: Option<String>,
+    /// The chat's room, channel (without #) or subject [default: lobby]
+    #[arg(long, value_name = "NAME", help_heading = "How")]
+    room: Option<String>,
+    /// The chat sends each line back to its sender too
+    #[arg(long, help_heading = "How")]
+    echoes: bool,
+    /// A share of the chatters that behaves badly and is judged apart: slow-reader=5%, stalled=10%, half-open=1%,
+    /// malformed=1%, reconnect-storm=30s (a tenth of them) or reconnect-storm=20%@30s; repeatable
+    #[arg(long, value_name = "KIND=SHARE", help_heading = "How")]
+    misbehave: Vec<String>,
     /// Worker threads [default: one per core, more when descriptors ask for it]
     #[arg(long, value_name = "N", help_heading = "How")]
     workers: Option<String>,
@@ -236,6 +255,12 @@ impl ClimbArgs {
             slow: self.slow.clone(),
             pairing: self.pairing.clone(),
             snapshots: self.snapshots.clone(),
+            gap: self.gap.clone(),
+            line: self.line.clone(),
+            talkers: self.talkers.clone(),
+            room: self.room.clone(),
+            echoes: set(self.echoes),
+            misbehave: self.misbehave.clone(),
             rungs: self.rungs.clone(),
             hold: self.hold.clone(),
             ramp: self.ramp.clone(),

@@ -65,8 +65,9 @@ fn terms(store: &Store, run: &RunId, plan: &Plan, load: f64) -> anyhow::Result<T
             Bots::Arena(_) => None,
             Bots::Echo(echo) if echo.rate_per_s > 0.0 => Some(Intended::PerSecond(echo.rate_per_s * load)),
             Bots::Chat(chat) => {
-                let talkers = chat.talkers.map_or(load, |talkers| load.min(talkers as f64));
-                Some(Intended::PerSecond(talkers * 1e9 / chat.gap_mean_ns()))
+                // A load is a whole number of clients by the plan.
+                let speakers = chat.speaker_count(load.round() as u64);
+                Some(Intended::PerSecond(speakers as f64 * 1e9 / chat.gap_mean_ns()))
             }
             // Each answer starts the next question.
             Bots::Echo(_) => None,

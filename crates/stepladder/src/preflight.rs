@@ -1,14 +1,19 @@
-//! Before any load: does this machine have the descriptors, ports and addresses that the ladder asks for?
+//! Before any load: does this machine have the descriptors, ports, addresses and memory that the ladder asks for?
 
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, bail};
-use plan::{Plan, WorkerPlan, loopback_sources, needs, sources_for, workers_for};
+use ladder::wording::show_bytes;
+use plan::{Bots, Plan, WorkerPlan, loopback_sources, needs, sources_for, workers_for};
+use procfs::{Current as _, Meminfo};
 
 /// Descriptors of one table that are not bots' sockets.
 const SPARE_DESCRIPTORS: u64 = 200;
 /// More than any worker is given where the system sets no limit.
 const UNLIMITED_DESCRIPTORS: u64 = 1_000_000;
+
+/// The ledger may take this part of the memory that is available: server, kernel buffers and bots want theirs too.
+const LEDGER_PART: u64 = 3;
 
 /// What the machine gives.
 #[derive(Clone, Debug)]
@@ -19,6 +24,8 @@ pub struct Machine {
     pub cores: Vec<usize>,
     /// ephemeral ports per source address and target
     pub ports: u64,
+    /// memory that can be taken without swapping, bytes; `None` where the system does not tell
+    pub memory_bytes: Option<u64>,
 }
 
 impl Machine {
@@ -27,7 +34,12 @@ impl Machine {
         let descriptors = watch::preflight::raise_descriptors()
             .context("the descriptor limit cannot be raised")?
             .unwrap_or(UNLIMITED_DESCRIPTORS);
-        Ok(Machine { descriptors, cores: allowed_cores()?, ports: watch::preflight::Ports::read().count() })
+        Ok(Machine {
+            descriptors,
+            cores: allowed_cores()?,
+            ports: watch::preflight::Ports::read().count(),
+            memory_bytes: Meminfo::current().ok().and_then(|memory| memory.mem_available),
+        })
     }
 
     /// How many worker threads carry `load` units. Errors: the plan's own number is too small for the descriptors.
@@ -66,10 +78,28 @@ impl Machine {
         Ok(loopback_sources(if is_v4_loopback { count.max(4) * 2 } else { 1 }, to.ip()))
     }
 
+    /// Errors: the deliveries of `load` clients cannot be kept in memory.
+    pub fn ledger(&self, plan: &Plan, load: f64) -> anyhow::Result<()> {
+        let (Some(available), Bots::Chat(chat)) = (self.memory_bytes, &plan.bots) else { return Ok(()) };
+        let (needed, allowed) = (needs(plan, load).ledger_bytes, available / LEDGER_PART);
+        if needed <= allowed {
+            return Ok(());
+        }
+        let talkers = chat.talkers.map_or(load, |talkers| load.min(talkers as f64));
+        bail!(
+            "rung {load}: who got what of {talkers} talkers to {load} clients takes {} of memory, and of the {} that are \
+             available the ledger may take {}; take fewer clients, or let fewer of them talk (--talkers N)",
+            show_bytes(needed as f64),
+            show_bytes(available as f64),
+            show_bytes(allowed as f64)
+        )
+    }
+
     /// Checks every rung before the first one is climbed.
     pub fn check(&self, plan: &Plan, to: Option<SocketAddr>) -> anyhow::Result<()> {
         for &load in &plan.ladder.rungs {
             self.workers(plan, load)?;
+            self.ledger(plan, load)?;
             if let Some(to) = to {
                 self.sources(plan, load, to)?;
             }

@@ -2,10 +2,11 @@
 
 use crate::known;
 use crate::layers::reader::{Reader, Said, Setting, setting};
-use crate::layers::{Flags, defaults};
-use crate::mistakes::Wrong;
+use crate::layers::{Flags, chat, defaults};
+use crate::mistakes::{Place, Wrong};
 use crate::plan::{ArenaBots, Bots, EchoBots, Pairing};
-use crate::scenario::{BotsKeys, NameOr, Scenario};
+use crate::scenario::{BotsKeys, NameOr, Scenario, Text};
+use crate::target::Scheme;
 use crate::units::{self, Duration};
 
 const BOTS: Setting = setting("--bots", "bots", "arena");
@@ -26,47 +27,97 @@ const PAYLOAD_BYTES_MAX: u64 = 64 * 1024;
 pub(super) struct Server<'a> {
     /// name of a built-in server
     pub built_in: Option<&'a str>,
+    /// how a server that is not built in is spoken to; neither of both: it is not known
+    pub scheme: Option<Scheme>,
     /// somebody said that its ticks are told by the clients
     pub is_seen_by_clients: bool,
+    /// it sends each line back to its sender too
+    pub echoes: bool,
+    /// where somebody said that it does, besides a built-in server's options
+    pub echoes_said: Option<Place>,
 }
 
 /// The bots of the plan; after a mistake, bots that let the other settings be read.
 pub(super) fn read(reader: &mut Reader, flags: &Flags, file: &Scenario, server: &Server<'_>) -> Bots {
-    let (mut name, mut keys) = (None, BotsKeys::default());
-    match &file.bots {
-        Some(NameOr::Name(text)) => name = Some(text),
-        Some(NameOr::Keys(all)) => {
-            name = all.kind.as_ref();
-            keys = all.clone();
-        }
-        None => {}
-    }
-    if let (Some(flag), Some(in_file)) = (&flags.bots, name)
-        && flag.trim() != in_file.value.trim()
-    {
-        // Other bots than the file's: its settings were not meant for them.
-        keys = BotsKeys::default();
-    }
+    let (name, keys) = in_file(flags, file);
     let said = reader.said(BOTS, flags.bots.as_deref(), name);
-    let kind = said.as_ref().map_or("arena", |said| said.text.trim());
-    let bots = match kind {
-        "arena" => Bots::Arena(arena(reader, flags, &keys, server)),
-        "echo" => Bots::Echo(echo(reader, flags, &keys)),
-        other => {
-            if let Some(said) = &said {
-                unknown(reader, said, other);
-            }
-            // Read for the mistakes in its settings only.
-            Bots::Arena(arena(reader, flags, &keys, server))
+    let kind = match &said {
+        Some(said) if known::BOTS.contains(&said.text.trim()) => said.text.trim(),
+        Some(said) => {
+            // Taken for what it is nearest to, so that its settings are read for their own mistakes.
+            unknown(reader, said, said.text.trim());
+            let all = known::BOTS.iter().copied();
+            known::nearest(&said.text, all).unwrap_or_else(|| own_bots(reader, flags, &keys, server))
         }
+        None => own_bots(reader, flags, &keys, server),
     };
-    if let (Some(said), Bots::Echo(_), Some(server)) = (&said, &bots, server.built_in) {
-        reader.refuse_plainly(
-            said.place.clone(),
-            Wrong::BotsNotOfServer { bots: "echo", server: server.into() },
-        );
+    let bots = match kind {
+        "echo" => Bots::Echo(echo(reader, &keys)),
+        "chat" => Bots::Chat(chat::read(reader, flags, &keys, server)),
+        _ => Bots::Arena(arena(reader, flags, &keys, server)),
+    };
+    match &bots {
+        Bots::Arena(_) => refuse_echo_settings(reader, &keys, "arena"),
+        Bots::Echo(_) => refuse_arena_settings(reader, flags, &keys, "echo"),
+        Bots::Chat(_) => {
+            refuse_arena_settings(reader, flags, &keys, "chat");
+            refuse_echo_settings(reader, &keys, "chat");
+        }
+    }
+    if !matches!(bots, Bots::Chat(_)) {
+        for (setting, place) in chat::said(reader, flags, &keys, server) {
+            refuse_strange(reader, place, setting, "chat", super::name_of(&bots));
+        }
+    }
+    if let Some(said) = said.filter(|said| known::BOTS.contains(&said.text.trim())) {
+        refuse_deaf(reader, &said, super::name_of(&bots), server);
     }
     bots
+}
+
+/// Which bots the scenario names, and its settings as far as they are meant for those of the plan.
+pub(super) fn in_file<'a>(flags: &Flags, file: &'a Scenario) -> (Option<&'a Text>, BotsKeys) {
+    let (name, keys) = match &file.bots {
+        Some(NameOr::Name(text)) => (Some(text), BotsKeys::default()),
+        Some(NameOr::Keys(all)) => (all.kind.as_ref(), all.clone()),
+        None => (None, BotsKeys::default()),
+    };
+    match (&flags.bots, name) {
+        // Other bots than the file's: its settings were not meant for them.
+        (Some(flag), Some(written)) if flag.trim() != written.value.trim() => (name, BotsKeys::default()),
+        _ => (name, keys),
+    }
+}
+
+/// The bots that a server is loaded with when nobody names any.
+fn own_bots(reader: &Reader, flags: &Flags, keys: &BotsKeys, server: &Server<'_>) -> &'static str {
+    match (server.built_in, server.scheme) {
+        (Some("chat"), _) | (_, Some(Scheme::Tcp | Scheme::Irc | Scheme::Nats)) => "chat",
+        // The server was refused; whose settings are there says whose bots were meant.
+        (None, None) if !chat::said(reader, flags, keys, server).is_empty() => "chat",
+        _ => "arena",
+    }
+}
+
+/// Bots and server that could not talk to each other.
+fn refuse_deaf(reader: &mut Reader, said: &Said, bots: &'static str, server: &Server<'_>) {
+    let wrong = match (server.built_in, server.scheme) {
+        (Some(server), _) if server != bots => Wrong::BotsNotOfServer { bots, server: server.into() },
+        (_, Some(scheme)) => {
+            use Scheme::{Http, Https, Irc, Nats, Tcp, Ws, Wss};
+            let (is_heard, over) = match bots {
+                "chat" => (matches!(scheme, Tcp | Irc | Nats), "tcp://, irc:// or nats://"),
+                "echo" => (matches!(scheme, Ws | Wss | Tcp), "ws://, wss:// or tcp://"),
+                _ => (matches!(scheme, Ws | Wss | Http | Https), "ws:// or wss://"),
+            };
+            if is_heard {
+                return;
+            }
+            Wrong::BotsNotOfScheme { bots, scheme, over }
+        }
+        _ => return,
+    };
+    reader.refuse_plainly(said.place.clone(), wrong);
 }
 
 fn unknown(reader: &mut Reader, said: &Said, name: &str) {
@@ -82,12 +133,6 @@ fn unknown(reader: &mut Reader, said: &Said, name: &str) {
 }
 
 fn arena(reader: &mut Reader, flags: &Flags, keys: &BotsKeys, server: &Server<'_>) -> ArenaBots {
-    for (setting, text) in [(RATE, &keys.rate), (PAYLOAD, &keys.payload_bytes)] {
-        if let Some(text) = text {
-            let said = reader.in_file(setting, text);
-            refuse_strange(reader, said, setting, "echo", "arena");
-        }
-    }
     let interval = |text: &str| units::duration_ns_within(text, MS, 60 * S);
     let slow_said = reader.said(SLOW, flags.slow.as_deref(), keys.slow.as_ref());
     let fast_said = reader.said(FAST, flags.fast.as_deref(), keys.fast.as_ref());
@@ -125,18 +170,7 @@ fn arena(reader: &mut Reader, flags: &Flags, keys: &BotsKeys, server: &Server<'_
     }
 }
 
-fn echo(reader: &mut Reader, flags: &Flags, keys: &BotsKeys) -> EchoBots {
-    for (setting, flag, text) in [
-        (FAST, flags.fast.as_deref(), &keys.fast),
-        (SLOW, flags.slow.as_deref(), &keys.slow),
-        (PAIRING, flags.pairing.as_deref(), &keys.pairing),
-        (SNAPSHOTS, flags.snapshots.as_deref(), &keys.snapshots),
-        (LONGEST_GAME, None, &keys.longest_game),
-    ] {
-        if let Some(said) = reader.said(setting, flag, text.as_ref()) {
-            refuse_strange(reader, said, setting, "arena", "echo");
-        }
-    }
+fn echo(reader: &mut Reader, keys: &BotsKeys) -> EchoBots {
     let rate = reader.value(RATE, None, keys.rate.as_ref(), |text| units::number_within(text, 0.0, 1e6));
     let payload = reader.value(PAYLOAD, None, keys.payload_bytes.as_ref(), |text| {
         units::whole_within(text, 1, PAYLOAD_BYTES_MAX)
@@ -148,13 +182,36 @@ fn echo(reader: &mut Reader, flags: &Flags, keys: &BotsKeys) -> EchoBots {
     }
 }
 
+fn refuse_arena_settings(reader: &mut Reader, flags: &Flags, keys: &BotsKeys, bots: &'static str) {
+    for (setting, flag, text) in [
+        (FAST, flags.fast.as_deref(), &keys.fast),
+        (SLOW, flags.slow.as_deref(), &keys.slow),
+        (PAIRING, flags.pairing.as_deref(), &keys.pairing),
+        (SNAPSHOTS, flags.snapshots.as_deref(), &keys.snapshots),
+        (LONGEST_GAME, None, &keys.longest_game),
+    ] {
+        if let Some(said) = reader.said(setting, flag, text.as_ref()) {
+            refuse_strange(reader, said.place, setting, "arena", bots);
+        }
+    }
+}
+
+fn refuse_echo_settings(reader: &mut Reader, keys: &BotsKeys, bots: &'static str) {
+    for (setting, text) in [(RATE, &keys.rate), (PAYLOAD, &keys.payload_bytes)] {
+        if let Some(text) = text {
+            let said = reader.in_file(setting, text);
+            refuse_strange(reader, said.place, setting, "echo", bots);
+        }
+    }
+}
+
 fn refuse_strange(
     reader: &mut Reader,
-    said: Said,
+    place: Place,
     setting: Setting,
     whose: &'static str,
     bots: &'static str,
 ) {
     let setting = setting.key.rsplit('.').next().unwrap_or(setting.key);
-    reader.refuse_plainly(said.place, Wrong::NotOfTheseBots { setting, whose, bots });
+    reader.refuse_plainly(place, Wrong::NotOfTheseBots { setting, whose, bots });
 }

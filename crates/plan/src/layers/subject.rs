@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 
 use crate::known;
+use crate::layers::chat::ECHOES;
 use crate::layers::reader::{Reader, Said, Setting, setting};
-use crate::layers::{Flags, defaults, is_scenario_file, switch};
+use crate::layers::{Flags, bots, defaults, is_scenario_file, switch};
 use crate::mistakes::{Place, Wrong};
 use crate::plan::{Bots, SubjectSource, TickSource};
 use crate::scenario::{NameOr, Scenario, SubjectKeys, Text};
@@ -44,6 +45,8 @@ const INSECURE: Setting = setting("--insecure", "tls.insecure", "true");
 /// The option of our servers that says how often they tick.
 const TICK_RATE_OPTION: &str = "--tick-rate";
 const TICK_RATE_HZ_MAX: f64 = 1000.0;
+/// The option of our chat that sends lines back to their senders.
+const ECHO_OPTION: &str = "--echo";
 
 /// A server that can be climbed.
 #[derive(Debug)]
@@ -55,6 +58,24 @@ pub(super) struct Found {
 impl Found {
     pub fn is_built_in(&self) -> bool {
         matches!(self.source, SubjectSource::BuiltIn { .. })
+    }
+
+    /// How a server that is not built in is spoken to.
+    pub fn scheme(&self) -> Option<Scheme> {
+        match &self.source {
+            SubjectSource::BuiltIn { .. } => None,
+            SubjectSource::Started { target, .. } | SubjectSource::Running { target, .. } => {
+                Some(target.scheme)
+            }
+        }
+    }
+
+    /// The name of a built-in server that has no ticks.
+    fn tickless(&self) -> Option<&str> {
+        match &self.source {
+            SubjectSource::BuiltIn { server, .. } if server != "arena" => Some(server),
+            _ => None,
+        }
     }
 }
 
@@ -173,8 +194,13 @@ fn named_server(reader: &mut Reader, said: &Said) -> Option<Named> {
     }
     let all = known::SUBJECTS.iter().chain(known::SUBJECTS_TO_COME).copied();
     let nearest = known::nearest(text, all).map(str::to_owned);
-    // `127.0.0.1:42069` is a server without its scheme.
-    let with_scheme = || format!("ws://{text}").parse::<Target>().ok().filter(|_| text.contains(':'));
+    // `127.0.0.1:42069` is a server without its scheme; some ports tell which.
+    let with_scheme = || {
+        let target = format!("ws://{text}").parse::<Target>().ok().filter(|_| text.contains(':'))?;
+        let named = [Scheme::Tcp, Scheme::Irc, Scheme::Nats];
+        let named = named.into_iter().find(|scheme| scheme.default_port() == target.port);
+        Some(Target { scheme: named.unwrap_or(target.scheme), ..target })
+    };
     let nearest = nearest.or_else(|| with_scheme().map(|target| target.to_string()));
     reader.refuse_with(said, Wrong::UnknownSubject(text.into()), nearest);
     None
@@ -271,6 +297,18 @@ pub(super) fn ticks(
         return (TickSource::Log(None), defaults::TICK_RATE_HZ);
     };
     let snapshots = matches!(bots, Bots::Arena(arena) if arena.snapshots > 0.0);
+    if let Some(server) = found.tickless().map(str::to_owned) {
+        let rate = reader.said(TICK_RATE, flags.tick_rate.as_deref(), keys_of(file).tick_rate.as_ref());
+        // No ticks is what it has, so that may be said.
+        let said = said.filter(|said| said.source != TickSource::None).map(|said| said.said);
+        for (setting, said) in [("ticks", said), ("tick_rate", rate)] {
+            if let Some(said) = said {
+                let wrong = Wrong::ServerWithoutTicks { setting, server: server.clone() };
+                reader.refuse_plainly(said.place, wrong);
+            }
+        }
+        return (TickSource::None, 0.0);
+    }
     let source = match &said {
         Some(said) => said.source.clone(),
         None if found.is_built_in() => TickSource::Log(None),
@@ -315,6 +353,39 @@ fn tick_rate(reader: &mut Reader, flags: &Flags, file: &Scenario, found: &mut Fo
         _ => {}
     }
     here.or(there)
+}
+
+/// Whether the subject sends each line back to its sender, and where somebody said so.
+///
+/// Our own chat hears it among its own options, whichever way it was said.
+pub(super) fn echoes(
+    reader: &mut Reader,
+    flags: &Flags,
+    file: &Scenario,
+    found: Option<&mut Found>,
+) -> (bool, Option<Place>) {
+    let written = bots::in_file(flags, file).1.echoes;
+    let (here, place) = match (flags.echoes, &written) {
+        (Some(here), _) => (Some(here), Some(Place::Flag(ECHOES.flag))),
+        (None, Some(text)) => {
+            let said = reader.in_file(ECHOES, text);
+            (reader.read(&said, units::boolean), Some(said.place))
+        }
+        (None, None) => (None, None),
+    };
+    let Some(Found { source: SubjectSource::BuiltIn { server, options }, .. }) = found else {
+        return (here.unwrap_or(false), place);
+    };
+    if server != "chat" {
+        return (false, place);
+    }
+    let there = options.iter().any(|option| option == ECHO_OPTION);
+    match (here, &place) {
+        (Some(false), Some(place)) if there => reader.refuse_plainly(place.clone(), Wrong::EchoesTwice),
+        (Some(true), _) if !there => options.push(ECHO_OPTION.to_owned()),
+        _ => {}
+    }
+    (there || here == Some(true), place)
 }
 
 /// The value of `--name VALUE` or `--name=VALUE`; the last one counts, as it does for the server.

@@ -201,8 +201,8 @@ fn echo_clients_answer_to_a_rate_or_to_each_other() {
 fn subjects_that_are_not_there_are_refused_with_what_is() {
     let unknown = |word: &str| {
         format!(
-            "climb: unknown subject \"{word}\"; built in: arena (still to come: chat, poll-loop, leaderboard, grid), \
-             or a URL (ws://HOST:PORT) or a scenario file (*.yaml)"
+            "climb: unknown subject \"{word}\"; built in: arena, chat (still to come: poll-loop, leaderboard, grid), \
+             or a URL (ws://HOST:PORT, tcp://, irc://, nats://) or a scenario file (*.yaml)"
         )
     };
     check(Flags::default(), &["climb: it does not say which server to climb (for example: climb arena)"]);
@@ -219,17 +219,17 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
         )],
     );
     check(
-        flags("chat"),
-        &["climb: chat is known but not built yet; built: arena (for example: climb arena)"],
+        flags("grid"),
+        &["climb: grid is known but not built yet; built: arena, chat (for example: climb arena)"],
     );
     check(flags("x.yaml"), &["climb: the scenario file was not read"]);
     check(
         flags("http://127.0.0.1"),
-        &["climb: http:// is known but not built yet; built: ws, wss (for example: climb arena)"],
+        &["climb: http:// is known but not built yet; built: ws, wss, tcp, irc, nats (for example: climb arena)"],
     );
     check(
         flags("wx://h"),
-        &["climb: unknown scheme \"wx\"; known: ws, wss; did you mean ws? (for example: climb arena)"],
+        &["climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats; did you mean ws? (for example: climb arena)"],
     );
     check(
         flags("ws://me:hunter2@h"),
@@ -286,8 +286,8 @@ fn every_mistake_is_told_at_once() {
             ..flags("aerna")
         },
         &[
-            "climb: unknown subject \"aerna\"; built in: arena (still to come: chat, poll-loop, leaderboard, grid), \
-             or a URL (ws://HOST:PORT) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
+            "climb: unknown subject \"aerna\"; built in: arena, chat (still to come: poll-loop, leaderboard, grid), \
+             or a URL (ws://HOST:PORT, tcp://, irc://, nats://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
             "--snapshots: a share is between 0 and 1, or 0% and 100%; got 5 (for example: --snapshots 1%)",
             "--rungs: \"abc\" is not a number (for example: --rungs 500,1000,2000)",
             "--rungs: \"0\" is zero: a rung without load measures nothing (for example: --rungs 500,1000,2000)",
@@ -413,20 +413,20 @@ fn bots_that_do_not_fit_are_refused() {
     check(
         Flags { bots: some("arean"), ..flags("arena") },
         &[
-            "--bots: unknown bots \"arean\"; built in: arena, echo (still to come: chat, poll-loop, leaderboard, grid); \
+            "--bots: unknown bots \"arean\"; built in: arena, echo, chat (still to come: poll-loop, leaderboard, grid); \
            did you mean arena? (for example: --bots arena)",
         ],
     );
     check(
-        Flags { bots: some("chat"), ..flags("arena") },
+        Flags { bots: some("grid"), ..flags("arena") },
         &[
-            "--bots: the bots of chat are known but not built yet; built: arena, echo (for example: --bots arena)",
+            "--bots: the bots of grid are known but not built yet; built: arena, echo, chat (for example: --bots arena)",
         ],
     );
     check(
         Flags { bots: some("shooter.ts"), ..flags("arena") },
         &[
-            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, echo (for example: --bots arena)",
+            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, echo, chat (for example: --bots arena)",
         ],
     );
     check(
@@ -458,8 +458,8 @@ fn mistakes_in_a_file_name_its_line() {
         "subject:\n  target: areena\n  tick: 1\nladder:\n  rungs:\n    - 500\n    - none\n  hold: 60\n\
          objectives: [ticks.late_shar < 1]\nseed: x\ngenerator: { realtime: perhaps }\n",
         &[
-            "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena (still to come: chat, \
-             poll-loop, leaderboard, grid), or a URL (ws://HOST:PORT) or a scenario file (*.yaml); did you mean arena? \
+            "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat (still to come: \
+             poll-loop, leaderboard, grid), or a URL (ws://HOST:PORT, tcp://, irc://, nats://) or a scenario file (*.yaml); did you mean arena? \
              (for example: target: ws://127.0.0.1:42069)",
             "scenarios/x.yaml:3: unknown key \"tick\" in subject; known: target, start, pid, ticks, tick_rate, options; \
              did you mean ticks? (for example: ticks: { log: game.log })",

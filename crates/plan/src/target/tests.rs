@@ -10,6 +10,10 @@ fn a_url_gives_host_port_and_path() {
         ("WSS://Game.Example/play?room=1", Scheme::Wss, "game.example", 443, "/play?room=1"),
         ("ws://[::1]:9001/x", Scheme::Ws, "::1", 9001, "/x"),
         ("wss://[::ffff:127.0.0.1]", Scheme::Wss, "::ffff:127.0.0.1", 443, "/"),
+        ("tcp://localhost", Scheme::Tcp, "localhost", 4001, "/"),
+        ("tcp://127.0.0.1:9/", Scheme::Tcp, "127.0.0.1", 9, "/"),
+        ("IRC://[::1]", Scheme::Irc, "::1", 6667, "/"),
+        ("nats://10.0.0.1", Scheme::Nats, "10.0.0.1", 4222, "/"),
         ("ws://h:1?snapshots", Scheme::Ws, "h", 1, "/?snapshots"),
         ("  ws://h:1/  ", Scheme::Ws, "h", 1, "/"),
     ] {
@@ -26,10 +30,12 @@ fn garbage_is_refused_with_its_reason() {
     let check = |text: &str, message: &str| {
         assert_eq!(text.parse::<Target>().expect_err(text).to_string(), message, "{text}");
     };
-    check("127.0.0.1:42069", "\"127.0.0.1:42069\" is not a URL: it does not say ws:// or wss://");
-    check("wx://h", "unknown scheme \"wx\"; known: ws, wss");
-    check("http://h", "http:// is known but not built yet; built: ws, wss");
-    check("tcp://h:1", "tcp:// is known but not built yet; built: ws, wss");
+    check("127.0.0.1:42069", "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc:// or nats://");
+    check("wx://h", "unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats");
+    check("http://h", "http:// is known but not built yet; built: ws, wss, tcp, irc, nats");
+    check("tcp://h:1/lobby", "tcp:// takes no path; leave \"/lobby\" out (--room names a room)");
+    check("irc://h/#lobby", "irc:// takes no path; leave \"/#lobby\" out (--room names a room)");
+    check("nats://h?x", "nats:// takes no path; leave \"?x\" out (--room names a room)");
     check("ws://", "the URL names no host");
     check("ws://:80", "the URL names no host");
     check("ws://h:0", "\"0\" is not a port; ports are between 1 and 65535");
@@ -148,10 +154,10 @@ fn link_local_and_group_addresses_are_refused_even_when_named() {
 proptest! {
     #[test]
     fn what_is_shown_parses_to_the_same_target(
-        tls in any::<bool>(), port in 1u16.., octets in any::<[u8; 16]>(), v6 in any::<bool>(), path in "(/[a-z0-9]{0,5}){1,3}"
+        scheme in prop::sample::select(vec![Scheme::Ws, Scheme::Wss, Scheme::Tcp, Scheme::Irc, Scheme::Nats]), port in 1u16.., octets in any::<[u8; 16]>(), v6 in any::<bool>(), path in "(/[a-z0-9]{0,5}){1,3}"
     ) {
         let ip = if v6 { IpAddr::from(octets) } else { IpAddr::from([octets[0], octets[1], octets[2], octets[3]]) };
-        let scheme = if tls { Scheme::Wss } else { Scheme::Ws };
+        let path = if scheme.has_paths() { path } else { "/".into() };
         let target = Target { path, ..Target::at(scheme, SocketAddr::new(ip, port)) };
         prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
     }
