@@ -4,11 +4,13 @@
 //! A client without a connection goes on planning, since users do not stop wanting because a server is gone; what it
 //! cannot send is booked as not sent.
 //! An echo server answers in order, so the oldest open question of a line is the one that is answered.
+//! The same clients speak over WebSocket and over lines of TCP; a `Carriage` is what differs.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use drivers::tcp::lines;
 use drivers::websocket::{Heard, Message};
 use drivers::{Closed, Driver, OpenError, WebSocket};
 use engine::{Ask, Bots, Hand, LineId};
@@ -33,20 +35,66 @@ struct Client {
     failures: u32,
 }
 
+/// How an echo's messages travel over a driver.
+pub trait Carriage<D: Driver>: 'static {
+    /// Behind each message, where the driver does not write its end.
+    const END: &'static [u8];
+    /// What the driver sends for a message with its end.
+    fn message(bytes: &[u8]) -> D::Send<'_>;
+    /// Calls `hears` for each message, without its end.
+    fn each(heard: D::Heard<'_>, hears: impl FnMut(&[u8]));
+}
+
+/// A text message each, as over WebSocket.
+pub struct Texts;
+
+impl<D> Carriage<D> for Texts
+where
+    D: for<'a> Driver<Send<'a> = Message<'a>, Heard<'a> = Heard<'a>>,
+{
+    const END: &'static [u8] = b"";
+
+    fn message(bytes: &[u8]) -> Message<'_> {
+        Message::Text(bytes)
+    }
+
+    fn each(heard: Heard<'_>, mut hears: impl FnMut(&[u8])) {
+        let (Heard::Text(bytes) | Heard::Binary(bytes)) = heard;
+        hears(bytes);
+    }
+}
+
+/// A line each, heard in blocks, as over `Tcp<Lines>`.
+pub struct Lines;
+
+impl<D> Carriage<D> for Lines
+where
+    D: for<'a> Driver<Send<'a> = &'a [u8], Heard<'a> = &'a [u8]>,
+{
+    const END: &'static [u8] = b"\n";
+
+    fn message(bytes: &[u8]) -> &[u8] {
+        bytes
+    }
+
+    fn each(heard: &[u8], hears: impl FnMut(&[u8])) {
+        lines(heard).for_each(hears);
+    }
+}
+
 /// All clients of one worker.
-pub struct Echo<D = WebSocket> {
-    speaks: PhantomData<D>,
+pub struct Echo<D = WebSocket, C = Texts> {
+    speaks: PhantomData<(D, C)>,
     clients: Vec<Client>,
     gap_ns: u64,
-    payload: Vec<u8>,
+    /// as it is sent, with its end
+    message: Vec<u8>,
+    payload_bytes: usize,
     phases: fastrand::Rng,
     open_attempts: u32,
 }
 
-impl<D> Bots for Echo<D>
-where
-    D: for<'a> Driver<Send<'a> = Message<'a>, Heard<'a> = Heard<'a>>,
-{
+impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
     type Driver = D;
 
     fn vocabulary() -> Arc<Vocabulary> {
@@ -55,12 +103,15 @@ where
 
     fn new(plan: &WorkerPlan) -> Self {
         let plan::Bots::Echo(echo) = &plan.bots else { panic!("the catalog gave us somebody else's plan") };
+        let mut message = vec![b'x'; echo.payload_bytes];
+        message.extend_from_slice(C::END);
         let gap_ns = if echo.rate_per_s > 0.0 { (1e9 / echo.rate_per_s) as u64 } else { 0 };
         Echo {
             speaks: PhantomData,
             clients: (0..plan.units).map(|_| Client::default()).collect(),
             gap_ns,
-            payload: vec![b'x'; echo.payload_bytes],
+            message,
+            payload_bytes: echo.payload_bytes,
             phases: fastrand::Rng::with_seed(plan.seed),
             open_attempts: plan.open_attempts,
         }
@@ -82,18 +133,8 @@ where
         }
     }
 
-    fn heard(&mut self, _: LineId, bot: u32, heard: Heard<'_>, at_ns: u64, hand: &mut Hand<'_, D>) {
-        let (Heard::Text(text) | Heard::Binary(text)) = heard;
-        let Some(ask) = self.clients[bot as usize].asked.pop_front() else { return hand.error(WRONG) };
-        if text == self.payload {
-            hand.answered(ask, at_ns);
-        } else {
-            hand.failed(ask);
-            hand.error(WRONG);
-        }
-        if self.gap_ns == 0 && !hand.drains() {
-            self.ask(bot, at_ns, hand);
-        }
+    fn heard(&mut self, _: LineId, bot: u32, heard: D::Heard<'_>, at_ns: u64, hand: &mut Hand<'_, D>) {
+        C::each(heard, |message| self.hear(bot, message, at_ns, hand));
     }
 
     fn due(&mut self, bot: u32, what: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
@@ -117,14 +158,24 @@ where
     }
 }
 
-impl<D> Echo<D>
-where
-    D: for<'a> Driver<Send<'a> = Message<'a>, Heard<'a> = Heard<'a>>,
-{
+impl<D: Driver, C: Carriage<D>> Echo<D, C> {
+    fn hear(&mut self, bot: u32, message: &[u8], at_ns: u64, hand: &mut Hand<'_, D>) {
+        let Some(ask) = self.clients[bot as usize].asked.pop_front() else { return hand.error(WRONG) };
+        if message == &self.message[..self.payload_bytes] {
+            hand.answered(ask, at_ns);
+        } else {
+            hand.failed(ask);
+            hand.error(WRONG);
+        }
+        if self.gap_ns == 0 && !hand.drains() {
+            self.ask(bot, at_ns, hand);
+        }
+    }
+
     fn ask(&mut self, bot: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
         let client = &mut self.clients[bot as usize];
         let Some(line) = client.line else { return hand.not_sent(ECHO, planned_ns) };
-        if let Some(ask) = hand.ask(line, ECHO, planned_ns, Message::Text(&self.payload)) {
+        if let Some(ask) = hand.ask(line, ECHO, planned_ns, C::message(&self.message)) {
             client.asked.push_back(ask);
         }
     }

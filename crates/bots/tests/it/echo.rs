@@ -1,9 +1,15 @@
+use std::collections::BTreeMap;
+
 use bots::Echo;
-use engine::rehearsal::{Says, Scene, Times, Wire, rehearse};
+use bots::echo::Lines;
+use engine::rehearsal::{Blocks, Says, Scene, Simulated, Times, Wire, rehearse};
 use measure::{Measure, Quantile, Trial};
 use plan::{Bots, EchoBots};
 
 use crate::{SECOND_NS, sum_up, worker_plan};
+
+type OverMessages = Echo<Wire>;
+type OverLines = Echo<Wire<Blocks>, Lines>;
 
 /// Answers at once, but is frozen for `frozen_ns` at the begin of every `every_ns`.
 struct Frozen {
@@ -22,9 +28,16 @@ impl Scene for Frozen {
 
 fn hold_100_s(generator_stall: Option<(u64, u64)>, scene: &mut impl Scene) -> Trial {
     // The gap of 198.8 ms does not divide the server's period, so every freeze meets other phases of the clients.
-    let bots = Bots::Echo(EchoBots { rate_per_s: 5.03, payload_bytes: 8 });
+    hold_100_s_over::<OverMessages>(5.03, generator_stall, scene)
+}
+
+fn hold_100_s_over<B>(rate_per_s: f64, generator_stall: Option<(u64, u64)>, scene: &mut impl Scene) -> Trial
+where
+    B: engine::Bots<Driver: Simulated>,
+{
+    let bots = Bots::Echo(EchoBots { rate_per_s, payload_bytes: 8 });
     let times = Times { hold_ns: 10 * SECOND_NS, drain_ns: 110 * SECOND_NS, generator_stall };
-    sum_up(rehearse::<Echo<Wire>>(&worker_plan(bots, 200), times, scene), 10, 110)
+    sum_up(rehearse::<B>(&worker_plan(bots, 200), times, scene), 10, 110)
 }
 
 #[track_caller]
@@ -35,15 +48,69 @@ fn check(trial: &Trial, measure: Measure, q: f64, expected_s: f64) {
 }
 
 /// Oracle CO: p95 0.500 s, p99 0.900 s, p99.9 0.990 s.
-#[test]
-fn a_server_that_freezes_is_read_as_it_is_felt() {
-    let trial = hold_100_s(None, &mut Frozen { frozen_ns: SECOND_NS, every_ns: 10 * SECOND_NS });
+fn check_oracle(trial: &Trial) {
     let flow = trial.flow();
     assert!((100_500..=100_700).contains(&flow.offered), "{flow:?}");
     assert_eq!(flow.sent, flow.offered);
-    check(&trial, Measure::Response, 0.95, 0.5);
-    check(&trial, Measure::Response, 0.99, 0.9);
-    check(&trial, Measure::Response, 0.999, 0.99);
+    check(trial, Measure::Response, 0.95, 0.5);
+    check(trial, Measure::Response, 0.99, 0.9);
+    check(trial, Measure::Response, 0.999, 0.99);
+}
+
+#[test]
+fn a_server_that_freezes_is_read_as_it_is_felt() {
+    let mut frozen = Frozen { frozen_ns: SECOND_NS, every_ns: 10 * SECOND_NS };
+    check_oracle(&hold_100_s(None, &mut frozen));
+    check_oracle(&hold_100_s_over::<OverLines>(5.03, None, &mut frozen));
+}
+
+/// Answers a client's last five messages at once, in one block of lines; every seventh line of all is another one.
+#[derive(Default)]
+struct Gathering {
+    waiting: BTreeMap<u64, Vec<u8>>,
+    received: u64,
+    falsifies: bool,
+}
+
+impl Scene for Gathering {
+    fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        assert_eq!(message, b"xxxxxxxx\n");
+        self.received += 1;
+        let is_false = self.falsifies && self.received.is_multiple_of(7);
+        let block = self.waiting.entry(peer).or_default();
+        block.extend_from_slice(if is_false { b"xxxxxxxy\r\n" } else { b"xxxxxxxx\r\n" });
+        if block.len() == 50 {
+            says.message(at_ns, peer, std::mem::take(block));
+        }
+    }
+}
+
+/// With 20 ms between two messages the five of a block have waited 80, 60, 40, 20 and 0 ms.
+#[test]
+fn each_line_of_a_block_answers_the_oldest_question() {
+    let trial = hold_100_s_over::<OverLines>(50.0, None, &mut Gathering::default());
+    let flow = trial.flow();
+    assert_eq!(
+        (flow.failed, flow.lost, flow.sent),
+        (0, 0, flow.answered + flow.open_after - flow.open_before)
+    );
+    for (q, expected_s) in [(0.3, 0.02), (0.5, 0.04), (0.7, 0.06), (0.9, 0.08)] {
+        check(&trial, Measure::Response, q, expected_s);
+    }
+    assert!(trial.errors.is_empty(), "{:?}", trial.errors);
+}
+
+#[test]
+fn a_line_that_is_not_the_one_sent_is_a_wrong_answer() {
+    let trial =
+        hold_100_s_over::<OverLines>(50.0, None, &mut Gathering { falsifies: true, ..Default::default() });
+    let flow = trial.flow();
+    let share = flow.failed as f64 / (flow.answered + flow.failed) as f64;
+    assert!((share * 7.0 - 1.0).abs() < 0.001, "{flow:?}");
+    assert_eq!(flow.lost, 0);
+    assert!(trial.errors["wrong answer"] >= flow.failed);
 }
 
 /// The same truth when it is the generator that loses its core: planned instants do not move, and the lag says why.
@@ -93,7 +160,7 @@ impl Scene for Moody {
 fn questions_whose_connection_ended_are_lost_and_not_forgotten() {
     let bots = Bots::Echo(EchoBots { rate_per_s: 5.0, payload_bytes: 8 });
     let times = Times { hold_ns: SECOND_NS, drain_ns: 4 * SECOND_NS, generator_stall: None };
-    let trial = sum_up(rehearse::<Echo<Wire>>(&worker_plan(bots, 200), times, &mut Moody(0)), 1, 4);
+    let trial = sum_up(rehearse::<OverMessages>(&worker_plan(bots, 200), times, &mut Moody(0)), 1, 4);
     let flow = trial.flow();
     assert!(flow.lost > 50, "{flow:?}");
     assert!(trial.errors["connection lost"] > 50);
