@@ -5,9 +5,11 @@
 
 pub mod arena;
 pub mod catalog;
+pub mod chat;
 pub mod echo;
 pub mod pulse;
 
 pub use arena::Arena;
+pub use chat::Chat;
 pub use echo::Echo;
 pub use pulse::Pulse;

@@ -9,7 +9,7 @@ use measure::LedgerPart;
 use measure::Measure;
 use measure::ledger::Deliveries;
 
-use crate::hand::Hand;
+use crate::hand::{Hand, LineId};
 
 impl<D: Driver> Hand<'_, D> {
     /// The worker's part of the ledger. Only bots that asked for one in `Bots::ledger` may call this.
@@ -25,8 +25,18 @@ impl<D: Driver> Hand<'_, D> {
         ledger.deliveries(bot, at_ns, hold_ns, core.interval.distributions_mut(Measure::Delivery))
     }
 
-    /// Says that one more bot of the trial has come to an agreed point, and how many have, over all workers.
-    pub fn meet(&mut self, more: u64) -> u64 {
-        self.core.shared.met.fetch_add(more, Relaxed) + more
+    /// One more bot of the trial has come to an agreed point, below `MEETING_POINTS`.
+    pub fn meet(&mut self, point: usize) {
+        self.core.shared.met[point].fetch_add(1, Relaxed);
+    }
+
+    /// How many bots have come to that point, over all workers.
+    pub fn met(&self, point: usize) -> u64 {
+        self.core.shared.met[point].load(Relaxed)
+    }
+
+    /// Ends the sending side of a connection, and nothing else: the other side may go on.
+    pub fn shut_sending(&mut self, line: LineId) {
+        self.core.shut_sending(line);
     }
 }

@@ -102,6 +102,9 @@ pub(crate) struct Opening<D: Driver> {
     pub(crate) address: u32,
 }
 
+/// So many points may a kind of bots agree on.
+pub const MEETING_POINTS: usize = 2;
+
 /// What one worker shares with the rest of the process.
 #[derive(Clone)]
 pub struct Shared {
@@ -111,8 +114,8 @@ pub struct Shared {
     pub progress: Arc<Progress>,
     /// one group at a time
     pub entrance: Entrance,
-    /// how many bots have come to a point that their kind agreed on
-    pub met: Arc<AtomicU64>,
+    /// how many bots have come to each of the points that their kind agreed on
+    pub met: Arc<[AtomicU64; MEETING_POINTS]>,
     /// the zero of the trial's clock, ns since the epoch: to read what other processes stamp
     pub realtime_zero_ns: u64,
 }
@@ -472,6 +475,15 @@ impl<D: Driver> Core<D> {
                 }
             }
             other => line.state = other,
+        }
+    }
+
+    pub(crate) fn shut_sending(&mut self, id: LineId) {
+        let Some(line) = self.line_mut(id) else { return };
+        let State::Open(driver) = &mut line.state else { return };
+        driver.close();
+        if !std::mem::replace(&mut line.dirty, true) {
+            self.dirty.push(id);
         }
     }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests too.
 
 mod arena;
+mod chat;
 mod echo;
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -6,7 +6,7 @@ use crate::distribution::Distribution;
 /// The instant of something that has not happened.
 pub(super) const NEVER: u64 = u64::MAX;
 /// Departures are kept in units of 10 µs.
-const DEPARTURE_UNIT_NS: u64 = 10_000;
+pub(super) const DEPARTURE_UNIT_NS: u64 = 10_000;
 /// A number was taken, and the kernel never took the message.
 const NOT_SENT: u32 = u32::MAX;
 
@@ -122,14 +122,20 @@ impl LedgerPart {
         Some(seq)
     }
 
+    /// The last number was taken for a message that was refused before a byte of it could leave.
+    pub fn take_back(&mut self, local: u32) {
+        self.rows[local as usize].departures.pop();
+    }
+
     /// The kernel took a message at `at_ns`, read just before it was handed over.
     pub fn departed(&mut self, local: u32, seq: u32, at_ns: u64) {
         let departures = &mut self.rows[local as usize].departures;
         departures[seq as usize] = ((at_ns / DEPARTURE_UNIT_NS) as u32).min(NOT_SENT - 1);
     }
 
-    /// A bot's wish to be a member leaves now.
+    /// A bot's wish to be a member leaves now. Whatever membership it had has ended.
     pub fn asked(&mut self, local: u32, at_ns: u64) {
+        self.left(local, at_ns);
         let span = Span { asked_ns: at_ns, joined_ns: NEVER, leaving_ns: NEVER, left_ns: NEVER };
         let row = &mut self.rows[local as usize];
         row.spans.push(span);
@@ -177,6 +183,8 @@ impl LedgerPart {
     }
 
     /// Opens the book for a block of messages that one bot read at `at_ns`.
+    ///
+    /// Of a bot that is judged apart no latency is the hold's: the figures that are judged are those of the others.
     pub fn deliveries<'a>(
         &'a mut self,
         local: u32,
@@ -184,11 +192,12 @@ impl LedgerPart {
         hold: (u64, u64),
         latency: (&'a mut Distribution, &'a mut Distribution),
     ) -> Deliveries<'a> {
+        let hold_ns = if self.rows[local as usize].is_apart { (0, 0) } else { hold };
         Deliveries {
             part: self,
             local,
             at_ns,
-            hold_ns: hold,
+            hold_ns,
             in_hold: latency.0,
             otherwise: latency.1,
             new: 0,

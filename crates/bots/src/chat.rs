@@ -1,0 +1,423 @@
+//! People in a room where each line goes to all others: the crowd whose books are kept.
+//!
+//! Each bot joins, waits until all have joined, speaks at its own pace, and books what it hears by the stamps in the
+//! texts. After the hold all fall silent and the crowd finds out, in two rounds, that nothing is on its way any more: first
+//! every speaker has the server's answer behind its own lines, so the server has read them all; then every listener has
+//! an answer behind what the server had for it. What is missing then is lost, and not just late.
+//! A share of the crowd may behave badly (`misconduct`); it is a part of the load, and its books are kept apart.
+
+pub mod dialect;
+pub mod irc;
+pub mod lines;
+pub mod misconduct;
+pub mod nats;
+pub mod payload;
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use drivers::{Closed, Driver, OpenError, Tcp};
+use engine::{Bots, Hand, LineId};
+use measure::interval::OPEN_TIME;
+use measure::{LedgerShape, Phase, Vocabulary};
+use plan::{Arrivals, ChatBots, Misconduct, WorkerPlan};
+
+use dialect::{Dialect, Who, Word, split_line};
+pub use irc::Irc;
+pub use lines::Lines;
+pub use nats::Nats;
+use payload::Stamp;
+
+/// What a bot sends: its lines, and everything that only keeps the conversation going.
+const SAY: usize = 0;
+const KEEP: usize = 1;
+const LOST: usize = 0;
+const REFUSED: usize = 1;
+const DELIVERED: usize = 1;
+const MISSED: usize = 2;
+/// Points at which the crowd meets.
+const JOINED: usize = 0;
+const SILENT: usize = 1;
+/// What a bot wants at an instant.
+const SPEAK: u32 = 0;
+const COME_BACK: u32 = 1;
+const STORM: u32 = 2;
+const MISBEHAVE: u32 = 3;
+/// A bot that lost its connection comes back after this, times the number of failures in a row.
+const COME_BACK_NS: u64 = 100_000_000;
+/// Those that have not joined so long after the ramp are not waited for.
+const JOIN_GRACE_NS: u64 = 2_000_000_000;
+/// Speakers whose answer has not come so long after the hold are not waited for in the first round.
+const SILENCE_GRACE_NS: u64 = 3_000_000_000;
+
+/// How far a bot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// no usable connection
+    Away,
+    /// connected, and not yet a member
+    Joining,
+    Member,
+    /// waits for the answer behind its own lines
+    FallingSilent,
+    /// waits for the second round to begin
+    Silent,
+    /// waits for the answer behind everything
+    CatchingUp,
+    /// nothing more can come
+    Done,
+}
+
+struct Person {
+    line: Option<LineId>,
+    standing: Standing,
+    misconduct: Option<Misconduct>,
+    /// between two storms, ns
+    period_ns: u64,
+    speaks: bool,
+    has_met: bool,
+    /// in a row
+    failures: u32,
+}
+
+/// All chatters of one worker, in one dialect.
+pub struct Chat<L, D = Tcp<drivers::tcp::Lines>> {
+    speaks: PhantomData<(L, D)>,
+    plan: ChatBots,
+    is_poisson: bool,
+    people: Vec<Person>,
+    first_unit: u64,
+    unit_step: u64,
+    crowd: u64,
+    random: fastrand::Rng,
+    open_attempts: u32,
+    /// when speaking began; `None` before
+    speaking_since_ns: Option<u64>,
+    ramp_ended_ns: Option<u64>,
+    drain_began_ns: Option<u64>,
+    second_round: bool,
+    /// after the hold: people that something may still come for
+    waiting: usize,
+    text: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl<L, D> Bots for Chat<L, D>
+where
+    L: Dialect,
+    D: for<'a> Driver<Send<'a> = &'a [u8], Heard<'a> = &'a [u8]>,
+{
+    type Driver = D;
+
+    fn vocabulary() -> Arc<Vocabulary> {
+        Vocabulary::new(
+            &["say", "keep"],
+            &["connection lost", "refused by the server"],
+            &[OPEN_TIME, "delivered", "missed_lines_told"],
+            &OpenError::CAUSES,
+        )
+    }
+
+    fn ledger(plan: &WorkerPlan) -> Option<LedgerShape> {
+        let chat = chat_of(plan);
+        Some(LedgerShape {
+            senders: chat.talkers.unwrap_or(u64::MAX).min(plan.units_total) as u32,
+            locals: plan.units as u32,
+            first: plan.first_unit as u32,
+            step: plan.workers as u32,
+            patience_ns: plan.patience_ns,
+            echoes: chat.echoes,
+        })
+    }
+
+    fn new(plan: &WorkerPlan) -> Self {
+        let chat = chat_of(plan).clone();
+        let person = |unit: u64| {
+            let number = plan.first_unit + unit * plan.workers as u64;
+            let misbehaviour = chat.misconduct_of(number);
+            Person {
+                line: None,
+                standing: Standing::Away,
+                misconduct: misbehaviour.map(|misbehaviour| misbehaviour.kind),
+                period_ns: misbehaviour.map_or(0, |misbehaviour| misbehaviour.period_ns),
+                speaks: chat.speaks(number),
+                has_met: false,
+                failures: 0,
+            }
+        };
+        Chat {
+            speaks: PhantomData,
+            is_poisson: plan.arrivals == Arrivals::Poisson,
+            people: (0..plan.units).map(person).collect(),
+            first_unit: plan.first_unit,
+            unit_step: plan.workers as u64,
+            crowd: plan.units_total,
+            random: fastrand::Rng::with_seed(plan.seed),
+            open_attempts: plan.open_attempts,
+            speaking_since_ns: None,
+            ramp_ended_ns: None,
+            drain_began_ns: None,
+            second_round: false,
+            waiting: 0,
+            text: Vec::with_capacity(chat.line_max_bytes),
+            out: Vec::with_capacity(chat.line_max_bytes + 64),
+            plan: chat,
+        }
+    }
+
+    fn join(&mut self, unit: u32, _: u64, hand: &mut Hand<'_, D>) {
+        if self.people[unit as usize].misconduct.is_some() {
+            hand.ledger().set_apart(unit);
+        }
+        self.come(unit, hand);
+    }
+
+    fn opened(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, D>) {
+        let person = &mut self.people[bot as usize];
+        (person.line, person.standing) = (Some(line), Standing::Joining);
+        self.out.clear();
+        L::hello(&mut self.out, who(&self.plan, self.first_unit, self.unit_step, bot));
+        let now_ns = hand.now_ns();
+        hand.tell(line, KEEP, now_ns, &self.out);
+    }
+
+    fn heard(&mut self, line: LineId, bot: u32, mut block: &[u8], at_ns: u64, hand: &mut Hand<'_, D>) {
+        loop {
+            let delivered = {
+                let mut book = hand.deliveries(bot, at_ns);
+                block = L::book(block, &mut book);
+                book.new_count()
+            };
+            hand.count(DELIVERED, delivered);
+            let Some((text, rest)) = split_line(block) else { return };
+            let who = who(&self.plan, self.first_unit, self.unit_step, bot);
+            let is_member = self.people[bot as usize].standing != Standing::Joining;
+            let word = L::heard(text, who, is_member);
+            self.obey(word, line, bot, at_ns, hand);
+            block = rest;
+        }
+    }
+
+    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        match what {
+            SPEAK => {
+                let gap_ns = self.gap_ns();
+                hand.at(planned_ns + gap_ns, bot, SPEAK);
+                self.say(bot, planned_ns, hand);
+            }
+            COME_BACK => self.come(bot, hand),
+            STORM => self.storm(bot, planned_ns, hand),
+            _ => self.misbehave(bot, planned_ns, hand),
+        }
+    }
+
+    fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
+        let now_ns = hand.now_ns();
+        hand.ledger().left(bot, now_ns);
+        let person = &mut self.people[bot as usize];
+        person.line = None;
+        if !matches!(why, Closed::NotOpened(_)) && person.misconduct.is_none() {
+            hand.error(LOST);
+        }
+        if self.drain_began_ns.is_some() {
+            self.is_done(bot, hand);
+            return;
+        }
+        let person = &mut self.people[bot as usize];
+        person.standing = Standing::Away;
+        person.failures += 1;
+        if person.failures < self.open_attempts {
+            hand.at(hand.now_ns() + COME_BACK_NS * u64::from(person.failures), bot, COME_BACK);
+        }
+    }
+
+    fn turn(&mut self, hand: &mut Hand<'_, D>) {
+        if self.speaking_since_ns.is_none() {
+            self.begin_when_all_are_in(hand);
+        }
+    }
+
+    fn drain(&mut self, hand: &mut Hand<'_, D>) {
+        self.drain_began_ns = Some(hand.now_ns());
+        self.waiting = self.people.len();
+        for bot in 0..self.people.len() as u32 {
+            self.fall_silent(bot, hand);
+        }
+    }
+
+    fn has_drained(&mut self, hand: &mut Hand<'_, D>) -> bool {
+        let began_ns = self.drain_began_ns.unwrap_or(0);
+        let is_late = hand.now_ns() >= began_ns + SILENCE_GRACE_NS;
+        if !self.second_round && (is_late || hand.met(SILENT) >= self.crowd) {
+            self.second_round = true;
+            for bot in 0..self.people.len() as u32 {
+                self.catch_up(bot, hand);
+            }
+        }
+        self.waiting == 0
+    }
+}
+
+impl<L, D> Chat<L, D>
+where
+    L: Dialect,
+    D: for<'a> Driver<Send<'a> = &'a [u8], Heard<'a> = &'a [u8]>,
+{
+    /// Comes in, or comes back.
+    fn come(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+        let now_ns = hand.now_ns();
+        hand.ledger().asked(bot, now_ns);
+        hand.open(bot, 0);
+    }
+
+    fn obey(&mut self, word: Word, line: LineId, bot: u32, at_ns: u64, hand: &mut Hand<'_, D>) {
+        match word {
+            Word::Nothing => {}
+            Word::Joined => self.joined(line, bot, at_ns, hand),
+            Word::Answer(answer) => hand.tell(line, KEEP, at_ns, &answer),
+            Word::Missed(count) => {
+                hand.ledger().missed(bot, count);
+                hand.count(MISSED, count);
+            }
+            Word::Refused => {
+                if self.people[bot as usize].misconduct != Some(Misconduct::Malformed) {
+                    hand.error(REFUSED);
+                }
+            }
+            Word::CaughtUp(told) => match self.people[bot as usize].standing {
+                Standing::FallingSilent => {
+                    self.people[bot as usize].standing = Standing::Silent;
+                    hand.meet(SILENT);
+                    if self.second_round {
+                        self.catch_up(bot, hand);
+                    }
+                }
+                Standing::CatchingUp => {
+                    if let Some(told) = told {
+                        hand.ledger().told(bot, told);
+                    }
+                    hand.ledger().caught_up(bot);
+                    self.is_done(bot, hand);
+                }
+                _ => {}
+            },
+        }
+    }
+
+    fn joined(&mut self, line: LineId, bot: u32, at_ns: u64, hand: &mut Hand<'_, D>) {
+        let person = &mut self.people[bot as usize];
+        if person.standing != Standing::Joining {
+            return;
+        }
+        person.standing = Standing::Member;
+        person.failures = 0;
+        hand.ledger().joined(bot, at_ns);
+        if !std::mem::replace(&mut person.has_met, true) {
+            hand.meet(JOINED);
+        }
+        self.turn_bad(line, bot, hand);
+    }
+
+    /// All who may speak begin once the ramp is over and everybody is in, each at a moment of its own.
+    ///
+    /// So nothing is said before all are members, and what is owed is known exactly.
+    fn begin_when_all_are_in(&mut self, hand: &mut Hand<'_, D>) {
+        let now_ns = hand.now_ns();
+        if hand.phase(now_ns) == Phase::Ramp || hand.drains() {
+            return;
+        }
+        let ended_ns = *self.ramp_ended_ns.get_or_insert(now_ns);
+        if hand.met(JOINED) < self.crowd && now_ns < ended_ns + JOIN_GRACE_NS {
+            return;
+        }
+        self.speaking_since_ns = Some(now_ns);
+        let gap_ns = (self.plan.gap_mean_ns() as u64).max(1);
+        for bot in 0..self.people.len() as u32 {
+            let begin_ns = now_ns + self.random.u64(0..gap_ns);
+            if self.people[bot as usize].speaks {
+                hand.at(begin_ns, bot, SPEAK);
+            }
+            self.plan_misconduct(bot, now_ns, begin_ns, hand);
+        }
+    }
+
+    /// Time until a bot's next line, ns.
+    fn gap_ns(&mut self) -> u64 {
+        if self.is_poisson {
+            // 1 − [0, 1) is never 0, so the logarithm is finite.
+            return (-(1.0 - self.random.f64()).ln() * self.plan.gap_mean_ns()) as u64 + 1;
+        }
+        self.random.u64(self.plan.gap_min_ns..=self.plan.gap_max_ns)
+    }
+
+    fn say(&mut self, bot: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        let person = &self.people[bot as usize];
+        let (Some(line), Standing::Member) = (person.line, person.standing) else {
+            return hand.not_sent(SAY, planned_ns);
+        };
+        let Some(seq) = hand.ledger().next_seq(bot) else { return hand.not_sent(SAY, planned_ns) };
+        let bytes = self.random.usize(self.plan.line_min_bytes..=self.plan.line_max_bytes);
+        let sender = (self.first_unit + u64::from(bot) * self.unit_step) as u32;
+        self.text.clear();
+        self.out.clear();
+        payload::write(&mut self.text, Stamp { sender, seq, planned_ns }, bytes - 1);
+        L::say(&mut self.out, &self.plan.room, &self.text);
+        if !hand.cast(line, SAY, planned_ns, (bot, seq), &self.out) {
+            hand.ledger().take_back(bot);
+        }
+    }
+
+    /// First round: an answer behind its own lines.
+    fn fall_silent(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+        let person = &mut self.people[bot as usize];
+        let is_member =
+            person.standing == Standing::Member && person.misconduct != Some(Misconduct::HalfOpen);
+        let Some(line) = person.line.filter(|_| is_member) else {
+            // One that is on its way in, or can send nothing, is not waited for.
+            return self.is_done(bot, hand);
+        };
+        person.standing = Standing::FallingSilent;
+        hand.read_freely(line);
+        self.ask_behind(line, hand);
+    }
+
+    /// Second round: an answer behind everything that the server has for it.
+    fn catch_up(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+        let person = &mut self.people[bot as usize];
+        // One whose first answer has not come is asked once more when it does.
+        if person.standing == Standing::Silent
+            && let Some(line) = person.line
+        {
+            person.standing = Standing::CatchingUp;
+            self.ask_behind(line, hand);
+        }
+    }
+
+    fn ask_behind(&mut self, line: LineId, hand: &mut Hand<'_, D>) {
+        self.out.clear();
+        L::barrier(&mut self.out);
+        let now_ns = hand.now_ns();
+        hand.tell(line, KEEP, now_ns, &self.out);
+    }
+
+    fn is_done(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+        let before = std::mem::replace(&mut self.people[bot as usize].standing, Standing::Done);
+        if before == Standing::Done {
+            return;
+        }
+        self.waiting -= 1;
+        if !matches!(before, Standing::Silent | Standing::CatchingUp) {
+            hand.meet(SILENT);
+        }
+    }
+}
+
+fn chat_of(plan: &WorkerPlan) -> &ChatBots {
+    let plan::Bots::Chat(chat) = &plan.bots else { panic!("the catalog gave us somebody else's plan") };
+    chat
+}
+
+/// A free function, because it borrows the plan and nothing else of the bots.
+fn who(plan: &ChatBots, first_unit: u64, unit_step: u64, bot: u32) -> Who<'_> {
+    Who { number: first_unit + u64::from(bot) * unit_step, room: &plan.room }
+}

@@ -1,0 +1,74 @@
+//! How a chat is spoken to: what to say to become a member, to speak, and to learn that everything has come.
+//!
+//! A dialect is pure: bytes in, words out. Deliveries are booked in blocks, because there are millions of them; every
+//! other line is rare and becomes a `Word`.
+
+use memchr::memchr;
+
+use super::payload;
+use measure::ledger::{Deliveries, Told};
+
+/// A bot as its dialect needs to know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Who<'a> {
+    /// its number in the whole crowd
+    pub number: u64,
+    /// the room, channel or subject
+    pub room: &'a str,
+}
+
+/// What a line that is no delivery means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// nothing to us
+    Nothing,
+    /// from now on the bot is a member
+    Joined,
+    /// everything before this has come; the server's own books where it tells them
+    CaughtUp(Option<Told>),
+    /// the bot must answer this
+    Answer(Vec<u8>),
+    /// the server dropped so many lines for this bot
+    Missed(u64),
+    /// the server refused something
+    Refused,
+}
+
+/// One way of speaking to a chat.
+pub trait Dialect: 'static {
+    /// What a new connection says first.
+    fn hello(out: &mut Vec<u8>, who: Who<'_>);
+
+    /// Says a text to the room.
+    fn say(out: &mut Vec<u8>, room: &str, text: &[u8]);
+
+    /// Asks for an answer that comes behind everything that the server has for this bot.
+    fn barrier(out: &mut Vec<u8>);
+
+    /// What the next line says to a bot. `is_member`: it has joined already.
+    fn heard(line: &[u8], who: Who<'_>, is_member: bool) -> Word;
+
+    /// The text that a line delivers.
+    fn text(line: &[u8]) -> &[u8];
+
+    /// Books the deliveries at the front of a block of whole lines. Returns the rest, which begins with another line.
+    fn book<'b>(mut block: &'b [u8], book: &mut Deliveries<'_>) -> &'b [u8] {
+        while let Some(end) = memchr(b'\n', block) {
+            let Some(stamp) = payload::read(Self::text(without_return(&block[..end]))) else { return block };
+            book.received(stamp.sender, stamp.seq, stamp.planned_ns);
+            block = &block[end + 1..];
+        }
+        &[]
+    }
+}
+
+/// The first line of a block, without its end, and what follows.
+pub fn split_line(block: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr(b'\n', block)?;
+    Some((without_return(&block[..end]), &block[end + 1..]))
+}
+
+#[inline]
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}

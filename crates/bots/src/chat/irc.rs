@@ -1,0 +1,104 @@
+//! IRC (RFC 2812): register, join a channel, PRIVMSG, answer PING.
+//!
+//! A bot registers as soon as it is connected, joins on the welcome (001) and is a member at the end of the names (366).
+//! The barrier is a PING of ours, which a server answers behind what it has queued for the connection.
+
+use memchr::memmem;
+
+use super::dialect::{Dialect, Who, Word};
+
+/// See the module.
+pub struct Irc;
+
+/// What our own PING carries.
+const TOKEN: &str = "stepladder";
+
+impl Dialect for Irc {
+    fn hello(out: &mut Vec<u8>, who: Who<'_>) {
+        let nick = nick(who.number);
+        out.extend_from_slice(format!("NICK {nick}\r\nUSER {nick} 0 * :{nick}\r\n").as_bytes());
+    }
+
+    fn say(out: &mut Vec<u8>, room: &str, text: &[u8]) {
+        out.extend_from_slice(b"PRIVMSG #");
+        out.extend_from_slice(room.as_bytes());
+        out.extend_from_slice(b" :");
+        out.extend_from_slice(text);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn barrier(out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("PING :{TOKEN}\r\n").as_bytes());
+    }
+
+    fn heard(line: &[u8], who: Who<'_>, _: bool) -> Word {
+        let Ok(line) = std::str::from_utf8(line) else { return Word::Nothing };
+        if let Some(token) = line.strip_prefix("PING ") {
+            return Word::Answer(format!("PONG {token}\r\n").into_bytes());
+        }
+        let mut words = line.split(' ').skip(usize::from(line.starts_with(':')));
+        match words.next() {
+            Some("001") => Word::Answer(format!("JOIN #{}\r\n", who.room).into_bytes()),
+            Some("366") => Word::Joined,
+            Some("PONG") if line.ends_with(TOKEN) => Word::CaughtUp(None),
+            Some("ERROR") => Word::Refused,
+            // 4xx and 5xx are errors; 422 only says that there is no message of the day.
+            Some(reply) if reply.len() == 3 && reply.starts_with(['4', '5']) && reply != "422" => {
+                Word::Refused
+            }
+            _ => Word::Nothing,
+        }
+    }
+
+    #[inline]
+    fn text(line: &[u8]) -> &[u8] {
+        // `:nick!user@host PRIVMSG #room :text`; a host may hold colons, but none behind a blank.
+        if line.first() != Some(&b':') {
+            return &[];
+        }
+        memmem::find(line, b" :").map_or(&[], |at| &line[at + 2..])
+    }
+}
+
+/// Nine characters at most, as the RFC asks; the first is a letter.
+fn nick(number: u64) -> String {
+    format!("b{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHO: Who<'_> = Who { number: 3, room: "lobby" };
+
+    #[test]
+    fn a_conversation_leads_to_membership() {
+        let mut out = Vec::new();
+        Irc::hello(&mut out, WHO);
+        assert_eq!(out, b"NICK b3\r\nUSER b3 0 * :b3\r\n");
+        for (line, word) in [
+            ("PING :abc", Word::Answer(b"PONG :abc\r\n".to_vec())),
+            (":irc.local 001 b3 :Welcome", Word::Answer(b"JOIN #lobby\r\n".to_vec())),
+            (":irc.local 422 b3 :MOTD file is missing", Word::Nothing),
+            (":b3!~b3@localhost JOIN :#lobby", Word::Nothing),
+            (":irc.local 353 b3 = #lobby :b3 b2", Word::Nothing),
+            (":irc.local 366 b3 #lobby :End of NAMES list", Word::Joined),
+            (":irc.local PONG irc.local :stepladder", Word::CaughtUp(None)),
+            (":irc.local PONG irc.local :other", Word::Nothing),
+            (":irc.local 433 * b3 :Nickname already in use", Word::Refused),
+            ("ERROR :Closing connection", Word::Refused),
+            ("", Word::Nothing),
+        ] {
+            assert_eq!(Irc::heard(line.as_bytes(), WHO, false), word, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_text_is_what_follows_the_colon() {
+        let mut out = Vec::new();
+        Irc::say(&mut out, "lobby", b"text : more");
+        assert_eq!(out, b"PRIVMSG #lobby :text : more\r\n");
+        assert_eq!(Irc::text(b":b1!~b1@::1 PRIVMSG #lobby :text : more"), b"text : more");
+        assert_eq!(Irc::text(b"PING :b1"), b"");
+    }
+}

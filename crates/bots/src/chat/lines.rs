@@ -1,0 +1,80 @@
+//! Bare lines: our own chat server. Its notices begin with `* `.
+
+use super::dialect::{Dialect, Who, Word};
+use measure::ledger::Told;
+
+/// See the module.
+pub struct Lines;
+
+impl Dialect for Lines {
+    fn hello(out: &mut Vec<u8>, who: Who<'_>) {
+        out.extend_from_slice(format!("/join {}\n", who.room).as_bytes());
+    }
+
+    fn say(out: &mut Vec<u8>, _: &str, text: &[u8]) {
+        out.extend_from_slice(text);
+        out.push(b'\n');
+    }
+
+    fn barrier(out: &mut Vec<u8>) {
+        out.extend_from_slice(b"/books\n");
+    }
+
+    fn heard(line: &[u8], _: Who<'_>, _: bool) -> Word {
+        let Some(notice) = line.strip_prefix(b"* ").and_then(|notice| std::str::from_utf8(notice).ok())
+        else {
+            return Word::Nothing;
+        };
+        let mut words = notice.split(' ');
+        match (words.next(), words.next()) {
+            (Some("joined"), Some(_)) => Word::Joined,
+            (Some("missed"), Some(count)) => count.parse().map_or(Word::Nothing, Word::Missed),
+            (Some("books"), Some(_)) => Word::CaughtUp(told(notice)),
+            _ => Word::Nothing,
+        }
+    }
+
+    fn text(line: &[u8]) -> &[u8] {
+        line
+    }
+}
+
+/// `books owed 12 delivered 12 dropped 0 waiting 0`
+fn told(notice: &str) -> Option<Told> {
+    let words: Vec<&str> = notice.split(' ').collect();
+    let after = |name: &str| {
+        let at = words.iter().position(|word| *word == name)?;
+        words.get(at + 1)?.parse().ok()
+    };
+    Some(Told {
+        owed: after("owed")?,
+        delivered: after("delivered")?,
+        dropped: after("dropped")?,
+        in_flight: after("waiting")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHO: Who<'_> = Who { number: 3, room: "lobby" };
+
+    #[test]
+    fn notices_are_understood() {
+        let told = Told { owed: 12, delivered: 9, dropped: 2, in_flight: 1 };
+        for (line, word) in [
+            ("* joined lobby", Word::Joined),
+            ("* missed 17 lines", Word::Missed(17)),
+            ("* missed a few lines", Word::Nothing),
+            ("* books owed 12 delivered 9 dropped 2 waiting 1", Word::CaughtUp(Some(told))),
+            ("* books owed many", Word::CaughtUp(None)),
+            ("* welcome", Word::Nothing),
+            ("hello", Word::Nothing),
+            ("*", Word::Nothing),
+        ] {
+            assert_eq!(Lines::heard(line.as_bytes(), WHO, true), word, "{line}");
+        }
+        assert_eq!(Lines::heard(b"* \xff", WHO, true), Word::Nothing);
+    }
+}

@@ -1,0 +1,74 @@
+//! What some clients do to a server: read slowly or not at all, hang up by half, come back all at once, send rubbish.
+
+use drivers::Driver;
+use engine::{Hand, LineId};
+use plan::Misconduct;
+
+use super::dialect::Dialect;
+use super::{Chat, KEEP, MISBEHAVE, STORM, Standing};
+
+/// A slow reader takes this much per `SLOW_GAP_NS`.
+const SLOW_BYTES: usize = 1024;
+const SLOW_GAP_NS: u64 = 1_000_000_000;
+/// A line beyond every cap that a chat has.
+const HUGE_LINE_BYTES: usize = 100_000;
+
+impl<L, D> Chat<L, D>
+where
+    L: Dialect,
+    D: for<'a> Driver<Send<'a> = &'a [u8], Heard<'a> = &'a [u8]>,
+{
+    /// A new member begins to behave badly, if it is one of those.
+    pub(super) fn turn_bad(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, D>) {
+        match self.people[bot as usize].misconduct {
+            Some(Misconduct::SlowReader) => hand.read_slowly(line, SLOW_BYTES, SLOW_GAP_NS),
+            Some(Misconduct::Stalled) => hand.stop_reading(line),
+            Some(Misconduct::HalfOpen) => hand.shut_sending(line),
+            Some(Misconduct::ReconnectStorm | Misconduct::Malformed) | None => {}
+        }
+    }
+
+    /// What bad behaviour there is to plan once all are in.
+    pub(super) fn plan_misconduct(&mut self, bot: u32, now_ns: u64, begin_ns: u64, hand: &mut Hand<'_, D>) {
+        let person = &self.people[bot as usize];
+        match person.misconduct {
+            // All at the same instant: that is the storm.
+            Some(Misconduct::ReconnectStorm) => hand.at(now_ns + person.period_ns, bot, STORM),
+            Some(Misconduct::Malformed) => hand.at(begin_ns, bot, MISBEHAVE),
+            _ => {}
+        }
+    }
+
+    pub(super) fn storm(&mut self, bot: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        let person = &mut self.people[bot as usize];
+        hand.at(planned_ns + person.period_ns, bot, STORM);
+        // One that is still on its way in from the last storm goes on coming in.
+        if let Some(line) = person.line.take() {
+            person.standing = Standing::Away;
+            let now_ns = hand.now_ns();
+            hand.ledger().left(bot, now_ns);
+            hand.close(line);
+            self.come(bot, hand);
+        }
+    }
+
+    /// Sends something that no chat allows, each time something else.
+    pub(super) fn misbehave(&mut self, bot: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        let gap_ns = self.gap_ns();
+        hand.at(planned_ns + gap_ns, bot, MISBEHAVE);
+        let person = &self.people[bot as usize];
+        let (Some(line), Standing::Member) = (person.line, person.standing) else { return };
+        self.out.clear();
+        match self.random.u8(0..5) {
+            0 => self.out.extend_from_slice(b"\xff\xfe not UTF-8 \xc3\x28\n"),
+            1 => self.out.extend_from_slice(b"a NUL \0 within\n"),
+            2 => self.out.extend_from_slice(b"a line that never ends"),
+            3 => self.out.extend_from_slice(b"/nick \x07 no name\n"),
+            _ => {
+                self.out.resize(HUGE_LINE_BYTES, b'x');
+                self.out.push(b'\n');
+            }
+        }
+        hand.tell(line, KEEP, planned_ns, &self.out);
+    }
+}

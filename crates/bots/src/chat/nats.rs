@@ -1,0 +1,94 @@
+//! The NATS client protocol: SUB, PUB, MSG, PING.
+//!
+//! Our payloads hold no line's end, so each is one line behind its MSG line, and a line that reads as a payload is one.
+//! `echo: false` asks the server not to send a message back to its publisher. PONG comes behind what is queued.
+
+use memchr::memchr;
+
+use super::dialect::{Dialect, Who, Word};
+use super::payload;
+use measure::ledger::Deliveries;
+
+/// See the module.
+pub struct Nats;
+
+const CONNECT: &str = r#"CONNECT {"verbose":false,"pedantic":false,"echo":false,"lang":"rust","version":"0","protocol":1,"name":""#;
+
+impl Dialect for Nats {
+    fn hello(out: &mut Vec<u8>, who: Who<'_>) {
+        let text = format!("{CONNECT}b{}\"}}\r\nSUB {} 1\r\nPING\r\n", who.number, who.room);
+        out.extend_from_slice(text.as_bytes());
+    }
+
+    fn say(out: &mut Vec<u8>, room: &str, text: &[u8]) {
+        out.extend_from_slice(format!("PUB {room} {}\r\n", text.len()).as_bytes());
+        out.extend_from_slice(text);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn barrier(out: &mut Vec<u8>) {
+        out.extend_from_slice(b"PING\r\n");
+    }
+
+    fn heard(line: &[u8], _: Who<'_>, is_member: bool) -> Word {
+        match line {
+            b"PING" => Word::Answer(b"PONG\r\n".to_vec()),
+            // The first answers the greeting: the subscription stands.
+            b"PONG" if is_member => Word::CaughtUp(None),
+            b"PONG" => Word::Joined,
+            _ if line.starts_with(b"-ERR") => Word::Refused,
+            _ => Word::Nothing,
+        }
+    }
+
+    fn text(line: &[u8]) -> &[u8] {
+        line
+    }
+
+    fn book<'b>(mut block: &'b [u8], book: &mut Deliveries<'_>) -> &'b [u8] {
+        while let Some(end) = memchr(b'\n', block) {
+            let line = &block[..end.saturating_sub(1)];
+            if !line.starts_with(b"MSG ") {
+                let Some(stamp) = payload::read(line) else { return block };
+                book.received(stamp.sender, stamp.seq, stamp.planned_ns);
+            }
+            block = &block[end + 1..];
+        }
+        &[]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHO: Who<'_> = Who { number: 3, room: "lobby" };
+
+    #[test]
+    fn a_conversation_leads_to_membership() {
+        let mut out = Vec::new();
+        Nats::hello(&mut out, WHO);
+        let text = String::from_utf8(out).unwrap();
+        let connect = text.lines().next().and_then(|line| line.strip_prefix("CONNECT ")).unwrap();
+        let options: serde_json::Value = serde_json::from_str(connect).unwrap();
+        assert_eq!((&options["echo"], &options["name"]), (&false.into(), &"b3".into()));
+        assert!(text.ends_with("\r\nSUB lobby 1\r\nPING\r\n"), "{text}");
+        for (line, is_member, word) in [
+            ("INFO {}", false, Word::Nothing),
+            ("PONG", false, Word::Joined),
+            ("PONG", true, Word::CaughtUp(None)),
+            ("PING", true, Word::Answer(b"PONG\r\n".to_vec())),
+            ("-ERR 'Slow Consumer'", true, Word::Refused),
+            ("+OK", true, Word::Nothing),
+        ] {
+            assert_eq!(Nats::heard(line.as_bytes(), WHO, is_member), word, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_published_with_its_length() {
+        let mut out = Vec::new();
+        Nats::say(&mut out, "lobby", b"text");
+        assert_eq!(out, b"PUB lobby 4\r\ntext\r\n");
+    }
+}

@@ -1,0 +1,343 @@
+//! The chatters against a simulated room in virtual time: planted faults must stand in the books, and nothing else.
+
+use std::collections::BTreeMap;
+
+use bots::chat::{Chat, Irc, Lines, Nats};
+use engine::Bots as _;
+use engine::rehearsal::{Blocks, Played, Says, Scene, Times, Wire, play};
+use measure::ledger::close;
+use measure::{Books, Measure, Phase};
+use plan::{Arrivals, Bots, ChatBots, Dialect, Misbehaviour, Misconduct};
+
+use crate::{SECOND_NS, worker_plan};
+
+const MS: u64 = 1_000_000;
+const BOTS: u64 = 20;
+const TIMES: Times = Times { hold_ns: 5 * SECOND_NS, drain_ns: 35 * SECOND_NS, generator_stall: None };
+
+/// What goes wrong with the n-th delivery of the room, counted from 1.
+type Fault = fn(u64) -> Fate;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    Comes,
+    /// and nobody says so
+    IsLost,
+    /// and its receiver is told
+    IsDropped,
+    ComesTwice,
+    /// after so many ns more than the others
+    ComesLate(u64),
+}
+
+/// A room where each line comes to all others after `delay_ns`.
+struct Room {
+    dialect: Dialect,
+    delay_ns: u64,
+    fault: Fault,
+    deliveries: u64,
+    members: BTreeMap<u64, Member>,
+    /// no connection is accepted at all
+    is_shut: bool,
+}
+
+#[derive(Default)]
+struct Member {
+    unread: Vec<u8>,
+    has_joined: bool,
+    owed: u64,
+    delivered: u64,
+    dropped: u64,
+    /// the last instant at which something is on its way
+    until_ns: u64,
+}
+
+impl Room {
+    fn new(dialect: Dialect, fault: Fault) -> Self {
+        let members = BTreeMap::new();
+        Room { dialect, delay_ns: 20 * MS, fault, deliveries: 0, members, is_shut: false }
+    }
+
+    fn line(&mut self, peer: u64, line: &str, at_ns: u64, says: &mut Says) {
+        let room = "#lobby";
+        match self.dialect {
+            Dialect::Lines if line.starts_with("/join ") => self.join(peer, "* joined lobby\n", at_ns, says),
+            Dialect::Lines if line == "/books" => {
+                let member = &self.members[&peer];
+                let (owed, delivered, dropped) = (member.owed, member.delivered, member.dropped);
+                let text = format!("* books owed {owed} delivered {delivered} dropped {dropped} waiting 0\n");
+                says.message(at_ns.max(member.until_ns), peer, text);
+            }
+            Dialect::Lines => self.cast(peer, line, at_ns, says),
+            Dialect::Irc if line.starts_with("NICK ") => {
+                says.message(at_ns + MS, peer, "PING :you\r\n:irc 001 b :Welcome\r\n:irc 376 b :End\r\n");
+            }
+            Dialect::Irc if line.starts_with("JOIN ") => {
+                self.join(
+                    peer,
+                    &format!(":irc 353 b = {room} :b c\r\n:irc 366 b {room} :End\r\n"),
+                    at_ns,
+                    says,
+                );
+            }
+            Dialect::Irc => {
+                if let Some((_, text)) = line.strip_prefix("PRIVMSG ").and_then(|rest| rest.split_once(" :"))
+                {
+                    self.cast(peer, text, at_ns, says);
+                } else if let Some(token) = line.strip_prefix("PING :") {
+                    let until_ns = self.members[&peer].until_ns;
+                    says.message(at_ns.max(until_ns), peer, format!(":irc PONG irc :{token}\r\n"));
+                }
+            }
+            Dialect::Nats if line.starts_with("SUB ") => self.join(peer, "", at_ns, says),
+            Dialect::Nats if line == "PING" => {
+                let until_ns = self.members[&peer].until_ns;
+                says.message(at_ns.max(until_ns), peer, "PONG\r\n");
+            }
+            Dialect::Nats => {
+                if !line.starts_with("PUB ") && !line.starts_with("CONNECT ") {
+                    self.cast(peer, line, at_ns, says);
+                }
+            }
+        }
+    }
+
+    fn join(&mut self, peer: u64, answer: &str, at_ns: u64, says: &mut Says) {
+        self.members.get_mut(&peer).unwrap().has_joined = true;
+        if !answer.is_empty() {
+            says.message(at_ns + MS, peer, answer);
+        }
+    }
+
+    fn cast(&mut self, from: u64, text: &str, at_ns: u64, says: &mut Says) {
+        let dialect = self.dialect;
+        let line = match dialect {
+            Dialect::Lines => format!("{text}\n"),
+            Dialect::Irc => format!(":b1!~b1@::1 PRIVMSG #lobby :{text}\r\n"),
+            Dialect::Nats => format!("MSG lobby 1 {}\r\n{text}\r\n", text.len()),
+        };
+        for (&peer, member) in
+            self.members.iter_mut().filter(|(peer, member)| **peer != from && member.has_joined)
+        {
+            self.deliveries += 1;
+            member.owed += 1;
+            member.delivered += 1;
+            let mut comes = |at_ns: u64, member: &mut Member| {
+                member.until_ns = member.until_ns.max(at_ns);
+                says.message(at_ns, peer, line.as_str());
+            };
+            match (self.fault)(self.deliveries) {
+                Fate::Comes => comes(at_ns + self.delay_ns, member),
+                Fate::IsLost => {}
+                Fate::IsDropped => {
+                    member.delivered -= 1;
+                    member.dropped += 1;
+                    says.message(at_ns + self.delay_ns, peer, "* missed 1 lines\n");
+                }
+                Fate::ComesTwice => {
+                    comes(at_ns + self.delay_ns, member);
+                    comes(at_ns + self.delay_ns, member);
+                }
+                Fate::ComesLate(more_ns) => comes(at_ns + self.delay_ns + more_ns, member),
+            }
+        }
+    }
+}
+
+impl Scene for Room {
+    fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
+        if self.is_shut {
+            return says.goodbye(at_ns, peer);
+        }
+        self.members.insert(peer, Member::default());
+        if self.dialect == Dialect::Nats {
+            says.message(at_ns, peer, "INFO {\"headers\":true}\r\n");
+        }
+    }
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        let Some(member) = self.members.get_mut(&peer) else { return };
+        member.unread.extend_from_slice(message);
+        let Some(end) = member.unread.iter().rposition(|&byte| byte == b'\n') else { return };
+        let whole: Vec<u8> = member.unread.drain(..=end).collect();
+        for line in String::from_utf8_lossy(&whole).lines() {
+            self.line(peer, line, at_ns, says);
+        }
+    }
+
+    fn closed(&mut self, peer: u64, _: u64, _: &mut Says) {
+        self.members.remove(&peer);
+    }
+}
+
+fn chat(dialect: Dialect) -> ChatBots {
+    ChatBots {
+        dialect,
+        gap_min_ns: 500 * MS,
+        gap_max_ns: SECOND_NS,
+        line_min_bytes: 15,
+        line_max_bytes: 58,
+        talkers: None,
+        room: "lobby".to_owned(),
+        echoes: false,
+        misbehave: Vec::new(),
+    }
+}
+
+fn play_with(bots: ChatBots, room: &mut Room) -> Played {
+    let dialect = bots.dialect;
+    let plan = worker_plan(Bots::Chat(bots), BOTS);
+    match dialect {
+        Dialect::Lines => play::<Chat<Lines, Wire<Blocks>>>(&plan, TIMES, room),
+        Dialect::Irc => play::<Chat<Irc, Wire<Blocks>>>(&plan, TIMES, room),
+        Dialect::Nats => play::<Chat<Nats, Wire<Blocks>>>(&plan, TIMES, room),
+    }
+}
+
+fn books_of(played: Played) -> Books {
+    played.seconds.iter().for_each(|second| second.balance().unwrap());
+    close(&[played.ledger.unwrap()], SECOND_NS)
+}
+
+fn rehearse_with(fault: Fault) -> Books {
+    books_of(play_with(chat(Dialect::Lines), &mut Room::new(Dialect::Lines, fault)))
+}
+
+#[test]
+fn in_every_dialect_each_line_is_owed_to_all_others_and_all_of_them_come() {
+    for dialect in [Dialect::Lines, Dialect::Irc, Dialect::Nats] {
+        let mut room = Room::new(dialect, |_| Fate::Comes);
+        let played = play_with(chat(dialect), &mut room);
+        let mut said = 0;
+        for second in &played.seconds {
+            said += second.flows[0].iter().map(|flow| flow.sent).sum::<u64>();
+        }
+        // Twenty bots, 30 s of hold and 5 s before it at the most, one line in 0.75 s.
+        assert!((750..1_000).contains(&said), "{said}");
+        let books = books_of(played);
+        let judged = books.judged;
+        assert_eq!((judged.owed_min, judged.owed_max), (said * (BOTS - 1), said * (BOTS - 1)), "{dialect:?}");
+        assert_eq!((judged.delivered, judged.lost, judged.residual), (judged.owed_min, 0, 0), "{dialect:?}");
+        assert_eq!((judged.duplicated, judged.reordered, judged.unowed), (0, 0, 0));
+        assert_eq!((judged.receivers, judged.not_caught_up, books.strangers), (BOTS, 0, 0), "{dialect:?}");
+        assert_eq!(judged.owed_min, room.deliveries);
+    }
+}
+
+#[test]
+fn latency_is_what_the_room_takes_from_the_planned_instant_on() {
+    let played = play_with(chat(Dialect::Lines), &mut Room::new(Dialect::Lines, |_| Fate::Comes));
+    let mut count = 0;
+    for second in &played.seconds {
+        let latency = second.distribution(Measure::Delivery, true);
+        count += latency.count();
+        if let (Some(mean_ns), Some(max_ns)) = (latency.mean_ns(), latency.max_ns()) {
+            // The stamp is rounded down to 10 µs.
+            assert!((20.0e6..20.03e6).contains(&mean_ns), "{mean_ns}");
+            assert!(max_ns < 20_100_000, "{max_ns}");
+        }
+    }
+    let delivered: u64 = played.seconds.iter().map(|second| second.counters[1]).sum();
+    // Here the ramp ends where the hold begins, and nobody speaks in the ramp.
+    assert!(count > 10_000 && count == delivered, "{count} of {delivered} were planned in the hold");
+}
+
+#[test]
+fn one_lost_delivery_is_a_residual_of_one_with_its_pair() {
+    let books = rehearse_with(|count| if count == 7_000 { Fate::IsLost } else { Fate::Comes });
+    assert_eq!((books.judged.lost, books.judged.dropped, books.judged.residual), (1, 0, 1));
+    assert_eq!(books.worst.len(), 1);
+    assert_eq!(books.worst[0].lost, 1);
+}
+
+#[test]
+fn what_the_server_admits_to_have_dropped_is_lost_and_no_residual() {
+    let books = rehearse_with(|count| if count % 100 == 0 { Fate::IsDropped } else { Fate::Comes });
+    assert!(books.drops_are_told);
+    assert!(books.judged.lost > 100, "{:?}", books.judged);
+    assert_eq!((books.judged.dropped, books.judged.residual), (books.judged.lost, 0));
+}
+
+#[test]
+fn second_copies_and_overtaken_messages_are_counted_as_such() {
+    let books = rehearse_with(|count| if count % 500 == 0 { Fate::ComesTwice } else { Fate::Comes });
+    assert_eq!((books.judged.duplicated, books.judged.lost), (books.judged.owed_max / 500, 0));
+    let late = |count: u64| if count % 500 == 0 { Fate::ComesLate(1_500 * MS) } else { Fate::Comes };
+    let books = rehearse_with(late);
+    // At gaps of 0.5 to 1 s at least one newer line overtakes each, but for those that were the sender's last.
+    let planted = books.judged.owed_max / 500;
+    assert!((planted - 3..=planted).contains(&books.judged.reordered), "{:?}", books.judged);
+    assert_eq!((books.judged.late, books.judged.lost, books.judged.duplicated), (planted, 0, 0));
+}
+
+#[test]
+fn a_server_that_sends_lines_back_to_their_sender_owes_one_more_each() {
+    let plan = worker_plan(Bots::Chat(ChatBots { echoes: true, ..chat(Dialect::Lines) }), BOTS);
+    let shape = Chat::<Lines, Wire<Blocks>>::ledger(&plan).unwrap();
+    assert!(shape.echoes);
+    // The simulated room echoes to nobody: each sender misses exactly its own lines.
+    let bots = ChatBots { echoes: true, ..chat(Dialect::Lines) };
+    let books = books_of(play_with(bots, &mut Room::new(Dialect::Lines, |_| Fate::Comes)));
+    assert_eq!(books.judged.lost, books.sent);
+}
+
+#[test]
+fn few_may_speak_to_many() {
+    let bots = ChatBots { talkers: Some(2), ..chat(Dialect::Lines) };
+    let books = books_of(play_with(bots, &mut Room::new(Dialect::Lines, |_| Fate::Comes)));
+    assert!((70..100).contains(&books.sent), "{}", books.sent);
+    assert_eq!((books.judged.delivered, books.judged.lost), (books.sent * (BOTS - 1), 0));
+}
+
+#[test]
+fn poisson_gaps_keep_the_pace_and_vary() {
+    let mut plan = worker_plan(Bots::Chat(chat(Dialect::Lines)), BOTS);
+    plan.arrivals = Arrivals::Poisson;
+    let mut room = Room::new(Dialect::Lines, |_| Fate::Comes);
+    let played = play::<Chat<Lines, Wire<Blocks>>>(&plan, TIMES, &mut room);
+    let per_second: Vec<f64> = played.seconds[6..34]
+        .iter()
+        .map(|second| second.flows[0][Phase::Hold as usize].offered as f64)
+        .collect();
+    let mean = per_second.iter().sum::<f64>() / per_second.len() as f64;
+    assert!((24.0..30.0).contains(&mean), "26.7 a second are planned: {mean}");
+    let variance =
+        per_second.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / per_second.len() as f64;
+    // Poisson: the variance is the mean. Even gaps of 0.5 to 1 s vary by less than a fifth of that.
+    assert!(variance > 12.0, "{variance}");
+}
+
+#[test]
+fn those_who_behave_badly_are_judged_apart() {
+    let misbehave = [Misconduct::HalfOpen, Misconduct::ReconnectStorm, Misconduct::Malformed]
+        .map(|kind| Misbehaviour { kind, share: 0.1, period_ns: 4 * SECOND_NS });
+    let bots = ChatBots { misbehave: misbehave.to_vec(), ..chat(Dialect::Lines) };
+    let apart = (0..BOTS).filter(|&unit| bots.misconduct_of(unit).is_some()).count() as u64;
+    let books = books_of(play_with(bots, &mut Room::new(Dialect::Lines, |_| Fate::Comes)));
+    assert!((5..=7).contains(&apart), "{apart}");
+    assert_eq!((books.apart.receivers, books.judged.receivers), (apart, BOTS - apart));
+    let judged = books.judged;
+    assert_eq!((judged.lost, judged.unowed, judged.not_caught_up), (0, 0, 0), "{judged:?}");
+    assert!(
+        judged.owed_min < judged.owed_max,
+        "lines of those in the storm may have died with their connection"
+    );
+    assert!(judged.owed_min <= judged.delivered && judged.delivered <= judged.owed_max, "{judged:?}");
+}
+
+#[test]
+fn a_crowd_that_is_not_let_in_says_nothing_and_owes_nothing() {
+    let mut room = Room::new(Dialect::Lines, |_| Fate::Comes);
+    room.is_shut = true;
+    let played = play_with(chat(Dialect::Lines), &mut room);
+    let (offered, sent) = played
+        .seconds
+        .iter()
+        .flat_map(|second| &second.flows[0])
+        .fold((0, 0), |sum, flow| (sum.0 + flow.offered, sum.1 + flow.sent));
+    assert!(offered > 700, "people who are not let in go on wanting to speak: {offered}");
+    assert_eq!(sent, 0);
+    let books = books_of(played);
+    assert_eq!((books.judged.owed_max, books.judged.delivered), (0, 0));
+    assert_eq!(books.judged.not_caught_up, BOTS);
+}
