@@ -4,20 +4,25 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use drivers::{Tcp, tcp};
 use engine::Bots;
 use engine::thread::{Setup, spawn};
 use measure::Vocabulary;
-use plan::WorkerPlan;
+use plan::{ChatBots, Dialect, Scheme, WorkerPlan};
+
+use crate::chat::{Chat, Irc, Lines, Nats};
 
 type Arena = crate::Arena;
 type Echo = crate::Echo;
+type ChatOfLines = Chat<Lines>;
+type EchoOfLines = crate::Echo<Tcp<tcp::Lines>, crate::echo::Lines>;
 
 /// The names of what these bots count.
 pub fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary> {
     match bots {
         plan::Bots::Arena(_) => Arena::vocabulary(),
         plan::Bots::Echo(_) => Echo::vocabulary(),
-        plan::Bots::Chat(_) => unimplemented!(),
+        plan::Bots::Chat(_) => ChatOfLines::vocabulary(),
     }
 }
 
@@ -26,7 +31,7 @@ pub fn paths(plan: &WorkerPlan) -> Vec<String> {
     match plan.bots {
         plan::Bots::Arena(_) => Arena::paths(plan),
         plan::Bots::Echo(_) => Echo::paths(plan),
-        plan::Bots::Chat(_) => unimplemented!(),
+        plan::Bots::Chat(_) => ChatOfLines::paths(plan),
     }
 }
 
@@ -34,7 +39,17 @@ pub fn paths(plan: &WorkerPlan) -> Vec<String> {
 pub fn start(setup: Setup) -> io::Result<JoinHandle<()>> {
     match setup.plan.bots {
         plan::Bots::Arena(_) => spawn::<Arena>(setup),
-        plan::Bots::Echo(_) => spawn::<Echo>(setup),
-        plan::Bots::Chat(_) => unimplemented!(),
+        plan::Bots::Echo(_) => match setup.plan.target.scheme {
+            Scheme::Ws | Scheme::Wss => spawn::<Echo>(setup),
+            Scheme::Tcp | Scheme::Irc | Scheme::Nats => spawn::<EchoOfLines>(setup),
+            scheme @ (Scheme::Http | Scheme::Https) => {
+                Err(io::Error::other(format!("no echo clients speak {} yet", scheme.name())))
+            }
+        },
+        plan::Bots::Chat(ChatBots { dialect, .. }) => match dialect {
+            Dialect::Lines => spawn::<ChatOfLines>(setup),
+            Dialect::Irc => spawn::<Chat<Irc>>(setup),
+            Dialect::Nats => spawn::<Chat<Nats>>(setup),
+        },
     }
 }
