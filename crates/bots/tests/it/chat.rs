@@ -252,7 +252,7 @@ fn one_lost_delivery_is_a_residual_of_one_with_its_pair() {
 
 #[test]
 fn what_the_server_admits_to_have_dropped_is_lost_and_no_residual() {
-    let books = rehearse_with(|count| if count % 100 == 0 { Fate::IsDropped } else { Fate::Comes });
+    let books = rehearse_with(|count| if count.is_multiple_of(100) { Fate::IsDropped } else { Fate::Comes });
     assert!(books.drops_are_told);
     assert!(books.judged.lost > 100, "{:?}", books.judged);
     assert_eq!((books.judged.dropped, books.judged.residual), (books.judged.lost, 0));
@@ -260,9 +260,9 @@ fn what_the_server_admits_to_have_dropped_is_lost_and_no_residual() {
 
 #[test]
 fn second_copies_and_overtaken_messages_are_counted_as_such() {
-    let books = rehearse_with(|count| if count % 500 == 0 { Fate::ComesTwice } else { Fate::Comes });
+    let books = rehearse_with(|count| if count.is_multiple_of(500) { Fate::ComesTwice } else { Fate::Comes });
     assert_eq!((books.judged.duplicated, books.judged.lost), (books.judged.owed_max / 500, 0));
-    let late = |count: u64| if count % 500 == 0 { Fate::ComesLate(1_500 * MS) } else { Fate::Comes };
+    let late = |count: u64| if count.is_multiple_of(500) { Fate::ComesLate(1_500 * MS) } else { Fate::Comes };
     let books = rehearse_with(late);
     // At gaps of 0.5 to 1 s at least one newer line overtakes each, but for those that were the sender's last.
     let planted = books.judged.owed_max / 500;
