@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use ladder::{Climb, Next, Purpose, TrialOrder};
 use measure::TrialHead;
-use plan::{Bots, EchoBots, Hold, Plan, Ramp};
+use plan::{Bots, EchoBots, Hold, Plan, Ramp, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunWriter, Store, StoreError};
 
 use crate::around::Around;
@@ -149,7 +149,7 @@ impl Climbing<'_> {
                 stop(null.take());
                 self.rung(&order, subject, progress)
             } else {
-                self.calibration(&order, &mut null, progress)
+                self.calibration(&order, subject.target.scheme, &mut null, progress)
             };
             if outcome.is_err() {
                 break outcome;
@@ -208,10 +208,12 @@ impl Climbing<'_> {
         Ok(())
     }
 
-    /// The same engine against the null server: own latency at a pace, own ceiling in a closed loop.
+    /// The same engine against the null server of the subject's protocol: own latency at a pace, own ceiling in a
+    /// closed loop.
     fn calibration(
         &self,
         order: &TrialOrder,
+        scheme: Scheme,
         null: &mut Option<UnderTest>,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
@@ -233,7 +235,7 @@ impl Climbing<'_> {
         };
         let server = match null {
             Some(server) => server,
-            None => null.insert(UnderTest::start_null()?),
+            None => null.insert(UnderTest::start_null(scheme)?),
         };
         let target = server.target.clone();
         let trial = Order {

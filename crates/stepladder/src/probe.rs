@@ -3,6 +3,8 @@
 //!
 //! As many connections as one unit has (two for the arena), because a server that pairs its players would give a single
 //! one that leaves to the first real one as an opponent.
+//! A WebSocket has its handshake and NATS greets; a server of plain lines or IRC may be silent, so all that can be asked
+//! of it is that it does not hang up at once.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -11,22 +13,34 @@ use std::task::Poll;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use drivers::{Address, Desk, Driver, OpenError, WebSocket};
-use plan::Target;
+use drivers::tcp::{Lines, lines};
+use drivers::{Address, Closed, Desk, Driver, OpenError, Tcp, WebSocket};
+use plan::{Scheme, Target};
 use tokio::time::{sleep, timeout};
 
 use crate::trial::tls;
 
 /// As long as a handshake may take during the climb.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+/// A server that does not want us usually says so at once.
+const HANGS_UP_WITHIN: Duration = Duration::from_millis(200);
 /// For the goodbyes; a server that answers none is none of our business here.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 /// A server that has just begun to listen may close the first connections.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Opens `connections` WebSockets one after the other and closes them. Errors: what the server did instead.
+/// Opens `connections` one after the other and closes them. Errors: what the server did instead.
 pub fn handshake(target: &Target, socket: SocketAddr, connections: u64) -> anyhow::Result<()> {
+    handshake_within(target, socket, connections, HANGS_UP_WITHIN)
+}
+
+fn handshake_within(
+    target: &Target,
+    socket: SocketAddr,
+    connections: u64,
+    hangs_up_within: Duration,
+) -> anyhow::Result<()> {
     let address = Address { socket, host: target.authority(), path: target.path.clone(), tls: tls(target)? };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -36,7 +50,7 @@ pub fn handshake(target: &Target, socket: SocketAddr, connections: u64) -> anyho
     runtime
         .block_on(async {
             for attempt in 1.. {
-                match open_and_close(&address, connections).await {
+                match let_in(target.scheme, &address, connections, hangs_up_within).await {
                     Ok(()) => break,
                     Err(OpenError::ClosedEarly | OpenError::Refused) if attempt < TRIES => sleep(PAUSE).await,
                     Err(error) => return Err(error),
@@ -47,15 +61,39 @@ pub fn handshake(target: &Target, socket: SocketAddr, connections: u64) -> anyho
         .or_else(|error| refuse(target, error))
 }
 
-async fn open_and_close(address: &Address, connections: u64) -> Result<(), OpenError> {
-    let mut open = Vec::new();
+async fn let_in(
+    scheme: Scheme,
+    address: &Address,
+    connections: u64,
+    hangs_up_within: Duration,
+) -> Result<(), OpenError> {
+    match scheme {
+        Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => {
+            open_and_close(address, connections, async |_: &mut WebSocket, _| Ok(())).await
+        }
+        Scheme::Tcp | Scheme::Irc => {
+            let stays =
+                async |socket: &mut _, desk: &mut _| does_not_hang_up(socket, desk, hangs_up_within).await;
+            open_and_close(address, connections, stays).await
+        }
+        Scheme::Nats => open_and_close(address, connections, greets).await,
+    }
+}
+
+async fn open_and_close<D: Driver>(
+    address: &Address,
+    connections: u64,
+    is_usable: impl AsyncFn(&mut D, &mut Desk) -> Result<(), OpenError>,
+) -> Result<(), OpenError> {
+    let (mut open, mut desk) = (Vec::new(), Desk::new());
     for _ in 0..connections {
-        let knock = WebSocket::knock(address, None)?;
-        open.push(
-            timeout(HANDSHAKE_WITHIN, WebSocket::open(knock, address))
-                .await
-                .unwrap_or(Err(OpenError::Timeout))?,
-        );
+        let knock = D::knock(address, None)?;
+        let opens = async {
+            let mut socket = D::open(knock, address).await?;
+            is_usable(&mut socket, &mut desk).await?;
+            Ok(socket)
+        };
+        open.push(timeout(HANDSHAKE_WITHIN, opens).await.unwrap_or(Err(OpenError::Timeout))?);
     }
     let goodbyes = async {
         for socket in &mut open {
@@ -63,7 +101,6 @@ async fn open_and_close(address: &Address, connections: u64) -> Result<(), OpenE
             // It is gone already; then there is nobody to say goodbye to.
             let _ = poll_fn(|cx| socket.poll_flush(cx)).await;
         }
-        let mut desk = Desk::new();
         for socket in &mut open {
             until_closed(socket, &mut desk).await;
         }
@@ -72,7 +109,7 @@ async fn open_and_close(address: &Address, connections: u64) -> Result<(), OpenE
     Ok(())
 }
 
-async fn until_closed(socket: &mut WebSocket, desk: &mut Desk) {
+async fn until_closed<D: Driver>(socket: &mut D, desk: &mut Desk) {
     poll_fn(|cx| {
         while let Poll::Ready(read) = socket.poll_read(cx, desk) {
             if read.is_err() {
@@ -89,26 +126,179 @@ async fn until_closed(socket: &mut WebSocket, desk: &mut Desk) {
     .await;
 }
 
-fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
-    match error {
-        OpenError::WrongProtocol { protocol, why } => {
-            bail!("{target} is not a {protocol} server: {why}; check its port and path")
+/// Listens for a moment. What a server says before it hangs up is its reason.
+async fn does_not_hang_up(
+    socket: &mut Tcp<Lines>,
+    desk: &mut Desk,
+    within: Duration,
+) -> Result<(), OpenError> {
+    let mut said = None;
+    let hangs_up = async {
+        loop {
+            match first_line(socket, desk).await {
+                Ok(line) => said = said.take().or(Some(line)),
+                Err(why) => return why,
+            }
         }
-        OpenError::Timeout => bail!(
-            "{target} accepts connections but did not answer the WebSocket handshake within {} s; check its port, and \
-             whether it hangs",
-            HANDSHAKE_WITHIN.as_secs()
+    };
+    match (timeout(within, hangs_up).await, said) {
+        (Err(_), _) => Ok(()),
+        (Ok(OpenError::ClosedEarly), Some(said)) => Err(OpenError::TurnedAway(said)),
+        (Ok(why), _) => Err(why),
+    }
+}
+
+/// A NATS server speaks first.
+async fn greets(socket: &mut Tcp<Lines>, desk: &mut Desk) -> Result<(), OpenError> {
+    let line = first_line(socket, desk).await?;
+    if line.starts_with("INFO ") {
+        return Ok(());
+    }
+    Err(OpenError::WrongProtocol { protocol: "NATS", why: format!("it begins with \"{line}\"") })
+}
+
+/// The first line of what comes next, fit to be shown.
+async fn first_line(socket: &mut Tcp<Lines>, desk: &mut Desk) -> Result<String, OpenError> {
+    loop {
+        match poll_fn(|cx| socket.poll_read(cx, desk)).await {
+            Ok(_) => {}
+            Err(Closed::Failed(error)) => return Err(error.into()),
+            Err(Closed::ByPeer(_) | Closed::NotOpened(_) | Closed::Broken(_)) => {
+                return Err(OpenError::ClosedEarly);
+            }
+        }
+        let mut line = None;
+        while let Some(block) = socket.next(desk) {
+            let block = block.map_err(|broken| OpenError::WrongProtocol {
+                protocol: "line",
+                why: format!("it sent {broken} without an end of line"),
+            })?;
+            line = line.or_else(|| lines(block).next().map(shown));
+        }
+        if let Some(line) = line {
+            return Ok(line);
+        }
+    }
+}
+
+/// Somebody else's bytes as text of one short line.
+fn shown(line: &[u8]) -> String {
+    const CHARACTERS_MAX: usize = 80;
+    let text = String::from_utf8_lossy(line);
+    let short: String = text.chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect();
+    if text.chars().nth(CHARACTERS_MAX).is_some() { format!("{short}…") } else { short }
+}
+
+fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
+    let within_s = HANDSHAKE_WITHIN.as_secs();
+    match (error, target.scheme) {
+        (OpenError::WrongProtocol { protocol, why }, scheme) => {
+            let check = if scheme.has_paths() { "its port and path" } else { "its port" };
+            bail!("{target} is not a {protocol} server: {why}; check {check}")
+        }
+        (OpenError::Timeout, Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https) => bail!(
+            "{target} accepts connections but did not answer the WebSocket handshake within {within_s} s; check its \
+             port, and whether it hangs"
         ),
-        OpenError::ClosedEarly => bail!(
+        (OpenError::Timeout, Scheme::Nats) => bail!(
+            "{target} accepts connections but did not greet with INFO, as a NATS server does, within {within_s} s; \
+             check its port, and whether it hangs"
+        ),
+        (OpenError::Timeout, Scheme::Tcp | Scheme::Irc) => {
+            bail!(
+                "{target} did not accept a connection within {within_s} s; check its port, and whether it hangs"
+            )
+        }
+        (OpenError::ClosedEarly, Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https) => bail!(
             "{target} closes connections during the WebSocket handshake (tried {TRIES} times); check its port, and \
              whether it wants wss:// or ws://"
         ),
-        OpenError::TurnedAway(status) => {
-            bail!("{target} turns us away before there is any load: it answered {status}; see why it is full")
+        (OpenError::ClosedEarly, Scheme::Tcp | Scheme::Irc | Scheme::Nats) => bail!(
+            "{target} closes connections at once, without a word (tried {TRIES} times); check its port, and whether it \
+             takes clients from this address"
+        ),
+        (OpenError::TurnedAway(words), _) => {
+            bail!("{target} turns us away before there is any load: it answered {words}; see why it is full")
         }
-        OpenError::Tls(why) => bail!(
+        (OpenError::Tls(why), _) => bail!(
             "{target}: no TLS connection ({why}); --ca FILE trusts its authority, --insecure accepts any certificate"
         ),
-        other => bail!("{target} cannot be connected to: {other}"),
+        (other, _) => bail!("{target} cannot be connected to: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
+
+    use super::*;
+
+    /// A server that treats every connection in this way. `silence` is how long it may take to hang up.
+    #[track_caller]
+    fn check(
+        scheme: Scheme,
+        silence: Duration,
+        treat: impl Fn(TcpStream) + Send + 'static,
+        fragments: Result<(), &[&str]>,
+    ) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = listener.local_addr().unwrap();
+        thread::spawn(move || listener.incoming().flatten().for_each(treat));
+        let target = Target::at(scheme, socket);
+        match (handshake_within(&target, socket, 2, silence), fragments) {
+            (Ok(()), Ok(())) => {}
+            (Err(error), Err(fragments)) => {
+                let text = format!("{error:#}");
+                assert!(text.starts_with(&target.to_string()), "{text}");
+                for fragment in fragments {
+                    assert!(text.contains(fragment), "{text}");
+                }
+            }
+            (outcome, expected) => panic!("{outcome:?} instead of {expected:?}"),
+        }
+    }
+
+    fn says(words: &'static str) -> impl Fn(TcpStream) {
+        move |mut stream| {
+            stream.write_all(words.as_bytes()).unwrap();
+            std::mem::forget(stream);
+        }
+    }
+
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(4);
+
+    #[test]
+    fn a_server_of_lines_may_be_silent_or_greet() {
+        check(Scheme::Tcp, SHORT, std::mem::forget, Ok(()));
+        check(Scheme::Tcp, SHORT, says("* welcome\n"), Ok(()));
+        check(Scheme::Irc, SHORT, says("NOTICE * :looking you up\r\n"), Ok(()));
+    }
+
+    #[test]
+    fn a_server_that_hangs_up_is_named_with_its_last_words() {
+        let without_a_word: &[&str] = &["closes connections at once, without a word (tried 3 times)"];
+        check(Scheme::Tcp, LONG, drop, Err(without_a_word));
+        check(Scheme::Nats, LONG, drop, Err(without_a_word));
+        let refuses = |mut stream: TcpStream| {
+            stream.write_all(b"ERROR :too many\x07 of you\r\nbye\r\n").unwrap();
+        };
+        check(
+            Scheme::Irc,
+            LONG,
+            refuses,
+            Err(&["turns us away", "it answered ERROR :too many\\u{7} of you;"]),
+        );
+    }
+
+    #[test]
+    fn a_nats_server_is_known_by_its_greeting() {
+        check(Scheme::Nats, SHORT, says("INFO {\"server_id\":\"x\"} \r\n"), Ok(()));
+        let other: &[&str] =
+            &["is not a NATS server: it begins with \"SSH-2.0-OpenSSH_9.2\"; check its port"];
+        check(Scheme::Nats, SHORT, says("SSH-2.0-OpenSSH_9.2\r\n"), Err(other));
+        check(Scheme::Nats, SHORT, std::mem::forget, Err(&["did not greet with INFO", "within 5 s"]));
     }
 }

@@ -54,8 +54,7 @@ impl UnderTest {
             }
             SubjectSource::Running { target, pid } => {
                 let address = resolve(target, &plan.may_load)?;
-                let start_with = format!("stepladder serve arena --listen {address}");
-                watch::preflight::reach(address, &target.to_string(), &start_with)?;
+                watch::preflight::reach(address, &target.to_string(), &start_with(target.scheme, address))?;
                 let exit = match pid {
                     Some(pid) => Some(
                         ExitWatch::of_running(*pid)
@@ -108,22 +107,26 @@ impl UnderTest {
         let shown =
             std::iter::once(format!("serve {server}")).chain(options.iter().cloned()).collect::<Vec<_>>();
         let started = Started::start(command, &format!("stepladder {}", shown.join(" ")))?;
-        let address = announced_address(&started)?;
+        let (target, address) = announced(&started)?;
         if let (Some(_), Some(log)) = (&own_log, &mut tick_log) {
             // Both have it open by now, so its name can go: nothing is left behind, however this ends.
             log.poll(0).context("the server's tick log cannot be read")?;
         }
         drop(own_log);
-        Ok(Self::of_started(started, Target::at(Scheme::Ws, address), address, tick_log))
+        Ok(Self::of_started(started, target, address, tick_log))
     }
 
-    /// The null server of a protocol, for calibration.
-    pub fn start_null() -> anyhow::Result<Self> {
+    /// The null server that speaks as a subject of `scheme` does below its own words, for calibration.
+    pub fn start_null(scheme: Scheme) -> anyhow::Result<Self> {
+        let protocol: &[&str] = match scheme {
+            Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => &[],
+            Scheme::Tcp | Scheme::Irc | Scheme::Nats => &["--protocol", "lines"],
+        };
         let mut command = own_command()?;
-        command.args(["serve", "null", "--listen", "127.0.0.1:0"]);
+        command.args(["serve", "null", "--listen", "127.0.0.1:0"]).args(protocol);
         let started = Started::start(command, "stepladder serve null")?;
-        let address = announced_address(&started)?;
-        Ok(Self::of_started(started, Target::at(Scheme::Ws, address), address, None))
+        let (target, address) = announced(&started)?;
+        Ok(Self::of_started(started, target, address, None))
     }
 
     fn of_started(started: Started, target: Target, address: SocketAddr, tick_log: Option<TickLog>) -> Self {
@@ -173,11 +176,26 @@ impl UnderTest {
     }
 }
 
-/// Where one of our servers says that it listens, in the first line it prints.
-fn announced_address(started: &Started) -> anyhow::Result<SocketAddr> {
+/// Where one of our servers says that it listens, in the first line it prints; the URL's scheme says what it speaks.
+fn announced(started: &Started) -> anyhow::Result<(Target, SocketAddr)> {
     let url = started.wait_for_url(READY_WITHIN)?;
-    let place = url.split_once("://").map_or(url.as_str(), |(_, place)| place).trim_end_matches('/');
-    place.parse().with_context(|| format!("the server says that it listens on `{url}`"))
+    let said = || format!("the server says that it listens on `{url}`");
+    let target: Target = url.trim_end_matches('/').parse().with_context(said)?;
+    let ip = target.literal_address().with_context(said)?;
+    let address = SocketAddr::new(ip, target.port);
+    Ok((target, address))
+}
+
+/// A command that starts a server for such a target.
+fn start_with(scheme: Scheme, address: SocketAddr) -> String {
+    match scheme {
+        Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => {
+            format!("stepladder serve arena --listen {address}")
+        }
+        Scheme::Tcp => format!("stepladder serve chat --listen {address}"),
+        Scheme::Irc => "ngircd --nodaemon".to_owned(),
+        Scheme::Nats => format!("nats-server -a {} -p {}", address.ip(), address.port()),
+    }
 }
 
 fn own_command() -> anyhow::Result<Command> {
