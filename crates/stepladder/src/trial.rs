@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use drivers::{Address, TlsSettings};
 use engine::collector::FromWorker;
+use engine::hand::MEETING_POINTS;
 use engine::thread::Setup;
 use engine::{Clock, Collector, Entrance, MonotonicClock, Progress, Shared, Timeline};
 use measure::trial::kind;
@@ -95,7 +96,7 @@ pub fn run(order: &Order<'_>, around: &mut impl Surroundings) -> anyhow::Result<
     let (says, hears) = channel();
     let (mut collector, ends) = Collector::new(order.workers.len(), &says);
     let entrance = Entrance::default();
-    let met = Arc::new(AtomicU64::new(0));
+    let met = Arc::<[AtomicU64; MEETING_POINTS]>::default();
     let mut progresses = Vec::new();
     let mut threads = Vec::new();
     for (plan, to_collector) in order.workers.iter().zip(ends) {
