@@ -14,9 +14,11 @@
 mod books;
 mod cell;
 mod close;
+#[cfg(test)]
+mod oracle;
 mod part;
 
-pub use books::{Books, PairBooks, ReceiverBooks, SumOfBooks};
+pub use books::{Books, BooksImbalance, PairBooks, ReceiverBooks, SumOfBooks};
 pub use cell::SEQ_END;
 pub use close::close;
 pub use part::{Deliveries, LedgerPart, LedgerShape, Told};

@@ -1,8 +1,10 @@
 //! The books of one trial's deliveries, settled.
 //!
-//! `owed_min ≤ delivered + lost ≤ owed_max`, for every receiver and in sum. Where nobody came or went while others
-//! spoke, the two bounds are one and every figure is exact. `residual = lost − dropped − in_flight`: what nobody accounts
-//! for; anything but 0 means that somebody's books are wrong.
+//! `owed_min ≤ delivered − unowed + lost ≤ owed_max`, for every receiver and in sum. Where nobody came or went while
+//! others spoke, the two bounds are one and every figure is exact.
+//! `residual`: what nobody accounts for; anything but 0 means that somebody's books are wrong. Where the bounds are one it
+//! is `lost − dropped − in_flight`. Where they are not, what the server dropped may have fallen into the time of which
+//! nobody knows whether it was owed: then it is the least that no reading of the bounds explains away.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,12 +31,31 @@ pub struct SumOfBooks {
     pub dropped: u64,
     /// the server says that they still waited in its backlog at the end
     pub in_flight: u64,
-    /// lost − dropped − in flight
+    /// what neither the server nor the clients account for: positive when more was lost, negative when less; see the head
     pub residual: i64,
     /// came although nobody owed them
     pub unowed: u64,
-    /// receivers that never had the server's word that everything had come
+    /// receivers, members when the last message left, that never had the server's word that everything had come
     pub not_caught_up: u64,
+}
+
+/// A law of the books that does not hold: always a bug of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BooksImbalance {
+    /// One receiver's row contradicts itself.
+    #[error("receiver {receiver}: {law}")]
+    Receiver {
+        /// its number
+        receiver: u32,
+        /// which law
+        law: &'static str,
+    },
+    /// A sum is not the sum of its receivers.
+    #[error("the {whose} receivers do not add up to their sum")]
+    Sum {
+        /// `judged` or `apart`
+        whose: &'static str,
+    },
 }
 
 /// One receiver.
@@ -82,7 +103,7 @@ pub struct Books {
     pub apart: SumOfBooks,
     /// messages that left, of all senders
     pub sent: u64,
-    /// messages whose sender or number nobody can have
+    /// messages whose sender or number nobody has; of a pair, numbers beyond the sender's last count once
     pub strangers: u64,
     /// the server tells what it drops
     pub drops_are_told: bool,
@@ -112,16 +133,66 @@ impl SumOfBooks {
 
     /// What was owed, as it turned out: delivered, lost, and nothing that nobody owed.
     pub fn owed(&self) -> u64 {
-        self.delivered - self.unowed + self.lost
+        self.delivered.saturating_sub(self.unowed) + self.lost
     }
 
-    /// Whether the bounds hold and nothing came that nobody owed.
-    pub fn balances(&self) -> bool {
-        self.unowed == 0 && (self.owed_min..=self.owed_max).contains(&(self.delivered + self.lost))
+    /// What `residual` must be for a single receiver, from the other figures.
+    pub(super) fn unaccounted(&self) -> i64 {
+        let accounted = self.dropped as i64 + self.in_flight as i64;
+        let lost_at_most = self.owed_max as i64 - self.delivered.saturating_sub(self.unowed) as i64;
+        (self.lost as i64 - accounted).max(0) + (lost_at_most - accounted).min(0)
+    }
+
+    /// The law that one receiver's row breaks, if it breaks one.
+    fn broken_law(&self) -> Option<&'static str> {
+        let laws = [
+            (self.owed_min <= self.owed_max, "owed_min > owed_max"),
+            (
+                self.unowed <= self.delivered && self.late <= self.delivered,
+                "more late or unowed than delivered",
+            ),
+            (
+                (self.owed_min..=self.owed_max).contains(&self.owed()),
+                "delivered − unowed + lost is not between owed_min and owed_max",
+            ),
+            (self.residual == self.unaccounted(), "the residual is not what the other figures leave"),
+        ];
+        laws.into_iter().find_map(|(holds, law)| (!holds).then_some(law))
     }
 }
 
 impl Books {
+    /// Books of these receivers, which must stand by number, and of these pairs.
+    pub fn of(receivers: Vec<ReceiverBooks>, worst: Vec<PairBooks>) -> Books {
+        let mut books = Books { receivers, worst, ..Books::default() };
+        (books.judged, books.apart) = books.sums();
+        books
+    }
+
+    /// The judged ones and the others, added up.
+    fn sums(&self) -> (SumOfBooks, SumOfBooks) {
+        let (mut judged, mut apart) = (SumOfBooks::default(), SumOfBooks::default());
+        for receiver in &self.receivers {
+            if receiver.is_apart { &mut apart } else { &mut judged }.add(&receiver.sum);
+        }
+        (judged, apart)
+    }
+
+    /// Checks the laws. Errors: `BooksImbalance`, the first that is found.
+    pub fn balance(&self) -> Result<(), BooksImbalance> {
+        for receiver in &self.receivers {
+            if let Some(law) = receiver.sum.broken_law() {
+                return Err(BooksImbalance::Receiver { receiver: receiver.receiver, law });
+            }
+        }
+        let (judged, apart) = self.sums();
+        match (judged == self.judged, apart == self.apart) {
+            (true, true) => Ok(()),
+            (false, _) => Err(BooksImbalance::Sum { whose: "judged" }),
+            (true, false) => Err(BooksImbalance::Sum { whose: "apart" }),
+        }
+    }
+
     /// The judged receiver with the highest mean latency.
     pub fn slowest(&self) -> Option<&ReceiverBooks> {
         let judged = self.receivers.iter().filter(|receiver| !receiver.is_apart);

@@ -37,11 +37,16 @@ pub(super) fn seen(cell: u64) -> u32 {
     (cell >> SEEN_SHIFT) as u32
 }
 
+/// The newest sequence number + 1; 0 when nothing came.
+pub(super) fn next(cell: u64) -> u32 {
+    ((cell >> NEXT_SHIFT) & MASK_24) as u32
+}
+
 /// Enters an arrival. `seq` < `SEQ_END`.
 #[inline]
 pub(super) fn enter(cells: &mut [u64], index: usize, seq: u32, holes: &mut Holes) -> Arrival {
     let cell = cells[index];
-    let next = ((cell >> NEXT_SHIFT) & MASK_24) as u32;
+    let next = next(cell);
     if seq == next && cell & 0x8000 != 0 {
         let window = (cell << 1 | 1) & 0xffff;
         cells[index] = ((cell & !0xffff) + STEP) | window;

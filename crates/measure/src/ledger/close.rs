@@ -2,62 +2,59 @@
 //!
 //! A message is surely owed to a receiver when it left after the server had confirmed the membership, and at least
 //! `margin_ns` before either end of it was cut; it is possibly owed when it left at most `margin_ns` before the wish to
-//! join did. The margin stands for the way to the server and its queue, which nobody sees from outside.
+//! join did. The margin stands for the way to the server, its queue and the way back, which nobody sees from outside.
 //! Where every membership began before the first message and lasted beyond the last, both counts are the number of
 //! messages sent, and settling costs one subtraction per pair.
 
 use super::books::{Books, PairBooks, ReceiverBooks, SumOfBooks};
 use super::cell;
-use super::part::{LedgerPart, NEVER, Row, Span, departure_ns};
+use super::part::{DEPARTURE_UNIT_NS, LedgerPart, NEVER, Row, Span, departure_ns};
 
 /// As many pairs are kept.
 const WORST: usize = 100;
 
 /// A sender's messages in the order in which they left.
+#[derive(Default)]
 struct Sent {
     /// those that surely reached the server, ns
     certain: Vec<u64>,
     /// those that may have, the certain ones included
     possible: Vec<u64>,
+    /// numbers whose message the kernel did not take whole: whether and when the server had them is not known
+    untimed: u64,
+    /// numbers that were taken
+    numbers: u32,
 }
 
 /// Settles the parts of all workers, in any order.
 ///
 /// `margin_ns`: see the head of this file; the plan's patience serves.
 pub fn close(parts: &[LedgerPart], margin_ns: u64) -> Books {
+    // Departures were rounded down.
+    let margin_ns = margin_ns.saturating_add(DEPARTURE_UNIT_NS);
     let sent = all_sent(parts, margin_ns);
     let first_ns = sent.iter().filter_map(|sent| sent.possible.first()).min().copied().unwrap_or(NEVER);
     let last_ns = sent.iter().filter_map(|sent| sent.possible.last()).max().copied().unwrap_or(0);
-    let mut books = Books {
-        sent: sent.iter().map(|sent| sent.certain.len() as u64).sum(),
-        strangers: parts.iter().map(|part| part.strangers).sum(),
-        drops_are_told: parts
-            .iter()
-            .flat_map(|part| &part.rows)
-            .any(|row| row.told.is_some() || row.missed > 0),
-        ..Books::default()
-    };
+    let mut receivers = Vec::new();
     let mut worst = Worst::default();
+    let mut strangers = parts.iter().map(|part| part.strangers).sum();
     for part in parts {
         for (local, row) in part.rows.iter().enumerate() {
-            let spans = certain_spans(row, margin_ns);
+            let reaches = reaches(row, margin_ns);
             let is_static =
-                matches!(spans[..], [Reach { sure: (from, to), .. }] if from <= first_ns && to >= last_ns);
+                matches!(reaches[..], [Reach { sure: (from, to), .. }] if from <= first_ns && to >= last_ns);
             let receiver = part.global(local as u32);
             let mut sum = SumOfBooks { receivers: 1, ..SumOfBooks::default() };
             for (sender, sent) in sent.iter().enumerate() {
-                if sender as u32 == receiver && !part.shape.echoes {
-                    continue;
-                }
-                let (owed_min, owed_max) = if is_static {
-                    (sent.certain.len() as u64, sent.possible.len() as u64)
+                let (owed_min, owed_max) = if sender as u32 == receiver && !part.shape.echoes {
+                    (0, 0)
+                } else if is_static {
+                    (sent.certain.len() as u64, sent.possible.len() as u64 + sent.untimed)
                 } else {
-                    (
-                        spans.iter().map(|reach| count_within(&sent.certain, reach.sure)).sum(),
-                        spans.iter().map(|reach| count_within(&sent.possible, reach.possible)).sum(),
-                    )
+                    owed_within(sent, &reaches)
                 };
                 let cell = part.cells[sender * part.shape.locals as usize + local];
+                strangers += u64::from(cell::next(cell) > sent.numbers);
                 let delivered = u64::from(cell::seen(cell));
                 let lost = owed_min.saturating_sub(delivered);
                 let unowed = delivered.saturating_sub(owed_max);
@@ -72,14 +69,29 @@ pub fn close(parts: &[LedgerPart], margin_ns: u64) -> Books {
                     worst.add(lost + unowed, pair);
                 }
             }
-            let own = receiver_books(receiver, row, sum);
-            if row.is_apart { &mut books.apart } else { &mut books.judged }.add(&own.sum);
-            books.receivers.push(own);
+            let stayed = row.spans.last().is_some_and(|span| span.leaving_ns >= last_ns);
+            sum.not_caught_up = u64::from(stayed && !row.is_caught_up);
+            receivers.push(receiver_books(receiver, row, sum));
         }
     }
-    books.receivers.sort_by_key(|receiver| receiver.receiver);
-    books.worst = worst.into_sorted();
-    books
+    receivers.sort_by_key(|receiver| receiver.receiver);
+    let rows = || parts.iter().flat_map(|part| &part.rows);
+    let departed = rows().flat_map(|row| &row.departures).filter(|&&unit| departure_ns(unit).is_some());
+    Books {
+        sent: departed.count() as u64,
+        strangers,
+        drops_are_told: rows().any(|row| row.told.is_some() || row.missed > 0),
+        ..Books::of(receivers, worst.into_sorted())
+    }
+}
+
+/// What a sender surely and possibly owes to a receiver that came or went.
+fn owed_within(sent: &Sent, reaches: &[Reach]) -> (u64, u64) {
+    let untimed = if reaches.is_empty() { 0 } else { sent.untimed };
+    (
+        reaches.iter().map(|reach| count_within(&sent.certain, reach.sure)).sum(),
+        reaches.iter().map(|reach| count_within(&sent.possible, reach.possible)).sum::<u64>() + untimed,
+    )
 }
 
 fn receiver_books(receiver: u32, row: &Row, mut sum: SumOfBooks) -> ReceiverBooks {
@@ -89,8 +101,7 @@ fn receiver_books(receiver: u32, row: &Row, mut sum: SumOfBooks) -> ReceiverBook
     // The server's word covers the notices of the present connection; without it the notices are all there is.
     sum.dropped = row.told.map_or(row.missed, |told| row.missed_before + told.dropped);
     sum.in_flight = row.told.map_or(0, |told| told.in_flight);
-    sum.residual = sum.lost as i64 - sum.dropped as i64 - sum.in_flight as i64;
-    sum.not_caught_up = u64::from(!row.is_caught_up);
+    sum.residual = sum.unaccounted();
     ReceiverBooks {
         receiver,
         is_apart: row.is_apart,
@@ -103,13 +114,15 @@ fn receiver_books(receiver: u32, row: &Row, mut sum: SumOfBooks) -> ReceiverBook
     }
 }
 
-/// Between which instants a message is owed: from the first on, up to the second.
+/// Between which instants, both included, a message must leave to be owed.
 struct Reach {
     sure: (u64, u64),
     possible: (u64, u64),
+    /// the wish to join left
+    asked_ns: u64,
 }
 
-fn certain_spans(row: &Row, margin_ns: u64) -> Vec<Reach> {
+fn reaches(row: &Row, margin_ns: u64) -> Vec<Reach> {
     let last = row.spans.len();
     let reach = |(at, span): (usize, &Span)| {
         let lasts = at + 1 == last && (row.is_caught_up || span.leaving_ns == NEVER);
@@ -119,12 +132,13 @@ fn certain_spans(row: &Row, margin_ns: u64) -> Vec<Reach> {
                 span.asked_ns.saturating_sub(margin_ns),
                 if lasts { NEVER } else { span.left_ns.saturating_add(margin_ns) },
             ),
+            asked_ns: span.asked_ns,
         }
     };
     let mut reaches: Vec<Reach> = row.spans.iter().enumerate().map(reach).collect();
     // Where one membership's possible end lies behind the next one's possible begin, a message counts once.
     for at in 1..reaches.len() {
-        let begin = reaches[at].possible.0.max(reaches[at - 1].possible.1);
+        let begin = reaches[at].possible.0.max(reaches[at - 1].possible.1.saturating_add(1));
         reaches[at].possible.0 = begin;
     }
     reaches
@@ -132,25 +146,25 @@ fn certain_spans(row: &Row, margin_ns: u64) -> Vec<Reach> {
 
 fn all_sent(parts: &[LedgerPart], margin_ns: u64) -> Vec<Sent> {
     let senders = parts.iter().map(|part| part.shape.senders).max().unwrap_or(0);
-    let mut all: Vec<Sent> =
-        (0..senders).map(|_| Sent { certain: Vec::new(), possible: Vec::new() }).collect();
+    let mut all: Vec<Sent> = (0..senders).map(|_| Sent::default()).collect();
     for part in parts {
+        debug_assert_eq!(part.shape.senders, senders, "all parts are of one trial");
         for (local, row) in part.rows.iter().enumerate() {
             let Some(sent) = all.get_mut(part.global(local as u32) as usize) else { continue };
-            let spans = certain_spans(row, margin_ns);
-            // A number whose message the kernel did not take whole may have left in part, at about the time of the
-            // one before it: the server may have had it.
-            let mut before_ns = 0;
+            let reaches = reaches(row, margin_ns);
+            sent.numbers = row.departures.len() as u32;
             for &unit in &row.departures {
-                match departure_ns(unit) {
-                    Some(at_ns) => {
-                        before_ns = at_ns;
-                        sent.possible.push(at_ns);
-                        if spans.iter().any(|reach| at_ns <= reach.sure.1 && at_ns >= reach.possible.0) {
-                            sent.certain.push(at_ns);
-                        }
-                    }
-                    None => sent.possible.push(before_ns),
+                let Some(at_ns) = departure_ns(unit) else {
+                    sent.untimed += 1;
+                    continue;
+                };
+                sent.possible.push(at_ns);
+                // What a connection carried long enough before its end has come out of it. Joining is a message of the
+                // same connection, and so was read before.
+                let carries =
+                    |reach: &Reach| at_ns + DEPARTURE_UNIT_NS > reach.asked_ns && at_ns <= reach.sure.1;
+                if reaches.iter().any(carries) {
+                    sent.certain.push(at_ns);
                 }
             }
         }
