@@ -159,9 +159,9 @@ pub enum Wrong {
         /// bytes that fit
         most: usize,
     },
-    /// a protocol in which nobody hears himself
-    #[error("an IRC server sends nobody his own lines; leave echoes out")]
-    NoEchoes,
+    /// a protocol in which nobody hears himself; every own line would count as lost
+    #[error("{0}; leave echoes out")]
+    NoEchoes(&'static str),
     /// the echo of a built-in server twice, with different values
     #[error("the server is told to echo (--echo among its options), but here it is said not to")]
     EchoesTwice,

@@ -45,8 +45,16 @@ pub(super) fn read(reader: &mut Reader, flags: &Flags, keys: &BotsKeys, server: 
         let wrong = Wrong::LineTooLong { line_bytes: line_max_bytes, room: room.clone(), most };
         reader.refuse_plainly(said.place, wrong);
     }
-    if let (Some(place), Dialect::Irc) = (&server.echoes_said, dialect) {
-        reader.refuse_plainly(place.clone(), Wrong::NoEchoes);
+    if let (Some(place), true) = (&server.echoes_said, server.echoes) {
+        match dialect {
+            Dialect::Lines => {}
+            Dialect::Irc => reader
+                .refuse_plainly(place.clone(), Wrong::NoEchoes("an IRC server sends nobody his own lines")),
+            Dialect::Nats => reader.refuse_plainly(
+                place.clone(),
+                Wrong::NoEchoes("the bots ask a NATS server not to send them their own lines"),
+            ),
+        }
     }
     ChatBots {
         dialect,

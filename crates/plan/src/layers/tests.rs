@@ -4,6 +4,8 @@ use super::*;
 use crate::plan::{ArenaBots, EchoBots, Pairing};
 use crate::target::Scheme;
 
+mod chat;
+
 fn flags(subject: &str) -> Flags {
     Flags { subject: Some(subject.into()), ..Flags::default() }
 }
@@ -225,11 +227,15 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     check(flags("x.yaml"), &["climb: the scenario file was not read"]);
     check(
         flags("http://127.0.0.1"),
-        &["climb: http:// is known but not built yet; built: ws, wss, tcp, irc, nats (for example: climb arena)"],
+        &[
+            "climb: http:// is known but not built yet; built: ws, wss, tcp, irc, nats (for example: climb arena)",
+        ],
     );
     check(
         flags("wx://h"),
-        &["climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats; did you mean ws? (for example: climb arena)"],
+        &[
+            "climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats; did you mean ws? (for example: climb arena)",
+        ],
     );
     check(
         flags("ws://me:hunter2@h"),

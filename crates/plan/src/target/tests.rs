@@ -30,7 +30,10 @@ fn garbage_is_refused_with_its_reason() {
     let check = |text: &str, message: &str| {
         assert_eq!(text.parse::<Target>().expect_err(text).to_string(), message, "{text}");
     };
-    check("127.0.0.1:42069", "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc:// or nats://");
+    check(
+        "127.0.0.1:42069",
+        "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc:// or nats://",
+    );
     check("wx://h", "unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats");
     check("http://h", "http:// is known but not built yet; built: ws, wss, tcp, irc, nats");
     check("tcp://h:1/lobby", "tcp:// takes no path; leave \"/lobby\" out (--room names a room)");

@@ -1,9 +1,8 @@
 //! The chat's own values: gaps and line lengths as ranges, rooms, kinds of misconduct.
 
-use std::fmt;
 use std::str::FromStr;
 
-use super::{Duration, UnitError, duration_ns, duration_ns_within, refuse_non_numbers, share, whole_within};
+use super::{UnitError, duration_ns, duration_ns_within, refuse_non_numbers, share, whole_within};
 use crate::known;
 use crate::plan::{LINE_BYTES_MIN, Misbehaviour, Misconduct};
 
@@ -119,7 +118,6 @@ impl FromStr for Misbehaviour {
             }
             None => (Some(value), None),
         };
-        let share = share_said.map_or(Ok(STORM_SHARE), some_share)?;
         let period_ns = match (kind, period_said) {
             (Misconduct::ReconnectStorm, Some(period)) => {
                 duration_ns_within(period, STORM_PERIOD_NS_MIN, STORM_PERIOD_NS_MAX)?
@@ -128,6 +126,7 @@ impl FromStr for Misbehaviour {
             (_, Some(_)) => return Err(UnitError::PeriodOfNoStorm(kind.name())),
             (_, None) => 0,
         };
+        let share = share_said.map_or(Ok(STORM_SHARE), some_share)?;
         Ok(Misbehaviour { kind, share, period_ns })
     }
 }
@@ -138,17 +137,6 @@ fn some_share(text: &str) -> Result<f64, UnitError> {
     match share(text)? {
         0.0 => Err(UnitError::Zero { text: text.into(), why: "nobody would misbehave; leave it out" }),
         share => Ok(share),
-    }
-}
-
-impl fmt::Display for Misbehaviour {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}%", self.kind.name(), percent(self.share))?;
-        if self.kind == Misconduct::ReconnectStorm {
-            write!(f, "@{}", Duration(self.period_ns))
-        } else {
-            Ok(())
-        }
     }
 }
 

@@ -1,0 +1,377 @@
+use super::*;
+use crate::plan::{ChatBots, Dialect, Misbehaviour, Misconduct};
+
+/// The chat's bots of a plan.
+fn chat_of(plan: &Plan) -> &ChatBots {
+    let Bots::Chat(chat) = &plan.bots else { panic!("{plan:?}") };
+    chat
+}
+
+#[test]
+fn climb_chat_needs_nothing_else() {
+    let plan = plan_of_flags(&flags("chat"));
+    let expected = Plan {
+        subject: Subject {
+            name: "chat".into(),
+            source: SubjectSource::BuiltIn { server: "chat".into(), options: Vec::new() },
+            ticks: TickSource::None,
+            tick_rate_hz: 0.0,
+        },
+        bots: Bots::Chat(ChatBots {
+            dialect: Dialect::Lines,
+            gap_min_ns: 500_000_000,
+            gap_max_ns: 1_000_000_000,
+            line_min_bytes: 15,
+            line_max_bytes: 58,
+            talkers: None,
+            room: "lobby".into(),
+            echoes: false,
+            misbehave: Vec::new(),
+        }),
+        ladder: Ladder {
+            rungs: vec![128.0, 256.0, 512.0, 1024.0],
+            load_unit: "clients".into(),
+            ramp: Ramp::PerSecond(2000.0),
+            settle_ns: 2_000_000_000,
+            hold: Hold::Time(30_000_000_000),
+            restart_per_rung: false,
+        },
+        objectives: vec![
+            "deliveries.lost == 0".parse().unwrap(),
+            "deliveries.latency.p99 < 50ms".parse().unwrap(),
+        ],
+        arrivals: Arrivals::Even,
+        patience_ns: 1_000_000_000,
+        seed: 7,
+        generator: Generator { workers: None, realtime: false, spin_ns: 0, open_attempts: 10 },
+        name: None,
+        note: None,
+        scenario: None,
+        may_load: Vec::new(),
+    };
+    assert_eq!(plan, expected);
+    let stored = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
+}
+
+#[test]
+fn the_scheme_decides_how_a_foreign_chat_is_spoken_to() {
+    for (url, dialect, port) in [
+        ("tcp://127.0.0.1", Dialect::Lines, 4001),
+        ("irc://localhost", Dialect::Irc, 6667),
+        ("nats://127.0.0.1:9", Dialect::Nats, 9),
+    ] {
+        let plan = plan_of_flags(&flags(url));
+        assert_eq!(chat_of(&plan).dialect, dialect, "{url}");
+        let SubjectSource::Running { target, .. } = &plan.subject.source else { panic!("{plan:?}") };
+        assert_eq!(target.port, port);
+        assert_eq!(plan.subject.ticks, TickSource::None);
+        assert_eq!(plan.objectives[0].to_string(), "deliveries.lost == 0");
+    }
+    let plan = plan_of_flags(&Flags { bots: some("echo"), ..flags("tcp://127.0.0.1") });
+    assert!(matches!(plan.bots, Bots::Echo(_)));
+    assert_eq!(plan.ladder.rungs, defaults::RUNGS, "an echo's load does not grow with its square");
+}
+
+#[test]
+fn every_setting_of_the_chat_may_stand_on_the_command_line_or_in_the_file() {
+    let by_flags = plan_of_flags(&Flags {
+        gap: some("750ms"),
+        line: some("20 .. 40"),
+        talkers: some("10"),
+        room: some("Side_room-2"),
+        echoes: Some(true),
+        arrivals: some("poisson"),
+        misbehave: vec!["slow-reader=5%".into(), "reconnect-storm=20%@30s".into()],
+        ..flags("tcp://127.0.0.1")
+    });
+    let by_file = plan_of(
+        "subject: { target: tcp://127.0.0.1 }\narrivals: poisson\nbots:\n  kind: chat\n  gap: 750ms\n  line: 20..40\n  \
+         talkers: 10\n  room: Side_room-2\n  echoes: true\n  misbehave: [slow-reader=5%, reconnect-storm=20%@30s]\n",
+    );
+    assert_eq!(by_flags.bots, by_file.bots);
+    assert_eq!((by_flags.arrivals, by_file.arrivals), (Arrivals::Poisson, Arrivals::Poisson));
+    let storm = Misbehaviour { kind: Misconduct::ReconnectStorm, share: 0.2, period_ns: 30_000_000_000 };
+    let slow = Misbehaviour { kind: Misconduct::SlowReader, share: 0.05, period_ns: 0 };
+    let expected = ChatBots {
+        dialect: Dialect::Lines,
+        gap_min_ns: 750_000_000,
+        gap_max_ns: 750_000_000,
+        line_min_bytes: 20,
+        line_max_bytes: 40,
+        talkers: Some(10),
+        room: "Side_room-2".into(),
+        echoes: true,
+        misbehave: vec![slow, storm],
+    };
+    assert_eq!(chat_of(&by_file), &expected);
+}
+
+#[test]
+fn flags_replace_the_files_misconduct_and_other_bots_forget_the_files_settings() {
+    let text = "subject: { target: tcp://127.0.0.1 }\n\
+                bots: { kind: chat, echoes: true, misbehave: [stalled=1%], line: 16 }\n";
+    let with = |flags: Flags| resolve(&flags, scenario(text), 1).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let plan = with(Flags { misbehave: vec!["malformed=2%".into()], ..flags("scenarios/x.yaml") });
+    assert_eq!(chat_of(&plan).misbehave.len(), 1);
+    assert_eq!(chat_of(&plan).misbehave[0].kind, Misconduct::Malformed);
+    assert_eq!(chat_of(&plan).line_max_bytes, 16);
+    let plan = with(Flags { bots: some("echo"), ..flags("scenarios/x.yaml") });
+    assert!(matches!(plan.bots, Bots::Echo(_)));
+}
+
+#[test]
+fn a_built_in_chat_and_its_bots_agree_on_the_echo_whichever_way_it_was_said() {
+    let echo = |options: &[&str], flag: Option<bool>| {
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let plan = plan_of_flags(&Flags { server_options: options, echoes: flag, ..flags("chat") });
+        let SubjectSource::BuiltIn { options, .. } = &plan.subject.source else { panic!("{plan:?}") };
+        (chat_of(&plan).echoes, options.join(" "))
+    };
+    assert_eq!(echo(&[], None), (false, String::new()));
+    assert_eq!(echo(&["--backlog", "9", "--echo"], None), (true, "--backlog 9 --echo".into()));
+    assert_eq!(echo(&["--echo"], Some(true)), (true, "--echo".into()));
+    assert_eq!(echo(&[], Some(true)), (true, "--echo".into()));
+    check_file(
+        "subject: { target: chat, options: [--echo] }\nbots:\n  kind: chat\n  echoes: false\n",
+        &[
+            "scenarios/x.yaml:4: bots.echoes: the server is told to echo (--echo among its options), but here it is said \
+           not to",
+        ],
+    );
+}
+
+#[test]
+fn protocols_without_an_echo_refuse_it() {
+    check(
+        Flags { echoes: Some(true), ..flags("irc://127.0.0.1") },
+        &["--echoes: an IRC server sends nobody his own lines; leave echoes out"],
+    );
+    check(
+        Flags { echoes: Some(true), ..flags("nats://127.0.0.1") },
+        &["--echoes: the bots ask a NATS server not to send them their own lines; leave echoes out"],
+    );
+    let plan = plan_of("subject: { target: irc://127.0.0.1 }\nbots: { kind: chat, echoes: false }\n");
+    assert!(!chat_of(&plan).echoes);
+}
+
+#[test]
+fn every_mistake_of_a_chat_is_told_at_once() {
+    check(
+        Flags {
+            gap: some("1s..500ms"),
+            line: some("14..58"),
+            talkers: some("0"),
+            room: some("#lobby"),
+            arrivals: some("burst"),
+            misbehave: vec!["stalled".into(), "slow-raeder=5%".into(), "half-open=0%".into()],
+            objective: vec!["ticks.late_share < 25%".into(), "deliveries.lst == 0".into()],
+            ..flags("chat")
+        },
+        &[
+            "--gap: the range 1s..500ms is empty; write the smaller end first (for example: --gap 500ms..1s)",
+            "--line: must be between 15 and 4096, got 14 (for example: --line 15..58)",
+            "--talkers: must be between 1 and 10000000, got 0 (for example: --talkers 100)",
+            "--room: \"#lobby\" is no name for a room: up to 32 letters, digits, - and _, a letter or digit first, and no \
+             # in front (for example: --room lobby)",
+            "--misbehave: stalled does not say how many misbehave; write stalled=5% (for example: --misbehave \
+             slow-reader=5%)",
+            "--misbehave: \"slow-raeder\" is unknown; known: slow-reader, stalled, half-open, malformed, reconnect-storm; \
+             did you mean slow-reader? (for example: --misbehave slow-reader=5%)",
+            "--misbehave: \"0%\" is zero: nobody would misbehave; leave it out (for example: --misbehave slow-reader=5%)",
+            "--objective: ticks.late_share < 25% needs ticks, but nothing tells them: name the tick log, or let clients \
+             ask for snapshots",
+            "--objective: objective \"deliveries.lst == 0\": there is no figure \"deliveries.lst\"; did you mean \
+             deliveries.lost? For example: deliveries.lost == 0",
+            "--arrivals: chat bots cannot arrive burst: people speak by a clock of their own (even) or at random \
+             (poisson); --ramp says how they come",
+        ],
+    );
+    check_file(
+        "subject: { target: chat }\nbots:\n  kind: chat\n  gap: 500\n  lien: 15..58\n  misbehave:\n    - stalled=60%\n    \
+         - slow-reader=60%\n    - stalled=1%\n",
+        &[
+            "scenarios/x.yaml:4: bots.gap: \"500\" has no unit; say 500s or 500ms (for example: gap: 500ms..1s)",
+            "scenarios/x.yaml:5: unknown key \"lien\" in bots; known: kind, fast, slow, pairing, snapshots, longest_game, \
+             rate, payload_bytes, gap, line, talkers, room, echoes, misbehave; did you mean line? (for example: line: \
+             15..58)",
+            "scenarios/x.yaml:8: bots.misbehave: the shares of the crowd that misbehave add up to 120%, but there is only \
+             100%",
+            "scenarios/x.yaml:9: bots.misbehave: stalled is there twice; each kind of misconduct has one share (for \
+             example: misbehave: [slow-reader=5%])",
+        ],
+    );
+}
+
+#[test]
+fn a_pace_that_no_bot_keeps_is_refused_with_the_figure() {
+    check(
+        Flags { gap: some("500us..1s"), ..flags("chat") },
+        &[
+            "--gap: 500us asks each bot for 2000 lines/s, but one keeps at most 1000/s; take more bots (for example: \
+           --gap 500ms..1s)",
+        ],
+    );
+}
+
+#[test]
+fn a_line_that_irc_would_cut_off_is_refused_with_what_fits() {
+    let line = |bytes: &str, room: Option<&str>| Flags {
+        line: some(bytes),
+        room: room.map(Into::into),
+        ..flags("irc://127.0.0.1")
+    };
+    assert_eq!(chat_of(&plan_of_flags(&line("15..399", None))).line_max_bytes, 399);
+    check(
+        line("15..400", None),
+        &[
+            "--line: a line of 400 bytes does not fit into IRC: with the sender's name in front and room #lobby at most \
+           399 of a message's 512 bytes are left for it",
+        ],
+    );
+    check(
+        line("399", Some("lobbies")),
+        &[
+            "--line: a line of 399 bytes does not fit into IRC: with the sender's name in front and room #lobbies at most \
+           397 of a message's 512 bytes are left for it",
+        ],
+    );
+    assert_eq!(
+        chat_of(&plan_of_flags(&Flags { line: some("400"), ..flags("nats://h.localdomain") })).line_max_bytes,
+        400
+    );
+}
+
+#[test]
+fn bots_and_servers_that_cannot_talk_to_each_other_are_refused() {
+    check(
+        Flags { bots: some("chat"), ..flags("ws://127.0.0.1") },
+        &["--bots: chat bots do not speak over ws://; they speak over tcp://, irc:// or nats://"],
+    );
+    check(
+        Flags { bots: some("echo"), ..flags("irc://127.0.0.1") },
+        &["--bots: echo bots do not speak over irc://; they speak over ws://, wss:// or tcp://"],
+    );
+    check(
+        Flags { bots: some("arena"), ..flags("tcp://127.0.0.1") },
+        &["--bots: arena bots do not speak over tcp://; they speak over ws:// or wss://"],
+    );
+    check(
+        Flags { bots: some("chat"), ..flags("arena") },
+        &["--bots: chat bots cannot talk to arena; leave the bots out, and its own are taken"],
+    );
+    check(
+        Flags { bots: some("arena"), ..flags("chat") },
+        &["--bots: arena bots cannot talk to chat; leave the bots out, and its own are taken"],
+    );
+}
+
+#[test]
+fn settings_of_other_bots_are_refused() {
+    check(
+        Flags {
+            gap: some("1s"),
+            echoes: Some(true),
+            misbehave: vec!["stalled=1%".into()],
+            ..flags("ws://127.0.0.1")
+        },
+        &[
+            "--gap: gap is for chat bots; these are arena bots",
+            "--echoes: echoes is for chat bots; these are arena bots",
+            "--misbehave: misbehave is for chat bots; these are arena bots",
+        ],
+    );
+    check(
+        Flags { fast: some("1s"), ..flags("chat") },
+        &["--fast: fast is for arena bots; these are chat bots"],
+    );
+    check_file(
+        "subject: { target: chat }\nbots: { kind: chat, rate: 10 }\n",
+        &["scenarios/x.yaml:2: bots.rate: rate is for echo bots; these are chat bots"],
+    );
+    check(
+        Flags { ticks: some("log=x.log"), tick_rate: some("60"), ..flags("chat") },
+        &[
+            "--ticks: chat has no ticks, so ticks would say nothing about it; leave it out",
+            "--tick-rate: chat has no ticks, so tick_rate would say nothing about it; leave it out",
+        ],
+    );
+    plan_of_flags(&Flags { ticks: some("none"), ..flags("chat") });
+}
+
+#[test]
+fn a_misspelt_word_does_not_bring_forth_further_complaints() {
+    let said = |flags: Flags| resolve(&flags, None, 7).expect_err("a misspelt word").to_string();
+    let server = said(Flags { gap: some("1s"), talkers: some("5"), ..flags("chatt") });
+    assert!(server.lines().count() == 1 && server.contains("did you mean chat?"), "{server}");
+    let bots = said(Flags { gap: some("1s"), bots: some("chta"), ..flags("chat") });
+    assert!(bots.lines().count() == 1 && bots.contains("did you mean chat?"), "{bots}");
+    let port = said(flags("127.0.0.1:6667"));
+    assert!(port.contains("did you mean irc://127.0.0.1:6667?"), "{port}");
+}
+
+#[test]
+fn only_a_chat_is_judged_by_its_deliveries() {
+    let judged = |url: &str, objective: &str, misbehave: &[&str]| {
+        let misbehave = misbehave.iter().map(|one| (*one).to_owned()).collect();
+        let flags = Flags { objective: vec![objective.into()], misbehave, ..flags(url) };
+        resolve(&flags, None, 1).err().map(|mistakes| mistakes.to_string())
+    };
+    for objective in [
+        "deliveries.lost == 0",
+        "deliveries.duplicated == 0",
+        "deliveries.reordered == 0",
+        "deliveries.late < 10",
+        "deliveries.dropped == 0",
+        "deliveries.latency.p50 < 1ms",
+        "deliveries.latency.max < 1s",
+    ] {
+        assert_eq!(judged("chat", objective, &[]), None);
+        let refusal = judged("arena", objective, &[]).expect("players broadcast nothing");
+        assert!(refusal.contains("these bots owe nobody a broadcast"), "{refusal}");
+    }
+    for url in ["irc://127.0.0.1", "nats://127.0.0.1"] {
+        let refusal = judged(url, "deliveries.dropped == 0", &[]).expect("nobody tells");
+        assert!(refusal.contains("tell nobody what they dropped"), "{refusal}");
+    }
+    let refusal = judged("chat", "deliveries.lost == 0", &["stalled=70%", "malformed=30%"]);
+    assert!(
+        refusal.as_deref().is_some_and(|text| text.contains("the whole crowd misbehaves")),
+        "{refusal:?}"
+    );
+    let plan = plan_of_flags(&Flags { misbehave: vec!["stalled=100%".into()], ..flags("chat") });
+    assert_eq!(plan.objectives[0].to_string(), "errors == 0", "there is nobody to judge deliveries by");
+}
+
+#[test]
+fn echo_clients_with_a_rate_may_arrive_at_random() {
+    let arrivals = |text: Option<&str>| {
+        let flags = Flags { bots: some("echo"), arrivals: text.map(Into::into), ..flags("tcp://127.0.0.1") };
+        plan_of_flags(&flags).arrivals
+    };
+    assert_eq!((arrivals(None), arrivals(Some("poisson"))), (Arrivals::Even, Arrivals::Poisson));
+    check(
+        Flags { bots: some("echo"), arrivals: some("closed"), ..flags("tcp://127.0.0.1") },
+        &[
+            "--arrivals: echo bots cannot arrive closed: clients with a rate send at equal gaps (even) or at random ones \
+           (poisson)",
+        ],
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_words_of_a_chat_make_the_resolver_panic(
+        words in proptest::collection::vec(proptest::option::of("[0-9a-z%@=.#, -]{0,12}"), 8)
+    ) {
+        let mut words = words.into_iter();
+        let mut next = || words.next().flatten();
+        let flags = Flags {
+            gap: next(), line: next(), talkers: next(), room: next(), arrivals: next(), rungs: next(),
+            misbehave: next().into_iter().chain(next()).collect(), ..flags("chat")
+        };
+        if let Err(mistakes) = resolve(&flags, None, 1) {
+            prop_assert!(!mistakes.0.is_empty());
+        }
+    }
+}
