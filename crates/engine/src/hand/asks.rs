@@ -1,0 +1,90 @@
+//! Replies that are owed: a slab of asks, and a list of them for each connection.
+
+use super::*;
+
+impl<D: Driver> Core<D> {
+    pub(super) fn new_ask(&mut self, line: LineId, op: usize, phase: Phase, planned_ns: u64) -> Ask {
+        let next = self.line_mut(line).map_or(NO_ASK, |line| line.first_ask);
+        let fresh = OpenAsk {
+            generation: 0,
+            line,
+            next,
+            planned_ns,
+            sent_ns: None,
+            op: op as u16,
+            phase,
+            free: false,
+        };
+        let index = match self.free_asks.pop() {
+            Some(index) => {
+                let generation = self.asks[index as usize].generation.wrapping_add(1);
+                self.asks[index as usize] = OpenAsk { generation, ..fresh };
+                index
+            }
+            None => {
+                self.asks.push(fresh);
+                self.asks.len() as u32 - 1
+            }
+        };
+        if let Some(line) = self.line_mut(line) {
+            line.first_ask = index;
+        }
+        Ask { index, generation: self.asks[index as usize].generation }
+    }
+
+    /// Books what became of a reply and forgets it.
+    pub(super) fn settle(&mut self, ask: Ask, book: impl FnOnce(&mut Self, &OpenAsk)) -> bool {
+        let Some(owed) = self.asks.get(ask.index as usize) else { return false };
+        if owed.free || owed.generation != ask.generation {
+            return false;
+        }
+        if owed.sent_ns.is_none() {
+            self.book_unsent_up_to(ask);
+        }
+        let owed = self.unlink(ask.index);
+        self.open_asks[usize::from(owed.op)][owed.phase as usize] -= 1;
+        book(self, &owed);
+        true
+    }
+
+    pub(super) fn lose_asks(&mut self, id: LineId, drains: bool) {
+        loop {
+            let Some(index) =
+                self.lines.get(id.index as usize).map(|line| line.first_ask).filter(|&index| index != NO_ASK)
+            else {
+                return;
+            };
+            let owed = self.unlink(index);
+            // After the hold we end connections ourselves: such replies are unanswered at the stop, not lost, and stay
+            // open in the books.
+            if !drains {
+                self.open_asks[usize::from(owed.op)][owed.phase as usize] -= 1;
+                self.interval.flow_mut(usize::from(owed.op), owed.phase).lost += 1;
+            }
+        }
+    }
+
+    /// Takes an ask out of its line's list and frees its place. Lists are short: a line rarely owes more than a few.
+    pub(super) fn unlink(&mut self, index: u32) -> OpenAsk {
+        let (line, next) = {
+            let owed = &mut self.asks[index as usize];
+            owed.free = true;
+            (owed.line, owed.next)
+        };
+        let first = self.lines[line.index as usize].first_ask;
+        if first == index {
+            self.lines[line.index as usize].first_ask = next;
+        } else {
+            let mut before = first;
+            while before != NO_ASK && self.asks[before as usize].next != index {
+                before = self.asks[before as usize].next;
+            }
+            if before != NO_ASK {
+                self.asks[before as usize].next = next;
+            }
+        }
+        self.free_asks.push(index);
+        let owed = &self.asks[index as usize];
+        OpenAsk { ..*owed }
+    }
+}

@@ -1,0 +1,128 @@
+//! Sending: a message waits in its connection's buffer until the kernel has taken it, and is booked then.
+
+use super::*;
+
+impl<D: Driver> Core<D> {
+    /// Encodes a message into its connection's buffer. False: it was refused, and is booked as not sent.
+    pub(super) fn encode(&mut self, id: LineId, op: usize, planned_ns: u64, what: D::Send<'_>) -> bool {
+        let is_taken = match self.line_mut(id) {
+            Some(Line { state: State::Open(driver), .. }) => driver.send(what).is_ok(),
+            _ => false,
+        };
+        if !is_taken {
+            let phase = self.shared.timeline.phase(planned_ns);
+            self.book_not_sent(op, phase);
+        }
+        is_taken
+    }
+
+    /// Remembers an encoded message until the kernel has taken it.
+    pub(super) fn enter_unsent(&mut self, id: LineId, op: usize, planned_ns: u64, owes: Owes) {
+        let phase = self.shared.timeline.phase(planned_ns);
+        let Some(line) = self.line_mut(id) else { return };
+        line.unsent.push(Unsent { planned_ns, owes, op: op as u16, phase });
+        if !line.dirty {
+            line.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    /// Hands what is encoded to the kernel, once per line and turn.
+    pub(crate) fn flush_dirty(&mut self, clock: &impl Clock) {
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Some(id) = self.dirty.pop() {
+            self.now_ns = clock.now_ns();
+            self.flush(id, &mut cx, true);
+        }
+    }
+
+    /// `wakes`: a line that the kernel does not take wakes its own task, which registers for the room to come.
+    pub(crate) fn flush(&mut self, id: LineId, cx: &mut Context<'_>, wakes: bool) {
+        let departed_ns = self.now_ns;
+        let Some(line) = self.line_mut(id) else { return };
+        let (State::Open(driver) | State::Closing(driver)) = &mut line.state else { return };
+        line.dirty = false;
+        let bytes = driver.unsent_bytes();
+        let outcome = driver.poll_flush(cx);
+        let written = (bytes - driver.unsent_bytes()) as u64;
+        match outcome {
+            Poll::Ready(Ok(())) => {
+                let mut unsent = std::mem::take(&mut line.unsent);
+                for message in unsent.drain(..) {
+                    self.book_sent(&message, departed_ns);
+                }
+                // The emptied vector goes back, so that a line allocates once.
+                self.lines[id.index as usize].unsent = unsent;
+            }
+            Poll::Ready(Err(error)) => self.ended.push((id, Closed::Failed(error))),
+            Poll::Pending => {
+                if wakes && let Some(waker) = &line.waker {
+                    waker.wake_by_ref();
+                }
+            }
+        }
+        self.interval.bytes_sent += written;
+    }
+
+    pub(super) fn book_sent(&mut self, message: &Unsent, departed_ns: u64) {
+        let ask = match message.owes {
+            Owes::Reply(ask) => Some(ask),
+            Owes::Nothing => None,
+            Owes::Deliveries { sender, seq } => {
+                if let Some(ledger) = &mut self.ledger {
+                    ledger.departed(sender, seq, departed_ns);
+                }
+                None
+            }
+        };
+        self.book_departed(usize::from(message.op), message.phase, ask, departed_ns);
+        let lag_ns = departed_ns.saturating_sub(message.planned_ns);
+        self.interval.record(Measure::SendLag, message.phase, lag_ns);
+    }
+
+    pub(super) fn book_departed(&mut self, op: usize, phase: Phase, ask: Option<u32>, departed_ns: u64) {
+        let flow = self.interval.flow_mut(op, phase);
+        flow.offered += 1;
+        flow.sent += 1;
+        match ask {
+            None => flow.told += 1,
+            Some(index) => {
+                self.asks[index as usize].sent_ns = Some(departed_ns);
+                self.open_asks[op][phase as usize] += 1;
+            }
+        }
+    }
+
+    /// The reply has come although the buffer that holds its question was not seen to be empty: what was encoded up
+    /// to the question has left.
+    pub(super) fn book_unsent_up_to(&mut self, ask: Ask) {
+        let line = self.asks[ask.index as usize].line;
+        let Some(line) = self.line_mut(line) else { return };
+        let mut unsent = std::mem::take(&mut line.unsent);
+        let Some(at) = unsent.iter().position(|message| message.owes == Owes::Reply(ask.index)) else {
+            return;
+        };
+        let id = self.asks[ask.index as usize].line;
+        for message in unsent.drain(..=at) {
+            self.book_sent(&message, self.now_ns);
+        }
+        if let Some(line) = self.line_mut(id) {
+            line.unsent = unsent;
+        }
+    }
+
+    pub(super) fn book_not_sent(&mut self, op: usize, phase: Phase) {
+        let flow = self.interval.flow_mut(op, phase);
+        flow.offered += 1;
+        flow.not_sent += 1;
+    }
+
+    pub(super) fn drop_unsent(&mut self, unsent: Vec<Unsent>) {
+        for message in unsent {
+            self.book_not_sent(usize::from(message.op), message.phase);
+            if let Owes::Reply(ask) = message.owes {
+                self.unlink(ask);
+            }
+        }
+    }
+}
