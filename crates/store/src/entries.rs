@@ -3,6 +3,7 @@
 //! `position` numbers the entries of a trial in the order they came, without gaps, and an interval says how many rows
 //! belong to it. So a row that is missing is noticed as well as one that is damaged.
 
+mod books;
 mod keep;
 mod recall;
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use measure::Imbalance;
+use measure::ledger::BooksImbalance;
 use rusqlite::ErrorCode;
 
 use crate::run::RunId;
@@ -156,6 +157,18 @@ pub enum StoreError {
         second: u32,
         /// which law it breaks
         imbalance: Imbalance,
+    },
+    /// Books of deliveries that contradict themselves are never stored: a bug of ours.
+    #[error(
+        "run {run}, trial {trial}: the books of its deliveries do not balance and were not stored: {imbalance}"
+    )]
+    UnbalancedBooks {
+        /// the run
+        run: RunId,
+        /// its trial
+        trial: u32,
+        /// which law they break
+        imbalance: BooksImbalance,
     },
     /// The caller did things out of order: a bug of ours.
     #[error("run {run}: {what}")]

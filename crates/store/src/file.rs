@@ -13,8 +13,8 @@ use crate::guard;
 
 /// `STLD`: says in the header of the file whose it is.
 pub const APPLICATION_ID: i64 = 0x5354_4C44;
-/// The only version of the tables that this code reads and writes.
-pub const VERSION: i64 = 1;
+/// The only version of the tables that this code reads and writes. 2 added the books of deliveries.
+pub const VERSION: i64 = 2;
 
 const SCHEMA: &str = include_str!("schema.sql");
 

@@ -72,11 +72,19 @@ table!(TICK, "tick", key 3, [
 ]);
 table!(SAMPLE, "sample", key 3, [run, trial, position, at_ns, who, name, value]);
 table!(EVENT, "event", key 3, [run, trial, position, at_ns, kind, text]);
+table!(LEDGER, "ledger", key 2, [
+    run, trial, position, receivers, pairs, sent, strangers, drops_are_told: Flag,
+]);
+table!(BOOKS, "books", key 3, [
+    run, trial, receiver, is_apart: Flag, owed_min, owed_max, delivered, late, lost, duplicated, reordered, dropped,
+    in_flight, residual, unowed, not_caught_up, latency_mean_ns, latency_max_ns, told_owed, told_delivered,
+]);
+table!(PAIR, "pair", key 3, [run, trial, place, sender, receiver, owed_min, owed_max, delivered, lost]);
 table!(VERDICT, "verdict", key 3, [run, trial, number, judge, verdict, reason, cut_s, evidence: Json]);
 table!(ARTIFACT, "artifact", key 2, [run, name, content: Bytes]);
 
 /// Every table whose rows belong to a run and carry a checksum, parents before children.
-pub(crate) const TABLES: [&Table; 13] = [
+pub(crate) const TABLES: [&Table; 16] = [
     &RUN,
     &RUN_END,
     &TRIAL,
@@ -88,6 +96,9 @@ pub(crate) const TABLES: [&Table; 13] = [
     &TICK,
     &SAMPLE,
     &EVENT,
+    &LEDGER,
+    &BOOKS,
+    &PAIR,
     &VERDICT,
     &ARTIFACT,
 ];
@@ -205,6 +216,28 @@ impl Row {
     pub fn u32(&self, column: &str) -> Result<u32, ReadError> {
         let wide = self.u64(column)?;
         u32::try_from(wide).map_err(|_| self.odd(column, self.value(column)))
+    }
+
+    pub fn i64(&self, column: &str) -> Result<i64, ReadError> {
+        match self.value(column) {
+            Value::Integer(integer) => Ok(*integer),
+            other => Err(self.odd(column, other)),
+        }
+    }
+
+    pub fn optional_u64(&self, column: &str) -> Result<Option<u64>, ReadError> {
+        match self.value(column) {
+            Value::Null => Ok(None),
+            _ => self.u64(column).map(Some),
+        }
+    }
+
+    pub fn flag(&self, column: &str) -> Result<bool, ReadError> {
+        match self.value(column) {
+            Value::Integer(0) => Ok(false),
+            Value::Integer(1) => Ok(true),
+            other => Err(self.odd(column, other)),
+        }
     }
 
     pub fn real(&self, column: &str) -> Result<Option<f64>, ReadError> {

@@ -1,4 +1,4 @@
--- The tables of a store, version 1. Every column is documented here and nowhere else.
+-- The tables of a store, version 2. Every column is documented here and nowhere else.
 --
 -- Rows are never edited, only added; a later verdict supersedes an earlier one. `guard.rs` adds the triggers.
 -- `_ns` counts from the start of the trial, `_unix_ms` from 1970. Counts are messages, connections or ticks.
@@ -71,7 +71,7 @@ CREATE TABLE trial (
 CREATE TABLE trial_end (
   run           TEXT NOT NULL,
   trial         INTEGER NOT NULL,
-  entries       INTEGER NOT NULL CHECK (entries >= 0), -- how many entries it has: seconds, ticks, samples, events
+  entries       INTEGER NOT NULL CHECK (entries >= 0), -- how many entries it has: seconds, ticks, samples, events, books
   ended_unix_ms INTEGER NOT NULL CHECK (ended_unix_ms >= 0),
   crc           INTEGER NOT NULL,
   PRIMARY KEY (run, trial),
@@ -207,6 +207,68 @@ CREATE TABLE event (
   crc      INTEGER NOT NULL,
   PRIMARY KEY (run, trial, position),
   FOREIGN KEY (run, trial) REFERENCES trial (run, trial)
+) WITHOUT ROWID;
+
+-- The books of a trial's deliveries, once, at its end. The sums over receivers are not kept: rows of `books` add up to them.
+CREATE TABLE ledger (
+  run            TEXT NOT NULL,
+  trial          INTEGER NOT NULL,
+  position       INTEGER NOT NULL CHECK (position >= 0),
+  receivers      INTEGER NOT NULL CHECK (receivers >= 0), -- rows of books that belong to it
+  pairs          INTEGER NOT NULL CHECK (pairs >= 0),     -- rows of pair that belong to it
+  sent           INTEGER NOT NULL CHECK (sent >= 0),      -- messages that left, of all senders
+  strangers      INTEGER NOT NULL CHECK (strangers >= 0), -- came with a sender or a number that nobody has
+  drops_are_told INTEGER NOT NULL CHECK (drops_are_told IN (0, 1)), -- the server tells what it drops
+  crc            INTEGER NOT NULL,
+  PRIMARY KEY (run, trial),
+  FOREIGN KEY (run, trial) REFERENCES trial (run, trial)
+) WITHOUT ROWID;
+
+-- What was owed to one receiver and what became of it, in deliveries.
+CREATE TABLE books (
+  run             TEXT NOT NULL,
+  trial           INTEGER NOT NULL,
+  receiver        INTEGER NOT NULL CHECK (receiver >= 0), -- its number in the crowd
+  is_apart        INTEGER NOT NULL CHECK (is_apart IN (0, 1)), -- behaves badly, and is judged apart
+  owed_min        INTEGER NOT NULL CHECK (owed_min >= 0),   -- surely owed
+  owed_max        INTEGER NOT NULL CHECK (owed_max >= 0),   -- possibly owed
+  delivered       INTEGER NOT NULL CHECK (delivered >= 0),  -- different messages that came
+  late            INTEGER NOT NULL CHECK (late >= 0),       -- of the delivered: after the plan's patience
+  lost            INTEGER NOT NULL CHECK (lost >= 0),       -- surely owed, and never came
+  duplicated      INTEGER NOT NULL CHECK (duplicated >= 0), -- came again
+  reordered       INTEGER NOT NULL CHECK (reordered >= 0),  -- came after a newer one of the same sender
+  dropped         INTEGER NOT NULL CHECK (dropped >= 0),    -- the server says that it dropped them
+  in_flight       INTEGER NOT NULL CHECK (in_flight >= 0),  -- the server says that they still waited at the end
+  residual        INTEGER NOT NULL,                         -- what nobody accounts for
+  unowed          INTEGER NOT NULL CHECK (unowed >= 0),     -- of the delivered: nobody owed them
+  not_caught_up   INTEGER NOT NULL CHECK (not_caught_up IN (0, 1)), -- never had the server's word that all had come
+  latency_mean_ns REAL,           -- from the planned send, NULL: nothing came
+  latency_max_ns  INTEGER CHECK (latency_max_ns >= 0),
+  told_owed       INTEGER CHECK (told_owed >= 0),      -- the server's own count of what it owed; NULL: it does not tell
+  told_delivered  INTEGER CHECK (told_delivered >= 0), -- and of what it handed to the kernel
+  crc             INTEGER NOT NULL,
+  PRIMARY KEY (run, trial, receiver),
+  FOREIGN KEY (run, trial) REFERENCES ledger (run, trial),
+  CONSTRAINT what_is_late_or_unowed_was_delivered CHECK (late <= delivered AND unowed <= delivered),
+  CONSTRAINT what_was_owed_came_or_was_lost CHECK (delivered - unowed + lost BETWEEN owed_min AND owed_max),
+  CONSTRAINT the_residual_is_what_nobody_accounts_for CHECK (residual = max(lost - dropped - in_flight, 0)
+    + min(owed_max - (delivered - unowed) - dropped - in_flight, 0))
+) WITHOUT ROWID;
+
+-- The pairs that lost most or got what nobody owed, at most 100.
+CREATE TABLE pair (
+  run       TEXT NOT NULL,
+  trial     INTEGER NOT NULL,
+  place     INTEGER NOT NULL CHECK (place >= 0), -- 0 is the worst
+  sender    INTEGER NOT NULL CHECK (sender >= 0),
+  receiver  INTEGER NOT NULL CHECK (receiver >= 0),
+  owed_min  INTEGER NOT NULL CHECK (owed_min >= 0),
+  owed_max  INTEGER NOT NULL CHECK (owed_max >= owed_min),
+  delivered INTEGER NOT NULL CHECK (delivered >= 0),
+  lost      INTEGER NOT NULL CHECK (lost >= 0),
+  crc       INTEGER NOT NULL,
+  PRIMARY KEY (run, trial, place),
+  FOREIGN KEY (run, trial) REFERENCES ledger (run, trial)
 ) WITHOUT ROWID;
 
 -- What a judge said of a trial. The highest number of a judge stands.

@@ -27,7 +27,7 @@ pub(crate) fn keep(keeper: &Keeper<'_>, position: u64, entry: &Entry) -> Result<
         Entry::Sample(sample) => keeper.sample(position, sample),
         Entry::Ticks(second) => keeper.ticks(position, second),
         Entry::Event(event) => keeper.event(position, event),
-        Entry::Books(_) => Ok(()),
+        Entry::Books(books) => keeper.books(position, books),
     }
 }
 
@@ -159,11 +159,11 @@ impl Keeper<'_> {
         self.insert(&EVENT, row)
     }
 
-    fn key(&self) -> Vec<Value> {
+    pub(super) fn key(&self) -> Vec<Value> {
         vec![text(self.run.as_str()), Value::Integer(i64::from(self.head.seq))]
     }
 
-    fn insert(&self, table: &Table, row: Vec<Value>) -> Result<(), StoreError> {
+    pub(super) fn insert(&self, table: &Table, row: Vec<Value>) -> Result<(), StoreError> {
         table.insert(self.connection, row).map_err(|error| StoreError::from_sqlite(self.path, error))
     }
 }

@@ -9,8 +9,11 @@ use measure::{
 };
 use rusqlite::{Connection, params};
 
+use super::books::recall_books;
 use super::tally;
-use crate::row::{DISTRIBUTION, EVENT, FLOW, INTERVAL, ReadError, Row, SAMPLE, TALLY, TICK, TRIAL_END};
+use crate::row::{
+    DISTRIBUTION, EVENT, FLOW, INTERVAL, LEDGER, ReadError, Row, SAMPLE, TALLY, TICK, TRIAL_END,
+};
 use crate::run::RunId;
 
 const OF_TRIAL: &str = "run = ?1 AND trial = ?2";
@@ -51,6 +54,10 @@ pub(crate) fn recall(
     SAMPLE.for_each(connection, OF_TRIAL, trial, |row| add(&mut entries, &row, sample(&row)?))?;
     EVENT.for_each(connection, OF_TRIAL, trial, |row| add(&mut entries, &row, event(&row)?))?;
 
+    if let Some((position, books)) = recall_books(connection, run, head)? {
+        entries.insert(position, Entry::Books(Box::new(books)));
+    }
+
     let last = entries.last_key_value().map(|(position, _)| *position);
     all_there(connection, run, head.seq, entries.len() as u64, last)?;
     Ok(entries.into_values().collect())
@@ -65,7 +72,7 @@ pub(crate) fn whole_seconds(connection: &Connection, run: &RunId, trial: u32) ->
         found += 1;
         Ok(())
     })?;
-    for table in [&TICK, &SAMPLE, &EVENT] {
+    for table in [&TICK, &SAMPLE, &EVENT, &LEDGER] {
         let sql = format!("SELECT count(*), max(position) FROM {} WHERE {OF_TRIAL}", table.name);
         let (count, furthest): (u64, Option<u64>) =
             connection.prepare_cached(&sql)?.query_row(params![run.as_str(), trial], |row| {

@@ -5,7 +5,7 @@ use store::StoreError;
 
 use crate::given::{self, Given};
 
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 16] = [
     "run",
     "run_end",
     "trial",
@@ -17,6 +17,9 @@ const TABLES: [&str; 13] = [
     "tick",
     "sample",
     "event",
+    "ledger",
+    "books",
+    "pair",
     "verdict",
     "artifact",
 ];
@@ -140,4 +143,25 @@ fn the_conservation_laws_are_checks_of_the_file() {
     check(columns, "5, 0, 5, 3, 2, 3, 0, 0, 0, 0", "late_is_answered");
     check(columns, "5, 0, 5, 6, 0, 0, 0, 0, 0, -1", "open_after");
     check(columns, "5, 1, 4, 2, 1, 1, 1, 1, 2, 1", "accepted");
+}
+
+#[test]
+fn the_laws_of_the_books_are_checks_of_the_file() {
+    let (_given, shell) = with_two_runs();
+    let check = |values: &str, expected: &str| {
+        let sql = format!(
+            "INSERT INTO books (run, trial, receiver, is_apart, owed_min, owed_max, delivered, late, lost, duplicated, \
+             reordered, dropped, in_flight, residual, unowed, not_caught_up, crc) SELECT 'master-1', 0, 7, 0, {values}, 0, 0"
+        );
+        let message =
+            shell.execute(&sql, []).map(|_| "accepted".to_owned()).unwrap_or_else(|error| error.to_string());
+        assert!(message.contains(expected), "{values}: {message}");
+    };
+    // owed_min, owed_max, delivered, late, lost, duplicated, reordered, dropped, in_flight, residual, unowed
+    check("10, 10, 8, 0, 1, 0, 0, 0, 0, 1, 0", "what_was_owed_came_or_was_lost");
+    check("10, 9, 9, 0, 1, 0, 0, 0, 0, 1, 0", "what_was_owed_came_or_was_lost");
+    check("10, 10, 8, 9, 2, 0, 0, 0, 0, 2, 0", "what_is_late_or_unowed_was_delivered");
+    check("10, 10, 8, 0, 2, 0, 0, 1, 0, 0, 0", "the_residual_is_what_nobody_accounts_for");
+    check("10, 12, 8, 0, 2, 0, 0, 5, 0, 0, 0", "the_residual_is_what_nobody_accounts_for");
+    check("10, 12, 8, 0, 2, 0, 0, 5, 0, -1, 0", "accepted");
 }

@@ -50,9 +50,14 @@ fn a_store_of_another_version_is_refused_and_left_untouched() {
     let newer = VERSION + 1;
     check(
         of_version(newer),
-        &format!("was written by a newer Stepladder (store version {newer}, this one reads 1)"),
+        &format!("was written by a newer Stepladder (store version {newer}, this one reads {VERSION})"),
     );
-    check(of_version(0), "was written by an older Stepladder (store version 0, this one reads 1)");
+    for older in [0, VERSION - 1] {
+        check(
+            of_version(older),
+            &format!("was written by an older Stepladder (store version {older}, this one reads {VERSION})"),
+        );
+    }
 }
 
 #[test]
@@ -198,6 +203,9 @@ fn a_row_that_went_missing_is_noticed() {
         ("sample", "1"),
         ("event", "1"),
         ("tick", "1"),
+        ("ledger", "1"),
+        ("books", "receiver = 1"),
+        ("pair", "1"),
     ] {
         let (given, _) = recorded();
         let shell = Connection::open(&given.path).unwrap();

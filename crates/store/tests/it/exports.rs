@@ -41,6 +41,14 @@ fn json_lines_hold_every_row_and_histograms_any_hdr_library_reads() {
     assert_eq!(of("tick")[0]["interval_summary"]["count"], 1_999);
     assert_eq!(of("tick")[0]["lateness_v2"], Value::Null);
     assert_eq!(of("artifact")[0]["content"], "{\"schema\":1}");
+    assert_eq!(
+        (of("ledger")[0]["sent"].as_u64(), &of("ledger")[0]["drops_are_told"]),
+        (Some(30), &json!(true))
+    );
+    let second = of("books")[1];
+    assert_eq!((&second["lost"], &second["dropped"], &second["residual"]), (&json!(2), &json!(1), &json!(1)));
+    assert_eq!((&of("books")[2]["is_apart"], &second["told_delivered"]), (&json!(true), &Value::Null));
+    assert_eq!((of("books").len(), of("pair").len()), (3, 1));
 
     let lag = of("distribution")[5];
     let v2 = base64::engine::general_purpose::STANDARD.decode(lag["v2"].as_str().unwrap()).unwrap();
@@ -63,6 +71,8 @@ fn csv_files_stand_one_per_table_with_percentile_tables_beside_them() {
     let distributions = read("distribution.csv");
     assert_eq!(distributions.lines().next().unwrap(), heads);
     assert!(distributions.lines().all(|line| line.split(',').count() == 14));
+    let owed = "master-1,0,1,0,20,20,18,0,2,0,0,1,0,1,0,0,4500000,9000000,20,";
+    assert_eq!(read("books.csv").lines().nth(2), Some(owed));
     assert!(!dir.join("verdict.csv").exists(), "a table without rows has no file");
     assert_eq!(read("artifacts/_run.json"), "{\"schema\":1}");
     assert_eq!(std::fs::read(dir.join("artifacts/profile.bin")).unwrap(), [0xff, 0x00]);

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Distribution, Entry, Event, Flow, Interval, Measure, Phase, Sample, TickCounts, TickSecond, TrialHead,
-    Vocabulary,
+    Books, Distribution, Entry, Event, Flow, Interval, Measure, Phase, Sample, TickCounts, TickSecond,
+    TrialHead, Vocabulary,
 };
 use proptest::prelude::*;
 use store::{Outcome, RunEnd, RunHead, RunWriter, Store};
@@ -112,7 +113,33 @@ pub fn one_of_each() -> Vec<Entry> {
         Entry::Ticks(Box::new(ticks)),
         sample(1, "cpu_s", 0.25),
         event(0, kind::HOLD),
+        Entry::Books(Box::new(books())),
     ]
+}
+
+/// Three receivers, one of them apart; the second one lost two lines of which the server knows one.
+pub fn books() -> Books {
+    let receiver = |receiver: u32, delivered, lost, dropped| ReceiverBooks {
+        receiver,
+        is_apart: receiver == 2,
+        sum: SumOfBooks {
+            receivers: 1,
+            owed_min: 20,
+            owed_max: 20,
+            delivered,
+            lost,
+            dropped,
+            residual: lost as i64 - dropped as i64,
+            ..SumOfBooks::default()
+        },
+        latency_mean_ns: Some(4.5e6),
+        latency_max_ns: Some(9_000_000),
+        told_owed: Some(20),
+        told_delivered: None,
+    };
+    let pair = PairBooks { sender: 0, receiver: 1, owed_min: 10, owed_max: 10, delivered: 8, lost: 2 };
+    let receivers = vec![receiver(0, 20, 0, 0), receiver(1, 18, 2, 1), receiver(2, 5, 15, 15)];
+    Books { sent: 30, strangers: 0, drops_are_told: true, ..Books::of(receivers, vec![pair]) }
 }
 
 /// Records a trial of `seconds` whole seconds of hold, ended in order.
@@ -233,7 +260,79 @@ fn any_tick_second() -> impl Strategy<Value = TickSecond> {
         )
 }
 
-/// Entries of all kinds; the seconds among them are numbered as they come.
+fn any_receiver() -> impl Strategy<Value = ReceiverBooks> {
+    let counts = proptest::collection::vec(COUNT, 9);
+    let told = proptest::option::of(COUNT);
+    (any::<bool>(), counts, 0u64..2, proptest::option::of(0.0f64..1e12), told.clone(), told.clone(), told)
+        .prop_map(
+            |(
+                is_apart,
+                counts,
+                not_caught_up,
+                latency_mean_ns,
+                latency_max_ns,
+                told_owed,
+                told_delivered,
+            )| {
+                let [came, lost, unowed, width, early, duplicated, dropped, in_flight, late] = counts[..]
+                else {
+                    unreachable!("nine were asked for")
+                };
+                let owed = came + lost;
+                let (owed_min, owed_max) = (owed - early.min(owed), owed + width);
+                let accounted = (dropped + in_flight) as i64;
+                let residual =
+                    (lost as i64 - accounted).max(0) + ((owed_max - came) as i64 - accounted).min(0);
+                let sum = SumOfBooks {
+                    receivers: 1,
+                    owed_min,
+                    owed_max,
+                    delivered: came + unowed,
+                    late: late.min(came + unowed),
+                    lost,
+                    duplicated,
+                    reordered: early,
+                    dropped,
+                    in_flight,
+                    residual,
+                    unowed,
+                    not_caught_up,
+                };
+                let receiver = 0;
+                ReceiverBooks {
+                    receiver,
+                    is_apart,
+                    sum,
+                    latency_mean_ns,
+                    latency_max_ns,
+                    told_owed,
+                    told_delivered,
+                }
+            },
+        )
+}
+
+pub fn any_books() -> impl Strategy<Value = Books> {
+    let pair = (any::<u32>(), any::<u32>(), COUNT, COUNT, COUNT, COUNT).prop_map(
+        |(sender, receiver, owed_min, width, delivered, lost)| PairBooks {
+            sender,
+            receiver,
+            owed_min,
+            owed_max: owed_min + width,
+            delivered,
+            lost,
+        },
+    );
+    let receivers = proptest::collection::vec(any_receiver(), 0..20);
+    (receivers, proptest::collection::vec(pair, 0..5), COUNT, COUNT, any::<bool>()).prop_map(
+        |(mut receivers, worst, sent, strangers, drops_are_told)| {
+            (0..).zip(&mut receivers).for_each(|(at, receiver)| receiver.receiver = at * 3);
+            Books { sent, strangers, drops_are_told, ..Books::of(receivers, worst) }
+        },
+    )
+}
+
+/// Entries of all kinds, the books once at most; the seconds among them are numbered as they come.
 pub fn any_entries() -> impl Strategy<Value = Vec<Entry>> {
     let sample = (
         COUNT,
@@ -254,7 +353,11 @@ pub fn any_entries() -> impl Strategy<Value = Vec<Entry>> {
         1 => event,
         1 => any_tick_second().prop_map(|second| Entry::Ticks(Box::new(second))),
     ];
-    proptest::collection::vec(entry, 0..12).prop_map(|mut entries| {
+    let books = proptest::option::of((any_books(), any::<proptest::sample::Index>()));
+    (proptest::collection::vec(entry, 0..12), books).prop_map(|(mut entries, books)| {
+        if let Some((books, at)) = books {
+            entries.insert(at.index(entries.len() + 1), Entry::Books(Box::new(books)));
+        }
         let mut index = 0;
         for entry in &mut entries {
             if let Entry::Interval(interval) = entry {

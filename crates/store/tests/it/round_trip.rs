@@ -185,6 +185,35 @@ fn a_second_that_does_not_balance_stops_the_writer_and_harms_nothing_before() {
 }
 
 #[test]
+fn books_come_back_once_and_only_when_they_balance() {
+    let given = given::store();
+    let begun = || {
+        let writer = given.store.begin_run(&given::run_head(None), None).unwrap();
+        writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
+        writer
+    };
+    let writer = begun();
+    writer.append(vec![Entry::Books(Box::new(given::books()))]).unwrap();
+    writer.end_trial(2).unwrap();
+    assert_eq!(given.store.trial(writer.id(), 0, 0).unwrap().books, Some(given::books()));
+
+    let refused = |entries: Vec<Entry>, expected: &str| {
+        let writer = begun();
+        writer.append(entries).unwrap();
+        let message = writer.end_trial(2).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    };
+    let mut unbalanced = given::books();
+    unbalanced.receivers[1].sum.residual = 0;
+    refused(vec![Entry::Books(Box::new(unbalanced))], "receiver 1: the residual is not what");
+    let mut beside = given::books();
+    beside.judged.lost += 1;
+    refused(vec![Entry::Books(Box::new(beside))], "the judged receivers do not add up");
+    let twice = || Entry::Books(Box::new(given::books()));
+    refused(vec![twice(), twice()], "UNIQUE constraint failed: ledger.run");
+}
+
+#[test]
 fn what_is_out_of_order_is_refused() {
     let check = |act: &dyn Fn(&store::RunWriter) -> Result<(), StoreError>, expected: &str| {
         let given = given::store();
