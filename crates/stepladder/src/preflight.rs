@@ -129,3 +129,38 @@ fn allowed_cores() -> anyhow::Result<Vec<usize>> {
         Ok((0..libc::CPU_SETSIZE as usize).filter(|&core| libc::CPU_ISSET(core, &set)).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plan::{Flags, resolve};
+
+    use super::*;
+
+    /// What the ledger of a climb of the chat is refused with, on a machine with 3 GB to spare.
+    fn refusal(flags: Flags) -> Option<String> {
+        let plan = resolve(&Flags { subject: Some("chat".into()), ..flags }, None, 1).expect("a plan");
+        let memory_bytes = Some(3_000_000_000);
+        let machine = Machine { descriptors: 1_000_000, cores: vec![0, 1], ports: 28_232, memory_bytes };
+        machine.check(&plan, None).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_ledger_that_does_not_fit_is_refused_with_both_figures_and_a_remedy() {
+        let rungs = |rungs: &str| Flags { rungs: Some(rungs.into()), ..Flags::default() };
+        assert_eq!(refusal(rungs("1000,10000")), None);
+        assert_eq!(
+            refusal(rungs("1000,20000")).as_deref(),
+            Some(
+                "rung 20000: who got what of 20000 talkers to 20000 clients takes 3.22 GB of memory, and of the 3 GB that \
+                 are available the ledger may take 1 GB; take fewer clients, or let fewer of them talk (--talkers N)"
+            )
+        );
+        assert_eq!(refusal(Flags { talkers: Some("1000".into()), ..rungs("1000,20000") }), None);
+    }
+
+    #[test]
+    fn this_machine_tells_how_much_memory_it_has() {
+        let machine = Machine::prepare().expect("a machine");
+        assert!(machine.memory_bytes > Some(10_000_000), "{machine:?}");
+    }
+}

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::{
-    ArenaBots, Arrivals, EchoBots, Generator, Hold, Ladder, Pairing, Subject, SubjectSource, TickSource,
+    ArenaBots, Arrivals, ChatBots, Dialect, EchoBots, Generator, Hold, Ladder, Pairing, Subject,
+    SubjectSource, TickSource,
 };
 use crate::target::Scheme;
 
@@ -125,7 +126,45 @@ fn echo_clients_keep_their_connections() {
     assert_eq!((needs.bots, needs.connections, needs.descriptors), (1001, 1001, 1102));
     assert_eq!(needs.opens_per_s, 0.0);
     assert_eq!(needs.ramp_ns, 2_000_000_000);
+    assert_eq!(needs.ledger_bytes, 0, "an echo owes nobody a broadcast");
     assert_eq!(sources_for(needs.connections, needs.opens_per_s, 28_000), 1);
+}
+
+fn chat(talkers: Option<u64>) -> Plan {
+    let bots = Bots::Chat(ChatBots {
+        dialect: Dialect::Lines,
+        gap_min_ns: 500_000_000,
+        gap_max_ns: 1_000_000_000,
+        line_min_bytes: 15,
+        line_max_bytes: 58,
+        talkers,
+        room: "lobby".into(),
+        echoes: false,
+        misbehave: Vec::new(),
+    });
+    let mut plan = plan_of(bots, Ramp::PerSecond(1000.0));
+    plan.ladder.hold = Hold::Time(58_000_000_000);
+    plan
+}
+
+#[test]
+fn a_chatter_has_one_connection_and_a_cell_for_each_talker() {
+    let needs = needs(&chat(None), 1001.0);
+    assert_eq!((needs.bots, needs.connections, needs.opens_per_s), (1001, 1001, 0.0));
+    // 1 s of ramp and 58 s of hold are 78.67 lines of each; 8 bytes a cell, 512 a row, 8 a line.
+    assert_eq!(needs.ledger_bytes, 8 * 1001 * 1001 + 512 * 1001 + 8 * 1001 * 59_000 / 750);
+}
+
+#[test]
+fn the_ledger_has_cells_for_those_who_talk_only() {
+    let few = needs(&chat(Some(10)), 1001.0).ledger_bytes;
+    assert_eq!(few, 8 * 10 * 1001 + 512 * 1001 + 8 * 10 * 59_000 / 750);
+    assert_eq!(needs(&chat(Some(5000)), 1001.0), needs(&chat(None), 1001.0), "there are no more than all");
+    let mut ticks = chat(None);
+    ticks.ladder.hold = Hold::Ticks(1);
+    let longest = needs(&ticks, 1001.0).ledger_bytes;
+    assert!(longest > needs(&chat(None), 1001.0).ledger_bytes, "nobody knows how long a server's ticks take");
+    assert_eq!(needs(&chat(None), f64::MAX).ledger_bytes, u64::MAX);
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn check(words: &[&str], code: i32, fragments: &[&str]) {
 fn an_unknown_subject_is_refused_with_the_nearest_one() {
     check(&["arenaa"], 3, &["unknown subject \"arenaa\"", "did you mean arena?", "climb arena"]);
     check(&[], 3, &["which server", "climb arena"]);
-    check(&["chat"], 3, &["chat", "arena"]);
+    check(&["grid"], 3, &["grid is known but not built yet", "built: arena, chat"]);
 }
 
 #[test]
@@ -48,6 +48,43 @@ fn other_values_are_refused_by_name() {
     );
     check(&["http://127.0.0.1:1", "--bots", "arena"], 3, &["http", "ws"]);
     check(&["arena", "--seed", "x"], 3, &["--seed"]);
+}
+
+#[test]
+fn mistakes_in_a_chat_are_refused_all_at_once() {
+    check(
+        &["chat", "--gap", "100us", "--line", "5", "--room", "#lobby", "--misbehave", "slwo-reader=5%"],
+        3,
+        &[
+            "--gap: 100us asks each bot for 10000 lines/s",
+            "--line: must be between 15 and 4096, got 5",
+            "--room: \"#lobby\" is no name for a room",
+            "did you mean slow-reader?",
+            "--misbehave slow-reader=5%",
+        ],
+    );
+    check(
+        &["chat", "--misbehave", "stalled=60%", "--misbehave", "slow-reader=50%"],
+        3,
+        &["add up to 110%, but there is only 100%"],
+    );
+    check(
+        &["irc://127.0.0.1", "--line", "15..500"],
+        3,
+        &["a line of 500 bytes does not fit into IRC", "399"],
+    );
+    check(&["ws://127.0.0.1:1", "--bots", "chat"], 3, &["chat bots do not speak over ws://", "tcp://"]);
+    check(&["arena", "--talkers", "5"], 3, &["talkers is for chat bots; these are arena bots"]);
+    check(&["arena", "--objective", "deliveries.lost == 0"], 3, &["these bots owe nobody a broadcast"]);
+}
+
+#[test]
+fn a_ledger_larger_than_the_memory_is_named_before_any_load_with_a_remedy() {
+    check(
+        &["tcp://127.0.0.1:1", "--rungs", "1000000"],
+        2,
+        &["rung 1000000", "takes 8006 GB of memory", "available", "take fewer clients", "--talkers N"],
+    );
 }
 
 #[test]
