@@ -1,6 +1,7 @@
 //! Clients of an echo server: what an instrument is calibrated with.
 //!
-//! Open: every bot sends at its own even pace with a random phase. Closed: each answer starts the next message.
+//! Open: every bot sends at a pace of its own, even with a random phase or at random (Poisson). Closed: each answer starts
+//! the next message.
 //! A client without a connection goes on planning, since users do not stop wanting because a server is gone; what it
 //! cannot send is booked as not sent.
 //! An echo server answers in order, so the oldest open question of a line is the one that is answered.
@@ -16,7 +17,7 @@ use drivers::{Closed, Driver, OpenError, WebSocket};
 use engine::{Ask, Bots, Hand, LineId};
 use measure::Vocabulary;
 use measure::interval::OPEN_TIME;
-use plan::WorkerPlan;
+use plan::{Arrivals, WorkerPlan};
 
 const ECHO: usize = 0;
 const LOST: usize = 0;
@@ -86,7 +87,10 @@ where
 pub struct Echo<D = WebSocket, C = Texts> {
     speaks: PhantomData<(D, C)>,
     clients: Vec<Client>,
+    /// mean time between two messages of one client; 0: closed
     gap_ns: u64,
+    /// one per client where gaps are random: the n-th then follows from the seed, whatever happens to other clients
+    gaps: Vec<fastrand::Rng>,
     /// as it is sent, with its end
     message: Vec<u8>,
     payload_bytes: usize,
@@ -106,10 +110,18 @@ impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
         let mut message = vec![b'x'; echo.payload_bytes];
         message.extend_from_slice(C::END);
         let gap_ns = if echo.rate_per_s > 0.0 { (1e9 / echo.rate_per_s) as u64 } else { 0 };
+        let gaps = match plan.arrivals {
+            Arrivals::Poisson if gap_ns > 0 => {
+                let mut seeds = fastrand::Rng::with_seed(!plan.seed);
+                (0..plan.units).map(|_| seeds.fork()).collect()
+            }
+            Arrivals::Poisson | Arrivals::Even | Arrivals::Burst | Arrivals::Closed => Vec::new(),
+        };
         Echo {
             speaks: PhantomData,
             clients: (0..plan.units).map(|_| Client::default()).collect(),
             gap_ns,
+            gaps,
             message,
             payload_bytes: echo.payload_bytes,
             phases: fastrand::Rng::with_seed(plan.seed),
@@ -119,7 +131,7 @@ impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
 
     fn join(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
         if self.gap_ns > 0 {
-            let phase_ns = self.phases.u64(0..self.gap_ns);
+            let phase_ns = self.random_gap_ns(unit).unwrap_or_else(|| self.phases.u64(0..self.gap_ns));
             hand.at(planned_ns + phase_ns, unit, ASK);
         }
         hand.open(unit, 0);
@@ -142,7 +154,8 @@ impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
             hand.open(bot, 0);
             return;
         }
-        hand.at(planned_ns + self.gap_ns, bot, ASK);
+        let gap_ns = self.random_gap_ns(bot).unwrap_or(self.gap_ns);
+        hand.at(planned_ns + gap_ns, bot, ASK);
         self.ask(bot, planned_ns, hand);
     }
 
@@ -159,6 +172,13 @@ impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
 }
 
 impl<D: Driver, C: Carriage<D>> Echo<D, C> {
+    /// An exponential gap; `None` where they are even.
+    fn random_gap_ns(&mut self, bot: u32) -> Option<u64> {
+        let random = self.gaps.get_mut(bot as usize)?;
+        // 1 − [0, 1) is never 0, so the logarithm is finite.
+        Some((-(1.0 - random.f64()).ln() * self.gap_ns as f64) as u64)
+    }
+
     fn hear(&mut self, bot: u32, message: &[u8], at_ns: u64, hand: &mut Hand<'_, D>) {
         let Some(ask) = self.clients[bot as usize].asked.pop_front() else { return hand.error(WRONG) };
         if message == &self.message[..self.payload_bytes] {

@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use ladder::{Climb, Next, Purpose, TrialOrder};
 use measure::TrialHead;
-use plan::{Bots, EchoBots, Hold, Plan, Ramp, Scheme};
+use plan::{Arrivals, Bots, EchoBots, Hold, Plan, Ramp, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunWriter, Store, StoreError};
 
 use crate::around::Around;
@@ -221,6 +221,7 @@ impl Climbing<'_> {
         let mut plan = self.plan.clone();
         let rate_per_s = if is_closed { 0.0 } else { LATENCY_RATE_PER_S / order.load };
         plan.bots = Bots::Echo(EchoBots { rate_per_s, payload_bytes: 32 });
+        plan.arrivals = if is_closed { Arrivals::Closed } else { Arrivals::Even };
         plan.ladder.ramp = Ramp::AtOnce;
         plan.generator.workers = None;
         let head = TrialHead {
