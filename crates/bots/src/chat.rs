@@ -10,6 +10,7 @@ pub mod dialect;
 pub mod irc;
 pub mod lines;
 pub mod misconduct;
+pub mod mqtt;
 pub mod nats;
 pub mod payload;
 
@@ -22,9 +23,10 @@ use measure::interval::OPEN_TIME;
 use measure::{LedgerShape, Phase, Vocabulary};
 use plan::{Arrivals, ChatBots, Misconduct, WorkerPlan};
 
-use dialect::{Dialect, Who, Word, split_line};
+use dialect::{Dialect, Who, Word};
 pub use irc::Irc;
 pub use lines::Lines;
+pub use mqtt::Mqtt;
 pub use nats::Nats;
 use payload::Stamp;
 
@@ -189,7 +191,7 @@ where
                 book.new_count()
             };
             hand.count(DELIVERED, delivered);
-            let Some((text, rest)) = split_line(block) else { return };
+            let Some((text, rest)) = L::split(block) else { return };
             let who = who(&self.plan, self.first_unit, self.unit_step, bot);
             let is_member = self.people[bot as usize].standing != Standing::Joining;
             let word = L::heard(text, who, is_member);

@@ -9,6 +9,7 @@
 pub mod framing;
 pub mod length_prefixed;
 pub mod lines;
+pub mod packets;
 
 use std::io;
 use std::marker::PhantomData;
@@ -27,6 +28,7 @@ use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 pub use framing::{Framing, Front, Raw};
 pub use length_prefixed::LengthPrefixed;
 pub use lines::{Lines, lines};
+pub use packets::Packets;
 
 /// No message may be larger, a line's end included.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;

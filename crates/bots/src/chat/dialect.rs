@@ -48,6 +48,12 @@ pub trait Dialect: 'static {
     /// What the next line says to a bot. `is_member`: it has joined already.
     fn heard(line: &[u8], who: Who<'_>, is_member: bool) -> Word;
 
+    /// The first message of a block, without its end, and what follows.
+    fn split(block: &[u8]) -> Option<(&[u8], &[u8])> {
+        let end = memchr(b'\n', block)?;
+        Some((without_return(&block[..end]), &block[end + 1..]))
+    }
+
     /// The text that a line delivers.
     fn text(line: &[u8]) -> &[u8];
 
@@ -60,12 +66,6 @@ pub trait Dialect: 'static {
         }
         &[]
     }
-}
-
-/// The first line of a block, without its end, and what follows.
-pub fn split_line(block: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = memchr(b'\n', block)?;
-    Some((without_return(&block[..end]), &block[end + 1..]))
 }
 
 #[inline]

@@ -1,0 +1,127 @@
+//! MQTT 3.1.1 at QoS 0: CONNECT, SUBSCRIBE, PUBLISH, PINGREQ.
+//!
+//! A subscriber gets its own publications too; this version knows no "no local". PINGRESP comes behind what is queued.
+//! Source: MQTT 3.1.1, sections 3.1, 3.3, 3.8, 3.12.
+
+use drivers::tcp::packets::{packet_body, split_packet, write_packet_header};
+use measure::ledger::Deliveries;
+
+use super::dialect::{Dialect, Who, Word};
+use super::payload;
+
+/// See the module.
+pub struct Mqtt;
+
+const CONNECT: u8 = 0x10;
+const CONNACK: u8 = 0x20;
+const PUBLISH: u8 = 0x30;
+const SUBSCRIBE: u8 = 0x82;
+const SUBACK: u8 = 0x90;
+const PINGREQ: u8 = 0xc0;
+const PINGRESP: u8 = 0xd0;
+const CLEAN_SESSION: u8 = 0x02;
+const PROTOCOL_LEVEL: u8 = 4;
+/// What a SUBACK says where it does not grant the subscription.
+const NOT_GRANTED: u8 = 0x80;
+
+impl Dialect for Mqtt {
+    fn hello(out: &mut Vec<u8>, who: Who<'_>) {
+        let id = format!("stepladder-{}", who.number);
+        write_packet_header(out, CONNECT, 10 + 2 + id.len());
+        write_text(out, "MQTT");
+        // No keep-alive: a listener that says nothing is not cut.
+        out.extend_from_slice(&[PROTOCOL_LEVEL, CLEAN_SESSION, 0, 0]);
+        write_text(out, &id);
+        write_packet_header(out, SUBSCRIBE, 2 + 2 + who.room.len() + 1);
+        out.extend_from_slice(&[0, 1]);
+        write_text(out, who.room);
+        out.push(0);
+    }
+
+    fn say(out: &mut Vec<u8>, room: &str, text: &[u8]) {
+        write_packet_header(out, PUBLISH, 2 + room.len() + text.len());
+        write_text(out, room);
+        out.extend_from_slice(text);
+    }
+
+    fn barrier(out: &mut Vec<u8>) {
+        write_packet_header(out, PINGREQ, 0);
+    }
+
+    fn heard(packet: &[u8], _: Who<'_>, _: bool) -> Word {
+        let body = packet_body(packet);
+        match packet.first() {
+            Some(&SUBACK) if body.last() == Some(&NOT_GRANTED) => Word::Refused,
+            Some(&SUBACK) => Word::Joined,
+            Some(&CONNACK) if body.get(1) != Some(&0) => Word::Refused,
+            Some(&PINGRESP) => Word::CaughtUp(None),
+            _ => Word::Nothing,
+        }
+    }
+
+    fn split(block: &[u8]) -> Option<(&[u8], &[u8])> {
+        split_packet(block)
+    }
+
+    /// Behind the topic; a publication at QoS 0 has no packet identifier.
+    #[inline]
+    fn text(packet: &[u8]) -> &[u8] {
+        let body = packet_body(packet);
+        let Some(topic) = body.first_chunk::<2>() else { return &[] };
+        body.get(2 + usize::from(u16::from_be_bytes(*topic))..).unwrap_or(&[])
+    }
+
+    fn book<'b>(mut block: &'b [u8], book: &mut Deliveries<'_>) -> &'b [u8] {
+        while block.first() == Some(&PUBLISH)
+            && let Some((packet, rest)) = split_packet(block)
+            && let Some(stamp) = payload::read(Self::text(packet))
+        {
+            book.received(stamp.sender, stamp.seq, stamp.planned_ns);
+            block = rest;
+        }
+        block
+    }
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(&(text.len() as u16).to_be_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHO: Who<'_> = Who { number: 3, room: "lobby" };
+
+    #[test]
+    fn a_conversation_leads_to_membership() {
+        let mut out = Vec::new();
+        Mqtt::hello(&mut out, WHO);
+        let (connect, rest) = Mqtt::split(&out).unwrap();
+        assert_eq!(connect, b"\x10\x18\x00\x04MQTT\x04\x02\x00\x00\x00\x0cstepladder-3");
+        assert_eq!(
+            Mqtt::split(rest).unwrap(),
+            (b"\x82\x0a\x00\x01\x00\x05lobby\x00".as_slice(), b"".as_slice())
+        );
+        for (packet, word) in [
+            (b"\x20\x02\x00\x00".as_slice(), Word::Nothing),
+            (b"\x20\x02\x00\x05", Word::Refused),
+            (b"\x90\x03\x00\x01\x00", Word::Joined),
+            (b"\x90\x03\x00\x01\x80", Word::Refused),
+            (b"\xd0\x00", Word::CaughtUp(None)),
+            (b"", Word::Nothing),
+        ] {
+            assert_eq!(Mqtt::heard(packet, WHO, false), word, "{packet:?}");
+        }
+    }
+
+    #[test]
+    fn the_text_stands_behind_the_topic() {
+        let mut out = Vec::new();
+        Mqtt::say(&mut out, "lobby", b"text");
+        assert_eq!(out, b"\x30\x0b\x00\x05lobbytext");
+        assert_eq!(Mqtt::text(&out), b"text");
+        assert_eq!(Mqtt::text(b"\x30\x01\x00"), b"");
+    }
+}
