@@ -174,7 +174,9 @@ fn where_some_come_and_go_the_truth_lies_within_the_bounds_and_nobody_is_accused
             let who = format!("seed {seed}, receiver {number}: {sum:?}");
             let owed: u64 = truth.owed.values().map(|owed| owed.len() as u64).sum();
             assert!(sum.owed_min <= owed && owed <= sum.owed_max, "{owed} owed, {who}");
+            assert!(sum.owed_max <= history.said_to(number), "a line counts once: {who}");
             assert!(sum.lost <= owed - sum.delivered, "{owed} owed, {who}");
+            assert_eq!(sum.not_caught_up, u64::from(history.never_caught_up(number)), "{who}");
             let unaccounted =
                 truth.silently_lost + if history.tells { 0 } else { truth.dropped + truth.waiting };
             assert!(sum.residual >= 0 && sum.residual as u64 <= unaccounted, "{unaccounted}, {who}");
@@ -260,6 +262,42 @@ fn drops_that_a_server_invents_are_a_negative_residual() {
     let told = Told { owed: 10_000, delivered: 9_998, dropped: 2, in_flight: 0 };
     let books = room(100, 100, (17, 42, 63), Some(told));
     assert_eq!((books.judged.lost, books.judged.residual), (1, -1));
+}
+
+#[test]
+fn what_was_told_of_a_former_connection_does_not_speak_for_the_present_one() {
+    let shape = LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1_000, echoes: true };
+    let mut part = LedgerPart::new(shape);
+    part.asked(0, 0);
+    part.missed(0, 3);
+    part.told(0, Told { owed: 9, delivered: 6, dropped: 3, in_flight: 0 });
+    part.asked(0, 1_000_000);
+    part.missed(0, 2);
+    assert_eq!(close(&[part.clone()], 0).judged.dropped, 5);
+    part.told(0, Told { owed: 5, delivered: 1, dropped: 4, in_flight: 0 });
+    assert_eq!(
+        close(&[part], 0).judged.dropped,
+        7,
+        "three before, four on this connection, two of which were noticed"
+    );
+}
+
+#[test]
+fn a_number_beyond_the_senders_last_is_a_stranger() {
+    let shape = LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1_000, echoes: true };
+    let mut part = LedgerPart::new(shape);
+    part.asked(0, 0);
+    part.joined(0, 10);
+    for seq in 0..2 {
+        part.next_seq(0);
+        part.departed(0, seq, 1_000_000);
+    }
+    let (mut in_hold, mut otherwise) = latencies();
+    // Two were sent and two came, but the second was none of them.
+    part.deliveries(0, 2_000_000, (0, 1), (&mut in_hold, &mut otherwise)).received(0, 0, 0);
+    assert_eq!(close(&[part.clone()], 0).strangers, 0);
+    part.deliveries(0, 2_000_000, (0, 1), (&mut in_hold, &mut otherwise)).received(0, 2, 0);
+    assert_eq!(close(&[part], 0).strangers, 1);
 }
 
 #[test]

@@ -162,6 +162,20 @@ impl History {
         others.filter(is_unsure).count() as u64
     }
 
+    /// Lines that could be owed to this receiver at all.
+    pub fn said_to(&self, receiver: u32) -> u64 {
+        self.said.iter().filter(|said| self.echoes || said.sender != receiver).count() as u64
+    }
+
+    /// Whether it was there to the last line and never heard that nothing more would come.
+    pub fn never_caught_up(&self, bot: u32) -> bool {
+        let last_ns =
+            self.said.iter().filter(|said| said.departs).map(|said| said.left_ns).max().unwrap_or(0);
+        let stayed = self.lives[bot as usize].last().is_some_and(|life| life.leaving >= last_ns);
+        let is_its = |(_, who, act): &(u64, u32, Act)| *who == bot && matches!(act, Act::CaughtUp);
+        stayed && !self.acts.iter().any(is_its)
+    }
+
     fn way(&mut self) -> u64 {
         self.random.u64(0..self.margin_ns / 2)
     }
