@@ -6,6 +6,7 @@
 //! The library never prints; what it has to say goes through return values and the tick log.
 
 pub mod arena;
+pub mod chat;
 pub mod null;
 
 mod address_limit;

@@ -33,8 +33,17 @@ pub(crate) enum NotAccepted {
     Exhausted,
 }
 
+/// When a connection is given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// At once: the client may want to listen and never speak.
+    Connected,
+    /// With its first bytes, in the order of these.
+    FirstBytes,
+}
+
 impl Listener {
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Listener> {
+    pub(crate) fn bind(address: SocketAddr, readiness: Readiness) -> io::Result<Listener> {
         let socket =
             Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
@@ -47,7 +56,9 @@ impl Listener {
                 .with_retries(3),
         )?;
         socket.set_tcp_user_timeout(Some(Duration::from_secs(30)))?;
-        defer_accept(&socket)?;
+        if readiness == Readiness::FirstBytes {
+            defer_accept(&socket)?;
+        }
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         Ok(Listener { socket })
@@ -132,7 +143,7 @@ mod tests {
 
     #[test]
     fn accepts_name_their_peer_and_come_in_the_order_of_their_first_bytes() {
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), Readiness::FirstBytes).unwrap();
         let address = listener.address().unwrap();
         let mut clients: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(address).unwrap()).collect();
         assert_eq!(listener.accept().unwrap_err(), NotAccepted::Nobody);
@@ -146,8 +157,16 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_says_nothing_is_given_out_where_it_may_listen() {
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), Readiness::Connected).unwrap();
+        let client = TcpStream::connect(listener.address().unwrap()).unwrap();
+        let (_, peer) = listener.accept().unwrap();
+        assert_eq!(peer, client.local_addr().unwrap());
+    }
+
+    #[test]
     fn a_refusing_listener_takes_nobody() {
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), Readiness::FirstBytes).unwrap();
         let address = listener.address().unwrap();
         listener.refuse();
         assert!(TcpStream::connect(address).is_err());

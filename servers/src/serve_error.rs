@@ -13,6 +13,14 @@ pub enum ServeError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The address for the metrics cannot be listened on; choose another one.
+    #[error("cannot listen on {address} for the metrics ({source}); choose another address with --metrics")]
+    Metrics {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The tick log holds an earlier run; a second run in the same file would mix the results of both.
     #[error(
         "{path}: this tick log exists already, and a second run in it would mix the results; \

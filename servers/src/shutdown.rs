@@ -5,7 +5,7 @@
 //! descriptor table, which is why it may be woken through descriptors and the others may not.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 /// Ends a server from another thread. Clones end the same server.
@@ -89,17 +89,32 @@ impl Ear {
 
     /// Waits at most `timeout_ns` for the end; true when it has come.
     pub(crate) fn hears_the_end(&self, timeout_ns: u64) -> bool {
-        let poll_for = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let handle = self.handle.as_ref().map_or(-1, |handle| handle.event.as_raw_fd());
-        let mut fds = [poll_for(self.signals.as_raw_fd()), poll_for(handle)];
+        self.listen(timeout_ns, None).the_end
+    }
+
+    /// Waits at most `timeout_ns` for the end, or for something to read from another descriptor.
+    pub(crate) fn listen(&self, timeout_ns: u64, other: Option<RawFd>) -> Heard {
+        // Negative descriptors are skipped by the system.
+        let poll_for =
+            |fd: Option<RawFd>| libc::pollfd { fd: fd.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
+        let handle = self.handle.as_ref().map(|handle| handle.event.as_raw_fd());
+        let mut fds = [Some(self.signals.as_raw_fd()), handle, other].map(poll_for);
         let timeout = libc::timespec {
             tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
         };
-        // SAFETY: two valid entries; negative descriptors are skipped by the system.
-        let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), 2, &timeout, std::ptr::null()) };
-        ready > 0 && fds.iter().any(|fd| fd.revents & libc::POLLIN != 0)
+        // SAFETY: three valid entries.
+        let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), 3, &timeout, std::ptr::null()) };
+        let [signal, handle, other] = fds.map(|fd| ready > 0 && fd.revents & libc::POLLIN != 0);
+        Heard { the_end: signal || handle, the_other: other }
     }
+}
+
+/// What the control thread was woken by, if by anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub(crate) the_end: bool,
+    pub(crate) the_other: bool,
 }
 
 impl Drop for Ear {

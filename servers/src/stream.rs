@@ -40,6 +40,40 @@ pub(crate) fn write(fd: RawFd, bytes: &[u8]) -> Result<usize, ()> {
     }
 }
 
+/// Writes as much of these as the socket takes now, in order; an error means that the connection is broken.
+///
+/// # Safety
+/// The vectors point to memory that is initialised and outlives the call.
+pub(crate) unsafe fn write_vectored(fd: RawFd, vectors: &[libc::iovec]) -> Result<usize, ()> {
+    let count = match vectors {
+        // SAFETY: the caller vouches for the memory. MSG_NOSIGNAL as above.
+        [one] => unsafe { libc::send(fd, one.iov_base, one.iov_len, libc::MSG_NOSIGNAL) },
+        many => {
+            // SAFETY: all-zero is a valid header; the vectors are as many as said.
+            unsafe {
+                let mut header: libc::msghdr = std::mem::zeroed();
+                header.msg_iov = many.as_ptr().cast_mut();
+                header.msg_iovlen = many.len();
+                libc::sendmsg(fd, &header, libc::MSG_NOSIGNAL)
+            }
+        }
+    };
+    if count >= 0 {
+        return Ok(count as usize);
+    }
+    match io::Error::last_os_error().kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+        _ => Err(()),
+    }
+}
+
+/// True when the connection was reset, or both sides have said that they are done.
+pub(crate) fn is_gone(fd: RawFd) -> bool {
+    let mut poll = libc::pollfd { fd, events: 0, revents: 0 };
+    // SAFETY: one valid entry. These two events are told without being asked for.
+    unsafe { libc::poll(&mut poll, 1, 0) == 1 && poll.revents & (libc::POLLHUP | libc::POLLERR) != 0 }
+}
+
 /// Says that nothing more will be written, and leaves the reading side open.
 pub(crate) fn finish_writing(fd: RawFd) {
     // SAFETY: a plain call without pointers; a socket that is already gone is fine.

@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use servers::{ServeError, arena, null};
+use servers::{ServeError, arena, chat, null};
 
 /// Which server.
 #[derive(Debug, Subcommand)]
 pub enum Server {
     /// Two-player shooter over WebSocket, one 60 Hz tick loop per game
     Arena(ArenaArgs),
-    /// WebSocket echo: what the instrument is calibrated with
+    /// Chat over plain TCP: every line goes to every other client of the room
+    Chat(ChatArgs),
+    /// Echo over WebSocket or lines: what the instrument is calibrated with
     Null(NullArgs),
 }
 
@@ -56,15 +58,85 @@ pub struct ArenaArgs {
     per_address_rate: Option<u32>,
 }
 
+/// Options of the chat.
+#[derive(Debug, Args)]
+pub struct ChatArgs {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:4001", value_name = "ADDR")]
+    listen: SocketAddr,
+    /// Threads that serve [default: one per core, more where sockets need further descriptor tables]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Send a line to whoever said it, too
+    #[arg(long)]
+    echo: bool,
+    /// Lines that wait for one client beyond what the system holds for it
+    #[arg(long, default_value_t = 1024, value_name = "LINES")]
+    backlog: usize,
+    /// What happens when one more does not fit
+    #[arg(long, value_enum, default_value_t = OnFullName::DropOldest)]
+    on_full: OnFullName,
+    /// Longest line in bytes, 65536 at most; who says a longer one is closed
+    #[arg(long, default_value_t = 4096, value_name = "BYTES")]
+    max_line: usize,
+    /// Clients at once; more are told and closed
+    #[arg(long, default_value_t = 16_384, value_name = "N")]
+    max_clients: usize,
+    /// New connections per second from one address, this machine's own included [default: no limit]
+    #[arg(long, value_name = "N")]
+    per_address_rate: Option<u32>,
+    /// How often a line of figures is printed; 0 for never
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = duration_or_0)]
+    report_every: Duration,
+    /// Answer GET /metrics here, as OpenMetrics text
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
+    /// How long lines are gathered before they leave: auto follows the load, a time fixes it
+    #[arg(long, default_value = "auto", value_name = "auto|TIME", value_parser = window)]
+    window: chat::Window,
+    /// Close who says nothing for so long [default: listening is enough]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    idle: Option<Duration>,
+    /// How long a client that has shut its sending side goes on receiving
+    #[arg(long, default_value = "30s", value_name = "TIME", value_parser = duration)]
+    half_closed: Duration,
+    /// A fault, for testing instruments: lose every n-th delivery in silence, and count it as delivered
+    #[arg(long, value_name = "N")]
+    lose_one_in: Option<u64>,
+}
+
+/// What happens to a client whose backlog is full.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum OnFullName {
+    /// it misses the lines that have waited longest, and is told how many
+    DropOldest,
+    /// it misses the new lines, and is told how many
+    DropNewest,
+    /// it is disconnected
+    Disconnect,
+}
+
 /// Options of the null server.
 #[derive(Debug, Args)]
 pub struct NullArgs {
     /// Address to listen on; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:42060", value_name = "ADDR")]
     listen: SocketAddr,
+    /// What is spoken
+    #[arg(long, value_enum, default_value_t = ProtocolName::Websocket)]
+    protocol: ProtocolName,
     /// Threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+}
+
+/// What a null server speaks.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ProtocolName {
+    /// texts and binaries come back
+    Websocket,
+    /// plain TCP; every line comes back
+    Lines,
 }
 
 /// The arena's two loops.
@@ -79,19 +151,77 @@ pub enum TickerName {
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(server: Server) -> Result<(), ServeError> {
     match server {
-        Server::Arena(args) => arena::run(args.options(), |address| announce("arena", address)),
+        Server::Arena(args) => arena::run(args.options(), |address| announce("arena", "ws", address)),
+        Server::Chat(args) => {
+            let options = args.options();
+            let window = options.window;
+            let totals = chat::run(options, |news| match news {
+                chat::News::Listening { address, metrics } => {
+                    announce("chat", "tcp", address);
+                    if let Some(metrics) = metrics {
+                        say(format_args!("metrics at http://{metrics}/metrics"));
+                    }
+                    say(format_args!("{window}"));
+                }
+                chat::News::Report(report) => say(format_args!("{report}")),
+            })?;
+            say(format_args!(
+                "books: owed {} delivered {} dropped {} in flight {} residual {}",
+                totals.owed,
+                totals.delivered,
+                totals.dropped,
+                totals.in_flight_at_close,
+                totals.residual()
+            ));
+            Ok(())
+        }
         Server::Null(args) => {
-            let options = null::Options { listen: args.listen, threads: args.threads, ..Default::default() };
-            null::run(options, |address| announce("null", address))
+            let (protocol, scheme) = match args.protocol {
+                ProtocolName::Websocket => (null::Protocol::WebSocket, "ws"),
+                ProtocolName::Lines => (null::Protocol::Lines, "tcp"),
+            };
+            let (listen, threads) = (args.listen, args.threads);
+            let options = null::Options { listen, protocol, threads, ..Default::default() };
+            null::run(options, |address| announce("null", scheme, address))
         }
     }
 }
 
 /// The first line of a server's output: people read it, and a climb takes the address from it.
-fn announce(name: &str, address: SocketAddr) {
+fn announce(name: &str, scheme: &str, address: SocketAddr) {
+    say(format_args!("{name} listening on {scheme}://{address}"));
+}
+
+fn say(line: std::fmt::Arguments<'_>) {
     let mut out = std::io::stdout();
     // A reader that is gone does not keep the server from serving.
-    let _ = writeln!(out, "{name} listening on ws://{address}").and_then(|()| out.flush());
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+impl ChatArgs {
+    fn options(self) -> chat::Options {
+        chat::Options {
+            listen: self.listen,
+            threads: self.threads,
+            echo: self.echo,
+            backlog: self.backlog,
+            on_full: match self.on_full {
+                OnFullName::DropOldest => chat::OnFull::DropOldest,
+                OnFullName::DropNewest => chat::OnFull::DropNewest,
+                OnFullName::Disconnect => chat::OnFull::Disconnect,
+            },
+            max_line: self.max_line,
+            max_clients: self.max_clients,
+            per_address_rate: self.per_address_rate,
+            report_every: self.report_every,
+            metrics: self.metrics,
+            window: self.window,
+            idle: self.idle,
+            half_closed: self.half_closed,
+            lose_one_in: self.lose_one_in,
+            ..Default::default()
+        }
+    }
 }
 
 impl ArenaArgs {
@@ -118,4 +248,12 @@ impl ArenaArgs {
 
 fn duration(text: &str) -> Result<Duration, String> {
     plan::units::duration_ns(text).map(Duration::from_nanos).map_err(|error| error.to_string())
+}
+
+fn duration_or_0(text: &str) -> Result<Duration, String> {
+    if text.trim() == "0" { Ok(Duration::ZERO) } else { duration(text) }
+}
+
+fn window(text: &str) -> Result<chat::Window, String> {
+    if text == "auto" { Ok(chat::Window::Auto) } else { duration(text).map(chat::Window::Fixed) }
 }

@@ -37,7 +37,7 @@ pub use schedule::Ticker;
 use crate::ServeError;
 use crate::address_limit::AddressLimit;
 use crate::clock::{self, WallClock};
-use crate::listener::Listener;
+use crate::listener::{Listener, Readiness};
 use crate::shutdown::{AllSignalsBlocked, Ear};
 use crate::thread_table;
 use hall::{Desk, Hall};
@@ -65,7 +65,7 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     let first_threads = options.threads.unwrap_or(cores);
     let threads = thread_table::threads_for(options.max_connections, table_sockets, first_threads);
     let listen_error = |source| ServeError::Listen { address: options.listen, source };
-    let listener = Listener::bind(options.listen).map_err(listen_error)?;
+    let listener = Listener::bind(options.listen, Readiness::FirstBytes).map_err(listen_error)?;
     let address = listener.address().map_err(ServeError::system("getsockname"))?;
     let log = match &options.tick_log {
         Some(path) => Some(TickLog::open(path, options.append)?),

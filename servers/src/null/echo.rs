@@ -1,5 +1,6 @@
-//! What one WebSocket client's bytes are answered with. Pure: bytes in, bytes out.
+//! What one client's bytes are answered with. Pure: bytes in, bytes out.
 
+use super::Protocol;
 use crate::websocket::{Heard, Opcode, Receiver, frame, handshake};
 
 /// The longest message that a client may send.
@@ -10,19 +11,30 @@ pub(super) enum Echo {
     /// The request so far.
     Opening(Vec<u8>),
     Open(Receiver),
+    /// Lines: nothing to open, and nothing to know about them.
+    Lines,
     /// A close frame or a refusal is out; what comes now is ignored.
     Closed,
 }
 
 impl Echo {
-    pub(super) fn new() -> Echo {
-        Echo::Opening(Vec::new())
+    pub(super) fn new(protocol: Protocol) -> Echo {
+        match protocol {
+            Protocol::WebSocket => Echo::Opening(Vec::new()),
+            Protocol::Lines => Echo::Lines,
+        }
+    }
+
+    /// True for who has nothing to complete by a deadline.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Echo::Open(_) | Echo::Lines)
     }
 
     /// Appends the answer to these bytes to `out`. The input is scribbled on.
     pub(super) fn hear(&mut self, bytes: &mut [u8], out: &mut Vec<u8>) {
         match self {
             Echo::Closed => {}
+            Echo::Lines => out.extend_from_slice(bytes),
             Echo::Open(receiver) => {
                 if converse(receiver, bytes, out) {
                     *self = Echo::Closed;
@@ -80,7 +92,7 @@ mod tests {
 
     #[test]
     fn all_frames_of_one_read_are_answered_in_one_piece_and_in_order() {
-        let mut echo = Echo::new();
+        let mut echo = Echo::new(Protocol::WebSocket);
         let mut out = Vec::new();
         let mut bytes = REQUEST.to_vec();
         bytes.extend(client_frame(true, 1, b"one", [1, 2, 3, 4]));

@@ -1,7 +1,8 @@
 //! The null server: says back what it hears, and does nothing else. What an instrument measures against it is
 //! the instrument.
 //!
-//! WebSocket: texts and binaries are echoed, and all frames of one read are answered with one write. A thread
+//! WebSocket: texts and binaries are echoed, and all frames of one read are answered with one write. Lines over
+//! plain TCP: what comes goes back, byte by byte, so a line is echoed as soon as its end is there. A thread
 //! per core, each asleep in epoll with a descriptor table of its own, so that an answer leaves at once.
 //! Back-pressure instead of a limit: from a client that does not read, nothing more is read.
 
@@ -13,21 +14,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::listener::Listener;
+use crate::listener::{Listener, Readiness};
 use crate::shutdown::{AllSignalsBlocked, Ear};
 use crate::{ServeError, Shutdown, clock, thread_table};
 
 /// How long clients have to answer the close frame when the server ends.
 const END_NS_MAX: u64 = 2_000_000_000;
 
+/// What a null server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// RFC 6455; texts and binaries come back.
+    WebSocket,
+    /// Plain TCP; every line comes back.
+    Lines,
+}
+
 /// How a null server runs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to listen; port 0 takes a free one, which `on_listening` is told.
     pub listen: SocketAddr,
+    /// What is spoken.
+    pub protocol: Protocol,
     /// Threads that echo; None: one per core, and more where `max_connections` does not fit into their tables.
     pub threads: Option<usize>,
-    /// Sockets at once; whoever comes on top of that is refused with status 503.
+    /// Sockets at once; whoever comes on top of that is refused, over WebSocket with status 503.
     pub max_connections: usize,
     /// How long a client may take from connecting to the end of its request.
     pub handshake_timeout: Duration,
@@ -39,6 +51,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             listen: SocketAddr::from(([127, 0, 0, 1], 42_070)),
+            protocol: Protocol::WebSocket,
             threads: None,
             max_connections: 50_000,
             handshake_timeout: Duration::from_secs(5),
@@ -56,7 +69,7 @@ struct House {
     going_down: AtomicBool,
 }
 
-/// Echoes until SIGTERM, SIGINT or `options.shutdown`; then sockets close 1001.
+/// Echoes until SIGTERM, SIGINT or `options.shutdown`; then WebSockets close 1001, and the others just close.
 ///
 /// `on_listening` is told the address once connections are taken.
 /// Errors: options out of range, an address in use.
@@ -73,7 +86,11 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     let first_threads = options.threads.unwrap_or(cores);
     let threads = thread_table::threads_for(options.max_connections, table_sockets, first_threads);
     let listen_error = |source| ServeError::Listen { address: options.listen, source };
-    let listener = Listener::bind(options.listen).map_err(listen_error)?;
+    let readiness = match options.protocol {
+        Protocol::WebSocket => Readiness::FirstBytes,
+        Protocol::Lines => Readiness::Connected,
+    };
+    let listener = Listener::bind(options.listen, readiness).map_err(listen_error)?;
     let address = listener.address().map_err(ServeError::system("getsockname"))?;
     let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
     let house = Arc::new(House {

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
-use super::House;
 use super::echo::Echo;
+use super::{House, Protocol};
 use crate::epoll::{Epoll, LISTENER_KEY};
 use crate::listener::NotAccepted;
 use crate::stream::{self, Read};
@@ -120,6 +120,7 @@ impl Thread<'_> {
     }
 
     fn take_connections(&mut self) {
+        let protocol = self.house.options.protocol;
         for _ in 0..TAKEN_PER_TURN {
             let fd = match self.house.listener.accept() {
                 Ok((fd, _)) => fd,
@@ -134,7 +135,9 @@ impl Thread<'_> {
                 self.house.sockets.fetch_sub(1, Ordering::Relaxed);
                 // Read first: closing on unread bytes would reset the connection under the answer.
                 stream::read(fd.as_raw_fd(), &mut self.buffer);
-                let _ = stream::write(fd.as_raw_fd(), handshake::UNAVAILABLE.0.as_bytes());
+                if protocol == Protocol::WebSocket {
+                    let _ = stream::write(fd.as_raw_fd(), handshake::UNAVAILABLE.0.as_bytes());
+                }
                 continue;
             }
             let place = self.free.pop().unwrap_or_else(|| {
@@ -144,12 +147,14 @@ impl Thread<'_> {
             let (generation, client) = &mut self.clients[place as usize];
             let key = u64::from(*generation) << 32 | u64::from(place);
             let watched = self.epoll.add(fd.as_raw_fd(), key, false);
-            *client = Some(Client { fd, echo: Echo::new(), unsent: Vec::new() });
+            *client = Some(Client { fd, echo: Echo::new(protocol), unsent: Vec::new() });
             if watched.is_err() {
                 self.part(key);
                 continue;
             }
-            self.expect(key);
+            if protocol == Protocol::WebSocket {
+                self.expect(key);
+            }
             self.serve(key, false);
         }
     }
@@ -230,7 +235,7 @@ impl Thread<'_> {
         let now_ns = clock::now_ns();
         while self.deadlines.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
             let Some((_, key)) = self.deadlines.pop_front() else { break };
-            if self.client(key).is_some_and(|client| !matches!(client.echo, Echo::Open(_))) {
+            if self.client(key).is_some_and(|client| !client.echo.is_open()) {
                 self.part(key);
             }
         }
@@ -253,8 +258,9 @@ impl Thread<'_> {
         for place in 0..self.clients.len() {
             let (generation, Some(client)) = &mut self.clients[place] else { continue };
             let key = u64::from(*generation) << 32 | place as u64;
-            let open = matches!(client.echo, Echo::Open(_)) && client.unsent.is_empty();
-            if !open || stream::write(client.fd.as_raw_fd(), &goodbye).is_err() {
+            let open = client.echo.is_open() && client.unsent.is_empty();
+            let goodbye = if matches!(client.echo, Echo::Open(_)) { &goodbye[..] } else { &[] };
+            if !open || stream::write(client.fd.as_raw_fd(), goodbye).is_err() {
                 self.part(key);
                 continue;
             }

@@ -3,5 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod arena;
+mod chat;
+mod chat_bad_input;
+mod chat_client;
 mod client;
 mod null;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use servers::null::{self, Options};
+use servers::null::{self, Options, Protocol};
 
 use crate::client::{Client, Frame, Running, frame, request};
 
@@ -85,6 +85,24 @@ fn the_end_closes_1001_and_does_not_take_long() {
     let began = Instant::now();
     server.shutdown.trigger();
     assert_eq!(client.hear(), Frame::Close(Some(1001)));
+    drop(client);
+    server.end().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn lines_come_back_as_soon_as_they_were_sent_and_silence_is_no_fault() {
+    let handshake_timeout = Duration::from_millis(50);
+    let server = start(Options { protocol: Protocol::Lines, handshake_timeout, ..Options::default() });
+    let mut client = Client::silent(server.address);
+    std::thread::sleep(3 * handshake_timeout);
+    for line in ["hello\n", "\r\n", "two\nat once\n"] {
+        client.write(line.as_bytes());
+        assert_eq!(client.read_until(line.as_bytes()), line);
+    }
+    let began = Instant::now();
+    server.shutdown.trigger();
+    assert_eq!(client.hear(), Frame::End);
     drop(client);
     server.end().unwrap();
     assert!(began.elapsed() < Duration::from_secs(5));

@@ -1,0 +1,149 @@
+//! Lines that leave together: encoded once, shared by all who get them.
+
+/// Lines of one room, in the order in which they were said. Once frozen it never changes.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// The room's count of lines before the first one here.
+    first_line: u64,
+    bytes: Vec<u8>,
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// Where it ends in `bytes`; it begins where the one before ends.
+    end: u32,
+    sender: u32,
+}
+
+/// Who said a line: thread and place there. It may be somebody else's later, who is then not owed the line.
+pub(super) fn sender_id(thread: usize, place: u32) -> u32 {
+    (thread as u32) << 24 | place
+}
+
+impl Batch {
+    pub(super) fn beginning_at(first_line: u64) -> Batch {
+        Batch { first_line, ..Batch::default() }
+    }
+
+    pub(super) fn first_line(&self) -> u64 {
+        self.first_line
+    }
+
+    /// The room's count of lines after the last one here.
+    pub(super) fn end_line(&self) -> u64 {
+        self.first_line + self.lines.len() as u64
+    }
+
+    pub(super) fn line_count(&self) -> u32 {
+        self.lines.len() as u32
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn push(&mut self, speech: &Speech, sender: u32) {
+        let offset = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(&speech.bytes);
+        self.lines.extend(speech.ends.iter().map(|end| Line { end: offset + end, sender }));
+    }
+
+    /// Who said the i-th line.
+    pub(super) fn sender(&self, i: u32) -> u32 {
+        self.lines[i as usize].sender
+    }
+
+    /// The bytes of the lines `from..to`, ends included.
+    pub(super) fn bytes_of(&self, from: u32, to: u32) -> &[u8] {
+        &self.bytes[self.start(from)..self.start(to)]
+    }
+
+    /// Where the i-th line begins; for the count of lines, where the last one ends.
+    fn start(&self, i: u32) -> usize {
+        if i == 0 { 0 } else { self.lines[i as usize - 1].end as usize }
+    }
+
+    /// How many lines from `from` on are complete in so many bytes, and how many bytes of the next one are in.
+    pub(super) fn lines_within(&self, from: u32, bytes: usize) -> (u32, usize) {
+        let start = self.start(from);
+        let end = start + bytes;
+        let complete = self.lines[from as usize..].partition_point(|line| line.end as usize <= end) as u32;
+        (complete, end - self.start(from + complete))
+    }
+}
+
+/// What one client says in one read, ready to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Speech {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Speech {
+    /// With a name, the line goes out as `NAME: text`; without, as it came.
+    pub(super) fn add(&mut self, name: Option<&str>, text: &str) {
+        if let Some(name) = name {
+            self.bytes.extend_from_slice(name.as_bytes());
+            self.bytes.extend_from_slice(b": ");
+        }
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.bytes.push(b'\n');
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    pub(super) fn line_count(&self) -> u64 {
+        self.ends.len() as u64
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A batch of these lines, each said by the sender before it.
+    pub(in super::super) fn batch(first_line: u64, lines: &[(u32, &str)]) -> Batch {
+        let mut batch = Batch::beginning_at(first_line);
+        for (sender, text) in lines {
+            let mut speech = Speech::default();
+            speech.add(None, text);
+            batch.push(&speech, *sender);
+        }
+        batch
+    }
+
+    #[test]
+    fn lines_and_senders_are_found_again() {
+        let mut speech = Speech::default();
+        speech.add(Some("ada"), "hello");
+        speech.add(None, "");
+        let mut both = batch(40, &[(7, "one"), (8, "three")]);
+        both.push(&speech, 9);
+        assert_eq!((both.first_line(), both.end_line(), both.line_count()), (40, 44, 4));
+        assert_eq!(both.bytes(), b"one\nthree\nada: hello\n\n");
+        assert_eq!(both.bytes_of(1, 3), b"three\nada: hello\n");
+        assert_eq!((0..4).map(|i| both.sender(i)).collect::<Vec<_>>(), [7, 8, 9, 9]);
+    }
+
+    #[test]
+    fn a_byte_count_tells_the_complete_lines_and_the_begun_one() {
+        let three = batch(0, &[(0, "ab"), (0, ""), (0, "cd")]);
+        let check = |from, bytes, found| assert_eq!(three.lines_within(from, bytes), found, "{from} {bytes}");
+        check(0, 0, (0, 0));
+        check(0, 2, (0, 2));
+        check(0, 3, (1, 0));
+        check(0, 5, (2, 1));
+        check(0, 7, (3, 0));
+        check(1, 1, (1, 0));
+        check(2, 2, (0, 2));
+    }
+}

@@ -1,0 +1,179 @@
+//! Connections: taken, dealt evenly to the threads, welcomed; and how clients leave.
+
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::batch;
+use super::clients::{Client, Key, Stage};
+use super::deadlines::What;
+use super::rooms::LOBBY;
+use super::thread::Thread;
+use crate::listener::NotAccepted;
+use crate::{clock, stream};
+
+/// Connections taken in one turn.
+const TAKEN_PER_TURN: usize = 16;
+
+/// A thread with so many more clients than another leaves the next ones to that one: every client costs its
+/// thread one write per round, so the fullest thread would set everybody's latency.
+const CLIENTS_AHEAD_MAX: usize = 8;
+
+/// How long nothing is taken after descriptors or memory ran out.
+const BACK_OFF_NS: u64 = 50_000_000;
+
+/// The last that a client is told.
+pub(super) enum Farewell<'t> {
+    Notice(&'t str),
+    Books,
+    Nothing,
+}
+
+impl Thread {
+    /// Watches the listener while this thread may take connections, and only then: it is level-triggered, so
+    /// that a connection that may not be taken would wake the thread without end.
+    pub(super) fn keep_listening(&mut self) {
+        let behind = self.thread_behind();
+        if self.back_off_until_ns > 0 && clock::now_ns() >= self.back_off_until_ns {
+            self.back_off_until_ns = 0;
+        }
+        let wanted = !self.is_going_down()
+            && behind.is_none()
+            && self.back_off_until_ns == 0
+            && self.clients.count() < self.house.table_sockets;
+        if wanted == self.listening {
+            return;
+        }
+        let listener = self.house.listener.raw();
+        let changed = if wanted { self.epoll.add_listener(listener) } else { self.epoll.remove(listener) };
+        if changed.is_ok() {
+            self.listening = wanted;
+        }
+        if let Some(behind) = behind {
+            // It may sleep without watching, from a time when it was ahead.
+            self.house.desks[behind].wake();
+        }
+        self.listener_ready &= wanted;
+    }
+
+    /// Another thread that should take the next connection, if any.
+    fn thread_behind(&self) -> Option<usize> {
+        let counts = self.house.desks.iter().map(|desk| desk.clients.load(Ordering::Relaxed));
+        let (thread, fewest) = counts.enumerate().min_by_key(|(_, count)| *count)?;
+        (self.clients.count() > fewest + CLIENTS_AHEAD_MAX).then_some(thread)
+    }
+
+    pub(super) fn take_connections(&mut self) {
+        for _ in 0..TAKEN_PER_TURN {
+            if self.thread_behind().is_some() || self.clients.count() >= self.house.table_sockets {
+                return self.keep_listening();
+            }
+            match self.house.listener.accept() {
+                Ok((fd, peer)) => self.welcome(fd, peer.ip()),
+                Err(NotAccepted::Nobody) => return,
+                Err(NotAccepted::Failed) => {}
+                Err(NotAccepted::Exhausted) => {
+                    self.back_off_until_ns = clock::now_ns() + BACK_OFF_NS;
+                    return self.keep_listening();
+                }
+            }
+        }
+    }
+
+    fn welcome(&mut self, fd: OwnedFd, peer: IpAddr) {
+        let now_ns = clock::now_ns();
+        let admitted = self.house.door.lock().unwrap_or_else(PoisonError::into_inner).admits(peer, now_ns);
+        if !admitted {
+            self.totals.refused_rate += 1;
+            return refuse(&fd, b"* too many connections from your address, come back in a second\n");
+        }
+        if self.house.is_full() {
+            self.totals.refused_full += 1;
+            return refuse(&fd, b"* the server is full, come back later\n");
+        }
+        let me = self.me;
+        let key = self.clients.insert(|key| Client::new(key, fd, batch::sender_id(me, key.place), now_ns));
+        self.desk().clients.store(self.clients.count(), Ordering::Relaxed);
+        let here = self.enter(key, LOBBY);
+        let watched = self.clients.get_mut(key).map(|client| client.fd());
+        if watched.is_none_or(|fd| self.epoll.add(fd, key.to_bits(), true).is_err()) {
+            return self.part(key);
+        }
+        self.tell(key, &format!("* welcome to {LOBBY}, {here} here; /help lists what you can say\n"));
+        self.flush(key);
+    }
+
+    /// Puts a client that is in no room into this one; returns how many are there then.
+    pub(super) fn enter(&mut self, key: Key, name: &str) -> u32 {
+        let Some(client) = self.clients.get_mut(key) else { return 0 };
+        let (rooms, me) = (&mut self.rooms, self.me);
+        self.house.rooms.enter(name, |room| {
+            let local = rooms.place_for(room);
+            let (position, here) = room.enter(me, local, client.id, client.name.clone());
+            client.room = local;
+            client.member_index = rooms.add(local, key.place);
+            client.position = position;
+            client.own_end = 0;
+            here
+        })
+    }
+
+    /// Hands a client what is still owed to it and takes it out of its room.
+    pub(super) fn exit(&mut self, key: Key) {
+        self.settle(key);
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let (id, place, index) = (client.id, client.room, client.member_index);
+        let Some(room) = self.rooms.get_mut(place).map(|local| local.room.clone()) else { return };
+        self.house.rooms.leave(&room, self.me, id);
+        if let Some(moved) = self.rooms.remove(place, index)
+            && let Some(client) = self.clients.at(moved)
+        {
+            client.member_index = index;
+        }
+    }
+
+    /// The client is heard no more, gets what is queued and, after `farewell`, the end.
+    pub(super) fn let_go(&mut self, key: Key, farewell: Farewell<'_>) {
+        if !self.is_talking(key) {
+            return;
+        }
+        self.exit(key);
+        self.deadlines.expect(What::Leaving, key, clock::now_ns());
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.stage = Stage::Leaving;
+        client.splitter = Default::default();
+        match farewell {
+            Farewell::Notice(text) => client.queue.tell(text.as_bytes()),
+            Farewell::Books => client.queue.say_bye(),
+            Farewell::Nothing => {}
+        }
+        self.flush(key);
+    }
+
+    pub(super) fn is_talking(&mut self, key: Key) -> bool {
+        self.clients.get_mut(key).is_some_and(|client| client.stage == Stage::Talking)
+    }
+
+    /// Closes the connection and its books.
+    pub(super) fn part(&mut self, key: Key) {
+        if self.is_talking(key) {
+            self.exit(key);
+        }
+        let Some(client) = self.clients.remove(key) else { return };
+        if let Some(name) = &client.name {
+            self.house.free_name(name);
+        }
+        let (account, waiting) = (client.queue.account(), client.queue.waiting());
+        debug_assert_eq!(account.owed, account.delivered + account.dropped + waiting, "a client's books");
+        self.totals.waiting -= waiting;
+        self.totals.in_flight_at_close += waiting;
+        self.desk().clients.store(self.clients.count(), Ordering::Relaxed);
+    }
+}
+
+/// Says why, as far as it can be said at once, and closes.
+fn refuse(fd: &OwnedFd, why: &[u8]) {
+    let _ = stream::write(fd.as_raw_fd(), why);
+    stream::finish_writing(fd.as_raw_fd());
+}

@@ -1,0 +1,171 @@
+//! Queues against a plain model: what the client reads must agree with what the books say.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::batch::Batch;
+use super::batch::tests::batch;
+use super::options::OnFull;
+use super::queue::{Account, Queue};
+
+/// Lines with these numbers as their text, each of a length of its own.
+fn lines(numbers: std::ops::Range<u64>) -> Arc<Batch> {
+    let texts: Vec<String> =
+        numbers.clone().map(|number| format!("{number}{}", ".".repeat(number as usize % 7))).collect();
+    let said: Vec<(u32, &str)> = texts.iter().map(|text| (1, text.as_str())).collect();
+    Arc::new(batch(numbers.start, &said))
+}
+
+/// The system takes up to so many bytes at most; they are added to `read`.
+fn take(queue: &mut Queue, mut bytes: usize, read: &mut Vec<u8>) {
+    let mut vectors = Vec::new();
+    while bytes > 0 && !queue.is_empty() {
+        queue.gather(&mut vectors, 8);
+        let mut sent = 0;
+        for vector in &vectors {
+            let count = vector.iov_len.min(bytes - sent);
+            // SAFETY: the vectors point into the queue, which has not changed since.
+            read.extend(unsafe { std::slice::from_raw_parts(vector.iov_base.cast::<u8>(), count) });
+            sent += count;
+        }
+        queue.advance(sent);
+        bytes -= sent;
+    }
+}
+
+fn text(read: &[u8]) -> &str {
+    std::str::from_utf8(read).unwrap()
+}
+
+#[test]
+fn the_oldest_lines_go_first_but_for_the_one_that_has_begun() {
+    let mut queue = Queue::default();
+    let mut read = Vec::new();
+    queue.owe(&lines(0..3), 0, 3);
+    take(&mut queue, 3, &mut read);
+    assert_eq!(text(&read), "0\n1");
+    queue.owe(&lines(3..10), 0, 7);
+    assert_eq!(queue.trim(4, OnFull::DropOldest), Some(5));
+    queue.owe(&lines(10..12), 0, 2);
+    assert_eq!(queue.trim(4, OnFull::DropOldest), Some(2));
+    take(&mut queue, 1000, &mut read);
+    assert_eq!(text(&read), "0\n1.\n* missed 7 lines\n9..\n10...\n11....\n");
+    assert_eq!(queue.account(), Account { owed: 12, delivered: 5, dropped: 7 });
+}
+
+#[test]
+fn the_newest_lines_go_when_the_policy_says_so() {
+    let mut queue = Queue::default();
+    let mut read = Vec::new();
+    queue.owe(&lines(0..3), 0, 3);
+    queue.owe(&lines(3..6), 0, 3);
+    assert_eq!(queue.trim(4, OnFull::DropNewest), Some(2));
+    queue.owe(&lines(6..7), 0, 1);
+    assert_eq!(queue.trim(4, OnFull::DropNewest), Some(1));
+    take(&mut queue, 2, &mut read);
+    queue.owe(&lines(7..9), 0, 2);
+    assert_eq!(queue.trim(4, OnFull::DropNewest), Some(1));
+    take(&mut queue, 1000, &mut read);
+    assert_eq!(text(&read), "0\n1.\n2..\n3...\n* missed 3 lines\n7\n* missed 1 line\n");
+    assert_eq!(queue.account(), Account { owed: 9, delivered: 5, dropped: 4 });
+}
+
+#[test]
+fn disconnecting_drops_nothing_and_says_so() {
+    let mut queue = Queue::default();
+    queue.owe(&lines(0..5), 0, 5);
+    assert_eq!(queue.trim(5, OnFull::Disconnect), Some(0));
+    assert_eq!(queue.trim(4, OnFull::Disconnect), None);
+    assert_eq!((queue.waiting(), queue.account().dropped), (5, 0));
+}
+
+#[test]
+fn answers_tell_the_books_of_their_place() {
+    let mut queue = Queue::default();
+    let mut read = Vec::new();
+    queue.passed(10);
+    queue.owe(&lines(0..2), 0, 2);
+    queue.ask_books();
+    queue.owe(&lines(2..5), 0, 3);
+    queue.tell(b"* hello\n");
+    queue.say_bye();
+    queue.lose_one();
+    take(&mut queue, 1000, &mut read);
+    assert_eq!(
+        text(&read),
+        "0\n1.\n* books owed 16 delivered 13 dropped 0 waiting 3\n2..\n3...\n4....\n* hello\n\
+         * bye owed 16 delivered 16 dropped 0 waiting 0\n"
+    );
+    assert_eq!(queue.text_bytes(), 0);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Owe(u64),
+    Take(usize),
+    Tell,
+    Ask,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (1u64..12).prop_map(Step::Owe),
+        4 => (0usize..60).prop_map(Step::Take),
+        1 => Just(Step::Tell),
+        1 => Just(Step::Ask),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #[test]
+    fn what_is_read_is_what_the_books_say(
+        steps in steps(),
+        cap in 1u64..10,
+        on_full in prop_oneof![Just(OnFull::DropOldest), Just(OnFull::DropNewest)],
+    ) {
+        let mut queue = Queue::default();
+        let (mut read, mut said) = (Vec::new(), 0);
+        for step in steps {
+            match step {
+                Step::Owe(count) => {
+                    queue.owe(&lines(said..said + count), 0, count as u32);
+                    said += count;
+                    queue.trim(cap, on_full);
+                    prop_assert!(queue.waiting() <= cap);
+                }
+                Step::Take(bytes) => take(&mut queue, bytes, &mut read),
+                Step::Tell => queue.tell(b"* told\n"),
+                Step::Ask => queue.ask_books(),
+            }
+            let Account { owed, delivered, dropped } = queue.account();
+            prop_assert_eq!(owed, said);
+            prop_assert_eq!(owed, delivered + dropped + queue.waiting());
+        }
+        take(&mut queue, usize::MAX, &mut read);
+        prop_assert_eq!((queue.waiting(), queue.text_bytes()), (0, 0));
+        // Every line is whole, in order, and there once; every gap is told where it is.
+        let (mut next, mut delivered, mut dropped) = (0, 0, 0);
+        for line in text(&read).lines() {
+            if let Some(missed) = line.strip_prefix("* missed ") {
+                let count: u64 = missed.split(' ').next().unwrap().parse().unwrap();
+                next += count;
+                dropped += count;
+            } else if let Some(books) = line.strip_prefix("* books owed ") {
+                let figures: Vec<u64> = books.split(' ').filter_map(|word| word.parse().ok()).collect();
+                prop_assert_eq!(figures[1], delivered, "delivered, at the place of the answer");
+                prop_assert_eq!(figures[0], figures[1] + figures[2] + figures[3]);
+            } else if line != "* told" {
+                let number: u64 = line.trim_end_matches('.').parse().unwrap();
+                prop_assert_eq!(number, next);
+                prop_assert_eq!(line.len(), next.to_string().len() + next as usize % 7);
+                next += 1;
+                delivered += 1;
+            }
+        }
+        prop_assert_eq!(next, said);
+        let account = queue.account();
+        prop_assert_eq!((account.delivered, account.dropped), (delivered, dropped));
+    }
+}

@@ -1,0 +1,286 @@
+//! A room: the lines that were said in it and not yet fetched by every thread, and who is in it.
+//!
+//! Rooms span threads, and all members see the lines in one order: that in which they were appended here, which
+//! is done as soon as they are read. A thread fetches what is new when it writes, so what was read before, on
+//! whichever thread, is in. The lock is held for copying a read's worth of lines, or a few references.
+//! A line's number counts the lines of its room since the beginning.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::batch::{Batch, Speech};
+
+/// A batch that has grown so large is frozen, so that a flood does not make one of any size.
+const BATCH_BYTES_MAX: usize = 256 * 1024;
+
+/// What a room holds for threads that have not fetched it; beyond this, who speaks there is not read.
+const HELD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The names in one answer to `/who` take this at most.
+const NAMES_BYTES_MAX: usize = 2048;
+
+pub(super) struct Room {
+    name: Box<str>,
+    /// Bytes that are held, as of the last change.
+    held_bytes: AtomicUsize,
+    state: Mutex<State>,
+}
+
+struct State {
+    open: Batch,
+    frozen: VecDeque<Arc<Batch>>,
+    frozen_bytes: usize,
+    /// Count of batches that were frozen and let go.
+    gone: u64,
+    shares: Box<[Share]>,
+    names: BTreeMap<u32, Arc<str>>,
+}
+
+/// One thread's part in the room.
+#[derive(Clone, Default)]
+struct Share {
+    members: u32,
+    /// What the thread calls this room.
+    local: u32,
+    /// It knows that there is something to fetch.
+    told: bool,
+    /// Count of batches that it has fetched, or that do not concern it.
+    fetched: u64,
+}
+
+/// A thread that must learn that there is something to fetch, and what it calls the room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tell {
+    pub(super) thread: usize,
+    pub(super) local: u32,
+}
+
+impl Room {
+    pub(super) fn new(name: &str, threads: usize) -> Room {
+        let state = State {
+            open: Batch::default(),
+            frozen: VecDeque::new(),
+            frozen_bytes: 0,
+            gone: 0,
+            shares: vec![Share::default(); threads].into(),
+            names: BTreeMap::new(),
+        };
+        Room { name: name.into(), held_bytes: AtomicUsize::new(0), state: Mutex::new(state) }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A thread does not keep up, and who speaks here should wait.
+    pub(super) fn is_heavy(&self) -> bool {
+        self.held_bytes.load(Ordering::Relaxed) > HELD_BYTES_MAX
+    }
+
+    /// Appends lines; returns the room's count of lines after them. Adds to `tell` who must be told.
+    pub(super) fn say(&self, speech: &Speech, sender: u32, tell: &mut Vec<Tell>) -> u64 {
+        let mut state = self.lock();
+        state.open.push(speech, sender);
+        if state.open.bytes().len() > BATCH_BYTES_MAX {
+            state.freeze();
+        }
+        for (thread, share) in state.shares.iter_mut().enumerate() {
+            if share.members > 0 && !share.told {
+                share.told = true;
+                tell.push(Tell { thread, local: share.local });
+            }
+        }
+        self.weigh(&state);
+        state.open.end_line()
+    }
+
+    /// Adds everything that the thread has not fetched to `batches`, oldest first.
+    pub(super) fn fetch(&self, thread: usize, batches: &mut Vec<Arc<Batch>>) {
+        let mut state = self.lock();
+        state.freeze();
+        let gone = state.gone;
+        let share = &mut state.shares[thread];
+        share.told = false;
+        let fetched = std::mem::replace(&mut share.fetched, 0);
+        batches.extend(state.frozen.iter().skip((fetched - gone) as usize).cloned());
+        state.shares[thread].fetched = gone + state.frozen.len() as u64;
+        state.let_go();
+        self.weigh(&state);
+    }
+
+    /// Takes in a client of `thread`: owed is every line from the returned number on. Also how many are here now.
+    pub(super) fn enter(&self, thread: usize, local: u32, id: u32, name: Option<Arc<str>>) -> (u64, u32) {
+        let mut state = self.lock();
+        let next = state.gone + state.frozen.len() as u64;
+        let share = &mut state.shares[thread];
+        if share.members == 0 {
+            *share = Share { members: 0, local, told: false, fetched: next };
+        }
+        share.members += 1;
+        if let Some(name) = name {
+            state.names.insert(id, name);
+        }
+        (state.open.end_line(), state.member_count())
+    }
+
+    /// Lets a client go; returns how many are left.
+    pub(super) fn leave(&self, thread: usize, id: u32) -> u32 {
+        let mut state = self.lock();
+        state.shares[thread].members -= 1;
+        state.names.remove(&id);
+        state.let_go();
+        self.weigh(&state);
+        state.member_count()
+    }
+
+    pub(super) fn rename(&self, id: u32, name: Arc<str>) {
+        self.lock().names.insert(id, name);
+    }
+
+    /// The answer to `/who`.
+    pub(super) fn who(&self) -> String {
+        let state = self.lock();
+        let here = state.member_count();
+        let mut answer = format!("* {here} in {}", self.name);
+        let mut named = 0;
+        for name in state.names.values() {
+            if answer.len() + name.len() > NAMES_BYTES_MAX {
+                break;
+            }
+            let before = if named == 0 { ": " } else { ", " };
+            let _ = write!(answer, "{before}{name}");
+            named += 1;
+        }
+        if named > 0 && named < here {
+            let _ = write!(answer, " and {} more", here - named);
+        }
+        answer.push('\n');
+        answer
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn weigh(&self, state: &State) {
+        self.held_bytes.store(state.frozen_bytes + state.open.bytes().len(), Ordering::Relaxed);
+    }
+}
+
+impl State {
+    fn freeze(&mut self) {
+        if !self.open.is_empty() {
+            let next = Batch::beginning_at(self.open.end_line());
+            let full = std::mem::replace(&mut self.open, next);
+            self.frozen_bytes += full.bytes().len();
+            self.frozen.push_back(Arc::new(full));
+        }
+    }
+
+    /// Forgets what every thread with members has fetched.
+    fn let_go(&mut self) {
+        let needed = self.shares.iter().filter(|share| share.members > 0).map(|share| share.fetched).min();
+        let needed = needed.unwrap_or(self.gone + self.frozen.len() as u64);
+        while self.gone < needed
+            && let Some(batch) = self.frozen.pop_front()
+        {
+            self.frozen_bytes -= batch.bytes().len();
+            self.gone += 1;
+        }
+    }
+
+    fn member_count(&self) -> u32 {
+        self.shares.iter().map(|share| share.members).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn speech(text: &str) -> Speech {
+        let mut speech = Speech::default();
+        speech.add(None, text);
+        speech
+    }
+
+    fn fetched(room: &Room, thread: usize) -> String {
+        let mut batches = Vec::new();
+        room.fetch(thread, &mut batches);
+        batches.iter().map(|batch| String::from_utf8_lossy(batch.bytes()).into_owned()).collect()
+    }
+
+    #[test]
+    fn every_thread_fetches_every_line_once_and_in_the_same_order() {
+        let room = Room::new("r", 2);
+        let mut tell = Vec::new();
+        room.enter(0, 10, 1, None);
+        room.enter(1, 20, 2, None);
+        assert_eq!(room.say(&speech("a"), 1, &mut tell), 1);
+        assert_eq!(tell, [Tell { thread: 0, local: 10 }, Tell { thread: 1, local: 20 }]);
+        tell.clear();
+        room.say(&speech("b"), 2, &mut tell);
+        assert!(tell.is_empty(), "both know already");
+        assert_eq!(fetched(&room, 0), "a\nb\n");
+        room.say(&speech("c"), 2, &mut tell);
+        assert_eq!(tell, [Tell { thread: 0, local: 10 }]);
+        assert_eq!(fetched(&room, 1), "a\nb\nc\n");
+        assert_eq!(fetched(&room, 0), "c\n");
+        assert_eq!((fetched(&room, 0), fetched(&room, 1)), (String::new(), String::new()));
+        assert_eq!(room.held_bytes.load(Ordering::Relaxed), 0, "nothing is held that all have");
+    }
+
+    #[test]
+    fn who_enters_is_owed_what_is_said_from_then_on_and_a_thread_without_members_holds_nothing_up() {
+        let room = Room::new("r", 2);
+        let mut tell = Vec::new();
+        room.enter(0, 0, 1, None);
+        room.say(&speech("before"), 1, &mut tell);
+        assert_eq!(room.enter(1, 0, 2, None), (1, 2));
+        tell.clear();
+        room.say(&speech("after"), 1, &mut tell);
+        assert_eq!(tell, [Tell { thread: 1, local: 0 }]);
+        assert_eq!(fetched(&room, 0), "before\nafter\n");
+        assert_eq!(room.leave(1, 2), 1);
+        assert_eq!(room.held_bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(room.enter(1, 5, 3, None), (2, 2));
+        assert_eq!(fetched(&room, 1), "");
+    }
+
+    #[test]
+    fn a_thread_that_does_not_fetch_makes_the_room_heavy_until_it_does() {
+        let room = Room::new("r", 2);
+        room.enter(0, 0, 1, None);
+        room.enter(1, 0, 2, None);
+        let long = speech(&"x".repeat(65_535));
+        let mut tell = Vec::new();
+        while !room.is_heavy() {
+            room.say(&long, 1, &mut tell);
+            fetched(&room, 0);
+        }
+        assert!(room.held_bytes.load(Ordering::Relaxed) < HELD_BYTES_MAX + 70_000);
+        fetched(&room, 1);
+        assert!(!room.is_heavy());
+    }
+
+    #[test]
+    fn who_is_here_is_told_in_one_line_of_bounded_length() {
+        let room = Room::new("kitchen", 1);
+        room.enter(0, 0, 1, None);
+        assert_eq!(room.who(), "* 1 in kitchen\n");
+        room.enter(0, 0, 2, Some("ada".into()));
+        assert_eq!(room.who(), "* 2 in kitchen: ada and 1 more\n");
+        room.rename(1, "bob".into());
+        assert_eq!(room.who(), "* 2 in kitchen: bob, ada\n");
+        for id in 3..1000 {
+            room.enter(0, 0, id, Some(format!("somebody-{id}").into()));
+        }
+        let answer = room.who();
+        assert!(
+            answer.starts_with("* 999 in kitchen: bob, ada, somebody-3, ") && answer.ends_with(" more\n")
+        );
+        assert!(answer.len() < 2100, "{}", answer.len());
+    }
+}

@@ -1,0 +1,144 @@
+//! Rooms by name, for all threads; and the rooms of one thread, with its members.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::batch::Batch;
+use super::room::Room;
+
+/// Where newcomers are.
+pub(super) const LOBBY: &str = "lobby";
+
+/// All rooms that somebody is in.
+pub(super) struct Rooms {
+    threads: usize,
+    by_name: Mutex<HashMap<Box<str>, Arc<Room>>>,
+}
+
+impl Rooms {
+    pub(super) fn new(threads: usize) -> Rooms {
+        Rooms { threads, by_name: Mutex::default() }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Lets `enter` enter the room of this name, which is opened if there is none. No room is closed meanwhile.
+    pub(super) fn enter<T>(&self, name: &str, enter: impl FnOnce(&Arc<Room>) -> T) -> T {
+        let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(room) = by_name.get(name) {
+            return enter(room);
+        }
+        let room = Arc::new(Room::new(name, self.threads));
+        by_name.insert(name.into(), room.clone());
+        enter(&room)
+    }
+
+    /// Lets a client leave, and closes the room behind the last one.
+    pub(super) fn leave(&self, room: &Room, thread: usize, id: u32) {
+        let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        if room.leave(thread, id) == 0 {
+            by_name.remove(room.name());
+        }
+    }
+}
+
+/// A room as one thread sees it.
+pub(super) struct LocalRoom {
+    pub(super) room: Arc<Room>,
+    /// Places of this thread's clients.
+    pub(super) members: Vec<u32>,
+    /// Fetched, and not yet handed to every member.
+    pub(super) pending: Vec<Arc<Batch>>,
+    /// It is on the list for the next round.
+    pub(super) is_due: bool,
+}
+
+/// The rooms in which one thread has members.
+#[derive(Default)]
+pub(super) struct LocalRooms {
+    places: Vec<Option<LocalRoom>>,
+    free: Vec<u32>,
+    by_name: HashMap<Box<str>, u32>,
+}
+
+impl LocalRooms {
+    /// The thread's place for this room, whether it has members yet or not.
+    pub(super) fn place_for(&mut self, room: &Arc<Room>) -> u32 {
+        if let Some(place) = self.by_name.get(room.name()) {
+            return *place;
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            (self.places.len() - 1) as u32
+        });
+        self.by_name.insert(room.name().into(), place);
+        let local = LocalRoom { room: room.clone(), members: Vec::new(), pending: Vec::new(), is_due: false };
+        self.places[place as usize] = Some(local);
+        place
+    }
+
+    /// None when the thread's last member has left.
+    pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut LocalRoom> {
+        self.places.get_mut(place as usize)?.as_mut()
+    }
+
+    /// Takes in a client; returns its index among the members.
+    pub(super) fn add(&mut self, place: u32, client: u32) -> u32 {
+        let Some(local) = self.get_mut(place) else { return 0 };
+        local.members.push(client);
+        (local.members.len() - 1) as u32
+    }
+
+    /// Lets the member of this index go; returns who has the index now, if anybody.
+    pub(super) fn remove(&mut self, place: u32, index: u32) -> Option<u32> {
+        let local = self.get_mut(place)?;
+        local.members.swap_remove(index as usize);
+        let moved = local.members.get(index as usize).copied();
+        if local.members.is_empty() {
+            let name: Box<str> = local.room.name().into();
+            self.by_name.remove(&name);
+            self.places[place as usize] = None;
+            self.free.push(place);
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_room_is_one_for_all_and_ends_with_its_last_client() {
+        let rooms = Rooms::new(1);
+        let enter = |id| {
+            rooms.enter("r", |room| {
+                room.enter(0, 0, id, None);
+                room.clone()
+            })
+        };
+        let (one, two) = (enter(1), enter(2));
+        assert!(Arc::ptr_eq(&one, &two));
+        rooms.leave(&one, 0, 1);
+        assert_eq!(rooms.count(), 1);
+        rooms.leave(&one, 0, 2);
+        assert_eq!(rooms.count(), 0);
+        assert!(!Arc::ptr_eq(&one, &enter(3)));
+    }
+
+    #[test]
+    fn members_keep_their_indices_when_others_leave() {
+        let mut rooms = LocalRooms::default();
+        let (one, other) = (Arc::new(Room::new("one", 1)), Arc::new(Room::new("other", 1)));
+        let place = rooms.place_for(&one);
+        assert_eq!((rooms.place_for(&one), rooms.place_for(&other)), (place, place + 1));
+        assert_eq!([7, 8, 9].map(|client| rooms.add(place, client)), [0, 1, 2]);
+        assert_eq!(rooms.remove(place, 0), Some(9));
+        assert_eq!(rooms.remove(place, 1), None);
+        assert_eq!(rooms.remove(place, 0), None);
+        assert!(rooms.get_mut(place).is_none());
+        assert_eq!(rooms.place_for(&Arc::new(Room::new("new", 1))), place);
+    }
+}

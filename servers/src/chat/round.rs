@@ -1,0 +1,267 @@
+//! Lines out: one write per client and round, of everything that is new in its room.
+//!
+//! For most clients of a room that write is the same, so its vectors are laid out once. A client is served one by
+//! one when it said one of these lines itself, entered in between, or still has to take earlier ones.
+
+use std::sync::Arc;
+
+use super::batch::Batch;
+use super::clients::{Client, Key, Stage};
+use super::deadlines::What;
+use super::thread::Thread;
+use super::totals::Totals;
+use crate::{clock, stream};
+
+/// Vectors per write; the system takes up to 1024.
+const VECTORS_MAX: usize = 64;
+
+/// The fault for testing instruments: which deliveries are lost in silence.
+pub(super) struct Losses {
+    every: u64,
+    /// Deliveries until the next one that is lost, that one included.
+    left: u64,
+}
+
+impl Losses {
+    pub(super) fn new(every: Option<u64>) -> Losses {
+        let every = every.unwrap_or(u64::MAX);
+        Losses { every, left: every }
+    }
+
+    /// True when none of the next `lines` is to be lost; they are counted then.
+    fn spare(&mut self, lines: u64) -> bool {
+        let spared = lines < self.left;
+        if spared && self.every < u64::MAX {
+            self.left -= lines;
+        }
+        spared
+    }
+
+    /// One more; true when it is to be lost.
+    fn strike(&mut self) -> bool {
+        if self.spare(1) {
+            return false;
+        }
+        self.left = self.every;
+        true
+    }
+}
+
+/// Why a client cannot be served any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unserved {
+    Broken,
+    BacklogFull,
+}
+
+impl Thread {
+    /// Writes what is new in every room, then the books to those who asked.
+    pub(super) fn round(&mut self) {
+        let began_ns = clock::now_ns();
+        let mut due = std::mem::take(&mut self.due);
+        self.desk().fetch(&mut due);
+        // What was read before the question comes before the answer, even if its thread has not told us yet.
+        for key in &self.askers {
+            if let Some(client) = self.clients.get_mut(*key)
+                && client.stage == Stage::Talking
+            {
+                due.push(client.room);
+            }
+        }
+        due.drain(..).for_each(|place| self.serve(place));
+        if self.due.is_empty() {
+            self.due = due;
+        }
+        for key in std::mem::take(&mut self.askers) {
+            if let Some(client) = self.clients.get_mut(key)
+                && client.stage == Stage::Talking
+            {
+                client.queue.ask_books();
+                self.flush(key);
+                self.bound_answers(key);
+            }
+        }
+        self.totals.rounds += 1;
+        self.pace.rest(began_ns, clock::now_ns());
+    }
+
+    /// Gives the members of a room what is new there.
+    fn serve(&mut self, place: u32) {
+        let Thread { rooms, clients, totals, losses, vectors, house, me, .. } = self;
+        let Some(local) = rooms.get_mut(place) else { return };
+        local.is_due = false;
+        local.room.fetch(*me, &mut local.pending);
+        let pending = std::mem::take(&mut local.pending);
+        let (Some(first), Some(last)) = (pending.first(), pending.last()) else { return };
+        let first_line = first.first_line();
+        let lines = last.end_line() - first_line;
+        let shared: Vec<libc::iovec> = pending.iter().map(|batch| vector(batch.bytes())).collect();
+        let bytes: usize = shared.iter().map(|vector| vector.iov_len).sum();
+        let (mut passed, mut unserved) = (0, Vec::new());
+        for member in &local.members {
+            let Some(client) = clients.at(*member) else { continue };
+            let shares = client.queue.is_empty()
+                && client.position <= first_line
+                && client.own_end <= first_line
+                && shared.len() <= VECTORS_MAX
+                && losses.spare(lines);
+            let mut sent = 0;
+            if shares {
+                // SAFETY: the vectors point into `pending`.
+                match unsafe { stream::write_vectored(client.fd(), &shared) } {
+                    Ok(all) if all == bytes => {
+                        client.queue.passed(lines);
+                        passed += 1;
+                        continue;
+                    }
+                    Ok(part) => sent = part,
+                    Err(()) => {
+                        unserved.push((client.key, Unserved::Broken));
+                        continue;
+                    }
+                }
+                totals.writes += 1;
+                totals.bytes += sent as u64;
+                client.is_blocked = true;
+            }
+            let served = book(totals, client, |totals, client| {
+                if shares {
+                    pending.iter().for_each(|batch| client.queue.owe(batch, 0, batch.line_count()));
+                    client.position = first_line + lines;
+                    client.queue.advance(sent);
+                } else {
+                    owe(client, &pending, losses);
+                    send(client, vectors, totals).map_err(|()| Unserved::Broken)?;
+                }
+                let cap = house.options.backlog as u64;
+                client.queue.trim(cap, house.options.on_full).ok_or(Unserved::BacklogFull)
+            });
+            if let Err(why) = served {
+                unserved.push((client.key, why));
+            }
+        }
+        totals.owed += passed * lines;
+        totals.delivered += passed * lines;
+        totals.writes += passed;
+        totals.bytes += passed * bytes as u64;
+        unserved.into_iter().for_each(|(key, why)| self.give_up(key, why));
+    }
+
+    fn give_up(&mut self, key: Key, why: Unserved) {
+        if why == Unserved::BacklogFull {
+            self.totals.cut.backlog_full += 1;
+        }
+        self.part(key);
+    }
+
+    /// Queues for a client that is about to leave its room what was said there until now.
+    pub(super) fn settle(&mut self, key: Key) {
+        let Thread { rooms, clients, totals, losses, due, me, .. } = self;
+        let Some(client) = clients.get_mut(key) else { return };
+        let Some(local) = rooms.get_mut(client.room) else { return };
+        local.room.fetch(*me, &mut local.pending);
+        book(totals, client, |_, client| owe(client, &local.pending, losses));
+        if !local.pending.is_empty() && !local.is_due {
+            local.is_due = true;
+            due.push(client.room);
+        }
+    }
+
+    /// The system takes more now.
+    pub(super) fn unblock(&mut self, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.is_blocked = false;
+        if !client.queue.is_empty() {
+            self.flush(key);
+        }
+    }
+
+    /// Sends what is queued as far as it goes.
+    pub(super) fn flush(&mut self, key: Key) {
+        let Thread { clients, totals, vectors, house, deadlines, .. } = self;
+        let Some(client) = clients.get_mut(key) else { return };
+        let flushed = book(totals, client, |totals, client| {
+            send(client, vectors, totals).map_err(|()| Unserved::Broken)?;
+            let cap = house.options.backlog as u64;
+            client.queue.trim(cap, house.options.on_full).ok_or(Unserved::BacklogFull)
+        });
+        if client.stage == Stage::Leaving && client.queue.is_empty() {
+            client.stage = Stage::Finished;
+            stream::finish_writing(client.fd());
+            deadlines.expect(What::Finished, key, clock::now_ns());
+            if client.input_ended {
+                return self.part(key);
+            }
+        }
+        if let Err(why) = flushed {
+            self.give_up(key, why);
+        }
+    }
+}
+
+/// Does something to a client's queue and brings the totals in line with its books.
+fn book<T>(
+    totals: &mut Totals,
+    client: &mut Client,
+    change: impl FnOnce(&mut Totals, &mut Client) -> T,
+) -> T {
+    let (before, waiting) = (client.queue.account(), client.queue.waiting());
+    let result = change(totals, client);
+    let after = client.queue.account();
+    totals.owed += after.owed - before.owed;
+    totals.delivered += after.delivered - before.delivered;
+    totals.dropped += after.dropped - before.dropped;
+    totals.waiting = totals.waiting + client.queue.waiting() - waiting;
+    result
+}
+
+/// Queues what a client is owed of these, which is all that is neither before its time nor its own.
+fn owe(client: &mut Client, batches: &[Arc<Batch>], losses: &mut Losses) {
+    for batch in batches {
+        if batch.end_line() <= client.position {
+            continue;
+        }
+        let from = client.position.saturating_sub(batch.first_line()) as u32;
+        let to = batch.line_count();
+        if client.own_end <= batch.first_line() && losses.spare(u64::from(to - from)) {
+            client.queue.owe(batch, from, to);
+            continue;
+        }
+        let mut run = from;
+        for i in from..to {
+            // Without own lines since it entered, the same number may be that of somebody before it.
+            let own = client.own_end > batch.first_line() && batch.sender(i) == client.id;
+            let lost = !own && losses.strike();
+            if own || lost {
+                client.queue.owe(batch, run, i);
+                run = i + 1;
+            }
+            if lost {
+                client.queue.lose_one();
+            }
+        }
+        client.queue.owe(batch, run, to);
+    }
+    if let Some(last) = batches.last() {
+        client.position = client.position.max(last.end_line());
+    }
+}
+
+/// Writes from the queue until that is empty or the system takes no more.
+fn send(client: &mut Client, vectors: &mut Vec<libc::iovec>, totals: &mut Totals) -> Result<(), ()> {
+    while !client.is_blocked && !client.queue.is_empty() {
+        client.queue.gather(vectors, VECTORS_MAX);
+        let wanted: usize = vectors.iter().map(|vector| vector.iov_len).sum();
+        // SAFETY: the vectors point into the queue, which does not change before `advance`.
+        let sent = unsafe { stream::write_vectored(client.fd(), vectors)? };
+        totals.writes += 1;
+        totals.bytes += sent as u64;
+        client.queue.advance(sent);
+        client.is_blocked = sent < wanted;
+    }
+    Ok(())
+}
+
+fn vector(bytes: &[u8]) -> libc::iovec {
+    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+}
