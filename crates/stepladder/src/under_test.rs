@@ -118,13 +118,13 @@ impl UnderTest {
 
     /// The null server that speaks as a subject of `scheme` does below its own words, for calibration.
     pub fn start_null(scheme: Scheme) -> anyhow::Result<Self> {
-        let protocol: &[&str] = match scheme {
-            Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => &[],
-            Scheme::Tcp | Scheme::Irc | Scheme::Nats => &["--protocol", "lines"],
+        let protocol = match scheme {
+            Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => "websocket",
+            Scheme::Tcp | Scheme::Irc | Scheme::Nats => "lines",
         };
         let mut command = own_command()?;
-        command.args(["serve", "null", "--listen", "127.0.0.1:0"]).args(protocol);
-        let started = Started::start(command, "stepladder serve null")?;
+        command.args(["serve", "null", "--protocol", protocol, "--listen", "127.0.0.1:0"]);
+        let started = Started::start(command, &format!("stepladder serve null --protocol {protocol}"))?;
         let (target, address) = announced(&started)?;
         Ok(Self::of_started(started, target, address, None))
     }

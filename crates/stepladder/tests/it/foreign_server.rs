@@ -1,5 +1,8 @@
 //! A server that is not ours: started by a command, or running already.
 
+use std::net::TcpListener;
+use std::{io, thread};
+
 use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
 use crate::place::{Place, arena_on, command_line, eventually, free_port, is_gone, processes};
 
@@ -99,6 +102,35 @@ fn a_server_behind_a_shell_ends_with_a_climb_that_is_killed() {
     climb.signal(libc::SIGKILL);
     climb.finish();
     eventually("no process of it is left", || servers.iter().all(|pid| is_gone(*pid)).then_some(()));
+}
+
+/// Whatever comes goes back.
+fn echo_of_lines() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("tcp://{}", listener.local_addr().expect("its address"));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut back = stream.try_clone().expect("a second handle");
+            // A client that is gone is none of its business.
+            thread::spawn(move || drop(io::copy(&mut stream, &mut back)));
+        }
+    });
+    url
+}
+
+#[test]
+fn an_echo_over_lines_of_tcp_is_climbed_after_a_calibration_over_lines() {
+    let place = Place::new();
+    let ran = place.climb(&[&echo_of_lines(), "--bots", "echo", "--rungs", "4", "--json", "run.json"]);
+    let run = place.json("run.json");
+    assert_valid(&run);
+    assert_balanced(&run);
+    assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
+    assert!(run["generator"]["ceiling_per_s"].as_f64() > Some(0.0), "{:#}", run["generator"]);
+    let rung = &run["rungs"][0];
+    assert!(rung["answered"].as_u64() > Some(0), "{rung:#}");
+    assert_eq!((rung["failed"].as_u64(), rung["lost"].as_u64()), (Some(0), Some(0)), "{rung:#}");
+    assert_eq!(rung["errors"], serde_json::json!({}), "{rung:#}");
 }
 
 pub fn url_of(line: &str) -> String {
