@@ -100,7 +100,8 @@ impl UnderTest {
             tick_log = Some(follow_file(&path, plan.subject.tick_rate_hz, ticks_from)?);
         }
         let is_there = ticks_from == TicksFrom::Present || own_log.is_some();
-        if is_there && !has("--append") {
+        // A server without ticks knows no such option.
+        if tick_log.is_some() && is_there && !has("--append") {
             command.arg("--append");
         }
         command.args(options);
