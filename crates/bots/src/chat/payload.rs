@@ -50,6 +50,10 @@ pub fn write(out: &mut Vec<u8>, stamp: Stamp, length: usize) {
         out.extend_from_slice(&FILLER[..piece]);
         left -= piece;
     }
+    // Some servers strip blanks off the end (ngircd does), and a text must come as it was said.
+    if let Some(last) = out.last_mut().filter(|last| **last == b' ') {
+        *last = b'.';
+    }
 }
 
 /// The stamp of a text; `None` when it is no text of ours, or is not as it was said.
@@ -114,6 +118,7 @@ mod tests {
             let mut text = Vec::new();
             write(&mut text, stamp, length);
             prop_assert_eq!(text.len(), length);
+            prop_assert_eq!(text.trim_ascii_end().len(), length);
             prop_assert!(text.iter().all(|&byte| byte == b' ' || byte.is_ascii_graphic()));
             prop_assert_eq!(read(&text), Some(stamp));
         }
