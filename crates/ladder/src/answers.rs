@@ -4,6 +4,7 @@
 //! the text of a `Conclusion`.
 
 mod conclusions;
+mod deliveries;
 
 use measure::{Distribution, Event, Flow, Measure, Quantile, Summary, Trial};
 use serde_json::{Map, Value, json};
@@ -112,7 +113,7 @@ fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         send_lag_ns: summary(Measure::SendLag),
         receive_lag_ns: summary(Measure::ReceiveLag),
         ticks: ticks(trial),
-        deliveries: None,
+        deliveries: deliveries::deliveries(trial),
         audit: None,
         subject: trial.subject.as_ref().map(|process| SubjectFigures {
             cpu_cores: process.cpu_cores,
@@ -171,6 +172,10 @@ fn extra(trial: &Trial, judgement: &Judgement) -> Map<String, Value> {
     put("flows", json!(trial.ops));
     put("counters", json!(trial.counters));
     put("subject_counters", json!(trial.subject_counters));
+    if let Some(intended) = judgement.evidence.get("intended").and_then(Value::as_f64) {
+        put("intended", json!(intended));
+        put("pace_share", json!((intended > 0.0).then(|| trial.flow().sent as f64 / intended)));
+    }
     if let Some(shots) = shots(trial) {
         put("shots", shots);
     }

@@ -1,4 +1,5 @@
-//! The closing page: a row per rung, why those that did not pass did not, and the three answers. Text without colours.
+//! The closing page: a row per rung, the books of its deliveries, why those that did not pass did not, and the three
+//! answers. Text without colours.
 //!
 //! Made from a `Climb` alone, so a live run, a replayed one and a JSON file read the same.
 
@@ -7,7 +8,7 @@ use std::fmt;
 use measure::Summary;
 
 use crate::contract::{Climb, Rung};
-use crate::wording::{show_bytes, show_ns, show_number, show_share};
+use crate::wording::{show_bytes, show_many, show_ns, show_number, show_share};
 
 /// What is shown for a figure that may not be stated.
 pub const NOT_STATED: &str = "—";
@@ -19,6 +20,8 @@ pub struct Closing {
     pub header: Vec<String>,
     /// one row per rung, as many cells as the header
     pub rows: Vec<Vec<String>>,
+    /// the books of deliveries: a line per rung, and one more where some receivers are judged apart
+    pub books: Vec<String>,
     /// one line per rung that did not pass: load, verdict, reason
     pub notes: Vec<String>,
     /// question and answer
@@ -38,6 +41,7 @@ pub fn closing(climb: &Climb) -> Closing {
     Closing {
         header: kept.iter().map(|&at| title(at).to_owned()).collect(),
         rows: cells.iter().map(|row| kept.iter().map(|&at| cell(row, at)).collect()).collect(),
+        books: climb.rungs.iter().flat_map(books).collect(),
         notes: climb.rungs.iter().filter_map(note).collect(),
         answers: climb.conclusions.iter().map(|part| (question(&part.id), part.text.clone())).collect(),
     }
@@ -59,6 +63,11 @@ fn columns() -> Vec<Column> {
         ("tick p50", |rung| ns(&rung.ticks.as_ref()?.interval_ns, |summary| summary.p50)),
         ("tick p99", |rung| ns(&rung.ticks.as_ref()?.interval_ns, |summary| summary.p99)),
         ("rate/s", |rung| Some(show_number(rung.rate_per_s.round()))),
+        ("pace", |rung| share(pace_share(rung))),
+        ("deliv./s", |rung| Some(show_many(rung.deliveries.as_ref()?.rate_per_s?.round() as u64))),
+        ("lost", |rung| Some(show_many(rung.deliveries.as_ref()?.lost))),
+        ("deliv. p50", |rung| ns(&rung.deliveries.as_ref()?.latency_ns, |summary| summary.p50)),
+        ("deliv. p99", |rung| ns(&rung.deliveries.as_ref()?.latency_ns, |summary| summary.p99)),
         ("resp. p50", |rung| ns(&rung.response_ns, |summary| summary.p50)),
         ("resp. p99", |rung| ns(&rung.response_ns, |summary| summary.p99)),
         ("lag p99", |rung| ns(&rung.send_lag_ns, |summary| summary.p99)),
@@ -68,6 +77,58 @@ fn columns() -> Vec<Column> {
         ("bots CPU", |rung| Some(format!("{:.2}", rung.worker.cpu_cores))),
         ("mem", |rung| Some(show_bytes(rung.worker.rss_bytes as f64))),
     ]
+}
+
+/// Sent of what the plan meant to send, where it meant a rate.
+pub fn pace_share(rung: &Rung) -> Option<f64> {
+    rung.extra.get("pace_share")?.as_f64()
+}
+
+fn books(rung: &Rung) -> Vec<String> {
+    let Some(books) = &rung.deliveries else { return Vec::new() };
+    let load = format!("{} {}", show_number(rung.load), rung.load_unit);
+    let owed = if books.owed_min == books.owed_max {
+        show_many(books.owed)
+    } else {
+        format!("{} to {}", show_many(books.owed_min), show_many(books.owed_max))
+    };
+    let mut parts = vec![format!("{owed} deliveries owed"), format!("{} lost", show_many(books.lost))];
+    if books.drops_are_told {
+        parts.push(format!("{} dropped", show_many(books.dropped)));
+        parts.push(format!("{} waiting at the end", show_many(books.in_flight)));
+        parts.push(format!("residual {}", books.residual));
+    }
+    for (count, what) in [
+        (books.late, "late"),
+        (books.duplicated, "came twice"),
+        (books.reordered, "out of order"),
+        (books.unowed, "owed by nobody"),
+        (books.strangers, "sent by nobody"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{} {what}", show_many(count)));
+        }
+    }
+    let slowest = books.slowest.as_ref().map_or(String::new(), |slowest| {
+        format!(
+            "; slowest receiver {}: mean {}, max {}",
+            slowest.receiver,
+            show_ns(slowest.latency_mean_ns),
+            show_ns(slowest.latency_max_ns as f64)
+        )
+    });
+    let mut lines = vec![format!("{load}: {}{slowest}", parts.join(", "))];
+    if let Some(apart) = &books.apart {
+        lines.push(format!(
+            "{load}, apart: {} receivers, {} owed, {} delivered, {} dropped, {} waiting at the end",
+            apart.receivers,
+            show_many(apart.owed_max),
+            show_many(apart.delivered),
+            show_many(apart.dropped),
+            show_many(apart.in_flight),
+        ));
+    }
+    lines
 }
 
 fn note(rung: &Rung) -> Option<String> {
@@ -95,11 +156,13 @@ impl fmt::Display for Closing {
             let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:>width$}"));
             writeln!(f, "{}", cells.collect::<Vec<_>>().join("  "))?;
         }
-        if !self.notes.is_empty() {
-            writeln!(f)?;
-        }
-        for note in &self.notes {
-            writeln!(f, "{note}")?;
+        for lines in [&self.books, &self.notes] {
+            if !lines.is_empty() {
+                writeln!(f)?;
+            }
+            for line in lines {
+                writeln!(f, "{line}")?;
+            }
         }
         writeln!(f)?;
         let width = self.answers.iter().map(|(question, _)| question.chars().count()).max().unwrap_or(0);

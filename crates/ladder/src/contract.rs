@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use measure::Summary;
+use measure::ledger::{PairBooks, SumOfBooks};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -135,7 +136,7 @@ pub struct Rung {
     /// the server's ticks; its clients' view of them where it tells none
     pub ticks: Option<TickFigures>,
     /// the books of broadcasts
-    pub deliveries: Option<Value>,
+    pub deliveries: Option<DeliveryFigures>,
     /// what was claimed against what is
     pub audit: Option<Value>,
     /// the server's process tree
@@ -190,6 +191,71 @@ pub struct TickFigures {
     pub interval_ns: Option<Summary>,
     /// work per tick
     pub busy_ns: Option<Summary>,
+}
+
+/// The books of a rung's broadcasts, over the whole trial and the well-behaved receivers.
+///
+/// `owed_min ≤ owed ≤ owed_max`; the three are one where nobody came or went while others spoke.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeliveryFigures {
+    /// delivered + lost, without what nobody owed
+    pub owed: u64,
+    /// surely owed
+    pub owed_min: u64,
+    /// possibly owed
+    pub owed_max: u64,
+    /// different messages that came, each at each receiver
+    pub delivered: u64,
+    /// of these: after the patience
+    pub late: u64,
+    /// surely owed, and never came
+    pub lost: u64,
+    /// came again
+    pub duplicated: u64,
+    /// came after a younger one of the same sender
+    pub reordered: u64,
+    /// by the server's word
+    pub dropped: u64,
+    /// still in the server's backlog at the end, by its word
+    pub in_flight: u64,
+    /// what neither the server nor the clients account for
+    pub residual: i64,
+    /// from the planned send, of messages planned in the hold; its percentiles count lost ones as infinite, which is
+    /// null here
+    pub latency_ns: Option<Summary>,
+    /// well-behaved receivers
+    pub receivers: u64,
+    /// messages that left, of all senders
+    pub sent: u64,
+    /// to all receivers, per second of the hold
+    pub rate_per_s: Option<f64>,
+    /// came although nobody owed them
+    pub unowed: u64,
+    /// came with a sender or a number that nobody has
+    pub strangers: u64,
+    /// receivers that never had the server's word that everything had come
+    pub not_caught_up: u64,
+    /// the server tells what it drops
+    pub drops_are_told: bool,
+    /// the loss rate is at most this, at 95 %; null when something was lost or nothing owed
+    pub loss_rate_bound: Option<f64>,
+    /// with the highest mean latency
+    pub slowest: Option<SlowestReceiver>,
+    /// those that behave badly; null when there are none
+    pub apart: Option<SumOfBooks>,
+    /// the pairs that lost most or got what nobody owed, the worst first, at most 10
+    pub worst: Vec<PairBooks>,
+}
+
+/// The receiver that waited longest on average, over the whole trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlowestReceiver {
+    /// its number in the crowd
+    pub receiver: u32,
+    /// mean
+    pub latency_mean_ns: f64,
+    /// longest
+    pub latency_max_ns: u64,
 }
 
 /// The server's process tree over the hold.

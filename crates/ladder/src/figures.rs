@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use measure::ledger::SumOfBooks;
 use measure::{Distribution, Flow, Measure, Quantile, Trial};
 
 /// What a figure is measured in, and so which units an objective may write behind its number.
@@ -121,7 +122,7 @@ pub const FIGURES: &[FigureDoc] = table! {
         "ticks.interval" TickInterval "between two ticks of the server: ";
         "ticks.busy" TickBusy "work per tick, where the server tells it: ";
         "client_ticks.interval" ClientInterval "between two snapshots as a client sees them: ";
-        "deliveries.latency" Delivery "from the planned send of a broadcast to its receipt: ";
+        "deliveries.latency" Delivery "from the planned send of a broadcast to its receipt; lost ones are infinite: ";
     }
     scalars {
         scalar!("ticks.late_share", Share, "(over + under + missed) / due of the server's ticks", |trial| {
@@ -146,11 +147,30 @@ pub const FIGURES: &[FigureDoc] = table! {
         scalar!("client_ticks.late_share", Share, "the same share as the clients see it", |trial| {
             trial.client_ticks.late_share().map_or(NO_CLIENT_TICKS, Reading::Value)
         });
-        scalar!("deliveries.lost", Count, "deliveries owed and never seen", |_| NO_BOOKS);
-        scalar!("deliveries.late", Count, "deliveries after the plan's patience", |_| NO_BOOKS);
-        scalar!("deliveries.dropped", Count, "deliveries that the server says it dropped", |_| NO_BOOKS);
-        scalar!("deliveries.duplicated", Count, "deliveries seen twice", |_| NO_BOOKS);
-        scalar!("deliveries.reordered", Count, "deliveries seen after a younger one of the same sender", |_| NO_BOOKS);
+        scalar!("deliveries.owed", Count, "deliveries owed, as it turned out: delivered + lost", |trial| {
+            judged(trial).map_or_else(|absent| absent, |books| count(books.owed()))
+        });
+        scalar!("deliveries.delivered", Count, "different messages that came, each counted at each receiver", |trial| {
+            judged(trial).map_or_else(|absent| absent, |books| count(books.delivered))
+        });
+        scalar!("deliveries.lost", Count, "deliveries surely owed and never seen", |trial| of_owed(trial, |books| books.lost as f64));
+        scalar!("deliveries.late", Count, "deliveries after the plan's patience", |trial| of_owed(trial, |books| books.late as f64));
+        scalar!("deliveries.dropped", Count, "deliveries that the server says it dropped", |trial| {
+            told(trial, |books| books.dropped as f64)
+        });
+        scalar!("deliveries.in_flight", Count, "deliveries that the server says still waited at the end", |trial| {
+            told(trial, |books| books.in_flight as f64)
+        });
+        scalar!("deliveries.residual", Count, "deliveries that neither the server nor the clients account for", |trial| {
+            told(trial, |books| books.residual.unsigned_abs() as f64)
+        });
+        scalar!("deliveries.duplicated", Count, "deliveries seen again", |trial| of_owed(trial, |books| books.duplicated as f64));
+        scalar!("deliveries.reordered", Count, "deliveries seen after a younger one of the same sender", |trial| {
+            of_owed(trial, |books| books.reordered as f64)
+        });
+        scalar!("deliveries.rate_per_s", Rate, "deliveries per second of the hold", |trial| {
+            judged(trial).map_or_else(|absent| absent, |_| deliveries_per_s(trial).map_or(NO_HOLD, Reading::Value))
+        });
         scalar!("errors", Count, "errors + failed + lost messages + failed connects", |trial| count(errors(trial)));
         scalar!("late", Count, "answers after the plan's patience", |trial| count(trial.flow().late));
         scalar!("failed", Count, "wrong replies", |trial| count(trial.flow().failed));
@@ -200,7 +220,12 @@ pub const FIGURES: &[FigureDoc] = table! {
 const NO_HOLD: Reading = Reading::Absent("the hold never began");
 const NO_TICKS: Reading = Reading::Absent("nothing told the server's ticks");
 const NO_CLIENT_TICKS: Reading = Reading::Absent("no client saw ticks; let bots ask for snapshots");
-const NO_BOOKS: Reading = Reading::Absent("these bots keep no ledger of deliveries");
+const NO_BOOKS: Reading = Reading::Absent(
+    "there are no books of deliveries: these bots keep none, or the trial was cut off before its end",
+);
+const DROPS_UNTOLD: Reading =
+    Reading::Absent("this server does not tell what it drops; deliveries.lost holds it");
+const NOTHING_OWED: Reading = Reading::Absent("nobody owed a delivery");
 const NO_SUBJECT: Reading =
     Reading::Absent("the server's process was not watched; name it with --pid or --start");
 
@@ -272,7 +297,7 @@ pub(crate) fn sample(trial: &Trial, of: Of) -> Result<(Cow<'_, Distribution>, u6
         }
         Of::SendLag => (of_measure(Measure::SendLag), 0),
         Of::Handshake => (of_measure(Measure::Handshake), trial.connections.failed.values().sum()),
-        Of::Delivery => (of_measure(Measure::Delivery), 0),
+        Of::Delivery => (of_measure(Measure::Delivery), judged(trial)?.lost),
         Of::TickInterval => match &trial.ticks {
             Some(ticks) => (Cow::Borrowed(&ticks.interval), 0),
             None if trial.client_ticks.due > 0 => (of_measure(Measure::TickInterval), 0),
@@ -342,6 +367,32 @@ pub(crate) fn over_budget_share(trial: &Trial) -> Option<f64> {
 pub(crate) fn open_share(trial: &Trial) -> Option<f64> {
     let connections = &trial.connections;
     (connections.asked > 0).then(|| connections.open_min as f64 / connections.asked as f64)
+}
+
+/// What is judged of the books: the receivers that behave.
+fn judged(trial: &Trial) -> Result<&SumOfBooks, Reading> {
+    trial.books.as_ref().map(|books| &books.judged).ok_or(NO_BOOKS)
+}
+
+/// A figure of the books. Where nothing was owed it was not zero: it was not measured.
+fn of_owed(trial: &Trial, figure: fn(&SumOfBooks) -> f64) -> Reading {
+    match judged(trial) {
+        Err(absent) => absent,
+        Ok(books) if books.owed_max == 0 && books.delivered == 0 => NOTHING_OWED,
+        Ok(books) => Reading::Value(figure(books)),
+    }
+}
+
+/// A figure that takes the server's word.
+fn told(trial: &Trial, figure: fn(&SumOfBooks) -> f64) -> Reading {
+    let is_told = trial.books.as_ref().is_none_or(|books| books.drops_are_told);
+    if is_told { of_owed(trial, figure) } else { DROPS_UNTOLD }
+}
+
+/// Deliveries per second of the hold, to all receivers, as the bots count them. `None` without a hold.
+pub(crate) fn deliveries_per_s(trial: &Trial) -> Option<f64> {
+    let delivered = trial.counters.get("delivered").copied().unwrap_or(0);
+    counted_seconds(trial).map(|seconds| delivered as f64 / seconds)
 }
 
 fn count(number: u64) -> Reading {

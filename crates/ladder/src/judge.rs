@@ -3,12 +3,14 @@
 //! Rules are asked in order and the first that speaks decides, because each takes the ground from those behind it:
 //! books that do not add up prove nothing, a dead server has failed whoever looked on, and latencies of a generator
 //! that was late say more about this machine than about the server.
-//! The order: INVALID (our books, interrupted), FAIL(server exited), missing connections, INVALID(no hold),
-//! GENERATOR_LIMITED, INCONCLUSIVE (disturbed, inconsistent), FAIL (objectives, missing games, wrong answers, drifting),
+//! The order: INVALID (our books, interrupted), FAIL(server exited), missing connections, INVALID (no hold, books of
+//! deliveries), GENERATOR_LIMITED, INCONCLUSIVE (disturbed, inconsistent), FAIL (objectives, missing games, wrong
+//! answers, backlog, drifting),
 //! INCONCLUSIVE(too few samples), PASS.
 //! Invariant: the same trial and terms give the same judgement, live and replayed.
 //! Not here: the thresholds and their reasons, which stand with the rules.
 
+mod deliveries;
 mod rules;
 
 use std::fmt;
@@ -156,18 +158,22 @@ pub fn judge(trial: &Trial, terms: &Terms) -> Judgement {
         finding: steady::steadiness(trial, &floors(trial, terms)),
         disturbed_share: rules::disturbed_share(trial),
     };
-    let in_order: [fn(&Case<'_>) -> Option<Ruling>; 13] = [
+    let in_order: [fn(&Case<'_>) -> Option<Ruling>; 17] = [
         rules::books,
         rules::interrupted,
         rules::exited,
         rules::connections,
         rules::never_held,
+        deliveries::unowed,
+        deliveries::residual,
         rules::limited,
         rules::disturbed,
         rules::inconsistent,
         rules::objectives,
         rules::games_missing,
         rules::wrong_answers,
+        deliveries::strangers,
+        deliveries::backlog,
         rules::drifting,
         rules::too_little,
     ];

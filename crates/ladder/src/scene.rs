@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Distribution, Entry, Event, Interval, Measure, Phase, Sample, TickCounts, TickSecond, Trial, TrialHead,
-    Vocabulary,
+    Books, Distribution, Entry, Event, Interval, Measure, Phase, Sample, TickCounts, TickSecond, Trial,
+    TrialHead, Vocabulary,
 };
 
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -28,6 +29,10 @@ pub struct Scene {
     pub shots_per_s: u64,
     pub questions_per_s: u64,
     pub response_ns: u64,
+    pub deliveries_per_s: u64,
+    pub delivery_ns: u64,
+    /// what was owed to whom over the whole trial
+    pub books: Option<Books>,
     pub send_lag_ns: u64,
     pub busy_share: f64,
     pub steal_share: Box<dyn Fn(u32) -> f64>,
@@ -51,6 +56,9 @@ impl Scene {
             shots_per_s: load as u64 * 14,
             questions_per_s: 0,
             response_ns: 2_000_000,
+            deliveries_per_s: 0,
+            delivery_ns: 0,
+            books: None,
             send_lag_ns: 200_000,
             busy_share: 0.3,
             steal_share: Box::new(|_| 0.0),
@@ -72,6 +80,35 @@ impl Scene {
             questions_per_s: load as u64,
             ..Scene::arena(load)
         }
+    }
+
+    /// 60 s of a chat in which each of `load` clients says one line a second to all others, which takes 5 ms; nothing is
+    /// lost, and the server tells so.
+    pub fn chat(load: u32) -> Scene {
+        let owed = u64::from(load - 1) * 60;
+        let receivers = (0..load).map(|number| receiver(number, owed)).collect();
+        let books =
+            Books { sent: u64::from(load) * 60, drops_are_told: true, ..Books::of(receivers, Vec::new()) };
+        Scene {
+            shots_per_s: u64::from(load),
+            questions_per_s: 0,
+            deliveries_per_s: u64::from(load) * u64::from(load - 1),
+            delivery_ns: 5_000_000,
+            books: Some(books),
+            ..Scene::asking(f64::from(load))
+        }
+    }
+
+    /// Changes the books of the receivers and adds them up anew.
+    pub fn receivers(mut self, edit: impl Fn(&mut ReceiverBooks)) -> Scene {
+        if let Some(mut books) = self.books.take() {
+            books.receivers.iter_mut().for_each(edit);
+            let faulty = |one: &&ReceiverBooks| one.sum.lost + one.sum.unowed > 0;
+            let worst = books.receivers.iter().filter(faulty).map(pair).collect();
+            let (sent, strangers, drops_are_told) = (books.sent, books.strangers, books.drops_are_told);
+            self.books = Some(Books { sent, strangers, drops_are_told, ..Books::of(books.receivers, worst) });
+        }
+        self
     }
 
     pub fn late(mut self, share: f64) -> Scene {
@@ -121,6 +158,9 @@ impl Scene {
             entries.push(Entry::Event(event(HOLD_FROM_S + self.hold_s, kind::DRAIN, &self.drain_text)));
             (0..self.hold_s).for_each(|at| self.hold_second(at, &mut entries));
         }
+        if let Some(books) = self.books.as_ref().filter(|_| self.is_complete) {
+            entries.push(Entry::Books(Box::new(books.clone())));
+        }
         if self.is_complete {
             entries.push(Entry::Event(event(HOLD_FROM_S + self.hold_s + 1, kind::END, "")));
         }
@@ -144,6 +184,10 @@ impl Scene {
         for measure in [Measure::Response, Measure::Service] {
             interval.distribution_mut(measure, true).record_many(self.response_ns, self.questions_per_s);
         }
+        interval.counters[1] = self.deliveries_per_s;
+        interval
+            .distribution_mut(Measure::Delivery, true)
+            .record_many(self.delivery_ns, self.deliveries_per_s);
         self.edits.iter().for_each(|edit| edit(at, &mut interval));
         entries.push(Entry::Interval(Box::new(interval)));
         if let Some(late_share) = &self.late_share {
@@ -182,6 +226,41 @@ impl Scene {
     }
 }
 
+/// A receiver to whom so much was owed, and came.
+fn receiver(number: u32, owed: u64) -> ReceiverBooks {
+    let (owed_min, owed_max, delivered) = (owed, owed, owed);
+    ReceiverBooks {
+        receiver: number,
+        is_apart: false,
+        sum: SumOfBooks { receivers: 1, owed_min, owed_max, delivered, ..SumOfBooks::default() },
+        latency_mean_ns: Some(5e6 + f64::from(number)),
+        latency_max_ns: Some(9_000_000),
+        told_owed: Some(owed),
+        told_delivered: Some(owed),
+    }
+}
+
+/// All of a receiver's faults, laid to its first sender.
+fn pair(receiver: &ReceiverBooks) -> PairBooks {
+    let sum = &receiver.sum;
+    PairBooks {
+        sender: 0,
+        receiver: receiver.receiver,
+        owed_min: sum.owed_min,
+        owed_max: sum.owed_max,
+        delivered: sum.delivered,
+        lost: sum.lost,
+    }
+}
+
+/// Loses deliveries of a receiver; the server knows of `dropped` and `waiting` of them.
+pub fn lose(receiver: &mut ReceiverBooks, lost: u64, dropped: u64, waiting: u64) {
+    let sum = &mut receiver.sum;
+    (sum.delivered, sum.lost) = (sum.delivered - lost, sum.lost + lost);
+    (sum.dropped, sum.in_flight) = (dropped, waiting);
+    sum.residual = sum.lost as i64 - dropped as i64 - waiting as i64;
+}
+
 /// Ticks as clients see them in one second.
 pub fn see_ticks(interval: &mut Interval, due: u64, late: u64, late_interval_ns: u64) {
     interval.ticks = TickCounts { due, on_time: due - late, over: late, ..TickCounts::default() };
@@ -197,7 +276,7 @@ fn words() -> Arc<Vocabulary> {
     Vocabulary::new(
         &["shot", "ask"],
         &["connection lost", "wrong winner"],
-        &["games_played"],
+        &["games_played", "delivered"],
         &["refused", "no descriptors", "no ports"],
     )
 }

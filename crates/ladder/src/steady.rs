@@ -85,6 +85,8 @@ pub enum Series {
     Backlog,
     /// mean response, ns
     Response,
+    /// mean delivery latency, ns
+    Delivery,
     /// late share of the ticks
     LateShare,
 }
@@ -92,8 +94,8 @@ pub enum Series {
 /// What counts as a change: smaller ones are too small to matter, however certain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floors {
-    /// mean response, ns; `None`: replies are not what this server is judged by, so neither they nor their backlog are
-    /// looked at
+    /// mean response or delivery latency, ns; `None`: replies are not what this server is judged by, so neither they
+    /// nor their backlog are looked at
     pub response_ns: Option<f64>,
     /// share of ticks
     pub late_share: f64,
@@ -105,6 +107,7 @@ impl Series {
         match self {
             Series::Backlog => "the backlog",
             Series::Response => "the mean response",
+            Series::Delivery => "the mean delivery latency",
             Series::LateShare => "the late share of the ticks",
         }
     }
@@ -113,7 +116,7 @@ impl Series {
     pub fn show(self, value: f64) -> String {
         match self {
             Series::Backlog => format!("{value:.0} messages"),
-            Series::Response => show_ns(value),
+            Series::Response | Series::Delivery => show_ns(value),
             Series::LateShare => show_share(value),
         }
     }
@@ -128,10 +131,11 @@ impl Default for Floors {
 /// How many seconds at the begin of the hold are warm-up: never more than half of it.
 ///
 /// `trial` must be folded without a cut. The late share of the server's ticks tells when there are ticks, else the mean
-/// response, else the rate of sends. 0 when nothing stands out, when nothing settled, or when the hold is too short.
+/// response, else the mean delivery latency, else the rate of sends. 0 when nothing stands out, when nothing settled, or when the hold is too short.
 pub fn warm_up_cut(trial: &Trial) -> u32 {
     let late = series(trial, Series::LateShare);
-    let response = series(trial, Series::Response);
+    let of_replies = series(trial, Series::Response);
+    let response = if of_replies.is_empty() { series(trial, Series::Delivery) } else { of_replies };
     let cut = if !late.is_empty() {
         warm_up(&late, 0.01)
     } else if !response.is_empty() {
@@ -152,6 +156,7 @@ pub fn steadiness(trial: &Trial, floors: &Floors) -> Option<Finding> {
     let floors = [
         (Series::Backlog, floors.response_ns.map(|_| backlog_floor)),
         (Series::Response, floors.response_ns),
+        (Series::Delivery, floors.response_ns),
         (Series::LateShare, Some(floors.late_share)),
     ];
     let mut found = None;
@@ -190,6 +195,7 @@ fn series(trial: &Trial, of: Series) -> Vec<f64> {
         .filter_map(|second| match of {
             Series::Backlog => owes_replies.then_some(second.flow.open_after as f64),
             Series::Response => second.response_mean_ns,
+            Series::Delivery => second.delivery_mean_ns,
             Series::LateShare => second.ticks.late_share(),
         })
         .collect()

@@ -54,6 +54,11 @@ pub fn show_number(number: f64) -> String {
     three_digits(number)
 }
 
+/// `84000` or `1.23e9`: a count that nobody wants to read digit by digit
+pub fn show_many(count: u64) -> String {
+    if count < 1_000_000 { count.to_string() } else { format!("{:.2e}", count as f64) }
+}
+
 /// `213 MB`
 pub fn show_bytes(bytes: f64) -> String {
     match bytes {
@@ -96,6 +101,8 @@ mod tests {
             (show_number(2000.0), "2000"),
             (show_number(1.937), "1.94"),
             (show_bytes(213_400_000.0), "213 MB"),
+            (show_many(999_999), "999999"),
+            (show_many(1_234_567_890), "1.23e9"),
             (UnitKind::Time.show(f64::INFINITY), "never"),
         ] {
             assert_eq!(shown, text);

@@ -67,6 +67,8 @@ pub struct Second {
     pub open_min: u64,
     /// mean response of messages planned in the hold, ns
     pub response_mean_ns: Option<f64>,
+    /// mean delivery latency of messages planned in the hold, ns
+    pub delivery_mean_ns: Option<f64>,
     /// the busiest worker's share
     pub busy_share_max: f64,
     /// the machine's steal share, where readable
@@ -433,6 +435,7 @@ fn second_of(interval: &Interval) -> Second {
         flow,
         open_min: interval.connections.open_min,
         response_mean_ns: interval.distribution(Measure::Response, true).mean_ns(),
+        delivery_mean_ns: interval.distribution(Measure::Delivery, true).mean_ns(),
         busy_share_max: interval.busy_share_max,
         ..Second::default()
     }

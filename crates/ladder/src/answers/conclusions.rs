@@ -4,13 +4,17 @@
 
 use serde_json::{Map, Value, json};
 
+use super::deliveries::loss_rate_bound;
 use crate::contract::{Climb, Conclusion, Rung};
 use crate::judge::Verdict;
 use crate::steady::Steadiness;
-use crate::wording::{show_ns, show_number, show_share};
+use crate::wording::{show_many, show_ns, show_number, show_share};
 
 /// A server that uses more than this of its cores has none left.
 const CPU_SHARE_FULL: f64 = 0.9;
+
+/// What a rung is called whose books contradict themselves.
+const BROKEN_BOOKS: [&str; 3] = ["bug", "deliveries.unowed", "deliveries.residual"];
 
 pub(super) fn conclusions(climb: &Climb) -> Vec<Conclusion> {
     vec![how_many(climb), why_not_more(climb), can_i_trust_it(climb)]
@@ -147,7 +151,12 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
     let rungs = &climb.rungs;
     let counted = rungs.iter().filter(|rung| rung.verdict.counts()).count();
     let limited = with_verdict(climb, Verdict::GeneratorLimited).count();
-    let broken = rungs.iter().filter(|rung| rung.extra.get("signal") == Some(&json!("bug"))).count();
+    let is_broken = |rung: &&Rung| {
+        let signal = rung.extra.get("signal").and_then(Value::as_str);
+        signal.is_some_and(|signal| BROKEN_BOOKS.contains(&signal))
+    };
+    let broken = rungs.iter().filter(is_broken).count();
+    let owed = OwedInAll::of(rungs);
     let worst = |of: fn(&Rung) -> Option<f64>| rungs.iter().filter_map(of).max_by(f64::total_cmp);
     let send_lag_ns = worst(|rung| Some(rung.send_lag_ns.as_ref()?.p99? as f64));
     let busy_share = worst(|rung| rung.worker.busy_share_max);
@@ -169,11 +178,13 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         "generator fit".to_owned()
     };
     parts.push(format!("{fit} ({lag}{busy})"));
-    parts.push(if broken > 0 {
-        format!("books do not balance in {}", of_all(broken))
-    } else {
-        "books balance".to_owned()
-    });
+    parts.push(
+        if broken > 0 {
+            format!("books do not balance in {}", of_all(broken))
+        } else {
+            "books balance".to_owned()
+        } + &owed.in_words(),
+    );
     parts.push(match (not_steady.first(), untold) {
         (Some(rung), _) => {
             let how = rung.steady.map_or(String::new(), |steady| steady.to_string());
@@ -208,9 +219,45 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
     }
     let evidence = json!({
         "rungs": rungs.len(), "counted": counted, "generator_limited": limited, "books_broken": broken,
-        "not_steady": not_steady.len(), "send_lag_p99_ns": send_lag_ns, "busy_share_max": busy_share,
+        "not_steady": not_steady.len(), "deliveries_owed": owed.owed, "deliveries_lost": owed.lost,
+        "deliveries_residual": owed.residual, "send_lag_p99_ns": send_lag_ns, "busy_share_max": busy_share,
         "disturbed_share_max": disturbed_share, "shared_cores": climb.run.shared_cores,
         "calibrated": climb.generator != Default::default(), "arrivals": climb.run.arrivals, "seed": climb.run.seed,
     });
     conclusion("can_i_trust_it", &sentences, evidence)
+}
+
+/// The deliveries of all rungs together.
+#[derive(Default)]
+struct OwedInAll {
+    owed: Option<u64>,
+    lost: u64,
+    residual: i64,
+    drops_are_told: bool,
+}
+
+impl OwedInAll {
+    fn of(rungs: &[Rung]) -> OwedInAll {
+        let mut all = OwedInAll { drops_are_told: true, ..OwedInAll::default() };
+        for books in rungs.iter().filter_map(|rung| rung.deliveries.as_ref()) {
+            *all.owed.get_or_insert(0) += books.owed;
+            all.lost += books.lost;
+            all.residual += books.residual;
+            all.drops_are_told &= books.drops_are_told;
+        }
+        all
+    }
+
+    /// `: 1.23e9 deliveries owed, 0 lost (rate ≤ 2.4e-9 at 95 %), residual 0`; nothing where nobody owed any.
+    fn in_words(&self) -> String {
+        let Some(owed) = self.owed else { return String::new() };
+        let bound = loss_rate_bound(owed, self.lost)
+            .map_or(String::new(), |bound| format!(" (rate ≤ {bound:.1e} at 95 %)"));
+        let residual = if self.drops_are_told {
+            format!("residual {}", self.residual)
+        } else {
+            "the server does not tell what it drops".to_owned()
+        };
+        format!(": {} deliveries owed, {} lost{bound}, {residual}", show_many(owed), show_many(self.lost))
+    }
 }

@@ -3,7 +3,7 @@
 //! A rule says nothing (`None`) or decides. Reasons name what was measured, the limit and the remedy.
 
 use measure::trial::kind;
-use measure::{Measure, Quantile, Trial};
+use measure::{Books, Measure, Quantile, Trial};
 
 use super::{Case, Intended, Ruling, Terms, Verdict, tightest};
 use crate::figures;
@@ -61,6 +61,9 @@ pub(super) fn books(case: &Case<'_>) -> Option<Ruling> {
         if let Err(imbalance) = second.flow.balance() {
             return invalid(format!("second {}: {imbalance}", second.index));
         }
+    }
+    if let Some(Err(imbalance)) = case.trial.books.as_ref().map(Books::balance) {
+        return invalid(format!("deliveries: {imbalance}"));
     }
     let server = case.trial.ticks.as_ref().map(|ticks| ("the server's", ticks.counts));
     for (whose, counts) in server.into_iter().chain([("the clients'", case.trial.client_ticks)]) {

@@ -1,0 +1,52 @@
+//! The books of deliveries as the contract states them.
+
+use measure::{Measure, Trial};
+
+use super::with_never;
+use crate::contract::{DeliveryFigures, SlowestReceiver};
+use crate::figures;
+
+/// So many pairs are published; the store has up to a hundred.
+const PAIRS: usize = 10;
+
+pub(super) fn deliveries(trial: &Trial) -> Option<DeliveryFigures> {
+    let books = trial.books.as_ref()?;
+    let sum = books.judged;
+    let slowest = books.slowest().and_then(|slowest| {
+        Some(SlowestReceiver {
+            receiver: slowest.receiver,
+            latency_mean_ns: slowest.latency_mean_ns?,
+            latency_max_ns: slowest.latency_max_ns?,
+        })
+    });
+    Some(DeliveryFigures {
+        owed: sum.owed(),
+        owed_min: sum.owed_min,
+        owed_max: sum.owed_max,
+        delivered: sum.delivered,
+        late: sum.late,
+        lost: sum.lost,
+        duplicated: sum.duplicated,
+        reordered: sum.reordered,
+        dropped: sum.dropped,
+        in_flight: sum.in_flight,
+        residual: sum.residual,
+        latency_ns: with_never(trial.distribution(Measure::Delivery), sum.lost),
+        receivers: sum.receivers,
+        sent: books.sent,
+        rate_per_s: figures::deliveries_per_s(trial),
+        unowed: sum.unowed,
+        strangers: books.strangers,
+        not_caught_up: sum.not_caught_up,
+        drops_are_told: books.drops_are_told,
+        loss_rate_bound: loss_rate_bound(sum.owed(), sum.lost),
+        slowest,
+        apart: (books.apart.receivers > 0).then_some(books.apart),
+        worst: books.worst.iter().take(PAIRS).copied().collect(),
+    })
+}
+
+/// Zero of `owed` lost means a rate of at most this, at 95 %: (1 − 3/n)ⁿ is e⁻³, about a twentieth.
+pub(super) fn loss_rate_bound(owed: u64, lost: u64) -> Option<f64> {
+    (lost == 0 && owed > 0).then(|| 3.0 / owed as f64)
+}

@@ -1,0 +1,78 @@
+//! The rules that read the books of deliveries.
+//!
+//! Books that contradict themselves or the server's prove nothing: INVALID. A server that sends what nobody sent, or is
+//! still busy with its backlog seconds after everybody fell silent, has failed. What it loses without a word is judged by
+//! the objective over `deliveries.lost`.
+
+use measure::ledger::ReceiverBooks;
+
+use super::{Case, Ruling, Verdict};
+use crate::wording::show_many;
+
+/// Bounds of what is owed are bounds; what lies beyond the upper one was owed by nobody.
+pub(super) fn unowed(case: &Case<'_>) -> Option<Ruling> {
+    let books = case.trial.books.as_ref().filter(|books| books.judged.unowed > 0)?;
+    let unowed = books.judged.unowed;
+    let example =
+        books.worst.iter().find(|pair| pair.delivered > pair.owed_max).map_or(String::new(), |pair| {
+            format!(", for example to receiver {} from sender {}", pair.receiver, pair.sender)
+        });
+    let reason = format!(
+        "books do not balance: {} deliveries came that nobody owed{example}; a server that sends lines back to their \
+         senders wants --echoes, otherwise it or Stepladder books wrongly",
+        show_many(unowed)
+    );
+    Some(Ruling::new(Verdict::Invalid, "deliveries.unowed", reason))
+}
+
+/// Where the server tells what it drops, its books and those of the clients must explain each other to the last delivery.
+///
+/// One by one, since a surplus here must not hide a loss there. A receiver that never had the last word has only half of
+/// the server's books: that is a backlog, and no contradiction.
+pub(super) fn residual(case: &Case<'_>) -> Option<Ruling> {
+    let books = case.trial.books.as_ref().filter(|books| books.drops_are_told)?;
+    let is_wrong = |receiver: &&ReceiverBooks| {
+        !receiver.is_apart && receiver.sum.not_caught_up == 0 && receiver.sum.residual != 0
+    };
+    let wrong: Vec<&ReceiverBooks> = books.receivers.iter().filter(is_wrong).collect();
+    let most = wrong.iter().max_by_key(|receiver| receiver.sum.residual.unsigned_abs())?;
+    let unaccounted: u64 = wrong.iter().map(|receiver| receiver.sum.residual.unsigned_abs()).sum();
+    let sum = &most.sum;
+    let reason = format!(
+        "books do not balance: neither the server nor the clients account for {} deliveries to {} of {} receivers; most \
+         at receiver {}: {} lost, but {} dropped and {} waiting by the server's word (residual {})",
+        show_many(unaccounted),
+        wrong.len(),
+        books.judged.receivers,
+        most.receiver,
+        show_many(sum.lost),
+        show_many(sum.dropped),
+        show_many(sum.in_flight),
+        sum.residual,
+    );
+    Some(Ruling::new(Verdict::Invalid, "deliveries.residual", reason))
+}
+
+/// What came back is not what was sent: a failure of correctness, whatever its user forgot to ask for.
+pub(super) fn strangers(case: &Case<'_>) -> Option<Ruling> {
+    let strangers = case.trial.books.as_ref().map(|books| books.strangers).filter(|count| *count > 0)?;
+    let reason = format!(
+        "the server's lines are not those that were sent: {} came with a sender or a number that nobody has",
+        show_many(strangers)
+    );
+    Some(Ruling::new(Verdict::Fail, "deliveries.strangers", reason))
+}
+
+/// Nothing was lost as far as anybody can tell, but the server had not come to the end of what it owed.
+pub(super) fn backlog(case: &Case<'_>) -> Option<Ruling> {
+    let judged = case.trial.books.as_ref().map(|books| &books.judged).filter(|sum| sum.not_caught_up > 0)?;
+    let reason = format!(
+        "backlog: when the drain ended, {} of {} receivers still waited for the server's word that everything had come; \
+         it does not keep up with this load",
+        judged.not_caught_up, judged.receivers
+    );
+    Some(Ruling::new(Verdict::Fail, "backlog", reason))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+use measure::Measure;
+use measure::trial::kind;
+
+use crate::judge::{Intended, Terms, Verdict, judge};
+use crate::scene::{Scene, lose};
+
+fn terms(objectives: &[&str]) -> Terms {
+    Terms {
+        objectives: objectives.iter().map(|text| text.parse().unwrap()).collect(),
+        patience_ns: 1_000_000_000,
+        ..Terms::default()
+    }
+}
+
+fn chat_terms() -> Terms {
+    terms(&["deliveries.lost == 0", "deliveries.latency.p99 < 50ms"])
+}
+
+fn check(scene: &Scene, terms: &Terms, verdict: Verdict, signal: &str, says: &[&str]) {
+    let judgement = judge(&scene.build(), terms);
+    let reason = judgement.reason.as_deref().unwrap_or("");
+    assert_eq!((judgement.verdict, judgement.signal.as_deref().unwrap_or("")), (verdict, signal), "{reason}");
+    for part in says {
+        assert!(reason.contains(part), "\"{part}\" is not in: {reason}");
+    }
+}
+
+/// The server of this scene tells nothing.
+fn untold(mut scene: Scene) -> Scene {
+    if let Some(books) = &mut scene.books {
+        books.drops_are_told = false;
+    }
+    scene
+}
+
+#[test]
+fn a_chat_that_delivers_everything_in_time_passes() {
+    check(&Scene::chat(100), &chat_terms(), Verdict::Pass, "", &[]);
+    check(&untold(Scene::chat(100)), &chat_terms(), Verdict::Pass, "", &[]);
+}
+
+#[test]
+fn what_the_server_says_it_dropped_is_lost_and_no_contradiction() {
+    let scene = Scene::chat(100).receivers(|one| {
+        if one.receiver == 7 {
+            lose(one, 12, 10, 2);
+        }
+    });
+    let says = ["deliveries.lost was 12 (objective: deliveries.lost == 0)"];
+    check(&scene, &chat_terms(), Verdict::Fail, "deliveries.lost", &says);
+    check(&scene, &terms(&["deliveries.latency.p99 < 50ms"]), Verdict::Pass, "", &[]);
+    check(&scene, &terms(&["deliveries.dropped < 10"]), Verdict::Fail, "deliveries.dropped", &["was 10"]);
+    check(&scene, &terms(&["deliveries.in_flight < 2"]), Verdict::Fail, "deliveries.in_flight", &["was 2"]);
+}
+
+#[test]
+fn one_delivery_that_nobody_accounts_for_makes_the_rung_invalid() {
+    let one_missing = || {
+        Scene::chat(100).receivers(|one| {
+            if one.receiver == 42 {
+                lose(one, 3, 2, 0);
+            }
+        })
+    };
+    let says = [
+        "books do not balance: neither the server nor the clients account for 1 deliveries to 1 of 100 receivers",
+        "most at receiver 42: 3 lost, but 2 dropped and 0 waiting by the server's word (residual 1)",
+    ];
+    check(&one_missing(), &chat_terms(), Verdict::Invalid, "deliveries.residual", &says);
+    // Of a server that tells nothing the same three are just lost.
+    let says = ["deliveries.lost was 3"];
+    check(&untold(one_missing()), &chat_terms(), Verdict::Fail, "deliveries.lost", &says);
+    let why = ["does not tell what it drops"];
+    let asked = terms(&["deliveries.residual == 0"]);
+    check(&untold(one_missing()), &asked, Verdict::Inconclusive, "deliveries.residual", &why);
+}
+
+#[test]
+fn a_surplus_at_one_receiver_does_not_hide_a_loss_at_another() {
+    let scene = Scene::chat(100).receivers(|one| match one.receiver {
+        3 => lose(one, 5, 1, 0),
+        4 => lose(one, 1, 5, 0),
+        _ => {}
+    });
+    assert_eq!(scene.books.as_ref().unwrap().judged.residual, 0);
+    let says = ["account for 8 deliveries to 2 of 100"];
+    check(&scene, &chat_terms(), Verdict::Invalid, "deliveries.residual", &says);
+}
+
+#[test]
+fn what_is_judged_apart_makes_no_verdict() {
+    let scene = Scene::chat(100).receivers(|one| {
+        if one.receiver < 10 {
+            one.is_apart = true;
+            one.sum.not_caught_up = 1;
+            lose(one, 500, 20, 30);
+        }
+    });
+    check(&scene, &chat_terms(), Verdict::Pass, "", &[]);
+}
+
+#[test]
+fn deliveries_that_nobody_owed_make_the_rung_invalid() {
+    let scene = Scene::chat(100).receivers(|one| {
+        (one.sum.unowed, one.sum.delivered) = (60, one.sum.delivered + 60);
+    });
+    let says = ["6000 deliveries came that nobody owed", "to receiver 0 from sender 0", "--echoes"];
+    check(&scene, &chat_terms(), Verdict::Invalid, "deliveries.unowed", &says);
+}
+
+#[test]
+fn lines_of_nobody_and_a_server_that_is_not_done_fail_the_rung() {
+    let mut strange = Scene::chat(100);
+    if let Some(books) = &mut strange.books {
+        books.strangers = 2;
+    }
+    let says = ["2 came with a sender or a number that nobody has"];
+    check(&strange, &chat_terms(), Verdict::Fail, "deliveries.strangers", &says);
+
+    let waiting = |lost: u64| {
+        Scene::chat(100).receivers(move |one| {
+            if one.receiver == 5 {
+                one.sum.not_caught_up = 1;
+                lose(one, lost, 0, 0);
+            }
+        })
+    };
+    let says = ["backlog: when the drain ended, 1 of 100 receivers"];
+    check(&waiting(0), &chat_terms(), Verdict::Fail, "backlog", &says);
+    // It never had the last word, so its books are no contradiction; what it did not get is lost.
+    check(&waiting(9), &chat_terms(), Verdict::Fail, "deliveries.lost", &["was 9"]);
+}
+
+#[test]
+fn lost_deliveries_are_infinite_and_not_absent() {
+    // 100 × 99 × 60 deliveries, of which more than a hundredth never came: p99 is one of those.
+    let scene = Scene::chat(100).receivers(|one| lose(one, 70, 70, 0));
+    let asked = terms(&["deliveries.latency.p99 < 50ms"]);
+    check(&scene, &asked, Verdict::Fail, "deliveries.latency.p99", &["was never"]);
+    let fewer = Scene::chat(100).receivers(|one| lose(one, 40, 40, 0));
+    check(&fewer, &asked, Verdict::Pass, "", &[]);
+}
+
+#[test]
+fn without_books_or_without_anything_owed_nothing_can_be_told() {
+    let mut silent = Scene::chat(100).receivers(|one| {
+        (one.sum.owed_min, one.sum.owed_max, one.sum.delivered) = (0, 0, 0);
+    });
+    silent.deliveries_per_s = 0;
+    let asked = terms(&["deliveries.lost == 0"]);
+    check(&silent, &asked, Verdict::Inconclusive, "deliveries.lost", &["nobody owed a delivery"]);
+    let mut without = Scene::chat(100);
+    without.books = None;
+    check(&without, &asked, Verdict::Inconclusive, "deliveries.lost", &["no books of deliveries"]);
+}
+
+#[test]
+fn books_that_contradict_themselves_are_a_bug_of_ours() {
+    let mut scene = Scene::chat(100);
+    if let Some(books) = &mut scene.books {
+        books.judged.lost += 1;
+    }
+    let says = ["deliveries: the judged receivers do not add up", "bug of Stepladder"];
+    check(&scene, &chat_terms(), Verdict::Invalid, "bug", &says);
+}
+
+#[test]
+fn a_dead_server_or_an_overworked_generator_is_named_in_its_place() {
+    let missing = || Scene::chat(100).receivers(|one| lose(one, 3, 2, 0));
+    let exited = missing().event(12, kind::SUBJECT_EXITED, "signal 9");
+    check(&exited, &chat_terms(), Verdict::Fail, "server exited", &[]);
+    let late = Scene { send_lag_ns: 9_000_000, ..missing() };
+    check(&late, &chat_terms(), Verdict::Invalid, "deliveries.residual", &[]);
+    let late = Scene { send_lag_ns: 9_000_000, ..Scene::chat(1_000) };
+    check(&late, &chat_terms(), Verdict::GeneratorLimited, "send_lag.p99", &[]);
+}
+
+#[test]
+fn a_crowd_below_its_pace_is_another_load() {
+    let mut paced = chat_terms();
+    paced.intended = Some(Intended::PerSecond(1_640.0));
+    let scene = Scene::chat(1_000);
+    let says = ["61 % of the 98400 intended messages were offered"];
+    check(&scene, &paced, Verdict::GeneratorLimited, "offered", &says);
+    paced.intended = Some(Intended::PerSecond(1_000.0));
+    check(&scene, &paced, Verdict::Pass, "", &[]);
+}
+
+#[test]
+fn deliveries_that_take_longer_and_longer_are_drifting() {
+    let scene = Scene::chat(100).edit(|at, interval| {
+        let latencies = interval.distribution_mut(Measure::Delivery, true);
+        latencies.clear();
+        latencies.record_many(5_000_000 + u64::from(at) * 600_000, 9_900);
+    });
+    let says = ["drifting: the mean delivery latency rose from"];
+    check(&scene, &chat_terms(), Verdict::Fail, "drifting", &says);
+}
