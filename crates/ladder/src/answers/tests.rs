@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::closing::closing;
 use crate::judge::{Terms, judge};
-use crate::scene::{Scene, see_ticks};
+use crate::scene::{Scene, lose, see_ticks};
 
 const SCHEMA_TEXT: &str = include_str!("../../tests/run.schema.json");
 
@@ -41,6 +41,24 @@ fn judged(scene: &Scene, objective: &str) -> (Trial, Judgement) {
 
 fn arena(load: f64, late: f64) -> (Trial, Judgement) {
     judged(&Scene::arena(load).late(late), "ticks.late_share < 25%")
+}
+
+const CHAT: &str = "deliveries.latency.p99 < 50ms";
+
+/// One receiver lost three lines of which the server knows two; two others read slowly and are judged apart.
+fn faulty_chat() -> Scene {
+    Scene::chat(200).receivers(|one| match one.receiver {
+        7 => lose(one, 3, 2, 0),
+        8 | 9 => {
+            one.is_apart = true;
+            lose(one, 11_000, 10_976, 24);
+        }
+        _ => {}
+    })
+}
+
+fn chat_facts() -> RunFacts {
+    RunFacts { subject: "chat".to_owned(), capacity_unit: "clients".to_owned(), ..facts() }
 }
 
 fn climb_of(rungs: &[(Trial, Judgement)]) -> Climb {
@@ -82,6 +100,8 @@ fn every_kind_of_rung_fits_the_contract() {
         judged(&untold, "client_ticks.late_share < 25%"),
         judged(&lossy, "response.p99 < 50ms"),
         judged(&Scene::arena(100.0).event(20, kind::SUBJECT_EXITED, "signal 11"), "errors == 0"),
+        judged(&Scene::chat(100), CHAT),
+        judged(&faulty_chat(), CHAT),
     ];
     let calibration = Calibration {
         own_latency: Distribution::new().summary(),
@@ -209,6 +229,101 @@ fn the_closing_page_has_a_row_per_rung_and_three_answers() {
 #[test]
 fn a_run_without_rungs_still_has_a_closing_page() {
     assert!(closing(&climb_of(&[])).to_string().contains("Unknown"));
+}
+
+#[test]
+fn the_books_are_published_as_they_were_settled() {
+    let climb =
+        answers(&chat_facts(), None, &[judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)]);
+    let books = climb.rungs[0].deliveries.as_ref().unwrap();
+    assert_eq!(
+        (books.owed, books.owed_min, books.owed_max, books.delivered),
+        (594_000, 594_000, 594_000, 594_000)
+    );
+    assert_eq!((books.lost, books.residual, books.drops_are_told, &books.apart), (0, 0, true, &None));
+    assert_eq!((books.receivers, books.sent, books.rate_per_s), (100, 6_000, Some(9_900.0)));
+    assert_eq!(books.loss_rate_bound, Some(3.0 / 594_000.0));
+    assert_eq!(books.slowest.as_ref().map(|slowest| slowest.receiver), Some(99));
+    let p99 = books.latency_ns.as_ref().unwrap().p99.unwrap();
+    assert!((5_000_000..5_010_000).contains(&p99), "{p99}");
+    assert_eq!(climb.rungs[0].verdict, Verdict::Pass);
+
+    let books = climb.rungs[1].deliveries.as_ref().unwrap();
+    assert_eq!((books.lost, books.dropped, books.residual, books.loss_rate_bound), (3, 2, 1, None));
+    let apart = books.apart.as_ref().unwrap();
+    assert_eq!((apart.receivers, apart.dropped, apart.in_flight), (2, 21_952, 48));
+    assert_eq!((books.worst[0].receiver, books.worst[0].lost), (7, 3));
+    assert_eq!(climb.rungs[1].verdict, Verdict::Invalid);
+}
+
+#[test]
+fn the_closing_page_has_the_books_of_each_rung() {
+    let rungs = [judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)];
+    let page = closing(&answers(&chat_facts(), None, &rungs));
+    assert_eq!(
+        page.books,
+        [
+            "100 clients: 594000 deliveries owed, 0 lost, 0 dropped, 0 waiting at the end, residual 0; slowest receiver 99: \
+             mean 5 ms, max 9 ms",
+            "200 clients: 2.36e6 deliveries owed, 3 lost, 2 dropped, 0 waiting at the end, residual 1; slowest receiver 199: \
+             mean 5 ms, max 9 ms",
+            "200 clients, apart: 2 receivers, 23880 owed, 1880 delivered, 21952 dropped, 48 waiting at the end",
+        ]
+    );
+    let text = page.to_string();
+    let head: Vec<&str> = text.lines().next().unwrap().split("  ").filter(|cell| !cell.is_empty()).collect();
+    let trimmed: Vec<&str> = head.iter().map(|cell| cell.trim()).collect();
+    assert_eq!(
+        trimmed[..7],
+        ["clients", "verdict", "rate/s", "deliv./s", "lost", "deliv. p50", "deliv. p99"]
+    );
+    assert!(text.contains("\n100 clients: 594000 deliveries owed"), "{text}");
+}
+
+#[test]
+fn whether_the_books_balance_is_said_with_what_that_is_worth() {
+    let trusted = |rungs: &[(Trial, Judgement)]| {
+        let climb = answers(&chat_facts(), None, rungs);
+        text_of(&climb, "can_i_trust_it").to_owned()
+    };
+    let clean = trusted(&[judged(&Scene::chat(100), CHAT), judged(&Scene::chat(200), CHAT)]);
+    let says = "books balance: 2.98e6 deliveries owed, 0 lost (rate ≤ 1.0e-6 at 95 %), residual 0,";
+    assert!(clean.contains(says), "{clean}");
+    let broken = trusted(&[judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)]);
+    assert!(broken.starts_with("With care: "), "{broken}");
+    let says = "books do not balance in 1 of 2 rungs: 2.96e6 deliveries owed, 3 lost, residual 1,";
+    assert!(broken.contains(says), "{broken}");
+    let mut untold = Scene::chat(100);
+    if let Some(books) = &mut untold.books {
+        books.drops_are_told = false;
+    }
+    let untold = trusted(&[judged(&untold, CHAT)]);
+    assert!(
+        untold.contains("0 lost (rate ≤ 5.1e-6 at 95 %), the server does not tell what it drops"),
+        "{untold}"
+    );
+}
+
+#[test]
+fn the_pace_is_told_where_the_plan_means_one() {
+    let paced = |per_s| {
+        let terms = Terms {
+            objectives: vec![CHAT.parse().unwrap()],
+            patience_ns: 1_000_000_000,
+            intended: Some(crate::judge::Intended::PerSecond(per_s)),
+            ..Terms::default()
+        };
+        let trial = Scene::chat(1_000).build();
+        let judgement = judge(&trial, &terms);
+        let climb = answers(&chat_facts(), None, &[(trial, judgement)]);
+        check_contract(&climb);
+        let page = closing(&climb);
+        let at = page.header.iter().position(|title| title == "pace").unwrap();
+        page.rows[0][at].clone()
+    };
+    // The published crowd: 61 % of its pace, and nobody saw.
+    assert_eq!(paced(1_640.0), "61 %");
+    assert_eq!(paced(1_000.0), "100 %");
 }
 
 proptest! {
