@@ -110,7 +110,7 @@ impl Thread {
         let (rooms, me) = (&mut self.rooms, self.me);
         self.house.rooms.enter(name, |room| {
             let local = rooms.place_for(room);
-            let (position, here) = room.enter(me, local, client.id, client.name.clone());
+            let (position, here) = room.enter(me, local, client.name.clone());
             client.room = local;
             client.member_index = rooms.add(local, key.place);
             client.position = position;
@@ -123,9 +123,9 @@ impl Thread {
     pub(super) fn exit(&mut self, key: Key) {
         self.settle(key);
         let Some(client) = self.clients.get_mut(key) else { return };
-        let (id, place, index) = (client.id, client.room, client.member_index);
+        let (place, index) = (client.room, client.member_index);
         let Some(room) = self.rooms.get_mut(place).map(|local| local.room.clone()) else { return };
-        self.house.rooms.leave(&room, self.me, id);
+        self.house.rooms.leave(&room, self.me, client.name.as_deref());
         if let Some(moved) = self.rooms.remove(place, index)
             && let Some(client) = self.clients.at(moved)
         {

@@ -188,9 +188,9 @@ impl Thread {
             house.free_name(old);
         }
         let named: Arc<str> = name.into();
-        client.name = Some(named.clone());
+        let old = client.name.replace(named.clone());
         if let Some(local) = self.rooms.get_mut(client.room) {
-            local.room.rename(client.id, named);
+            local.room.rename(old.as_deref(), named);
         }
         self.tell(key, &format!("* you are {name}\n"));
     }

@@ -5,7 +5,7 @@
 //! whichever thread, is in. The lock is held for copying a read's worth of lines, or a few references.
 //! A line's number counts the lines of its room since the beginning.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,8 @@ struct State {
     /// Count of batches that were frozen and let go.
     gone: u64,
     shares: Box<[Share]>,
-    names: BTreeMap<u32, Arc<str>>,
+    /// Of those members that have one.
+    names: BTreeSet<Arc<str>>,
 }
 
 /// One thread's part in the room.
@@ -65,7 +66,7 @@ impl Room {
             frozen_bytes: 0,
             gone: 0,
             shares: vec![Share::default(); threads].into(),
-            names: BTreeMap::new(),
+            names: BTreeSet::new(),
         };
         Room { name: name.into(), held_bytes: AtomicUsize::new(0), state: Mutex::new(state) }
     }
@@ -111,7 +112,7 @@ impl Room {
     }
 
     /// Takes in a client of `thread`: owed is every line from the returned number on. Also how many are here now.
-    pub(super) fn enter(&self, thread: usize, local: u32, id: u32, name: Option<Arc<str>>) -> (u64, u32) {
+    pub(super) fn enter(&self, thread: usize, local: u32, name: Option<Arc<str>>) -> (u64, u32) {
         let mut state = self.lock();
         let next = state.gone + state.frozen.len() as u64;
         let share = &mut state.shares[thread];
@@ -120,23 +121,29 @@ impl Room {
         }
         share.members += 1;
         if let Some(name) = name {
-            state.names.insert(id, name);
+            state.names.insert(name);
         }
         (state.open.end_line(), state.member_count())
     }
 
     /// Lets a client go; returns how many are left.
-    pub(super) fn leave(&self, thread: usize, id: u32) -> u32 {
+    pub(super) fn leave(&self, thread: usize, name: Option<&str>) -> u32 {
         let mut state = self.lock();
         state.shares[thread].members -= 1;
-        state.names.remove(&id);
+        if let Some(name) = name {
+            state.names.remove(name);
+        }
         state.let_go();
         self.weigh(&state);
         state.member_count()
     }
 
-    pub(super) fn rename(&self, id: u32, name: Arc<str>) {
-        self.lock().names.insert(id, name);
+    pub(super) fn rename(&self, old: Option<&str>, new: Arc<str>) {
+        let mut state = self.lock();
+        if let Some(old) = old {
+            state.names.remove(old);
+        }
+        state.names.insert(new);
     }
 
     /// The answer to `/who`.
@@ -145,7 +152,7 @@ impl Room {
         let here = state.member_count();
         let mut answer = format!("* {here} in {}", self.name);
         let mut named = 0;
-        for name in state.names.values() {
+        for name in &state.names {
             if answer.len() + name.len() > NAMES_BYTES_MAX {
                 break;
             }
@@ -216,8 +223,8 @@ mod tests {
     fn every_thread_fetches_every_line_once_and_in_the_same_order() {
         let room = Room::new("r", 2);
         let mut tell = Vec::new();
-        room.enter(0, 10, 1, None);
-        room.enter(1, 20, 2, None);
+        room.enter(0, 10, None);
+        room.enter(1, 20, None);
         assert_eq!(room.say(&speech("a"), 1, &mut tell), 1);
         assert_eq!(tell, [Tell { thread: 0, local: 10 }, Tell { thread: 1, local: 20 }]);
         tell.clear();
@@ -236,24 +243,24 @@ mod tests {
     fn who_enters_is_owed_what_is_said_from_then_on_and_a_thread_without_members_holds_nothing_up() {
         let room = Room::new("r", 2);
         let mut tell = Vec::new();
-        room.enter(0, 0, 1, None);
+        room.enter(0, 0, None);
         room.say(&speech("before"), 1, &mut tell);
-        assert_eq!(room.enter(1, 0, 2, None), (1, 2));
+        assert_eq!(room.enter(1, 0, None), (1, 2));
         tell.clear();
         room.say(&speech("after"), 1, &mut tell);
         assert_eq!(tell, [Tell { thread: 1, local: 0 }]);
         assert_eq!(fetched(&room, 0), "before\nafter\n");
-        assert_eq!(room.leave(1, 2), 1);
+        assert_eq!(room.leave(1, None), 1);
         assert_eq!(room.held_bytes.load(Ordering::Relaxed), 0);
-        assert_eq!(room.enter(1, 5, 3, None), (2, 2));
+        assert_eq!(room.enter(1, 5, None), (2, 2));
         assert_eq!(fetched(&room, 1), "");
     }
 
     #[test]
     fn a_thread_that_does_not_fetch_makes_the_room_heavy_until_it_does() {
         let room = Room::new("r", 2);
-        room.enter(0, 0, 1, None);
-        room.enter(1, 0, 2, None);
+        room.enter(0, 0, None);
+        room.enter(1, 0, None);
         let long = speech(&"x".repeat(65_535));
         let mut tell = Vec::new();
         while !room.is_heavy() {
@@ -268,18 +275,19 @@ mod tests {
     #[test]
     fn who_is_here_is_told_in_one_line_of_bounded_length() {
         let room = Room::new("kitchen", 1);
-        room.enter(0, 0, 1, None);
+        room.enter(0, 0, None);
         assert_eq!(room.who(), "* 1 in kitchen\n");
-        room.enter(0, 0, 2, Some("ada".into()));
+        room.enter(0, 0, Some("ada".into()));
         assert_eq!(room.who(), "* 2 in kitchen: ada and 1 more\n");
-        room.rename(1, "bob".into());
-        assert_eq!(room.who(), "* 2 in kitchen: bob, ada\n");
+        room.rename(None, "bob".into());
+        assert_eq!(room.who(), "* 2 in kitchen: ada, bob\n");
         for id in 3..1000 {
-            room.enter(0, 0, id, Some(format!("somebody-{id}").into()));
+            room.enter(0, 0, Some(format!("somebody-{id:03}").into()));
         }
+        room.rename(Some("bob"), "carol".into());
         let answer = room.who();
         assert!(
-            answer.starts_with("* 999 in kitchen: bob, ada, somebody-3, ") && answer.ends_with(" more\n")
+            answer.starts_with("* 999 in kitchen: ada, carol, somebody-003, ") && answer.ends_with(" more\n")
         );
         assert!(answer.len() < 2100, "{}", answer.len());
     }

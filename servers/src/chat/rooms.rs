@@ -36,9 +36,9 @@ impl Rooms {
     }
 
     /// Lets a client leave, and closes the room behind the last one.
-    pub(super) fn leave(&self, room: &Room, thread: usize, id: u32) {
+    pub(super) fn leave(&self, room: &Room, thread: usize, name: Option<&str>) {
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
-        if room.leave(thread, id) == 0 {
+        if room.leave(thread, name) == 0 {
             by_name.remove(room.name());
         }
     }
@@ -113,19 +113,19 @@ mod tests {
     #[test]
     fn a_room_is_one_for_all_and_ends_with_its_last_client() {
         let rooms = Rooms::new(1);
-        let enter = |id| {
+        let enter = || {
             rooms.enter("r", |room| {
-                room.enter(0, 0, id, None);
+                room.enter(0, 0, None);
                 room.clone()
             })
         };
-        let (one, two) = (enter(1), enter(2));
+        let (one, two) = (enter(), enter());
         assert!(Arc::ptr_eq(&one, &two));
-        rooms.leave(&one, 0, 1);
+        rooms.leave(&one, 0, None);
         assert_eq!(rooms.count(), 1);
-        rooms.leave(&one, 0, 2);
+        rooms.leave(&one, 0, None);
         assert_eq!(rooms.count(), 0);
-        assert!(!Arc::ptr_eq(&one, &enter(3)));
+        assert!(!Arc::ptr_eq(&one, &enter()));
     }
 
     #[test]

@@ -111,8 +111,8 @@ fn everybody_gets_every_line_once_and_in_its_senders_order() {
         let chat = Chat::start(Options { window, ..Options::default() });
         let all = talkers(&chat, TALKERS);
         let speakers: Vec<TcpStream> = all.iter().map(|talker| talker.stream.try_clone().unwrap()).collect();
-        let speaking = speakers.into_iter().enumerate().map(|(me, mut stream)| {
-            std::thread::spawn(move || {
+        let hearing = all.into_iter().zip(speakers).enumerate().map(|(me, (mut talker, mut stream))| {
+            let speaking = std::thread::spawn(move || {
                 for line in 0..LINES {
                     // In pieces, so that lines are cut wherever it may be.
                     let text = format!("{me} {line}\n");
@@ -120,10 +120,7 @@ fn everybody_gets_every_line_once_and_in_its_senders_order() {
                     stream.write_all(one.as_bytes()).unwrap();
                     stream.write_all(two.as_bytes()).unwrap();
                 }
-            })
-        });
-        let speaking: Vec<_> = speaking.collect();
-        let hearing = all.into_iter().enumerate().map(|(me, mut talker)| {
+            });
             std::thread::spawn(move || {
                 let mut next: HashMap<usize, usize> = HashMap::new();
                 for _ in 0..(TALKERS - 1) * LINES {
@@ -135,6 +132,8 @@ fn everybody_gets_every_line_once_and_in_its_senders_order() {
                     *next += 1;
                 }
                 assert!(!next.contains_key(&me), "nobody hears itself");
+                // Its own speaker may be the last, and must not be interrupted within a line.
+                speaking.join().unwrap();
                 let (more, figures) = talker.books();
                 assert_eq!(more, Vec::<String>::new());
                 let owed = ((TALKERS - 1) * LINES) as u64;
@@ -142,7 +141,7 @@ fn everybody_gets_every_line_once_and_in_its_senders_order() {
             })
         });
         let hearing: Vec<_> = hearing.collect();
-        speaking.into_iter().chain(hearing).for_each(|one| one.join().unwrap());
+        hearing.into_iter().for_each(|one| one.join().unwrap());
         let totals = chat.end();
         assert_eq!(totals.broadcasts, (TALKERS * LINES) as u64);
         assert_eq!(totals.delivered, ((TALKERS - 1) * TALKERS * LINES) as u64);

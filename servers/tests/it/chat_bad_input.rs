@@ -143,18 +143,15 @@ fn thousands_of_connections_from_one_address_are_limited_and_leave_nothing_behin
     let chat = Chat::start(Options { per_address_rate: Some(50), ..Options::default() });
     let mut welcomed = Vec::new();
     let began = Instant::now();
-    let mut tried = 0;
-    while tried < 3000 {
-        // Some may find the queue of the listener full for a moment.
-        if let Ok(stream) = TcpStream::connect(chat.address) {
-            welcomed.push(stream);
-            tried += 1;
-        }
+    for _ in 0..2000 {
+        let stream = TcpStream::connect(chat.address).unwrap();
+        // Closed by a reset, which leaves no port behind that would have to wait.
+        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+        welcomed.push(stream);
         if welcomed.len() > 200 {
             welcomed.clear();
         }
     }
-    let seconds = began.elapsed().as_secs_f64();
     drop(welcomed);
     let until = Instant::now() + Duration::from_secs(20);
     // A token is back after 20 ms; then somebody is welcome.
@@ -170,12 +167,9 @@ fn thousands_of_connections_from_one_address_are_limited_and_leave_nothing_behin
     }
     drop(after);
     let totals = chat.end();
-    let admitted = 50.0 + 50.0 * (seconds + 20.0);
-    assert!(
-        totals.refused_rate as f64 > 3000.0 - admitted,
-        "{} refused in {seconds:.1} s",
-        totals.refused_rate
-    );
+    let seconds = began.elapsed().as_secs_f64();
+    let refused_least = 2000.0 - 50.0 - 50.0 * seconds;
+    assert!(totals.refused_rate as f64 >= refused_least, "{} in {seconds:.1} s", totals.refused_rate);
 }
 
 #[test]
