@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ladder::wording::show_many;
 use measure::{Entry, Measure};
 
 use crate::trial::Standing;
@@ -56,15 +57,20 @@ impl Progress {
                 Entry::Interval(interval) => {
                     let sent: u64 = interval.flows.iter().flatten().map(|flow| flow.sent).sum();
                     let errors: u64 = interval.errors.iter().sum();
+                    let counter = interval.words.counters.iter().position(|name| name == "delivered");
+                    let delivered = counter.map(|at| interval.counters[at]);
                     let lag = interval.distribution(Measure::SendLag, true);
                     let lag_ms = lag.mean_ns().map(|ns| ns / 1e6);
-                    bots = Some((sent, errors, lag_ms));
+                    bots = Some((sent, delivered, errors, lag_ms));
                 }
                 Entry::Sample(_) | Entry::Event(_) | Entry::Books(_) => {}
             }
         }
-        if let Some((sent, errors, lag_ms)) = bots {
+        if let Some((sent, delivered, errors, lag_ms)) = bots {
             self.figures = format!("{sent} sent/s");
+            if let Some(delivered) = delivered {
+                self.figures += &format!(" · {} deliveries/s", show_many(delivered));
+            }
             if let Some(lag_ms) = lag_ms {
                 self.figures += &format!(" · send lag {lag_ms:.2} ms");
             }
@@ -122,5 +128,29 @@ impl Progress {
             bar.finish_and_clear();
             bar.reset();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use measure::{Interval, Vocabulary};
+
+    use super::*;
+
+    #[test]
+    fn the_line_tells_deliveries_where_bots_count_them_and_errors_where_there_are_some() {
+        let check = |counters: &[&str], counts: &[u64], errors: u64, expected: &str| {
+            let words = Vocabulary::new(&["say"], &["connection lost"], counters, &[]);
+            let mut interval = Interval::new(&words);
+            interval.counters.copy_from_slice(counts);
+            interval.errors[0] = errors;
+            interval.flow_mut(0, measure::Phase::Hold).sent = 1_365;
+            let mut progress = Progress { bar: None, last_plain: None, figures: String::new() };
+            progress.committed(&[Entry::Interval(Box::new(interval))]);
+            assert_eq!(progress.figures, expected);
+        };
+        check(&["games_played"], &[7], 0, "1365 sent/s");
+        check(&["delivered"], &[1_396_000], 0, "1365 sent/s · 1.40e6 deliveries/s");
+        check(&["delivered"], &[9_000], 3, "1365 sent/s · 9000 deliveries/s · 3 errors/s");
     }
 }

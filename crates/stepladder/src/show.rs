@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
-use ladder::wording::{show_ns, show_number, show_share};
-use ladder::{Climb, Judgement, Verdict};
+use ladder::wording::{show_many, show_ns, show_number, show_share};
+use ladder::{Climb, FigureDoc, Judgement, Reading, Verdict};
 use measure::Trial;
 use store::{RunId, RunRecord, RunState, Store};
 
@@ -45,6 +45,13 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> String {
             if let Some(share) = trial.ticks.as_ref().and_then(|ticks| ticks.counts.late_share()) {
                 line += &format!("  {} of the ticks late", show_share(share));
             }
+            if let Some(books) = &trial.books {
+                let delivered = FigureDoc::named("deliveries.rate_per_s").map(|figure| figure.read(trial));
+                if let Some(Reading::Value(per_s)) = delivered {
+                    line += &format!("  {} deliveries/s", show_many(per_s.round() as u64));
+                }
+                line += &format!("  {} lost", show_many(books.judged.lost));
+            }
             line +=
                 &format!("  {} of {} connections open", trial.connections.open_min, trial.connections.asked);
         }
@@ -52,7 +59,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> String {
     line
 }
 
-/// The closing page: the table, the reasons, the three answers.
+/// The closing page: the table, the books of deliveries, the reasons, the three answers.
 pub fn closing(climb: &Climb) -> String {
     let page = ladder::closing(climb);
     let mut table = Table::new();
@@ -79,11 +86,13 @@ pub fn closing(climb: &Climb) -> String {
         }
         text.push('\n');
     }
-    for note in &page.notes {
-        text += &format!("\n{}", wrapped(note, 2));
-    }
-    if !page.notes.is_empty() {
-        text.push('\n');
+    for lines in [&page.books, &page.notes] {
+        for line in lines {
+            text += &format!("\n{}", wrapped(line, 2));
+        }
+        if !lines.is_empty() {
+            text.push('\n');
+        }
     }
     let bold = Style::new().bold();
     for (question, answer) in &page.answers {
@@ -206,15 +215,27 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
         let late = |rung: &ladder::Rung| rung.ticks.as_ref().and_then(|ticks| ticks.late_share);
         let ms: fn(f64) -> String = show_ns;
         let cores: fn(f64) -> String = |cores| format!("{cores:.3}");
-        let rows: [Row; 6] = [
+        let books = |rung: &ladder::Rung| rung.deliveries.clone();
+        let delivery_p99 = |rung: &ladder::Rung| books(rung).and_then(|books| p99(&books.latency_ns));
+        let deliveries = |rung: &ladder::Rung| books(rung).and_then(|books| books.rate_per_s);
+        let lost = |rung: &ladder::Rung| books(rung).map(|books| books.lost as f64);
+        let many: fn(f64) -> String = |count| show_many(count.round() as u64);
+        let rows: [Row; 9] = [
             ("late share", late(same), late(rung), show_share),
             ("response p99", p99(&same.response_ns), p99(&rung.response_ns), ms),
+            ("deliveries/s", deliveries(same), deliveries(rung), many),
+            ("deliveries lost", lost(same), lost(rung), many),
+            ("delivery p99", delivery_p99(same), delivery_p99(rung), ms),
             ("send lag p99", p99(&same.send_lag_ns), p99(&rung.send_lag_ns), ms),
             ("rate/s", Some(same.rate_per_s), Some(rung.rate_per_s), show_number),
             ("server CPU, cores", cpu(same), cpu(rung), cores),
             ("bots CPU, cores", Some(same.worker.cpu_cores), Some(rung.worker.cpu_cores), cores),
         ];
         for (name, was, is, show) in rows {
+            // What neither run has is nothing that could be compared.
+            if was.is_none() && is.is_none() {
+                continue;
+            }
             let text = |value: Option<f64>| value.map_or_else(|| NOT_STATED.to_owned(), show);
             let ratio = was.zip(is).filter(|(was, _)| *was > 0.0).map(|(was, is)| format!("{:.2}", is / was));
             table.add_row(["".to_owned(), name.to_owned(), text(was), text(is), ratio.unwrap_or_default()]);
