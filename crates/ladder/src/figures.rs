@@ -417,6 +417,16 @@ mod tests {
     }
 
     #[test]
+    fn every_name_stands_in_the_method_with_its_meaning() {
+        let chapter = include_str!("../../../docs/method/objectives.md");
+        for figure in FIGURES {
+            let row = chapter.lines().find(|line| line.starts_with(&format!("| `{}` |", figure.name)));
+            let row = row.unwrap_or_else(|| panic!("{} is missing", figure.name));
+            assert!(row.ends_with(&format!("| {} |", figure.meaning)), "{row}");
+        }
+    }
+
+    #[test]
     fn a_misspelt_name_finds_the_one_that_was_meant() {
         for (wrong, meant) in [
             ("tick.late_share", "ticks.late_share"),
