@@ -10,7 +10,7 @@ use engine::thread::{Setup, spawn};
 use measure::Vocabulary;
 use plan::{ChatBots, Dialect, Scheme, WorkerPlan};
 
-use crate::chat::{Chat, Irc, Lines, Nats};
+use crate::chat::{Chat, Irc, Lines, Mqtt, Nats};
 
 type Arena = crate::Arena;
 type Echo = crate::Echo;
@@ -41,7 +41,7 @@ pub fn start(setup: Setup) -> io::Result<JoinHandle<()>> {
         plan::Bots::Arena(_) => spawn::<Arena>(setup),
         plan::Bots::Echo(_) => match setup.plan.target.scheme {
             Scheme::Ws | Scheme::Wss => spawn::<Echo>(setup),
-            Scheme::Tcp | Scheme::Irc | Scheme::Nats => spawn::<EchoOfLines>(setup),
+            Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt => spawn::<EchoOfLines>(setup),
             scheme @ (Scheme::Http | Scheme::Https) => {
                 Err(io::Error::other(format!("no echo clients speak {} yet", scheme.name())))
             }
@@ -50,6 +50,7 @@ pub fn start(setup: Setup) -> io::Result<JoinHandle<()>> {
             Dialect::Lines => spawn::<ChatOfLines>(setup),
             Dialect::Irc => spawn::<Chat<Irc>>(setup),
             Dialect::Nats => spawn::<Chat<Nats>>(setup),
+            Dialect::Mqtt => spawn::<Chat<Mqtt, Tcp<tcp::Packets>>>(setup),
         },
     }
 }

@@ -9,7 +9,7 @@ pub const BOTS: &[&str] = &["arena", "echo", "chat"];
 /// Bots whose names are taken.
 pub const BOTS_TO_COME: &[&str] = &["poll-loop", "leaderboard", "grid"];
 /// Schemes a target may have.
-pub const SCHEMES: &[&str] = &["ws", "wss", "tcp", "irc", "nats"];
+pub const SCHEMES: &[&str] = &["ws", "wss", "tcp", "irc", "nats", "mqtt"];
 /// Schemes whose drivers are still to come.
 pub const SCHEMES_TO_COME: &[&str] = &["http", "https"];
 

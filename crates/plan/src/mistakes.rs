@@ -101,7 +101,7 @@ pub enum Wrong {
     NoSubject,
     /// no built-in server, no URL, no file
     #[error(
-        "unknown subject \"{}\"; built in: {} (still to come: {}), or a URL (ws://HOST:PORT, tcp://, irc://, nats://) \
+        "unknown subject \"{}\"; built in: {} (still to come: {}), or a URL (ws://HOST:PORT, tcp://, irc://, nats://, mqtt://) \
          or a scenario file (*.yaml)",
         .0, listed(SUBJECTS), listed(SUBJECTS_TO_COME)
     )]
@@ -143,7 +143,7 @@ pub enum Wrong {
         bots: &'static str,
         /// of the target
         scheme: Scheme,
-        /// `tcp://, irc:// or nats://`
+        /// `tcp://, irc://, nats:// or mqtt://`
         over: &'static str,
     },
     /// a line that the protocol would cut off

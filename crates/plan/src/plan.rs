@@ -209,7 +209,7 @@ impl Dialect {
     /// Bytes that are left for a line and its end in a room; `None`: the protocol sets no limit that matters here.
     pub fn line_bytes_most(self, room: &str) -> Option<usize> {
         match self {
-            Dialect::Lines | Dialect::Nats => None,
+            Dialect::Lines | Dialect::Nats | Dialect::Mqtt => None,
             // The line's own end counts as one byte wherever it is sent; IRC's has two.
             Dialect::Irc => {
                 let around =
@@ -230,6 +230,8 @@ pub enum Dialect {
     Irc,
     /// the NATS client protocol: SUB, PUB, MSG
     Nats,
+    /// MQTT 3.1.1 at QoS 0: SUBSCRIBE, PUBLISH; a publisher that subscribes gets its own messages too
+    Mqtt,
 }
 
 /// A kind of bad behaviour and how much of it.

@@ -29,6 +29,8 @@ pub enum Scheme {
     Irc,
     /// the NATS client protocol over TCP
     Nats,
+    /// MQTT over TCP
+    Mqtt,
     /// HTTP/1.1
     Http,
     /// HTTP over TLS
@@ -109,6 +111,7 @@ impl Scheme {
             Scheme::Tcp => "tcp",
             Scheme::Irc => "irc",
             Scheme::Nats => "nats",
+            Scheme::Mqtt => "mqtt",
             Scheme::Http => "http",
             Scheme::Https => "https",
         }
@@ -122,6 +125,7 @@ impl Scheme {
             Scheme::Tcp => 4001,
             Scheme::Irc => 6667,
             Scheme::Nats => 4222,
+            Scheme::Mqtt => 1883,
         }
     }
 
@@ -129,7 +133,7 @@ impl Scheme {
     pub fn has_paths(self) -> bool {
         match self {
             Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => true,
-            Scheme::Tcp | Scheme::Irc | Scheme::Nats => false,
+            Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt => false,
         }
     }
 
@@ -194,6 +198,7 @@ impl FromStr for Target {
             "tcp" => Scheme::Tcp,
             "irc" => Scheme::Irc,
             "nats" => Scheme::Nats,
+            "mqtt" => Scheme::Mqtt,
             other if known::SCHEMES_TO_COME.contains(&other) => {
                 return Err(TargetError::NotBuiltYet(other.into()));
             }

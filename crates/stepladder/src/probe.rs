@@ -71,7 +71,7 @@ async fn let_in(
         Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => {
             open_and_close(address, connections, async |_: &mut WebSocket, _| Ok(())).await
         }
-        Scheme::Tcp | Scheme::Irc => {
+        Scheme::Tcp | Scheme::Irc | Scheme::Mqtt => {
             let stays =
                 async |socket: &mut _, desk: &mut _| does_not_hang_up(socket, desk, hangs_up_within).await;
             open_and_close(address, connections, stays).await
@@ -204,7 +204,7 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
             "{target} accepts connections but did not greet with INFO, as a NATS server does, within {within_s} s; \
              check its port, and whether it hangs"
         ),
-        (OpenError::Timeout, Scheme::Tcp | Scheme::Irc) => {
+        (OpenError::Timeout, Scheme::Tcp | Scheme::Irc | Scheme::Mqtt) => {
             bail!(
                 "{target} did not accept a connection within {within_s} s; check its port, and whether it hangs"
             )
@@ -213,7 +213,7 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
             "{target} closes connections during the WebSocket handshake (tried {TRIES} times); check its port, and \
              whether it wants wss:// or ws://"
         ),
-        (OpenError::ClosedEarly, Scheme::Tcp | Scheme::Irc | Scheme::Nats) => bail!(
+        (OpenError::ClosedEarly, Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt) => bail!(
             "{target} closes connections at once, without a word (tried {TRIES} times); check its port, and whether it \
              takes clients from this address"
         ),

@@ -121,7 +121,7 @@ impl UnderTest {
     pub fn start_null(scheme: Scheme) -> anyhow::Result<Self> {
         let protocol = match scheme {
             Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => "websocket",
-            Scheme::Tcp | Scheme::Irc | Scheme::Nats => "lines",
+            Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt => "lines",
         };
         let mut command = own_command()?;
         command.args(["serve", "null", "--protocol", protocol, "--listen", "127.0.0.1:0"]);
@@ -195,6 +195,7 @@ fn start_with(scheme: Scheme, address: SocketAddr) -> String {
         }
         Scheme::Tcp => format!("stepladder serve chat --listen {address}"),
         Scheme::Irc => "ngircd --nodaemon".to_owned(),
+        Scheme::Mqtt => format!("mosquitto -p {}", address.port()),
         Scheme::Nats => format!("nats-server -a {} -p {}", address.ip(), address.port()),
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn in_file<'a>(flags: &Flags, file: &'a Scenario) -> (Option<&'a Text
 /// The bots that a server is loaded with when nobody names any.
 fn own_bots(reader: &Reader, flags: &Flags, keys: &BotsKeys, server: &Server<'_>) -> &'static str {
     match (server.built_in, server.scheme) {
-        (Some("chat"), _) | (_, Some(Scheme::Tcp | Scheme::Irc | Scheme::Nats)) => "chat",
+        (Some("chat"), _) | (_, Some(Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt)) => "chat",
         // The server was refused; whose settings are there says whose bots were meant.
         (None, None) if !chat::said(reader, flags, keys, server).is_empty() => "chat",
         _ => "arena",
@@ -104,9 +104,9 @@ fn refuse_deaf(reader: &mut Reader, said: &Said, bots: &'static str, server: &Se
     let wrong = match (server.built_in, server.scheme) {
         (Some(server), _) if server != bots => Wrong::BotsNotOfServer { bots, server: server.into() },
         (_, Some(scheme)) => {
-            use Scheme::{Http, Https, Irc, Nats, Tcp, Ws, Wss};
+            use Scheme::{Http, Https, Irc, Mqtt, Nats, Tcp, Ws, Wss};
             let (is_heard, over) = match bots {
-                "chat" => (matches!(scheme, Tcp | Irc | Nats), "tcp://, irc:// or nats://"),
+                "chat" => (matches!(scheme, Tcp | Irc | Nats | Mqtt), "tcp://, irc://, nats:// or mqtt://"),
                 "echo" => (matches!(scheme, Ws | Wss | Tcp), "ws://, wss:// or tcp://"),
                 _ => (matches!(scheme, Ws | Wss | Http | Https), "ws:// or wss://"),
             };

@@ -27,6 +27,7 @@ pub(super) fn read(reader: &mut Reader, flags: &Flags, keys: &BotsKeys, server: 
     let dialect = match server.scheme {
         Some(Scheme::Irc) => Dialect::Irc,
         Some(Scheme::Nats) => Dialect::Nats,
+        Some(Scheme::Mqtt) => Dialect::Mqtt,
         Some(Scheme::Tcp | Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https) | None => Dialect::Lines,
     };
     let gap = reader.value(GAP, flags.gap.as_deref(), keys.gap.as_ref(), chat::gap_ns);
@@ -47,7 +48,7 @@ pub(super) fn read(reader: &mut Reader, flags: &Flags, keys: &BotsKeys, server: 
     }
     if let (Some(place), true) = (&server.echoes_said, server.echoes) {
         match dialect {
-            Dialect::Lines => {}
+            Dialect::Lines | Dialect::Mqtt => {}
             Dialect::Irc => reader
                 .refuse_plainly(place.clone(), Wrong::NoEchoes("an IRC server sends nobody his own lines")),
             Dialect::Nats => reader.refuse_plainly(
@@ -64,7 +65,7 @@ pub(super) fn read(reader: &mut Reader, flags: &Flags, keys: &BotsKeys, server: 
         line_max_bytes,
         talkers,
         room,
-        echoes: server.echoes,
+        echoes: server.echoes || dialect == Dialect::Mqtt,
         misbehave: misbehave(reader, flags, keys),
     }
 }

@@ -197,7 +197,7 @@ fn named_server(reader: &mut Reader, said: &Said) -> Option<Named> {
     // `127.0.0.1:42069` is a server without its scheme; some ports tell which.
     let with_scheme = || {
         let target = format!("ws://{text}").parse::<Target>().ok().filter(|_| text.contains(':'))?;
-        let named = [Scheme::Tcp, Scheme::Irc, Scheme::Nats];
+        let named = [Scheme::Tcp, Scheme::Irc, Scheme::Nats, Scheme::Mqtt];
         let named = named.into_iter().find(|scheme| scheme.default_port() == target.port);
         Some(Target { scheme: named.unwrap_or(target.scheme), ..target })
     };

@@ -13,6 +13,7 @@ fn a_url_gives_host_port_and_path() {
         ("tcp://localhost", Scheme::Tcp, "localhost", 4001, "/"),
         ("tcp://127.0.0.1:9/", Scheme::Tcp, "127.0.0.1", 9, "/"),
         ("IRC://[::1]", Scheme::Irc, "::1", 6667, "/"),
+        ("mqtt://10.0.0.1", Scheme::Mqtt, "10.0.0.1", 1883, "/"),
         ("nats://10.0.0.1", Scheme::Nats, "10.0.0.1", 4222, "/"),
         ("ws://h:1?snapshots", Scheme::Ws, "h", 1, "/?snapshots"),
         ("  ws://h:1/  ", Scheme::Ws, "h", 1, "/"),
@@ -32,10 +33,10 @@ fn garbage_is_refused_with_its_reason() {
     };
     check(
         "127.0.0.1:42069",
-        "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc:// or nats://",
+        "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc://, nats:// or mqtt://",
     );
-    check("wx://h", "unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats");
-    check("http://h", "http:// is known but not built yet; built: ws, wss, tcp, irc, nats");
+    check("wx://h", "unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt");
+    check("http://h", "http:// is known but not built yet; built: ws, wss, tcp, irc, nats, mqtt");
     check("tcp://h:1/lobby", "tcp:// takes no path; leave \"/lobby\" out (--room names a room)");
     check("irc://h/#lobby", "irc:// takes no path; leave \"/#lobby\" out (--room names a room)");
     check("nats://h?x", "nats:// takes no path; leave \"?x\" out (--room names a room)");

@@ -246,7 +246,7 @@ fn a_line_that_irc_would_cut_off_is_refused_with_what_fits() {
 fn bots_and_servers_that_cannot_talk_to_each_other_are_refused() {
     check(
         Flags { bots: some("chat"), ..flags("ws://127.0.0.1") },
-        &["--bots: chat bots do not speak over ws://; they speak over tcp://, irc:// or nats://"],
+        &["--bots: chat bots do not speak over ws://; they speak over tcp://, irc://, nats:// or mqtt://"],
     );
     check(
         Flags { bots: some("echo"), ..flags("irc://127.0.0.1") },
