@@ -174,7 +174,7 @@ fn extra(trial: &Trial, judgement: &Judgement) -> Map<String, Value> {
     put("subject_counters", json!(trial.subject_counters));
     if let Some(intended) = judgement.evidence.get("intended").and_then(Value::as_f64) {
         put("intended", json!(intended));
-        put("pace_share", json!((intended > 0.0).then(|| trial.flow().sent as f64 / intended)));
+        put("pace_share", json!((intended > 0.0).then(|| figures::paced(trial).sent as f64 / intended)));
     }
     if let Some(shots) = shots(trial) {
         put("shots", shots);

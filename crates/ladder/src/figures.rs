@@ -321,6 +321,17 @@ pub(crate) fn questions(trial: &Trial) -> Flow {
     })
 }
 
+/// What bots call the messages that only keep a conversation going: greetings, answers to a PING, rubbish.
+const KEEP: &str = "keep";
+
+/// Messages that a plan's rate speaks of. What only keeps a conversation going must not hide that lines are missing.
+pub(crate) fn paced(trial: &Trial) -> Flow {
+    trial.ops.iter().filter(|(op, _)| *op != KEEP).fold(Flow::default(), |mut sum, (_, flow)| {
+        sum.add(flow);
+        sum
+    })
+}
+
 /// Questions that were planned and never rightly answered: they enter every percentile of the response as infinite.
 pub(crate) fn never_answered(trial: &Trial) -> u64 {
     let flow = questions(trial);

@@ -274,7 +274,7 @@ pub fn event(at_s: u32, kind: &str, text: &str) -> Event {
 
 fn words() -> Arc<Vocabulary> {
     Vocabulary::new(
-        &["shot", "ask"],
+        &["shot", "ask", "keep"],
         &["connection lost", "wrong winner"],
         &["games_played", "delivered"],
         &["refused", "no descriptors", "no ports"],

@@ -223,7 +223,7 @@ const MACHINE_NOT_SERVER: &str = "its latencies say more about this machine than
 
 pub(super) fn limited(case: &Case<'_>) -> Option<Ruling> {
     let limited = |signal: &str, reason: String| Some(Ruling::new(Verdict::GeneratorLimited, signal, reason));
-    let offered = case.trial.flow().offered as f64;
+    let offered = figures::paced(case.trial).offered as f64;
     if let Some(intended) = intended(case) {
         let forgiven = match case.terms.intended {
             Some(Intended::PerSecond(_)) => 3.0 * intended.sqrt(),

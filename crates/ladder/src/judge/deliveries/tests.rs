@@ -1,5 +1,5 @@
-use measure::Measure;
 use measure::trial::kind;
+use measure::{Measure, Phase};
 
 use crate::judge::{Intended, Terms, Verdict, judge};
 use crate::scene::{Scene, lose};
@@ -182,6 +182,12 @@ fn a_crowd_below_its_pace_is_another_load() {
     let scene = Scene::chat(1_000);
     let says = ["61 % of the 98400 intended messages were offered"];
     check(&scene, &paced, Verdict::GeneratorLimited, "offered", &says);
+    // Whatever else is said to keep the conversation going is no line of theirs.
+    let chatty = Scene::chat(1_000).edit(|_, interval| {
+        let keep = interval.flow_mut(2, Phase::Hold);
+        (keep.offered, keep.sent, keep.told) = (700, 700, 700);
+    });
+    check(&chatty, &paced, Verdict::GeneratorLimited, "offered", &says);
     paced.intended = Some(Intended::PerSecond(1_000.0));
     check(&scene, &paced, Verdict::Pass, "", &[]);
 }
