@@ -57,7 +57,7 @@ enum Unserved {
 impl Thread {
     /// Writes what is new in every room, then the books to those who asked.
     pub(super) fn round(&mut self) {
-        let began_ns = clock::now_ns();
+        let (began_ns, used_ns) = (clock::now_ns(), clock::thread_cpu_ns());
         let mut due = std::mem::take(&mut self.due);
         self.desk().fetch(&mut due);
         // What was read before the question comes before the answer, even if its thread has not told us yet.
@@ -82,7 +82,7 @@ impl Thread {
             }
         }
         self.totals.rounds += 1;
-        self.pace.rest(began_ns, clock::now_ns());
+        self.pace.rest(began_ns, clock::now_ns(), clock::thread_cpu_ns() - used_ns);
     }
 
     /// Gives the members of a room what is new there.

@@ -1,9 +1,11 @@
 //! When a thread may write again: the coalescing window.
 //!
 //! Sends are what costs, about 5 µs each whatever their size up to some kB, so lines that leave together are
-//! cheap. `Auto` bounds the share of time that goes into writing: a round of writes that took t is followed by
-//! a rest of `REST_PER_ROUND` t. The window is thus in proportion to the clients there are to write to, and
-//! nearly nothing for a few of them, without anybody telling how many there are or what a write costs here.
+//! cheap. `Auto` bounds the share of a core that goes into writing: a round of writes that used t of processor
+//! time is followed by a rest of `REST_PER_ROUND` t. The window is thus in proportion to the clients there are to
+//! write to, and nearly nothing for a few of them, without anybody telling how many there are or what a write
+//! costs here. Processor time and not the clock's: where the round has to share its core, the clock's time would
+//! count the others' work, too, and the window would grow with what the server cannot help.
 //! Pure: instants come as arguments, in monotonic ns.
 
 use std::fmt;
@@ -12,25 +14,25 @@ use std::time::Duration;
 /// How long lines are gathered before they leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// In proportion to what the last round of writes took.
+    /// In proportion to the processor time of the last round of writes.
     Auto,
     /// From one round's beginning to the next one's, however long it takes.
     Fixed(Duration),
 }
 
-/// A thread writes for at most a sixth of its time.
+/// A thread writes for at most a sixth of its core's time.
 const REST_PER_ROUND: u64 = 5;
 
-/// The longest rest, for a room so large that one round takes longer than a fifth of this.
-const REST_NS_MAX: u64 = 60_000_000;
+/// The longest rest, for a room so large that one round uses more than a fifth of this.
+const REST_NS_MAX: u64 = 100_000_000;
 
 impl fmt::Display for Window {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Window::Auto => write!(
                 out,
-                "window: auto, a round of writes that took t is followed by a rest of {REST_PER_ROUND} t, \
-                 at most {} ms",
+                "window: auto, a round of writes that used t of processor time is followed by a rest of \
+                 {REST_PER_ROUND} t, at most {} ms",
                 REST_NS_MAX / 1_000_000
             ),
             Window::Fixed(window) => write!(out, "window: {window:?} from round to round, as asked"),
@@ -62,10 +64,10 @@ impl Pace {
         self.last_ns
     }
 
-    /// A round is over.
-    pub(super) fn rest(&mut self, began_ns: u64, ended_ns: u64) {
+    /// A round is over that used `cost_ns` of processor time.
+    pub(super) fn rest(&mut self, began_ns: u64, ended_ns: u64, cost_ns: u64) {
         self.next_ns = match self.window {
-            Window::Auto => ended_ns + (REST_PER_ROUND * (ended_ns - began_ns)).min(REST_NS_MAX),
+            Window::Auto => ended_ns + (REST_PER_ROUND * cost_ns).min(REST_NS_MAX),
             Window::Fixed(window) => ended_ns.max(began_ns + window.as_nanos() as u64),
         };
         self.last_ns = self.next_ns - began_ns;
@@ -82,8 +84,10 @@ mod tests {
     fn the_window_follows_the_rounds_and_stays_below_its_cap() {
         let mut pace = Pace::new(Window::Auto);
         assert_eq!(pace.next_ns(), 0, "the first line leaves at once");
-        for (took_ns, window_ns) in [(20_000, 120_000), (3 * MS, 18 * MS), (40 * MS, 100 * MS)] {
-            pace.rest(MS, MS + took_ns);
+        for (took_ns, cost_ns, window_ns) in
+            [(20_000, 20_000, 120_000), (9 * MS, 3 * MS, 24 * MS), (40 * MS, 40 * MS, 140 * MS)]
+        {
+            pace.rest(MS, MS + took_ns, cost_ns);
             assert_eq!((pace.next_ns(), pace.window_ns()), (MS + window_ns, window_ns));
         }
     }
@@ -91,9 +95,9 @@ mod tests {
     #[test]
     fn a_fixed_window_counts_from_beginning_to_beginning_unless_a_round_takes_longer() {
         let mut pace = Pace::new(Window::Fixed(Duration::from_millis(10)));
-        pace.rest(MS, 4 * MS);
+        pace.rest(MS, 4 * MS, MS);
         assert_eq!(pace.next_ns(), 11 * MS);
-        pace.rest(MS, 16 * MS);
+        pace.rest(MS, 16 * MS, MS);
         assert_eq!((pace.next_ns(), pace.window_ns()), (16 * MS, 15 * MS));
     }
 }
