@@ -234,7 +234,7 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     check(
         flags("wx://h"),
         &[
-            "climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats; did you mean ws? (for example: climb arena)",
+            "climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt; did you mean ws? (for example: climb arena)",
         ],
     );
     check(
