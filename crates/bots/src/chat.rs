@@ -35,6 +35,7 @@ const SAY: usize = 0;
 const KEEP: usize = 1;
 const LOST: usize = 0;
 const REFUSED: usize = 1;
+const WRONG: usize = 2;
 const DELIVERED: usize = 1;
 const MISSED: usize = 2;
 /// Points at which the crowd meets.
@@ -87,6 +88,8 @@ pub struct Chat<L, D = Tcp<drivers::tcp::Lines>> {
     speaks: PhantomData<(L, D)>,
     plan: ChatBots,
     is_poisson: bool,
+    /// some of the crowd send what no chat allows
+    hears_rubbish: bool,
     people: Vec<Person>,
     first_unit: u64,
     unit_step: u64,
@@ -114,7 +117,7 @@ where
     fn vocabulary() -> Arc<Vocabulary> {
         Vocabulary::new(
             &["say", "keep"],
-            &["connection lost", "refused by the server"],
+            &["connection lost", "refused by the server", "wrong line"],
             &[OPEN_TIME, "delivered", "missed_lines_told"],
             &OpenError::CAUSES,
         )
@@ -150,6 +153,7 @@ where
         Chat {
             speaks: PhantomData,
             is_poisson: plan.arrivals == Arrivals::Poisson,
+            hears_rubbish: chat.misbehave.iter().any(|some| some.kind == Misconduct::Malformed),
             people: (0..plan.units).map(person).collect(),
             first_unit: plan.first_unit,
             unit_step: plan.workers as u64,
@@ -286,6 +290,9 @@ where
                     hand.error(REFUSED);
                 }
             }
+            // Where some send rubbish, others hear it.
+            Word::Strange if self.hears_rubbish => {}
+            Word::Strange => hand.error(WRONG),
             Word::CaughtUp(told) => match self.people[bot as usize].standing {
                 Standing::FallingSilent => {
                     self.people[bot as usize].standing = Standing::Silent;

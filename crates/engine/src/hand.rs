@@ -1,8 +1,9 @@
 //! The hand: what bots can do, and the books that are kept while they do it.
 //!
 //! A message is entered into the books when its fate is known: sent (the kernel took it) or not sent (refused, or the
-//! connection ended first). So an interval's page always adds up, and send lag is `departed − planned` of every
-//! message that left. Instants are ns since the start of the trial.
+//! connection ended first). So an interval's page always adds up. Send lag is from the plan until the kernel was first
+//! offered the message: what a server that does not read adds to it is the server's, and stands in the latencies.
+//! Instants are ns since the start of the trial.
 
 mod asks;
 mod connections;
@@ -49,7 +50,12 @@ pub(crate) struct Line<D> {
     pub(crate) state: State<D>,
     pub(crate) waker: Option<Waker>,
     knocked_ns: u64,
+    /// encoded, and not taken whole by the kernel
     unsent: Vec<Unsent>,
+    /// so many of these, from the front, the kernel was offered already
+    tried: usize,
+    /// bytes that the kernel has taken since the connection was asked for
+    written: u64,
     first_ask: u32,
     dirty: bool,
     /// how it reads; see `reading`
@@ -69,6 +75,8 @@ pub(crate) enum State<D> {
 
 struct Unsent {
     planned_ns: u64,
+    /// it has departed when `Line::written` is as much
+    end: u64,
     owes: Owes,
     op: u16,
     phase: Phase,

@@ -32,6 +32,8 @@ pub enum Word {
     Missed(u64),
     /// the server refused something
     Refused,
+    /// a delivery whose text nobody said
+    Strange,
 }
 
 /// One way of speaking to a chat.

@@ -41,6 +41,7 @@ impl Dialect for Irc {
             Some("001") => Word::Answer(format!("JOIN #{}\r\n", who.room).into_bytes()),
             Some("366") => Word::Joined,
             Some("PONG") if line.ends_with(TOKEN) => Word::CaughtUp(None),
+            Some("PRIVMSG") => Word::Strange,
             Some("ERROR") => Word::Refused,
             // 4xx and 5xx are errors; 422 only says that there is no message of the day.
             Some(reply) if reply.len() == 3 && reply.starts_with(['4', '5']) && reply != "422" => {
@@ -85,6 +86,7 @@ mod tests {
             (":irc.local 366 b3 #lobby :End of NAMES list", Word::Joined),
             (":irc.local PONG irc.local :stepladder", Word::CaughtUp(None)),
             (":irc.local PONG irc.local :other", Word::Nothing),
+            (":b1!~b1@::1 PRIVMSG #lobby :hello", Word::Strange),
             (":irc.local 433 * b3 :Nickname already in use", Word::Refused),
             ("ERROR :Closing connection", Word::Refused),
             ("", Word::Nothing),

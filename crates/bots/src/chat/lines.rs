@@ -23,7 +23,7 @@ impl Dialect for Lines {
     fn heard(line: &[u8], _: Who<'_>, _: bool) -> Word {
         let Some(notice) = line.strip_prefix(b"* ").and_then(|notice| std::str::from_utf8(notice).ok())
         else {
-            return Word::Nothing;
+            return Word::Strange;
         };
         let mut words = notice.split(' ');
         match (words.next(), words.next()) {
@@ -70,11 +70,11 @@ mod tests {
             ("* books owed 12 delivered 9 dropped 2 waiting 1", Word::CaughtUp(Some(told))),
             ("* books owed many", Word::CaughtUp(None)),
             ("* welcome", Word::Nothing),
-            ("hello", Word::Nothing),
-            ("*", Word::Nothing),
+            ("hello", Word::Strange),
+            ("*", Word::Strange),
         ] {
             assert_eq!(Lines::heard(line.as_bytes(), WHO, true), word, "{line}");
         }
-        assert_eq!(Lines::heard(b"* \xff", WHO, true), Word::Nothing);
+        assert_eq!(Lines::heard(b"* \xff", WHO, true), Word::Strange);
     }
 }

@@ -55,6 +55,7 @@ impl Dialect for Mqtt {
             Some(&SUBACK) => Word::Joined,
             Some(&CONNACK) if body.get(1) != Some(&0) => Word::Refused,
             Some(&PINGRESP) => Word::CaughtUp(None),
+            Some(&PUBLISH) => Word::Strange,
             _ => Word::Nothing,
         }
     }
@@ -110,6 +111,7 @@ mod tests {
             (b"\x90\x03\x00\x01\x00", Word::Joined),
             (b"\x90\x03\x00\x01\x80", Word::Refused),
             (b"\xd0\x00", Word::CaughtUp(None)),
+            (b"\x30\x0b\x00\x05lobbytext", Word::Strange),
             (b"", Word::Nothing),
         ] {
             assert_eq!(Mqtt::heard(packet, WHO, false), word, "{packet:?}");

@@ -36,8 +36,10 @@ impl Dialect for Nats {
             // The first answers the greeting: the subscription stands.
             b"PONG" if is_member => Word::CaughtUp(None),
             b"PONG" => Word::Joined,
+            b"+OK" => Word::Nothing,
+            _ if line.starts_with(b"INFO ") || line.starts_with(b"MSG ") => Word::Nothing,
             _ if line.starts_with(b"-ERR") => Word::Refused,
-            _ => Word::Nothing,
+            _ => Word::Strange,
         }
     }
 
@@ -80,6 +82,7 @@ mod tests {
             ("PING", true, Word::Answer(b"PONG\r\n".to_vec())),
             ("-ERR 'Slow Consumer'", true, Word::Refused),
             ("+OK", true, Word::Nothing),
+            ("hello", true, Word::Strange),
         ] {
             assert_eq!(Nats::heard(line.as_bytes(), WHO, is_member), word, "{line}");
         }

@@ -32,6 +32,8 @@ impl<D: Driver> Core<D> {
                 waker: None,
                 knocked_ns,
                 unsent: Vec::new(),
+                tried: 0,
+                written: 0,
                 first_ask: NO_ASK,
                 dirty: false,
                 reads_from_ns: 0,
@@ -43,6 +45,7 @@ impl<D: Driver> Core<D> {
         let line = &mut self.lines[index as usize];
         line.generation = line.generation.wrapping_add(1);
         (line.bot, line.address, line.knocked_ns) = (bot, address, knocked_ns);
+        (line.tried, line.written) = (0, 0);
         (line.reads_from_ns, line.read_bytes_max, line.read_gap_ns) = (0, usize::MAX, 0);
         line.state = State::Opening;
         LineId { index, generation: line.generation }
@@ -74,6 +77,7 @@ impl<D: Driver> Core<D> {
             waker.wake();
         }
         let bot = line.bot;
+        line.tried = 0;
         let unsent = std::mem::take(&mut line.unsent);
         self.drop_unsent(unsent);
         self.lose_asks(id, drains);
@@ -118,6 +122,7 @@ impl<D: Driver> Core<D> {
                 line.state = State::Closing(driver);
                 let was_dirty = std::mem::replace(&mut line.dirty, true);
                 // What the kernel has not taken by now is booked as not sent, whatever becomes of it.
+                line.tried = 0;
                 let unsent = std::mem::take(&mut line.unsent);
                 if !was_dirty {
                     self.dirty.push(id);
@@ -131,6 +136,7 @@ impl<D: Driver> Core<D> {
                 // Nobody waits for it any longer: it is dropped, without a failure of the server's.
                 let waker = line.waker.take();
                 line.state = State::Free;
+                line.tried = 0;
                 let unsent = std::mem::take(&mut line.unsent);
                 self.drop_unsent(unsent);
                 self.lose_asks(id, drains);

@@ -20,7 +20,12 @@ impl<D: Driver> Core<D> {
     pub(super) fn enter_unsent(&mut self, id: LineId, op: usize, planned_ns: u64, owes: Owes) {
         let phase = self.shared.timeline.phase(planned_ns);
         let Some(line) = self.line_mut(id) else { return };
-        line.unsent.push(Unsent { planned_ns, owes, op: op as u16, phase });
+        let waiting = match &line.state {
+            State::Open(driver) => driver.unsent_bytes() as u64,
+            _ => 0,
+        };
+        let end = line.written + waiting;
+        line.unsent.push(Unsent { planned_ns, end, owes, op: op as u16, phase });
         if !line.dirty {
             line.dirty = true;
             self.dirty.push(id);
@@ -37,23 +42,32 @@ impl<D: Driver> Core<D> {
     }
 
     /// `wakes`: a line that the kernel does not take wakes its own task, which registers for the room to come.
+    ///
+    /// A message has departed when its last byte was taken, also where others behind it still wait.
     pub(crate) fn flush(&mut self, id: LineId, cx: &mut Context<'_>, wakes: bool) {
         let departed_ns = self.now_ns;
-        let Some(line) = self.line_mut(id) else { return };
+        if self.line_mut(id).is_none() {
+            return;
+        }
+        let line = &mut self.lines[id.index as usize];
         let (State::Open(driver) | State::Closing(driver)) = &mut line.state else { return };
         line.dirty = false;
+        for message in &line.unsent[line.tried..] {
+            let lag_ns = departed_ns.saturating_sub(message.planned_ns);
+            self.interval.record(Measure::SendLag, message.phase, lag_ns);
+        }
         let bytes = driver.unsent_bytes();
         let outcome = driver.poll_flush(cx);
         let written = (bytes - driver.unsent_bytes()) as u64;
+        line.written += written;
+        self.interval.bytes_sent += written;
+        let gone = match outcome {
+            Poll::Ready(Ok(())) => line.unsent.len(),
+            _ => line.unsent.iter().take_while(|message| message.end <= line.written).count(),
+        };
+        line.tried = line.unsent.len() - gone;
         match outcome {
-            Poll::Ready(Ok(())) => {
-                let mut unsent = std::mem::take(&mut line.unsent);
-                for message in unsent.drain(..) {
-                    self.book_sent(&message, departed_ns);
-                }
-                // The emptied vector goes back, so that a line allocates once.
-                self.lines[id.index as usize].unsent = unsent;
-            }
+            Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => self.ended.push((id, Closed::Failed(error))),
             Poll::Pending => {
                 if wakes && let Some(waker) = &line.waker {
@@ -61,7 +75,12 @@ impl<D: Driver> Core<D> {
                 }
             }
         }
-        self.interval.bytes_sent += written;
+        let mut unsent = std::mem::take(&mut line.unsent);
+        for message in unsent.drain(..gone) {
+            self.book_sent(&message, departed_ns);
+        }
+        // The vector goes back, so that a line allocates once.
+        self.lines[id.index as usize].unsent = unsent;
     }
 
     pub(super) fn book_sent(&mut self, message: &Unsent, departed_ns: u64) {
@@ -76,8 +95,6 @@ impl<D: Driver> Core<D> {
             }
         };
         self.book_departed(usize::from(message.op), message.phase, ask, departed_ns);
-        let lag_ns = departed_ns.saturating_sub(message.planned_ns);
-        self.interval.record(Measure::SendLag, message.phase, lag_ns);
     }
 
     pub(super) fn book_departed(&mut self, op: usize, phase: Phase, ask: Option<u32>, departed_ns: u64) {
@@ -103,10 +120,12 @@ impl<D: Driver> Core<D> {
             return;
         };
         let id = self.asks[ask.index as usize].line;
-        for message in unsent.drain(..=at) {
+        let gone = at + 1;
+        for message in unsent.drain(..gone) {
             self.book_sent(&message, self.now_ns);
         }
         if let Some(line) = self.line_mut(id) {
+            line.tried = line.tried.saturating_sub(gone);
             line.unsent = unsent;
         }
     }

@@ -20,7 +20,7 @@ pub(super) const EMPTY: u64 = 0xffff;
 const STEP: u64 = (1 << SEEN_SHIFT) | (1 << NEXT_SHIFT);
 
 /// Half-open ranges of sequence numbers that were passed unseen, by cell.
-pub(super) type Holes = HashMap<u32, Vec<(u32, u32)>>;
+pub(super) type Holes = HashMap<usize, Vec<(u32, u32)>>;
 
 /// What one arrival was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +52,13 @@ pub(super) fn enter(cells: &mut [u64], index: usize, seq: u32, holes: &mut Holes
         cells[index] = ((cell & !0xffff) + STEP) | window;
         return Arrival::InOrder;
     }
-    let (cell, arrival) = enter_unusual(cell, next, index as u32, seq, holes);
+    let (cell, arrival) = enter_unusual(cell, next, index, seq, holes);
     cells[index] = cell;
     arrival
 }
 
 #[cold]
-fn enter_unusual(cell: u64, next: u32, index: u32, seq: u32, holes: &mut Holes) -> (u64, Arrival) {
+fn enter_unusual(cell: u64, next: u32, index: usize, seq: u32, holes: &mut Holes) -> (u64, Arrival) {
     let (window, seen) = ((cell & 0xffff) as u32, cell >> SEEN_SHIFT);
     if seq >= next {
         pass(window, next, seq, index, holes);
@@ -84,7 +84,7 @@ fn enter_unusual(cell: u64, next: u32, index: u32, seq: u32, holes: &mut Holes) 
 }
 
 /// Notes as holes what leaves the window unseen when the newest becomes `seq`.
-fn pass(window: u32, next: u32, seq: u32, index: u32, holes: &mut Holes) {
+fn pass(window: u32, next: u32, seq: u32, index: usize, holes: &mut Holes) {
     // The window of the newest `seq` begins here; everything before leaves.
     let begin = seq.saturating_sub(WINDOW);
     for back in (0..WINDOW).rev() {
@@ -99,7 +99,7 @@ fn pass(window: u32, next: u32, seq: u32, index: u32, holes: &mut Holes) {
     }
 }
 
-fn add_hole(index: u32, from: u32, to: u32, holes: &mut Holes) {
+fn add_hole(index: usize, from: u32, to: u32, holes: &mut Holes) {
     let ranges = holes.entry(index).or_default();
     match ranges.last_mut() {
         Some(last) if last.1 == from => last.1 = to,
@@ -108,7 +108,7 @@ fn add_hole(index: u32, from: u32, to: u32, holes: &mut Holes) {
 }
 
 /// Takes `seq` out of its hole. Returns false when it lies in none.
-fn fill(index: u32, seq: u32, holes: &mut Holes) -> bool {
+fn fill(index: usize, seq: u32, holes: &mut Holes) -> bool {
     let Some(ranges) = holes.get_mut(&index) else { return false };
     let Some(at) = ranges.iter().position(|&(from, to)| (from..to).contains(&seq)) else { return false };
     let (from, to) = ranges[at];
