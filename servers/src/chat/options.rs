@@ -41,7 +41,8 @@ pub struct Options {
     pub half_closed: Duration,
     /// How long the end of the server waits for clients to take what is queued for them.
     pub drain: Duration,
-    /// A fault for testing instruments: every n-th delivery is lost in silence, and counted as delivered.
+    /// A fault for testing instruments: every n-th delivery of each thread is lost in silence, and counted as
+    /// delivered.
     pub lose_one_in: Option<u64>,
     /// Ends the server from another thread, besides SIGTERM and SIGINT.
     pub shutdown: Option<Shutdown>,

@@ -86,3 +86,39 @@ fn the_null_server_ends_when_told_to() {
     let ran = server.finish();
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
 }
+
+/// Lines up to the end of the stream.
+fn lines_to_the_end(stream: &mut TcpStream) -> Vec<String> {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("the end of the stream");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_chat_that_is_told_to_end_says_so_to_its_clients_tells_its_books_and_exits_0() {
+    let place = Place::new();
+    let mut server = place.start(["serve", "chat", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]);
+    let listening = server.wait_for_out("listening on");
+    let first = listening.lines().next().unwrap_or_default();
+    let address = first.strip_prefix("chat listening on tcp://").expect("the address, in the first line");
+    server.wait_for_out("metrics at http://127.0.0.1:");
+    server.wait_for_out("window: auto, ");
+    let mut clients = [0, 1].map(|_| {
+        let stream = TcpStream::connect(address).expect("the chat listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+        stream
+    });
+    for client in &mut clients {
+        let mut byte = [0];
+        while byte != *b"\n" {
+            client.read_exact(&mut byte).expect("a welcome");
+        }
+    }
+    clients[0].write_all(b"hello\n/quit\n").expect("a line");
+    assert_eq!(lines_to_the_end(&mut clients[0]), ["* bye owed 0 delivered 0 dropped 0 waiting 0"]);
+    server.signal(libc::SIGTERM);
+    assert_eq!(lines_to_the_end(&mut clients[1]), ["hello", "* the server is going away"]);
+    let ran = server.finish();
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:#?}");
+    assert!(ran.out.ends_with("books: owed 1 delivered 1 dropped 0 in flight 0 residual 0\n"), "{ran:#?}");
+}
