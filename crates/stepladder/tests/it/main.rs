@@ -7,6 +7,7 @@
 mod again;
 mod bad_input;
 mod bad_targets;
+mod chat;
 mod endings;
 mod foreign_server;
 mod main_job;
