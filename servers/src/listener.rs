@@ -68,6 +68,12 @@ impl Listener {
         self.socket.local_addr()?.as_socket().ok_or_else(|| io::Error::other("not an internet address"))
     }
 
+    /// How much of what is sent the kernel holds for a connection that is taken from now on, instead of
+    /// `SEND_BUFFER_BYTES`. The kernel cuts it down to net.core.wmem_max.
+    pub(crate) fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        self.socket.set_send_buffer_size(bytes)
+    }
+
     pub(crate) fn raw(&self) -> RawFd {
         self.socket.as_raw_fd()
     }

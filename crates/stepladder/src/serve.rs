@@ -73,7 +73,10 @@ pub struct ChatArgs {
     /// Lines that wait for one client beyond what the system holds for it
     #[arg(long, default_value_t = 1024, value_name = "LINES")]
     backlog: usize,
-    /// What happens when one more does not fit
+    /// What the system holds for one client before lines go to its backlog, in bytes
+    #[arg(long, default_value_t = 131_072, value_name = "BYTES")]
+    send_buffer: usize,
+    /// What happens when one more does not fit into the backlog
     #[arg(long, value_enum, default_value_t = OnFullName::DropOldest)]
     on_full: OnFullName,
     /// Longest line in bytes, 65536 at most; who says a longer one is closed
@@ -205,6 +208,7 @@ impl ChatArgs {
             threads: self.threads,
             echo: self.echo,
             backlog: self.backlog,
+            send_buffer: self.send_buffer,
             on_full: match self.on_full {
                 OnFullName::DropOldest => chat::OnFull::DropOldest,
                 OnFullName::DropNewest => chat::OnFull::DropNewest,

@@ -88,6 +88,7 @@ pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, Serve
     let listen_error = |source| ServeError::Listen { address: options.listen, source };
     let listener = Listener::bind(options.listen, Readiness::Connected).map_err(listen_error)?;
     let address = listener.address().map_err(ServeError::system("getsockname"))?;
+    listener.set_send_buffer(options.send_buffer).map_err(ServeError::system("setsockopt"))?;
     let metrics = match options.metrics {
         Some(address) => {
             Some(Metrics::bind(address).map_err(|source| ServeError::Metrics { address, source })?)

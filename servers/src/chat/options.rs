@@ -18,6 +18,9 @@ pub struct Options {
     pub echo: bool,
     /// Lines that wait for one client beyond what the system holds for it, 1 to 1,000,000.
     pub backlog: usize,
+    /// What the system holds for one client before lines go to its backlog, 4096 to 4,194,304 bytes. The kernel
+    /// doubles it for its own needs, and cuts it down to net.core.wmem_max.
+    pub send_buffer: usize,
     /// What happens to a client whose backlog is full.
     pub on_full: OnFull,
     /// The longest line without its end, 16 to 65,536 bytes; who sends a longer one is told and closed.
@@ -66,6 +69,9 @@ impl Default for Options {
             threads: None,
             echo: false,
             backlog: 1024,
+            // With 3,072 clients at the published pace and everybody's bots stopped for 1.6 s, 64 KiB dropped 2.8 M
+            // of 162 M deliveries, 128 KiB none; the server's CPU time was the same.
+            send_buffer: 128 * 1024,
             on_full: OnFull::DropOldest,
             max_line: 4096,
             max_clients: 16_384,
@@ -91,6 +97,9 @@ impl Options {
         }
         if !(1..=1_000_000).contains(&self.backlog) {
             return refuse("backlog", self.backlog.to_string(), "1 to 1000000 lines");
+        }
+        if !(4096..=4_194_304).contains(&self.send_buffer) {
+            return refuse("send-buffer", self.send_buffer.to_string(), "4096 to 4194304 bytes");
         }
         if !(16..=65_536).contains(&self.max_line) {
             return refuse("max-line", self.max_line.to_string(), "16 to 65536 bytes");

@@ -233,6 +233,7 @@ fn stalled(on_full: OnFull) -> (Chat, Talker, Talker) {
 
 fn check_slow_reader(on_full: OnFull) -> Vec<String> {
     let (chat, mut slow, speaker) = stalled(on_full);
+    slow.make_room();
     slow.say("/books");
     let (heard, answer) = slow.hear_until("* books ");
     let [owed, delivered, dropped, waiting] = figures(&answer);
@@ -268,6 +269,7 @@ fn a_slow_reader_misses_the_newest_lines_where_that_is_the_policy() {
 #[test]
 fn a_slow_reader_is_disconnected_where_that_is_the_policy() {
     let (chat, mut slow, speaker) = stalled(OnFull::Disconnect);
+    slow.make_room();
     let heard = slow.hear_out();
     assert!(heard.len() < 2000);
     drop((slow, speaker));
@@ -301,7 +303,7 @@ fn who_quits_gets_what_is_owed_then_its_books_and_then_the_end() {
 
 #[test]
 fn a_client_that_shut_its_sending_side_goes_on_receiving_for_a_while() {
-    let half_closed = Duration::from_millis(400);
+    let half_closed = Duration::from_millis(1500);
     let chat = Chat::start(Options { half_closed, ..Options::default() });
     let (mut piped, mut other) = (Talker::new(&chat), Talker::new(&chat));
     piped.say("from a file");

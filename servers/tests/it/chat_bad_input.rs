@@ -90,13 +90,13 @@ fn a_line_that_never_ends_is_cut_in_time_and_silence_is_not() {
 
 #[test]
 fn who_says_nothing_for_too_long_is_closed_where_that_is_asked_for() {
-    let chat = Chat::start(Options { idle: Some(Duration::from_millis(300)), ..Options::default() });
+    let chat = Chat::start(Options { idle: Some(Duration::from_secs(2)), ..Options::default() });
     let (mut silent, mut talker) = (Talker::new(&chat), Talker::new(&chat));
     let talking = std::thread::spawn(move || {
-        for _ in 0..12 {
+        for _ in 0..25 {
             talker.say("/who");
             talker.hear();
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(100));
         }
         talker.hear_out()
     });
