@@ -17,7 +17,7 @@ use plan::{Arrivals, Bots, EchoBots, Hold, Plan, Ramp, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunWriter, Store, StoreError};
 
 use crate::around::Around;
-use crate::judging::{LATENCY_RATE_PER_S, course, judge_stored, judged};
+use crate::judging::{Done, LATENCY_RATE_PER_S, course, judge_stored};
 use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::signals::{INTERRUPTED, Interrupt};
@@ -138,10 +138,10 @@ struct Climbing<'a> {
 impl Climbing<'_> {
     fn all_trials(&self, subject: &mut UnderTest, progress: &mut Progress) -> anyhow::Result<()> {
         let course = course(self.plan);
-        let mut null = None;
+        let (mut null, mut done) = (None, Done::default());
         let outcome = loop {
-            let done = judged(self.store, self.run, self.plan)?;
-            let Next::Trial(order) = course.next(&done) else { break Ok(()) };
+            let done = done.up_to_now(self.store, self.run, self.plan)?;
+            let Next::Trial(order) = course.next(done) else { break Ok(()) };
             if self.interrupt.is_asked() {
                 break Ok(());
             }

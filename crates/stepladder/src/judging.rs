@@ -33,15 +33,26 @@ pub fn stored_plan(store: &Store, run: &RunId) -> anyhow::Result<Plan> {
         .with_context(|| format!("the plan of run {run} is of another version of Stepladder"))
 }
 
-/// All trials of a run with what is said of them, as the course wants to see them.
-pub fn judged(store: &Store, run: &RunId, plan: &Plan) -> anyhow::Result<Vec<Judged>> {
-    let mut done = Vec::new();
-    for record in store.trials(run)? {
-        let (trial, judgement) = judge_stored(store, run, plan, record.head.seq)?;
-        let judgement = (record.head.purpose == Purpose::Rung.name()).then_some(&judgement);
-        done.extend(Judged::of(&trial, judgement));
+/// The stored trials of a run with what is said of them, as the course wants to see them.
+///
+/// What was stored never changes, so each trial is read and judged once, however often the course is asked.
+#[derive(Default)]
+pub struct Done {
+    judged: Vec<Judged>,
+    trials: usize,
+}
+
+impl Done {
+    /// All of them, with those that were stored since the last call.
+    pub fn up_to_now(&mut self, store: &Store, run: &RunId, plan: &Plan) -> anyhow::Result<&[Judged]> {
+        for record in store.trials(run)?.into_iter().skip(self.trials) {
+            let (trial, judgement) = judge_stored(store, run, plan, record.head.seq)?;
+            let judgement = (record.head.purpose == Purpose::Rung.name()).then_some(&judgement);
+            self.judged.extend(Judged::of(&trial, judgement));
+            self.trials += 1;
+        }
+        Ok(&self.judged)
     }
-    Ok(done)
 }
 
 /// Judges one stored trial, without its warm-up.

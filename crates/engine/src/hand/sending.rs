@@ -145,3 +145,118 @@ impl<D: Driver> Core<D> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::convert::Infallible;
+    use std::io;
+    use std::rc::Rc;
+
+    use drivers::{Broken, Desk, Refused};
+    use measure::{LedgerShape, Vocabulary};
+
+    use super::*;
+
+    /// A connection whose kernel takes so many bytes and no more.
+    struct Narrow {
+        unsent: usize,
+        room: Rc<Cell<usize>>,
+    }
+
+    impl Driver for Narrow {
+        type Knock = ();
+        type Send<'a> = usize;
+        type Heard<'a> = Infallible;
+
+        fn knock(_: &Address, _: Option<IpAddr>) -> Result<(), OpenError> {
+            Ok(())
+        }
+
+        async fn open((): (), _: &Address) -> Result<Self, OpenError> {
+            Err(OpenError::Refused)
+        }
+
+        fn send(&mut self, bytes: usize) -> Result<(), Refused> {
+            self.unsent += bytes;
+            Ok(())
+        }
+
+        fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            let taken = self.unsent.min(self.room.get());
+            self.room.set(self.room.get() - taken);
+            self.unsent -= taken;
+            if self.unsent == 0 { Poll::Ready(Ok(())) } else { Poll::Pending }
+        }
+
+        fn poll_read(&mut self, _: &mut Context<'_>, _: &mut Desk) -> Poll<Result<usize, Closed>> {
+            Poll::Pending
+        }
+
+        fn next<'d>(&mut self, _: &'d mut Desk) -> Option<Result<Infallible, Broken>> {
+            None
+        }
+
+        fn close(&mut self) {}
+
+        fn unsent_bytes(&self) -> usize {
+            self.unsent
+        }
+    }
+
+    #[test]
+    fn a_message_departs_with_its_last_byte_and_its_lag_ends_with_the_first_try() {
+        let words = Vocabulary::new(&["say"], &[], &[], &OpenError::CAUSES);
+        let socket = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let plan = plan::WorkerPlan {
+            worker: 0,
+            workers: 1,
+            first_unit: 0,
+            units: 1,
+            units_total: 1,
+            arrivals: plan::Arrivals::Even,
+            ramp: plan::Ramp::AtOnce,
+            bots: plan::Bots::Echo(plan::EchoBots { rate_per_s: 1.0, payload_bytes: 10 }),
+            target: plan::Target::at(plan::Scheme::Tcp, socket),
+            address: socket,
+            sources: Vec::new(),
+            seed: 1,
+            patience_ns: 1,
+            open_attempts: 1,
+            tick_period_ns: 0,
+        };
+        let address = Address { socket, host: "nowhere".to_owned(), path: "/".to_owned(), tls: None };
+        let shared = Shared {
+            timeline: Arc::default(),
+            progress: Arc::default(),
+            entrance: Entrance::default(),
+            met: Arc::default(),
+            realtime_zero_ns: 0,
+        };
+        let mut core =
+            Core::<Narrow>::new(Box::new(Interval::new(&words)), &plan, vec![address], shared);
+        let shape =
+            LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1, echoes: true };
+        core.ledger = Some(Box::new(LedgerPart::new(shape)));
+        let room = Rc::new(Cell::new(15));
+        let line = core.open(0, 0);
+        core.line_opened(line, Narrow { unsent: 0, room: room.clone() });
+        for _ in 0..3 {
+            let mut hand = Hand { core: &mut core };
+            let seq = hand.ledger().next_seq(0).unwrap();
+            assert!(hand.cast(line, 0, 1_000, (0, seq), 10));
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        core.now_ns = 6_000;
+        core.flush(line, &mut cx, false);
+        let sent = |core: &Core<Narrow>| core.interval.flows[0][Phase::Ramp as usize].sent;
+        assert_eq!(sent(&core), 1, "ten of fifteen bytes are a message, the other five are not");
+        core.now_ns = 1_000_000_000;
+        room.set(15);
+        core.flush(line, &mut cx, false);
+        assert_eq!(sent(&core), 3);
+        let lag = core.interval.distribution(Measure::SendLag, false);
+        assert_eq!((lag.count(), lag.max_ns()), (3, Some(5_000)), "that the kernel was full is no lag of ours");
+        assert_eq!(core.interval.bytes_sent, 30);
+    }
+}

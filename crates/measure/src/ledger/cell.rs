@@ -19,8 +19,65 @@ pub(super) const EMPTY: u64 = 0xffff;
 /// One more seen, and the newest one further.
 const STEP: u64 = (1 << SEEN_SHIFT) | (1 << NEXT_SHIFT);
 
+/// So many ranges of holes are noted in any ledger, and one for every so many cells in a large one: about as much memory
+/// again as the cells take.
+const HOLES_LEAST: usize = 100_000;
+const CELLS_PER_HOLE: usize = 10;
+
 /// Half-open ranges of sequence numbers that were passed unseen, by cell.
-pub(super) type Holes = HashMap<usize, Vec<(u32, u32)>>;
+///
+/// A server that drops most of what it owes would make one or more for nearly every cell (2.4 GB at 4,096 clients, as it
+/// did). Those beyond the bound are not noted; a message out of such a hole, more than sixteen late, then counts as a
+/// second copy, and stays lost.
+#[derive(Clone, Debug)]
+pub(super) struct Holes {
+    ranges: HashMap<usize, Vec<(u32, u32)>>,
+    /// so many more may be noted
+    left: usize,
+}
+
+impl Holes {
+    pub(super) fn for_cells(cells: usize) -> Holes {
+        Holes { ranges: HashMap::new(), left: (cells / CELLS_PER_HOLE).max(HOLES_LEAST) }
+    }
+
+    /// Ranges that memory is taken for.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.ranges.capacity()
+    }
+
+    fn add(&mut self, index: usize, from: u32, to: u32) {
+        if let Some(last) = self.ranges.get_mut(&index).and_then(|ranges| ranges.last_mut())
+            && last.1 == from
+        {
+            last.1 = to;
+        } else if self.left > 0 {
+            self.left -= 1;
+            self.ranges.entry(index).or_default().push((from, to));
+        }
+    }
+
+    /// Takes `seq` out of its hole. Returns false when it lies in none.
+    fn fill(&mut self, index: usize, seq: u32) -> bool {
+        let Some(ranges) = self.ranges.get_mut(&index) else { return false };
+        let Some(at) = ranges.iter().position(|&(from, to)| (from..to).contains(&seq)) else { return false };
+        let (from, to) = ranges[at];
+        match (from == seq, seq + 1 == to) {
+            (true, true) => {
+                ranges.remove(at);
+                self.left += 1;
+            }
+            (true, false) => ranges[at].0 = seq + 1,
+            (false, true) => ranges[at].1 = seq,
+            (false, false) => {
+                ranges[at].1 = seq;
+                ranges.insert(at + 1, (seq + 1, to));
+            }
+        }
+        true
+    }
+}
 
 /// What one arrival was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +133,7 @@ fn enter_unusual(cell: u64, next: u32, index: usize, seq: u32, holes: &mut Holes
         }
         return ((cell | u64::from(bit)) + (1 << SEEN_SHIFT), Arrival::Reordered);
     }
-    if fill(index, seq, holes) {
+    if holes.fill(index, seq) {
         (cell + (1 << SEEN_SHIFT), Arrival::Reordered)
     } else {
         (cell, Arrival::Duplicate)
@@ -91,39 +148,12 @@ fn pass(window: u32, next: u32, seq: u32, index: usize, holes: &mut Holes) {
         // Bit `back` is the message `next - 2 - back`; those before the first message count as seen.
         let Some(at) = (next as i64 - 2 - i64::from(back)).try_into().ok() else { continue };
         if window & (1 << back) == 0 && at < begin {
-            add_hole(index, at, at + 1, holes);
+            holes.add(index, at, at + 1);
         }
     }
     if next < begin {
-        add_hole(index, next, begin, holes);
+        holes.add(index, next, begin);
     }
-}
-
-fn add_hole(index: usize, from: u32, to: u32, holes: &mut Holes) {
-    let ranges = holes.entry(index).or_default();
-    match ranges.last_mut() {
-        Some(last) if last.1 == from => last.1 = to,
-        _ => ranges.push((from, to)),
-    }
-}
-
-/// Takes `seq` out of its hole. Returns false when it lies in none.
-fn fill(index: usize, seq: u32, holes: &mut Holes) -> bool {
-    let Some(ranges) = holes.get_mut(&index) else { return false };
-    let Some(at) = ranges.iter().position(|&(from, to)| (from..to).contains(&seq)) else { return false };
-    let (from, to) = ranges[at];
-    match (from == seq, seq + 1 == to) {
-        (true, true) => {
-            ranges.remove(at);
-        }
-        (true, false) => ranges[at].0 = seq + 1,
-        (false, true) => ranges[at].1 = seq,
-        (false, false) => {
-            ranges[at].1 = seq;
-            ranges.insert(at + 1, (seq + 1, to));
-        }
-    }
-    true
 }
 
 #[cfg(test)]
@@ -136,7 +166,7 @@ mod tests {
 
     /// What a cell says must be what a set of all sequence numbers says.
     fn check(seqs: &[u32]) -> Result<(), TestCaseError> {
-        let (mut cells, mut holes) = (vec![EMPTY], Holes::new());
+        let (mut cells, mut holes) = (vec![EMPTY], Holes::for_cells(1));
         let mut all = BTreeSet::new();
         for (at, &seq) in seqs.iter().enumerate() {
             let expected = match all.last() {
@@ -176,8 +206,21 @@ mod tests {
     }
 
     #[test]
+    fn holes_beyond_the_bound_take_no_memory_and_what_lies_in_them_stays_lost() {
+        let cells = HOLES_LEAST + 500;
+        let (mut all, mut holes) = (vec![EMPTY; cells], Holes::for_cells(cells));
+        for index in 0..cells {
+            enter(&mut all, index, 40, &mut holes);
+        }
+        assert_eq!((holes.ranges.len(), holes.left), (HOLES_LEAST, 0));
+        assert_eq!(enter(&mut all, 0, 3, &mut holes), Arrival::Reordered);
+        assert_eq!(enter(&mut all, cells - 1, 3, &mut holes), Arrival::Duplicate);
+        assert_eq!((seen(all[0]), seen(all[cells - 1])), (2, 1));
+    }
+
+    #[test]
     fn the_last_sequence_number_fits() {
-        let (mut cells, mut holes) = (vec![EMPTY], Holes::new());
+        let (mut cells, mut holes) = (vec![EMPTY], Holes::for_cells(1));
         assert_eq!(enter(&mut cells, 0, SEQ_END - 1, &mut holes), Arrival::InOrder);
         assert_eq!(enter(&mut cells, 0, SEQ_END - 1, &mut holes), Arrival::Duplicate);
         assert_eq!(enter(&mut cells, 0, 5, &mut holes), Arrival::Reordered);

@@ -95,7 +95,7 @@ impl LedgerPart {
         LedgerPart {
             shape,
             cells: vec![EMPTY; shape.senders as usize * shape.locals as usize],
-            holes: Holes::new(),
+            holes: Holes::for_cells(shape.senders as usize * shape.locals as usize),
             rows: vec![Row::default(); shape.locals as usize],
             strangers: 0,
         }
