@@ -233,10 +233,8 @@ mod tests {
             met: Arc::default(),
             realtime_zero_ns: 0,
         };
-        let mut core =
-            Core::<Narrow>::new(Box::new(Interval::new(&words)), &plan, vec![address], shared);
-        let shape =
-            LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1, echoes: true };
+        let mut core = Core::<Narrow>::new(Box::new(Interval::new(&words)), &plan, vec![address], shared);
+        let shape = LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1, echoes: true };
         core.ledger = Some(Box::new(LedgerPart::new(shape)));
         let room = Rc::new(Cell::new(15));
         let line = core.open(0, 0);
@@ -256,7 +254,11 @@ mod tests {
         core.flush(line, &mut cx, false);
         assert_eq!(sent(&core), 3);
         let lag = core.interval.distribution(Measure::SendLag, false);
-        assert_eq!((lag.count(), lag.max_ns()), (3, Some(5_000)), "that the kernel was full is no lag of ours");
+        assert_eq!(
+            (lag.count(), lag.max_ns()),
+            (3, Some(5_000)),
+            "that the kernel was full is no lag of ours"
+        );
         assert_eq!(core.interval.bytes_sent, 30);
     }
 }
