@@ -193,7 +193,7 @@ mod tests {
             Poll::Pending
         }
 
-        fn next<'d>(&mut self, _: &'d mut Desk) -> Option<Result<Infallible, Broken>> {
+        fn next(&mut self, _: &mut Desk) -> Option<Result<Infallible, Broken>> {
             None
         }
 
