@@ -3,7 +3,8 @@
 //! A line to a room of n owes one delivery to each member. Sender, sequence number and planned time ride in each
 //! payload, so a receiver's worker can keep one cell of 8 bytes per (sender, receiver): how many different messages
 //! were seen, the newest, and which of the sixteen before it. Messages that fall behind the sixteen unseen are kept as
-//! ranges of holes, so that a late one can be told from a second one whatever the distance.
+//! ranges of holes, so that a late one can be told from a second one whatever the distance, as long as the ranges fit
+//! their bound (`cell::Holes`); beyond it a late one counts as a second one, and stays lost.
 //! A sender's worker keeps the instants at which its messages left; a receiver's worker the spans of its memberships.
 //! At the end of the trial all parts go up once, and `close` settles them: a pure function.
 //! Cells lie sender by sender: a batch of lines goes to one receiver after another, and the cells of its senders for
