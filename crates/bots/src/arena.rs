@@ -132,7 +132,7 @@ where
 {
     type Driver = D;
 
-    fn vocabulary() -> Arc<Vocabulary> {
+    fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
         Vocabulary::new(&OPS, &error::NAMES, &counter::NAMES, &OpenError::CAUSES)
     }
 

@@ -20,9 +20,10 @@ type EchoOfLines = crate::Echo<Tcp<tcp::Lines>, crate::echo::Lines>;
 /// The names of what these bots count.
 pub fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary> {
     match bots {
-        plan::Bots::Arena(_) => Arena::vocabulary(),
-        plan::Bots::Echo(_) => Echo::vocabulary(),
-        plan::Bots::Chat(_) => ChatOfLines::vocabulary(),
+        plan::Bots::Arena(_) => Arena::vocabulary(bots),
+        plan::Bots::Echo(_) => Echo::vocabulary(bots),
+        plan::Bots::Chat(_) => ChatOfLines::vocabulary(bots),
+        plan::Bots::Http(_) => crate::http::vocabulary(bots),
     }
 }
 
@@ -32,6 +33,7 @@ pub fn paths(plan: &WorkerPlan) -> Vec<String> {
         plan::Bots::Arena(_) => Arena::paths(plan),
         plan::Bots::Echo(_) => Echo::paths(plan),
         plan::Bots::Chat(_) => ChatOfLines::paths(plan),
+        plan::Bots::Http(_) => vec![plan.target.path.clone()],
     }
 }
 
@@ -46,6 +48,7 @@ pub fn start(setup: Setup) -> io::Result<JoinHandle<()>> {
                 Err(io::Error::other(format!("no echo clients speak {} yet", scheme.name())))
             }
         },
+        plan::Bots::Http(_) => Err(io::Error::other("the HTTP clients are being built")),
         plan::Bots::Chat(ChatBots { dialect, .. }) => match dialect {
             Dialect::Lines => spawn::<ChatOfLines>(setup),
             Dialect::Irc => spawn::<Chat<Irc>>(setup),

@@ -114,7 +114,7 @@ where
 {
     type Driver = D;
 
-    fn vocabulary() -> Arc<Vocabulary> {
+    fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
         Vocabulary::new(
             &["say", "keep"],
             &["connection lost", "refused by the server", "wrong line"],

@@ -101,7 +101,7 @@ pub struct Echo<D = WebSocket, C = Texts> {
 impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
     type Driver = D;
 
-    fn vocabulary() -> Arc<Vocabulary> {
+    fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
         Vocabulary::new(&["echo"], &["connection lost", "wrong answer"], &[OPEN_TIME], &OpenError::CAUSES)
     }
 

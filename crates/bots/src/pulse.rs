@@ -17,7 +17,7 @@ pub struct Pulse {
 impl Bots for Pulse {
     type Driver = Nowhere;
 
-    fn vocabulary() -> Arc<Vocabulary> {
+    fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
         Vocabulary::new(&["pulse"], &[], &[], &OpenError::CAUSES)
     }
 

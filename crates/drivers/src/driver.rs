@@ -44,6 +44,11 @@ pub trait Driver: Sized + 'static {
 
     /// Bytes that wait for the kernel.
     fn unsent_bytes(&self) -> usize;
+
+    /// How long TLS took while the connection was opened, ns; `None` without TLS.
+    fn tls_ns(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Why a connection did not open.
@@ -158,6 +163,9 @@ pub enum Broken {
     /// A message beyond the cap.
     #[error("a message of more than {0} bytes")]
     TooLarge(usize),
+    /// An answer that is none.
+    #[error("{0}")]
+    Http(crate::http::Fault),
 }
 
 /// A message could not be taken because too much waits for the kernel already.

@@ -7,6 +7,7 @@ pub mod address;
 pub mod connect;
 pub mod desk;
 pub mod driver;
+pub mod http;
 pub mod nowhere;
 pub mod tcp;
 pub mod websocket;

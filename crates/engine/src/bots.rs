@@ -14,7 +14,7 @@ pub trait Bots: Sized + 'static {
     type Driver: Driver;
 
     /// The names of what they count; the same for every worker of a trial.
-    fn vocabulary() -> Arc<Vocabulary>;
+    fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary>;
 
     /// Paths they connect to; `Hand::open` takes an index into it.
     fn paths(plan: &WorkerPlan) -> Vec<String> {
@@ -56,6 +56,9 @@ pub trait Bots: Sized + 'static {
 
     /// Nothing further is planned. Connections are closed by the worker once `has_drained`.
     fn drain(&mut self, _hand: &mut Hand<'_, Self::Driver>) {}
+
+    /// The connections are closed now: what the bots still meant to send never leaves.
+    fn leave(&mut self, _hand: &mut Hand<'_, Self::Driver>) {}
 
     /// Whether everything that the bots wait for after the hold has come; asked at each turn, for some seconds at most.
     fn has_drained(&mut self, _hand: &mut Hand<'_, Self::Driver>) -> bool {

@@ -28,6 +28,10 @@ pub(crate) const OPEN_DEADLINE_NS: u64 = 5_000_000_000;
 /// A goodbye must be answered this long after it was said.
 pub(crate) const CLOSE_DEADLINE_NS: u64 = 2_000_000_000;
 const NO_ASK: u32 = u32::MAX;
+/// So many errors of each cause are kept verbatim by one worker.
+const SAMPLES_MAX: u8 = 3;
+/// So much is shown of what broke a protocol.
+const LAST_WORDS_BYTES: usize = 120;
 
 /// A connection of this worker; never reused for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +84,8 @@ struct Unsent {
     owes: Owes,
     op: u16,
     phase: Phase,
+    /// that it waited for a connection stands in the books already; see `Hand::waits`
+    lag_is_booked: bool,
 }
 
 /// What a message owes once it has left.
@@ -160,6 +166,10 @@ pub(crate) struct Core<D: Driver> {
     pub(crate) shared: Shared,
     /// what is owed to whom, where messages owe deliveries
     pub(crate) ledger: Option<Box<LedgerPart>>,
+    /// errors of each cause that were kept verbatim
+    samples_kept: Vec<u8>,
+    /// what broke the protocol of the connection that is ending
+    last_words: Vec<u8>,
     /// the last reading of the clock
     pub(crate) now_ns: u64,
 }
@@ -226,13 +236,73 @@ impl<D: Driver> Hand<'_, D> {
 
     /// Sends a message that owes a reply. `None`: it was not sent.
     pub fn ask(&mut self, line: LineId, op: usize, planned_ns: u64, what: D::Send<'_>) -> Option<Ask> {
+        self.ask_with(line, op, planned_ns, what, false)
+    }
+
+    /// The same for a message that found all connections busy, after `waits`.
+    pub fn ask_after_waiting(
+        &mut self,
+        line: LineId,
+        op: usize,
+        planned_ns: u64,
+        what: D::Send<'_>,
+    ) -> Option<Ask> {
+        self.ask_with(line, op, planned_ns, what, true)
+    }
+
+    fn ask_with(
+        &mut self,
+        line: LineId,
+        op: usize,
+        planned_ns: u64,
+        what: D::Send<'_>,
+        lag_is_booked: bool,
+    ) -> Option<Ask> {
         if !self.core.encode(line, op, planned_ns, what) {
             return None;
         }
         let phase = self.phase(planned_ns);
         let ask = self.core.new_ask(line, op, phase, planned_ns);
-        self.core.enter_unsent(line, op, planned_ns, Owes::Reply(ask.index));
+        self.core.enter_unsent_with(line, op, planned_ns, Owes::Reply(ask.index), lag_is_booked);
         Some(ask)
+    }
+
+    /// A planned message finds all connections busy. That this worker noticed it in time is booked now as its send lag;
+    /// what follows until a connection is free is the server's doing and stands in the response.
+    pub fn waits(&mut self, planned_ns: u64) {
+        let phase = self.phase(planned_ns);
+        let lag_ns = self.core.now_ns.saturating_sub(planned_ns);
+        self.core.interval.record(Measure::SendLag, phase, lag_ns);
+    }
+
+    /// The first byte of a reply has come.
+    pub fn began(&mut self, ask: Ask, at_ns: u64) {
+        let Some(owed) = self.core.asks.get(ask.index as usize) else { return };
+        if owed.free || owed.generation != ask.generation {
+            return;
+        }
+        let (phase, sent_ns) = (owed.phase, owed.sent_ns.unwrap_or(at_ns));
+        self.core.interval.record(Measure::FirstByte, phase, at_ns.saturating_sub(sent_ns));
+    }
+
+    /// When everybody is there, or later; ns, `u64::MAX` until it is known.
+    pub fn settle_ns(&self) -> u64 {
+        let timeline = &self.core.shared.timeline;
+        timeline.settle_ns().min(timeline.hold_ns())
+    }
+
+    /// Keeps the words of an error, if it is one of the first of its cause. Counts nothing.
+    pub fn error_words(&mut self, cause: usize, words: impl FnOnce() -> String) {
+        let kept = &mut self.core.samples_kept[cause];
+        if *kept < SAMPLES_MAX {
+            *kept += 1;
+            self.core.interval.samples.push((cause, words()));
+        }
+    }
+
+    /// The bytes that broke the protocol of the connection whose end is being told, as far as they are worth showing.
+    pub fn last_words(&self) -> &[u8] {
+        &self.core.last_words
     }
 
     /// Enters a reply that is owed to the connection itself, such as a greeting; asked at `sent_ns`, by the knock.
@@ -314,7 +384,7 @@ impl<D: Driver> Core<D> {
         addresses: Vec<Address>,
         shared: Shared,
     ) -> Self {
-        let op_count = interval.words.ops.len();
+        let (op_count, cause_count) = (interval.words.ops.len(), interval.words.errors.len());
         let open_time_counter = interval.words.counters.iter().position(|name| name == OPEN_TIME);
         let rate_hz = if plan.tick_period_ns > 0 { 1e9 / plan.tick_period_ns as f64 } else { 60.0 };
         let room = plan.units as usize * 2 + 64;
@@ -340,8 +410,15 @@ impl<D: Driver> Core<D> {
             classes: TickClasses::for_rate(rate_hz),
             shared,
             ledger: None,
+            samples_kept: vec![0; cause_count],
+            last_words: Vec::new(),
             now_ns: 0,
         }
+    }
+
+    pub(crate) fn keep_last_words(&mut self, bytes: &[u8]) {
+        self.last_words.clear();
+        self.last_words.extend_from_slice(&bytes[..bytes.len().min(LAST_WORDS_BYTES)]);
     }
 
     pub(crate) fn line_mut(&mut self, id: LineId) -> Option<&mut Line<D>> {

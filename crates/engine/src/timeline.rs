@@ -58,6 +58,12 @@ impl Timeline {
         }
     }
 
+    /// See `settle_at`.
+    #[inline]
+    pub fn settle_ns(&self) -> u64 {
+        self.settle_ns.load(Relaxed)
+    }
+
     /// See `hold_at`.
     #[inline]
     pub fn hold_ns(&self) -> u64 {

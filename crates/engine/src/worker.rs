@@ -68,7 +68,7 @@ impl<B: Bots> Worker<B> {
         shared: Shared,
         handover: Box<dyn Handover>,
     ) -> Self {
-        let interval = Box::new(Interval::new(&B::vocabulary()));
+        let interval = Box::new(Interval::new(&B::vocabulary(&plan.bots)));
         let mut core = Core::new(interval, plan, addresses, shared);
         core.ledger = B::ledger(plan).map(|shape| Box::new(LedgerPart::new(shape)));
         core.open_page();
@@ -220,7 +220,9 @@ impl<B: Bots> Worker<B> {
                     Some(Err(broken)) => broken,
                 }
             };
+            self.core.keep_last_words(self.desk.rest());
             self.end(id, Closed::Broken(broken));
+            self.core.keep_last_words(&[]);
             break;
         }
         self.settle(clock);
@@ -307,6 +309,7 @@ impl<B: Bots> Worker<B> {
         if !is_late && !self.bots.has_drained(&mut Hand { core: &mut self.core }) {
             return;
         }
+        self.bots.leave(&mut Hand { core: &mut self.core });
         for index in 0..self.core.lines.len() {
             let line = &self.core.lines[index];
             let id = LineId { index: index as u32, generation: line.generation };

@@ -140,6 +140,7 @@ impl Scene {
             bots: self.connections,
             connections: self.connections,
             tick_period_ns: self.tick_period_ns,
+            cell: Default::default(),
             words: words(),
         }
     }

@@ -63,11 +63,17 @@ pub enum Measure {
     TickAge,
     /// from the planned send of a broadcast to its receipt
     Delivery,
+    /// from the send of a request to the first byte of its answer
+    FirstByte,
+    /// the part of a handshake that TLS took
+    Tls,
+    /// planned and unanswered at the stop: they took at least so long
+    Unanswered,
 }
 
 impl Measure {
     /// All measures in the order of their indices.
-    pub const ALL: [Measure; 8] = [
+    pub const ALL: [Measure; 11] = [
         Measure::Response,
         Measure::Service,
         Measure::SendLag,
@@ -76,6 +82,9 @@ impl Measure {
         Measure::TickInterval,
         Measure::TickAge,
         Measure::Delivery,
+        Measure::FirstByte,
+        Measure::Tls,
+        Measure::Unanswered,
     ];
 
     /// Its name in the store.
@@ -89,6 +98,9 @@ impl Measure {
             Measure::TickInterval => "tick_interval",
             Measure::TickAge => "tick_age",
             Measure::Delivery => "delivery",
+            Measure::FirstByte => "first_byte",
+            Measure::Tls => "tls",
+            Measure::Unanswered => "unanswered",
         }
     }
 
@@ -142,6 +154,9 @@ pub struct Interval {
     pub busy_ns: u64,
     /// the busiest worker's share of the interval, in [0, 1]
     pub busy_share_max: f64,
+    /// the first few errors of each cause as they were met: index into `Vocabulary::errors`, and words. They become events
+    /// of the trial and are no part of a stored second
+    pub samples: Vec<(usize, String)>,
     /// of messages planned in the hold
     hold: Vec<Distribution>,
     /// of all others
@@ -167,6 +182,7 @@ impl Interval {
             bytes_received: 0,
             busy_ns: 0,
             busy_share_max: 0.0,
+            samples: Vec::new(),
             hold: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
             other: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
         }
@@ -221,6 +237,7 @@ impl Interval {
         self.bytes_received += other.bytes_received;
         self.busy_ns += other.busy_ns;
         self.busy_share_max = self.busy_share_max.max(other.busy_share_max);
+        self.samples.extend(other.samples.iter().cloned());
         self.hold.iter_mut().zip(&other.hold).for_each(|(mine, theirs)| mine.add(theirs));
         self.other.iter_mut().zip(&other.other).for_each(|(mine, theirs)| mine.add(theirs));
         self.balance()
@@ -244,6 +261,7 @@ impl Interval {
         self.ticks = TickCounts::default();
         (self.bytes_sent, self.bytes_received) = (0, 0);
         (self.busy_ns, self.busy_share_max) = (0, 0.0);
+        self.samples.clear();
         self.hold.iter_mut().for_each(Distribution::clear);
         self.other.iter_mut().for_each(Distribution::clear);
     }

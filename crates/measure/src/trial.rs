@@ -29,6 +29,8 @@ pub mod kind {
     pub const END: &str = "end";
     /// the subject's process ended during the trial; the text says how
     pub const SUBJECT_EXITED: &str = "subject exited";
+    /// one of the first errors of its cause, as it was met; the text is `cause: words`
+    pub const ERROR: &str = "error";
     /// the books of a worker did not add up, or another invariant of ours broke
     pub const BUG: &str = "bug";
 }
@@ -50,6 +52,9 @@ pub struct TrialHead {
     pub connections: u64,
     /// ns between two ticks of the subject; 0 when it has no ticks
     pub tick_period_ns: u64,
+    /// of a sweep: axis and value; else empty
+    #[serde(default)]
+    pub cell: BTreeMap<String, String>,
     /// names behind the indices
     pub words: Arc<Vocabulary>,
 }

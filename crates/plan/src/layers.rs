@@ -8,7 +8,8 @@ use ladder::Objective;
 
 use crate::mistakes::{Mistakes, Place, Wrong};
 use crate::plan::{
-    Arrivals, Bots, Dialect, Generator, Hold, Ladder, Plan, Ramp, Subject, SubjectSource, TickSource,
+    Arrivals, Bots, Dialect, Generator, Hold, HttpBots, HttpModel, Ladder, Plan, Ramp, Subject,
+    SubjectSource, TickSource,
 };
 use crate::scenario::{self, Scenario, ScenarioText, Text};
 use crate::units;
@@ -266,6 +267,10 @@ fn unit_of(bots: &Bots) -> &'static str {
     match bots {
         Bots::Arena(_) => "games",
         Bots::Echo(_) | Bots::Chat(_) => "clients",
+        Bots::Http(http) => match http.model {
+            HttpModel::Open { .. } => "req/s",
+            HttpModel::Closed { .. } => "requesters",
+        },
     }
 }
 
@@ -274,6 +279,7 @@ fn name_of(bots: &Bots) -> &'static str {
         Bots::Arena(_) => "arena",
         Bots::Echo(_) => "echo",
         Bots::Chat(_) => "chat",
+        Bots::Http(_) => "http",
     }
 }
 
@@ -316,11 +322,14 @@ fn ladder_of(
         load_unit: unit_of(bots).into(),
         ramp: ramp.unwrap_or(match bots {
             Bots::Arena(_) | Bots::Echo(_) => Ramp::Every(defaults::RAMP_NS),
+            Bots::Http(_) => Ramp::AtOnce,
             Bots::Chat(_) => Ramp::PerSecond(defaults::CHAT_RAMP_PER_S),
         }),
         settle_ns: settle.unwrap_or(defaults::SETTLE_NS),
         hold: hold.unwrap_or(Hold::Time(defaults::HOLD_NS)),
         restart_per_rung,
+        cells: Vec::new(),
+        is_open_ended: false,
     }
 }
 
@@ -414,7 +423,9 @@ fn never_measured(
             not_measured("nobody knows the server's process; name it (--pid N) or start it here (--start)")
         }
         "deliveries" => match bots {
-            Bots::Arena(_) | Bots::Echo(_) => not_measured("these bots owe nobody a broadcast"),
+            Bots::Arena(_) | Bots::Echo(_) | Bots::Http(_) => {
+                not_measured("these bots owe nobody a broadcast")
+            }
             Bots::Chat(chat) if chat.misbehave.iter().map(|one| one.share).sum::<f64>() > 0.999_999 => {
                 not_measured("the whole crowd misbehaves, and only the others are judged")
             }
@@ -442,6 +453,13 @@ fn arrivals_of(reader: &mut Reader, flags: &Flags, file: &Scenario, bots: &Bots)
         Bots::Echo(_) => (
             &[Arrivals::Even, Arrivals::Poisson],
             "clients with a rate send at equal gaps (even) or at random ones (poisson)",
+        ),
+        Bots::Http(HttpBots { model: HttpModel::Closed { .. }, .. }) => {
+            (&[Arrivals::Closed], "without a rate each answer starts the next request (closed)")
+        }
+        Bots::Http(_) => (
+            &[Arrivals::Poisson, Arrivals::Even, Arrivals::Burst],
+            "requests with a rate are planned by a clock (poisson, even, burst)",
         ),
         Bots::Chat(_) => (
             &[Arrivals::Even, Arrivals::Poisson],

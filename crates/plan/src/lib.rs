@@ -16,8 +16,9 @@ pub mod worker_plan;
 pub use layers::{Flags, is_scenario_file, resolve};
 pub use mistakes::{Mistake, Mistakes, Place, Wrong};
 pub use plan::{
-    ArenaBots, Arrivals, Bots, ChatBots, Dialect, EchoBots, Generator, Hold, LINE_BYTES_MIN, Ladder,
-    Misbehaviour, Misconduct, Pairing, Plan, Ramp, Subject, SubjectSource, TickSource,
+    ArenaBots, Arrivals, Bots, Cell, ChatBots, Dialect, EchoBots, Generator, Hold, HttpBots, HttpCheck,
+    HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, Ladder, Misbehaviour, Misconduct, Pairing, Plan,
+    Ramp, Subject, SubjectSource, TickSource, Variable, VariableLaw,
 };
 pub use scenario::{ScenarioText, scenario_schema};
 pub use target::{Scheme, Target, TargetError, TargetRefused, may_load};

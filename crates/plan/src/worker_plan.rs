@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::plan::{Arrivals, Bots, ChatBots, Hold, Plan, Ramp};
+use crate::plan::{Arrivals, Bots, ChatBots, Hold, HttpBots, HttpModel, Plan, Ramp};
 use crate::target::Target;
 
 /// What one worker does in one trial.
@@ -42,6 +42,12 @@ pub struct WorkerPlan {
     pub open_attempts: u32,
     /// ns between two ticks of the subject; 0 when it has none
     pub tick_period_ns: u64,
+    /// requests per second over all workers, where the load is a rate; else 0
+    pub rate_per_s: f64,
+    /// where in its gap the one stream of evenly planned requests begins, in [0, 1); the same for all workers
+    pub stream_phase: f64,
+    /// of a sweep's cell: only this one of the bots' requests
+    pub request: Option<usize>,
 }
 
 /// Descriptors of a table that are not sockets of bots: epoll, timers, logs, the standard three, and air.
@@ -83,20 +89,22 @@ const HOLD_NS_MOST: u64 = 1_800_000_000_000;
 
 /// What `load` units of the plan need.
 pub fn needs(plan: &Plan, load: f64) -> Needs {
-    let units = unit_count(load);
-    let (connections_per_unit, opens_per_s) = match &plan.bots {
-        Bots::Arena(_) => (2, 2.0 * units as f64 / GAME_S),
-        Bots::Echo(_) | Bots::Chat(_) => (1, 0.0),
+    let units = unit_count(plan, load);
+    let (bots, connections, opens_per_s) = match &plan.bots {
+        Bots::Arena(_) => (2 * units, 2 * units, 2.0 * units as f64 / GAME_S),
+        Bots::Echo(_) | Bots::Chat(_) => (units, units, 0.0),
+        // A connection for each request stands for as long as its answer takes.
+        Bots::Http(http) if !http.keep_alive => (units, 0, rate_per_s(http, load)),
+        Bots::Http(_) => (units, units, 0.0),
     };
-    let connections = units.saturating_mul(connections_per_unit);
     Needs {
-        bots: connections,
+        bots,
         connections,
-        descriptors: with_headroom(connections),
+        descriptors: with_headroom(bots.max(connections_max(plan))),
         opens_per_s,
         ramp_ns: ramp_length_ns(plan.ladder.ramp, units),
         ledger_bytes: match &plan.bots {
-            Bots::Arena(_) | Bots::Echo(_) => 0,
+            Bots::Arena(_) | Bots::Echo(_) | Bots::Http(_) => 0,
             Bots::Chat(chat) => ledger_bytes(plan, chat, units),
         },
     }
@@ -131,7 +139,11 @@ pub fn split(
     workers: usize,
     sources: &[IpAddr],
 ) -> Vec<WorkerPlan> {
-    let units = unit_count(load);
+    let units = unit_count(plan, load);
+    let rate_per_s = match &plan.bots {
+        Bots::Http(http) => rate_per_s(http, load),
+        Bots::Arena(_) | Bots::Echo(_) | Bots::Chat(_) => 0.0,
+    };
     let workers = workers.clamp(1, usize::try_from(units).unwrap_or(usize::MAX).max(1));
     (0..workers)
         .map(|worker| {
@@ -157,6 +169,9 @@ pub fn split(
                 patience_ns: plan.patience_ns,
                 open_attempts: plan.generator.open_attempts,
                 tick_period_ns: plan.subject.tick_period_ns(),
+                rate_per_s,
+                stream_phase: (worker_seed(plan.seed, u64::MAX - 1) >> 11) as f64 / (1u64 << 53) as f64,
+                request: None,
             }
         })
         .collect()
@@ -195,9 +210,29 @@ pub fn loopback_sources(count: usize, to: IpAddr) -> Vec<IpAddr> {
     (SOURCE_FIRST..).take(count.min(SOURCES_MAX)).map(|bits| IpAddr::V4(Ipv4Addr::from(bits))).collect()
 }
 
-fn unit_count(load: f64) -> u64 {
-    // A float turns into an integer by saturating; NaN becomes 0.
-    load.round() as u64
+/// What is dealt out: the load itself, but connections where the load is a rate.
+fn unit_count(plan: &Plan, load: f64) -> u64 {
+    match &plan.bots {
+        Bots::Http(HttpBots { model: HttpModel::Open { connections, .. }, .. }) => *connections,
+        // A float turns into an integer by saturating; NaN becomes 0.
+        _ => load.round() as u64,
+    }
+}
+
+/// Requests per second, where the load says so; else 0.
+fn rate_per_s(http: &HttpBots, load: f64) -> f64 {
+    match http.model {
+        HttpModel::Open { .. } => load,
+        HttpModel::Closed { .. } => 0.0,
+    }
+}
+
+/// Connections that may stand at most, where more are opened on demand; else 0.
+fn connections_max(plan: &Plan) -> u64 {
+    match &plan.bots {
+        Bots::Http(HttpBots { model: HttpModel::Open { connections_max, .. }, .. }) => *connections_max,
+        _ => 0,
+    }
 }
 
 fn with_headroom(connections: u64) -> u64 {

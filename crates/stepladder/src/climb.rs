@@ -3,6 +3,7 @@
 //! One loop: the course says which trial comes next from what is stored, the trial is run and stored, and at the end
 //! the answers are a pure function of what is stored. Nothing is judged from memory.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
@@ -179,6 +180,7 @@ impl Climbing<'_> {
             bots: needs.bots,
             connections: needs.connections,
             tick_period_ns: plan.subject.tick_period_ns(),
+            cell: BTreeMap::new(),
             words: bots::catalog::vocabulary(&plan.bots),
         };
         let target = subject.target.clone();
@@ -232,6 +234,7 @@ impl Climbing<'_> {
             bots: order.load as u64,
             connections: order.load as u64,
             tick_period_ns: 0,
+            cell: BTreeMap::new(),
             words: bots::catalog::vocabulary(&plan.bots),
         };
         let server = match null {

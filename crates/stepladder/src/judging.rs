@@ -5,7 +5,7 @@ use ladder::{
     Calibration, Course, Intended, Judged, Judgement, Link, ListCourse, Purpose, Terms, judge, warm_up_cut,
 };
 use measure::{Measure, Trial};
-use plan::{Bots, Plan};
+use plan::{Bots, HttpModel, Plan};
 use store::{RunId, Store};
 
 /// Clients of the null server at an easy pace: our own share of every latency.
@@ -80,6 +80,10 @@ fn terms(store: &Store, run: &RunId, plan: &Plan, load: f64) -> anyhow::Result<T
                 let speakers = chat.speaker_count(load.round() as u64);
                 Some(Intended::PerSecond(speakers as f64 * 1e9 / chat.gap_mean_ns()))
             }
+            Bots::Http(http) => match http.model {
+                HttpModel::Open { .. } => Some(Intended::PerSecond(load)),
+                HttpModel::Closed { .. } => None,
+            },
             // Each answer starts the next question.
             Bots::Echo(_) => None,
         },

@@ -453,6 +453,7 @@ fn trial_head(row: &Row) -> Result<TrialHead, ReadError> {
         bots: row.u64("bots")?,
         connections: row.u64("connections")?,
         tick_period_ns: row.u64("tick_period_ns")?,
+        cell: Default::default(),
         words: Arc::new(words),
     })
 }

@@ -32,6 +32,9 @@ fn worker_plan(bots: Bots, units: u64) -> WorkerPlan {
         patience_ns: SECOND_NS,
         open_attempts: 5,
         tick_period_ns: 16_666_667,
+        rate_per_s: 0.0,
+        stream_phase: 0.0,
+        request: None,
     }
 }
 
@@ -54,6 +57,7 @@ fn sum_up(seconds: Vec<Interval>, from_s: u64, to_s: u64) -> Trial {
         bots: 2,
         connections: 2,
         tick_period_ns: 16_666_667,
+        cell: Default::default(),
         words: seconds[0].words.clone(),
     };
     let mut entries: Vec<Entry> =

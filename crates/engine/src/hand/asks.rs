@@ -57,7 +57,10 @@ impl<D: Driver> Core<D> {
             let owed = self.unlink(index);
             // After the hold we end connections ourselves: such replies are unanswered at the stop, not lost, and stay
             // open in the books.
-            if !drains {
+            if drains {
+                let at_least_ns = self.now_ns.saturating_sub(owed.planned_ns);
+                self.interval.record(Measure::Unanswered, owed.phase, at_least_ns);
+            } else {
                 self.open_asks[usize::from(owed.op)][owed.phase as usize] -= 1;
                 self.interval.flow_mut(usize::from(owed.op), owed.phase).lost += 1;
             }

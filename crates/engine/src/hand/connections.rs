@@ -55,10 +55,14 @@ impl<D: Driver> Core<D> {
     pub(crate) fn line_opened(&mut self, id: LineId, driver: D) -> Option<u32> {
         let now_ns = self.now_ns;
         let line = self.line_mut(id).filter(|line| matches!(line.state, State::Opening))?;
+        let tls_ns = driver.tls_ns();
         line.state = State::Open(Box::new(driver));
         let (bot, knocked_ns) = (line.bot, line.knocked_ns);
         let phase = self.shared.timeline.phase(knocked_ns);
         self.interval.record(Measure::Handshake, phase, now_ns.saturating_sub(knocked_ns));
+        if let Some(tls_ns) = tls_ns {
+            self.interval.record(Measure::Tls, phase, tls_ns);
+        }
         self.interval.connections.opened += 1;
         self.integrate_open(now_ns);
         self.open_count += 1;

@@ -18,6 +18,17 @@ impl<D: Driver> Core<D> {
 
     /// Remembers an encoded message until the kernel has taken it.
     pub(super) fn enter_unsent(&mut self, id: LineId, op: usize, planned_ns: u64, owes: Owes) {
+        self.enter_unsent_with(id, op, planned_ns, owes, false);
+    }
+
+    pub(super) fn enter_unsent_with(
+        &mut self,
+        id: LineId,
+        op: usize,
+        planned_ns: u64,
+        owes: Owes,
+        lag_is_booked: bool,
+    ) {
         let phase = self.shared.timeline.phase(planned_ns);
         let Some(line) = self.line_mut(id) else { return };
         let waiting = match &line.state {
@@ -25,7 +36,7 @@ impl<D: Driver> Core<D> {
             _ => 0,
         };
         let end = line.written + waiting;
-        line.unsent.push(Unsent { planned_ns, end, owes, op: op as u16, phase });
+        line.unsent.push(Unsent { planned_ns, end, owes, op: op as u16, phase, lag_is_booked });
         if !line.dirty {
             line.dirty = true;
             self.dirty.push(id);
@@ -52,7 +63,7 @@ impl<D: Driver> Core<D> {
         let line = &mut self.lines[id.index as usize];
         let (State::Open(driver) | State::Closing(driver)) = &mut line.state else { return };
         line.dirty = false;
-        for message in &line.unsent[line.tried..] {
+        for message in line.unsent[line.tried..].iter().filter(|message| !message.lag_is_booked) {
             let lag_ns = departed_ns.saturating_sub(message.planned_ns);
             self.interval.record(Measure::SendLag, message.phase, lag_ns);
         }
@@ -224,6 +235,9 @@ mod tests {
             patience_ns: 1,
             open_attempts: 1,
             tick_period_ns: 0,
+            rate_per_s: 0.0,
+            stream_phase: 0.0,
+            request: None,
         };
         let address = Address { socket, host: "nowhere".to_owned(), path: "/".to_owned(), tls: None };
         let shared = Shared {

@@ -59,6 +59,10 @@ pub(super) fn read(reader: &mut Reader, flags: &Flags, file: &Scenario, server: 
     match &bots {
         Bots::Arena(_) => refuse_echo_settings(reader, &keys, "arena"),
         Bots::Echo(_) => refuse_arena_settings(reader, flags, &keys, "echo"),
+        Bots::Http(_) => {
+            refuse_arena_settings(reader, flags, &keys, "http");
+            refuse_echo_settings(reader, &keys, "http");
+        }
         Bots::Chat(_) => {
             refuse_arena_settings(reader, flags, &keys, "chat");
             refuse_echo_settings(reader, &keys, "chat");

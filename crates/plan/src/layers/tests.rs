@@ -66,6 +66,8 @@ fn climb_arena_needs_nothing_else() {
             settle_ns: 2_000_000_000,
             hold: Hold::Time(30_000_000_000),
             restart_per_rung: false,
+            cells: Vec::new(),
+            is_open_ended: false,
         },
         objectives: vec!["ticks.late_share < 25%".parse().unwrap()],
         arrivals: Arrivals::Even,

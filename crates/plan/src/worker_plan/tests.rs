@@ -35,6 +35,8 @@ fn plan_of(bots: Bots, ramp: Ramp) -> Plan {
             settle_ns: 0,
             hold: Hold::Time(1),
             restart_per_rung: false,
+            cells: Vec::new(),
+            is_open_ended: false,
         },
         objectives: Vec::new(),
         arrivals: Arrivals::Even,

@@ -22,6 +22,7 @@ fn trial_head(seq: u32) -> TrialHead {
         bots: 1,
         connections: 1,
         tick_period_ns: 0,
+        cell: Default::default(),
         words: Arc::default(),
     }
 }

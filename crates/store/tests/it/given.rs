@@ -60,6 +60,7 @@ pub fn trial_head(seq: u32, load: f64) -> TrialHead {
         bots: 2_000,
         connections: 2_000,
         tick_period_ns: 16_666_667,
+        cell: Default::default(),
         words: words(),
     }
 }

@@ -35,6 +35,8 @@ fn climb_chat_needs_nothing_else() {
             settle_ns: 2_000_000_000,
             hold: Hold::Time(30_000_000_000),
             restart_per_rung: false,
+            cells: Vec::new(),
+            is_open_ended: false,
         },
         objectives: vec![
             "deliveries.lost == 0".parse().unwrap(),

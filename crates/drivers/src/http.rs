@@ -1,0 +1,131 @@
+//! HTTP: what 1.1 and 2 have in common for those who ask.
+//!
+//! A request is prepared once, in the form that its version sends (`Http::prepare`), and sent as often as wanted; the
+//! answer comes with the tag of its request. A body is kept only where somebody looks at it, else it is counted.
+//! Not here: redirects, checks, pools. A connection that an answer closes says so with the answer.
+
+use std::fmt;
+
+use crate::driver::Driver;
+
+/// Nothing of an answer's head, its header lines included, may be larger.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// A kept body may be so large; larger ones are counted only where the request allows it.
+pub const KEPT_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A version of HTTP.
+pub trait Http: for<'a> Driver<Send<'a> = Outgoing<'a, Self::Prepared>, Heard<'a> = Heard<'a>> {
+    /// A request in the form in which it is sent.
+    type Prepared: Clone + fmt::Debug + 'static;
+
+    /// Puts a request into that form.
+    fn prepare(parts: &Parts<'_>) -> Self::Prepared;
+}
+
+/// A request as people write it.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    /// `GET`, `POST` …
+    pub method: &'a str,
+    /// `http` or `https`
+    pub scheme: &'a str,
+    /// host, and port where it is not the usual one
+    pub authority: &'a str,
+    /// path and query, beginning with `/`
+    pub path: &'a str,
+    /// name and value; a `Host`, `Content-Length` or `Connection` among them replaces ours
+    pub headers: &'a [(String, String)],
+    /// may be empty
+    pub body: &'a [u8],
+    /// the connection stays for further requests
+    pub keep_alive: bool,
+    /// the answer's body is looked at
+    pub keeps_body: bool,
+    /// an answer's body may be so long
+    pub body_bytes_max: u64,
+}
+
+/// A request on its way out.
+#[derive(Debug)]
+pub struct Outgoing<'a, P> {
+    /// what is sent
+    pub prepared: &'a P,
+    /// comes back with the answer; the sender's own number for it
+    pub tag: u32,
+}
+
+/// What comes back.
+#[derive(Debug)]
+pub enum Heard<'d> {
+    /// the first bytes of an answer whose rest is still to come; never said of one that came whole with one read
+    Began {
+        /// of the request
+        tag: u32,
+    },
+    /// a whole answer
+    Answer(Answer<'d>),
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Answer<'d> {
+    /// of the request
+    pub tag: u32,
+    /// three digits
+    pub status: u16,
+    /// empty where the request does not keep it
+    pub body: &'d [u8],
+    /// its length, kept or not
+    pub body_bytes: u64,
+    /// the `Location` of a redirect (status 3xx)
+    pub location: Option<&'d str>,
+    /// the connection takes no further request
+    pub closes: bool,
+}
+
+/// How an answer breaks the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Fault {
+    /// It does not begin as an answer does.
+    #[error("not HTTP")]
+    NotHttp,
+    /// Version, status or reason cannot be read.
+    #[error("a broken status line")]
+    StatusLine,
+    /// A header line that is none, or two that contradict each other.
+    #[error("a broken header")]
+    Header,
+    /// More header than `HEAD_BYTES_MAX`.
+    #[error("too much header")]
+    HeadTooLarge,
+    /// A chunk whose length cannot be read, or that does not end where it should.
+    #[error("a broken chunk")]
+    Chunk,
+    /// The connection ended before the answer did: its length was a lie, or the server died.
+    #[error("cut off")]
+    CutOff,
+    /// A body beyond the cap.
+    #[error("a body too large")]
+    BodyTooLarge,
+    /// Bytes that nobody asked for.
+    #[error("bytes that nobody asked for")]
+    Unasked,
+    /// The HTTP/2 layer gave up: a broken frame, a reset stream, a goodbye.
+    #[error("an HTTP/2 error")]
+    Two,
+}
+
+impl Fault {
+    /// All faults, in the order of their declaration.
+    pub const ALL: [Fault; 9] = [
+        Fault::NotHttp,
+        Fault::StatusLine,
+        Fault::Header,
+        Fault::HeadTooLarge,
+        Fault::Chunk,
+        Fault::CutOff,
+        Fault::BodyTooLarge,
+        Fault::Unasked,
+        Fault::Two,
+    ];
+}
