@@ -67,6 +67,7 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
         patience_ns: 1_000_000_000,
         open_attempts: 1,
         tick_period_ns: 0,
+        settle_ns: 0,
         rate_per_s: 0.0,
         stream_phase: 0.0,
         request: None,

@@ -42,6 +42,8 @@ pub struct WorkerPlan {
     pub open_attempts: u32,
     /// ns between two ticks of the subject; 0 when it has none
     pub tick_period_ns: u64,
+    /// between the ramp and the hold, ns
+    pub settle_ns: u64,
     /// requests per second over all workers, where the load is a rate; else 0
     pub rate_per_s: f64,
     /// where in its gap the one stream of evenly planned requests begins, in [0, 1); the same for all workers
@@ -169,6 +171,7 @@ pub fn split(
                 patience_ns: plan.patience_ns,
                 open_attempts: plan.generator.open_attempts,
                 tick_period_ns: plan.subject.tick_period_ns(),
+                settle_ns: plan.ladder.settle_ns,
                 rate_per_s,
                 stream_phase: (worker_seed(plan.seed, u64::MAX - 1) >> 11) as f64 / (1u64 << 53) as f64,
                 request: None,

@@ -32,6 +32,7 @@ fn worker_plan(bots: Bots, units: u64) -> WorkerPlan {
         patience_ns: SECOND_NS,
         open_attempts: 5,
         tick_period_ns: 16_666_667,
+        settle_ns: 0,
         rate_per_s: 0.0,
         stream_phase: 0.0,
         request: None,

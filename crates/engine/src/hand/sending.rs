@@ -235,7 +235,8 @@ mod tests {
             patience_ns: 1,
             open_attempts: 1,
             tick_period_ns: 0,
-            rate_per_s: 0.0,
+            settle_ns: 0,
+        rate_per_s: 0.0,
             stream_phase: 0.0,
             request: None,
         };
