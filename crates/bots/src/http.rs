@@ -1,10 +1,608 @@
-//! Requests over HTTP.
+//! Requests over HTTP, by a clock (open) or one after the other (closed).
+//!
+//! Open: requests are planned by a stream that knows nothing of answers. One that finds all connections busy waits, and
+//! the first connection to be free sends it: its response counts from its plan, its service time from its send. That it
+//! waited is the server's doing, so its send lag ends when it found all busy.
+//! Closed: each requester has a connection, and its next request follows its last answer after a time to think. Who was
+//! turned away or cut off comes back a little later, or a server at its limit would be asked ever faster.
+//! An answer is right or wrong by its request's checks. The first few errors of each cause are kept verbatim.
 
+mod errors;
+mod recipes;
+mod stream;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use measure::Vocabulary;
+use drivers::http::{Answer, Heard, Http, Outgoing};
+use drivers::{Closed, OpenError};
+use engine::{Ask, Bots, Hand, LineId};
+use measure::{Phase, Vocabulary};
+use plan::{HttpBots, HttpModel, WorkerPlan};
+
+use recipes::{Learnt, Recipes};
+use stream::Stream;
+
+/// Planned arrivals of the hold by their place in the server's tick, in as many counters.
+pub const PHASES: usize = 16;
+const PHASE_NAMES: [&str; PHASES] = [
+    "phase_00", "phase_01", "phase_02", "phase_03", "phase_04", "phase_05", "phase_06", "phase_07",
+    "phase_08", "phase_09", "phase_10", "phase_11", "phase_12", "phase_13", "phase_14", "phase_15",
+];
+/// The operation under which a followed redirect is booked, behind the requests.
+const REDIRECT: &str = "redirect";
+
+/// What falls due. A stream's request belongs to no client.
+const REQUEST: u32 = 0;
+/// a requester asks
+const ASK: u32 = 1;
+/// a client that has no connection tries again
+const COME_BACK: u32 = 2;
+/// requests that take too long are looked for
+const LOOK_FOR_LATE: u32 = 3;
+
+/// After the n-th failure in a row a client waits n times as long before it tries again.
+const COME_BACK_NS: u64 = 100_000_000;
+const COME_BACK_STEPS_MAX: u64 = 10;
+/// So many requests may wait for a connection; more than that leave no hope of ever being answered.
+const WAITING_MAX: usize = 4_000_000;
 
 /// The names of what they count.
-pub fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
-    Vocabulary::new(&["request"], &[], &[], &drivers::OpenError::CAUSES)
+pub fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary> {
+    let plan::Bots::Http(http) = bots else { panic!("the catalog gave us somebody else's plan") };
+    let mut ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
+    ops.push(REDIRECT);
+    Vocabulary::new(&ops, &errors::CAUSES, &PHASE_NAMES, &OpenError::CAUSES)
+}
+
+/// A request that is open.
+struct Asked {
+    tag: u32,
+    ask: Ask,
+    request: usize,
+    hops: u32,
+    sent_ns: u64,
+    has_begun: bool,
+}
+
+/// A request that was planned and has no connection yet.
+#[derive(Clone, Copy)]
+struct Planned {
+    planned_ns: u64,
+    request: usize,
+}
+
+#[derive(Default)]
+struct Client {
+    line: Option<LineId>,
+    /// the connection can be used
+    is_open: bool,
+    /// stands in the queue of those that are free
+    is_queued: bool,
+    asked: Vec<Asked>,
+    next_tag: u32,
+    /// waits for the connection that is being opened for it
+    pending: Option<Planned>,
+    /// something was answered on this connection
+    was_answered: bool,
+    /// in a row
+    failures: u64,
+    learnt: Learnt,
+}
+
+/// All requesters, or all connections of one stream, of one worker.
+pub struct Requests<D: Http> {
+    http: HttpBots,
+    clients: Vec<Client>,
+    recipes: Recipes<D::Prepared>,
+    /// open model only
+    stream: Option<Stream>,
+    /// of the stream, once it has begun
+    origin_ns: Option<u64>,
+    next_planned_ns: u64,
+    /// clients with room for a request, the longest free first; some have lost it meanwhile
+    free: VecDeque<u32>,
+    waiting: VecDeque<Planned>,
+    /// clients beyond the plan's connections that were never needed so far
+    spare: Vec<u32>,
+    open_asks: usize,
+    /// requests that wait for the connections that are being opened for them
+    pending_count: usize,
+    redirect_op: usize,
+    tick_period_ns: u64,
+    open_attempts: u64,
+    looks_for_late: bool,
+}
+
+impl<D: Http> Bots for Requests<D> {
+    type Driver = D;
+
+    fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary> {
+        vocabulary(bots)
+    }
+
+    fn new(plan: &WorkerPlan) -> Self {
+        let plan::Bots::Http(http) = &plan.bots else { panic!("the catalog gave us somebody else's plan") };
+        let (stream, spare_count) = match http.model {
+            HttpModel::Open { connections, connections_max } => {
+                let spare = connections_max.saturating_sub(connections).div_ceil(plan.workers as u64);
+                (Some(Stream::new(plan)), spare)
+            }
+            HttpModel::Closed { .. } => (None, 0),
+        };
+        let all = plan.units + spare_count;
+        Requests {
+            http: http.clone(),
+            clients: (0..all).map(|_| Client::default()).collect(),
+            recipes: Recipes::new::<D>(plan, http),
+            stream,
+            origin_ns: None,
+            next_planned_ns: 0,
+            free: VecDeque::with_capacity(plan.units as usize),
+            waiting: VecDeque::new(),
+            // The last is taken first.
+            spare: (plan.units as u32..all as u32).rev().collect(),
+            open_asks: 0,
+            pending_count: 0,
+            redirect_op: http.requests.len(),
+            tick_period_ns: plan.tick_period_ns,
+            open_attempts: u64::from(plan.open_attempts),
+            looks_for_late: false,
+        }
+    }
+
+    fn join(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        if !self.looks_for_late {
+            self.looks_for_late = true;
+            hand.at(hand.now_ns() + self.look_gap_ns(), 0, LOOK_FOR_LATE);
+        }
+        match (self.http.keep_alive, &self.stream) {
+            (true, _) => self.open(unit, hand),
+            (false, Some(_)) => self.is_free(unit, hand),
+            (false, None) => {
+                let request = self.recipes.choose();
+                self.open_for(unit, Planned { planned_ns, request }, hand);
+            }
+        }
+    }
+
+    fn opened(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, D>) {
+        let client = &mut self.clients[bot as usize];
+        client.line = Some(line);
+        client.is_open = true;
+        client.was_answered = false;
+        if let Some(planned) = client.pending.take() {
+            self.pending_count -= 1;
+            return self.ask(bot, planned, true, hand);
+        }
+        if self.stream.is_some() {
+            return self.is_free(bot, hand);
+        }
+        let request = self.recipes.choose();
+        self.ask(bot, Planned { planned_ns: hand.now_ns(), request }, false, hand);
+    }
+
+    fn heard(&mut self, line: LineId, bot: u32, heard: Heard<'_>, at_ns: u64, hand: &mut Hand<'_, D>) {
+        match heard {
+            Heard::Began { tag } => {
+                let asked = self.clients[bot as usize].asked.iter_mut().find(|asked| asked.tag == tag);
+                if let Some(asked) = asked.filter(|asked| asked.hops == 0) {
+                    asked.has_begun = true;
+                    hand.began(asked.ask, at_ns);
+                }
+            }
+            Heard::Answer(answer) => self.hear(line, bot, &answer, at_ns, hand),
+        }
+    }
+
+    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        match what {
+            REQUEST => {
+                self.plan_next(hand);
+                self.count_phase(planned_ns, hand);
+                let request = self.recipes.choose();
+                self.dispatch(Planned { planned_ns, request }, hand);
+            }
+            ASK => {
+                let request = self.recipes.choose();
+                let planned = Planned { planned_ns, request };
+                let client = &self.clients[bot as usize];
+                match (self.http.keep_alive, client.is_open) {
+                    (true, true) if client.asked.is_empty() => self.ask(bot, planned, false, hand),
+                    // It asks once it is connected again, or has done so.
+                    (true, _) => {}
+                    (false, _) => self.open_for(bot, planned, hand),
+                }
+            }
+            COME_BACK => self.come_back(bot, hand),
+            _ => {
+                hand.at(planned_ns + self.look_gap_ns(), 0, LOOK_FOR_LATE);
+                self.give_up_the_late(hand);
+            }
+        }
+    }
+
+    fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
+        let client = &mut self.clients[bot as usize];
+        let was_asked = !client.asked.is_empty();
+        self.open_asks -= client.asked.len();
+        client.asked.clear();
+        let pending = client.pending.take();
+        (client.line, client.is_open) = (None, false);
+        if let Some(planned) = pending {
+            self.pending_count -= 1;
+            hand.not_sent(planned.request, planned.planned_ns);
+        }
+        match &why {
+            Closed::NotOpened(_) => {
+                client.failures += 1;
+                if client.failures >= self.open_attempts && self.http.keep_alive {
+                    return;
+                }
+            }
+            // A server may end a connection on which nothing is open; the next request gets a new one.
+            Closed::ByPeer(_) | Closed::Failed(_) if !was_asked => {
+                client.failures = if client.was_answered { 0 } else { client.failures + 1 };
+            }
+            _ => {
+                client.failures += 1;
+                let cause = errors::of_end(&why);
+                hand.error(cause);
+                if let Closed::Broken(broken) = &why {
+                    let bytes = errors::shown(hand.last_words());
+                    hand.error_words(cause, || format!("{broken}: \"{bytes}\""));
+                } else {
+                    hand.error_words(cause, || {
+                        "the server ended the connection with a request open".to_owned()
+                    });
+                }
+            }
+        }
+        let failures = client.failures;
+        if self.http.keep_alive || self.stream.is_none() {
+            self.come_back_later(bot, failures, hand);
+        } else {
+            self.is_free(bot, hand);
+        }
+    }
+
+    fn turn(&mut self, hand: &mut Hand<'_, D>) {
+        if self.origin_ns.is_none() && self.stream.is_some() && hand.settle_ns() != u64::MAX {
+            self.origin_ns = Some(hand.settle_ns());
+            self.plan_next(hand);
+        }
+    }
+
+    fn has_drained(&mut self, _: &mut Hand<'_, D>) -> bool {
+        self.waiting.is_empty() && self.open_asks == 0 && self.pending_count == 0
+    }
+
+    fn leave(&mut self, hand: &mut Hand<'_, D>) {
+        let pending = self.clients.iter_mut().filter_map(|client| client.pending.take());
+        for planned in self.waiting.drain(..).chain(pending) {
+            hand.not_sent(planned.request, planned.planned_ns);
+        }
+    }
+}
+
+impl<D: Http> Requests<D> {
+    /// Puts the stream's next request on the clock.
+    fn plan_next(&mut self, hand: &mut Hand<'_, D>) {
+        let (Some(stream), Some(origin_ns)) = (&mut self.stream, self.origin_ns) else { return };
+        self.next_planned_ns = origin_ns + stream.next_ns();
+        hand.at(self.next_planned_ns, 0, REQUEST);
+    }
+
+    fn count_phase(&mut self, planned_ns: u64, hand: &mut Hand<'_, D>) {
+        if self.tick_period_ns > 0 && hand.phase(planned_ns) == Phase::Hold {
+            let place = planned_ns % self.tick_period_ns * PHASES as u64 / self.tick_period_ns;
+            hand.count(place as usize, 1);
+        }
+    }
+
+    /// Gives a planned request to a free client, or lets it wait for one.
+    fn dispatch(&mut self, planned: Planned, hand: &mut Hand<'_, D>) {
+        while let Some(bot) = self.free.pop_front() {
+            let client = &mut self.clients[bot as usize];
+            client.is_queued = false;
+            if !self.has_room(bot) {
+                continue;
+            }
+            if !self.http.keep_alive {
+                return self.open_for(bot, planned, hand);
+            }
+            self.ask(bot, planned, false, hand);
+            return self.queue_if_free(bot);
+        }
+        hand.waits(planned.planned_ns);
+        if self.waiting.len() >= WAITING_MAX {
+            return hand.not_sent(planned.request, planned.planned_ns);
+        }
+        self.waiting.push_back(planned);
+        if let Some(bot) = self.spare.pop() {
+            if self.http.keep_alive {
+                self.open(bot, hand);
+            } else {
+                self.is_free(bot, hand);
+            }
+        }
+    }
+
+    fn has_room(&self, bot: u32) -> bool {
+        let client = &self.clients[bot as usize];
+        if self.http.keep_alive {
+            client.is_open && client.asked.len() < self.http.streams as usize
+        } else {
+            client.line.is_none() && client.pending.is_none()
+        }
+    }
+
+    fn queue_if_free(&mut self, bot: u32) {
+        if self.has_room(bot) && !self.clients[bot as usize].is_queued {
+            self.clients[bot as usize].is_queued = true;
+            self.free.push_back(bot);
+        }
+    }
+
+    /// A client has room again: what has waited longest goes first.
+    fn is_free(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+        while self.has_room(bot) {
+            let Some(planned) = self.waiting.pop_front() else { break };
+            if self.http.keep_alive {
+                self.ask(bot, planned, true, hand);
+            } else {
+                self.knock_for(bot, planned, hand);
+            }
+        }
+        self.queue_if_free(bot);
+    }
+
+    fn open(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+        self.clients[bot as usize].line = Some(hand.open(bot, 0));
+    }
+
+    /// A connection for one request. Its send lag ends here: how long the connection takes is the server's doing.
+    fn open_for(&mut self, bot: u32, planned: Planned, hand: &mut Hand<'_, D>) {
+        hand.waits(planned.planned_ns);
+        self.knock_for(bot, planned, hand);
+    }
+
+    fn knock_for(&mut self, bot: u32, planned: Planned, hand: &mut Hand<'_, D>) {
+        self.clients[bot as usize].pending = Some(planned);
+        self.pending_count += 1;
+        self.open(bot, hand);
+    }
+
+    fn ask(&mut self, bot: u32, planned: Planned, has_waited: bool, hand: &mut Hand<'_, D>) {
+        let client = &mut self.clients[bot as usize];
+        let Some(line) = client.line else { return hand.not_sent(planned.request, planned.planned_ns) };
+        let tag = client.next_tag;
+        client.next_tag = tag.wrapping_add(1);
+        let ready = self.recipes.ready::<D>(planned.request, &client.learnt);
+        let what = Outgoing { prepared: ready.as_ref(), tag };
+        let ask = if has_waited {
+            hand.ask_after_waiting(line, planned.request, planned.planned_ns, what)
+        } else {
+            hand.ask(line, planned.request, planned.planned_ns, what)
+        };
+        if let Some(ask) = ask {
+            let (request, sent_ns) = (planned.request, hand.now_ns());
+            client.asked.push(Asked { tag, ask, request, hops: 0, sent_ns, has_begun: false });
+            self.open_asks += 1;
+        }
+    }
+
+    fn hear(&mut self, line: LineId, bot: u32, answer: &Answer<'_>, at_ns: u64, hand: &mut Hand<'_, D>) {
+        let client = &mut self.clients[bot as usize];
+        let Some(at) = client.asked.iter().position(|asked| asked.tag == answer.tag) else { return };
+        let (request, hops) = (client.asked[at].request, client.asked[at].hops);
+        if self.http.redirects_max > 0 && (300..400).contains(&answer.status) && answer.location.is_some() {
+            match self.follow(line, bot, at, answer, hand) {
+                Ok(()) => return,
+                Err((cause, words)) => {
+                    hand.error(cause);
+                    hand.error_words(cause, || words);
+                    let asked = self.take_asked(bot, at);
+                    hand.failed(asked.ask);
+                    return self.go_on(line, bot, answer.closes, true, at_ns, hand);
+                }
+            }
+        }
+        let asked = self.take_asked(bot, at);
+        let outcome = self.recipes.check(request, answer);
+        let is_right = outcome.is_ok();
+        match outcome {
+            Ok(()) => {
+                if !asked.has_begun && hops == 0 {
+                    hand.began(asked.ask, at_ns);
+                }
+                self.recipes.learn(request, answer, &mut self.clients[bot as usize].learnt);
+                hand.answered(asked.ask, at_ns);
+            }
+            Err((cause, words)) => {
+                hand.failed(asked.ask);
+                hand.error(cause);
+                hand.error_words(cause, || words);
+            }
+        }
+        self.go_on(line, bot, answer.closes, !is_right, at_ns, hand);
+    }
+
+    fn take_asked(&mut self, bot: u32, at: usize) -> Asked {
+        self.open_asks -= 1;
+        self.clients[bot as usize].asked.swap_remove(at)
+    }
+
+    /// Asks again where a redirect points, on the same connection; the first request stays open until the last answer.
+    fn follow(
+        &mut self,
+        line: LineId,
+        bot: u32,
+        at: usize,
+        answer: &Answer<'_>,
+        hand: &mut Hand<'_, D>,
+    ) -> Result<(), (usize, String)> {
+        let location = answer.location.unwrap_or_default();
+        let client = &mut self.clients[bot as usize];
+        let asked = &mut client.asked[at];
+        asked.hops += 1;
+        if asked.hops > self.http.redirects_max {
+            let words =
+                format!("{} redirects, the last to {}", asked.hops, errors::shown(location.as_bytes()));
+            return Err((errors::REDIRECT_LOOP, words));
+        }
+        let elsewhere = || (errors::REDIRECT_ELSEWHERE, format!("to {}", errors::shown(location.as_bytes())));
+        let path = local_path(location, self.recipes.authority()).ok_or_else(elsewhere)?;
+        if answer.closes {
+            return Err((errors::LOST, "a redirect that closes its connection".to_owned()));
+        }
+        let tag = client.next_tag;
+        client.next_tag = tag.wrapping_add(1);
+        asked.tag = tag;
+        let request = asked.request;
+        let prepared = self.recipes.redirected::<D>(request, &client.learnt, path);
+        let now_ns = hand.now_ns();
+        hand.tell(line, self.redirect_op, now_ns, Outgoing { prepared: &prepared, tag });
+        Ok(())
+    }
+
+    /// After an answer, right or wrong: the next request.
+    fn go_on(
+        &mut self,
+        line: LineId,
+        bot: u32,
+        closes: bool,
+        has_failed: bool,
+        at_ns: u64,
+        hand: &mut Hand<'_, D>,
+    ) {
+        let client = &mut self.clients[bot as usize];
+        client.was_answered = true;
+        client.failures = if has_failed { client.failures + 1 } else { 0 };
+        let failures = client.failures;
+        let is_over = closes || !self.http.keep_alive;
+        if is_over {
+            // Other requests that were open on it are lost with it, and booked so when it is closed.
+            self.open_asks -= client.asked.len();
+            client.asked.clear();
+            (client.line, client.is_open) = (None, false);
+            hand.close(line);
+        }
+        match self.http.model {
+            HttpModel::Open { .. } => {
+                if is_over && self.http.keep_alive {
+                    self.come_back_later(bot, 0, hand);
+                } else {
+                    self.is_free(bot, hand);
+                }
+            }
+            HttpModel::Closed { think_ns } => {
+                if hand.drains() {
+                    return;
+                }
+                // Who was turned away does not come back at once; that would be a storm of its own making.
+                let pause_ns = think_ns + COME_BACK_NS * failures.min(COME_BACK_STEPS_MAX);
+                if is_over && self.http.keep_alive {
+                    return self.come_back_later(bot, failures, hand);
+                }
+                if pause_ns > 0 {
+                    return hand.at(at_ns + pause_ns, bot, ASK);
+                }
+                let request = self.recipes.choose();
+                let planned = Planned { planned_ns: at_ns, request };
+                if self.http.keep_alive {
+                    self.ask(bot, planned, false, hand);
+                } else {
+                    self.open_for(bot, planned, hand);
+                }
+            }
+        }
+    }
+
+    /// A client without a connection gets one: at once after none or a peaceful end, else later.
+    fn come_back_later(&mut self, bot: u32, failures: u64, hand: &mut Hand<'_, D>) {
+        if hand.drains() && self.waiting.is_empty() {
+            return;
+        }
+        match COME_BACK_NS * failures.min(COME_BACK_STEPS_MAX) {
+            0 => self.come_back(bot, hand),
+            pause_ns => hand.at(hand.now_ns() + pause_ns, bot, COME_BACK),
+        }
+    }
+
+    fn come_back(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+        if self.clients[bot as usize].line.is_some() {
+            return;
+        }
+        if self.http.keep_alive {
+            self.open(bot, hand);
+        } else {
+            let request = self.recipes.choose();
+            self.open_for(bot, Planned { planned_ns: hand.now_ns(), request }, hand);
+        }
+    }
+
+    fn look_gap_ns(&self) -> u64 {
+        (self.http.timeout_ns / 10).clamp(10_000_000, 1_000_000_000)
+    }
+
+    fn give_up_the_late(&mut self, hand: &mut Hand<'_, D>) {
+        let now_ns = hand.now_ns();
+        for bot in 0..self.clients.len() {
+            let client = &mut self.clients[bot];
+            let is_late = |asked: &Asked| now_ns.saturating_sub(asked.sent_ns) > self.http.timeout_ns;
+            let Some(late) = client.asked.iter().find(|asked| is_late(asked)) else { continue };
+            let cause = if late.has_begun { errors::NEVER_ENDED } else { errors::NO_ANSWER };
+            let timeout_s = self.http.timeout_ns as f64 / 1e9;
+            hand.error(cause);
+            hand.error_words(cause, || format!("given up after {timeout_s} s"));
+            self.open_asks -= client.asked.len();
+            client.asked.clear();
+            client.failures += 1;
+            client.is_open = false;
+            let failures = client.failures;
+            if let Some(line) = client.line.take() {
+                hand.close(line);
+            }
+            if self.http.keep_alive || self.stream.is_none() {
+                self.come_back_later(bot as u32, failures, hand);
+            } else {
+                self.is_free(bot as u32, hand);
+            }
+        }
+    }
+}
+
+/// The path of a redirect that stays with its host; `None`: it leads elsewhere.
+fn local_path<'a>(location: &'a str, authority: &str) -> Option<&'a str> {
+    if location.starts_with('/') && !location.starts_with("//") {
+        return Some(location);
+    }
+    let rest = location.strip_prefix("http://").or_else(|| location.strip_prefix("https://"))?;
+    let path = rest.strip_prefix(authority)?;
+    match path.as_bytes().first() {
+        None => Some("/"),
+        Some(b'/') => Some(path),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_is_followed_to_the_same_host_only() {
+        for (location, path) in [
+            ("/next?page=2", Some("/next?page=2")),
+            ("http://here:80/a", Some("/a")),
+            ("http://here:80", Some("/")),
+            ("http://here:8080/a", None),
+            ("//elsewhere/a", None),
+            ("https://elsewhere/a", None),
+            ("next", None),
+        ] {
+            assert_eq!(local_path(location, "here:80"), path, "{location}");
+        }
+    }
 }

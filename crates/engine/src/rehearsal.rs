@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use drivers::http::{self, Answer, Http, Outgoing, Parts};
 use drivers::websocket::{Heard, Message};
 use drivers::{Address, Broken, Closed, Desk, Driver, OpenError, Refused};
 use measure::{Interval, LedgerPart};
@@ -113,6 +114,57 @@ impl Freight for Blocks {
 
     fn heard(bytes: &[u8]) -> &[u8] {
         bytes
+    }
+}
+
+/// Requests and answers as the drivers of HTTP have them.
+///
+/// A request arrives as its tag and its path; `answer` makes what the server says to it.
+pub struct Exchanges;
+
+impl Exchanges {
+    /// The tag of a request and its path.
+    pub fn request(message: &[u8]) -> (u32, &[u8]) {
+        let (tag, path) = message.split_at(TAG_BYTES);
+        (u32::from_le_bytes(tag.try_into().unwrap_or_default()), path)
+    }
+
+    /// An answer to the request with that tag.
+    pub fn answer(tag: u32, status: u16, body: &[u8]) -> Vec<u8> {
+        [&tag.to_le_bytes()[..], &status.to_le_bytes(), body].concat()
+    }
+}
+
+const TAG_BYTES: usize = size_of::<u32>();
+const STATUS_BYTES: usize = size_of::<u16>();
+
+impl Freight for Exchanges {
+    type Send<'a> = Outgoing<'a, String>;
+    type Heard<'a> = http::Heard<'a>;
+
+    fn bytes(what: Outgoing<'_, String>) -> Vec<u8> {
+        [&what.tag.to_le_bytes()[..], what.prepared.as_bytes()].concat()
+    }
+
+    fn heard(bytes: &[u8]) -> http::Heard<'_> {
+        let (tag, rest) = Exchanges::request(bytes);
+        let (status, body) = rest.split_at(STATUS_BYTES);
+        http::Heard::Answer(Answer {
+            tag,
+            status: u16::from_le_bytes(status.try_into().unwrap_or_default()),
+            body,
+            body_bytes: body.len() as u64,
+            location: None,
+            closes: false,
+        })
+    }
+}
+
+impl Http for Wire<Exchanges> {
+    type Prepared = String;
+
+    fn prepare(parts: &Parts<'_>) -> String {
+        parts.path.to_owned()
     }
 }
 

@@ -236,7 +236,7 @@ mod tests {
             open_attempts: 1,
             tick_period_ns: 0,
             settle_ns: 0,
-        rate_per_s: 0.0,
+            rate_per_s: 0.0,
             stream_phase: 0.0,
             request: None,
         };

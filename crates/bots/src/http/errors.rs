@@ -1,0 +1,105 @@
+//! What can go wrong after a connection stands, and the names of it.
+
+use drivers::http::Fault;
+use drivers::{Broken, Closed};
+
+/// The causes, in the order of their indices. Names that begin with `wrong` fail a rung by themselves.
+pub const CAUSES: [&str; 21] = [
+    "turned away (429, 503)",
+    "status 4xx",
+    "status 5xx",
+    "status not expected",
+    "wrong body",
+    "wrong json",
+    "connection lost",
+    "connection reset",
+    "no answer in time",
+    "answer never ended",
+    "redirect loop",
+    "redirect elsewhere",
+    "not http",
+    "broken status line",
+    "broken header",
+    "too much header",
+    "broken chunk",
+    "answer cut off",
+    "body too large",
+    "unasked bytes",
+    "http/2 error",
+];
+
+pub const TURNED_AWAY: usize = 0;
+pub const STATUS_4XX: usize = 1;
+pub const STATUS_5XX: usize = 2;
+pub const STATUS_OTHER: usize = 3;
+pub const WRONG_BODY: usize = 4;
+pub const WRONG_JSON: usize = 5;
+pub const LOST: usize = 6;
+pub const RESET: usize = 7;
+pub const NO_ANSWER: usize = 8;
+pub const NEVER_ENDED: usize = 9;
+pub const REDIRECT_LOOP: usize = 10;
+pub const REDIRECT_ELSEWHERE: usize = 11;
+const FIRST_FAULT: usize = 12;
+
+/// The cause behind a status that is not right.
+pub fn of_status(status: u16) -> usize {
+    match status {
+        429 | 503 => TURNED_AWAY,
+        400..=499 => STATUS_4XX,
+        500..=599 => STATUS_5XX,
+        _ => STATUS_OTHER,
+    }
+}
+
+/// The cause behind the end of a connection on which a request was open.
+pub fn of_end(why: &Closed) -> usize {
+    match why {
+        Closed::Broken(broken) => of_broken(*broken),
+        Closed::Failed(error) if error.raw_os_error() == Some(libc::ECONNRESET) => RESET,
+        Closed::Failed(_) | Closed::ByPeer(_) | Closed::NotOpened(_) => LOST,
+    }
+}
+
+fn of_broken(broken: Broken) -> usize {
+    let fault = match broken {
+        Broken::Http(fault) => fault,
+        Broken::TooLarge(_) => Fault::BodyTooLarge,
+        Broken::Protocol(_) | Broken::NotUtf8 => Fault::NotHttp,
+    };
+    FIRST_FAULT + Fault::ALL.iter().position(|one| *one == fault).unwrap_or(0)
+}
+
+/// Somebody else's bytes as text of one line.
+pub fn shown(bytes: &[u8]) -> String {
+    const CHARACTERS_MAX: usize = 120;
+    let text = String::from_utf8_lossy(bytes);
+    let short: String = text.chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect();
+    if text.chars().nth(CHARACTERS_MAX).is_some() { format!("{short}…") } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_has_a_cause_of_its_own() {
+        let causes: Vec<&str> =
+            Fault::ALL.iter().map(|fault| CAUSES[of_broken(Broken::Http(*fault))]).collect();
+        assert_eq!(causes, CAUSES[FIRST_FAULT..]);
+    }
+
+    #[test]
+    fn statuses_are_sorted_by_what_they_mean() {
+        for (status, cause) in [
+            (503, "turned away (429, 503)"),
+            (429, "turned away (429, 503)"),
+            (404, "status 4xx"),
+            (500, "status 5xx"),
+            (302, "status not expected"),
+            (299, "status not expected"),
+        ] {
+            assert_eq!(CAUSES[of_status(status)], cause, "{status}");
+        }
+    }
+}

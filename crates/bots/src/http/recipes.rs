@@ -1,0 +1,346 @@
+//! What is asked and what a right answer is: the plan's requests, prepared once where nothing in them changes.
+//!
+//! A request with variables is rendered and prepared anew each time, which allocates; one without is not touched again.
+
+use std::borrow::Cow;
+
+use drivers::http::{Answer, Http, Parts};
+use plan::{HttpBots, HttpCheck, HttpRequest, Variable, VariableLaw, WorkerPlan};
+use serde_json::Value;
+
+use super::errors;
+
+/// The requests of one worker.
+pub struct Recipes<P> {
+    recipes: Vec<Recipe<P>>,
+    /// upper ends of the requests' shares of [0, 1)
+    shares: Vec<f64>,
+    variables: Vec<Variable>,
+    counter: u64,
+    counter_step: u64,
+    surroundings: Surroundings,
+    random: fastrand::Rng,
+}
+
+struct Recipe<P> {
+    request: HttpRequest,
+    /// where nothing changes
+    prepared: Option<P>,
+    keeps_body: bool,
+}
+
+struct Surroundings {
+    scheme: &'static str,
+    authority: String,
+    keep_alive: bool,
+    body_bytes_max: u64,
+}
+
+/// What a connection has learnt from answers, by the index of the variable; empty until there is something.
+pub type Learnt = Vec<Option<String>>;
+
+/// A request ready to be sent.
+pub enum Ready<'a, P> {
+    /// the same every time
+    Prepared(&'a P),
+    /// made for this once
+    Rendered(P),
+}
+
+impl<P> AsRef<P> for Ready<'_, P> {
+    fn as_ref(&self) -> &P {
+        match self {
+            Ready::Prepared(prepared) => prepared,
+            Ready::Rendered(rendered) => rendered,
+        }
+    }
+}
+
+impl<P: Clone + std::fmt::Debug + 'static> Recipes<P> {
+    /// The requests of the plan, or the one of them that its cell asks for.
+    pub fn new<D: Http<Prepared = P>>(plan: &WorkerPlan, http: &HttpBots) -> Recipes<P> {
+        let surroundings = Surroundings {
+            scheme: if plan.target.scheme.is_tls() { "https" } else { "http" },
+            authority: plan.target.authority(),
+            keep_alive: http.keep_alive,
+            body_bytes_max: http.body_bytes_max,
+        };
+        let recipes = http
+            .requests
+            .iter()
+            .map(|request| {
+                let keeps_body = request.check.reads_body() || !request.capture.is_empty();
+                let prepared = (!has_variables(request)).then(|| {
+                    surroundings.prepare::<D>(
+                        request,
+                        keeps_body,
+                        &request.path,
+                        &request.headers,
+                        &request.body,
+                    )
+                });
+                Recipe { request: request.clone(), prepared, keeps_body }
+            })
+            .collect();
+        let weight = |index: usize, request: &HttpRequest| {
+            if plan.request.is_none_or(|only| only == index) { request.weight } else { 0.0 }
+        };
+        let weights: Vec<f64> =
+            http.requests.iter().enumerate().map(|(index, request)| weight(index, request)).collect();
+        let sum: f64 = weights.iter().sum();
+        let shares = weights
+            .iter()
+            .scan(0.0, |end, weight| {
+                *end += weight / sum;
+                Some(*end)
+            })
+            .collect();
+        Recipes {
+            recipes,
+            shares,
+            variables: http.variables.clone(),
+            counter: plan.worker as u64 + 1,
+            counter_step: plan.workers as u64,
+            surroundings,
+            random: fastrand::Rng::with_seed(plan.seed ^ 0x7265_6369_7065_7300),
+        }
+    }
+
+    /// Host and port as they are asked for.
+    pub fn authority(&self) -> &str {
+        &self.surroundings.authority
+    }
+
+    /// Chooses the next request by weight.
+    pub fn choose(&mut self) -> usize {
+        let last = self.shares.len() - 1;
+        if last == 0 {
+            return 0;
+        }
+        let at = self.random.f64();
+        // Rounding may leave the last share's end a little below 1; a weight of zero is never chosen.
+        let chosen = self.shares.iter().position(|end| at < *end);
+        chosen.unwrap_or_else(|| self.shares.iter().position(|end| *end == self.shares[last]).unwrap_or(last))
+    }
+
+    /// The request in the form in which it is sent.
+    pub fn ready<D: Http<Prepared = P>>(&mut self, index: usize, learnt: &Learnt) -> Ready<'_, P> {
+        if self.recipes[index].prepared.is_none() {
+            return Ready::Rendered(self.render::<D>(index, learnt, None));
+        }
+        match &self.recipes[index].prepared {
+            Some(prepared) => Ready::Prepared(prepared),
+            None => unreachable!("looked at above"),
+        }
+    }
+
+    /// A GET where a redirect of this request points.
+    pub fn redirected<D: Http<Prepared = P>>(&mut self, index: usize, learnt: &Learnt, path: &str) -> P {
+        self.render::<D>(index, learnt, Some(path))
+    }
+
+    fn render<D: Http<Prepared = P>>(&mut self, index: usize, learnt: &Learnt, elsewhere: Option<&str>) -> P {
+        let values: Vec<String> = (0..self.variables.len()).map(|at| self.value(at, learnt)).collect();
+        let recipe = &self.recipes[index];
+        let fill = |text: &str| filled(text, &self.variables, &values).into_owned();
+        let headers: Vec<(String, String)> =
+            recipe.request.headers.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+        match elsewhere {
+            Some(path) => {
+                let get = HttpRequest { method: "GET".to_owned(), ..recipe.request.clone() };
+                self.surroundings.prepare::<D>(&get, recipe.keeps_body, path, &headers, "")
+            }
+            None => {
+                let path = fill(&recipe.request.path);
+                let body = fill(&recipe.request.body);
+                self.surroundings.prepare::<D>(&recipe.request, recipe.keeps_body, &path, &headers, &body)
+            }
+        }
+    }
+
+    fn value(&mut self, at: usize, learnt: &Learnt) -> String {
+        match &self.variables[at].law {
+            VariableLaw::Whole(from, to) => self.random.i64(*from..=*to).to_string(),
+            VariableLaw::OneOf(words) => words[self.random.usize(..words.len())].clone(),
+            VariableLaw::Counter => {
+                let value = self.counter.to_string();
+                self.counter += self.counter_step;
+                value
+            }
+            VariableLaw::Captured(before) => {
+                learnt.get(at).and_then(Option::as_ref).unwrap_or(before).clone()
+            }
+        }
+    }
+
+    /// Whether an answer is right. Errors: the cause and the words of it.
+    pub fn check(&self, index: usize, answer: &Answer<'_>) -> Result<(), (usize, String)> {
+        let request = &self.recipes[index].request;
+        let check = &request.check;
+        if !check.allows(answer.status) {
+            let words = format!("{} {}: status {}", request.method, request.path, answer.status);
+            return Err((errors::of_status(answer.status), words));
+        }
+        check_body(check, answer)
+            .map_err(|(cause, words)| (cause, format!("{} {}: {words}", request.method, request.path)))
+    }
+
+    /// Keeps what a request wants to know of its answer.
+    pub fn learn(&self, index: usize, answer: &Answer<'_>, learnt: &mut Learnt) {
+        let capture = &self.recipes[index].request.capture;
+        if capture.is_empty() {
+            return;
+        }
+        let Ok(body) = serde_json::from_slice::<Value>(answer.body) else { return };
+        for (name, pointer) in capture {
+            let Some(at) = self.variables.iter().position(|variable| variable.name == *name) else {
+                continue;
+            };
+            let Some(value) = body.pointer(pointer) else { continue };
+            learnt.resize(self.variables.len(), None);
+            learnt[at] = Some(match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            });
+        }
+    }
+}
+
+impl Surroundings {
+    fn prepare<D: Http>(
+        &self,
+        request: &HttpRequest,
+        keeps_body: bool,
+        path: &str,
+        headers: &[(String, String)],
+        body: &str,
+    ) -> D::Prepared {
+        D::prepare(&Parts {
+            method: &request.method,
+            scheme: self.scheme,
+            authority: &self.authority,
+            path,
+            headers,
+            body: body.as_bytes(),
+            keep_alive: self.keep_alive,
+            keeps_body,
+            body_bytes_max: self.body_bytes_max,
+        })
+    }
+}
+
+fn check_body(check: &HttpCheck, answer: &Answer<'_>) -> Result<(), (usize, String)> {
+    if let Some((least, most)) = check.body_bytes
+        && !(least..=most).contains(&answer.body_bytes)
+    {
+        let words = format!("a body of {} bytes, not {least} to {most}", answer.body_bytes);
+        return Err((errors::WRONG_BODY, words));
+    }
+    if let Some(text) = &check.contains
+        && memchr::memmem::find(answer.body, text.as_bytes()).is_none()
+    {
+        let words = format!("\"{text}\" is not in \"{}\"", errors::shown(answer.body));
+        return Err((errors::WRONG_BODY, words));
+    }
+    if check.json.is_empty() {
+        return Ok(());
+    }
+    let body: Value = serde_json::from_slice(answer.body)
+        .map_err(|error| (errors::WRONG_JSON, format!("{error} in \"{}\"", errors::shown(answer.body))))?;
+    for (pointer, wanted) in &check.json {
+        let words = match (body.pointer(pointer), wanted) {
+            (None, _) => format!("nothing at {pointer} in \"{}\"", errors::shown(answer.body)),
+            (Some(found), Some(wanted)) if found != wanted => format!("{pointer} is {found}, not {wanted}"),
+            (Some(_), _) => continue,
+        };
+        return Err((errors::WRONG_JSON, words));
+    }
+    Ok(())
+}
+
+fn has_variables(request: &HttpRequest) -> bool {
+    let texts = [&request.path, &request.body].into_iter();
+    texts.chain(request.headers.iter().map(|(_, value)| value)).any(|text| text.contains('{'))
+}
+
+/// The text with each `{name}` replaced; braces around anything else stay as they are, since JSON is full of them.
+fn filled<'a>(text: &'a str, variables: &[Variable], values: &[String]) -> Cow<'a, str> {
+    if !text.contains('{') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        out.push_str(&rest[..at]);
+        let inside = &rest[at + 1..];
+        let known = inside.find('}').and_then(|end| {
+            let found = variables.iter().position(|variable| variable.name == inside[..end])?;
+            Some((found, end))
+        });
+        match known {
+            Some((found, end)) => {
+                out.push_str(&values[found]);
+                rest = &inside[end + 1..];
+            }
+            None => {
+                out.push('{');
+                rest = inside;
+            }
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, body: &[u8]) -> Answer<'_> {
+        Answer { tag: 0, status, body, body_bytes: body.len() as u64, location: None, closes: false }
+    }
+
+    #[test]
+    fn only_known_names_in_braces_are_replaced() {
+        let variable = |name: &str| Variable { name: name.to_owned(), law: VariableLaw::Counter };
+        let variables = [variable("id"), variable("user")];
+        let values = ["7".to_owned(), "ann".to_owned()];
+        for (text, expected) in [
+            ("/todos", "/todos"),
+            ("/todos/{id}?by={user}", "/todos/7?by=ann"),
+            (r#"{"id":{id},"o":{"by":"{user}"}}"#, r#"{"id":7,"o":{"by":"ann"}}"#),
+            ("{unknown}{", "{unknown}{"),
+        ] {
+            assert_eq!(filled(text, &variables, &values), expected);
+        }
+    }
+
+    #[test]
+    fn a_body_is_held_against_each_check() {
+        let body = br#"{"ok":true,"items":[{"id":3}]}"#;
+        let json = |pointer: &str, value: Option<Value>| HttpCheck {
+            json: vec![(pointer.to_owned(), value)],
+            ..HttpCheck::default()
+        };
+        let contains = |text: &str| HttpCheck { contains: Some(text.to_owned()), ..HttpCheck::default() };
+        let bytes = |least, most| HttpCheck { body_bytes: Some((least, most)), ..HttpCheck::default() };
+        for (check, wrong) in [
+            (HttpCheck::default(), None),
+            (json("/ok", Some(Value::Bool(true))), None),
+            (json("/items/0/id", Some(3.into())), None),
+            (json("/items/0", None), None),
+            (contains("items"), None),
+            (bytes(30, 30), None),
+            (json("/ok", Some(Value::Bool(false))), Some("/ok is true, not false")),
+            (json("/items/1", None), Some("nothing at /items/1")),
+            (contains("{\"ok\":false"), Some("is not in")),
+            (bytes(0, 29), Some("a body of 30 bytes, not 0 to 29")),
+        ] {
+            let found = check_body(&check, &answer(200, body)).err().map(|(_, words)| words);
+            assert_eq!(found.is_some(), wrong.is_some(), "{check:?}: {found:?}");
+            assert!(found.unwrap_or_default().contains(wrong.unwrap_or_default()));
+        }
+        let broken = check_body(&json("/ok", None), &answer(200, b"<html>")).unwrap_err();
+        assert_eq!(broken.0, errors::WRONG_JSON);
+    }
+}
