@@ -20,6 +20,7 @@ mod shutdown;
 mod sleeper;
 mod stream;
 mod thread_table;
+mod ticks;
 mod websocket;
 
 pub use serve_error::ServeError;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::lobby::Arrival;
 use super::rules::{Field, Player};
-use super::schedule::{GameTicks, Grid};
 use super::shots::Shots;
+use crate::ticks::schedule::{GameTicks, Grid};
 
 /// What every tick needs comes first: a tick in which nothing happens touches one line of this and one of `Shots`,
 /// and memory is what ticks cost.

@@ -2,7 +2,7 @@
 //!
 //! Threads play, and this one controls: it takes signals, asks every second what was counted, writes the tick
 //! log and ends the threads. Sockets are paired in the order in which they came, over all threads (`greeting`).
-//! Invariants: a game's every due tick is recorded or missed, exactly once (`schedule`) · who wins follows from
+//! Invariants: a game's every due tick is recorded or missed, exactly once (`ticks::schedule`) · who wins follows from
 //! when shots were received, not from when ticks ran (`rules`) · no thread waits for another, and none is woken
 //! through a descriptor by another (`mailbox`).
 //! Order of reading: `thread` (a turn), `greeting`, `conversation`, `playing`; then the pure parts.
@@ -17,12 +17,10 @@ mod message;
 mod options;
 mod playing;
 mod rules;
-mod schedule;
 mod shots;
 mod sockets;
 mod tally;
 mod thread;
-mod tick_log;
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,8 +29,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+pub use crate::ticks::schedule::Ticker;
 pub use options::Options;
-pub use schedule::Ticker;
 
 use crate::ServeError;
 use crate::address_limit::AddressLimit;
@@ -40,10 +38,10 @@ use crate::clock::{self, WallClock};
 use crate::listener::{Listener, Readiness};
 use crate::shutdown::{AllSignalsBlocked, Ear};
 use crate::thread_table;
+use crate::ticks::log::{Second, TickLog};
 use hall::{Desk, Hall};
 use lobby::Lobby;
 use tally::Tally;
-use tick_log::{Second, TickLog};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -185,12 +183,24 @@ impl Control {
             from_ms: hall.wall.epoch_ms(self.from_ns),
             to_ms: hall.wall.epoch_ms(to_ns),
             tick_rate: hall.options.tick_rate,
-            games: total(|desk| desk.games.load(Ordering::Relaxed)),
-            waiting: hall.lobby.lock().unwrap_or_else(PoisonError::into_inner).waiting_count(),
-            sockets: total(|desk| desk.sockets.load(Ordering::Relaxed)),
         };
+        let counts = sum.counts;
+        let games_played = counts.won_by_1 + counts.won_by_2;
+        let figures = [
+            ("games", total(|desk| desk.games.load(Ordering::Relaxed))),
+            ("games_played", games_played),
+            ("waiting", hall.lobby.lock().unwrap_or_else(PoisonError::into_inner).waiting_count()),
+            ("sockets", total(|desk| desk.sockets.load(Ordering::Relaxed))),
+            ("shots", counts.shots),
+            ("shots_accepted", counts.shots_accepted),
+            ("shots_early", counts.shots_early),
+            ("shots_lost", counts.shots_lost),
+            ("won_by_1", counts.won_by_1),
+            ("won_by_2", counts.won_by_2),
+            ("abandoned", counts.abandoned),
+        ];
         self.from_ns = to_ns;
-        self.log.as_mut().map_or(Ok(()), |log| log.write(second, sum))
+        self.log.as_mut().map_or(Ok(()), |log| log.write(second, &sum.ticks, games_played, &figures))
     }
 
     /// Ends the threads and writes the last line.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::schedule::Ticker;
+use crate::ticks::schedule::Ticker;
 use crate::{ServeError, Shutdown};
 
 /// How an arena runs. The defaults are the published game on loopback.

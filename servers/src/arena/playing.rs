@@ -63,7 +63,7 @@ impl Thread {
             }
             let started_ns = *now_ns;
             *now_ns = clock::now_ns();
-            self.tally.tick(&tick, *now_ns - started_ns, tick_rate_hz);
+            self.tally.ticks.enter(&tick, *now_ns - started_ns, tick_rate_hz);
             if ending.is_some() {
                 return Some(true);
             }
@@ -135,7 +135,7 @@ impl Thread {
             while let Some(game) = self.games.in_slot(slot, 0) {
                 let now_ns = clock::now_ns();
                 while let Some(tick) = game.ticks.take(&grid, now_ns) {
-                    self.tally.tick(&tick, 0, self.hall.options.tick_rate);
+                    self.tally.ticks.enter(&tick, 0, self.hall.options.tick_rate);
                 }
                 if let Some(game) = self.games.remove(slot, 0) {
                     self.end(game, Ending::ShuttingDown);

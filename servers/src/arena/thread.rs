@@ -14,10 +14,10 @@ use std::time::Duration;
 use super::games::Games;
 use super::hall::{Desk, Hall};
 use super::mailbox::{Letter, SocketKey};
-use super::schedule::Grid;
 use super::sockets::{Sockets, Stage};
 use super::tally::Tally;
 use crate::epoll::{Epoll, LISTENER_KEY};
+use crate::ticks::schedule::Grid;
 use crate::{clock, sleeper, thread_table};
 
 /// The longest rest while someone plays: how late a shot is noticed at worst, were nothing else late.

@@ -1,8 +1,9 @@
-//! The tick log: JSON lines, every second, readable by the original's viewer.
+//! The tick log: JSON lines, every second or more often, readable by the original's viewer.
 //!
 //! The original's lines (`tickInterval`, `tickOnTime`, `tickIntervalOverrun`, `tickIntervalUnderrun`,
 //! `games-played`) come first and are left out where they would say zero. Then one line titled `stepladder` with
-//! everything, always, so that a second without ticks can be told from a server that stood still.
+//! everything, always, so that a second without ticks can be told from a server that stood still. What a server
+//! counts beside its ticks stands there by name (`figures`).
 //! `due` = `on_time` + `over` + `under` + `missed` in every line; histograms are HDR V2, uncompressed, base64.
 //! Durations in ns and instants in ms since the epoch, as the names say.
 
@@ -16,7 +17,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use serde_json::{Map, Value, json};
 
-use super::tally::Tally;
+use super::TickTally;
 use crate::ServeError;
 
 pub(crate) struct TickLog {
@@ -26,15 +27,12 @@ pub(crate) struct TickLog {
     lines: String,
 }
 
-/// What a line says beside what was counted.
+/// Which stretch of time a line tells.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Second {
     pub(crate) from_ms: u64,
     pub(crate) to_ms: u64,
     pub(crate) tick_rate: u32,
-    pub(crate) games: u64,
-    pub(crate) waiting: u64,
-    pub(crate) sockets: u64,
 }
 
 impl TickLog {
@@ -54,19 +52,24 @@ impl TickLog {
         }
     }
 
-    /// Writes one second, whole lines in one write.
-    pub(crate) fn write(&mut self, second: Second, tally: &Tally) -> Result<(), ServeError> {
+    /// Writes one second, whole lines in one write. `figures` is all that the server counts beside its ticks.
+    pub(crate) fn write(
+        &mut self,
+        second: Second,
+        ticks: &TickTally,
+        games_played: u64,
+        figures: &[(&str, u64)],
+    ) -> Result<(), ServeError> {
         self.lines.clear();
-        self.compose(second, tally);
+        self.compose(second, ticks, games_played, figures);
         let written = self.file.write_all(self.lines.as_bytes());
         written.map_err(|source| ServeError::TickLog { path: self.path.clone(), source })
     }
 
-    fn compose(&mut self, second: Second, tally: &Tally) {
-        let counts = tally.counts;
-        let games_played = counts.won_by_1 + counts.won_by_2;
+    fn compose(&mut self, second: Second, ticks: &TickTally, games_played: u64, figures: &[(&str, u64)]) {
+        let counts = ticks.counts;
         let points: Map<String, Value> =
-            tally.interval_ms().map(|(ms, count)| (ms.to_string(), count.into())).collect();
+            ticks.interval_ms().map(|(ms, count)| (ms.to_string(), count.into())).collect();
         if !points.is_empty() {
             self.line(second.to_ms, "tickInterval", json!({ "pointSet": points }));
         }
@@ -80,7 +83,7 @@ impl TickLog {
                 self.line(second.to_ms, title, json!({ "count": count }));
             }
         }
-        let all = json!({
+        let mut all = json!({
             "from_ms": second.from_ms,
             "to_ms": second.to_ms,
             "tick_rate": second.tick_rate,
@@ -89,22 +92,18 @@ impl TickLog {
             "over": counts.over,
             "under": counts.under,
             "missed": counts.missed,
-            "games": second.games,
-            "games_played": games_played,
-            "waiting": second.waiting,
-            "sockets": second.sockets,
-            "shots": counts.shots,
-            "shots_accepted": counts.shots_accepted,
-            "shots_early": counts.shots_early,
-            "shots_lost": counts.shots_lost,
-            "isr_numerator_ns": counts.isr_numerator_ns,
-            "won_by_1": counts.won_by_1,
-            "won_by_2": counts.won_by_2,
-            "abandoned": counts.abandoned,
-            "interval_ns": encoded(&tally.interval_ns),
-            "busy_ns": encoded(&tally.busy_ns),
-            "lateness_ns": encoded(&tally.lateness_ns),
         });
+        for (name, figure) in figures {
+            all[*name] = (*figure).into();
+        }
+        all["isr_numerator_ns"] = counts.isr_numerator_ns.into();
+        for (name, histogram) in [
+            ("interval_ns", &ticks.interval_ns),
+            ("busy_ns", &ticks.busy_ns),
+            ("lateness_ns", &ticks.lateness_ns),
+        ] {
+            all[name] = encoded(histogram).into();
+        }
         self.line(second.to_ms, "stepladder", all);
     }
 
@@ -147,29 +146,23 @@ mod tests {
     use super::*;
     use hdrhistogram::serialization::Deserializer;
 
-    const SECOND: Second = Second {
-        from_ms: 1_795_230_436_402,
-        to_ms: 1_795_230_437_402,
-        tick_rate: 60,
-        games: 3,
-        waiting: 1,
-        sockets: 7,
-    };
+    const SECOND: Second = Second { from_ms: 1_795_230_436_402, to_ms: 1_795_230_437_402, tick_rate: 60 };
+    const FIGURES: [(&str, u64); 2] = [("games_played", 2), ("sockets", 7)];
 
-    fn lines(tally: &Tally) -> Vec<Value> {
+    fn lines(tally: &TickTally, games_played: u64) -> Vec<Value> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("game.log");
-        TickLog::open(&path, false).unwrap().write(SECOND, tally).unwrap();
+        TickLog::open(&path, false).unwrap().write(SECOND, tally, games_played, &FIGURES).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     #[test]
     fn a_second_is_written_as_the_original_does_and_once_more_in_full() {
-        let mut tally = Tally::new();
+        let mut tally = TickTally::new();
         for (interval_ms, missed) in [(16, 0), (17, 0), (17, 0), (33, 1)] {
             let interval_ns = interval_ms * 1_000_000;
-            tally.tick(
+            tally.enter(
                 &Tick {
                     n: 1,
                     missed,
@@ -183,8 +176,7 @@ mod tests {
                 60,
             );
         }
-        tally.counts.won_by_1 = 2;
-        let lines = lines(&tally);
+        let lines = lines(&tally, 2);
         let titles: Vec<&str> = lines.iter().map(|line| line["title"].as_str().unwrap()).collect();
         assert_eq!(
             titles,
@@ -195,7 +187,7 @@ mod tests {
         let head = format!(r#"{{"level":40,"time":{},"pid":{},"#, SECOND.to_ms, std::process::id());
         assert!(lines[0].to_string().starts_with(&head));
         let all = &lines[4];
-        assert_eq!((&all["due"], &all["missed"], &all["games_played"]), (&json!(5), &json!(1), &json!(2)));
+        assert_eq!((&all["due"], &all["missed"], &all["sockets"]), (&json!(5), &json!(1), &json!(7)));
         let bytes = STANDARD.decode(all["interval_ns"].as_str().unwrap()).unwrap();
         let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
         assert_eq!(histogram, tally.interval_ns);
@@ -203,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_second_without_ticks_still_has_its_line() {
-        let lines = lines(&Tally::new());
+        let lines = lines(&TickTally::new(), 0);
         assert_eq!(lines.len(), 1);
         assert_eq!(lines[0]["due"], 0);
     }
@@ -212,10 +204,10 @@ mod tests {
     fn an_existing_log_is_refused_with_a_remedy_and_appended_to_when_asked() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("game.log");
-        TickLog::open(&path, false).unwrap().write(SECOND, &Tally::new()).unwrap();
+        TickLog::open(&path, false).unwrap().write(SECOND, &TickTally::new(), 0, &FIGURES).unwrap();
         let error = TickLog::open(&path, false).err().unwrap().to_string();
         assert!(error.contains("game.log") && error.contains("--append"), "{error}");
-        TickLog::open(&path, true).unwrap().write(SECOND, &Tally::new()).unwrap();
+        TickLog::open(&path, true).unwrap().write(SECOND, &TickTally::new(), 0, &FIGURES).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
     }
 }

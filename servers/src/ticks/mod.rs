@@ -1,0 +1,9 @@
+//! The ticks of a server's loop: when each is due, what is counted about it, and the log of that.
+//!
+//! Used by every server that has a loop. Not here: what happens within a tick, and what else a server counts.
+
+pub(crate) mod log;
+pub(crate) mod schedule;
+mod tally;
+
+pub(crate) use tally::TickTally;
