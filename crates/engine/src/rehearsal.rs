@@ -268,6 +268,23 @@ impl Handover for Kept {
     }
 }
 
+#[derive(Clone)]
+struct Summed(Rc<RefCell<Interval>>);
+
+impl Handover for Summed {
+    fn swap(&mut self, second: &mut Box<Interval>) {
+        let mut sum = self.0.borrow_mut();
+        if let Err(imbalance) = sum.add(second) {
+            panic!("the books of a rehearsal: {imbalance}");
+        }
+        // Seconds follow each other: what was open between them is none of the sum's.
+        for (flow, last) in sum.flows.iter_mut().flatten().zip(second.flows.iter().flatten()) {
+            flow.open_before -= last.open_before;
+            flow.open_after = last.open_after;
+        }
+    }
+}
+
 /// The instants of a rehearsal, ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
@@ -287,8 +304,27 @@ where
     play::<B>(plan, times, scene).seconds
 }
 
+/// Plays one worker against a simulated server and returns the sum of its seconds: for hours of virtual time.
+pub fn rehearse_sum<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Interval
+where
+    B: Bots<Driver: Simulated>,
+{
+    let sum = Summed(Rc::new(RefCell::new(Interval::new(&B::vocabulary(&plan.bots)))));
+    play_to::<B>(plan, times, scene, Box::new(sum.clone()));
+    sum.0.borrow().clone()
+}
+
 /// Plays one worker against a simulated server and returns all that it handed over.
 pub fn play<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Played
+where
+    B: Bots<Driver: Simulated>,
+{
+    let kept = Kept::default();
+    play_to::<B>(plan, times, scene, Box::new(kept.clone()));
+    Rc::try_unwrap(kept.0).map_or_else(|shared| shared.borrow().clone(), RefCell::into_inner)
+}
+
+fn play_to<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene, handover: Box<dyn Handover>)
 where
     B: Bots<Driver: Simulated>,
 {
@@ -305,10 +341,9 @@ where
         met: Arc::default(),
         realtime_zero_ns: 0,
     };
-    let kept = Kept::default();
     let address = |path| Address { socket: plan.address, host: "simulated".to_owned(), path, tls: None };
     let addresses = B::paths(plan).into_iter().map(address).collect();
-    let mut worker = Worker::<B>::new(plan, addresses, shared, Box::new(kept.clone()));
+    let mut worker = Worker::<B>::new(plan, addresses, shared, handover);
     let clock = VirtualClock::default();
     let mut says = Says::default();
     let mut lines: BTreeMap<u64, LineId> = BTreeMap::new();
@@ -337,7 +372,6 @@ where
         }
     }
     worker.finish(&clock);
-    Rc::try_unwrap(kept.0).map_or_else(|shared| shared.borrow().clone(), RefCell::into_inner)
 }
 
 /// Lets everything that happens at this instant happen.

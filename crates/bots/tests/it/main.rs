@@ -5,6 +5,7 @@
 mod arena;
 mod chat;
 mod echo;
+mod http;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
