@@ -15,7 +15,7 @@ pub enum Server {
     Arena(ArenaArgs),
     /// Chat over plain TCP: every line goes to every other client of the room
     Chat(ChatArgs),
-    /// Echo over WebSocket or lines: what the instrument is calibrated with
+    /// Echo over WebSocket or lines, or the shortest answer over HTTP: what the instrument is calibrated with
     Null(NullArgs),
 }
 
@@ -140,6 +140,8 @@ pub enum ProtocolName {
     Websocket,
     /// plain TCP; every line comes back
     Lines,
+    /// HTTP/1.1; every request is answered 200 and "ok", /bytes/N with N bytes
+    Http,
 }
 
 /// The arena's two loops.
@@ -182,6 +184,7 @@ pub fn run(server: Server) -> Result<(), ServeError> {
             let (protocol, scheme) = match args.protocol {
                 ProtocolName::Websocket => (null::Protocol::WebSocket, "ws"),
                 ProtocolName::Lines => (null::Protocol::Lines, "tcp"),
+                ProtocolName::Http => (null::Protocol::Http, "http"),
             };
             let (listen, threads) = (args.listen, args.threads);
             let options = null::Options { listen, protocol, threads, ..Default::default() };

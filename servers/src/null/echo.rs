@@ -1,6 +1,7 @@
 //! What one client's bytes are answered with. Pure: bytes in, bytes out.
 
 use super::Protocol;
+use super::http::Http;
 use crate::websocket::{Heard, Opcode, Receiver, frame, handshake};
 
 /// The longest message that a client may send.
@@ -13,6 +14,7 @@ pub(super) enum Echo {
     Open(Receiver),
     /// Lines: nothing to open, and nothing to know about them.
     Lines,
+    Http(Http),
     /// A close frame or a refusal is out; what comes now is ignored.
     Closed,
 }
@@ -22,12 +24,22 @@ impl Echo {
         match protocol {
             Protocol::WebSocket => Echo::Opening(Vec::new()),
             Protocol::Lines => Echo::Lines,
+            Protocol::Http => Echo::Http(Http::default()),
         }
     }
 
     /// True for who has nothing to complete by a deadline.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self, Echo::Open(_) | Echo::Lines)
+        match self {
+            Echo::Open(_) | Echo::Lines => true,
+            Echo::Http(http) => !http.is_within_a_request(),
+            Echo::Opening(_) | Echo::Closed => false,
+        }
+    }
+
+    /// True when there are more answers to what was heard already; `hear` gives them for no bytes.
+    pub(super) fn has_more(&self) -> bool {
+        matches!(self, Echo::Http(http) if http.has_more())
     }
 
     /// Appends the answer to these bytes to `out`. The input is scribbled on.
@@ -35,6 +47,11 @@ impl Echo {
         match self {
             Echo::Closed => {}
             Echo::Lines => out.extend_from_slice(bytes),
+            Echo::Http(http) => {
+                if http.hear(bytes, out) {
+                    *self = Echo::Closed;
+                }
+            }
             Echo::Open(receiver) => {
                 if converse(receiver, bytes, out) {
                     *self = Echo::Closed;

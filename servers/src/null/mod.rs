@@ -2,11 +2,13 @@
 //! the instrument.
 //!
 //! WebSocket: texts and binaries are echoed, and all frames of one read are answered with one write. Lines over
-//! plain TCP: what comes goes back, byte by byte, so a line is echoed as soon as its end is there. A thread
-//! per core, each asleep in epoll with a descriptor table of its own, so that an answer leaves at once.
+//! plain TCP: what comes goes back, byte by byte, so a line is echoed as soon as its end is there. HTTP/1.1: every
+//! request is answered `200` and `ok`, `/bytes/N` with N bytes, and all requests of one read with one write, up to
+//! 64 KiB. A thread per core, each asleep in epoll with a descriptor table of its own, so that an answer leaves at once.
 //! Back-pressure instead of a limit: from a client that does not read, nothing more is read.
 
 mod echo;
+mod http;
 mod thread;
 
 use std::net::SocketAddr;
@@ -28,6 +30,8 @@ pub enum Protocol {
     WebSocket,
     /// Plain TCP; every line comes back.
     Lines,
+    /// HTTP/1.1; every request is answered `ok`, and `/bytes/N` with N bytes, 1 MiB at most.
+    Http,
 }
 
 /// How a null server runs.
@@ -39,9 +43,10 @@ pub struct Options {
     pub protocol: Protocol,
     /// Threads that echo; None: one per core, and more where `max_connections` does not fit into their tables.
     pub threads: Option<usize>,
-    /// Sockets at once; whoever comes on top of that is refused, over WebSocket with status 503.
+    /// Sockets at once; whoever comes on top of that is refused, over WebSocket and HTTP with status 503.
     pub max_connections: usize,
-    /// How long a client may take from connecting to the end of its request.
+    /// How long a client may take from connecting to the end of its request. Over HTTP from the request's first
+    /// byte, and for twice as long at worst; between requests a client may be silent for ever.
     pub handshake_timeout: Duration,
     /// Ends the server from another thread, besides SIGTERM and SIGINT.
     pub shutdown: Option<Shutdown>,
@@ -88,7 +93,8 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     let listen_error = |source| ServeError::Listen { address: options.listen, source };
     let readiness = match options.protocol {
         Protocol::WebSocket => Readiness::FirstBytes,
-        Protocol::Lines => Readiness::Connected,
+        // An instrument opens all its connections before it sends the first request.
+        Protocol::Lines | Protocol::Http => Readiness::Connected,
     };
     let listener = Listener::bind(options.listen, readiness).map_err(listen_error)?;
     let address = listener.address().map_err(ServeError::system("getsockname"))?;

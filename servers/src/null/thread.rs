@@ -1,12 +1,13 @@
 //! One thread of the null server: sleep in epoll, read, answer, and nothing between.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 
 use super::echo::Echo;
 use super::{House, Protocol};
 use crate::epoll::{Epoll, LISTENER_KEY};
+use crate::http::response;
 use crate::listener::NotAccepted;
 use crate::stream::{self, Read};
 use crate::websocket::{close_code, frame, handshake};
@@ -31,6 +32,16 @@ struct Client {
     echo: Echo,
     /// What the client has not taken yet. While there is any, nothing more is read.
     unsent: Vec<u8>,
+    /// When the client must be in conversation, or gone; None while it may be silent.
+    due_ns: Option<u64>,
+    /// Stands in the list of deadlines, once at most.
+    listed: bool,
+}
+
+impl Client {
+    fn is_within_a_request(&self) -> bool {
+        matches!(&self.echo, Echo::Http(http) if http.is_within_a_request())
+    }
 }
 
 struct Thread<'h> {
@@ -41,7 +52,7 @@ struct Thread<'h> {
     /// By place; the generation tells a place's clients apart.
     clients: Vec<(u32, Option<Client>)>,
     free: Vec<u32>,
-    /// When whose handshake or close must be complete, in ns and by key.
+    /// When to look whose handshake, request or close is complete, in ns and by key.
     deadlines: VecDeque<(u64, u64)>,
     buffer: Box<[u8]>,
     answer: Vec<u8>,
@@ -135,9 +146,13 @@ impl Thread<'_> {
                 self.house.sockets.fetch_sub(1, Ordering::Relaxed);
                 // Read first: closing on unread bytes would reset the connection under the answer.
                 stream::read(fd.as_raw_fd(), &mut self.buffer);
-                if protocol == Protocol::WebSocket {
-                    let _ = stream::write(fd.as_raw_fd(), handshake::UNAVAILABLE.0.as_bytes());
+                self.answer.clear();
+                match protocol {
+                    Protocol::WebSocket => self.answer.extend_from_slice(handshake::UNAVAILABLE.0.as_bytes()),
+                    Protocol::Http => response::write(&mut self.answer, 503, "text/plain", false, b""),
+                    Protocol::Lines => {}
                 }
+                let _ = stream::write(fd.as_raw_fd(), &self.answer);
                 continue;
             }
             let place = self.free.pop().unwrap_or_else(|| {
@@ -147,7 +162,8 @@ impl Thread<'_> {
             let (generation, client) = &mut self.clients[place as usize];
             let key = u64::from(*generation) << 32 | u64::from(place);
             let watched = self.epoll.add(fd.as_raw_fd(), key, false);
-            *client = Some(Client { fd, echo: Echo::new(protocol), unsent: Vec::new() });
+            let echo = Echo::new(protocol);
+            *client = Some(Client { fd, echo, unsent: Vec::new(), due_ns: None, listed: false });
             if watched.is_err() {
                 self.part(key);
                 continue;
@@ -162,7 +178,11 @@ impl Thread<'_> {
     /// The client must be in conversation, or gone, within the timeout from now.
     fn expect(&mut self, key: u64) {
         let at_ns = clock::now_ns() + self.house.options.handshake_timeout.as_nanos() as u64;
-        self.deadlines.push_back((at_ns, key));
+        let Some(client) = self.client(key) else { return };
+        client.due_ns = Some(at_ns);
+        if !std::mem::replace(&mut client.listed, true) {
+            self.deadlines.push_back((at_ns, key));
+        }
     }
 
     fn client(&mut self, key: u64) -> Option<&mut Client> {
@@ -198,34 +218,63 @@ impl Thread<'_> {
                 return Ok(());
             }
             client.unsent = Vec::new();
+            let over = matches!(client.echo, Echo::Closed);
+            let within_a_request = client.is_within_a_request();
             // The end of the stream may have been announced while nothing was read.
             ended = true;
             self.epoll.change(fd, key, false).map_err(drop)?;
+            if over {
+                self.finish(key, fd);
+            } else if within_a_request {
+                self.expect(key);
+            }
         }
+        let mut was_the_last = false;
         loop {
             let Some(client) = self.client(key) else { return Ok(()) };
-            let count = match stream::read(fd, buffer) {
-                Read::Bytes(count) => count,
-                Read::Empty => return Ok(()),
-                Read::Ended => return Err(()),
+            let count = match client.echo.has_more() {
+                true => 0,
+                false => match stream::read(fd, buffer) {
+                    Read::Bytes(count) => {
+                        // A short read was the last one, but for the end of the stream.
+                        was_the_last = count < buffer.len() && !ended;
+                        count
+                    }
+                    Read::Empty => return Ok(()),
+                    Read::Ended => return Err(()),
+                },
             };
             answer.clear();
+            let was_over = matches!(client.echo, Echo::Closed);
             client.echo.hear(&mut buffer[..count], answer);
             let sent = if answer.is_empty() { 0 } else { stream::write(fd, answer)? };
             let over = matches!(client.echo, Echo::Closed);
+            let within_a_request = client.is_within_a_request();
+            let has_more = client.echo.has_more();
+            if client.echo.is_open() || (within_a_request && !answer.is_empty()) {
+                client.due_ns = None;
+            }
             if sent < answer.len() {
                 client.unsent = answer[sent..].to_vec();
                 return self.epoll.change(fd, key, true).map_err(drop);
             }
-            if over {
-                stream::finish_writing(fd);
+            if within_a_request && client.due_ns.is_none() {
                 self.expect(key);
             }
-            // A short read was the last one, but for the end of the stream.
-            if count < buffer.len() && !ended && !over {
+            if over && !was_over {
+                self.finish(key, fd);
+            }
+            // Over, it reads on: closing on unread bytes would reset the connection under the answer.
+            if was_the_last && !over && !has_more {
                 return Ok(());
             }
         }
+    }
+
+    /// All is said; the client has the timeout to close.
+    fn finish(&mut self, key: u64, fd: RawFd) {
+        stream::finish_writing(fd);
+        self.expect(key);
     }
 
     fn cut_the_late(&mut self) {
@@ -235,8 +284,14 @@ impl Thread<'_> {
         let now_ns = clock::now_ns();
         while self.deadlines.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
             let Some((_, key)) = self.deadlines.pop_front() else { break };
-            if self.client(key).is_some_and(|client| !client.echo.is_open()) {
-                self.part(key);
+            let Some(client) = self.client(key) else { continue };
+            client.listed = false;
+            match client.due_ns {
+                None => {}
+                Some(due_ns) if due_ns <= now_ns => self.part(key),
+                // A later request is incomplete now. Looked at again after a whole timeout, so that the list
+                // stays in order with one entry per client, however many requests come in two pieces.
+                Some(_) => self.expect(key),
             }
         }
     }

@@ -127,6 +127,15 @@ impl Client {
         }
     }
 
+    /// So many bytes, which must be text.
+    pub fn read_bytes(&mut self, count: usize) -> String {
+        while self.heard.len() < count {
+            assert!(self.read_more(), "the stream ended after {} of {count} bytes", self.heard.len());
+        }
+        let rest = self.heard.split_off(count);
+        String::from_utf8(std::mem::replace(&mut self.heard, rest)).unwrap()
+    }
+
     fn read_more(&mut self) -> bool {
         let mut buffer = [0; 4096];
         match self.stream.read(&mut buffer) {

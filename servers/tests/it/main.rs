@@ -7,4 +7,6 @@ mod chat;
 mod chat_bad_input;
 mod chat_client;
 mod client;
+mod http_client;
+mod http_null;
 mod null;
