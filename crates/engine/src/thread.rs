@@ -9,7 +9,6 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
 use std::task::Poll;
@@ -182,7 +181,8 @@ async fn keep_time<B: Bots>(shell: Rc<Shell<B>>) -> io::Result<()> {
 async fn keep_line<B: Bots>(shell: Rc<Shell<B>>, opening: Opening<B::Driver>) {
     let Opening { line, knock, address } = opening;
     let outcome = {
-        let mut open = pin!(B::Driver::open(knock, &shell.addresses[address as usize]));
+        // On the heap, so that an idle connection does not keep the room that its handshake took.
+        let mut open = Box::pin(B::Driver::open(knock, &shell.addresses[address as usize]));
         poll_fn(|cx| {
             if !shell.worker.borrow_mut().awaits(line, cx) {
                 return Poll::Ready(None);
