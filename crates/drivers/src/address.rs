@@ -16,7 +16,7 @@ pub struct Address {
     pub host: String,
     /// path and query, beginning with `/`
     pub path: String,
-    /// TLS, for `wss`
+    /// TLS, for `wss` and `https`
     pub tls: Option<TlsSettings>,
 }
 
@@ -25,8 +25,12 @@ pub struct Address {
 pub struct TlsSettings {
     /// name that the certificate must carry
     pub name: ServerName<'static>,
-    /// trust, versions, ciphers
+    /// trust, versions, ciphers; offers no protocol by name
     pub config: Arc<rustls::ClientConfig>,
+    /// the same, and offers HTTP/1.1 by name (ALPN)
+    pub config_http1: Arc<rustls::ClientConfig>,
+    /// the same, and offers HTTP/2 by name
+    pub config_http2: Arc<rustls::ClientConfig>,
 }
 
 /// TLS cannot be set up from what the plan says.
@@ -76,7 +80,13 @@ impl TlsSettings {
             builder.with_root_certificates(roots).with_no_client_auth()
         };
         let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
-        Ok(TlsSettings { name, config: Arc::new(config) })
+        let offering = |protocol: &[u8]| {
+            let mut config = config.clone();
+            config.alpn_protocols = vec![protocol.to_vec()];
+            Arc::new(config)
+        };
+        let (config_http1, config_http2) = (offering(b"http/1.1"), offering(b"h2"));
+        Ok(TlsSettings { name, config: Arc::new(config), config_http1, config_http2 })
     }
 }
 

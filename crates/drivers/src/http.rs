@@ -4,9 +4,13 @@
 //! answer comes with the tag of its request. A body is kept only where somebody looks at it, else it is counted.
 //! Not here: redirects, checks, pools. A connection that an answer closes says so with the answer.
 
+pub mod one;
+mod stream;
+
 use std::fmt;
 
 use crate::driver::Driver;
+pub use one::Http1;
 
 /// Nothing of an answer's head, its header lines included, may be larger.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;

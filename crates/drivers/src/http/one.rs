@@ -1,0 +1,142 @@
+//! HTTP/1.1: one request at a time on a connection.
+//!
+//! The hot path of everything that asks. A request is encoded once and shared by all connections, an answer is decoded
+//! in place out of the desk: between them nothing is allocated, copied or carried, as long as an answer comes with one
+//! read. One that comes in pieces is counted through, or gathered in a buffer of the connection where somebody looks
+//! at its body; a quiet connection owns no buffer at all.
+//! Strict where leniency would hide a server's fault: see `head` and `chunks`, pure and beside this file.
+//! Not here: pipelining, redirects, content codings, upgrades.
+
+pub mod chunks;
+pub mod exchange;
+pub mod head;
+pub mod request;
+
+use std::io;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use socket2::Socket;
+
+use super::stream::Stream;
+use super::{Fault, Heard, Http, Outgoing, Parts};
+use crate::address::Address;
+use crate::connect;
+use crate::desk::Desk;
+use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use exchange::{End, Exchange};
+use request::Request;
+
+/// A request, encoded; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Prepared(Rc<Request>);
+
+/// One open connection.
+pub struct Http1 {
+    stream: Stream,
+    exchange: Exchange,
+    farewell: Farewell,
+}
+
+/// How far our goodbye is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Farewell {
+    NotSaid,
+    Said,
+    Sent,
+}
+
+impl Http for Http1 {
+    type Prepared = Prepared;
+
+    fn prepare(parts: &Parts<'_>) -> Prepared {
+        Prepared(Rc::new(Request::new(parts)))
+    }
+}
+
+impl Driver for Http1 {
+    type Knock = Socket;
+    type Send<'a> = Outgoing<'a, Prepared>;
+    type Heard<'a> = Heard<'a>;
+
+    fn knock(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+        connect::begin(to.socket, from)
+    }
+
+    async fn open(knock: Socket, to: &Address) -> Result<Self, OpenError> {
+        let stream = Stream::open(knock, to, |tls| &tls.config_http1).await?;
+        Ok(Http1 { stream, exchange: Exchange::default(), farewell: Farewell::NotSaid })
+    }
+
+    /// Refuses while a request is open, and behind an answer that closes the connection.
+    fn send(&mut self, what: Outgoing<'_, Prepared>) -> Result<(), Refused> {
+        if self.farewell == Farewell::NotSaid && self.exchange.ask(&what.prepared.0, what.tag) {
+            Ok(())
+        } else {
+            Err(Refused(self.unsent_bytes()))
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(unsent) = self.exchange.unsent() {
+            match ready!(self.stream.poll_write(cx, unsent)) {
+                Ok(count) => self.exchange.wrote(count),
+                // It stopped listening in the middle of the request; perhaps it has answered why.
+                Err(error) if self.exchange.has_written() && stops_listening(&error) => {
+                    self.exchange.stop_sending();
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        ready!(self.stream.poll_flush(cx))?;
+        if self.farewell == Farewell::Said {
+            self.farewell = Farewell::Sent;
+            // Where the peer was faster there is nothing left to end, and reading says what became of the connection.
+            let _ = ready!(self.stream.poll_shutdown(cx));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
+        let is_clean = match ready!(self.stream.poll_read(cx, self.exchange.lay(desk))) {
+            Ok(0) => true,
+            // Many servers end the connection without TLS's own goodbye.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+            Err(error) => return Poll::Ready(Err(Closed::Failed(error))),
+            Ok(count) => {
+                self.exchange.came(count, desk);
+                return Poll::Ready(Ok(count));
+            }
+        };
+        Poll::Ready(match self.exchange.end(is_clean) {
+            End::OfAnswer => Ok(0),
+            End::OfConnection => Err(Closed::ByPeer(None)),
+            End::CutOff => Err(Closed::Broken(Broken::Http(Fault::CutOff))),
+        })
+    }
+
+    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<Heard<'d>, Broken>> {
+        self.exchange.next(desk).map_err(Broken::Http).transpose()
+    }
+
+    /// What is unsent stays so: who says goodbye no longer waits for an answer.
+    fn close(&mut self) {
+        if self.farewell == Farewell::NotSaid {
+            self.farewell = Farewell::Said;
+            self.exchange.stop_sending();
+        }
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.exchange.unsent().map_or(0, <[u8]>::len)
+    }
+
+    fn tls_ns(&self) -> Option<u64> {
+        self.stream.tls_ns()
+    }
+}
+
+fn stops_listening(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}

@@ -1,0 +1,340 @@
+//! One request and its answer, and then the next: what a connection knows between its reads. No socket, no clock.
+//!
+//! The bytes of a read lie on the desk. An answer all of which is there is told in place; of any other the head is
+//! carried until it is whole, and the body is counted through or gathered in `store`, each byte once.
+
+use std::rc::Rc;
+
+use super::chunks::Chunks;
+use super::head::{self, Body, Head};
+use super::request::Request;
+use crate::desk::Desk;
+use crate::http::{Answer, Fault, Heard};
+
+/// Where a connection is in its talk with the server.
+#[derive(Default)]
+pub struct Exchange {
+    /// the request that is open, or whose rest still waits for the kernel
+    asked: Option<Rc<Request>>,
+    /// of the request; beyond its end when the rest is given up
+    written_bytes: usize,
+    stage: Stage,
+    /// an incomplete head; or the location, and behind it what has come of a body that is kept
+    store: Vec<u8>,
+    location_bytes: u16,
+    status: u16,
+    tag: u32,
+    /// of the body so far
+    body_bytes: u64,
+    /// the connection takes no further request
+    closes: bool,
+    /// bytes followed an answer that nobody asked for
+    has_surplus: bool,
+}
+
+/// How far the answer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// nothing was asked
+    #[default]
+    Idle,
+    Head {
+        has_begun: bool,
+    },
+    /// so many bytes of the body are still to come
+    Sized(u64),
+    Chunked(Chunks),
+    UntilEnd,
+    /// the connection ended, and the answer with it
+    Ended,
+}
+
+/// What the end of the stream means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// it ends the answer, which `next` gives
+    OfAnswer,
+    /// nothing was under way
+    OfConnection,
+    /// the answer's rest will never come
+    CutOff,
+}
+
+impl Exchange {
+    /// Takes a request. False: one is open, or the connection takes no more.
+    pub fn ask(&mut self, request: &Rc<Request>, tag: u32) -> bool {
+        let is_free = self.stage == Stage::Idle && self.asked.is_none();
+        if !is_free || self.closes || self.has_surplus {
+            return false;
+        }
+        self.asked = Some(request.clone());
+        self.written_bytes = 0;
+        self.tag = tag;
+        self.stage = Stage::Head { has_begun: false };
+        true
+    }
+
+    /// What the kernel has not taken yet of the request.
+    pub fn unsent(&self) -> Option<&[u8]> {
+        let request = self.asked.as_ref()?;
+        request.wire.get(self.written_bytes..).filter(|unsent| !unsent.is_empty())
+    }
+
+    /// The kernel took so much of it.
+    pub fn wrote(&mut self, count: usize) {
+        self.written_bytes += count;
+        self.forget_written();
+    }
+
+    /// True when a part of the request has left.
+    pub fn has_written(&self) -> bool {
+        self.written_bytes > 0
+    }
+
+    /// Gives up what is unsent; no further request can follow.
+    pub fn stop_sending(&mut self) {
+        self.written_bytes = usize::MAX;
+        self.closes = true;
+        self.forget_written();
+    }
+
+    /// An early answer leaves its request behind until that is written.
+    fn forget_written(&mut self) {
+        if self.stage == Stage::Idle && self.unsent().is_none() {
+            self.asked = None;
+        }
+    }
+
+    /// Room for one read, behind what the last one left incomplete.
+    pub fn lay<'d>(&self, desk: &'d mut Desk) -> &'d mut [u8] {
+        desk.lay(if self.awaits_head() { &self.store } else { &[] })
+    }
+
+    /// So many bytes were read into that room.
+    pub fn came(&mut self, count: usize, desk: &mut Desk) {
+        if self.awaits_head() {
+            self.store.clear();
+        }
+        desk.filled(count);
+    }
+
+    fn awaits_head(&self) -> bool {
+        matches!(self.stage, Stage::Head { .. })
+    }
+
+    /// The stream ended; `is_clean`: the peer said that it would.
+    pub fn end(&mut self, is_clean: bool) -> End {
+        match self.stage {
+            Stage::UntilEnd if is_clean => {
+                self.stage = Stage::Ended;
+                End::OfAnswer
+            }
+            Stage::Head { .. } if self.store.is_empty() => End::OfConnection,
+            Stage::Idle | Stage::Ended => End::OfConnection,
+            Stage::Head { .. } | Stage::Sized(_) | Stage::Chunked(_) | Stage::UntilEnd => End::CutOff,
+        }
+    }
+
+    /// What has come next, if anything is whole. After a fault the offending bytes are the rest of the desk.
+    pub fn next<'d>(&mut self, desk: &'d mut Desk) -> Result<Option<Heard<'d>>, Fault> {
+        match self.stage {
+            _ if self.has_surplus => Err(Fault::Unasked),
+            Stage::Ended => Ok(Some(Heard::Answer(self.gathered(desk)))),
+            _ if desk.rest().is_empty() => Ok(None),
+            Stage::Idle => Err(Fault::Unasked),
+            Stage::Head { has_begun } => self.hear_head(has_begun, desk),
+            Stage::Sized(_) | Stage::Chunked(_) | Stage::UntilEnd => self.hear_body(desk),
+        }
+    }
+
+    fn hear_head<'d>(&mut self, has_begun: bool, desk: &'d mut Desk) -> Result<Option<Heard<'d>>, Fault> {
+        let Some(request) = self.asked.clone() else { return Err(Fault::Unasked) };
+        let head = loop {
+            if desk.rest().is_empty() {
+                return Ok(None);
+            }
+            match find_head(&request, desk.rest())? {
+                None => return Ok(self.carry_head(has_begun, desk)),
+                Some(head) if head.is_interim() => drop(desk.take(head.bytes)),
+                Some(head) => break head,
+            }
+        };
+        self.status = head.status;
+        self.closes |= head.closes;
+        let behind = &desk.rest()[head.bytes..];
+        let cap = request.body_cap();
+        match head.body {
+            Body::Sized(length) if length > cap => Err(Fault::BodyTooLarge),
+            Body::Sized(length) if length <= behind.len() as u64 => {
+                Ok(Some(self.whole(&request, &head, length as usize, desk)))
+            }
+            Body::Chunked => match Chunks::default().walk(behind, cap, |_| {}) {
+                Ok(walk) if walk.is_end => Ok(Some(self.whole(&request, &head, walk.taken, desk))),
+                Ok(_) => self.begin_body(&request, &head, has_begun, desk),
+                Err((at, fault)) => {
+                    desk.take(head.bytes + at);
+                    Err(fault)
+                }
+            },
+            Body::Sized(_) | Body::UntilEnd => self.begin_body(&request, &head, has_begun, desk),
+        }
+    }
+
+    /// Keeps an incomplete head until its rest comes.
+    fn carry_head<'d>(&mut self, has_begun: bool, desk: &mut Desk) -> Option<Heard<'d>> {
+        let begins = !has_begun && !head::begins_interim(desk.rest());
+        let rest_bytes = desk.rest().len();
+        self.store.clear();
+        self.store.extend_from_slice(desk.take(rest_bytes));
+        self.stage = Stage::Head { has_begun: has_begun || begins };
+        begins.then_some(Heard::Began { tag: self.tag })
+    }
+
+    /// An answer all of which is on the desk, with `wire_bytes` behind its head.
+    fn whole<'d>(
+        &mut self,
+        request: &Request,
+        head: &Head,
+        wire_bytes: usize,
+        desk: &'d mut Desk,
+    ) -> Heard<'d> {
+        self.finish(request);
+        if self.store.capacity() > 0 {
+            self.store = Vec::new();
+        }
+        let total_bytes = head.bytes + wire_bytes;
+        self.has_surplus = desk.rest().len() > total_bytes;
+        let (lines, body) = desk.take(total_bytes).split_at_mut(head.bytes);
+        let body_bytes = match head.body {
+            Body::Chunked => Chunks::join(body, request.keeps_body),
+            Body::Sized(_) | Body::UntilEnd => wire_bytes,
+        };
+        let location = head.location.clone().and_then(|range| lines.get(range));
+        Heard::Answer(Answer {
+            tag: self.tag,
+            status: head.status,
+            body: if request.keeps_body { &body[..body_bytes] } else { &[] },
+            body_bytes: body_bytes as u64,
+            location: location.and_then(|location| std::str::from_utf8(location).ok()),
+            closes: self.closes,
+        })
+    }
+
+    /// The head is here and the body is not, or not all of it.
+    fn begin_body<'d>(
+        &mut self,
+        request: &Request,
+        head: &Head,
+        has_begun: bool,
+        desk: &'d mut Desk,
+    ) -> Result<Option<Heard<'d>>, Fault> {
+        if request.keeps_body || head.location.is_some() {
+            // The room that the last gathered answer took on this desk.
+            self.store = std::mem::take(&mut desk.joined);
+        }
+        self.store.clear();
+        let lines = desk.take(head.bytes);
+        if let Some(range) = &head.location {
+            self.store.extend_from_slice(&lines[range.clone()]);
+        }
+        self.location_bytes = self.store.len() as u16;
+        self.body_bytes = 0;
+        self.stage = match head.body {
+            Body::Sized(length) => {
+                if request.keeps_body {
+                    self.store.reserve_exact(length as usize);
+                }
+                Stage::Sized(length)
+            }
+            Body::Chunked => Stage::Chunked(Chunks::default()),
+            Body::UntilEnd => Stage::UntilEnd,
+        };
+        let tag = self.tag;
+        let heard = self.hear_body(desk)?;
+        Ok(heard.or((!has_begun).then_some(Heard::Began { tag })))
+    }
+
+    /// More of a body whose head came with an earlier read, or with this one.
+    fn hear_body<'d>(&mut self, desk: &'d mut Desk) -> Result<Option<Heard<'d>>, Fault> {
+        let Some(request) = self.asked.clone() else { return Err(Fault::Unasked) };
+        let rest = desk.rest();
+        let room = request.body_cap() - self.body_bytes;
+        let (taken, data_bytes, is_end) = match &mut self.stage {
+            Stage::Sized(left) => {
+                let taken = (*left).min(rest.len() as u64);
+                *left -= taken;
+                request.keep(&mut self.store, &rest[..taken as usize]);
+                (taken as usize, taken, *left == 0)
+            }
+            Stage::Chunked(chunks) => {
+                match chunks.walk(rest, room, |data| request.keep(&mut self.store, &rest[data])) {
+                    Ok(walk) => (walk.taken, walk.data_bytes, walk.is_end),
+                    Err((at, fault)) => {
+                        desk.take(at);
+                        return Err(fault);
+                    }
+                }
+            }
+            _ if rest.len() as u64 > room => return Err(Fault::BodyTooLarge),
+            _ => {
+                request.keep(&mut self.store, rest);
+                (rest.len(), rest.len() as u64, false)
+            }
+        };
+        desk.take(taken);
+        self.body_bytes += data_bytes;
+        if !is_end {
+            return Ok(None);
+        }
+        self.has_surplus = !desk.rest().is_empty();
+        Ok(Some(Heard::Answer(self.gathered(desk))))
+    }
+
+    /// An answer that came in pieces. What was kept of it goes to the desk, so that nothing stays with the connection.
+    fn gathered<'d>(&mut self, desk: &'d mut Desk) -> Answer<'d> {
+        if let Some(request) = self.asked.clone() {
+            self.finish(&request);
+        }
+        if self.store.capacity() > 0 {
+            desk.joined = std::mem::take(&mut self.store);
+        } else {
+            desk.joined.clear();
+        }
+        let (location, body) = desk.joined.split_at(usize::from(self.location_bytes));
+        Answer {
+            tag: self.tag,
+            status: self.status,
+            body,
+            body_bytes: self.body_bytes,
+            location: std::str::from_utf8(location).ok().filter(|location| !location.is_empty()),
+            closes: self.closes,
+        }
+    }
+
+    /// The answer is complete. A request that is not yet written needs no further byte, but its rest must not be taken
+    /// for the next one.
+    fn finish(&mut self, request: &Request) {
+        self.stage = Stage::Idle;
+        self.closes |= request.closes;
+        if self.unsent().is_some() {
+            self.closes = true;
+        } else {
+            self.asked = None;
+        }
+    }
+}
+
+/// The head at the beginning of `bytes`, read or recalled.
+fn find_head(request: &Request, bytes: &[u8]) -> Result<Option<Head>, Fault> {
+    if let Some(head) = request.memo.borrow().recall(bytes) {
+        return Ok(Some(head.clone()));
+    }
+    let head = head::read(bytes, request.is_head)?;
+    if let Some(head) = head.as_ref().filter(|head| !head.is_interim()) {
+        request.memo.borrow_mut().keep(bytes, head);
+    }
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,409 @@
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+use crate::http::{HEAD_BYTES_MAX, KEPT_BODY_BYTES_MAX, Parts};
+
+/// What was told, in our own memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Told {
+    Began(u32),
+    Answer { tag: u32, status: u16, body: Vec<u8>, body_bytes: u64, location: Option<String>, closes: bool },
+}
+
+const GET: Parts<'static> = Parts {
+    method: "GET",
+    scheme: "http",
+    authority: "a",
+    path: "/",
+    headers: &[],
+    body: b"",
+    keep_alive: true,
+    keeps_body: true,
+    body_bytes_max: 1 << 20,
+};
+
+fn request(parts: &Parts<'_>) -> Rc<Request> {
+    Rc::new(Request::new(parts))
+}
+
+/// Asks and says that the request was written.
+fn ask(exchange: &mut Exchange, request: &Rc<Request>, tag: u32) -> bool {
+    let is_taken = exchange.ask(request, tag);
+    if is_taken {
+        exchange.wrote(request.wire.len());
+    }
+    is_taken
+}
+
+/// One read that brings `bytes`, and what is told of it.
+fn read(exchange: &mut Exchange, desk: &mut Desk, bytes: &[u8], told: &mut Vec<Told>) -> Result<(), Fault> {
+    exchange.lay(desk)[..bytes.len()].copy_from_slice(bytes);
+    exchange.came(bytes.len(), desk);
+    hear(exchange, desk, told)
+}
+
+fn hear(exchange: &mut Exchange, desk: &mut Desk, told: &mut Vec<Told>) -> Result<(), Fault> {
+    while let Some(heard) = exchange.next(desk)? {
+        told.push(match heard {
+            Heard::Began { tag } => Told::Began(tag),
+            Heard::Answer(Answer { tag, status, body, body_bytes, location, closes }) => Told::Answer {
+                tag,
+                status,
+                body: body.to_vec(),
+                body_bytes,
+                location: location.map(str::to_owned),
+                closes,
+            },
+        });
+    }
+    Ok(())
+}
+
+/// The reads of a stream that is cut at `cuts`.
+fn split<'b>(bytes: &'b [u8], cuts: &[Index]) -> Vec<&'b [u8]> {
+    let mut edges: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+    edges.extend([0, bytes.len()]);
+    edges.sort_unstable();
+    edges.dedup();
+    edges.windows(2).map(|edge| &bytes[edge[0]..edge[1]]).collect()
+}
+
+/// Everything told of one answer that comes in `reads`, and what the end of the stream means then.
+fn outcome(request: &Rc<Request>, reads: &[&[u8]]) -> (Vec<Told>, Result<End, Fault>) {
+    let (mut exchange, mut desk, mut told) = (Exchange::default(), Desk::new(), Vec::new());
+    assert!(ask(&mut exchange, request, 7));
+    for bytes in reads {
+        if let Err(fault) = read(&mut exchange, &mut desk, bytes, &mut told) {
+            return (told, Err(fault));
+        }
+    }
+    exchange.lay(&mut desk);
+    let end = exchange.end(true);
+    let heard = hear(&mut exchange, &mut desk, &mut told);
+    (told, heard.map(|()| end))
+}
+
+/// An answer and what must be told of it.
+#[derive(Clone, Debug)]
+struct Planted {
+    interim: String,
+    bytes: Vec<u8>,
+    status: u16,
+    is_head: bool,
+    keeps_body: bool,
+    body: Vec<u8>,
+    location: Option<&'static str>,
+    until_end: bool,
+    closes: bool,
+}
+
+impl Planted {
+    fn request(&self) -> Rc<Request> {
+        let method = if self.is_head { "HEAD" } else { "GET" };
+        request(&Parts { method, keeps_body: self.keeps_body, ..GET })
+    }
+
+    fn told(&self, tag: u32) -> Told {
+        Told::Answer {
+            tag,
+            status: self.status,
+            body: if self.keeps_body { self.body.clone() } else { Vec::new() },
+            body_bytes: self.body.len() as u64,
+            location: self.location.map(str::to_owned),
+            closes: self.closes,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Sized,
+    Chunked,
+    UntilEnd,
+}
+
+fn planted() -> impl Strategy<Value = Planted> {
+    let ways = prop_oneof![4 => Just(Way::Sized), 4 => Just(Way::Chunked), 1 => Just(Way::UntilEnd)];
+    let statuses = proptest::sample::select(vec![200u16, 200, 200, 201, 204, 301, 304, 404, 503]);
+    let body = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..40),
+        proptest::collection::vec(any::<u8>(), 0..5000),
+    ];
+    let chunk = (1usize..600, "( *;[a-z]{1,5}(=\"[a-z;]{0,5}\")?){0,2}", any::<bool>());
+    let details = (
+        proptest::collection::vec(chunk, 1..6),
+        proptest::collection::vec("[A-Za-z-]{1,12}: ?[ -~]{0,20}", 0..3),
+        proptest::collection::vec("X-[A-Za-z]{1,12}: {0,2}[!-~]{0,30}", 0..6),
+        proptest::collection::vec(proptest::sample::select(vec![100u16, 102, 103]), 0..3),
+    );
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (ways, statuses, body, details, flags).prop_map(|(way, status, body, details, flags)| {
+        let (chunks, trailers, fillers, interims) = details;
+        let (is_head, keeps_body, says_close, is_old) = flags;
+        let has_none = is_head || matches!(status, 204 | 304);
+        let is_old = is_old && way != Way::Chunked;
+        let mut head = format!("HTTP/1.{} {status} Some Reason\r\n", if is_old { 0 } else { 1 });
+        let mut lines = fillers;
+        let mut wire = Vec::new();
+        match way {
+            Way::Sized => {
+                lines.push(format!("content-LENGTH:{}", body.len()));
+                wire.extend_from_slice(&body);
+            }
+            Way::Chunked => {
+                lines.push("Transfer-Encoding: gzip , Chunked".to_owned());
+                let mut rest = &body[..];
+                for (bytes, extension, is_upper) in chunks.iter().cycle() {
+                    let data = &rest[..(*bytes).min(rest.len())];
+                    rest = &rest[data.len()..];
+                    let length = data.len();
+                    let length = if *is_upper { format!("{length:X}") } else { format!("00{length:x}") };
+                    wire.extend_from_slice(format!("{length}{extension}\r\n").as_bytes());
+                    if data.is_empty() {
+                        break;
+                    }
+                    wire.extend_from_slice(data);
+                    wire.extend_from_slice(b"\r\n");
+                }
+                for trailer in &trailers {
+                    wire.extend_from_slice(format!("{trailer}\r\n").as_bytes());
+                }
+                wire.extend_from_slice(b"\r\n");
+            }
+            Way::UntilEnd => wire.extend_from_slice(&body),
+        }
+        let location = (status == 301).then_some("/else where?ü");
+        lines.extend(location.map(|location| format!("Location: {location}")));
+        let says_close = says_close || way == Way::UntilEnd;
+        lines.push(if says_close { "Connection: x, close" } else { "Connection: keep-alive" }.to_owned());
+        lines.sort();
+        for line in lines {
+            head.push_str(&line);
+            head.push_str("\r\n");
+        }
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        if !has_none {
+            bytes.extend_from_slice(&wire);
+        }
+        let interim =
+            interims.iter().map(|status| format!("HTTP/1.1 {status} Wait\r\nX: y\r\n\r\n")).collect();
+        Planted {
+            interim,
+            bytes,
+            status,
+            is_head,
+            keeps_body,
+            body: if has_none { Vec::new() } else { body },
+            location,
+            until_end: way == Way::UntilEnd && !has_none,
+            closes: says_close,
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn an_answer_is_the_same_however_its_bytes_are_split(
+        planted in planted(),
+        cuts in proptest::collection::vec(any::<Index>(), 0..8),
+    ) {
+        let stream = [planted.interim.as_bytes(), &planted.bytes].concat();
+        let reads = split(&stream, &cuts);
+        let (mut told, end) = outcome(&planted.request(), &reads);
+        let began = told.iter().filter(|one| **one == Told::Began(7)).count();
+        told.retain(|one| *one != Told::Began(7));
+        prop_assert_eq!(told, vec![planted.told(7)]);
+        prop_assert_eq!(end, Ok(if planted.until_end { End::OfAnswer } else { End::OfConnection }));
+        // Where no answer but an interim one was under way, its first few bytes may be taken for the answer's.
+        if planted.interim.is_empty() || reads.len() == 1 {
+            prop_assert_eq!(began, usize::from(reads.len() > 1 || planted.until_end));
+        }
+    }
+
+    #[test]
+    fn one_answer_follows_another_on_the_same_connection(
+        answers in proptest::collection::vec((planted(), proptest::collection::vec(any::<Index>(), 0..4)), 1..8),
+    ) {
+        let (mut exchange, mut desk) = (Exchange::default(), Desk::new());
+        for (tag, (planted, cuts)) in answers.iter().enumerate() {
+            let mut told = Vec::new();
+            prop_assert!(ask(&mut exchange, &planted.request(), tag as u32));
+            for bytes in split(&planted.bytes, cuts) {
+                read(&mut exchange, &mut desk, bytes, &mut told).unwrap();
+            }
+            if planted.until_end {
+                exchange.lay(&mut desk);
+                prop_assert_eq!(exchange.end(true), End::OfAnswer);
+                hear(&mut exchange, &mut desk, &mut told).unwrap();
+            }
+            prop_assert_eq!(told.last(), Some(&planted.told(tag as u32)));
+            prop_assert_eq!(exchange.store.capacity(), 0, "a quiet connection owns no buffer");
+            if planted.closes {
+                prop_assert!(!ask(&mut exchange, &planted.request(), 99), "the connection takes no more");
+                break;
+            }
+        }
+    }
+
+    /// What a mangled answer is taken for may be anything, but not depend on how it was cut.
+    #[test]
+    fn a_mangled_answer_is_the_same_however_its_bytes_are_split(
+        planted in planted(),
+        wounds in proptest::collection::vec((any::<Index>(), 0u8..3, any::<u8>()), 1..4),
+        cuts in proptest::collection::vec(any::<Index>(), 1..8),
+    ) {
+        let mut bytes = planted.bytes.clone();
+        for (at, kind, byte) in wounds {
+            // Near the front, where the framing is.
+            let at = at.index(bytes.len().clamp(1, 200));
+            match kind {
+                0 => bytes.insert(at.min(bytes.len()), byte),
+                1 if at < bytes.len() => bytes[at] = byte,
+                _ if at < bytes.len() => drop(bytes.remove(at)),
+                _ => {}
+            }
+        }
+        let without_began = |(told, end): (Vec<Told>, Result<End, Fault>)| {
+            (told.into_iter().filter(|one| *one != Told::Began(7)).collect::<Vec<_>>(), end)
+        };
+        let request = planted.request();
+        let whole = without_began(outcome(&request, &[&bytes]));
+        prop_assert_eq!(without_began(outcome(&request, &split(&bytes, &cuts))), whole);
+    }
+}
+
+#[test]
+fn a_broken_answer_is_told_with_its_bytes() {
+    let check = |answer: &str, expected: Fault, rest: &str| {
+        let (mut exchange, mut desk, mut told) = (Exchange::default(), Desk::new(), Vec::new());
+        assert!(ask(&mut exchange, &request(&Parts { body_bytes_max: 10, ..GET }), 1));
+        let heard = read(&mut exchange, &mut desk, answer.as_bytes(), &mut told);
+        assert_eq!((heard, String::from_utf8_lossy(desk.rest())), (Err(expected), rest.into()), "{answer:?}");
+    };
+    let all = |answer: &str, expected| check(answer, expected, answer);
+    all("SSH-2.0-OpenSSH_9.2\r\n", Fault::NotHttp);
+    all("\u{15}\u{3}\u{1}", Fault::NotHttp);
+    all("\r\nHTTP/1.1 200 OK\r\n\r\n", Fault::NotHttp);
+    all("hello", Fault::NotHttp);
+    all("HTTP/2 200 OK\r\n", Fault::StatusLine);
+    all("HTTP/1.1 2x0 OK\r\n", Fault::StatusLine);
+    all("HTTP/1.1 20 OK\r\n", Fault::StatusLine);
+    all("HTTP/1.1 099 OK\r\n\r\n", Fault::StatusLine);
+    all("HTTP/1.1 200 OK\r\nno colon\r\n\r\n", Fault::Header);
+    all("HTTP/1.1 200 OK\r\nA : b\r\n\r\n", Fault::Header);
+    all("HTTP/1.1 200 OK\r\nA: b\r\n folded\r\n\r\n", Fault::Header);
+    all("HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n", Fault::Header);
+    all("HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nab", Fault::Header);
+    all("HTTP/1.1 200 OK\r\nContent-Length: \r\n\r\nab", Fault::Header);
+    all("HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\nab", Fault::Header);
+    all("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 1\r\n\r\nab", Fault::Header);
+    all("HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551616\r\n\r\nab", Fault::Header);
+    all("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n", Fault::Header);
+    all("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", Fault::Header);
+    all("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n", Fault::BodyTooLarge);
+    all(&format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(HEAD_BYTES_MAX)), Fault::HeadTooLarge);
+    all(&format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(129)), Fault::HeadTooLarge);
+    let chunked = |body: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
+    check(&chunked("zz\r\n"), Fault::Chunk, "zz\r\n");
+    check(
+        &chunked("1\r\na\r\n2\r\nabc\r\n"),
+        Fault::Chunk,
+        "\r\n2\r\nabc\r\n".strip_prefix("\r\n2\r\nab").unwrap(),
+    );
+    check(&chunked("a\r\n0123456789\r\n1\r\na\r\n0\r\n\r\n"), Fault::BodyTooLarge, "\r\n1\r\na\r\n0\r\n\r\n");
+    check(&chunked("0\r\nno colon\r\n\r\n"), Fault::Header, "0\r\nno colon\r\n\r\n");
+    check("HTTP/1.0 200 OK\r\n\r\n01234567890", Fault::BodyTooLarge, "01234567890");
+    check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabc", Fault::Unasked, "c");
+    check("HTTP/1.1 204 No\r\nContent-Length: 2\r\n\r\nab", Fault::Unasked, "ab");
+    check("HTTP/1.1 304 No\r\n\r\nHTTP/1.1 200 OK\r\n", Fault::Unasked, "HTTP/1.1 200 OK\r\n");
+}
+
+#[test]
+fn what_nobody_asked_for_is_not_taken_for_the_next_answer() {
+    let (mut exchange, mut desk, get) = (Exchange::default(), Desk::new(), request(&GET));
+    assert_eq!(read(&mut exchange, &mut desk, b"HTTP/1.1 200 OK\r\n", &mut Vec::new()), Err(Fault::Unasked));
+    let (mut exchange, twice) = (Exchange::default(), b"HTTP/1.1 204 No\r\n\r\nHTTP/1.1 204 No\r\n\r\n");
+    assert!(ask(&mut exchange, &get, 1));
+    exchange.lay(&mut desk)[..twice.len()].copy_from_slice(twice);
+    exchange.came(twice.len(), &mut desk);
+    assert!(matches!(exchange.next(&mut desk), Ok(Some(Heard::Answer(Answer { status: 204, .. })))));
+    assert!(!ask(&mut exchange, &get, 2), "the second answer is on the desk before its request was sent");
+    assert!(matches!(exchange.next(&mut desk), Err(Fault::Unasked)));
+}
+
+#[test]
+fn an_end_before_the_answers_end_is_a_cut() {
+    let get = request(&GET);
+    let check = |bytes: &str, expected: End| {
+        assert_eq!(outcome(&get, &[bytes.as_bytes()]).1, Ok(expected), "{bytes:?}");
+    };
+    check("HT", End::CutOff);
+    check("HTTP/1.1 200 OK\r\nContent-Le", End::CutOff);
+    check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", End::CutOff);
+    check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na", End::CutOff);
+    check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n", End::CutOff);
+    check("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", End::OfConnection);
+    check("HTTP/1.1 100 Continue\r\n\r\n", End::OfConnection);
+    check("HTTP/1.0 200 OK\r\n\r\na", End::OfAnswer);
+    let mut exchange = Exchange::default();
+    assert_eq!(exchange.end(true), End::OfConnection);
+    assert!(ask(&mut exchange, &get, 1));
+    assert_eq!(exchange.end(true), End::OfConnection, "no byte of the answer came");
+    let mut desk = Desk::new();
+    read(&mut exchange, &mut desk, b"HTTP/1.0 200 OK\r\n\r\na", &mut Vec::new()).unwrap();
+    assert_eq!(exchange.end(false), End::CutOff, "nobody said that this is the end");
+}
+
+#[test]
+fn an_answer_that_comes_before_its_request_is_written_ends_the_connection() {
+    let (mut exchange, mut desk) = (Exchange::default(), Desk::new());
+    let post = request(&Parts { method: "POST", body: &[b'x'; 1000], ..GET });
+    assert!(exchange.ask(&post, 1));
+    exchange.wrote(100);
+    let mut told = Vec::new();
+    let answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n";
+    read(&mut exchange, &mut desk, answer, &mut told).unwrap();
+    assert!(matches!(told[..], [Told::Answer { status: 413, closes: true, .. }]), "{told:?}");
+    assert_eq!(exchange.unsent().map(<[u8]>::len), Some(post.wire.len() - 100));
+    assert!(!exchange.ask(&post, 2));
+    exchange.stop_sending();
+    assert_eq!(exchange.unsent(), None);
+    assert!(exchange.asked.is_none(), "the request is let go");
+}
+
+/// A body that is not kept may be of any length; no byte of it stays.
+#[test]
+fn a_large_body_is_gathered_once_or_counted_through() {
+    let piece = vec![b'x'; 60_000];
+    let count = (KEPT_BODY_BYTES_MAX / piece.len()) as u64;
+    for keeps_body in [true, false] {
+        let (mut exchange, mut desk, mut told) = (Exchange::default(), Desk::new(), Vec::new());
+        let get = request(&Parts { keeps_body, body_bytes_max: u64::MAX, ..GET });
+        let total = count * piece.len() as u64;
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {total}\r\n\r\n");
+        assert!(ask(&mut exchange, &get, 1));
+        read(&mut exchange, &mut desk, head.as_bytes(), &mut told).unwrap();
+        let room = exchange.store.capacity();
+        assert_eq!(room as u64, if keeps_body { total } else { 0 });
+        for _ in 0..count {
+            assert_eq!(exchange.store.capacity(), room, "the buffer is made once");
+            read(&mut exchange, &mut desk, &piece, &mut told).unwrap();
+        }
+        assert_eq!(exchange.store.capacity(), 0, "the buffer is given back");
+        let Some(Told::Answer { body, body_bytes, .. }) = told.last() else { panic!("{told:?}") };
+        assert_eq!((body.len() as u64, *body_bytes), (if keeps_body { total } else { 0 }, total));
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", KEPT_BODY_BYTES_MAX + 1);
+        assert!(ask(&mut exchange, &get, 2));
+        let heard = read(&mut exchange, &mut desk, head.as_bytes(), &mut told);
+        assert_eq!(heard, if keeps_body { Err(Fault::BodyTooLarge) } else { Ok(()) });
+    }
+}
+
+#[test]
+fn a_quiet_connection_is_small() {
+    assert!(size_of::<Exchange>() <= 112, "{} bytes", size_of::<Exchange>());
+}

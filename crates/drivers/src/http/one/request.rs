@@ -1,0 +1,162 @@
+//! Requests as HTTP/1.1 sends them: encoded once, shared by all connections that send them.
+
+use std::cell::RefCell;
+use std::io::Write;
+
+use super::head::Memo;
+use crate::http::{KEPT_BODY_BYTES_MAX, Parts};
+
+/// A request, encoded.
+#[derive(Debug)]
+pub struct Request {
+    /// head and body
+    pub wire: Box<[u8]>,
+    /// its answer has no body, whatever the answer's head says
+    pub is_head: bool,
+    /// the answer's body is looked at
+    pub keeps_body: bool,
+    /// an answer's body may be so long
+    pub body_bytes_max: u64,
+    /// it is the last on its connection
+    pub closes: bool,
+    /// the head of the last answer to it, on whichever connection
+    pub(super) memo: RefCell<Memo>,
+}
+
+impl Request {
+    /// Encodes it. What could end a line too early is made harmless, since values may come from a server's answer:
+    /// percent-encoded in the path, a space in a header.
+    pub fn new(parts: &Parts<'_>) -> Self {
+        let has = |name: &str| parts.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+        let mut wire = Vec::with_capacity(128 + parts.path.len() + parts.body.len());
+        wire.extend(parts.method.bytes().filter(u8::is_ascii_graphic));
+        wire.push(b' ');
+        write_path(&mut wire, parts.path);
+        wire.extend_from_slice(b" HTTP/1.1\r\n");
+        if !has("host") {
+            write_header(&mut wire, "Host", parts.authority);
+        }
+        for (name, value) in parts.headers {
+            write_header(&mut wire, name, value);
+        }
+        let expects_length = !parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH");
+        if expects_length && !has("content-length") && !has("transfer-encoding") {
+            // A Vec takes whatever is written.
+            let _ = write!(wire, "Content-Length: {}\r\n", parts.body.len());
+        }
+        if !parts.keep_alive && !has("connection") {
+            write_header(&mut wire, "Connection", "close");
+        }
+        wire.extend_from_slice(b"\r\n");
+        wire.extend_from_slice(parts.body);
+        let says_close = parts.headers.iter().any(|(name, value)| {
+            name.eq_ignore_ascii_case("connection")
+                && value.split(',').any(|word| word.trim().eq_ignore_ascii_case("close"))
+        });
+        Request {
+            wire: wire.into_boxed_slice(),
+            is_head: parts.method == "HEAD",
+            keeps_body: parts.keeps_body,
+            body_bytes_max: parts.body_bytes_max,
+            closes: says_close || (!parts.keep_alive && !has("connection")),
+            memo: RefCell::default(),
+        }
+    }
+
+    /// The longest body that an answer may have.
+    pub fn body_cap(&self) -> u64 {
+        if self.keeps_body {
+            self.body_bytes_max.min(KEPT_BODY_BYTES_MAX as u64)
+        } else {
+            self.body_bytes_max
+        }
+    }
+
+    /// Puts a piece of a body into `store`, if anybody looks at it.
+    pub(super) fn keep(&self, store: &mut Vec<u8>, data: &[u8]) {
+        if self.keeps_body {
+            store.extend_from_slice(data);
+        }
+    }
+}
+
+fn write_path(wire: &mut Vec<u8>, path: &str) {
+    for byte in path.bytes() {
+        if byte.is_ascii_graphic() {
+            wire.push(byte);
+        } else {
+            let _ = write!(wire, "%{byte:02X}");
+        }
+    }
+}
+
+fn write_header(wire: &mut Vec<u8>, name: &str, value: &str) {
+    wire.extend(name.bytes().filter(|byte| byte.is_ascii_graphic() && *byte != b':'));
+    wire.extend_from_slice(b": ");
+    wire.extend(value.bytes().map(|byte| if byte.is_ascii_control() && byte != b'\t' { b' ' } else { byte }));
+    wire.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GET: Parts<'static> = Parts {
+        method: "GET",
+        scheme: "http",
+        authority: "example.org:8080",
+        path: "/a?b=1",
+        headers: &[],
+        body: b"",
+        keep_alive: true,
+        keeps_body: false,
+        body_bytes_max: 1000,
+    };
+
+    fn check(parts: &Parts<'_>, expected: &str) {
+        assert_eq!(String::from_utf8_lossy(&Request::new(parts).wire), expected);
+    }
+
+    fn headers(lines: &[(&str, &str)]) -> Vec<(String, String)> {
+        lines.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_request_says_no_more_than_it_must() {
+        check(&GET, "GET /a?b=1 HTTP/1.1\r\nHost: example.org:8080\r\n\r\n");
+        check(
+            &Parts { keep_alive: false, ..GET },
+            "GET /a?b=1 HTTP/1.1\r\nHost: example.org:8080\r\nConnection: close\r\n\r\n",
+        );
+        check(
+            &Parts { method: "POST", body: b"{}", ..GET },
+            "POST /a?b=1 HTTP/1.1\r\nHost: example.org:8080\r\nContent-Length: 2\r\n\r\n{}",
+        );
+        check(
+            &Parts { method: "PUT", ..GET },
+            "PUT /a?b=1 HTTP/1.1\r\nHost: example.org:8080\r\nContent-Length: 0\r\n\r\n",
+        );
+    }
+
+    #[test]
+    fn given_headers_replace_ours() {
+        let given = headers(&[("hOST", "other"), ("content-length", "1"), ("connection", "Upgrade, Close")]);
+        let parts = Parts { headers: &given, body: b"xyz", keep_alive: false, ..GET };
+        check(
+            &parts,
+            "GET /a?b=1 HTTP/1.1\r\nhOST: other\r\ncontent-length: 1\r\nconnection: Upgrade, Close\r\n\r\nxyz",
+        );
+        assert!(Request::new(&parts).closes, "the header says so");
+        let given = headers(&[("Connection", "keep-alive")]);
+        assert!(!Request::new(&Parts { headers: &given, keep_alive: false, ..GET }).closes);
+    }
+
+    #[test]
+    fn no_value_begins_a_line_of_its_own() {
+        let given = headers(&[("X-A", "1\r\nX-B: 2"), ("X:\r\nC", "ü")]);
+        check(
+            &Parts { path: "/a b\r\nX: 1/ü", headers: &given, ..GET },
+            "GET /a%20b%0D%0AX:%201/%C3%BC HTTP/1.1\r\nHost: example.org:8080\r\nX-A: 1  X-B: 2\r\nXC: ü\r\n\r\n",
+        );
+    }
+}
