@@ -41,7 +41,7 @@ pub struct Options {
     pub listen: SocketAddr,
     /// What is spoken.
     pub protocol: Protocol,
-    /// Threads that echo; None: one per core, and more where `max_connections` does not fit into their tables.
+    /// Threads that answer; None: one per core, and more where `max_connections` does not fit into their tables.
     pub threads: Option<usize>,
     /// Sockets at once; whoever comes on top of that is refused, over WebSocket and HTTP with status 503.
     pub max_connections: usize,
@@ -88,8 +88,10 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     }
     let table_sockets = thread_table::raise_limit();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let first_threads = options.threads.unwrap_or(cores);
-    let threads = thread_table::threads_for(options.max_connections, table_sockets, first_threads);
+    // So many as were asked for, even where their tables hold fewer sockets: a second thread on a core costs the
+    // first one a context switch per wake-up, and who names a number measures that core.
+    let threads = (options.threads)
+        .unwrap_or_else(|| thread_table::threads_for(options.max_connections, table_sockets, cores));
     let listen_error = |source| ServeError::Listen { address: options.listen, source };
     let readiness = match options.protocol {
         Protocol::WebSocket => Readiness::FirstBytes,
