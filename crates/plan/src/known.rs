@@ -1,17 +1,15 @@
 //! The words a plan may use, which of them are built, and the nearest of them to a misspelt one.
 
 /// Built-in servers that `climb NAME` starts by itself.
-pub const SUBJECTS: &[&str] = &["arena", "chat"];
+pub const SUBJECTS: &[&str] = &["arena", "chat", "poll-loop"];
 /// Servers whose names are taken, so that their users are told the truth instead of "unknown".
-pub const SUBJECTS_TO_COME: &[&str] = &["poll-loop", "leaderboard", "grid"];
+pub const SUBJECTS_TO_COME: &[&str] = &["leaderboard", "grid"];
 /// Built-in bots.
-pub const BOTS: &[&str] = &["arena", "echo", "chat"];
+pub const BOTS: &[&str] = &["arena", "echo", "chat", "http"];
 /// Bots whose names are taken.
-pub const BOTS_TO_COME: &[&str] = &["poll-loop", "leaderboard", "grid"];
+pub const BOTS_TO_COME: &[&str] = &["leaderboard", "grid"];
 /// Schemes a target may have.
-pub const SCHEMES: &[&str] = &["ws", "wss", "tcp", "irc", "nats", "mqtt"];
-/// Schemes whose drivers are still to come.
-pub const SCHEMES_TO_COME: &[&str] = &["http", "https"];
+pub const SCHEMES: &[&str] = &["ws", "wss", "tcp", "irc", "nats", "mqtt", "http", "https"];
 
 /// The known word that `word` most likely stands for; `None` when nothing is near enough to be worth a guess.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -4,18 +4,17 @@
 //! and refused in the same words. Pure: the caller reads the file, resolves names and draws the seed's entropy.
 //! Not here: what a value looks like (`units`, `target`), the file's keys (`scenario`), the flags' help (the command line).
 
-use ladder::Objective;
-
 use crate::mistakes::{Mistakes, Place, Wrong};
-use crate::plan::{
-    Arrivals, Bots, Dialect, Generator, Hold, HttpBots, HttpModel, Ladder, Plan, Ramp, Subject,
-    SubjectSource, TickSource,
-};
+use crate::plan::{Arrivals, Bots, Generator, HttpBots, HttpModel, Plan, Subject, SubjectSource, TickSource};
 use crate::scenario::{self, Scenario, ScenarioText, Text};
 use crate::units;
 
 mod bots;
+mod cells;
 mod chat;
+mod http;
+mod ladder;
+mod objectives;
 mod reader;
 mod subject;
 
@@ -51,8 +50,22 @@ pub struct Flags {
     pub echoes: Option<bool>,
     /// `--misbehave KIND=SHARE`, repeated; replaces the scenario's
     pub misbehave: Vec<String>,
+    /// what HTTP clients ask, and over which connections
+    pub http: HttpFlags,
     /// `--rungs 500,1000,2000`
     pub rungs: Option<String>,
+    /// `--rate 1000,2000`: requests per second
+    pub rate: Option<String>,
+    /// `--requesters 1..20`
+    pub requesters: Option<String>,
+    /// `--services all`: which of poll-loop's services are swept
+    pub services: Option<String>,
+    /// `--views background,foreground`
+    pub views: Option<String>,
+    /// `--priorities normal,below-normal`
+    pub priorities: Option<String>,
+    /// `--localities none,moderate,high`
+    pub localities: Option<String>,
     /// `--hold 60s|2Mticks|1000games`
     pub hold: Option<String>,
     /// `--ramp 2ms|5000/s|0s`
@@ -97,12 +110,53 @@ pub struct Flags {
     pub open_attempts: Option<String>,
 }
 
+/// What the command line may say of HTTP, as raw text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HttpFlags {
+    /// `--connections 256`
+    pub connections: Option<String>,
+    /// `--connections-max 512`
+    pub connections_max: Option<String>,
+    /// `--think 100ms`
+    pub think: Option<String>,
+    /// `--http 2`
+    pub version: Option<String>,
+    /// `--streams 100`
+    pub streams: Option<String>,
+    /// `--no-keep-alive`
+    pub keep_alive: Option<bool>,
+    /// `--timeout 30s`
+    pub timeout: Option<String>,
+    /// `--redirects 5`
+    pub redirects: Option<String>,
+    /// `--body-max 64MiB`
+    pub body_max: Option<String>,
+    /// `--method POST`
+    pub method: Option<String>,
+    /// `--header 'Name: value'`, repeated
+    pub header: Vec<String>,
+    /// `--body TEXT`, or what the caller read from `--body-file`
+    pub body: Option<String>,
+    /// `--expect-status 200..299`
+    pub expect_status: Option<String>,
+    /// `--expect-text TEXT`
+    pub expect_text: Option<String>,
+}
+
 /// Values that hold when neither flags nor scenario say otherwise.
 pub mod defaults {
     /// games or clients: three rungs tell more than one, and a first climb ends within minutes
     pub const RUNGS: [f64; 3] = [500.0, 1000.0, 2000.0];
     /// chatters: the pace grows with their square, so steps are smaller
     pub const CHAT_RUNGS: [f64; 4] = [128.0, 256.0, 512.0, 1024.0];
+    /// HTTP clients that wait for their answers; nobody knows what the server is
+    pub const REQUESTERS: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
+    /// of poll-loop: beyond its queue, so that the first failures are seen
+    pub const POLL_LOOP_REQUESTERS: u32 = 20;
+    /// of poll-loop: 60 ticks; a sweep holds more than a hundred loads
+    pub const POLL_LOOP_HOLD_NS: u64 = 2_000_000_000;
+    /// of poll-loop: its queue is full or not after a few ticks
+    pub const POLL_LOOP_SETTLE_NS: u64 = 500_000_000;
     /// about three games after each other
     pub const HOLD_NS: u64 = 30_000_000_000;
     /// one game or client after another
@@ -123,6 +177,16 @@ pub mod defaults {
     pub const LONGEST_GAME_NS: u64 = 60_000_000_000;
     /// of the arena
     pub const TICK_RATE_HZ: f64 = 60.0;
+    /// of poll-loop
+    pub const POLL_LOOP_TICK_RATE_HZ: f64 = 30.0;
+    /// of a rate of HTTP requests; as many as stand before the hold
+    pub const CONNECTIONS: u64 = 256;
+    /// of a connection of HTTP/2: what RFC 9113 asks of servers at least
+    pub const STREAMS: u32 = 100;
+    /// of a request that is not answered
+    pub const TIMEOUT_NS: u64 = 30_000_000_000;
+    /// of an answer's body
+    pub const BODY_BYTES_MAX: u64 = 64 << 20;
     /// before a bot gives up
     pub const OPEN_ATTEMPTS: u32 = 10;
     /// of an echo client
@@ -137,25 +201,9 @@ pub mod defaults {
     pub const ROOM: &str = "lobby";
 }
 
-const RUNGS: Setting = Setting {
-    flag: "--rungs",
-    key: "ladder.rungs",
-    example: "500,1000,2000",
-    example_in_file: "[500, 1000, 2000]",
-};
-const HOLD: Setting = setting("--hold", "ladder.hold", "60s");
-const RAMP: Setting = setting("--ramp", "ladder.ramp", "2ms");
-const SETTLE: Setting = setting("--settle", "ladder.settle", "2s");
-const RESTART: Setting = setting("--restart-per-rung", "ladder.restart_per_rung", "true");
 const ARRIVALS: Setting = setting("--arrivals", "arrivals", "even");
 const SEED: Setting = setting("--seed", "seed", "42");
 const PATIENCE: Setting = setting("--patience", "patience", "1s");
-const OBJECTIVE: Setting = Setting {
-    flag: "--objective",
-    key: "objectives",
-    example: "ticks.late_share < 25%",
-    example_in_file: "[ticks.late_share < 25%]",
-};
 const NAME: Setting = setting("--name", "name", "master");
 const NOTE: Setting = setting("--note", "note", "after the new allocator");
 const WORKERS: Setting = setting("--workers", "generator.workers", "2");
@@ -200,14 +248,16 @@ pub fn resolve(flags: &Flags, scenario: Option<ScenarioText>, entropy_seed: u64)
             _ => None,
         },
         scheme: found.as_ref().and_then(Found::scheme),
+        path: found.as_ref().and_then(Found::path).map(str::to_owned),
         is_seen_by_clients: ticks_said.as_ref().is_some_and(|said| said.source == TickSource::Client),
         echoes,
         echoes_said,
     };
-    let bots = bots::read(&mut reader, flags, &file, &server);
+    let loads = ladder::loads(&mut reader, flags, &file);
+    let bots = bots::read(&mut reader, flags, &file, &server, loads.as_ref());
     let (ticks, tick_rate_hz) = subject::ticks(&mut reader, flags, &file, found.as_mut(), &bots, ticks_said);
-    let ladder = ladder_of(&mut reader, flags, &file, &bots, &ticks, found.as_ref());
-    let objectives = objectives_of(&mut reader, flags, &file, &bots, &ticks, found.as_ref());
+    let ladder = ladder::read(&mut reader, flags, &file, &bots, loads.as_ref(), &ticks, found.as_ref());
+    let objectives = objectives::read(&mut reader, flags, &file, &bots, &ticks, found.as_ref());
     let arrivals = arrivals_of(&mut reader, flags, &file, &bots);
     let patience_ns = reader
         .value(PATIENCE, flags.patience.as_deref(), file.patience.as_ref(), |text| {
@@ -280,164 +330,6 @@ fn name_of(bots: &Bots) -> &'static str {
         Bots::Echo(_) => "echo",
         Bots::Chat(_) => "chat",
         Bots::Http(_) => "http",
-    }
-}
-
-fn ladder_of(
-    reader: &mut Reader,
-    flags: &Flags,
-    file: &Scenario,
-    bots: &Bots,
-    ticks: &TickSource,
-    found: Option<&Found>,
-) -> Ladder {
-    let empty = scenario::LadderKeys::default();
-    let keys = file.ladder.as_ref().unwrap_or(&empty);
-    let rungs = rungs_of(reader, flags.rungs.as_deref(), keys.rungs.as_deref(), bots);
-    let ramp = reader.value(RAMP, flags.ramp.as_deref(), keys.ramp.as_ref(), str::parse::<Ramp>);
-    let settle = reader.value(SETTLE, flags.settle.as_deref(), keys.settle.as_ref(), units::duration_ns);
-    let hold_said = reader.said(HOLD, flags.hold.as_deref(), keys.hold.as_ref());
-    let hold = hold_said.as_ref().and_then(|said| reader.read(said, str::parse::<Hold>));
-    if let (Some(said), Some(hold)) = (&hold_said, hold) {
-        match hold {
-            Hold::Ticks(_) if *ticks == TickSource::None => {
-                reader.refuse(said, Wrong::NoTicks { what: said.text.clone() });
-            }
-            Hold::Games(_) if !matches!(bots, Bots::Arena(_)) => {
-                reader.refuse(said, Wrong::NoGames(said.text.clone()));
-            }
-            _ => {}
-        }
-    }
-    let restart_per_rung = switch(reader, RESTART, flags.restart_per_rung, keys.restart_per_rung.as_ref());
-    if restart_per_rung && found.is_some_and(|found| matches!(found.source, SubjectSource::Running { .. })) {
-        let place = match (flags.restart_per_rung, &keys.restart_per_rung) {
-            (None, Some(text)) => reader.in_file(RESTART, text).place,
-            _ => Place::Flag(RESTART.flag),
-        };
-        reader.refuse_plainly(place, Wrong::NothingToRestart);
-    }
-    Ladder {
-        rungs,
-        load_unit: unit_of(bots).into(),
-        ramp: ramp.unwrap_or(match bots {
-            Bots::Arena(_) | Bots::Echo(_) => Ramp::Every(defaults::RAMP_NS),
-            Bots::Http(_) => Ramp::AtOnce,
-            Bots::Chat(_) => Ramp::PerSecond(defaults::CHAT_RAMP_PER_S),
-        }),
-        settle_ns: settle.unwrap_or(defaults::SETTLE_NS),
-        hold: hold.unwrap_or(Hold::Time(defaults::HOLD_NS)),
-        restart_per_rung,
-        cells: Vec::new(),
-        is_open_ended: false,
-    }
-}
-
-fn rungs_of(reader: &mut Reader, flag: Option<&str>, file: Option<&[Text]>, bots: &Bots) -> Vec<f64> {
-    let said: Vec<reader::Said> = match (flag, file) {
-        (Some(text), _) if text.trim().is_empty() => Vec::new(),
-        (Some(text), _) => text.split(',').map(|rung| reader.in_flag(RUNGS, rung)).collect(),
-        (None, Some(rungs)) => rungs.iter().map(|rung| reader.in_file(RUNGS, rung)).collect(),
-        (None, None) if matches!(bots, Bots::Chat(_)) => return defaults::CHAT_RUNGS.to_vec(),
-        (None, None) => return defaults::RUNGS.to_vec(),
-    };
-    if said.is_empty() {
-        let place = if flag.is_some() { reader.in_flag(RUNGS, "") } else { reader.in_whole_file(RUNGS) };
-        reader.refuse(&place, units::UnitError::NoRungs.into());
-    }
-    let mut rungs = Vec::new();
-    for one in &said {
-        let Some(load) = reader.read(one, units::rung_load) else { continue };
-        if load.fract() != 0.0 {
-            reader.refuse(one, Wrong::NotWholeUnits { load, unit: unit_of(bots) });
-        } else if rungs.contains(&load) {
-            reader.refuse(one, units::UnitError::Duplicate(load).into());
-        } else {
-            rungs.push(load);
-        }
-    }
-    rungs.sort_by(f64::total_cmp);
-    rungs
-}
-
-fn objectives_of(
-    reader: &mut Reader,
-    flags: &Flags,
-    file: &Scenario,
-    bots: &Bots,
-    ticks: &TickSource,
-    found: Option<&Found>,
-) -> Vec<Objective> {
-    let said: Vec<reader::Said> = match &file.objectives {
-        _ if !flags.objective.is_empty() => {
-            flags.objective.iter().map(|text| reader.in_flag(OBJECTIVE, text)).collect()
-        }
-        Some(texts) if !texts.is_empty() => {
-            texts.iter().map(|text| reader.in_file(OBJECTIVE, text)).collect()
-        }
-        _ => return measurable_defaults(bots, ticks, found),
-    };
-    let mut objectives = Vec::new();
-    for one in &said {
-        match one.text.parse::<Objective>() {
-            Ok(objective) => {
-                if let Some(wrong) = never_measured(&objective, bots, ticks, found) {
-                    reader.refuse_plainly(one.place.clone(), wrong);
-                }
-                objectives.push(objective);
-            }
-            // Its message has an example of its own, of the figure that was meant.
-            Err(wrong) => reader.refuse_plainly(one.place.clone(), wrong.into()),
-        }
-    }
-    objectives
-}
-
-/// What the bots' subject should meet, as far as it can be measured: a server that tells no ticks is judged by its errors.
-fn measurable_defaults(bots: &Bots, ticks: &TickSource, found: Option<&Found>) -> Vec<Objective> {
-    let mut objectives = ladder::default_objectives(name_of(bots));
-    objectives.retain(|objective| never_measured(objective, bots, ticks, found).is_none());
-    if objectives.is_empty() { ladder::default_objectives("echo") } else { objectives }
-}
-
-/// Why a climb would end with "cannot tell"; better said before it than after an hour.
-fn never_measured(
-    objective: &Objective,
-    bots: &Bots,
-    ticks: &TickSource,
-    found: Option<&Found>,
-) -> Option<Wrong> {
-    let figure = objective.figure().name;
-    let not_measured = |why| Some(Wrong::NotMeasured { figure, why });
-    let (area, _) = figure.split_once('.').unwrap_or((figure, ""));
-    let has_snapshots = matches!(bots, Bots::Arena(arena) if arena.snapshots > 0.0);
-    // Its process is ours to watch, or was named.
-    let is_watched =
-        !matches!(found.map(|found| &found.source), Some(SubjectSource::Running { pid: None, .. }));
-    match area {
-        "ticks" if *ticks == TickSource::None => Some(Wrong::NoTicks { what: objective.to_string() }),
-        "client_ticks" if !has_snapshots => {
-            not_measured("clients see ticks in snapshots only; let some games ask for them (--snapshots 1%)")
-        }
-        "subject" if !is_watched => {
-            not_measured("nobody knows the server's process; name it (--pid N) or start it here (--start)")
-        }
-        "deliveries" => match bots {
-            Bots::Arena(_) | Bots::Echo(_) | Bots::Http(_) => {
-                not_measured("these bots owe nobody a broadcast")
-            }
-            Bots::Chat(chat) if chat.misbehave.iter().map(|one| one.share).sum::<f64>() > 0.999_999 => {
-                not_measured("the whole crowd misbehaves, and only the others are judged")
-            }
-            Bots::Chat(chat) if figure == "deliveries.dropped" && chat.dialect != Dialect::Lines => {
-                not_measured(
-                    "servers of this protocol tell nobody what they dropped; deliveries.lost holds it",
-                )
-            }
-            Bots::Chat(_) => None,
-        },
-        "audit" => not_measured("these bots claim nothing that could be audited"),
-        _ => None,
     }
 }
 

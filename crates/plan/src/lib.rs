@@ -13,8 +13,8 @@ pub mod target;
 pub mod units;
 pub mod worker_plan;
 
-pub use layers::{Flags, is_scenario_file, resolve};
-pub use mistakes::{Mistake, Mistakes, Place, Wrong};
+pub use layers::{Flags, HttpFlags, is_scenario_file, resolve};
+pub use mistakes::{Mistake, Mistakes, Place, Wrong, WrongRequest};
 pub use plan::{
     ArenaBots, Arrivals, Bots, Cell, ChatBots, Dialect, EchoBots, Generator, Hold, HttpBots, HttpCheck,
     HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, Ladder, Misbehaviour, Misconduct, Pairing, Plan,

@@ -12,6 +12,10 @@ use crate::known::{BOTS, BOTS_TO_COME, SUBJECTS, SUBJECTS_TO_COME, listed};
 use crate::target::{Scheme, TargetError, TargetRefused};
 use crate::units::UnitError;
 
+mod http;
+
+pub use http::WrongRequest;
+
 /// Where a mistake stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -49,6 +53,9 @@ pub enum Wrong {
     /// a value that cannot be read
     #[error(transparent)]
     Unit(#[from] UnitError),
+    /// a request, or a ladder of requests, that makes no sense
+    #[error(transparent)]
+    Request(#[from] WrongRequest),
     /// a URL that cannot be read
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -101,8 +108,8 @@ pub enum Wrong {
     NoSubject,
     /// no built-in server, no URL, no file
     #[error(
-        "unknown subject \"{}\"; built in: {} (still to come: {}), or a URL (ws://HOST:PORT, tcp://, irc://, nats://, mqtt://) \
-         or a scenario file (*.yaml)",
+        "unknown subject \"{}\"; built in: {} (still to come: {}), or a URL (http://HOST:PORT, ws://, tcp://, irc://, nats://, \
+         mqtt://) or a scenario file (*.yaml)",
         .0, listed(SUBJECTS), listed(SUBJECTS_TO_COME)
     )]
     UnknownSubject(String),
@@ -213,8 +220,8 @@ pub enum Wrong {
     )]
     NothingToRestart,
     /// a certificate without TLS
-    #[error("{0} is about certificates, but the target is not wss://")]
-    TlsWithoutWss(&'static str),
+    #[error("{0} is about certificates, but the target is neither wss:// nor https://")]
+    CertificateWithoutTls(&'static str),
     /// trusting one authority and everybody
     #[error("ca names whom to trust, insecure trusts everybody; only one of them can be meant")]
     CaAndInsecure,

@@ -3,8 +3,10 @@
 //! The types below are read for their values *and* published as a JSON Schema; the same schema then finds every unknown
 //! key and every misplaced list in one pass, so the file, the editor's help and the refusals cannot disagree.
 //! All values stay text with a line here; `layers` gives them meaning together with the flags.
-//! Not here: reading the file. Nothing in a scenario is secret, since plans are stored and printed.
+//! Not here: reading the file. Nothing in a scenario is secret, since plans are stored and printed; headers name secrets
+//! by their environment variable.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -17,7 +19,10 @@ use serde_saphyr::Spanned;
 
 use crate::mistakes::{Mistake, Place, Wrong};
 
+mod http;
 mod shape;
+
+pub use http::{CheckKeys, OneOrMore, RequestKeys, VariableKeys, Variables};
 
 /// A scenario file, read by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +77,7 @@ pub struct Scenario {
     /// Hosts outside loopback and private ranges that are yours to load.
     #[schemars(with = "Option<Vec<String>>", example = json!(["game.example.org"]))]
     pub i_may_load: Option<Vec<Text>>,
-    /// Certificates, for wss:// targets.
+    /// Certificates, for wss:// and https:// targets.
     #[schemars(example = json!({"ca": "ca.pem"}))]
     pub tls: Option<TlsKeys>,
 }
@@ -120,7 +125,7 @@ pub struct TicksKeys {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct BotsKeys {
-    /// Which bots: arena, echo or chat; those of the subject otherwise.
+    /// Which bots: arena, echo, chat or http; those of the subject otherwise.
     #[schemars(with = "Option<String>", example = &"arena")]
     pub kind: Option<Text>,
     /// arena: player 1 fires every so often.
@@ -162,15 +167,66 @@ pub struct BotsKeys {
     /// chat: shares of the crowd that behave badly: slow-reader, stalled, half-open, malformed, reconnect-storm.
     #[schemars(with = "Option<Vec<String>>", example = json!(["slow-reader=5%"]))]
     pub misbehave: Option<Vec<Text>>,
+    /// http: what is asked; a GET of the target's path otherwise.
+    #[schemars(with = "Option<Vec<RequestKeys>>", example = json!([{"get": "/todos"}]))]
+    pub requests: Option<Vec<Spanned<RequestKeys>>>,
+    /// http: what {name} stands for in paths, header values and bodies.
+    #[schemars(with = "Option<BTreeMap<String, NameOr<VariableKeys>>>", example = json!({"user": {"from": 1, "to": 1000}}))]
+    pub variables: Option<Variables>,
+    /// http, with a rate: connections opened before the hold.
+    #[schemars(with = "Option<u32>", example = 256)]
+    pub connections: Option<Text>,
+    /// http, with a rate: more are opened up to this many when all are busy.
+    #[schemars(with = "Option<u32>", example = 512)]
+    pub connections_max: Option<Text>,
+    /// http, with requesters: between an answer and the next request.
+    #[schemars(with = "Option<String>", example = &"100ms")]
+    pub think: Option<Text>,
+    /// http: the version of the protocol, 1.1 or 2.
+    #[schemars(with = "Option<NumberOrText>", example = &"1.1")]
+    pub http: Option<Text>,
+    /// http: most requests at once on one connection of HTTP/2, with a rate.
+    #[schemars(with = "Option<u32>", example = 100)]
+    pub streams: Option<Text>,
+    /// http: connections stay for further requests; otherwise each request has one of its own.
+    #[schemars(with = "Option<bool>", example = false)]
+    pub keep_alive: Option<Text>,
+    /// http: a request without its whole answer after this is given up, and its connection with it.
+    #[schemars(with = "Option<String>", example = &"30s")]
+    pub timeout: Option<Text>,
+    /// http: so many redirects are followed, to the same host.
+    #[schemars(with = "Option<u32>", example = 5)]
+    pub redirects: Option<Text>,
+    /// http: an answer's body may be so long.
+    #[schemars(with = "Option<NumberOrText>", example = &"64MiB")]
+    pub body_max: Option<Text>,
 }
 
 /// Which loads, and how each is held.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LadderKeys {
-    /// The loads to climb, in games or clients.
+    /// The loads to climb, in games, clients or requesters.
     #[schemars(with = "Option<Vec<f64>>", example = json!([500, 1000, 2000]))]
     pub rungs: Option<Vec<Text>>,
+    /// http: the loads in requests per second, planned by a clock that waits for nobody.
+    #[schemars(example = json!([1000, 2000]))]
+    pub rate: Option<OneOrMore>,
+    /// http: the loads in requesters, each of whom waits for its answer; a list, a range (1..20), or an open end (1..).
+    #[schemars(example = &"1..20")]
+    pub requesters: Option<OneOrMore>,
+    /// poll-loop: the services to sweep, or all.
+    #[schemars(example = json!(["root", "object"]))]
+    pub services: Option<OneOrMore>,
+    /// poll-loop: in the background, where little is drawn, in the foreground, or all.
+    #[schemars(example = json!(["background", "foreground"]))]
+    pub views: Option<OneOrMore>,
+    /// poll-loop: the priority of its process: normal, below-normal or all.
+    #[schemars(example = json!(["normal", "below-normal"]))]
+    pub priorities: Option<OneOrMore>,
+    /// poll-loop: objects near: none, moderate, high or all.
+    #[schemars(example = json!(["none", "high"]))]
+    pub localities: Option<OneOrMore>,
     /// How the bots arrive: a gap, a rate, or 0s for all at once.
     #[schemars(with = "Option<String>", example = &"2ms")]
     pub ramp: Option<Text>,

@@ -31,7 +31,7 @@ pub enum Scheme {
     Nats,
     /// MQTT over TCP
     Mqtt,
-    /// HTTP/1.1
+    /// HTTP
     Http,
     /// HTTP over TLS
     Https,
@@ -68,9 +68,6 @@ pub enum TargetError {
         /// the scheme it is nearest to
         nearest: Option<&'static str>,
     },
-    /// a scheme whose driver is still to come
-    #[error("{}:// is known but not built yet; built: {}", .0, known::listed(known::SCHEMES))]
-    NotBuiltYet(String),
     /// `ws://:80`
     #[error("the URL names no host")]
     NoHost,
@@ -199,9 +196,8 @@ impl FromStr for Target {
             "irc" => Scheme::Irc,
             "nats" => Scheme::Nats,
             "mqtt" => Scheme::Mqtt,
-            other if known::SCHEMES_TO_COME.contains(&other) => {
-                return Err(TargetError::NotBuiltYet(other.into()));
-            }
+            "http" => Scheme::Http,
+            "https" => Scheme::Https,
             other => {
                 let nearest = known::nearest(other, known::SCHEMES.iter().copied());
                 return Err(TargetError::UnknownScheme { scheme: other.into(), nearest });

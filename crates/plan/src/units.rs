@@ -13,6 +13,7 @@ use crate::known;
 use crate::plan::{Arrivals, Hold, Pairing, Ramp, TickSource};
 
 pub mod chat;
+pub mod http;
 
 /// No duration in a plan is longer than a week: beyond it the author meant another unit.
 pub const DURATION_NS_MAX: u64 = 7 * 24 * 3600 * 1_000_000_000;

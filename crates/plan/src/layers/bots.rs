@@ -1,8 +1,10 @@
 //! Which bots, and their settings.
 
 use crate::known;
+use crate::layers::ladder::Loads;
 use crate::layers::reader::{Reader, Said, Setting, setting};
-use crate::layers::{Flags, chat, defaults};
+use crate::layers::subject::POLL_LOOP;
+use crate::layers::{Flags, chat, defaults, http};
 use crate::mistakes::{Place, Wrong};
 use crate::plan::{ArenaBots, Bots, EchoBots, Pairing};
 use crate::scenario::{BotsKeys, NameOr, Scenario, Text};
@@ -29,6 +31,8 @@ pub(super) struct Server<'a> {
     pub built_in: Option<&'a str>,
     /// how a server that is not built in is spoken to; neither of both: it is not known
     pub scheme: Option<Scheme>,
+    /// path and query of a server that is not built in
+    pub path: Option<String>,
     /// somebody said that its ticks are told by the clients
     pub is_seen_by_clients: bool,
     /// it sends each line back to its sender too
@@ -38,7 +42,13 @@ pub(super) struct Server<'a> {
 }
 
 /// The bots of the plan; after a mistake, bots that let the other settings be read.
-pub(super) fn read(reader: &mut Reader, flags: &Flags, file: &Scenario, server: &Server<'_>) -> Bots {
+pub(super) fn read(
+    reader: &mut Reader,
+    flags: &Flags,
+    file: &Scenario,
+    server: &Server<'_>,
+    loads: Option<&Loads>,
+) -> Bots {
     let (name, keys) = in_file(flags, file);
     let said = reader.said(BOTS, flags.bots.as_deref(), name);
     let kind = match &said {
@@ -54,6 +64,7 @@ pub(super) fn read(reader: &mut Reader, flags: &Flags, file: &Scenario, server: 
     let bots = match kind {
         "echo" => Bots::Echo(echo(reader, &keys)),
         "chat" => Bots::Chat(chat::read(reader, flags, &keys, server)),
+        "http" => Bots::Http(http::read(reader, flags, &keys, server, loads)),
         _ => Bots::Arena(arena(reader, flags, &keys, server)),
     };
     match &bots {
@@ -71,6 +82,11 @@ pub(super) fn read(reader: &mut Reader, flags: &Flags, file: &Scenario, server: 
     if !matches!(bots, Bots::Chat(_)) {
         for (setting, place) in chat::said(reader, flags, &keys, server) {
             refuse_strange(reader, place, setting, "chat", super::name_of(&bots));
+        }
+    }
+    if !matches!(bots, Bots::Http(_)) {
+        for (setting, place) in http::said(reader, flags, &keys) {
+            refuse_strange(reader, place, setting, "http", super::name_of(&bots));
         }
     }
     if let Some(said) = said.filter(|said| known::BOTS.contains(&said.text.trim())) {
@@ -97,8 +113,10 @@ pub(super) fn in_file<'a>(flags: &Flags, file: &'a Scenario) -> (Option<&'a Text
 fn own_bots(reader: &Reader, flags: &Flags, keys: &BotsKeys, server: &Server<'_>) -> &'static str {
     match (server.built_in, server.scheme) {
         (Some("chat"), _) | (_, Some(Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt)) => "chat",
+        (Some(POLL_LOOP), _) | (_, Some(Scheme::Http | Scheme::Https)) => "http",
         // The server was refused; whose settings are there says whose bots were meant.
         (None, None) if !chat::said(reader, flags, keys, server).is_empty() => "chat",
+        (None, None) if !http::said(reader, flags, keys).is_empty() => "http",
         _ => "arena",
     }
 }
@@ -106,13 +124,15 @@ fn own_bots(reader: &Reader, flags: &Flags, keys: &BotsKeys, server: &Server<'_>
 /// Bots and server that could not talk to each other.
 fn refuse_deaf(reader: &mut Reader, said: &Said, bots: &'static str, server: &Server<'_>) {
     let wrong = match (server.built_in, server.scheme) {
+        (Some(POLL_LOOP), _) if bots == "http" => return,
         (Some(server), _) if server != bots => Wrong::BotsNotOfServer { bots, server: server.into() },
         (_, Some(scheme)) => {
             use Scheme::{Http, Https, Irc, Mqtt, Nats, Tcp, Ws, Wss};
             let (is_heard, over) = match bots {
                 "chat" => (matches!(scheme, Tcp | Irc | Nats | Mqtt), "tcp://, irc://, nats:// or mqtt://"),
                 "echo" => (matches!(scheme, Ws | Wss | Tcp), "ws://, wss:// or tcp://"),
-                _ => (matches!(scheme, Ws | Wss | Http | Https), "ws:// or wss://"),
+                "http" => (matches!(scheme, Http | Https), "http:// or https://"),
+                _ => (matches!(scheme, Ws | Wss), "ws:// or wss://"),
             };
             if is_heard {
                 return;

@@ -42,6 +42,8 @@ const I_MAY_LOAD: Setting = Setting {
 const CA: Setting = setting("--ca", "tls.ca", "ca.pem");
 const INSECURE: Setting = setting("--insecure", "tls.insecure", "true");
 
+/// The HTTP service that lives inside a simulation loop.
+pub(super) const POLL_LOOP: &str = "poll-loop";
 /// The option of our servers that says how often they tick.
 const TICK_RATE_OPTION: &str = "--tick-rate";
 const TICK_RATE_HZ_MAX: f64 = 1000.0;
@@ -70,12 +72,34 @@ impl Found {
         }
     }
 
+    /// Path and query of a server that is not built in.
+    pub fn path(&self) -> Option<&str> {
+        match &self.source {
+            SubjectSource::BuiltIn { .. } => None,
+            SubjectSource::Started { target, .. } | SubjectSource::Running { target, .. } => {
+                Some(&target.path)
+            }
+        }
+    }
+
+    /// Whether it is the built-in server whose services are swept.
+    pub fn is_poll_loop(&self) -> bool {
+        matches!(&self.source, SubjectSource::BuiltIn { server, .. } if server == POLL_LOOP)
+    }
+
     /// The name of a built-in server that has no ticks.
     fn tickless(&self) -> Option<&str> {
         match &self.source {
-            SubjectSource::BuiltIn { server, .. } if server != "arena" => Some(server),
+            SubjectSource::BuiltIn { server, .. } if !matches!(server.as_str(), "arena" | POLL_LOOP) => {
+                Some(server)
+            }
             _ => None,
         }
+    }
+
+    /// Ticks per second where nobody says otherwise.
+    fn usual_tick_rate_hz(&self) -> f64 {
+        if self.is_poll_loop() { defaults::POLL_LOOP_TICK_RATE_HZ } else { defaults::TICK_RATE_HZ }
     }
 }
 
@@ -197,7 +221,7 @@ fn named_server(reader: &mut Reader, said: &Said) -> Option<Named> {
     // `127.0.0.1:42069` is a server without its scheme; some ports tell which.
     let with_scheme = || {
         let target = format!("ws://{text}").parse::<Target>().ok().filter(|_| text.contains(':'))?;
-        let named = [Scheme::Tcp, Scheme::Irc, Scheme::Nats, Scheme::Mqtt];
+        let named = [Scheme::Tcp, Scheme::Irc, Scheme::Nats, Scheme::Mqtt, Scheme::Http, Scheme::Https];
         let named = named.into_iter().find(|scheme| scheme.default_port() == target.port);
         Some(Target { scheme: named.unwrap_or(target.scheme), ..target })
     };
@@ -216,10 +240,10 @@ fn options(reader: &Reader, flags: &Flags, keys: &SubjectKeys) -> Vec<Said> {
 }
 
 fn certificates(reader: &mut Reader, target: &mut Target, ca: Option<Said>, insecure: Option<Said>) {
-    if target.scheme != Scheme::Wss {
+    if !target.scheme.is_tls() {
         for (setting, said) in [("ca", &ca), ("insecure", &insecure)] {
             if let Some(said) = said {
-                reader.refuse_plainly(said.place.clone(), Wrong::TlsWithoutWss(setting));
+                reader.refuse_plainly(said.place.clone(), Wrong::CertificateWithoutTls(setting));
             }
         }
     } else if let (Some(_), Some(insecure)) = (&ca, &insecure) {
@@ -327,7 +351,8 @@ pub(super) fn ticks(
     }
     let tick_rate_hz = tick_rate(reader, flags, file, found);
     let has_ticks = matches!(bots, Bots::Arena(_)) || source != TickSource::None;
-    (source, tick_rate_hz.unwrap_or(if has_ticks { defaults::TICK_RATE_HZ } else { 0.0 }))
+    let usual_hz = if has_ticks { found.usual_tick_rate_hz() } else { 0.0 };
+    (source, tick_rate_hz.unwrap_or(usual_hz))
 }
 
 /// A built-in server hears its tick rate among its own options, whichever way it was said.
@@ -389,7 +414,7 @@ pub(super) fn echoes(
 }
 
 /// The value of `--name VALUE` or `--name=VALUE`; the last one counts, as it does for the server.
-fn option_value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
+pub(super) fn option_value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     let after = |at: usize| options.get(at + 1).map_or("", String::as_str);
     options.iter().enumerate().rev().find_map(|(at, option)| {
         let rest = option.strip_prefix(name)?;

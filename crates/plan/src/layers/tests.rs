@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{ArenaBots, EchoBots, Pairing};
+use crate::plan::{ArenaBots, EchoBots, Hold, Ladder, Pairing, Ramp};
 use crate::target::Scheme;
 
 mod chat;
@@ -205,8 +205,8 @@ fn echo_clients_answer_to_a_rate_or_to_each_other() {
 fn subjects_that_are_not_there_are_refused_with_what_is() {
     let unknown = |word: &str| {
         format!(
-            "climb: unknown subject \"{word}\"; built in: arena, chat (still to come: poll-loop, leaderboard, grid), \
-             or a URL (ws://HOST:PORT, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml)"
+            "climb: unknown subject \"{word}\"; built in: arena, chat, poll-loop (still to come: leaderboard, grid), \
+             or a URL (http://HOST:PORT, ws://, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml)"
         )
     };
     check(Flags::default(), &["climb: it does not say which server to climb (for example: climb arena)"]);
@@ -224,19 +224,13 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     );
     check(
         flags("grid"),
-        &["climb: grid is known but not built yet; built: arena, chat (for example: climb arena)"],
+        &["climb: grid is known but not built yet; built: arena, chat, poll-loop (for example: climb arena)"],
     );
     check(flags("x.yaml"), &["climb: the scenario file was not read"]);
     check(
-        flags("http://127.0.0.1"),
-        &[
-            "climb: http:// is known but not built yet; built: ws, wss, tcp, irc, nats, mqtt (for example: climb arena)",
-        ],
-    );
-    check(
         flags("wx://h"),
         &[
-            "climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt; did you mean ws? (for example: climb arena)",
+            "climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, http, https; did you mean ws? (for example: climb arena)",
         ],
     );
     check(
@@ -294,8 +288,8 @@ fn every_mistake_is_told_at_once() {
             ..flags("aerna")
         },
         &[
-            "climb: unknown subject \"aerna\"; built in: arena, chat (still to come: poll-loop, leaderboard, grid), \
-             or a URL (ws://HOST:PORT, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
+            "climb: unknown subject \"aerna\"; built in: arena, chat, poll-loop (still to come: leaderboard, grid), \
+             or a URL (http://HOST:PORT, ws://, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
             "--snapshots: a share is between 0 and 1, or 0% and 100%; got 5 (for example: --snapshots 1%)",
             "--rungs: \"abc\" is not a number (for example: --rungs 500,1000,2000)",
             "--rungs: \"0\" is zero: a rung without load measures nothing (for example: --rungs 500,1000,2000)",
@@ -345,8 +339,8 @@ fn settings_that_contradict_each_other_are_refused() {
     check(
         Flags { ca: some("ca.pem"), insecure: Some(true), ..url() },
         &[
-            "--ca: ca is about certificates, but the target is not wss://",
-            "--insecure: insecure is about certificates, but the target is not wss://",
+            "--ca: ca is about certificates, but the target is neither wss:// nor https://",
+            "--insecure: insecure is about certificates, but the target is neither wss:// nor https://",
         ],
     );
     check(
@@ -421,20 +415,20 @@ fn bots_that_do_not_fit_are_refused() {
     check(
         Flags { bots: some("arean"), ..flags("arena") },
         &[
-            "--bots: unknown bots \"arean\"; built in: arena, echo, chat (still to come: poll-loop, leaderboard, grid); \
+            "--bots: unknown bots \"arean\"; built in: arena, echo, chat, http (still to come: leaderboard, grid); \
            did you mean arena? (for example: --bots arena)",
         ],
     );
     check(
         Flags { bots: some("grid"), ..flags("arena") },
         &[
-            "--bots: the bots of grid are known but not built yet; built: arena, echo, chat (for example: --bots arena)",
+            "--bots: the bots of grid are known but not built yet; built: arena, echo, chat, http (for example: --bots arena)",
         ],
     );
     check(
         Flags { bots: some("shooter.ts"), ..flags("arena") },
         &[
-            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, echo, chat (for example: --bots arena)",
+            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, echo, chat, http (for example: --bots arena)",
         ],
     );
     check(
@@ -455,7 +449,7 @@ fn mistakes_in_a_file_name_its_line() {
     check_file(
         "subject:\n  target: arena\nladder:\n  rungz: [500]\n  hold: [1]\nfoo: 1\nseed: x\n",
         &[
-            "scenarios/x.yaml:4: unknown key \"rungz\" in ladder; known: rungs, ramp, settle, hold, restart_per_rung; \
+            "scenarios/x.yaml:4: unknown key \"rungz\" in ladder; known: rungs, rate, requesters, services, views, priorities, localities, ramp, settle, hold, restart_per_rung; \
              did you mean rungs? (for example: rungs: [500, 1000, 2000])",
             "scenarios/x.yaml:5: ladder.hold: this is a list, but one value belongs here (for example: hold: 60s)",
             "scenarios/x.yaml:6: unknown key \"foo\" in the scenario; known: subject, bots, ladder, objectives, arrivals, \
@@ -466,8 +460,8 @@ fn mistakes_in_a_file_name_its_line() {
         "subject:\n  target: areena\n  tick: 1\nladder:\n  rungs:\n    - 500\n    - none\n  hold: 60\n\
          objectives: [ticks.late_shar < 1]\nseed: x\ngenerator: { realtime: perhaps }\n",
         &[
-            "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat (still to come: \
-             poll-loop, leaderboard, grid), or a URL (ws://HOST:PORT, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml); did you mean arena? \
+            "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat, poll-loop (still to \
+             come: leaderboard, grid), or a URL (http://HOST:PORT, ws://, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml); did you mean arena? \
              (for example: target: ws://127.0.0.1:42069)",
             "scenarios/x.yaml:3: unknown key \"tick\" in subject; known: target, start, pid, ticks, tick_rate, options; \
              did you mean ticks? (for example: ticks: { log: game.log })",

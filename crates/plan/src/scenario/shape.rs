@@ -1,6 +1,7 @@
 //! A file against the schema: unknown keys, and lists or mappings where they do not belong. All of them, with lines.
 //!
-//! Understands as much JSON Schema as `Scenario` produces: `$ref`, `anyOf`, `properties`, `items`, `type`, `examples`.
+//! Understands as much JSON Schema as `Scenario` produces: `$ref`, `anyOf`, `properties`, `additionalProperties`, `items`,
+//! `type`, `examples`. A schema without a type allows anything.
 //! Single values are not judged here, because `units` does it with better words.
 
 use std::fmt;
@@ -124,6 +125,9 @@ impl<'a> Pass<'a> {
     fn judge(&mut self, node: &Spanned<Node>, schema: &'a Value, key: &str) {
         let mut variants = Vec::new();
         self.collect(schema, &mut variants);
+        if variants.iter().any(|variant| variant.get("type").is_none()) {
+            return;
+        }
         let wanted = match &node.value {
             // `hold:` with nothing behind it is a setting not made.
             Node::Nothing => return,
@@ -147,7 +151,11 @@ impl<'a> Pass<'a> {
             }
             Node::Map(entries) => {
                 for (name, value) in entries {
-                    match variant["properties"].get(&name.value) {
+                    let known = variant["properties"].get(&name.value);
+                    // Names that their author chooses: variables, headers.
+                    let chosen =
+                        variant.get("additionalProperties").filter(|below| **below != Value::Bool(false));
+                    match known.or(chosen) {
                         Some(below) => self.judge(value, below, &joined(key, &name.value)),
                         None => self.unknown(name, &variant["properties"], key),
                     }

@@ -16,6 +16,8 @@ fn a_url_gives_host_port_and_path() {
         ("mqtt://10.0.0.1", Scheme::Mqtt, "10.0.0.1", 1883, "/"),
         ("nats://10.0.0.1", Scheme::Nats, "10.0.0.1", 4222, "/"),
         ("ws://h:1?snapshots", Scheme::Ws, "h", 1, "/?snapshots"),
+        ("http://127.0.0.1/todos?page=2", Scheme::Http, "127.0.0.1", 80, "/todos?page=2"),
+        ("HTTPS://Shop.Example", Scheme::Https, "shop.example", 443, "/"),
         ("  ws://h:1/  ", Scheme::Ws, "h", 1, "/"),
     ] {
         let target: Target = text.parse().expect(text);
@@ -33,10 +35,9 @@ fn garbage_is_refused_with_its_reason() {
     };
     check(
         "127.0.0.1:42069",
-        "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc://, nats:// or mqtt://",
+        "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc://, nats://, mqtt://, http:// or https://",
     );
-    check("wx://h", "unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt");
-    check("http://h", "http:// is known but not built yet; built: ws, wss, tcp, irc, nats, mqtt");
+    check("wx://h", "unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, http, https");
     check("tcp://h:1/lobby", "tcp:// takes no path; leave \"/lobby\" out (--room names a room)");
     check("irc://h/#lobby", "irc:// takes no path; leave \"/#lobby\" out (--room names a room)");
     check("nats://h?x", "nats:// takes no path; leave \"?x\" out (--room names a room)");
@@ -158,7 +159,7 @@ fn link_local_and_group_addresses_are_refused_even_when_named() {
 proptest! {
     #[test]
     fn what_is_shown_parses_to_the_same_target(
-        scheme in prop::sample::select(vec![Scheme::Ws, Scheme::Wss, Scheme::Tcp, Scheme::Irc, Scheme::Nats]), port in 1u16.., octets in any::<[u8; 16]>(), v6 in any::<bool>(), path in "(/[a-z0-9]{0,5}){1,3}"
+        scheme in prop::sample::select(vec![Scheme::Ws, Scheme::Wss, Scheme::Tcp, Scheme::Irc, Scheme::Nats, Scheme::Http]), port in 1u16.., octets in any::<[u8; 16]>(), v6 in any::<bool>(), path in "(/[a-z0-9]{0,5}){1,3}"
     ) {
         let ip = if v6 { IpAddr::from(octets) } else { IpAddr::from([octets[0], octets[1], octets[2], octets[3]]) };
         let path = if scheme.has_paths() { path } else { "/".into() };

@@ -195,7 +195,8 @@ fn every_mistake_of_a_chat_is_told_at_once() {
         &[
             "scenarios/x.yaml:4: bots.gap: \"500\" has no unit; say 500s or 500ms (for example: gap: 500ms..1s)",
             "scenarios/x.yaml:5: unknown key \"lien\" in bots; known: kind, fast, slow, pairing, snapshots, longest_game, \
-             rate, payload_bytes, gap, line, talkers, room, echoes, misbehave; did you mean line? (for example: line: \
+             rate, payload_bytes, gap, line, talkers, room, echoes, misbehave, requests, variables, connections, connections_max, \
+             think, http, streams, keep_alive, timeout, redirects, body_max; did you mean line? (for example: line: \
              15..58)",
             "scenarios/x.yaml:8: bots.misbehave: the shares of the crowd that misbehave add up to 120%, but there is only \
              100%",

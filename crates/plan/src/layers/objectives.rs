@@ -1,0 +1,99 @@
+//! What a rung must meet, and what this climb could never measure.
+
+use ladder::Objective;
+
+use crate::layers::Flags;
+use crate::layers::name_of;
+use crate::layers::reader::{Reader, Said, Setting};
+use crate::layers::subject::Found;
+use crate::mistakes::Wrong;
+use crate::plan::{Bots, Dialect, SubjectSource, TickSource};
+use crate::scenario::Scenario;
+
+const OBJECTIVE: Setting = Setting {
+    flag: "--objective",
+    key: "objectives",
+    example: "ticks.late_share < 25%",
+    example_in_file: "[ticks.late_share < 25%]",
+};
+
+pub(super) fn read(
+    reader: &mut Reader,
+    flags: &Flags,
+    file: &Scenario,
+    bots: &Bots,
+    ticks: &TickSource,
+    found: Option<&Found>,
+) -> Vec<Objective> {
+    let said: Vec<Said> = match &file.objectives {
+        _ if !flags.objective.is_empty() => {
+            flags.objective.iter().map(|text| reader.in_flag(OBJECTIVE, text)).collect()
+        }
+        Some(texts) if !texts.is_empty() => {
+            texts.iter().map(|text| reader.in_file(OBJECTIVE, text)).collect()
+        }
+        _ => return measurable_defaults(bots, ticks, found),
+    };
+    let mut objectives = Vec::new();
+    for one in &said {
+        match one.text.parse::<Objective>() {
+            Ok(objective) => {
+                if let Some(wrong) = never_measured(&objective, bots, ticks, found) {
+                    reader.refuse_plainly(one.place.clone(), wrong);
+                }
+                objectives.push(objective);
+            }
+            // Its message has an example of its own, of the figure that was meant.
+            Err(wrong) => reader.refuse_plainly(one.place.clone(), wrong.into()),
+        }
+    }
+    objectives
+}
+
+/// What the bots' subject should meet, as far as it can be measured: a server that tells no ticks is judged by its errors.
+fn measurable_defaults(bots: &Bots, ticks: &TickSource, found: Option<&Found>) -> Vec<Objective> {
+    let mut objectives = ladder::default_objectives(name_of(bots));
+    objectives.retain(|objective| never_measured(objective, bots, ticks, found).is_none());
+    if objectives.is_empty() { ladder::default_objectives("echo") } else { objectives }
+}
+
+/// Why a climb would end with "cannot tell"; better said before it than after an hour.
+fn never_measured(
+    objective: &Objective,
+    bots: &Bots,
+    ticks: &TickSource,
+    found: Option<&Found>,
+) -> Option<Wrong> {
+    let figure = objective.figure().name;
+    let not_measured = |why| Some(Wrong::NotMeasured { figure, why });
+    let (area, _) = figure.split_once('.').unwrap_or((figure, ""));
+    let has_snapshots = matches!(bots, Bots::Arena(arena) if arena.snapshots > 0.0);
+    // Its process is ours to watch, or was named.
+    let is_watched =
+        !matches!(found.map(|found| &found.source), Some(SubjectSource::Running { pid: None, .. }));
+    match area {
+        "ticks" if *ticks == TickSource::None => Some(Wrong::NoTicks { what: objective.to_string() }),
+        "client_ticks" if !has_snapshots => {
+            not_measured("clients see ticks in snapshots only; let some games ask for them (--snapshots 1%)")
+        }
+        "subject" if !is_watched => {
+            not_measured("nobody knows the server's process; name it (--pid N) or start it here (--start)")
+        }
+        "deliveries" => match bots {
+            Bots::Arena(_) | Bots::Echo(_) | Bots::Http(_) => {
+                not_measured("these bots owe nobody a broadcast")
+            }
+            Bots::Chat(chat) if chat.misbehave.iter().map(|one| one.share).sum::<f64>() > 0.999_999 => {
+                not_measured("the whole crowd misbehaves, and only the others are judged")
+            }
+            Bots::Chat(chat) if figure == "deliveries.dropped" && chat.dialect != Dialect::Lines => {
+                not_measured(
+                    "servers of this protocol tell nobody what they dropped; deliveries.lost holds it",
+                )
+            }
+            Bots::Chat(_) => None,
+        },
+        "audit" => not_measured("these bots claim nothing that could be audited"),
+        _ => None,
+    }
+}

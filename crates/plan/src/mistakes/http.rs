@@ -1,0 +1,209 @@
+//! What is wrong with requests over HTTP, their checks, their variables, or the axes of a sweep.
+//!
+//! No message repeats the value of a header: it may be a secret, and messages end up in logs.
+
+use thiserror::Error;
+
+use crate::units::UnitError;
+
+/// What is wrong with a request, or with a ladder of requests.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum WrongRequest {
+    /// a method with blanks, or one that is no request
+    #[error(
+        "\"{0}\" is not a method that asks for something; GET, POST, PUT, PATCH, DELETE, HEAD and the like are"
+    )]
+    Method(String),
+    /// a path that would break the request line
+    #[error(
+        "\"{0}\" is not a path: it begins with /, other signs than ASCII letters, digits and marks are written %XX, and nothing ends in #…"
+    )]
+    Path(String),
+    /// no colon, or nothing in front of it
+    #[error("a header is written as Name: value")]
+    NotAHeader,
+    /// a name with letters that no header has
+    #[error("\"{0}\" is not the name of a header")]
+    HeaderName(String),
+    /// control characters, which could begin another header
+    #[error("the value of {0} holds a line end or another control character")]
+    HeaderValue(String),
+    /// a header that the request's own form decides
+    #[error("{name} follows from {why}; leave it out")]
+    HeaderOfOurs {
+        /// of the header
+        name: String,
+        /// what decides it
+        why: &'static str,
+    },
+    /// a secret in plain text
+    #[error(
+        "{name} holds a secret, and plans are stored and printed; put it into an environment variable and write \
+         '{name}: ${{NAME}}' here"
+    )]
+    Secret {
+        /// of the header
+        name: String,
+    },
+    /// `${` without its end, or around something else than a name
+    #[error(
+        "${{NAME}} in {0} stands for an environment variable: letters, digits and _, and a brace at its end"
+    )]
+    Environment(String),
+    /// not a status, or a range that is none
+    #[error("\"{0}\" is not a status or a range of them: 100 to 599, such as 200 or 200..299")]
+    Status(String),
+    /// RFC 6901
+    #[error(
+        "\"{0}\" is not a JSON pointer: it begins with / and names the way from the top, such as /items/0/id"
+    )]
+    Pointer(String),
+    /// a name that could not stand in braces
+    #[error("\"{0}\" is not a name for a variable: a letter first, then letters, digits, - and _")]
+    VariableName(String),
+    /// `{user}` that nobody defined
+    #[error(
+        "{{{name}}} is no variable here; known: {known}. Where no variable is meant, blanks inside the braces say so"
+    )]
+    UnknownVariable {
+        /// without braces
+        name: String,
+        /// the defined ones, or a word for none
+        known: String,
+    },
+    /// `${…}` where only header values have it
+    #[error("${{{0}}} is filled in from the environment in header values only")]
+    EnvironmentOutsideHeaders(String),
+    /// a choice that would break the path in which it is used
+    #[error("\"{text}\" of variable {name} does not fit into a path; write blanks and the like as %20")]
+    NotForPath {
+        /// of the variable
+        name: String,
+        /// one of its texts
+        text: String,
+    },
+    /// a choice that would break any request
+    #[error("a text of variable {0} holds a line end or another control character")]
+    ControlInVariable(String),
+    /// neither a range, nor words, nor a counter
+    #[error(
+        "variable {0} is a range (from, to), a choice (one_of), counter, or what was captured (before); exactly one of them"
+    )]
+    VariableLaw(String),
+    /// an answer's value under the name of something drawn
+    #[error("{0} is drawn anew for each request, so nothing can be captured into it; take another name")]
+    CapturedDrawn(String),
+    /// `before` for something that is never captured
+    #[error("{0} has a text before the first capture, but no request captures it")]
+    NeverCaptured(String),
+    /// two requests of one name would share a line of the table
+    #[error("two requests are called \"{0}\"; name them apart")]
+    TwoOfAName(String),
+    /// the name of the followed redirects' own line
+    #[error("\"{0}\" is a line of the table that is taken; take another name")]
+    NameTaken(&'static str),
+    /// an empty list
+    #[error("there is no request to send")]
+    NoRequests,
+    /// neither `get: /path` nor a path
+    #[error(
+        "a request says what it asks for once: get: /path (or post, put, patch, delete, head), or method and path"
+    )]
+    NoPath,
+    /// text and JSON at once
+    #[error("a request has one body: text (body) or JSON (json)")]
+    TwoBodies,
+    /// a path in the URL and paths in the requests
+    #[error(
+        "the requests have paths of their own, so the target's would never be asked; leave \"{0}\" out of the URL"
+    )]
+    TwoPaths(String),
+    /// flags for the one request of a URL, while the scenario has several
+    #[error(
+        "{0} is about the one request of a URL, but the scenario has requests of its own; change it there"
+    )]
+    OfOneRequest(&'static str),
+    /// a body that would have to be kept beyond what is kept
+    #[error("a body that is looked at is kept, and at most {most} of it; {asked} is more")]
+    KeptBody {
+        /// as asked
+        asked: String,
+        /// what can be kept
+        most: String,
+    },
+    /// two kinds of load
+    #[error("a ladder has one kind of load, but {first} and {second} are both there; leave one of them out")]
+    TwoLoads {
+        /// `rate`
+        first: &'static str,
+        /// `requesters`
+        second: &'static str,
+    },
+    /// `--think` with a rate
+    #[error(
+        "{setting} is for requesters, each of whom waits for its answer; with a rate, requests are planned by a clock"
+    )]
+    OfRequesters {
+        /// `think`
+        setting: &'static str,
+    },
+    /// `--connections` with requesters
+    #[error("{setting} is for a rate; with requesters, each has one connection")]
+    OfRate {
+        /// `connections`
+        setting: &'static str,
+    },
+    /// fewer connections at most than at first
+    #[error(
+        "connections_max ({most}) is below connections ({connections}), which are opened before the hold"
+    )]
+    FewerAtMost {
+        /// opened at first
+        connections: u64,
+        /// at most
+        most: u64,
+    },
+    /// streams where there is only one
+    #[error(
+        "streams are several requests at once on one connection: only HTTP/2 has them, with a rate and kept connections"
+    )]
+    NoStreams,
+    /// `1..,5`
+    #[error("an open end (1..) goes on from the last load, so nothing comes behind it")]
+    NotTheLast,
+    /// a ladder that nobody could climb
+    #[error("{0} rungs are more than anybody climbs; at most {most} of them", most = crate::units::http::RUNGS_MAX)]
+    TooManyRungs(u64),
+    /// an axis of another subject
+    #[error(
+        "{axis} are an axis of poll-loop, the server that has them; {subject} is swept over its loads only"
+    )]
+    AxisOfPollLoop {
+        /// `views`
+        axis: &'static str,
+        /// as written
+        subject: String,
+    },
+    /// a value that the axis does not have
+    #[error("\"{text}\" is unknown; known: {known}, or all")]
+    NotInAxis {
+        /// as written
+        text: String,
+        /// its values
+        known: String,
+    },
+    /// a value twice
+    #[error("{0} is there twice; each is swept once")]
+    TwiceInAxis(String),
+    /// an axis, and an option that nails it down
+    #[error("the server's options say {option} already, so {axis} cannot be swept; leave one of them out")]
+    AxisNailedDown {
+        /// `views`
+        axis: &'static str,
+        /// `--foreground`
+        option: &'static str,
+    },
+    /// what any value may have
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+}
