@@ -189,7 +189,7 @@ mod tests {
         check("0\r\n\r\n", Ok(("", 5)));
         check("3\r\nabc\r\n0\r\n\r\nHTTP", Ok(("abc", 13)));
         check("A;x=\"y\"\r\n0123456789\r\n00001 ;z\r\n!\r\n000\r\n\r\n", Ok(("0123456789!", 41)));
-        check("1\r\na\r\n0\r\nA: b\r\nC:\r\n\r\n", Ok(("a", 22)));
+        check("1\r\na\r\n0\r\nA: b\r\nC:\r\n\r\n", Ok(("a", 21)));
     }
 
     #[test]

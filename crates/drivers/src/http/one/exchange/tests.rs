@@ -309,11 +309,7 @@ fn a_broken_answer_is_told_with_its_bytes() {
     all(&format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(129)), Fault::HeadTooLarge);
     let chunked = |body: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
     check(&chunked("zz\r\n"), Fault::Chunk, "zz\r\n");
-    check(
-        &chunked("1\r\na\r\n2\r\nabc\r\n"),
-        Fault::Chunk,
-        "\r\n2\r\nabc\r\n".strip_prefix("\r\n2\r\nab").unwrap(),
-    );
+    check(&chunked("1\r\na\r\n2\r\nabc\r\n"), Fault::Chunk, "c\r\n");
     check(&chunked("a\r\n0123456789\r\n1\r\na\r\n0\r\n\r\n"), Fault::BodyTooLarge, "\r\n1\r\na\r\n0\r\n\r\n");
     check(&chunked("0\r\nno colon\r\n\r\n"), Fault::Header, "0\r\nno colon\r\n\r\n");
     check("HTTP/1.0 200 OK\r\n\r\n01234567890", Fault::BodyTooLarge, "01234567890");
