@@ -4,13 +4,14 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use drivers::{Tcp, tcp};
+use drivers::{Http1, Tcp, tcp};
 use engine::Bots;
 use engine::thread::{Setup, spawn};
 use measure::Vocabulary;
-use plan::{ChatBots, Dialect, Scheme, WorkerPlan};
+use plan::{ChatBots, Dialect, HttpBots, HttpVersion, Scheme, WorkerPlan};
 
 use crate::chat::{Chat, Irc, Lines, Mqtt, Nats};
+use crate::http::Requests;
 
 type Arena = crate::Arena;
 type Echo = crate::Echo;
@@ -48,7 +49,10 @@ pub fn start(setup: Setup) -> io::Result<JoinHandle<()>> {
                 Err(io::Error::other(format!("no echo clients speak {} yet", scheme.name())))
             }
         },
-        plan::Bots::Http(_) => Err(io::Error::other("the HTTP clients are being built")),
+        plan::Bots::Http(HttpBots { version, .. }) => match version {
+            HttpVersion::One => spawn::<Requests<Http1>>(setup),
+            HttpVersion::Two => Err(io::Error::other("HTTP/2 is being built")),
+        },
         plan::Bots::Chat(ChatBots { dialect, .. }) => match dialect {
             Dialect::Lines => spawn::<ChatOfLines>(setup),
             Dialect::Irc => spawn::<Chat<Irc>>(setup),
