@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
-use plan::layers::Flags;
+use plan::layers::{Flags, HttpFlags};
 
 use crate::serve::Server;
 
@@ -52,24 +53,33 @@ pub enum Command {
 )]
 #[command(after_long_help = objectives_help())]
 pub struct ClimbArgs {
-    /// A built-in server (arena, chat), a scenario file (*.yaml) or a URL (ws://HOST:PORT, or wss, tcp, irc, nats)
+    /// A built-in server (arena, chat, poll-loop), a scenario file (*.yaml) or a URL (http://HOST:PORT/PATH, or https,
+    /// ws, wss, tcp, irc, nats, mqtt)
     subject: Option<String>,
-    /// The simulated clients: arena, chat or echo [default: those of the subject]
+    /// The simulated clients: arena, chat, echo or http [default: those of the subject]
     #[arg(long, value_name = "NAME", help_heading = "What")]
     bots: Option<String>,
     /// Loads to hold, e.g. 500,1000,2000
     #[arg(long, value_name = "LIST", help_heading = "What", allow_hyphen_values = true)]
     rungs: Option<String>,
+    /// HTTP: loads in requests per second, planned by a clock that waits for no answer, e.g. 1000,2000. The rate climbs
+    /// to each load through the first half of the settle time
+    #[arg(long, value_name = "LIST", help_heading = "What", allow_hyphen_values = true)]
+    rate: Option<String>,
+    /// HTTP: loads in requesters, each of whom waits for its answer: 1,5,10 or 1..20; 1.. goes on until a request fails
+    #[arg(long, value_name = "LIST", help_heading = "What", allow_hyphen_values = true)]
+    requesters: Option<String>,
     /// When a rung has seen enough: 60s, 2Mticks or 1000games
     #[arg(long, value_name = "ENOUGH", help_heading = "How")]
     hold: Option<String>,
-    /// How the bots arrive: 2ms (one unit each), 5000/s or 0s
+    /// How the bots arrive, or a rate's connections open: 2ms (one unit each), 5000/s or 0s
     #[arg(long, value_name = "PACE", help_heading = "How")]
     ramp: Option<String>,
     /// Between the ramp and the hold
     #[arg(long, value_name = "TIME", help_heading = "How")]
     settle: Option<String>,
-    /// The law of arrivals: even, poisson (chat, and echo with a rate) or closed (echo without one)
+    /// The law of arrivals: poisson, even or burst (HTTP with a rate), even or poisson (chat, and echo with a rate),
+    /// closed (requesters, and echo without a rate)
     #[arg(long, value_name = "LAW", help_heading = "How")]
     arrivals: Option<String>,
     /// Everything random comes from it
@@ -109,6 +119,10 @@ pub struct ClimbArgs {
     /// malformed=1%, reconnect-storm=30s (a tenth of them) or reconnect-storm=20%@30s; repeatable
     #[arg(long, value_name = "KIND=SHARE", help_heading = "How")]
     misbehave: Vec<String>,
+    #[command(flatten)]
+    http: HttpArgs,
+    #[command(flatten)]
+    sweep: SweepArgs,
     /// Worker threads [default: one per core, more when descriptors ask for it]
     #[arg(long, value_name = "N", help_heading = "How")]
     workers: Option<String>,
@@ -163,6 +177,102 @@ pub struct ClimbArgs {
     /// Options of the built-in server
     #[arg(last = true, value_name = "SERVER OPTIONS")]
     server_options: Vec<String>,
+}
+
+/// What HTTP clients ask, and over which connections.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "HTTP")]
+pub struct HttpArgs {
+    /// The method [default: GET, or POST with a body]
+    #[arg(long, value_name = "NAME")]
+    method: Option<String>,
+    /// A header; ${NAME} in it comes from the environment and is never stored; repeatable
+    #[arg(long, value_name = "'NAME: VALUE'")]
+    header: Vec<String>,
+    /// The body of each request
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "body_file")]
+    body: Option<String>,
+    /// The body of each request, from a file of text
+    #[arg(long, value_name = "FILE")]
+    body_file: Option<PathBuf>,
+    /// A right answer has such a status: 200, 200..299 or a list [default: 200..399]
+    #[arg(long, value_name = "STATUS")]
+    expect_status: Option<String>,
+    /// A right answer holds this text
+    #[arg(long, value_name = "TEXT")]
+    expect_text: Option<String>,
+    /// With a rate: connections opened before the hold; a request that finds all busy waits [default: 256]
+    #[arg(long, value_name = "N")]
+    connections: Option<String>,
+    /// With a rate: more connections are opened, up to this many, when all are busy [default: none]
+    #[arg(long, value_name = "N")]
+    connections_max: Option<String>,
+    /// With requesters: between an answer and the next request [default: 0s]
+    #[arg(long, value_name = "TIME")]
+    think: Option<String>,
+    /// The version of HTTP: 1.1 or 2 [default: 1.1]
+    #[arg(long = "http", value_name = "VERSION")]
+    version: Option<String>,
+    /// HTTP/2 with a rate: requests at once on one connection [default: 100]
+    #[arg(long, value_name = "N")]
+    streams: Option<String>,
+    /// A connection of its own for each request
+    #[arg(long)]
+    no_keep_alive: bool,
+    /// A request without its whole answer after this is given up, and its connection with it [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
+    /// So many redirects are followed, to the same host [default: 0]
+    #[arg(long, value_name = "N")]
+    redirects: Option<String>,
+    /// An answer's body may be so long; at most 4MiB where it is looked at [default: 64MiB]
+    #[arg(long, value_name = "BYTES")]
+    body_max: Option<String>,
+}
+
+/// The axes of poll-loop's sweep; every load is held once in each combination.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Sweep of poll-loop")]
+pub struct SweepArgs {
+    /// root, pilot, force-field, ihost, objects, object, script, or all [default: root,object]
+    #[arg(long, value_name = "LIST")]
+    services: Option<String>,
+    /// background, foreground, or all [default: all]
+    #[arg(long, value_name = "LIST")]
+    views: Option<String>,
+    /// normal, below-normal, or all [default: all in the foreground, normal in the background]
+    #[arg(long, value_name = "LIST")]
+    priorities: Option<String>,
+    /// Objects near: none, moderate, high, or all [default: moderate]
+    #[arg(long, value_name = "LIST")]
+    localities: Option<String>,
+}
+
+impl HttpArgs {
+    fn flags(&self) -> anyhow::Result<HttpFlags> {
+        let body = match &self.body_file {
+            Some(path) => Some(std::fs::read_to_string(path).with_context(|| {
+                format!("--body-file {}: it cannot be read as UTF-8 text; check the path", path.display())
+            })?),
+            None => self.body.clone(),
+        };
+        Ok(HttpFlags {
+            connections: self.connections.clone(),
+            connections_max: self.connections_max.clone(),
+            think: self.think.clone(),
+            version: self.version.clone(),
+            streams: self.streams.clone(),
+            keep_alive: self.no_keep_alive.then_some(false),
+            timeout: self.timeout.clone(),
+            redirects: self.redirects.clone(),
+            body_max: self.body_max.clone(),
+            method: self.method.clone(),
+            header: self.header.clone(),
+            body,
+            expect_status: self.expect_status.clone(),
+            expect_text: self.expect_text.clone(),
+        })
+    }
 }
 
 /// Options of `again`.
@@ -241,13 +351,16 @@ pub struct DoctorArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// Also say which link leads to this server (a URL)
+    #[arg(long, value_name = "URL")]
+    pub target: Option<String>,
 }
 
 impl ClimbArgs {
-    /// What the command line says, for `plan::layers`.
-    pub fn flags(&self) -> Flags {
+    /// What the command line says, for `plan::layers`. Errors: the file of the body cannot be read.
+    pub fn flags(&self) -> anyhow::Result<Flags> {
         let set = |is_set: bool| is_set.then_some(true);
-        Flags {
+        Ok(Flags {
             subject: self.subject.clone(),
             server_options: self.server_options.clone(),
             bots: self.bots.clone(),
@@ -261,7 +374,14 @@ impl ClimbArgs {
             room: self.room.clone(),
             echoes: set(self.echoes),
             misbehave: self.misbehave.clone(),
+            http: self.http.flags()?,
             rungs: self.rungs.clone(),
+            rate: self.rate.clone(),
+            requesters: self.requesters.clone(),
+            services: self.sweep.services.clone(),
+            views: self.sweep.views.clone(),
+            priorities: self.sweep.priorities.clone(),
+            localities: self.sweep.localities.clone(),
             hold: self.hold.clone(),
             ramp: self.ramp.clone(),
             settle: self.settle.clone(),
@@ -283,7 +403,7 @@ impl ClimbArgs {
             realtime: set(self.realtime),
             spin: self.spin.clone(),
             open_attempts: self.open_attempts.clone(),
-        }
+        })
     }
 }
 

@@ -24,7 +24,7 @@ type Answer = Result<u8, Failure>;
 
 /// `stepladder climb`
 pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
-    let flags = args.flags();
+    let flags = args.flags().map_err(wrong_usage)?;
     let scenario = read_scenario(&flags).map_err(wrong_usage)?;
     let plan =
         resolve(&flags, scenario, fastrand::u64(..)).map_err(|mistakes| wrong_usage(mistakes.into()))?;

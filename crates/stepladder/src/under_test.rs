@@ -29,18 +29,23 @@ pub struct UnderTest {
     /// its tick log, at the place up to which it was read
     pub tick_log: Option<TickLog>,
     started: Option<Started>,
+    /// options of a built-in server, behind those of the plan: its cell's
+    cell_options: Vec<String>,
 }
 
 impl UnderTest {
-    /// Starts the subject where the plan says so, and waits until it can be reached.
+    /// Starts the subject where the plan says so, with the options of the first cell, and waits until it can be reached.
     pub fn start(plan: &Plan) -> anyhow::Result<Self> {
-        Self::start_with(plan, TicksFrom::Nothing)
+        let cell_options = plan.ladder.cells.first().map(|cell| cell.options.clone()).unwrap_or_default();
+        Self::start_with(plan, cell_options, TicksFrom::Nothing)
     }
 
-    fn start_with(plan: &Plan, ticks_from: TicksFrom) -> anyhow::Result<Self> {
+    fn start_with(plan: &Plan, cell_options: Vec<String>, ticks_from: TicksFrom) -> anyhow::Result<Self> {
         match &plan.subject.source {
             SubjectSource::BuiltIn { server, options } => {
-                Self::start_built_in(plan, server, options, ticks_from)
+                let options = [options.as_slice(), &cell_options].concat();
+                let started = Self::start_built_in(plan, server, &options, ticks_from)?;
+                Ok(UnderTest { cell_options, ..started })
             }
             SubjectSource::Started { command, target } => {
                 let address = resolve(target, &plan.may_load)?;
@@ -63,8 +68,15 @@ impl UnderTest {
                     None => None,
                 };
                 let tick_log = follow(plan, TicksFrom::Present)?;
-                let subject =
-                    UnderTest { target: target.clone(), address, pid: *pid, exit, tick_log, started: None };
+                let subject = UnderTest {
+                    target: target.clone(),
+                    address,
+                    pid: *pid,
+                    exit,
+                    tick_log,
+                    started: None,
+                    cell_options,
+                };
                 subject.probe(plan)?;
                 Ok(subject)
             }
@@ -120,7 +132,8 @@ impl UnderTest {
     /// The null server that speaks as a subject of `scheme` does below its own words, for calibration.
     pub fn start_null(scheme: Scheme) -> anyhow::Result<Self> {
         let protocol = match scheme {
-            Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => "websocket",
+            Scheme::Ws | Scheme::Wss => "websocket",
+            Scheme::Http | Scheme::Https => "http",
             Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt => "lines",
         };
         let mut command = own_command()?;
@@ -138,6 +151,7 @@ impl UnderTest {
             exit: Some(started.exit_watch()),
             tick_log,
             started: Some(started),
+            cell_options: Vec::new(),
         }
     }
 
@@ -151,13 +165,24 @@ impl UnderTest {
         self.started.as_ref().map(|started| started.last_lines(5)).unwrap_or_default()
     }
 
-    /// A fresh subject in place of this one; one that we did not start goes on.
+    /// A fresh subject in place of this one, with the same options; one that we did not start goes on.
     pub fn restart(&mut self, plan: &Plan) -> anyhow::Result<()> {
+        let cell_options = std::mem::take(&mut self.cell_options);
+        self.restart_with(plan, cell_options)
+    }
+
+    /// A fresh subject with a cell's options behind those of the plan; one that we did not start goes on.
+    pub fn restart_with(&mut self, plan: &Plan, cell_options: Vec<String>) -> anyhow::Result<()> {
         if self.started.is_some() {
             self.end();
-            *self = UnderTest::start_with(plan, TicksFrom::Present)?;
+            *self = UnderTest::start_with(plan, cell_options, TicksFrom::Present)?;
         }
         Ok(())
+    }
+
+    /// Whether this subject runs with a cell's options, so that it need not be started anew for it.
+    pub fn has_options(&self, cell_options: &[String]) -> bool {
+        self.cell_options == cell_options
     }
 
     /// Whether it lets bots in at all. Our own servers do.
@@ -190,9 +215,8 @@ fn announced(started: &Started) -> anyhow::Result<(Target, SocketAddr)> {
 /// A command that starts a server for such a target.
 fn start_with(scheme: Scheme, address: SocketAddr) -> String {
     match scheme {
-        Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => {
-            format!("stepladder serve arena --listen {address}")
-        }
+        Scheme::Ws | Scheme::Wss => format!("stepladder serve arena --listen {address}"),
+        Scheme::Http | Scheme::Https => format!("stepladder serve null --protocol http --listen {address}"),
         Scheme::Tcp => format!("stepladder serve chat --listen {address}"),
         Scheme::Irc => "ngircd --nodaemon".to_owned(),
         Scheme::Mqtt => format!("mosquitto -p {}", address.port()),
@@ -225,12 +249,18 @@ enum TicksFrom {
 /// Reads the options of a built-in server as the server itself will, before anything is started.
 pub fn check_options(plan: &Plan) -> anyhow::Result<()> {
     let SubjectSource::BuiltIn { server, options } = &plan.subject.source else { return Ok(()) };
-    let words = ["stepladder", "serve", server].into_iter().chain(options.iter().map(String::as_str));
-    let Err(error) = Cli::try_parse_from(words) else { return Ok(()) };
-    let text = error.to_string();
-    let first = text.split("\n\n").next().unwrap_or_default().trim();
-    let why = first.strip_prefix("error: ").unwrap_or("they ask for help");
-    bail!("options after --: {why}; all of them: stepladder serve {server} --help")
+    let whole = std::iter::once(options.clone());
+    let of_cells = plan.ladder.cells.iter().map(|cell| [options.as_slice(), &cell.options].concat());
+    // The options alone first: then it is not a cell's that is blamed.
+    for options in whole.chain(of_cells) {
+        let words = ["stepladder", "serve", server].into_iter().chain(options.iter().map(String::as_str));
+        let Err(error) = Cli::try_parse_from(words) else { continue };
+        let text = error.to_string();
+        let first = text.split("\n\n").next().unwrap_or_default().trim();
+        let why = first.strip_prefix("error: ").unwrap_or("they ask for help");
+        bail!("options after --: {why}; all of them: stepladder serve {server} --help")
+    }
+    Ok(())
 }
 
 fn value_of<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
