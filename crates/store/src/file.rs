@@ -13,8 +13,9 @@ use crate::guard;
 
 /// `STLD`: says in the header of the file whose it is.
 pub const APPLICATION_ID: i64 = 0x5354_4C44;
-/// The only version of the tables that this code reads and writes. 2 added the books of deliveries.
-pub const VERSION: i64 = 2;
+/// The only version of the tables that this code reads and writes. 2 added the books of deliveries,
+/// 3 the cell of a trial.
+pub const VERSION: i64 = 3;
 
 const SCHEMA: &str = include_str!("schema.sql");
 

@@ -53,7 +53,8 @@ table!(RUN, "run", key 1, [
 ]);
 table!(RUN_END, "run_end", key 1, [run, outcome, reason, ended_unix_ms, parts, climb: Json]);
 table!(TRIAL, "trial", key 2, [
-    run, trial, purpose, load, load_unit, bots, connections, tick_period_ns, words: Json, started_unix_ms,
+    run, trial, purpose, load, load_unit, bots, connections, tick_period_ns, cell: Json, words: Json,
+    started_unix_ms,
 ]);
 table!(TRIAL_END, "trial_end", key 2, [run, trial, entries, ended_unix_ms]);
 table!(INTERVAL, "interval", key 3, [

@@ -1,4 +1,4 @@
--- The tables of a store, version 2. Every column is documented here and nowhere else.
+-- The tables of a store, version 3. Every column is documented here and nowhere else.
 --
 -- Rows are never edited, only added; a later verdict supersedes an earlier one. `guard.rs` adds the triggers.
 -- `_ns` counts from the start of the trial, `_unix_ms` from 1970. Counts are messages, connections or ticks.
@@ -61,6 +61,7 @@ CREATE TABLE trial (
   bots            INTEGER NOT NULL CHECK (bots >= 0),
   connections     INTEGER NOT NULL CHECK (connections >= 0), -- that should stand during the hold
   tick_period_ns  INTEGER NOT NULL CHECK (tick_period_ns >= 0), -- 0: the subject has no ticks
+  cell            TEXT NOT NULL CHECK (json_type(cell) = 'object'), -- of a sweep: axis and value; `{}` elsewhere
   words           TEXT NOT NULL CHECK (json_valid(words)), -- the vocabulary
   started_unix_ms INTEGER NOT NULL CHECK (started_unix_ms >= 0),
   crc             INTEGER NOT NULL,

@@ -445,6 +445,7 @@ fn verdict(row: &Row) -> Result<Verdict, ReadError> {
 fn trial_head(row: &Row) -> Result<TrialHead, ReadError> {
     let words: Vocabulary =
         serde_json::from_str(row.text("words")?).map_err(|_| row.odd("words", row.value("words")))?;
+    let cell = serde_json::from_str(row.text("cell")?).map_err(|_| row.odd("cell", row.value("cell")))?;
     Ok(TrialHead {
         seq: row.u32("trial")?,
         purpose: row.text("purpose")?.to_owned(),
@@ -453,7 +454,7 @@ fn trial_head(row: &Row) -> Result<TrialHead, ReadError> {
         bots: row.u64("bots")?,
         connections: row.u64("connections")?,
         tick_period_ns: row.u64("tick_period_ns")?,
-        cell: Default::default(),
+        cell,
         words: Arc::new(words),
     })
 }

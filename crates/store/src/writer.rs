@@ -259,10 +259,12 @@ impl Desk {
                 return Err(out_of_order(&self.run, &what));
             }
         }
-        let words = serde_json::to_string(&**words).map_err(|error| StoreError::Unstorable {
-            what: "a vocabulary".to_owned(),
+        let unstorable = |what: &str, error: serde_json::Error| StoreError::Unstorable {
+            what: what.to_owned(),
             detail: error.to_string(),
-        })?;
+        };
+        let words = serde_json::to_string(&**words).map_err(|error| unstorable("a vocabulary", error))?;
+        let cell = serde_json::to_string(&head.cell).map_err(|error| unstorable("a cell", error))?;
         let row = vec![
             text(self.run.as_str()),
             Value::Integer(i64::from(head.seq)),
@@ -272,6 +274,7 @@ impl Desk {
             count("bots", head.bots)?,
             count("connections", head.connections)?,
             count("tick_period_ns", head.tick_period_ns)?,
+            text(cell),
             text(words),
             count("started_unix_ms", started_unix_ms)?,
         ];

@@ -15,7 +15,7 @@ use crate::store::Store;
 ///
 /// Shape: one object per line, `{"table": "flow", "run": "master-3", "trial": 0, …}`; first the run itself, then its
 /// end, labels, trials and what belongs to them, each table in the order of its key. Columns whose text is JSON (`plan`,
-/// `environment`, `words`, `counters`, `evidence`, `climb`) are nested, `seed` is a number, 0/1 flags are booleans.
+/// `environment`, `cell`, `words`, `counters`, `evidence`, `climb`) are nested, `seed` is a number, 0/1 flags are booleans.
 /// A histogram column is base64; its figures stand in `summary` (`interval_summary`, …): `p50 p90 p99 p999 max mean
 /// stddev count`. An artifact's `content` is text, or base64 when it is not UTF-8.
 /// Units: in the columns' names; figures of histograms are ns. NaN and infinity are null.

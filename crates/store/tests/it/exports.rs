@@ -35,6 +35,7 @@ fn json_lines_hold_every_row_and_histograms_any_hdr_library_reads() {
     assert_eq!(lines[0]["plan"], json!({"rungs": [500, 1000]}));
     assert_eq!(lines[0]["shared_cores"], json!(true));
     assert_eq!(of("label")[0]["value"], "a \"quoted\", note");
+    assert_eq!(of("trial")[0]["cell"], json!({"service": "a \"page\"", "view": "foreground"}));
     assert_eq!((of("interval").len(), of("flow").len(), of("tally").len()), (30, 30, 3));
     assert_eq!(of("flow")[0]["told"], 10);
     assert_eq!(of("tick")[0]["counters"], json!([["games", 500]]));

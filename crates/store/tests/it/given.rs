@@ -60,7 +60,9 @@ pub fn trial_head(seq: u32, load: f64) -> TrialHead {
         bots: 2_000,
         connections: 2_000,
         tick_period_ns: 16_666_667,
-        cell: Default::default(),
+        cell: [("service", "a \"page\""), ("view", "foreground")]
+            .map(|(axis, value)| (axis.to_owned(), value.to_owned()))
+            .into(),
         words: words(),
     }
 }
