@@ -36,14 +36,14 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// A second of a server's ticks as its own log, metrics or the clients tell it.
+/// A second of a server's ticks as its own log, metrics or the clients tell it, or whatever shorter time it tells at once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TickSecond {
     /// `log`, `client`, …
     pub source: String,
-    /// begin of the second
+    /// begin
     pub from_ns: u64,
-    /// its end
+    /// end
     pub to_ns: u64,
     /// ticks by class
     pub counts: TickCounts,

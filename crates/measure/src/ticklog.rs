@@ -149,8 +149,12 @@ impl TickLogReader {
             return;
         };
         if line.is_told() {
+            // Our own line is the last of its time, and it is exact about it: what has another is of the next, which a
+            // server that writes several times a second begins at once.
             let other_second = self.batch.as_ref().is_some_and(|batch| {
-                batch.has(title) || line.time_ms.abs_diff(batch.time_ms) > SAME_SECOND_MS
+                batch.has(title)
+                    || line.time_ms.abs_diff(batch.time_ms) > SAME_SECOND_MS
+                    || (batch.has(line::OWN) && line.time_ms != batch.time_ms)
             });
             if other_second {
                 self.close_batch();

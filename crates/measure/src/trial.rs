@@ -175,6 +175,9 @@ pub struct Trial {
     pub counters: BTreeMap<String, u64>,
     /// the server's own counters over the hold
     pub subject_counters: BTreeMap<String, u64>,
+    /// time that these counters speak of, ns. A server's entries do not begin and end with the hold, so it is a little
+    /// more or less than the hold
+    pub subject_told_ns: u64,
     /// connections
     pub connections: TrialConnections,
     /// of messages planned in the hold, by `Measure`; handshakes are those of the whole trial
@@ -220,6 +223,7 @@ impl Trial {
             errors: BTreeMap::new(),
             counters: BTreeMap::new(),
             subject_counters: BTreeMap::new(),
+            subject_told_ns: 0,
             connections: TrialConnections { asked: head.connections, ..TrialConnections::default() },
             distributions: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
             ticks: None,
@@ -271,6 +275,12 @@ impl Trial {
         self.seconds
             .iter()
             .filter(|second| self.hold.as_ref().is_some_and(|hold| hold.holds_second(second.index)))
+    }
+
+    /// The first errors of each cause as they were met: cause and words, in the order of their time.
+    pub fn error_samples(&self) -> impl Iterator<Item = (&str, &str)> {
+        let errors = self.events.iter().filter(|event| event.kind == kind::ERROR);
+        errors.map(|event| event.text.split_once(": ").unwrap_or((event.text.as_str(), "")))
     }
 
     /// The first event of a kind.
@@ -364,8 +374,8 @@ impl Trial {
         }
         let Some(hold) = &self.hold else { return };
         let mut isr_numerator_ns = Some(0.0);
-        // A server's seconds do not begin with ours: those that *end* in the hold are taken, which are as many as the hold
-        // has seconds, reach into the settling before it by less than one, and never into the drain behind it.
+        // A server's seconds (or shorter entries) do not begin with ours: those that *end* in the hold are taken, which
+        // cover as long as the hold, reach into the settling before it by less than one, and never into the drain behind it.
         for tick in ticks.iter().filter(|tick| tick.to_ns > hold.from_ns && tick.to_ns <= hold.to_ns) {
             let sum = self.ticks.get_or_insert_with(|| TrialTicks {
                 source: tick.source.clone(),
@@ -380,6 +390,7 @@ impl Trial {
             add_optional(&mut sum.busy, tick.busy.as_ref());
             add_optional(&mut sum.lateness, tick.lateness.as_ref());
             isr_numerator_ns = isr_numerator_ns.zip(tick.isr_numerator_ns).map(|(sum, more)| sum + more);
+            self.subject_told_ns += tick.to_ns.saturating_sub(tick.from_ns);
             for (name, count) in &tick.counters {
                 *self.subject_counters.entry(name.clone()).or_default() += count;
             }
@@ -485,3 +496,6 @@ fn add_optional(sum: &mut Option<Distribution>, more: Option<&Distribution>) {
         sum.get_or_insert_with(Distribution::new).add(more);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -273,3 +273,26 @@ proptest! {
         read(&bytes);
     }
 }
+
+#[test]
+fn a_server_that_writes_four_times_a_second_is_read_entry_by_entry() {
+    let mut log = String::new();
+    let entry = |to_ms: u64, due: u64| {
+        let histogram = format!(
+            r#"{{"time":{to_ms},"pid":7,"hostname":"h","title":"tickInterval","pointSet":{{"33":{due}}}}}"#
+        );
+        let own = own_line(to_ms, &format!(r#","due":{due},"on_time":{due},"frames":{due}"#));
+        if due > 0 { histogram + "\n" + &own } else { own }
+    };
+    // The third has no tick, so that it lacks the line which tells the fourth from it.
+    for (at, due) in [8, 7, 0, 9, 6].into_iter().enumerate() {
+        log += &entry(10_000 + at as u64 * 250, due);
+    }
+    let (summary, seconds) = read(log.as_bytes());
+    let due: Vec<u64> = seconds.iter().map(|second| second.counts.due).collect();
+    assert_eq!(due, [8, 7, 0, 9, 6]);
+    let intervals: Vec<u64> = seconds.iter().map(|second| second.interval.count()).collect();
+    assert_eq!(intervals, due);
+    assert!(seconds.iter().all(|second| second.counters == [("frames".to_owned(), second.counts.due)]));
+    assert_eq!((summary.counts().due, summary.malformed), (30, 0));
+}

@@ -1,0 +1,73 @@
+use super::*;
+
+const MS_NS: u64 = 1_000_000;
+
+fn event(at_ms: u64, kind: &str, text: &str) -> Entry {
+    Entry::Event(Event { at_ns: at_ms * MS_NS, kind: kind.to_owned(), text: text.to_owned() })
+}
+
+fn told(from_ms: u64, to_ms: u64, frames: u64) -> Entry {
+    Entry::Ticks(Box::new(TickSecond {
+        source: "log".to_owned(),
+        from_ns: from_ms * MS_NS,
+        to_ns: to_ms * MS_NS,
+        counts: TickCounts { due: frames, on_time: frames, ..TickCounts::default() },
+        interval: Distribution::new(),
+        busy: None,
+        lateness: None,
+        isr_numerator_ns: None,
+        counters: vec![("frames".to_owned(), frames)],
+    }))
+}
+
+fn trial(entries: &[Entry]) -> Trial {
+    let head = TrialHead {
+        seq: 0,
+        purpose: "rung".to_owned(),
+        load: 1.0,
+        load_unit: "requesters".to_owned(),
+        bots: 1,
+        connections: 1,
+        tick_period_ns: 33_333_333,
+        cell: BTreeMap::new(),
+        words: Vocabulary::new(&[], &[], &[], &[]),
+    };
+    Trial::from_entries(head, entries, 0)
+}
+
+#[test]
+fn entries_shorter_than_a_second_count_for_the_time_that_they_cover() {
+    // A hold from 2 s to 4 s; entries of about 250 ms that began before it and end after it.
+    let mut entries = vec![event(2_000, kind::HOLD, ""), event(4_000, kind::DRAIN, "2s")];
+    let ends: Vec<u64> = (0..12).map(|n| 1_610 + n * 250).collect();
+    entries.extend(ends.windows(2).map(|pair| told(pair[0], pair[1], 7)));
+    let trial = trial(&entries);
+    let inside = ends[1..].iter().filter(|to| (2_001..=4_000).contains(*to)).count() as u64;
+    assert_eq!(inside, 8);
+    assert_eq!(trial.subject_told_ns, inside * 250 * MS_NS);
+    assert_eq!(trial.subject_counters["frames"], inside * 7);
+    assert_eq!(trial.ticks.map(|ticks| ticks.counts.due), Some(inside * 7));
+}
+
+#[test]
+fn a_stall_of_the_server_is_covered_by_the_entry_that_ends_it() {
+    let entries = [
+        event(2_000, kind::HOLD, ""),
+        event(5_000, kind::DRAIN, "3s"),
+        told(1_900, 2_150, 7),
+        told(2_150, 4_800, 1),
+    ];
+    assert_eq!(trial(&entries).subject_told_ns, 2_900 * MS_NS);
+}
+
+#[test]
+fn first_errors_come_back_as_cause_and_words() {
+    let entries = [
+        event(2_000, kind::HOLD, ""),
+        event(2_500, kind::ERROR, "turned away (429, 503): status 503: \"busy\""),
+        event(2_600, kind::ERROR, "odd"),
+    ];
+    let trial = trial(&entries);
+    let samples: Vec<(&str, &str)> = trial.error_samples().collect();
+    assert_eq!(samples, [("turned away (429, 503)", "status 503: \"busy\""), ("odd", "")]);
+}
