@@ -4,12 +4,14 @@
 //! Invariant: no trial is asked for twice, and none after something that would make it meaningless.
 //! Not here: how a trial is run, and what its numbers mean (`judge`). Search and duels will be further courses.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use measure::Trial;
 use measure::trial::kind;
 use serde::{Deserialize, Serialize};
 
+use crate::figures;
 use crate::judge::{Judgement, Verdict};
 
 /// What a trial is for.
@@ -60,6 +62,9 @@ pub struct TrialOrder {
     pub purpose: Purpose,
     /// the load, in the unit of its bots
     pub load: f64,
+    /// which cell of the course it is held in; `None` where there is but one, and for calibrations
+    #[serde(default)]
+    pub cell: Option<usize>,
 }
 
 /// A trial that was held, as far as a course must know it.
@@ -69,12 +74,18 @@ pub struct Judged {
     pub purpose: Purpose,
     /// the load it was asked to hold
     pub load: f64,
+    /// axis and value of the cell it was held in; empty where there is but one
+    #[serde(default)]
+    pub cell: BTreeMap<String, String>,
     /// its verdict; `None` for a calibration, which is not judged
     pub verdict: Option<Verdict>,
     /// the user ended it
     pub was_interrupted: bool,
     /// the subject's process ended during it
     pub subject_exited: bool,
+    /// a request of it was refused, cut off, answered wrongly or never
+    #[serde(default)]
+    pub request_failed: bool,
 }
 
 impl Judged {
@@ -85,9 +96,11 @@ impl Judged {
         Some(Judged {
             purpose: Purpose::named(&trial.head.purpose)?,
             load: trial.head.load,
+            cell: trial.head.cell.clone(),
             verdict: judgement.map(|judgement| judgement.verdict),
             was_interrupted: trial.event("interrupted").is_some() || drained,
             subject_exited,
+            request_failed: figures::any_failed(trial),
         })
     }
 }
@@ -116,7 +129,7 @@ pub enum Stop {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Course {
-    /// the rungs of a list, once each
+    /// the rungs of a list, once each in every cell
     List(ListCourse),
 }
 
@@ -129,20 +142,33 @@ impl Course {
     }
 }
 
-/// Calibrations as listed, then each rung once in ascending order.
+/// An open end goes on to this load at most: a server that refuses nobody until then will hardly begin to.
+pub const OPEN_END_MOST: f64 = 1_000.0;
+
+/// Calibrations as listed, then cell by cell each rung once in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ListCourse {
     /// purpose and load of each calibration, in their order
     pub calibrations: Vec<(Purpose, f64)>,
     /// loads of the rungs, in any order, each held as often as it is listed
     pub rungs: Vec<f64>,
+    /// axis and value of each cell, in their order; empty: there is but one, without a name
+    #[serde(default)]
+    pub cells: Vec<BTreeMap<String, String>>,
+    /// beyond the last rung loads go on by one until a request fails
+    #[serde(default)]
+    pub is_open_ended: bool,
 }
+
+/// What tells one trial of a list from another. Calibrations belong to no cell.
+type Place<'a> = (Purpose, f64, Option<&'a BTreeMap<String, String>>);
 
 impl ListCourse {
     /// The next trial, given all that were held, in any order.
     ///
     /// A rung that could not be judged is not repeated: whatever spoiled it would do so again, and its user can see it.
-    /// Loads go up, so what stays behind in the server from a high load cannot spoil a low one.
+    /// Loads go up, so what stays behind in the server from a high load cannot spoil a low one. Cells come one after the
+    /// other, because the next may want another server.
     pub fn next(&self, done: &[Judged]) -> Next {
         if done.iter().any(|trial| trial.was_interrupted) {
             return Next::Done(Stop::Interrupted);
@@ -153,22 +179,51 @@ impl ListCourse {
         }
         let mut rungs = self.rungs.clone();
         rungs.sort_by(f64::total_cmp);
-        let mut held: Vec<(Purpose, f64)> = done.iter().map(|trial| (trial.purpose, trial.load)).collect();
-        let asked =
-            self.calibrations.iter().copied().chain(rungs.into_iter().map(|load| (Purpose::Rung, load)));
-        for order in asked {
-            match held.iter().position(|trial| *trial == order) {
-                Some(at) => {
-                    held.swap_remove(at);
+        let mut held: Vec<Place<'_>> = done.iter().map(place_of).collect();
+        let mut is_held = |place: Place<'_>| {
+            held.iter().position(|other| *other == place).map(|at| held.swap_remove(at)).is_some()
+        };
+        let trial =
+            |purpose, load, cell| Next::Trial(TrialOrder { seq: done.len() as u32, purpose, load, cell });
+        for &(purpose, load) in &self.calibrations {
+            if !is_held((purpose, load, None)) {
+                return trial(purpose, load, None);
+            }
+        }
+        let nameless = BTreeMap::new();
+        for cell in 0..self.cells.len().max(1) {
+            let names = self.cells.get(cell).unwrap_or(&nameless);
+            let cell = (cell < self.cells.len()).then_some(cell);
+            for &load in &rungs {
+                if !is_held((Purpose::Rung, load, Some(names))) {
+                    return trial(Purpose::Rung, load, cell);
                 }
-                None => {
-                    let (purpose, load) = order;
-                    return Next::Trial(TrialOrder { seq: done.len() as u32, purpose, load });
-                }
+            }
+            if let Some(load) = self.beyond(rungs.last(), names, done) {
+                return trial(Purpose::Rung, load, cell);
             }
         }
         Next::Done(Stop::Complete)
     }
+
+    /// The load beyond the list that a cell still wants; `None` when a request has failed in it.
+    ///
+    /// A rung that proves nothing ends the way up too: those above it would prove no more.
+    fn beyond(&self, last: Option<&f64>, cell: &BTreeMap<String, String>, done: &[Judged]) -> Option<f64> {
+        let of_cell = || done.iter().filter(|trial| trial.purpose == Purpose::Rung && trial.cell == *cell);
+        let is_over =
+            |trial: &Judged| trial.request_failed || trial.verdict.is_none_or(|one| one == Verdict::Invalid);
+        if !self.is_open_ended || of_cell().any(is_over) {
+            return None;
+        }
+        let highest = of_cell().map(|trial| trial.load).max_by(f64::total_cmp);
+        let load = highest.or(last.copied())? + 1.0;
+        (load <= OPEN_END_MOST).then_some(load)
+    }
+}
+
+fn place_of(trial: &Judged) -> Place<'_> {
+    (trial.purpose, trial.load, (trial.purpose == Purpose::Rung).then_some(&trial.cell))
 }
 
 #[cfg(test)]
@@ -179,6 +234,7 @@ mod tests {
         Course::List(ListCourse {
             calibrations: vec![(Purpose::CalibrationLatency, 100.0), (Purpose::CalibrationCeiling, 64.0)],
             rungs: vec![2000.0, 500.0, 1000.0],
+            ..ListCourse::default()
         })
     }
 
@@ -191,7 +247,7 @@ mod tests {
                 Next::Trial(order) => {
                     done.push(held(&order));
                     orders.push(order);
-                    assert!(orders.len() < 100, "a course must end");
+                    assert!(orders.len() < 4_000, "a course must end");
                 }
             }
         }
@@ -199,8 +255,34 @@ mod tests {
 
     fn passes(order: &TrialOrder) -> Judged {
         let verdict = (order.purpose == Purpose::Rung).then_some(Verdict::Pass);
-        let (was_interrupted, subject_exited) = (false, false);
-        Judged { purpose: order.purpose, load: order.load, verdict, was_interrupted, subject_exited }
+        Judged {
+            purpose: order.purpose,
+            load: order.load,
+            cell: order.cell.map_or_else(BTreeMap::new, |cell| cells()[cell].clone()),
+            verdict,
+            was_interrupted: false,
+            subject_exited: false,
+            request_failed: false,
+        }
+    }
+
+    fn cells() -> Vec<BTreeMap<String, String>> {
+        let cell = |service: &str, view: &str| {
+            [("service", service), ("view", view)]
+                .map(|(axis, value)| (axis.to_owned(), value.to_owned()))
+                .into()
+        };
+        vec![cell("root", "background"), cell("object", "background"), cell("root", "foreground")]
+    }
+
+    /// Cells of requesters; `open` without an end.
+    fn sweep(rungs: &[f64], is_open_ended: bool) -> Course {
+        Course::List(ListCourse {
+            calibrations: vec![(Purpose::CalibrationLatency, 1.0)],
+            rungs: rungs.to_vec(),
+            cells: cells(),
+            is_open_ended,
+        })
     }
 
     fn loads(orders: &[TrialOrder]) -> Vec<f64> {
@@ -245,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_load_that_is_listed_twice_is_held_twice() {
-        let twice = Course::List(ListCourse { calibrations: Vec::new(), rungs: vec![500.0, 500.0] });
+        let twice = Course::List(ListCourse { rungs: vec![500.0, 500.0], ..ListCourse::default() });
         assert_eq!(loads(&follow(&twice, passes).0), [500.0, 500.0]);
     }
 
@@ -255,7 +337,72 @@ mod tests {
         let next = course().next(&done);
         done.reverse();
         assert_eq!(course().next(&done), next);
-        assert_eq!(next, Next::Trial(TrialOrder { seq: 3, purpose: Purpose::Rung, load: 1000.0 }));
+        assert_eq!(
+            next,
+            Next::Trial(TrialOrder { seq: 3, purpose: Purpose::Rung, load: 1000.0, cell: None })
+        );
+    }
+
+    fn places(orders: &[TrialOrder]) -> Vec<(Option<usize>, f64)> {
+        let rungs = orders.iter().filter(|order| order.purpose == Purpose::Rung);
+        rungs.map(|order| (order.cell, order.load)).collect()
+    }
+
+    #[test]
+    fn cells_are_climbed_one_after_the_other_and_calibrated_once() {
+        let (orders, stop) = follow(&sweep(&[2.0, 1.0], false), passes);
+        assert_eq!(stop, Stop::Complete);
+        let expected = [(0, 1.0), (0, 2.0), (1, 1.0), (1, 2.0), (2, 1.0), (2, 2.0)];
+        assert_eq!(places(&orders), expected.map(|(cell, load)| (Some(cell), load)));
+        assert_eq!((orders.len(), orders[0].cell), (7, None));
+    }
+
+    #[test]
+    fn an_open_end_goes_on_in_each_cell_until_a_request_fails_in_it() {
+        // The cells refuse from 3, 5 and 2 requesters on.
+        let first_refusal = [3.0, 5.0, 2.0];
+        let refuses = |order: &TrialOrder| {
+            let limit = order.cell.map_or(f64::INFINITY, |cell| first_refusal[cell]);
+            Judged { request_failed: order.load >= limit, ..passes(order) }
+        };
+        let (orders, stop) = follow(&sweep(&[1.0], true), refuses);
+        assert_eq!(stop, Stop::Complete);
+        for (cell, limit) in first_refusal.iter().enumerate() {
+            let held: Vec<f64> =
+                orders.iter().filter(|one| one.cell == Some(cell)).map(|one| one.load).collect();
+            assert_eq!(held, (1..=*limit as u32).map(f64::from).collect::<Vec<_>>(), "cell {cell}");
+        }
+        // A refusal within the list is the end already; the rest of the list is held all the same.
+        let (orders, _) = follow(&sweep(&[1.0, 2.0, 4.0], true), refuses);
+        assert_eq!(places(&orders).iter().filter(|(cell, _)| *cell == Some(2)).count(), 3);
+        assert_eq!(places(&orders)[..4].last(), Some(&(Some(1), 1.0)));
+    }
+
+    #[test]
+    fn an_open_end_has_an_end() {
+        let (orders, stop) = follow(&sweep(&[998.0], true), passes);
+        assert_eq!((orders.len(), stop), (1 + 3 * 3, Stop::Complete));
+        let proves_nothing = |order: &TrialOrder| Judged { verdict: Some(Verdict::Invalid), ..passes(order) };
+        assert_eq!(follow(&sweep(&[1.0], true), proves_nothing).0.len(), 1 + 3);
+        let dies = |order: &TrialOrder| Judged { subject_exited: order.load == 4.0, ..passes(order) };
+        let (orders, stop) = follow(&sweep(&[1.0], true), dies);
+        assert_eq!((loads(&orders), stop), (vec![1.0, 2.0, 3.0, 4.0], Stop::SubjectExited));
+    }
+
+    #[test]
+    fn a_sweep_that_was_cut_off_anywhere_goes_on_as_if_it_had_not_been() {
+        let refuses = |order: &TrialOrder| Judged { request_failed: order.load >= 6.0, ..passes(order) };
+        let course = sweep(&[1.0, 3.0], true);
+        let (orders, _) = follow(&course, refuses);
+        let done: Vec<Judged> = orders.iter().map(refuses).collect();
+        for held in 0..orders.len() {
+            let mut before = done[..held].to_vec();
+            before.reverse();
+            assert_eq!(course.next(&before), Next::Trial(orders[held].clone()));
+        }
+        let mut places = places(&orders);
+        places.dedup();
+        assert_eq!(places.len(), 3 * 5, "nothing twice");
     }
 
     #[test]

@@ -77,6 +77,8 @@ pub(crate) enum Of {
     TickInterval,
     TickBusy,
     ClientInterval,
+    FirstByte,
+    Tls,
 }
 
 macro_rules! scalar {
@@ -122,6 +124,8 @@ pub const FIGURES: &[FigureDoc] = table! {
         "ticks.interval" TickInterval "between two ticks of the server: ";
         "ticks.busy" TickBusy "work per tick, where the server tells it: ";
         "client_ticks.interval" ClientInterval "between two snapshots as a client sees them: ";
+        "first_byte" FirstByte "from the send of a request to the first byte of its answer: ";
+        "tls" Tls "the part of a handshake that TLS took: ";
         "deliveries.latency" Delivery "from the planned send of a broadcast to its receipt; lost ones are infinite: ";
     }
     scalars {
@@ -171,7 +175,17 @@ pub const FIGURES: &[FigureDoc] = table! {
         scalar!("deliveries.rate_per_s", Rate, "deliveries per second of the hold", |trial| {
             judged(trial).map_or_else(|absent| absent, |_| deliveries_per_s(trial).map_or(NO_HOLD, Reading::Value))
         });
-        scalar!("errors", Count, "errors + failed + lost messages + failed connects", |trial| count(errors(trial)));
+        scalar!("frames.rate_per_s", Rate, "frames that the server drew per second, by its own word", |trial| {
+            frames(trial).map_or(NO_FRAMES, |frames| Reading::Value(frames.rate_per_s))
+        });
+        scalar!("frames.share", Share, "frames drawn, of those due", |trial| {
+            frames(trial).map_or(NO_FRAMES, |frames| {
+                frames.share().map_or(Reading::Absent("the server does not tell how many frames were due"), Reading::Value)
+            })
+        });
+        scalar!("errors", Count, "errors by cause, or failed + lost messages where those are more; and failed connects", |trial| {
+            count(errors(trial))
+        });
         scalar!("late", Count, "answers after the plan's patience", |trial| count(trial.flow().late));
         scalar!("failed", Count, "wrong replies", |trial| count(trial.flow().failed));
         scalar!("lost", Count, "messages whose connection ended before the reply", |trial| count(trial.flow().lost));
@@ -179,8 +193,14 @@ pub const FIGURES: &[FigureDoc] = table! {
         scalar!("unanswered", Count, "messages without a reply when the drain ended", |trial| {
             count(trial.flow().open_after)
         });
+        scalar!("unanswered.longest", Time, "the longest that an unanswered message had waited at the stop", |trial| {
+            Reading::Value(trial.distribution(Measure::Unanswered).max_ns().unwrap_or(0) as f64)
+        });
         scalar!("rate_per_s", Rate, "answers per second of the hold; messages that owe no answer count when sent", |trial| {
             rate_per_s(trial).map_or(NO_HOLD, Reading::Value)
+        });
+        scalar!("bytes_per_s", Bytes, "bytes per second of the hold, both directions", |trial| {
+            trial.bytes_per_s.map_or(NO_HOLD, Reading::Value)
         });
         scalar!("connections.open_min", Count, "connections open in the worst second (its mean)", |trial| {
             count(trial.connections.open_min)
@@ -219,6 +239,7 @@ pub const FIGURES: &[FigureDoc] = table! {
 
 const NO_HOLD: Reading = Reading::Absent("the hold never began");
 const NO_TICKS: Reading = Reading::Absent("nothing told the server's ticks");
+const NO_FRAMES: Reading = Reading::Absent("nothing told the server's frames");
 const NO_CLIENT_TICKS: Reading = Reading::Absent("no client saw ticks; let bots ask for snapshots");
 const NO_BOOKS: Reading = Reading::Absent(
     "there are no books of deliveries: these bots keep none, or the trial was cut off before its end",
@@ -310,6 +331,8 @@ pub(crate) fn sample(trial: &Trial, of: Of) -> Result<(Cow<'_, Distribution>, u6
         },
         Of::ClientInterval if trial.client_ticks.due == 0 => return Err(NO_CLIENT_TICKS),
         Of::ClientInterval => (of_measure(Measure::TickInterval), 0),
+        Of::FirstByte => (of_measure(Measure::FirstByte), never_began(trial)),
+        Of::Tls => (of_measure(Measure::Tls), 0),
     })
 }
 
@@ -324,12 +347,18 @@ pub(crate) fn questions(trial: &Trial) -> Flow {
 /// What bots call the messages that only keep a conversation going: greetings, answers to a PING, rubbish.
 const KEEP: &str = "keep";
 
+/// What bots call the further requests to which a redirect led; they are part of the request that was redirected.
+const REDIRECT: &str = "redirect";
+
 /// Messages that a plan's rate speaks of. What only keeps a conversation going must not hide that lines are missing.
 pub(crate) fn paced(trial: &Trial) -> Flow {
-    trial.ops.iter().filter(|(op, _)| *op != KEEP).fold(Flow::default(), |mut sum, (_, flow)| {
-        sum.add(flow);
-        sum
-    })
+    trial.ops.iter().filter(|(op, _)| *op != KEEP && *op != REDIRECT).fold(
+        Flow::default(),
+        |mut sum, (_, flow)| {
+            sum.add(flow);
+            sum
+        },
+    )
 }
 
 /// Questions that were planned and never rightly answered: they enter every percentile of the response as infinite.
@@ -340,8 +369,8 @@ pub(crate) fn never_answered(trial: &Trial) -> u64 {
 
 /// Answers per second; what owes no answer counts when sent. `None` without a hold.
 pub(crate) fn rate_per_s(trial: &Trial) -> Option<f64> {
-    let done: u64 =
-        trial.ops.values().map(|flow| if flow.told > 0 { flow.sent } else { flow.answered }).sum();
+    let ops = trial.ops.iter().filter(|(op, _)| *op != REDIRECT);
+    let done: u64 = ops.map(|(_, flow)| if flow.told > 0 { flow.sent } else { flow.answered }).sum();
     counted_seconds(trial).map(|seconds| done as f64 / seconds)
 }
 
@@ -353,11 +382,50 @@ pub(crate) fn counted_seconds(trial: &Trial) -> Option<f64> {
     (hold.to_ns > from_ns).then(|| (hold.to_ns - from_ns) as f64 / 1e9)
 }
 
-/// Everything that went wrong. A loss may also be among the errors by its cause; the sum is for `== 0`, not a census.
-fn errors(trial: &Trial) -> u64 {
+/// Requests without a first byte to time: those that were lost or left open may have had one, which nobody knows here.
+fn never_began(trial: &Trial) -> u64 {
+    let flow = questions(trial);
+    flow.lost + flow.open_after
+}
+
+/// Everything that went wrong. A message that failed or was lost stands among the errors by its cause too, so the larger
+/// of the two counts.
+pub(crate) fn errors(trial: &Trial) -> u64 {
     let flow = trial.flow();
     let failed_connects: u64 = trial.connections.failed.values().sum();
-    trial.errors.values().sum::<u64>() + flow.failed + flow.lost + failed_connects
+    trial.errors.values().sum::<u64>().max(flow.failed + flow.lost) + failed_connects
+}
+
+/// Whether a request was refused, cut off, answered wrongly or never.
+pub(crate) fn any_failed(trial: &Trial) -> bool {
+    errors(trial) > 0 || never_answered(trial) > 0
+}
+
+/// What a server tells of the frames that it draws beside its services.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Frames {
+    /// drawn
+    pub drawn: u64,
+    /// that should have been; `None` where it does not say
+    pub due: Option<u64>,
+    /// over the time that the server's entries cover, which is not the hold to the millisecond
+    pub rate_per_s: f64,
+}
+
+impl Frames {
+    /// Drawn of those due.
+    pub fn share(&self) -> Option<f64> {
+        // A frame that was due before the first entry may be drawn in it.
+        self.due.filter(|due| *due > 0).map(|due| (self.drawn as f64 / due as f64).min(1.0))
+    }
+}
+
+/// The frames of the hold, as the server counts them in `frames` and `frames_due`.
+pub(crate) fn frames(trial: &Trial) -> Option<Frames> {
+    let drawn = *trial.subject_counters.get("frames")?;
+    let due = trial.subject_counters.get("frames_due").copied();
+    let seconds = trial.subject_told_ns as f64 / 1e9;
+    (seconds > 0.0).then(|| Frames { drawn, due, rate_per_s: drawn as f64 / seconds })
 }
 
 /// The server's ticks; where only clients tell them, theirs.

@@ -23,7 +23,7 @@ pub use answers::{answers, exit_code, run_verdict};
 pub use capacity::{Capacity, Held, capacity};
 pub use closing::{Closing, closing, pace_share};
 pub use contract::{Climb, Conclusion, DeliveryFigures, RunFacts, Rung};
-pub use course::{Course, Judged, ListCourse, Next, Purpose, Stop, TrialOrder};
+pub use course::{Course, Judged, ListCourse, Next, OPEN_END_MOST, Purpose, Stop, TrialOrder};
 pub use figures::{FIGURES, FigureDoc, Reading, UnitKind};
 pub use judge::{Calibration, Intended, Judgement, Link, Terms, Verdict, judge};
 pub use objective::{Objective, ObjectiveError, Op, Outcome, default_objectives};
