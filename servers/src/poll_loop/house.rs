@@ -1,0 +1,130 @@
+//! What the two threads and the controlling one share.
+//!
+//! Requests go from the network to the loop through a channel that neither side waits for; answers leave from the
+//! loop through the line they came from. A lock is held for some ns, but a line's own during one send.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::line::Line;
+use super::options::Options;
+use super::porch::Porch;
+use super::services::Ask;
+use super::turn::Frames;
+use crate::listener::Listener;
+use crate::ticks::TickTally;
+
+pub(super) struct House {
+    pub(super) options: Options,
+    pub(super) listener: Listener,
+    pub(super) porch: Porch,
+    /// Wakes the network.
+    pub(super) bell: Bell,
+    /// Lines of which there is more to read, now that they were answered.
+    pub(super) resumed: Mutex<Vec<u64>>,
+    pub(super) sockets: AtomicUsize,
+    /// Requests that wholly arrived; = refused + answers + dropped + those in the house.
+    pub(super) requests: AtomicU64,
+    pub(super) refused: AtomicU64,
+    /// Of the loop, as of its last tick.
+    pub(super) looped: Mutex<Looped>,
+    /// The server ends: nobody else is let in.
+    pub(super) draining: AtomicBool,
+    /// The network has seen that.
+    pub(super) shut: AtomicBool,
+    /// Everything in the house was answered, or there is no more time.
+    pub(super) closing: AtomicBool,
+}
+
+/// What the loop has counted.
+#[derive(Clone, Debug)]
+pub(super) struct Looped {
+    pub(super) ticks: Box<TickTally>,
+    /// Since the server's start.
+    pub(super) answers: u64,
+    /// Requests whose client had gone before its answer was complete.
+    pub(super) dropped: u64,
+    pub(super) frames: Frames,
+}
+
+/// A request on its way to the loop.
+pub(super) struct Arrival {
+    pub(super) line: Arc<Line>,
+    pub(super) ask: Ask,
+    pub(super) at_ns: u64,
+}
+
+impl House {
+    pub(super) fn new(options: Options, listener: Listener) -> io::Result<House> {
+        Ok(House {
+            porch: Porch::new(options.queue),
+            bell: Bell::new()?,
+            resumed: Mutex::default(),
+            sockets: AtomicUsize::new(0),
+            requests: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            looped: Mutex::new(Looped::new()),
+            draining: AtomicBool::new(false),
+            shut: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            options,
+            listener,
+        })
+    }
+
+    /// Begins the end: no connection and no request is let in any more.
+    pub(super) fn drain(&self) {
+        self.listener.refuse();
+        self.draining.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+
+    /// Ends both threads.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+
+    /// The network reads on where it stopped.
+    pub(super) fn resume(&self, key: u64) {
+        self.resumed.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+        self.bell.ring();
+    }
+
+    pub(super) fn looped(&self) -> MutexGuard<'_, Looped> {
+        self.looped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Looped {
+    pub(super) fn new() -> Looped {
+        Looped { ticks: Box::new(TickTally::new()), answers: 0, dropped: 0, frames: Frames::default() }
+    }
+}
+
+/// An event descriptor. Watched edge-triggered, every ring is an event and the count is never read.
+pub(super) struct Bell(OwnedFd);
+
+impl Bell {
+    fn new() -> io::Result<Bell> {
+        // SAFETY: no pointers; the descriptor is checked and then owned.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `fd` is open and nobody else owns it.
+        Ok(Bell(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    pub(super) fn raw(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    pub(super) fn ring(&self) {
+        let one = 1u64;
+        // SAFETY: eight valid bytes are passed. The write fails only when the counter is full, i.e. rung.
+        unsafe { libc::write(self.raw(), (&raw const one).cast(), 8) };
+    }
+}

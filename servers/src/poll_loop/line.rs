@@ -1,0 +1,240 @@
+//! One client's connection, as far as both threads touch it.
+//!
+//! While its request is in the house, a line is written to by the loop and read by nobody; otherwise it belongs to the
+//! network. The change of hands and the send that goes with it happen under the line's lock, so that a refusal can never
+//! overtake the answer before it. The descriptor is closed when the last who may use it lets go: its number is never
+//! somebody else's socket.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::stream;
+
+pub(super) struct Line {
+    fd: OwnedFd,
+    pub(super) key: u64,
+    side: Mutex<Side>,
+}
+
+#[derive(Debug, Default)]
+struct Side {
+    /// The line's request waits or is being answered.
+    in_house: bool,
+    /// There may be something to read that was left for later.
+    more: bool,
+    /// What the client has not taken yet, and since when.
+    unsent: Vec<u8>,
+    unsent_since_ns: u64,
+    /// Nothing will be said after what was said, since this instant.
+    over_since_ns: Option<u64>,
+    /// The network has parted from the client.
+    gone: bool,
+}
+
+/// The client is gone.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Gone;
+
+/// What the network may do with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Read it.
+    Free,
+    /// Leave it: the loop will say when there is more to do.
+    Busy,
+    /// What comes is ignored until the client closes.
+    Over,
+}
+
+impl Line {
+    pub(super) fn new(fd: OwnedFd, key: u64) -> Line {
+        Line { fd, key, side: Mutex::default() }
+    }
+
+    pub(super) fn raw(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    fn side(&self) -> MutexGuard<'_, Side> {
+        self.side.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Network: there is something to read. When it must wait, that is remembered.
+    pub(super) fn standing(&self) -> Standing {
+        let mut side = self.side();
+        if side.in_house || !side.unsent.is_empty() {
+            side.more = true;
+            return Standing::Busy;
+        }
+        if side.over_since_ns.is_some() { Standing::Over } else { Standing::Free }
+    }
+
+    /// Network: the line's request goes to the loop; `more` was read behind it.
+    pub(super) fn enter(&self, more: bool) {
+        let mut side = self.side();
+        side.in_house = true;
+        side.more = more;
+    }
+
+    /// Network: says this now. With `over` it is the last.
+    pub(super) fn say(&self, bytes: &[u8], over: bool, now_ns: u64) -> Result<(), Gone> {
+        self.side().put(self.raw(), bytes, over, now_ns)
+    }
+
+    /// Network: the client takes more now. True when there may be something to read.
+    pub(super) fn flush(&self, now_ns: u64) -> Result<bool, Gone> {
+        let mut side = self.side();
+        if side.unsent.is_empty() {
+            return Ok(false);
+        }
+        let unsent = std::mem::take(&mut side.unsent);
+        let sent = stream::write(self.raw(), &unsent).map_err(|()| Gone)?;
+        if sent < unsent.len() {
+            side.unsent = unsent[sent..].to_vec();
+            return Ok(false);
+        }
+        if side.over_since_ns.is_some() {
+            side.over_since_ns = Some(now_ns);
+            stream::finish_writing(self.raw());
+        }
+        Ok(!side.in_house && std::mem::take(&mut side.more))
+    }
+
+    /// Network: nothing more will be said, unless a request of this line is in the house.
+    pub(super) fn finish(&self, now_ns: u64) {
+        let mut side = self.side();
+        if !side.in_house && side.over_since_ns.is_none() {
+            side.over_since_ns = Some(now_ns);
+            if side.unsent.is_empty() {
+                stream::finish_writing(self.raw());
+            }
+        }
+    }
+
+    /// Network: since when the client leaves an answer in our hands, and since when it should have closed.
+    pub(super) fn late_since_ns(&self) -> (Option<u64>, Option<u64>) {
+        let side = self.side();
+        let unsent_since_ns = (!side.unsent.is_empty()).then_some(side.unsent_since_ns);
+        (unsent_since_ns, side.over_since_ns.filter(|_| side.unsent.is_empty()))
+    }
+
+    /// Network: the loop need not bother any more.
+    pub(super) fn part(&self) {
+        let mut side = self.side();
+        side.gone = true;
+        side.unsent = Vec::new();
+    }
+
+    /// Network: the descriptor's last user resets the connection.
+    pub(super) fn reset(&self) {
+        let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+        let length = size_of::<libc::linger>() as libc::socklen_t;
+        // SAFETY: the value is a linger of the length that is said. Where it is refused, the client sees an end.
+        unsafe {
+            libc::setsockopt(
+                self.raw(),
+                libc::SOL_SOCKET,
+                libc::SO_LINGER,
+                (&raw const at_once).cast(),
+                length,
+            )
+        };
+    }
+
+    /// Loop: a part of the answer, more of which follows.
+    pub(super) fn put(&self, bytes: &[u8], now_ns: u64) -> Result<(), Gone> {
+        self.side().put(self.raw(), bytes, false, now_ns)
+    }
+
+    /// Loop: the last part of the answer; the line is the network's again. True when it has something to read there.
+    pub(super) fn put_last(&self, bytes: &[u8], over: bool, now_ns: u64) -> Result<bool, Gone> {
+        let mut side = self.side();
+        side.in_house = false;
+        side.put(self.raw(), bytes, over, now_ns)?;
+        // What is unsent stands before what could be read; `flush` sees to both.
+        Ok(side.unsent.is_empty() && std::mem::take(&mut side.more))
+    }
+}
+
+impl Side {
+    fn put(&mut self, fd: RawFd, bytes: &[u8], over: bool, now_ns: u64) -> Result<(), Gone> {
+        if self.gone {
+            return Err(Gone);
+        }
+        if over {
+            self.over_since_ns = Some(now_ns);
+        }
+        if !self.unsent.is_empty() {
+            self.unsent.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let sent = stream::write(fd, bytes).map_err(|()| Gone)?;
+        if sent < bytes.len() {
+            // The socket is watched for room all the time; the edge comes after this.
+            self.unsent = bytes[sent..].to_vec();
+            self.unsent_since_ns = now_ns;
+        } else if over {
+            stream::finish_writing(fd);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    fn line() -> (Line, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (Line::new(ours.into(), 7), theirs)
+    }
+
+    #[test]
+    fn a_line_in_the_house_is_not_read_and_what_came_meanwhile_is_told_with_the_answer() {
+        let (line, mut client) = line();
+        assert_eq!(line.standing(), Standing::Free);
+        line.enter(false);
+        assert_eq!(line.standing(), Standing::Busy);
+        assert_eq!(line.put(b"one ", 5), Ok(()));
+        assert_eq!(line.put_last(b"two", false, 6), Ok(true));
+        assert_eq!(line.standing(), Standing::Free);
+        line.enter(false);
+        assert_eq!(line.put_last(b"", false, 7), Ok(false), "nothing came");
+        let mut heard = [0; 7];
+        client.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"one two");
+    }
+
+    #[test]
+    fn what_a_client_does_not_take_waits_for_it_and_nothing_is_read_before() {
+        let (line, mut client) = line();
+        line.enter(true);
+        let answer = vec![b'x'; 4 << 20];
+        assert_eq!(line.put_last(&answer, true, 9), Ok(false));
+        assert_eq!(line.late_since_ns(), (Some(9), None));
+        assert_eq!(line.standing(), Standing::Busy);
+        let reading = std::thread::spawn(move || {
+            let mut heard = Vec::new();
+            client.read_to_end(&mut heard).unwrap();
+            heard.len()
+        });
+        while !line.flush(11).unwrap() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_eq!(reading.join().unwrap(), answer.len());
+        assert_eq!(line.late_since_ns(), (None, Some(11)));
+        assert_eq!(line.standing(), Standing::Over);
+    }
+
+    #[test]
+    fn a_client_that_is_gone_gets_nothing() {
+        let (line, _client) = line();
+        line.enter(false);
+        line.part();
+        assert_eq!(line.put(b"x", 1), Err(Gone));
+        assert_eq!(line.put_last(b"x", false, 1), Err(Gone));
+    }
+}

@@ -1,0 +1,415 @@
+//! The network's thread: takes connections, reads requests, lets them in or refuses them, and sends on what a client
+//! did not take at once.
+//!
+//! It never waits for the loop nor the loop for it, so that a refusal goes out while the loop draws. One request per
+//! line is in the house; what comes behind it stays in the system's buffers until the answer is out. Silence on a line
+//! that owes nothing is no fault: TCP's keep-alive reaps the dead, `max_connections` bounds the rest.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, PoisonError};
+
+use super::house::{Arrival, House};
+use super::line::{Gone, Line, Standing};
+use super::options::Beyond;
+use super::services::Ask;
+use crate::epoll::{Epoll, LISTENER_KEY};
+use crate::http::request::{Fault, Front, Limits, Request, front};
+use crate::http::response;
+use crate::listener::NotAccepted;
+use crate::stream::{self, Read};
+use crate::{clock, sleeper};
+
+const BELL_KEY: u64 = LISTENER_KEY - 1;
+
+/// A read's worth.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Few per turn, so that those who are connected are not kept waiting.
+const TAKEN_PER_TURN: usize = 16;
+
+/// Reads of one line per turn, for the same reason.
+const READS_PER_TURN: usize = 4;
+
+/// How long nothing is taken after descriptors or memory ran out.
+const BACK_OFF_NS: u64 = 50_000_000;
+
+/// How often the late are looked for: how much longer than allowed they may take.
+const SWEEP_NS: u64 = 500_000_000;
+
+/// How long a client has to close once all was said.
+const GOODBYE_NS: u64 = 2_000_000_000;
+
+/// The same when the server ends.
+const LAST_GOODBYE_NS: u64 = 500_000_000;
+
+/// Short enough that this thread has its turn at once while the loop draws on the same core.
+const SLICE_NS: u64 = 100_000;
+
+const REFUSED: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 11\r\n\
+     Retry-After: 1\r\n\r\nqueue full\n";
+const ENDING: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\
+     Connection: close\r\n\r\nno place\n";
+
+struct Client {
+    line: Arc<Line>,
+    /// The beginning of a request, or what came behind one that is in the house.
+    input: Vec<u8>,
+    /// When the request that is not whole yet began.
+    input_since_ns: Option<u64>,
+}
+
+/// The client has to go: it is gone, or what it did or took too long for ends the connection.
+struct Part;
+
+impl From<Gone> for Part {
+    fn from(Gone: Gone) -> Part {
+        Part
+    }
+}
+
+struct Network<'h> {
+    house: &'h House,
+    arrivals: Sender<Arrival>,
+    epoll: Epoll,
+    listening: bool,
+    back_off_until_ns: u64,
+    /// Who had more to say than fits into one turn.
+    again: Vec<u64>,
+    /// By place; the generation tells a place's clients apart.
+    clients: Vec<(u32, Option<Client>)>,
+    free: Vec<u32>,
+    buffer: Box<[u8]>,
+    next_sweep_ns: u64,
+    /// Nobody else is let in.
+    shut: bool,
+    limits: Limits,
+}
+
+pub(super) fn run(house: &House, arrivals: Sender<Arrival>) -> std::io::Result<()> {
+    sleeper::no_timer_slack();
+    sleeper::short_slices(SLICE_NS);
+    let mut network = Network {
+        house,
+        arrivals,
+        epoll: Epoll::new()?,
+        listening: false,
+        back_off_until_ns: 0,
+        again: Vec::new(),
+        clients: Vec::new(),
+        free: Vec::new(),
+        buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+        next_sweep_ns: 0,
+        shut: false,
+        limits: Limits::default(),
+    };
+    network.epoll.add(house.bell.raw(), BELL_KEY, false)?;
+    network.live();
+    Ok(())
+}
+
+impl Network<'_> {
+    fn live(&mut self) {
+        let mut gone_by_ns = None;
+        loop {
+            self.keep_listening();
+            let rest_ns = if gone_by_ns.is_some() { 5_000_000 } else { self.rest_ns() };
+            let count = self.epoll.wait(rest_ns);
+            for i in 0..count {
+                let ready = self.epoll.event(i);
+                match ready.key {
+                    LISTENER_KEY => self.take_connections(),
+                    BELL_KEY => self.answer_the_bell(),
+                    key => {
+                        let there = !ready.writable || self.flush(key);
+                        if there && ready.readable {
+                            self.hear(key, ready.ended);
+                        }
+                    }
+                }
+            }
+            for key in std::mem::take(&mut self.again) {
+                self.hear(key, true);
+            }
+            let now_ns = clock::now_ns();
+            if now_ns >= self.next_sweep_ns {
+                self.next_sweep_ns = now_ns + SWEEP_NS;
+                self.cut_the_late(now_ns);
+            }
+            match gone_by_ns {
+                None if self.house.closing.load(Ordering::Acquire) => {
+                    gone_by_ns = Some(now_ns + LAST_GOODBYE_NS);
+                    self.finish_all(now_ns);
+                }
+                Some(by_ns) if self.client_count() == 0 || now_ns >= by_ns => return,
+                _ => {}
+            }
+        }
+    }
+
+    fn client_count(&self) -> usize {
+        self.clients.len() - self.free.len()
+    }
+
+    fn rest_ns(&self) -> u64 {
+        if !self.again.is_empty() {
+            return 0;
+        }
+        let now_ns = clock::now_ns();
+        let sweep_ns = if self.client_count() > 0 { self.next_sweep_ns } else { u64::MAX };
+        let back_ns = if self.back_off_until_ns > 0 { self.back_off_until_ns } else { u64::MAX };
+        sweep_ns.min(back_ns).saturating_sub(now_ns).min(60_000_000_000)
+    }
+
+    /// The listener is level-triggered: it is watched only while a connection may be taken.
+    fn keep_listening(&mut self) {
+        let backs_off = self.back_off_until_ns > 0 && clock::now_ns() < self.back_off_until_ns;
+        let wanted = !self.shut && !backs_off;
+        if wanted != self.listening {
+            let listener = self.house.listener.raw();
+            let changed =
+                if wanted { self.epoll.add_listener(listener) } else { self.epoll.remove(listener) };
+            if changed.is_ok() {
+                self.listening = wanted;
+            }
+        }
+        if !backs_off {
+            self.back_off_until_ns = 0;
+        }
+    }
+
+    fn answer_the_bell(&mut self) {
+        if !self.shut && self.house.draining.load(Ordering::Acquire) {
+            self.shut = true;
+            self.house.shut.store(true, Ordering::Release);
+        }
+        let resumed = std::mem::take(&mut *self.house.resumed.lock().unwrap_or_else(PoisonError::into_inner));
+        for key in resumed {
+            self.hear(key, true);
+        }
+    }
+
+    fn take_connections(&mut self) {
+        for _ in 0..TAKEN_PER_TURN {
+            let fd = match self.house.listener.accept() {
+                Ok((fd, _)) => fd,
+                Err(NotAccepted::Nobody) => return,
+                Err(NotAccepted::Failed) => continue,
+                Err(NotAccepted::Exhausted) => {
+                    self.back_off_until_ns = clock::now_ns() + BACK_OFF_NS;
+                    return;
+                }
+            };
+            if self.client_count() >= self.house.options.max_connections {
+                // Read first: closing on unread bytes would reset the connection under the answer.
+                stream::read(fd.as_raw_fd(), &mut self.buffer);
+                let _ = stream::write(fd.as_raw_fd(), ENDING.as_bytes());
+                continue;
+            }
+            self.greet(fd);
+        }
+    }
+
+    fn greet(&mut self, fd: OwnedFd) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.clients.push((0, None));
+            (self.clients.len() - 1) as u32
+        });
+        let (generation, client) = &mut self.clients[place as usize];
+        let key = u64::from(*generation) << 32 | u64::from(place);
+        // Room to write is watched all the time: what the loop could not send needs nobody to say so.
+        let watched = self.epoll.add(fd.as_raw_fd(), key, true);
+        let line = Arc::new(Line::new(fd, key));
+        *client = Some(Client { line, input: Vec::new(), input_since_ns: None });
+        self.house.sockets.fetch_add(1, Ordering::Relaxed);
+        if watched.is_err() {
+            self.part(key);
+            return;
+        }
+        self.hear(key, false);
+    }
+
+    fn client(&mut self, key: u64) -> Option<&mut Client> {
+        let (generation, client) = self.clients.get_mut(key as u32 as usize)?;
+        client.as_mut().filter(|_| *generation == (key >> 32) as u32)
+    }
+
+    /// Sends on what was left. False when the client is gone.
+    fn flush(&mut self, key: u64) -> bool {
+        let now_ns = clock::now_ns();
+        let Some(client) = self.client(key) else { return false };
+        match client.line.flush(now_ns) {
+            Ok(false) => true,
+            Ok(true) => {
+                self.hear(key, true);
+                true
+            }
+            Err(Gone) => {
+                self.part(key);
+                false
+            }
+        }
+    }
+
+    /// Reads what there is, as far as it may be read now.
+    fn hear(&mut self, key: u64, ended: bool) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let heard = self.hear_into(key, ended, &mut buffer);
+        self.buffer = buffer;
+        if let Err(Part) = heard {
+            self.part(key);
+        }
+    }
+
+    fn hear_into(&mut self, key: u64, ended: bool, buffer: &mut [u8]) -> Result<(), Part> {
+        // What came behind the request that was just answered.
+        let mut before = true;
+        for _ in 0..READS_PER_TURN {
+            let Some(client) = self.client(key) else { return Ok(()) };
+            let standing = client.line.standing();
+            let fd = client.line.raw();
+            match standing {
+                Standing::Busy if ended && stream::is_gone(fd) => return Err(Part),
+                Standing::Busy => return Ok(()),
+                Standing::Free if std::mem::take(&mut before) && !client.input.is_empty() => {
+                    self.understand(key, &[])?;
+                    continue;
+                }
+                Standing::Free | Standing::Over => {}
+            }
+            match stream::read(fd, buffer) {
+                Read::Empty => return Ok(()),
+                Read::Ended => return Err(Part),
+                Read::Bytes(_) if standing == Standing::Over => {}
+                Read::Bytes(count) => {
+                    self.understand(key, &buffer[..count])?;
+                    // A short read was the last one, but for the end of the stream.
+                    if count < buffer.len() && !ended {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        self.again.push(key);
+        Ok(())
+    }
+
+    /// Takes the requests out of what was read, until one is in the house.
+    fn understand(&mut self, key: u64, fresh: &[u8]) -> Result<(), Part> {
+        let now_ns = clock::now_ns();
+        let limits = self.limits;
+        let Some(client) = self.client(key) else { return Ok(()) };
+        let line = client.line.clone();
+        let mut input = std::mem::take(&mut client.input);
+        let since_ns = client.input_since_ns.take();
+        let bytes = if input.is_empty() {
+            fresh
+        } else {
+            input.extend_from_slice(fresh);
+            &input[..]
+        };
+        let mut at = 0;
+        let mut incomplete = false;
+        while at < bytes.len() && line.standing() == Standing::Free {
+            match front(&bytes[at..], &limits) {
+                Front::Incomplete => {
+                    incomplete = true;
+                    break;
+                }
+                Front::Broken(fault) => {
+                    at = bytes.len();
+                    say_fault(&line, fault, now_ns)?;
+                }
+                Front::Whole { request, bytes: length } => {
+                    at += length;
+                    self.receive(&line, &request, at < bytes.len(), now_ns)?;
+                }
+            }
+        }
+        let rest = bytes[at..].to_vec();
+        if let Some(client) = self.client(key).filter(|_| !rest.is_empty()) {
+            client.input_since_ns = incomplete.then_some(since_ns.filter(|_| at == 0).unwrap_or(now_ns));
+            client.input = rest;
+        }
+        Ok(())
+    }
+
+    /// Lets a request in, or refuses it.
+    fn receive(
+        &mut self,
+        line: &Arc<Line>,
+        request: &Request<'_>,
+        more: bool,
+        now_ns: u64,
+    ) -> Result<(), Part> {
+        self.house.requests.fetch_add(1, Ordering::Relaxed);
+        let ask = Ask::of(request);
+        if !self.shut && self.house.porch.enter() {
+            line.enter(more);
+            // The loop outlives this thread's last admission; were it gone, the process would be ending.
+            return self.arrivals.send(Arrival { line: line.clone(), ask, at_ns: now_ns }).map_err(|_| Part);
+        }
+        self.house.refused.fetch_add(1, Ordering::Relaxed);
+        if self.house.options.beyond == Beyond::Reset && !self.shut {
+            line.reset();
+            return Err(Part);
+        }
+        let over = self.shut || !ask.keep_alive;
+        let whole = if over { ENDING } else { REFUSED };
+        let head_bytes = || whole.find("\r\n\r\n").map_or(whole.len(), |at| at + 4);
+        let said = if ask.head_only { &whole[..head_bytes()] } else { whole };
+        Ok(line.say(said.as_bytes(), over, now_ns)?)
+    }
+
+    /// Parts from who takes too long: to finish a request, to take an answer, to close.
+    fn cut_the_late(&mut self, now_ns: u64) {
+        let options = &self.house.options;
+        let request_ns = options.request_timeout.as_nanos() as u64;
+        let answer_ns = options.answer_timeout.as_nanos() as u64;
+        let is_late = |since_ns: Option<u64>, allowed_ns: u64| {
+            since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) >= allowed_ns)
+        };
+        for place in 0..self.clients.len() {
+            let (generation, Some(client)) = &self.clients[place] else { continue };
+            let key = u64::from(*generation) << 32 | place as u64;
+            let (unsent_since_ns, over_since_ns) = client.line.late_since_ns();
+            if is_late(client.input_since_ns, request_ns)
+                || is_late(unsent_since_ns, answer_ns)
+                || is_late(over_since_ns, GOODBYE_NS)
+            {
+                self.part(key);
+            }
+        }
+    }
+
+    /// Everybody was told all there is to tell.
+    fn finish_all(&mut self, now_ns: u64) {
+        for (_, client) in &self.clients {
+            if let Some(client) = client {
+                client.line.finish(now_ns);
+            }
+        }
+    }
+
+    fn part(&mut self, key: u64) {
+        if let Some(client) = self.client(key) {
+            client.line.part();
+            // Its descriptor may stay open for as long as the loop holds the line.
+            let fd = client.line.raw();
+            let _ = self.epoll.remove(fd);
+            let (generation, client) = &mut self.clients[key as u32 as usize];
+            *generation = generation.wrapping_add(1);
+            *client = None;
+            self.free.push(key as u32);
+            self.house.sockets.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What was read is no request, and where the next one begins is unknown.
+fn say_fault(line: &Line, fault: Fault, now_ns: u64) -> Result<(), Gone> {
+    let mut answer = Vec::new();
+    response::write(&mut answer, fault.status(), "text/plain", false, b"this is no request\n");
+    line.say(&answer, true, now_ns)
+}

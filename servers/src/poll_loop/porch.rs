@@ -1,0 +1,39 @@
+//! How many requests are in the house, and whether one more may come in.
+//!
+//! A request is in the house from its admission until the last of its answer goes out: it leaves the count *before*
+//! these bytes are handed to the system, since a client that has them may ask again at once. So as many requesters
+//! as the house holds, each with one request at a time, never see a refusal, and one more does.
+//! One thread lets in, another lets out. That is why a look and an addition may be two steps, and a refusal costs
+//! neither thread more than the look: refusals come a thousand times as often as answers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(super) struct Porch {
+    inside: AtomicUsize,
+    /// None: everybody comes in.
+    limit: Option<usize>,
+}
+
+impl Porch {
+    pub(super) fn new(limit: Option<usize>) -> Porch {
+        Porch { inside: AtomicUsize::new(0), limit }
+    }
+
+    /// Lets one more in, or refuses. For one thread only.
+    pub(super) fn enter(&self) -> bool {
+        if self.limit.is_some_and(|limit| self.inside.load(Ordering::Acquire) >= limit) {
+            return false;
+        }
+        self.inside.fetch_add(1, Ordering::AcqRel);
+        true
+    }
+
+    pub(super) fn leave(&self) {
+        let before = self.inside.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(before > 0, "nobody was inside");
+    }
+
+    pub(super) fn inside(&self) -> usize {
+        self.inside.load(Ordering::Acquire)
+    }
+}
