@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use servers::{ServeError, arena, chat, null};
+use servers::{ServeError, arena, chat, null, poll_loop};
 
 /// Which server.
 #[derive(Debug, Subcommand)]
@@ -15,6 +15,8 @@ pub enum Server {
     Arena(ArenaArgs),
     /// Chat over plain TCP: every line goes to every other client of the room
     Chat(ChatArgs),
+    /// HTTP services answered from a 30 Hz simulation loop, ten per tick
+    PollLoop(PollLoopArgs),
     /// Echo over WebSocket or lines, or the shortest answer over HTTP: what the instrument is calibrated with
     Null(NullArgs),
 }
@@ -119,6 +121,82 @@ pub enum OnFullName {
     Disconnect,
 }
 
+/// Options of the poll loop.
+#[derive(Debug, Args)]
+pub struct PollLoopArgs {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:42071", value_name = "ADDR")]
+    listen: SocketAddr,
+    /// Turns of the loop per second
+    #[arg(long, default_value_t = 30, value_name = "HZ")]
+    tick_rate: u32,
+    /// Requests taken per tick
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    slots: usize,
+    /// Requests in the house at once, waiting or being answered; 0 for any number
+    #[arg(long, default_value_t = 14, value_name = "N")]
+    queue: usize,
+    /// What happens to a request beyond that
+    #[arg(long, value_enum, default_value_t = BeyondName::Refuse)]
+    beyond: BeyondName,
+    /// How much is near: scales the long answers
+    #[arg(long, value_enum, default_value_t = LocalityName::None)]
+    locality: LocalityName,
+    /// Draw for somebody who looks: a frame takes 72 % of a tick instead of 1.2 %
+    #[arg(long)]
+    foreground: bool,
+    /// What drawing a frame takes, in processor time [default: 24ms in the foreground at 30 Hz, 400us behind]
+    #[arg(long, value_name = "TIME", value_parser = duration_or_0)]
+    draw: Option<Duration>,
+    /// Who yields when answers and the frame do not both fit into a tick
+    #[arg(long, value_enum, default_value_t = PriorityName::Normal)]
+    priority: PriorityName,
+    /// Factor to the planted costs of the services; 0 switches them off
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    cost_scale: f64,
+    /// Write ticks, requests and frames to this file as JSON lines
+    #[arg(long, value_name = "FILE")]
+    tick_log: Option<PathBuf>,
+    /// Write at the end of a tick log that exists
+    #[arg(long)]
+    append: bool,
+    /// How often a line is written there
+    #[arg(long, default_value = "250ms", value_name = "TIME", value_parser = duration)]
+    tick_log_every: Duration,
+    /// Sockets at once; more are refused with status 503
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    max_connections: usize,
+}
+
+/// What happens to a request for which there is no place.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum BeyondName {
+    /// status 503, at once; the connection stays
+    Refuse,
+    /// the connection is reset
+    Reset,
+}
+
+/// How much is near.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LocalityName {
+    /// nothing
+    None,
+    /// 40 objects
+    Moderate,
+    /// 400 objects
+    High,
+}
+
+/// Who yields.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum PriorityName {
+    /// frames are kept, answers get what drawing leaves
+    Normal,
+    /// answers come first, drawing gets what they leave; and the process is nice 10
+    BelowNormal,
+}
+
 /// Options of the null server.
 #[derive(Debug, Args)]
 pub struct NullArgs {
@@ -180,6 +258,14 @@ pub fn run(server: Server) -> Result<(), ServeError> {
             ));
             Ok(())
         }
+        Server::PollLoop(args) => {
+            let options = args.options();
+            let about = options.to_string();
+            poll_loop::run(options, |address| {
+                announce("poll-loop", "http", address);
+                say(format_args!("{about}"));
+            })
+        }
         Server::Null(args) => {
             let (protocol, scheme) = match args.protocol {
                 ProtocolName::Websocket => (null::Protocol::WebSocket, "ws"),
@@ -226,6 +312,38 @@ impl ChatArgs {
             idle: self.idle,
             half_closed: self.half_closed,
             lose_one_in: self.lose_one_in,
+            ..Default::default()
+        }
+    }
+}
+
+impl PollLoopArgs {
+    fn options(self) -> poll_loop::Options {
+        poll_loop::Options {
+            listen: self.listen,
+            tick_rate: self.tick_rate,
+            slots: self.slots,
+            queue: Some(self.queue).filter(|queue| *queue > 0),
+            beyond: match self.beyond {
+                BeyondName::Refuse => poll_loop::Beyond::Refuse,
+                BeyondName::Reset => poll_loop::Beyond::Reset,
+            },
+            locality: match self.locality {
+                LocalityName::None => poll_loop::Locality::None,
+                LocalityName::Moderate => poll_loop::Locality::Moderate,
+                LocalityName::High => poll_loop::Locality::High,
+            },
+            foreground: self.foreground,
+            draw: self.draw,
+            priority: match self.priority {
+                PriorityName::Normal => poll_loop::Priority::Normal,
+                PriorityName::BelowNormal => poll_loop::Priority::BelowNormal,
+            },
+            cost_scale: self.cost_scale,
+            tick_log: self.tick_log,
+            append: self.append,
+            tick_log_every: self.tick_log_every,
+            max_connections: self.max_connections,
             ..Default::default()
         }
     }
