@@ -8,6 +8,7 @@
 pub mod arena;
 pub mod chat;
 pub mod null;
+pub mod oracle;
 pub mod poll_loop;
 
 mod address_limit;

@@ -79,3 +79,11 @@ pub(crate) fn finish_writing(fd: RawFd) {
     // SAFETY: a plain call without pointers; a socket that is already gone is fine.
     unsafe { libc::shutdown(fd, libc::SHUT_WR) };
 }
+
+/// From now on closing this socket resets the connection, and throws away what was not sent.
+pub(crate) fn reset_on_close(fd: RawFd) {
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+    let length = size_of::<libc::linger>() as libc::socklen_t;
+    // SAFETY: the value is a linger of the length that is said. Where it is refused, the peer sees an end.
+    unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const at_once).cast(), length) };
+}

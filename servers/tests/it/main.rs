@@ -10,3 +10,4 @@ mod client;
 mod http_client;
 mod http_null;
 mod null;
+mod oracle;

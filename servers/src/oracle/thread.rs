@@ -1,0 +1,328 @@
+//! The oracle's one thread: reads, queues, and answers at the instants of the law.
+
+use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering;
+
+use super::House;
+use super::client::{Client, Gone, Reply, Stage};
+use super::law::Line;
+use super::pages::DRIP_NS;
+use crate::epoll::{Epoll, LISTENER_KEY};
+use crate::listener::NotAccepted;
+use crate::stream::{self, Read};
+use crate::{clock, sleeper, thread_table};
+
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// The longest sleep: how late the end of the server is noticed.
+const REST_NS: u64 = 250_000_000;
+
+/// So long before an answer is due the thread is awake, and stays so: a sleep ends some ten µs late.
+const AWAKE_NS: u64 = 150_000;
+
+/// How long nothing is taken after descriptors or memory ran out.
+const BACK_OFF_NS: u64 = 50_000_000;
+
+struct Thread<'h> {
+    house: &'h House,
+    epoll: Epoll,
+    listening: bool,
+    back_off_until_ns: u64,
+    line: Line,
+    /// Plain requests so far.
+    plain_count: u64,
+    /// What is answered when, and on which connection, in the order of the law.
+    due: VecDeque<(u64, u64, Reply)>,
+    /// By place; the generation tells a place's clients apart.
+    clients: Vec<(u32, Option<Client>)>,
+    free: Vec<u32>,
+    /// When to look whose request or close is complete, in ns and by key.
+    deadlines: VecDeque<(u64, u64)>,
+    /// Connections with an answer without an end.
+    dripping: Vec<u64>,
+    next_drip_ns: u64,
+    buffer: Box<[u8]>,
+    answer: Vec<u8>,
+}
+
+pub(super) fn run(house: &House) -> std::io::Result<()> {
+    // Kernels before 5.9 refuse; then the process's table is shared, and only its size is lost.
+    let _ = thread_table::own(&[house.listener.raw()]);
+    sleeper::no_timer_slack();
+    sleeper::short_slices(100_000);
+    let mut thread = Thread {
+        house,
+        epoll: Epoll::new()?,
+        listening: false,
+        back_off_until_ns: 0,
+        line: Line::new(house.options.service),
+        plain_count: 0,
+        due: VecDeque::new(),
+        clients: Vec::new(),
+        free: Vec::new(),
+        deadlines: VecDeque::new(),
+        dripping: Vec::new(),
+        next_drip_ns: 0,
+        buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+        answer: Vec::new(),
+    };
+    thread.live();
+    Ok(())
+}
+
+impl Thread<'_> {
+    fn live(&mut self) {
+        while !self.house.going_down.load(Ordering::Relaxed) {
+            self.keep_listening();
+            let count = self.epoll.wait(self.rest_ns());
+            // What the wait has told is looked at after a stall: it is told only once.
+            let was_frozen = self.sit_out_the_stall();
+            for i in 0..count {
+                let ready = self.epoll.event(i);
+                if ready.key == LISTENER_KEY {
+                    self.take_connections();
+                    continue;
+                }
+                if ready.writable {
+                    self.act(ready.key, |client, _| client.flush());
+                }
+                self.read(ready.key);
+            }
+            self.answer_who_is_due();
+            self.drip();
+            // After a stall the bytes of those who seem late may wait in the kernel.
+            if !was_frozen && !self.epoll.may_have_more() {
+                self.cut_the_late();
+            }
+        }
+    }
+
+    fn rest_ns(&self) -> u64 {
+        let now_ns = clock::now_ns();
+        let answer_ns = self.due.front().map(|(at_ns, ..)| at_ns.saturating_sub(AWAKE_NS));
+        let drip_ns = (!self.dripping.is_empty()).then_some(self.next_drip_ns);
+        let deadline_ns = self.deadlines.front().map(|(at_ns, _)| *at_ns);
+        let back_off_ns = Some(self.back_off_until_ns).filter(|at_ns| *at_ns > 0);
+        let start_ns = self.house.start_ns;
+        let stall_ns = self.house.options.freeze.map(|freeze| start_ns + freeze.next_ns(now_ns - start_ns));
+        let instants = [answer_ns, drip_ns, deadline_ns, back_off_ns, stall_ns];
+        let until_ns = instants.into_iter().flatten().min();
+        until_ns.map_or(REST_NS, |at_ns| at_ns.saturating_sub(now_ns).min(REST_NS))
+    }
+
+    /// When the stall ends that the server is in now, if it is in one.
+    fn stall_end_ns(&self) -> Option<u64> {
+        let since_start_ns = clock::now_ns() - self.house.start_ns;
+        Some(self.house.start_ns + self.house.options.freeze?.end_ns(since_start_ns)?)
+    }
+
+    /// Sleeps while the server is frozen; true if it was. The end of the server ends that, too.
+    fn sit_out_the_stall(&mut self) -> bool {
+        let mut was_frozen = false;
+        while let Some(end_ns) = self.stall_end_ns() {
+            was_frozen = true;
+            if self.house.going_down.load(Ordering::Relaxed) {
+                break;
+            }
+            sleeper::sleep_until(end_ns.min(clock::now_ns() + REST_NS));
+        }
+        was_frozen
+    }
+
+    /// The listener is level-triggered: it is watched only while a connection may be taken.
+    fn keep_listening(&mut self) {
+        let backs_off = self.back_off_until_ns > clock::now_ns();
+        if !backs_off {
+            self.back_off_until_ns = 0;
+        }
+        if backs_off == self.listening {
+            let listener = self.house.listener.raw();
+            let changed =
+                if backs_off { self.epoll.remove(listener) } else { self.epoll.add_listener(listener) };
+            if changed.is_ok() {
+                self.listening = !backs_off;
+            }
+        }
+    }
+
+    fn take_connections(&mut self) {
+        loop {
+            let fd = match self.house.listener.accept() {
+                Ok((fd, _)) => fd,
+                Err(NotAccepted::Nobody) => return,
+                Err(NotAccepted::Failed) => continue,
+                Err(NotAccepted::Exhausted) => {
+                    self.back_off_until_ns = clock::now_ns() + BACK_OFF_NS;
+                    return;
+                }
+            };
+            if self.clients.len() - self.free.len() >= self.house.options.max_connections {
+                continue;
+            }
+            let place = self.free.pop().unwrap_or_else(|| {
+                self.clients.push((0, None));
+                (self.clients.len() - 1) as u32
+            });
+            let (generation, client) = &mut self.clients[place as usize];
+            let key = u64::from(*generation) << 32 | u64::from(place);
+            let watched = self.epoll.add(fd.as_raw_fd(), key, false);
+            *client = Some(Client::new(fd));
+            if watched.is_err() {
+                self.part(key);
+                continue;
+            }
+            self.read(key);
+        }
+    }
+
+    fn client(&mut self, key: u64) -> Option<&mut Client> {
+        let (generation, client) = self.clients.get_mut(key as u32 as usize)?;
+        client.as_mut().filter(|_| *generation == (key >> 32) as u32)
+    }
+
+    /// Reads all that there is, and queues the whole requests among it, unless the client has to wait.
+    fn read(&mut self, key: u64) {
+        loop {
+            self.queue_requests(key);
+            let mut buffer = std::mem::take(&mut self.buffer);
+            let heard = self.client(key).map(|client| match client.may_be_read() && !client.ended {
+                false => Read::Empty,
+                true => stream::read(client.fd.as_raw_fd(), &mut buffer),
+            });
+            self.buffer = buffer;
+            let (Some(heard), Some(client)) = (heard, self.clients[key as u32 as usize].1.as_mut()) else {
+                return;
+            };
+            match heard {
+                Read::Empty => break,
+                Read::Ended => client.ended = true,
+                Read::Bytes(_) if client.stage != Stage::Talking => {}
+                Read::Bytes(count) => client.input.extend_from_slice(&self.buffer[..count]),
+            }
+        }
+        let Some(client) = self.client(key) else { return };
+        if client.is_done() || (client.ended && stream::is_gone(client.fd.as_raw_fd())) {
+            self.part(key);
+        } else if client.is_within_a_request() && client.due_ns.is_none() {
+            self.expect(key);
+        }
+    }
+
+    fn queue_requests(&mut self, key: u64) {
+        let arrival_ns = clock::now_ns();
+        let faults = self.house.options.faults;
+        let mut plain_count = self.plain_count;
+        while let Some(client) = self.client(key) {
+            let Some(reply) = client.next_reply(&faults, &mut plain_count) else { break };
+            client.due_ns = None;
+            let answer_ns = self.line.answer_ns(arrival_ns);
+            self.due.push_back((answer_ns, key, reply));
+        }
+        self.plain_count = plain_count;
+        if let Some(client) = self.client(key)
+            && client.stage == Stage::Ignoring
+        {
+            client.due_ns = None;
+        }
+    }
+
+    fn answer_who_is_due(&mut self) {
+        while let Some((at_ns, ..)) = self.due.front() {
+            if *at_ns > clock::now_ns() || self.stall_end_ns().is_some() {
+                return;
+            }
+            let Some((_, key, reply)) = self.due.pop_front() else { return };
+            let Some(was_read) = self.client(key).map(|client| client.may_be_read()) else { continue };
+            self.act(key, |client, answer| client.give(&reply, answer));
+            let Some(client) = self.client(key) else { continue };
+            let (is_done, drips) = (client.is_done(), matches!(client.stage, Stage::Dripping(_)));
+            if is_done {
+                self.part(key);
+            } else if drips {
+                if self.dripping.is_empty() {
+                    self.next_drip_ns = clock::now_ns() + DRIP_NS;
+                }
+                self.dripping.push(key);
+            } else if !was_read {
+                self.read(key);
+            }
+        }
+    }
+
+    /// On an absolute grid, so that a late wake-up makes one piece late and not all.
+    fn drip(&mut self) {
+        let now_ns = clock::now_ns();
+        if self.dripping.is_empty() || now_ns < self.next_drip_ns {
+            return;
+        }
+        self.next_drip_ns += ((now_ns - self.next_drip_ns) / DRIP_NS + 1) * DRIP_NS;
+        let mut dripping = std::mem::take(&mut self.dripping);
+        dripping.retain(|key| {
+            self.act(*key, |client, answer| client.drip(answer));
+            self.client(*key).is_some()
+        });
+        self.dripping = dripping;
+    }
+
+    /// Lets the client speak, and watches for room while it has something unsent.
+    fn act(&mut self, key: u64, speak: impl FnOnce(&mut Client, &mut Vec<u8>) -> Result<(), Gone>) {
+        let mut answer = std::mem::take(&mut self.answer);
+        let Some(client) = self.client(key) else {
+            self.answer = answer;
+            return;
+        };
+        let (had_room, was_finished) = (client.unsent.is_empty(), client.stage == Stage::Finished);
+        let mut spoken = speak(client, &mut answer);
+        let (has_room, is_finished) = (client.unsent.is_empty(), client.stage == Stage::Finished);
+        let fd = client.fd.as_raw_fd();
+        self.answer = answer;
+        if spoken.is_ok() && had_room != has_room {
+            spoken = self.epoll.change(fd, key, !has_room).map_err(|_| Gone);
+        }
+        if spoken.is_err() {
+            self.part(key);
+        } else if is_finished && !was_finished {
+            self.expect(key);
+        }
+    }
+
+    /// The client must have completed its request, or closed, within the timeout from now.
+    fn expect(&mut self, key: u64) {
+        let at_ns = clock::now_ns() + self.house.options.request_timeout.as_nanos() as u64;
+        let Some(client) = self.client(key) else { return };
+        client.due_ns = Some(at_ns);
+        if !std::mem::replace(&mut client.listed, true) {
+            self.deadlines.push_back((at_ns, key));
+        }
+    }
+
+    fn cut_the_late(&mut self) {
+        let Some((first_ns, _)) = self.deadlines.front() else { return };
+        let now_ns = clock::now_ns();
+        if *first_ns > now_ns {
+            return;
+        }
+        while self.deadlines.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
+            let Some((_, key)) = self.deadlines.pop_front() else { break };
+            let Some(client) = self.client(key) else { continue };
+            client.listed = false;
+            match client.due_ns {
+                None => {}
+                Some(due_ns) if due_ns <= now_ns => self.part(key),
+                // Looked at again after a whole timeout, so that the list stays in order with one entry each.
+                Some(_) => self.expect(key),
+            }
+        }
+    }
+
+    fn part(&mut self, key: u64) {
+        if self.client(key).is_none() {
+            return;
+        }
+        let (generation, client) = &mut self.clients[key as u32 as usize];
+        *generation = generation.wrapping_add(1);
+        *client = None;
+        self.free.push(key as u32);
+    }
+}
