@@ -28,6 +28,8 @@ pub struct MachineReading {
     pub load1: Option<f64>,
     /// mean over the first cores, where readable
     pub frequency_hz: Option<f64>,
+    /// of the warmest zone, °C, where readable
+    pub temperature_c: Option<f64>,
 }
 
 /// Reads the machine again and again.
@@ -39,6 +41,7 @@ pub struct Machine {
     quota_throttled: Option<u64>,
     throttle_files: Vec<PathBuf>,
     frequency_files: Vec<PathBuf>,
+    temperature_files: Vec<PathBuf>,
     quota_file: Option<PathBuf>,
 }
 
@@ -78,6 +81,7 @@ impl Machine {
             quota_throttled: None,
             throttle_files,
             frequency_files: existing("cpufreq/scaling_cur_freq").take(MOST_FREQUENCIES).collect(),
+            temperature_files: temperature_files(sys),
             quota_file: quota_file(proc, sys),
         }
     }
@@ -114,6 +118,9 @@ impl Machine {
         if !frequencies.is_empty() {
             reading.frequency_hz = Some(frequencies.iter().sum::<f64>() / frequencies.len() as f64);
         }
+        // Millidegrees. A zone that is switched off reads as an error or as far below zero.
+        let degrees = self.temperature_files.iter().filter_map(|path| number(path)).map(|milli| milli / 1e3);
+        reading.temperature_c = degrees.filter(|celsius| *celsius > -40.0).max_by(f64::total_cmp);
         reading
     }
 
@@ -151,6 +158,12 @@ fn cpu_folders(sys: &Path) -> Vec<PathBuf> {
         .collect();
     cpus.sort();
     cpus.into_iter().map(|(_, path)| path).collect()
+}
+
+fn temperature_files(sys: &Path) -> Vec<PathBuf> {
+    let Ok(zones) = fs::read_dir(sys.join("class/thermal")) else { return Vec::new() };
+    let files = zones.flatten().filter(|zone| zone.file_name().to_string_lossy().starts_with("thermal_zone"));
+    files.map(|zone| zone.path().join("temp")).filter(|path| number(path).is_some()).collect()
 }
 
 /// The statistics of this process's own control group for CPU.
@@ -209,6 +222,10 @@ mod tests {
                 &format!("{}\n", 2_000_000 + cpu * 1_000_000),
             );
         }
+        plant(&sys, "class/thermal/thermal_zone0/temp", "41000\n");
+        plant(&sys, "class/thermal/thermal_zone1/temp", "58500\n");
+        plant(&sys, "class/thermal/thermal_zone2/temp", "-274000\n");
+        plant(&sys, "class/thermal/cooling_device0/temp", "99000\n");
         let mut machine = Machine::rooted(&proc, &sys);
         let first = machine.read();
         assert_eq!((first.steal_share, first.throttle_events), (None, Some(0.0)));
@@ -221,6 +238,7 @@ mod tests {
         assert_eq!((second.throttle_events, second.quota_throttle_events), (Some(3.0), Some(2.0)));
         assert_eq!((second.cpu_pressure_some_avg10, second.load1), (Some(0.125), Some(1.5)));
         assert_eq!(second.frequency_hz, Some(2.5e9));
+        assert_eq!(second.temperature_c, Some(58.5));
     }
 
     #[test]

@@ -218,6 +218,7 @@ impl Sampling {
             ("cpu_pressure_some_avg10", reading.cpu_pressure_some_avg10),
             ("load1", reading.load1),
             ("frequency_hz", reading.frequency_hz),
+            ("temperature_c", reading.temperature_c),
         ] {
             if let Some(value) = value {
                 self.send(Entry::Sample(Sample { at_ns, who: "machine", name, value }));
