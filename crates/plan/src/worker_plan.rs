@@ -58,6 +58,10 @@ const DESCRIPTORS_SPARE: u64 = 200;
 const TIME_WAIT_S: f64 = 60.0;
 /// The shortest that a game usually lasts. Shorter games open more connections, so this errs on the side of need.
 const GAME_S: f64 = 10.0;
+/// No server on this machine accepts, answers and closes sooner.
+const FASTEST_ANSWER_NS: f64 = 50_000.0;
+/// Connections that one machine opens and closes per second.
+const FASTEST_OPENS_PER_S: f64 = 30_000.0;
 /// First of the loopback addresses that connections leave from when one address has too few ports: 127.0.0.10.
 const SOURCE_FIRST: u32 = u32::from_be_bytes([127, 0, 0, 10]);
 /// 127.0.0.10 to 127.0.0.254.
@@ -70,6 +74,8 @@ pub struct Needs {
     pub bots: u64,
     /// connections that stand during the hold
     pub connections: u64,
+    /// connections that may be open at once: those that stand, those for one request each, those opened on demand
+    pub connections_most: u64,
     /// descriptors for them, over all workers: 10 % more, because a new game's sockets overlap the old one's closing
     pub descriptors: u64,
     /// connections opened per second during the hold, because games end and begin again
@@ -96,13 +102,15 @@ pub fn needs(plan: &Plan, load: f64) -> Needs {
         Bots::Arena(_) => (2 * units, 2 * units, 2.0 * units as f64 / GAME_S),
         Bots::Echo(_) | Bots::Chat(_) => (units, units, 0.0),
         // A connection for each request stands for as long as its answer takes.
-        Bots::Http(http) if !http.keep_alive => (units, 0, rate_per_s(http, load)),
+        Bots::Http(http) if !http.keep_alive => (units, 0, opens_per_s(http, load)),
         Bots::Http(_) => (units, units, 0.0),
     };
+    let connections_most = bots.max(connections).max(connections_max(plan));
     Needs {
         bots,
         connections,
-        descriptors: with_headroom(bots.max(connections_max(plan))),
+        connections_most,
+        descriptors: with_headroom(connections_most),
         opens_per_s,
         ramp_ns: ramp_length_ns(plan.ladder.ramp, units),
         ledger_bytes: match &plan.bots {
@@ -227,6 +235,18 @@ fn rate_per_s(http: &HttpBots, load: f64) -> f64 {
     match http.model {
         HttpModel::Open { .. } => load,
         HttpModel::Closed { .. } => 0.0,
+    }
+}
+
+/// Connections opened per second where each request has one. Of requesters nobody knows how soon they are answered, so
+/// this errs on the side of need.
+fn opens_per_s(http: &HttpBots, load: f64) -> f64 {
+    match http.model {
+        HttpModel::Open { .. } => load,
+        HttpModel::Closed { think_ns } => {
+            let each_per_s = 1e9 / (think_ns as f64 + FASTEST_ANSWER_NS);
+            (load * each_per_s).min(FASTEST_OPENS_PER_S)
+        }
     }
 }
 

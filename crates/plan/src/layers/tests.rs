@@ -4,7 +4,9 @@ use super::*;
 use crate::plan::{ArenaBots, EchoBots, Hold, Ladder, Pairing, Ramp};
 use crate::target::Scheme;
 
+mod cells;
 mod chat;
+mod http;
 
 fn flags(subject: &str) -> Flags {
     Flags { subject: Some(subject.into()), ..Flags::default() }

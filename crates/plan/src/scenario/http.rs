@@ -99,7 +99,7 @@ pub struct VariableKeys {
 }
 
 /// Variables by name: counter, or a law with its settings.
-pub type Variables = BTreeMap<String, NameOr<VariableKeys>>;
+pub type Variables = BTreeMap<String, Spanned<NameOr<VariableKeys>>>;
 
 /// One value, or a list of them.
 #[derive(Clone, Debug, Default)]

@@ -113,9 +113,9 @@ pub fn with_environment(value: &str, value_of: impl Fn(&str) -> Option<String>) 
     let mut out = String::new();
     let mut rest = value;
     while let Some(at) = rest.find("${") {
-        out.push_str(&rest[..at]);
         let inside = &rest[at + 2..];
         let Some(end) = inside.find('}') else { break };
+        out.push_str(&rest[..at]);
         out.push_str(&value_of(&inside[..end]).ok_or_else(|| inside[..end].to_owned())?);
         rest = &inside[end + 1..];
     }

@@ -1,5 +1,7 @@
 //! Names that stand for changing text: drawn, counted, or captured from answers.
 
+use serde_saphyr::Spanned;
+
 use crate::layers::reader::{Reader, Setting, setting};
 use crate::mistakes::{Place, WrongRequest};
 use crate::plan::{HttpRequest, Variable, VariableLaw};
@@ -57,14 +59,14 @@ pub(super) fn read(reader: &mut Reader, keys: &BotsKeys, requests: &[(HttpReques
     variables
 }
 
-fn law(reader: &mut Reader, name: &str, written: &NameOr<VariableKeys>) -> Option<VariableLaw> {
+fn law(reader: &mut Reader, name: &str, written: &Spanned<NameOr<VariableKeys>>) -> Option<VariableLaw> {
     let place = place(reader, written);
     if let Err(wrong) = http::variable_name(name) {
         reader.refuse_plainly(place, wrong.into());
         return None;
     }
     let wrong_law = WrongRequest::VariableLaw(name.to_owned());
-    let keys = match written {
+    let keys = match &written.value {
         NameOr::Name(text) if text.value.trim() == "counter" => return Some(VariableLaw::Counter),
         NameOr::Name(_) => {
             reader.refuse_plainly(place, wrong_law.into());
@@ -159,15 +161,9 @@ fn strange_names(request: &HttpRequest, variables: &[Variable]) -> Vec<WrongRequ
     strange
 }
 
-fn place(reader: &Reader, written: &NameOr<VariableKeys>) -> Place {
-    let text: Option<&Text> = match written {
-        NameOr::Name(text) => Some(text),
-        NameOr::Keys(keys) => {
-            let words = keys.one_of.as_ref().and_then(|words| words.first());
-            keys.from.as_ref().or(keys.to.as_ref()).or(keys.before.as_ref()).or(words)
-        }
-    };
-    text.map_or_else(|| reader.in_whole_file(VARIABLES).place, |text| reader.in_file(VARIABLES, text).place)
+fn place(reader: &Reader, written: &Spanned<NameOr<VariableKeys>>) -> Place {
+    let whole = Text { value: String::new(), referenced: written.referenced, defined: written.defined };
+    reader.in_file(VARIABLES, &whole).place
 }
 
 fn place_of(reader: &Reader, keys: &BotsKeys, name: &str) -> Place {
