@@ -14,7 +14,6 @@ pub mod poll_loop;
 mod address_limit;
 mod clock;
 mod epoll;
-#[allow(dead_code, reason = "the servers that speak it are being built")]
 mod http;
 mod listener;
 mod serve_error;

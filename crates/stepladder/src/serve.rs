@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use servers::{ServeError, arena, chat, null, poll_loop};
+use servers::{ServeError, arena, chat, null, oracle, poll_loop};
 
 /// Which server.
 #[derive(Debug, Subcommand)]
@@ -19,6 +19,8 @@ pub enum Server {
     PollLoop(PollLoopArgs),
     /// Echo over WebSocket or lines, or the shortest answer over HTTP: what the instrument is calibrated with
     Null(NullArgs),
+    /// HTTP server that follows a known law, with planted stalls and faults: what instruments are held to
+    Oracle(OracleArgs),
 }
 
 /// Options of the arena.
@@ -222,6 +224,52 @@ pub enum ProtocolName {
     Http,
 }
 
+/// Options of the oracle.
+#[derive(Debug, Args)]
+pub struct OracleArgs {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:42061", value_name = "ADDR")]
+    listen: SocketAddr,
+    /// How long its one server takes for a request; requests of all connections wait in one queue
+    #[arg(long, value_enum, default_value_t = ServiceName::None)]
+    service: ServiceName,
+    /// Time for a request: always (fixed) or on average (exponential)
+    #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = duration)]
+    mean: Duration,
+    /// Seed of exponential times
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Read, answer and accept nothing for the first TIME of every period, from the start on
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "every")]
+    freeze: Option<Duration>,
+    /// Period of the stalls
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "freeze")]
+    every: Option<Duration>,
+    /// Answer one in so many (--one-in) plain requests with this status
+    #[arg(long, value_name = "NNN", requires = "one_in")]
+    status: Option<u16>,
+    /// How often --status strikes: every n-th plain request, of all connections
+    #[arg(long, value_name = "N", requires = "status")]
+    one_in: Option<u64>,
+    /// Answer every n-th plain request with status 200 and the wrong body
+    #[arg(long, value_name = "N")]
+    wrong_body_one_in: Option<u64>,
+    /// Never answer every n-th plain request, nor what follows on its connection
+    #[arg(long, value_name = "N")]
+    no_answer_one_in: Option<u64>,
+}
+
+/// How long the oracle's server takes.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ServiceName {
+    /// no time: every request is answered at once
+    None,
+    /// always --mean
+    Fixed,
+    /// exponentially distributed around --mean; under Poisson arrivals an M/M/1 queue
+    Exponential,
+}
+
 /// The arena's two loops.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum TickerName {
@@ -275,6 +323,14 @@ pub fn run(server: Server) -> Result<(), ServeError> {
             let (listen, threads) = (args.listen, args.threads);
             let options = null::Options { listen, protocol, threads, ..Default::default() };
             null::run(options, |address| announce("null", scheme, address))
+        }
+        Server::Oracle(args) => {
+            let options = args.options();
+            let law = options.to_string();
+            oracle::run(options, |address| {
+                announce("oracle", "http", address);
+                say(format_args!("{law}"));
+            })
         }
     }
 }
@@ -344,6 +400,26 @@ impl PollLoopArgs {
             append: self.append,
             tick_log_every: self.tick_log_every,
             max_connections: self.max_connections,
+            ..Default::default()
+        }
+    }
+}
+
+impl OracleArgs {
+    fn options(self) -> oracle::Options {
+        oracle::Options {
+            listen: self.listen,
+            service: match self.service {
+                ServiceName::None => oracle::Service::None,
+                ServiceName::Fixed => oracle::Service::Fixed(self.mean),
+                ServiceName::Exponential => oracle::Service::Exponential { mean: self.mean, seed: self.seed },
+            },
+            freeze: self.freeze.zip(self.every).map(|(length, every)| oracle::Freeze { length, every }),
+            faults: oracle::Faults {
+                status: self.status.zip(self.one_in),
+                wrong_body_one_in: self.wrong_body_one_in,
+                no_answer_one_in: self.no_answer_one_in,
+            },
             ..Default::default()
         }
     }
