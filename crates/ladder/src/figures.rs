@@ -273,6 +273,14 @@ impl FigureDoc {
             .expect("the table is a constant and not empty")
     }
 
+    /// True for a time that follows from where in a server's tick a request arrives.
+    pub(crate) fn is_phase_dependent(&self) -> bool {
+        let (Source::Quantile(of, _) | Source::Max(of) | Source::Mean(of)) = self.source else {
+            return false;
+        };
+        matches!(of, Of::Response | Of::Service | Of::FirstByte)
+    }
+
     /// Reads the figure off a trial.
     pub fn read(&self, trial: &Trial) -> Reading {
         match self.source {

@@ -5,12 +5,13 @@
 //! that was late say more about this machine than about the server.
 //! The order: INVALID (our books, interrupted), FAIL(server exited), missing connections, INVALID (no hold, books of
 //! deliveries), GENERATOR_LIMITED, INCONCLUSIVE (disturbed, inconsistent), FAIL (objectives, missing games, wrong
-//! answers, backlog, drifting),
-//! INCONCLUSIVE(too few samples), PASS.
+//! answers, missing connections of a server that refused requests, backlog, drifting), INCONCLUSIVE (aliased, too few
+//! samples), PASS.
 //! Invariant: the same trial and terms give the same judgement, live and replayed.
 //! Not here: the thresholds and their reasons, which stand with the rules.
 
 mod deliveries;
+mod requests;
 mod rules;
 
 use std::fmt;
@@ -19,6 +20,7 @@ use measure::{Summary, Trial};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::aliasing::{Aliasing, aliasing};
 use crate::objective::{Objective, Outcome};
 use crate::steady::{self, Finding, Floors, Steadiness};
 
@@ -91,6 +93,9 @@ pub enum Intended {
 /// The generator against a server that does nothing. Units: ns, messages per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
+    /// what was spoken: `http`, `websocket`, `lines`
+    #[serde(default)]
+    pub protocol: Option<String>,
     /// response of the null server at an easy rate: our share of every latency
     pub own_latency: Option<Summary>,
     /// send lag at that rate
@@ -123,6 +128,9 @@ pub struct Judgement {
     pub steady: Option<Steadiness>,
     /// share of the hold's seconds in which something else took the machine; `None` where that is not readable
     pub disturbed_share: Option<f64>,
+    /// how the arrivals lay in the server's ticks; `None` where nobody counted
+    #[serde(default)]
+    pub aliasing: Option<Aliasing>,
     /// the figures behind it, by name
     pub evidence: Map<String, Value>,
 }
@@ -147,6 +155,14 @@ struct Case<'a> {
     outcomes: Vec<(&'a Objective, Outcome)>,
     finding: Option<Finding>,
     disturbed_share: Option<f64>,
+    aliasing: Option<Aliasing>,
+}
+
+impl Case<'_> {
+    /// True when latencies were read at a few places of the tick only.
+    fn is_locked(&self) -> bool {
+        self.aliasing.is_some_and(|found| found.is_locked())
+    }
 }
 
 /// Judges one trial.
@@ -157,12 +173,13 @@ pub fn judge(trial: &Trial, terms: &Terms) -> Judgement {
         outcomes: terms.objectives.iter().map(|objective| (objective, objective.evaluate(trial))).collect(),
         finding: steady::steadiness(trial, &floors(trial, terms)),
         disturbed_share: rules::disturbed_share(trial),
+        aliasing: aliasing(trial),
     };
-    let in_order: [fn(&Case<'_>) -> Option<Ruling>; 17] = [
+    let in_order: [fn(&Case<'_>) -> Option<Ruling>; 19] = [
         rules::books,
         rules::interrupted,
         rules::exited,
-        rules::connections,
+        requests::connections,
         rules::never_held,
         deliveries::unowed,
         deliveries::residual,
@@ -172,9 +189,11 @@ pub fn judge(trial: &Trial, terms: &Terms) -> Judgement {
         rules::objectives,
         rules::games_missing,
         rules::wrong_answers,
+        rules::connections,
         deliveries::strangers,
         deliveries::backlog,
         rules::drifting,
+        requests::aliased,
         rules::too_little,
     ];
     let ruling = in_order.into_iter().find_map(|rule| rule(&case));
@@ -184,17 +203,20 @@ pub fn judge(trial: &Trial, terms: &Terms) -> Judgement {
         reason: ruling.map(|ruling| ruling.reason),
         steady: case.finding.as_ref().map(|finding| finding.steadiness),
         disturbed_share: case.disturbed_share,
+        aliasing: case.aliasing,
         evidence: evidence(&case),
     }
 }
 
 /// A tenth of the tightest latency bound is a change worth failing for. Where only ticks are judged, replies come in
-/// waves (games that began together end together) that say nothing about drift.
+/// waves (games that began together end together) that say nothing about drift; requests have no such excuse.
 fn floors(trial: &Trial, terms: &Terms) -> Floors {
-    let floors = Floors::default();
+    let floors = if requests::asks(trial) { requests::floors(trial, terms) } else { Floors::default() };
     match tightest(terms) {
         Some((_, bound_ns)) => Floors { response_ns: Some(0.1 * bound_ns), ..floors },
-        None if trial.head.tick_period_ns > 0 => Floors { response_ns: None, ..floors },
+        None if trial.head.tick_period_ns > 0 && !requests::asks(trial) => {
+            Floors { response_ns: None, ..floors }
+        }
         None => floors,
     }
 }
@@ -243,6 +265,12 @@ fn evidence(case: &Case<'_>) -> Map<String, Value> {
         let (of, after_s) = (change.of.name(), change.after_s);
         let change = json!({ "of": of, "after_s": after_s, "before": change.before, "after": change.after });
         evidence.insert("change".to_owned(), change);
+    }
+    if let Some(found) = &case.aliasing {
+        let (count, resultant) = (found.count, found.resultant);
+        let phases =
+            json!({ "count": count, "harmonic": found.harmonic, "resultant": resultant, "p": found.p });
+        evidence.insert("arrival_phases".to_owned(), phases);
     }
     evidence
 }

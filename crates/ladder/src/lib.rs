@@ -5,6 +5,7 @@
 //! The order of a run: `course` asks for a trial, `steady` finds its warm-up, `judge` holds it against its `objective`s,
 //! `capacity` and `answers` sum up, `closing` words it for the terminal.
 
+pub mod aliasing;
 pub mod answers;
 pub mod capacity;
 pub mod closing;
@@ -19,6 +20,7 @@ pub mod wording;
 #[cfg(test)]
 mod scene;
 
+pub use aliasing::{Aliasing, aliasing};
 pub use answers::{answers, exit_code, run_verdict};
 pub use capacity::{Capacity, Held, capacity};
 pub use closing::{Closing, closing, pace_share};

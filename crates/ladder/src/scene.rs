@@ -1,5 +1,6 @@
 //! Trials built for tests: a rung with a known course, from entries as the store would give them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
@@ -19,6 +20,8 @@ type Edit = Box<dyn Fn(u32, &mut Interval)>;
 /// One rung as it should have gone; change what the test is about and `build` it.
 pub struct Scene {
     pub load: f64,
+    pub load_unit: &'static str,
+    pub cell: BTreeMap<String, String>,
     pub connections: u64,
     pub hold_s: u32,
     pub tick_period_ns: u64,
@@ -26,6 +29,8 @@ pub struct Scene {
     pub late_share: Option<Box<dyn Fn(u32) -> f64>>,
     /// games that the server really runs
     pub games_running: f64,
+    /// that the server draws beside its services
+    pub frames_per_s: Option<u64>,
     pub shots_per_s: u64,
     pub questions_per_s: u64,
     pub response_ns: u64,
@@ -48,11 +53,14 @@ impl Scene {
     pub fn arena(load: f64) -> Scene {
         Scene {
             load,
+            load_unit: "games",
+            cell: BTreeMap::new(),
             connections: load as u64 * 2,
             hold_s: 60,
             tick_period_ns: TICK_NS,
             late_share: Some(Box::new(|_| 0.03)),
             games_running: load,
+            frames_per_s: None,
             shots_per_s: load as u64 * 14,
             questions_per_s: 0,
             response_ns: 2_000_000,
@@ -73,6 +81,7 @@ impl Scene {
     /// 60 s of questions and answers at `load` clients, one per client and second, 2 ms each.
     pub fn asking(load: f64) -> Scene {
         Scene {
+            load_unit: "clients",
             connections: load as u64,
             tick_period_ns: 0,
             late_share: None,
@@ -80,6 +89,35 @@ impl Scene {
             questions_per_s: load as u64,
             ..Scene::arena(load)
         }
+    }
+
+    /// 60 s of requests to a loop of 60 Hz that draws a frame per tick: one answer per requester and tick.
+    pub fn polling(load: f64) -> Scene {
+        Scene {
+            load_unit: "requesters",
+            tick_period_ns: TICK_NS,
+            late_share: Some(Box::new(|_| 0.0)),
+            games_running: 1.0,
+            frames_per_s: Some(60),
+            questions_per_s: load as u64 * 60,
+            response_ns: 16_600_000,
+            ..Scene::asking(load)
+        }
+    }
+
+    /// Every request at these places of the tick, in sixteenths.
+    pub fn phases(self, counts: [u64; 16]) -> Scene {
+        self.edit(move |_, interval| interval.counters[2..18].copy_from_slice(&counts))
+    }
+
+    /// So many of the requests of each second are turned away, in these words.
+    pub fn turned_away(self, count: u64, words: &str) -> Scene {
+        let text = format!("turned away (429, 503): {words}");
+        self.event(6, kind::ERROR, &text).edit(move |_, interval| {
+            let flow = interval.flow_mut(1, Phase::Hold);
+            (flow.answered, flow.failed) = (flow.answered - count, count);
+            interval.errors[2] = count;
+        })
     }
 
     /// 60 s of a chat in which each of `load` clients says one line a second to all others, which takes 5 ms; nothing is
@@ -136,11 +174,11 @@ impl Scene {
             seq: 0,
             purpose: "rung".to_owned(),
             load: self.load,
-            load_unit: if self.tick_period_ns > 0 { "games" } else { "clients" }.to_owned(),
+            load_unit: self.load_unit.to_owned(),
             bots: self.connections,
             connections: self.connections,
             tick_period_ns: self.tick_period_ns,
-            cell: Default::default(),
+            cell: self.cell.clone(),
             words: words(),
         }
     }
@@ -219,10 +257,13 @@ impl Scene {
             busy: None,
             lateness: None,
             isr_numerator_ns: None,
-            counters: vec![
-                ("shots".to_owned(), self.shots_per_s),
-                ("shots_accepted".to_owned(), self.shots_per_s),
-            ],
+            counters: match self.frames_per_s {
+                Some(frames) => vec![("frames".to_owned(), frames), ("frames_due".to_owned(), 60)],
+                None => vec![
+                    ("shots".to_owned(), self.shots_per_s),
+                    ("shots_accepted".to_owned(), self.shots_per_s),
+                ],
+            },
         }
     }
 }
@@ -274,10 +315,13 @@ pub fn event(at_s: u32, kind: &str, text: &str) -> Event {
 }
 
 fn words() -> Arc<Vocabulary> {
+    let phases: Vec<String> = (0..16).map(|bin| format!("phase_{bin:02}")).collect();
+    let counters: Vec<&str> =
+        ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str)).collect();
     Vocabulary::new(
         &["shot", "ask", "keep"],
-        &["connection lost", "wrong winner"],
-        &["games_played", "delivered"],
+        &["connection lost", "wrong winner", "turned away (429, 503)"],
+        &counters,
         &["refused", "no descriptors", "no ports"],
     )
 }

@@ -97,6 +97,8 @@ pub struct Floors {
     /// mean response or delivery latency, ns; `None`: replies are not what this server is judged by, so neither they
     /// nor their backlog are looked at
     pub response_ns: Option<f64>,
+    /// messages waiting: as many as arrive in this time
+    pub backlog_s: f64,
     /// share of ticks
     pub late_share: f64,
 }
@@ -124,7 +126,7 @@ impl Series {
 
 impl Default for Floors {
     fn default() -> Self {
-        Floors { response_ns: Some(5e6), late_share: 0.05 }
+        Floors { response_ns: Some(5e6), backlog_s: 0.01, late_share: 0.05 }
     }
 }
 
@@ -149,10 +151,10 @@ pub fn warm_up_cut(trial: &Trial) -> u32 {
 
 /// How the judged part of the hold went; `None` when it is too short to tell.
 pub fn steadiness(trial: &Trial, floors: &Floors) -> Option<Finding> {
-    // Ten messages or what arrives in 10 ms: less is the flicker of what happens to be under way.
+    // Ten messages at least: less is the flicker of what happens to be under way.
     let questions = crate::figures::questions(trial).sent as f64;
     let rate_per_s = crate::figures::counted_seconds(trial).map_or(0.0, |seconds| questions / seconds);
-    let backlog_floor = (0.01 * rate_per_s).max(10.0);
+    let backlog_floor = (floors.backlog_s * rate_per_s).max(10.0);
     let floors = [
         (Series::Backlog, floors.response_ns.map(|_| backlog_floor)),
         (Series::Response, floors.response_ns),

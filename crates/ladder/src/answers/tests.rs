@@ -104,6 +104,7 @@ fn every_kind_of_rung_fits_the_contract() {
         judged(&faulty_chat(), CHAT),
     ];
     let calibration = Calibration {
+        protocol: Some("http".to_owned()),
         own_latency: Distribution::new().summary(),
         send_lag: rungs[0].0.distribution(Measure::SendLag).summary(),
         ceiling_per_s: Some(120_000.5),

@@ -7,7 +7,7 @@ use measure::{Books, Measure, Quantile, Trial};
 
 use super::{Case, Intended, Ruling, Terms, Verdict, tightest};
 use crate::figures;
-use crate::objective::Outcome;
+use crate::objective::{Objective, Outcome};
 use crate::steady::Steadiness;
 use crate::wording::{show_bytes, show_ns, show_number, show_share};
 
@@ -39,6 +39,9 @@ pub const DISTURBED_SHARE_MOST: f64 = 0.05;
 /// Server and clients contradict each other when their late shares lie farther apart than this. The way to the client
 /// makes some ticks late for it that were on time at the server, hence as much as a quarter.
 pub const LATE_SHARES_APART_MOST: f64 = 0.25;
+
+/// Figures whose value the first error explains best.
+const COUNTS_OF_ERRORS: [&str; 4] = ["errors", "failed", "lost", "unanswered"];
 
 const INTERRUPTED: &str = "interrupted";
 
@@ -108,7 +111,8 @@ pub(super) fn exited(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, "server exited", reason))
 }
 
-pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
+/// Connections that are missing because of this machine.
+pub(super) fn no_room(case: &Case<'_>) -> Option<Ruling> {
     let connections = &case.trial.connections;
     let asked = connections.asked;
     let open = open_throughout(case.trial);
@@ -119,16 +123,26 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
         .failed
         .iter()
         .find(|(cause, count)| **count > 0 && GENERATOR_CAUSES.contains(&cause.as_str()));
-    if let Some((cause, count)) = ours {
-        let remedy = match cause.as_str() {
-            "no ports" => "use more source addresses",
-            _ => "raise the limit of open files or use more workers",
-        };
-        let reason = format!(
-            "only {open} of {asked} connections open, because this machine had {cause} left ({count} times); {remedy}"
-        );
-        return Some(Ruling::new(Verdict::GeneratorLimited, cause, reason));
+    let (cause, count) = ours?;
+    let remedy = match cause.as_str() {
+        "no ports" => "use more source addresses",
+        _ => "raise the limit of open files or use more workers",
+    };
+    let reason = format!(
+        "only {open} of {asked} connections open, because this machine had {cause} left ({count} times); {remedy}"
+    );
+    Some(Ruling::new(Verdict::GeneratorLimited, cause, reason))
+}
+
+/// Connections that are missing, whoever is to blame.
+pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
+    let ours = no_room(case);
+    if ours.is_some() {
+        return ours;
     }
+    let connections = &case.trial.connections;
+    let asked = connections.asked;
+    let open = open_throughout(case.trial);
     if open as f64 >= OPEN_SHARE_LEAST * asked as f64 {
         return None;
     }
@@ -351,14 +365,25 @@ pub(super) fn inconsistent(case: &Case<'_>) -> Option<Ruling> {
 }
 
 pub(super) fn objectives(case: &Case<'_>) -> Option<Ruling> {
+    // Latencies read at a few places of the tick prove nothing, neither way.
+    let is_believed = |objective: &Objective| !case.is_locked() || !objective.figure().is_phase_dependent();
     let mut broken = case.outcomes.iter().filter_map(|(objective, outcome)| match outcome {
-        Outcome::NotMet { shown, .. } => Some((*objective, shown)),
+        Outcome::NotMet { shown, .. } if is_believed(objective) => Some((*objective, shown)),
+        Outcome::NotMet { .. } => None,
         Outcome::Met { .. } | Outcome::CannotTell { .. } => None,
     });
     let (first, shown) = broken.next()?;
     let mut reason = format!("{} was {shown} (objective: {first})", first.figure().name);
     for (objective, shown) in broken {
         reason.push_str(&format!("; {} was {shown} (objective: {objective})", objective.figure().name));
+    }
+    if COUNTS_OF_ERRORS.contains(&first.figure().name)
+        && let Some((cause, words)) = case.trial.error_samples().next()
+    {
+        reason.push_str(&format!("; the first: {cause}"));
+        if !words.is_empty() {
+            reason.push_str(&format!(": {words}"));
+        }
     }
     Some(Ruling::new(Verdict::Fail, first.figure().name, reason))
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::scene::{SECOND_NS, Scene, see_ticks};
 
-fn terms(objectives: &[&str]) -> Terms {
+pub(super) fn terms(objectives: &[&str]) -> Terms {
     Terms {
         objectives: objectives.iter().map(|text| text.parse().unwrap()).collect(),
         patience_ns: SECOND_NS,
@@ -22,7 +22,7 @@ fn asking_terms() -> Terms {
 }
 
 /// The one check: verdict, signal and what the reason must say.
-fn check(scene: &Scene, terms: &Terms, verdict: Verdict, signal: &str, says: &[&str]) {
+pub(super) fn check(scene: &Scene, terms: &Terms, verdict: Verdict, signal: &str, says: &[&str]) {
     let judgement = judge(&scene.build(), terms);
     assert_eq!(judgement.verdict, verdict, "{:?}", judgement.reason);
     assert_eq!(judgement.signal.as_deref().unwrap_or(""), signal);
@@ -215,7 +215,7 @@ fn replies_that_come_in_waves_are_no_drift_where_only_ticks_are_judged() {
         flow.answered = 400 + flow.open_before - flow.open_after;
     });
     check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
-    scene.tick_period_ns = 0;
+    (scene.tick_period_ns, scene.load_unit) = (0, "clients");
     check(&scene, &terms(&["errors == 0"]), Verdict::Fail, "drifting", &[]);
 }
 

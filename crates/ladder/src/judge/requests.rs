@@ -1,0 +1,63 @@
+//! The rules that only loads of requests know: refused connections, arrivals locked onto ticks, what drifts.
+//!
+//! A server that refuses requests often ends their connections too. What its user asked for comes first then: the errors,
+//! with the first one's words, and missing connections only where no objective spoke.
+
+use measure::Trial;
+
+use super::{Case, Ruling, Terms, Verdict, rules};
+use crate::figures;
+use crate::steady::Floors;
+use crate::wording::show_share;
+
+/// A server that answers in ticks has a tick's arrivals waiting whenever one looks; a few ticks' worth come and go at a
+/// high load without growing.
+pub const BACKLOG_TICKS: f64 = 4.0;
+
+/// True when a load counts requesters or requests per second.
+pub(super) fn asks(trial: &Trial) -> bool {
+    matches!(trial.head.load_unit.as_str(), "requesters" | "req/s")
+}
+
+/// Missing connections, unless they went missing together with requests: those are asked about first.
+pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
+    let explains = asks(case.trial) && figures::any_failed(case.trial);
+    if explains { rules::no_room(case) } else { rules::connections(case) }
+}
+
+/// What changes matter to a server of requests: on one with ticks, none smaller than a tick; and how many of its ticks are
+/// late only where that is asked.
+pub(super) fn floors(trial: &Trial, terms: &Terms) -> Floors {
+    let floors = Floors::default();
+    let period_ns = trial.head.tick_period_ns as f64;
+    let asks_for_ticks =
+        terms.objectives.iter().any(|objective| objective.figure().name.starts_with("ticks."));
+    Floors {
+        response_ns: floors.response_ns.map(|least_ns| least_ns.max(period_ns)),
+        backlog_s: floors.backlog_s.max(BACKLOG_TICKS * period_ns / 1e9),
+        late_share: if asks_for_ticks { floors.late_share } else { f64::INFINITY },
+    }
+}
+
+/// Even arrivals that met the same few places of every tick: correctness stands, latencies do not.
+pub(super) fn aliased(case: &Case<'_>) -> Option<Ruling> {
+    let found = case.aliasing.filter(|found| found.is_locked())?;
+    let (objective, _) =
+        case.outcomes.iter().find(|(objective, _)| objective.figure().is_phase_dependent())?;
+    let places = match found.harmonic {
+        1 => "one place".to_owned(),
+        _ => "a few places".to_owned(),
+    };
+    let reason = format!(
+        "aliased: the arrivals met {places} of the server's tick again and again (resultant {} at harmonic {}, p < 0.001), so \
+         {} is theirs and not that of users; use --arrivals poisson, or a rate that is no simple part or multiple of \
+         the tick rate",
+        show_share(found.resultant),
+        found.harmonic,
+        objective.figure().name,
+    );
+    Some(Ruling::new(Verdict::Inconclusive, "aliased", reason))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+use measure::Phase;
+
+use super::super::tests::{check, terms};
+use super::*;
+use crate::judge::{Intended, judge};
+use crate::scene::Scene;
+use crate::steady::Steadiness;
+
+const ALIKE: [u64; 16] = [40; 16];
+/// One request per tick, always at the same place.
+const ONE_PLACE: [u64; 16] = [0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+fn short(load: f64) -> Scene {
+    Scene { hold_s: 2, ..Scene::polling(load) }
+}
+
+#[test]
+fn two_seconds_of_requests_are_judged() {
+    check(&short(1.0), &terms(&["errors == 0"]), Verdict::Pass, "", &[]);
+    check(&short(1.0), &terms(&["errors == 0", "frames.share > 99%"]), Verdict::Pass, "", &[]);
+    check(
+        &short(1.0),
+        &terms(&["frames.rate_per_s > 60.5"]),
+        Verdict::Fail,
+        "frames.rate_per_s",
+        &["was 60/s"],
+    );
+}
+
+#[test]
+fn requests_that_are_turned_away_fail_by_their_count_and_in_their_words() {
+    let scene = short(15.0).turned_away(12, "status 503: \"busy\"");
+    let says =
+        ["errors was 24 (objective: errors == 0); the first: turned away (429, 503): status 503: \"busy\""];
+    check(&scene, &terms(&["errors == 0"]), Verdict::Fail, "errors", &says);
+    // 24 of 1800: more than one in a hundred took for ever.
+    let scene = Scene { hold_s: 60, ..Scene::polling(15.0) }.turned_away(12, "status 503");
+    check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Fail, "response.p99", &["was never"]);
+}
+
+#[test]
+fn a_server_that_cuts_off_whom_it_refuses_fails_by_its_errors_and_not_by_its_connections() {
+    let cut_off = |objective: &str| {
+        let scene = short(15.0).turned_away(12, "status 503").edit(|_, interval| {
+            interval.connections.open_min = 11;
+            interval.connections.failed[0] = 3;
+        });
+        let judgement = judge(&scene.build(), &terms(&[objective]));
+        (judgement.verdict, judgement.signal.unwrap_or_default())
+    };
+    assert_eq!(cut_off("errors == 0"), (Verdict::Fail, "errors".to_owned()));
+    // Whoever asked for nothing of the kind is told all the same.
+    assert_eq!(cut_off("rate_per_s > 1"), (Verdict::Fail, "connections.open_min".to_owned()));
+    let no_ports = short(15.0).turned_away(12, "status 503").edit(|_, interval| {
+        interval.connections.open_min = 11;
+        interval.connections.failed[2] = 3;
+    });
+    check(&no_ports, &terms(&["errors == 0"]), Verdict::GeneratorLimited, "no ports", &[]);
+    let silent = short(15.0).edit(|_, interval| interval.connections.open_min = 11);
+    check(&silent, &terms(&["errors == 0"]), Verdict::Fail, "connections.open_min", &["only 11 of 15"]);
+}
+
+#[test]
+fn where_no_connection_is_to_stand_none_is_missing() {
+    let scene = Scene { connections: 0, ..short(5.0) };
+    check(&scene, &terms(&["errors == 0"]), Verdict::Pass, "", &[]);
+    let mut rate = terms(&["errors == 0"]);
+    rate.intended = Some(Intended::PerSecond(300.0));
+    check(&scene, &rate, Verdict::Pass, "", &[]);
+    rate.intended = Some(Intended::PerSecond(400.0));
+    check(&scene, &rate, Verdict::GeneratorLimited, "offered", &[]);
+}
+
+#[test]
+fn latencies_read_at_one_place_of_the_tick_are_not_believed() {
+    let latency = terms(&["errors == 0", "response.p50 < 50ms"]);
+    check(&short(10.0).phases(ALIKE), &latency, Verdict::Pass, "", &[]);
+    let says = ["one place of the server's tick", "response.p50 is theirs", "--arrivals poisson"];
+    check(&short(10.0).phases(ONE_PLACE), &latency, Verdict::Inconclusive, "aliased", &says);
+    let slow = Scene { response_ns: 90_000_000, ..short(10.0) }.phases(ONE_PLACE);
+    check(&slow, &latency, Verdict::Inconclusive, "aliased", &[]);
+    let judgement = judge(&slow.build(), &latency);
+    assert_eq!(judgement.evidence["arrival_phases"]["harmonic"], 1);
+}
+
+#[test]
+fn correctness_is_believed_wherever_in_the_tick_a_request_comes() {
+    let refused = short(10.0).phases(ONE_PLACE).turned_away(12, "status 503");
+    check(&refused, &terms(&["response.p50 < 10ms", "errors == 0"]), Verdict::Fail, "errors", &["was 24"]);
+    let no_latency = terms(&["errors == 0"]);
+    check(&short(10.0).phases(ONE_PLACE), &no_latency, Verdict::Pass, "", &[]);
+    assert!(judge(&short(10.0).phases(ONE_PLACE).build(), &no_latency).aliasing.unwrap().is_locked());
+    let wrong = short(10.0).phases(ONE_PLACE).edit(|_, interval| interval.errors[1] = 1);
+    check(&wrong, &terms(&["response.p50 < 50ms"]), Verdict::Fail, "wrong winner", &[]);
+}
+
+#[test]
+fn a_queue_that_comes_and_goes_is_no_drift_but_one_that_grows_is() {
+    let waiting = |open: fn(u32) -> u64| {
+        Scene { load_unit: "req/s", ..Scene::polling(5.0) }.edit(move |at, interval| {
+            let flow = interval.flow_mut(1, Phase::Hold);
+            (flow.open_before, flow.open_after) = (open(at), open(at + 1));
+            (flow.offered, flow.sent) = (300, 300);
+            flow.answered = 300 + flow.open_before - flow.open_after;
+        })
+    };
+    let errors = terms(&["errors == 0"]);
+    let flickers = waiting(|at| if at > 30 { 22 } else { 5 });
+    check(&flickers, &errors, Verdict::Pass, "", &[]);
+    check(&waiting(|at| u64::from(at) * 5), &errors, Verdict::Fail, "drifting", &["the backlog rose from"]);
+}
+
+#[test]
+fn late_ticks_are_no_drift_of_requests_unless_they_are_asked_about() {
+    let mut scene = Scene::polling(5.0);
+    scene.late_share = Some(Box::new(|at| if at < 30 { 0.02 } else { 0.2 }));
+    check(&scene, &terms(&["errors == 0"]), Verdict::Pass, "", &[]);
+    assert_eq!(judge(&scene.build(), &terms(&["errors == 0"])).steady, Some(Steadiness::Steady));
+    check(&scene, &terms(&["ticks.late_share < 25%"]), Verdict::Fail, "drifting", &[]);
+}
