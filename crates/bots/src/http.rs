@@ -8,7 +8,7 @@
 //! An answer is right or wrong by its request's checks. The first few errors of each cause are kept verbatim.
 
 mod errors;
-mod recipes;
+pub mod recipes;
 mod stream;
 
 use std::collections::VecDeque;

@@ -4,6 +4,7 @@
 //! prints. Nothing is measured or judged here.
 
 pub mod around;
+pub mod calibration;
 pub mod cli;
 pub mod climb;
 pub mod commands;
@@ -14,6 +15,7 @@ pub mod preflight;
 pub mod probe;
 pub mod progress;
 pub mod replay;
+pub mod secrets;
 pub mod serve;
 pub mod show;
 pub mod signals;

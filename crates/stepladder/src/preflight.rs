@@ -7,6 +7,8 @@ use ladder::wording::show_bytes;
 use plan::{Bots, Plan, WorkerPlan, loopback_sources, needs, sources_for, workers_for};
 use procfs::{Current as _, Meminfo};
 
+use crate::secrets;
+
 /// Descriptors of one table that are not bots' sockets.
 const SPARE_DESCRIPTORS: u64 = 200;
 /// More than any worker is given where the system sets no limit.
@@ -46,16 +48,16 @@ impl Machine {
     pub fn workers(&self, plan: &Plan, load: f64) -> anyhow::Result<usize> {
         let needs = needs(plan, load);
         let Some(workers) = plan.generator.workers else {
-            return Ok(workers_for(needs.connections, self.cores.len(), self.descriptors));
+            return Ok(workers_for(needs.connections_most, self.cores.len(), self.descriptors));
         };
         let each = needs.descriptors.div_ceil(workers.max(1) as u64) + SPARE_DESCRIPTORS;
         if each > self.descriptors {
             bail!(
                 "rung {load}: {} connections over {workers} workers need {each} descriptors each, and this process may \
                  have {} per table; use --workers {} or raise the hard limit (ulimit -Hn)",
-                needs.connections,
+                needs.connections_most,
                 self.descriptors,
-                workers_for(needs.connections, 1, self.descriptors)
+                workers_for(needs.connections_most, 1, self.descriptors)
             );
         }
         Ok(workers)
@@ -64,13 +66,13 @@ impl Machine {
     /// Source addresses for `load` units. Errors: too few ports, and the target is not on loopback.
     pub fn sources(&self, plan: &Plan, load: f64, to: SocketAddr) -> anyhow::Result<Vec<IpAddr>> {
         let needs = needs(plan, load);
-        let count = sources_for(needs.connections, needs.opens_per_s, self.ports);
+        let count = sources_for(needs.connections_most, needs.opens_per_s, self.ports);
         let is_v4_loopback = matches!(to.ip(), IpAddr::V4(address) if address.is_loopback());
-        if !is_v4_loopback && needs.connections > self.ports {
+        if !is_v4_loopback && needs.connections_most > self.ports {
             bail!(
                 "rung {load}: {} connections to {to} need more than the {} local ports of one source address; \
                  lower the rung, or widen net.ipv4.ip_local_port_range",
-                needs.connections,
+                needs.connections_most,
                 self.ports
             );
         }
@@ -97,6 +99,7 @@ impl Machine {
 
     /// Checks every rung before the first one is climbed.
     pub fn check(&self, plan: &Plan, to: Option<SocketAddr>) -> anyhow::Result<()> {
+        secrets::check(plan)?;
         for &load in &plan.ladder.rungs {
             self.workers(plan, load)?;
             self.ledger(plan, load)?;
@@ -107,7 +110,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The plan of every worker for one load.
+    /// The plan of every worker for one load, with what the environment fills in.
     pub fn split(
         &self,
         plan: &Plan,
@@ -115,7 +118,9 @@ impl Machine {
         to: (&plan::Target, SocketAddr),
     ) -> anyhow::Result<Vec<WorkerPlan>> {
         let (workers, sources) = (self.workers(plan, load)?, self.sources(plan, load, to.1)?);
-        Ok(plan::split(plan, load, to.0, to.1, workers, &sources))
+        let mut workers = plan::split(plan, load, to.0, to.1, workers, &sources);
+        secrets::fill_in(&mut workers)?;
+        Ok(workers)
     }
 }
 

@@ -4,7 +4,7 @@
 //! As many connections as one unit has (two for the arena), because a server that pairs its players would give a single
 //! one that leaves to the first real one as an opponent.
 //! A WebSocket has its handshake and NATS greets; a server of plain lines or IRC may be silent, so all that can be asked
-//! of it is that it does not hang up at once.
+//! of it is that it does not hang up at once. A server of HTTP is asked one real request (`http`).
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -14,11 +14,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use drivers::tcp::{Lines, lines};
-use drivers::{Address, Closed, Desk, Driver, OpenError, Tcp, WebSocket};
+use drivers::{Address, Closed, Desk, Driver, Http1, OpenError, Tcp, WebSocket};
 use plan::{Scheme, Target};
 use tokio::time::{sleep, timeout};
 
 use crate::trial::tls;
+
+pub mod http;
 
 /// As long as a handshake may take during the climb.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
@@ -68,8 +70,11 @@ async fn let_in(
     hangs_up_within: Duration,
 ) -> Result<(), OpenError> {
     match scheme {
-        Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => {
+        Scheme::Ws | Scheme::Wss => {
             open_and_close(address, connections, async |_: &mut WebSocket, _| Ok(())).await
+        }
+        Scheme::Http | Scheme::Https => {
+            open_and_close(address, connections, async |_: &mut Http1, _| Ok(())).await
         }
         Scheme::Tcp | Scheme::Irc | Scheme::Mqtt => {
             let stays =
@@ -196,7 +201,7 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
             let check = if scheme.has_paths() { "its port and path" } else { "its port" };
             bail!("{target} is not a {protocol} server: {why}; check {check}")
         }
-        (OpenError::Timeout, Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https) => bail!(
+        (OpenError::Timeout, Scheme::Ws | Scheme::Wss) => bail!(
             "{target} accepts connections but did not answer the WebSocket handshake within {within_s} s; check its \
              port, and whether it hangs"
         ),
@@ -204,12 +209,16 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
             "{target} accepts connections but did not greet with INFO, as a NATS server does, within {within_s} s; \
              check its port, and whether it hangs"
         ),
-        (OpenError::Timeout, Scheme::Tcp | Scheme::Irc | Scheme::Mqtt) => {
+        (OpenError::Timeout, Scheme::Tcp | Scheme::Irc | Scheme::Mqtt | Scheme::Http | Scheme::Https) => {
             bail!(
                 "{target} did not accept a connection within {within_s} s; check its port, and whether it hangs"
             )
         }
-        (OpenError::ClosedEarly, Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https) => bail!(
+        (OpenError::ClosedEarly, Scheme::Http | Scheme::Https) => bail!(
+            "{target} closes connections before it is asked anything (tried {TRIES} times); check its port, and whether it \
+             wants https:// or http://"
+        ),
+        (OpenError::ClosedEarly, Scheme::Ws | Scheme::Wss) => bail!(
             "{target} closes connections during the WebSocket handshake (tried {TRIES} times); check its port, and \
              whether it wants wss:// or ws://"
         ),

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
-use plan::{Plan, Scheme, SubjectSource, Target, TickSource, may_load, needs};
+use plan::{Bots, Plan, Scheme, SubjectSource, Target, TickSource, may_load, needs};
 use tempfile::NamedTempFile;
 use watch::{ExitWatch, Started, TickLog};
 
 use crate::cli::Cli;
-use crate::probe;
+use crate::probe::http::First;
+use crate::{probe, secrets};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
@@ -185,8 +186,17 @@ impl UnderTest {
         self.cell_options == cell_options
     }
 
-    /// Whether it lets bots in at all. Our own servers do.
+    /// Whether it lets bots in at all, and answers them. Our own servers do.
     fn probe(&self, plan: &Plan) -> anyhow::Result<()> {
+        if matches!(plan.bots, Bots::Http(_)) {
+            let mut workers = plan::split(plan, 1.0, &self.target, self.address, 1, &[]);
+            secrets::fill_in(&mut workers)?;
+            let Some(worker) = workers.first() else { return Ok(()) };
+            if let First::Wrong(words) = probe::http::first_request(worker)? {
+                anstream::eprintln!("stepladder: the first request was not answered rightly: {words}");
+            }
+            return Ok(());
+        }
         probe::handshake(&self.target, self.address, needs(plan, 1.0).connections)
     }
 

@@ -1,0 +1,81 @@
+//! Calibration: the engine against the null server of a protocol, so that our own share of every figure is known.
+//!
+//! Two trials: at an easy pace, where every latency is our own and the system's, and in a closed loop, where the rate is
+//! our own ceiling (or the null server's, which is faster than any server that does something).
+//! The same for a climb, which stores them, and for `doctor`, which only shows them.
+
+use plan::{
+    Arrivals, Bots, EchoBots, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Plan, Ramp, Scheme,
+};
+
+use crate::judging::LATENCY_RATE_PER_S;
+
+/// Bytes of an echo client's message.
+const ECHO_BYTES: usize = 32;
+/// Until the rate has climbed to its height, and the first connections are warm.
+const SETTLE_NS: u64 = 100_000_000;
+/// The null server answers at once or not at all.
+const TIMEOUT_NS: u64 = 5_000_000_000;
+const BODY_BYTES_MAX: u64 = 64 * 1024;
+
+/// The clients that weigh us over a scheme's protocol: at an easy pace, or in a closed loop.
+pub fn bots(scheme: Scheme, is_closed: bool, clients: u64) -> (Bots, Arrivals) {
+    match (scheme, is_closed) {
+        (Scheme::Http | Scheme::Https, true) => {
+            (Bots::Http(requests(HttpModel::Closed { think_ns: 0 })), Arrivals::Closed)
+        }
+        (Scheme::Http | Scheme::Https, false) => {
+            let model = HttpModel::Open { connections: clients, connections_max: clients };
+            (Bots::Http(requests(model)), Arrivals::Poisson)
+        }
+        (_, true) => (Bots::Echo(EchoBots { rate_per_s: 0.0, payload_bytes: ECHO_BYTES }), Arrivals::Closed),
+        (_, false) => {
+            let rate_per_s = LATENCY_RATE_PER_S / clients.max(1) as f64;
+            (Bots::Echo(EchoBots { rate_per_s, payload_bytes: ECHO_BYTES }), Arrivals::Even)
+        }
+    }
+}
+
+/// What these clients call their load: a rate where requests are planned by a clock, else clients.
+pub fn load(bots: &Bots, clients: f64) -> f64 {
+    match bots {
+        Bots::Http(HttpBots { model: HttpModel::Open { .. }, .. }) => LATENCY_RATE_PER_S,
+        _ => clients,
+    }
+}
+
+/// The plan under which these clients are split over the workers.
+pub fn plan_of(plan: &Plan, scheme: Scheme, is_closed: bool, clients: u64) -> Plan {
+    let (bots, arrivals) = bots(scheme, is_closed, clients);
+    let mut plan = Plan { bots, arrivals, ..plan.clone() };
+    plan.ladder.ramp = Ramp::AtOnce;
+    plan.ladder.settle_ns = SETTLE_NS;
+    plan.ladder.cells = Vec::new();
+    plan.generator.workers = None;
+    // The null server has none, and arrivals are not sorted by the phase of another server's ticks.
+    plan.subject.tick_rate_hz = 0.0;
+    plan
+}
+
+fn requests(model: HttpModel) -> HttpBots {
+    HttpBots {
+        model,
+        version: HttpVersion::One,
+        keep_alive: true,
+        streams: 1,
+        requests: vec![HttpRequest {
+            name: "GET /".to_owned(),
+            weight: 1.0,
+            method: "GET".to_owned(),
+            path: "/".to_owned(),
+            headers: Vec::new(),
+            body: String::new(),
+            check: HttpCheck::default(),
+            capture: Vec::new(),
+        }],
+        variables: Vec::new(),
+        timeout_ns: TIMEOUT_NS,
+        redirects_max: 0,
+        body_bytes_max: BODY_BYTES_MAX,
+    }
+}

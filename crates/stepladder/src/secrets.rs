@@ -1,0 +1,83 @@
+//! Secrets of a plan: header values name them as `${NAME}`, and the environment fills them in when a trial starts.
+//!
+//! The plan that is stored, printed and repeated holds the name only. What is filled in lives in the workers' plans,
+//! which are neither stored nor shown, and an error never repeats it.
+
+use anyhow::Context as _;
+use plan::units::http::with_environment;
+use plan::{Bots, Plan, WorkerPlan};
+
+/// Fills in what the workers send. Errors: a variable that is not set, by its name.
+pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
+    for worker in workers {
+        fill_in_bots(&mut worker.bots, |name| std::env::var(name).ok())?;
+    }
+    Ok(())
+}
+
+/// Whether everything that a plan's headers name is set.
+pub fn check(plan: &Plan) -> anyhow::Result<()> {
+    fill_in_bots(&mut plan.bots.clone(), |name| std::env::var(name).ok())
+}
+
+fn fill_in_bots(bots: &mut Bots, value_of: impl Fn(&str) -> Option<String>) -> anyhow::Result<()> {
+    let Bots::Http(http) = bots else { return Ok(()) };
+    for request in &mut http.requests {
+        for (name, value) in &mut request.headers {
+            let filled = with_environment(value, &value_of).map_err(|missing| {
+                anyhow::anyhow!(
+                    "header {name} of \"{}\" needs the environment variable {missing}, which is not set",
+                    request.name
+                )
+            })?;
+            if filled.contains(|letter: char| letter.is_control() && letter != '\t') {
+                return Err(anyhow::anyhow!("it holds a line end or another control character"))
+                    .with_context(|| format!("header {name} of \"{}\" cannot be sent", request.name));
+            }
+            *value = filled;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use plan::{Flags, HttpFlags, resolve};
+
+    use super::*;
+
+    fn bots() -> Bots {
+        let header = vec!["Authorization: Bearer ${TOKEN}".to_owned()];
+        let http = HttpFlags { header, ..HttpFlags::default() };
+        let flags = Flags { subject: Some("http://127.0.0.1:1/a".into()), http, ..Flags::default() };
+        resolve(&flags, None, 1).expect("a plan").bots
+    }
+
+    fn filled(token: Option<&str>) -> anyhow::Result<String> {
+        let mut bots = bots();
+        fill_in_bots(&mut bots, |name| token.filter(|_| name == "TOKEN").map(Into::into))?;
+        let Bots::Http(http) = bots else { panic!("HTTP bots") };
+        Ok(http.requests[0].headers[0].1.clone())
+    }
+
+    #[test]
+    fn a_header_takes_its_secret_from_the_environment() {
+        assert_eq!(filled(Some("hunter2")).expect("it is set"), "Bearer hunter2");
+    }
+
+    #[test]
+    fn a_plan_that_is_stored_holds_the_name_only() {
+        let stored = serde_json::to_string(&bots()).expect("JSON");
+        assert!(stored.contains("Bearer ${TOKEN}"), "{stored}");
+    }
+
+    #[test]
+    fn a_missing_or_broken_secret_is_refused_by_name_and_never_repeated() {
+        assert_eq!(
+            filled(None).expect_err("not set").to_string(),
+            "header Authorization of \"GET /a\" needs the environment variable TOKEN, which is not set"
+        );
+        let broken = format!("{:#}", filled(Some("hunter2\r\nX: y")).expect_err("a line end"));
+        assert!(broken.contains("control character") && !broken.contains("hunter2"), "{broken}");
+    }
+}
