@@ -17,7 +17,7 @@ use engine::hand::MEETING_POINTS;
 use engine::thread::Setup;
 use engine::{Clock, Collector, Entrance, MonotonicClock, Progress, Shared, Timeline};
 use measure::trial::kind;
-use measure::{Entry, Event, LedgerPart, TrialHead};
+use measure::{Entry, Event, Interval, LedgerPart, TrialHead};
 use plan::{Hold, Ramp, Target, WorkerPlan};
 
 use crate::conductor::{Conductor, Cue, DRAIN_NS, Seen};
@@ -197,8 +197,11 @@ impl Stage<'_> {
             match hears.recv_timeout(Duration::from_millis(10)) {
                 Ok(FromWorker::Second { worker, interval }) => match collector.add(worker, interval) {
                     Ok(None) => {}
-                    Ok(Some(merged)) => {
+                    Ok(Some(mut merged)) => {
                         self.count(&merged);
+                        for event in first_errors(&mut merged) {
+                            around.keep(Entry::Event(event))?;
+                        }
                         around.keep(Entry::Interval(merged))?;
                     }
                     Err(imbalance) => {
@@ -309,6 +312,18 @@ impl Stage<'_> {
     }
 }
 
+/// The first errors of each cause, as they were met, out of the second in which they happened.
+fn first_errors(second: &mut Interval) -> Vec<Event> {
+    let at_ns = (u64::from(second.index) + 1) * 1_000_000_000;
+    let samples = std::mem::take(&mut second.samples);
+    let names = &second.words.errors;
+    let event = |(cause, words): (usize, String)| {
+        let text = format!("{}: {words}", names[cause]);
+        Event { at_ns, kind: kind::ERROR.to_owned(), text }
+    };
+    samples.into_iter().map(event).collect()
+}
+
 fn keep_event(around: &mut impl Surroundings, at_ns: u64, kind: &str, text: &str) -> anyhow::Result<()> {
     around.keep(Entry::Event(Event { at_ns, kind: kind.to_owned(), text: text.to_owned() }))
 }
@@ -332,4 +347,24 @@ fn addresses(plan: &WorkerPlan, target: &Target, socket: SocketAddr) -> anyhow::
 pub(crate) fn tls(target: &Target) -> anyhow::Result<Option<TlsSettings>> {
     let settings = || TlsSettings::new(&target.host, target.ca.as_deref(), target.insecure);
     Ok(if target.scheme.is_tls() { Some(settings()?) } else { None })
+}
+
+#[cfg(test)]
+mod tests {
+    use measure::Vocabulary;
+
+    use super::*;
+
+    #[test]
+    fn first_errors_leave_their_second_and_become_marks_with_their_cause() {
+        let mut second =
+            Interval::new(&Vocabulary::new(&["get"], &["lost", "turned away (429, 503)"], &[], &[]));
+        second.index = 6;
+        second.samples = vec![(1, "status 503: \"busy\"".to_owned()), (0, "cut".to_owned())];
+        let events = first_errors(&mut second);
+        let texts: Vec<&str> = events.iter().map(|event| event.text.as_str()).collect();
+        assert_eq!(texts, ["turned away (429, 503): status 503: \"busy\"", "lost: cut"]);
+        assert!(events.iter().all(|event| event.kind == kind::ERROR && event.at_ns == 7_000_000_000));
+        assert!(first_errors(&mut second).is_empty());
+    }
 }
