@@ -15,6 +15,9 @@ pub const LATENCY_RATE_PER_S: f64 = 12_800.0;
 /// Clients of the null server in a closed loop: our own ceiling.
 pub const CEILING_CLIENTS: f64 = 65.0;
 
+/// Under this name the head of a calibration says which of our drivers it weighs.
+pub const PROTOCOL: &str = "protocol";
+
 /// The course that a plan asks for.
 pub fn course(plan: &Plan) -> Course {
     Course::List(ListCourse {
@@ -23,6 +26,8 @@ pub fn course(plan: &Plan) -> Course {
             (Purpose::CalibrationCeiling, CEILING_CLIENTS),
         ],
         rungs: plan.ladder.rungs.clone(),
+        cells: plan.ladder.cells.iter().map(|cell| cell.names.clone()).collect(),
+        is_open_ended: plan.ladder.is_open_ended,
     })
 }
 
@@ -114,6 +119,7 @@ pub fn calibration(store: &Store, run: &RunId) -> anyhow::Result<Option<Calibrat
         }
         let trial = store.trial(run, record.head.seq, 0)?;
         let calibration: &mut Calibration = found.get_or_insert_default();
+        calibration.protocol = trial.head.cell.get(PROTOCOL).cloned();
         if purpose == Some(Purpose::CalibrationLatency) {
             calibration.own_latency = trial.distribution(Measure::Response).summary();
             calibration.send_lag = trial.distribution(Measure::SendLag).summary();
