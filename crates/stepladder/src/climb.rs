@@ -14,17 +14,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use ladder::{Climb, Next, Purpose, TrialOrder};
 use measure::TrialHead;
-use plan::{Arrivals, Bots, EchoBots, Hold, Plan, Ramp, Scheme};
+use plan::{Hold, Plan, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunWriter, Store, StoreError};
 
 use crate::around::Around;
-use crate::judging::{Done, LATENCY_RATE_PER_S, course, judge_stored};
+use crate::judging::{Done, PROTOCOL, course, judge_stored};
 use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::signals::{INTERRUPTED, Interrupt};
 use crate::trial::{self, Order};
 use crate::under_test::{self, UnderTest};
-use crate::{replay, show};
+use crate::{calibration, replay, show};
 
 /// An exit code and what to say.
 pub type Failure = (u8, anyhow::Error);
@@ -167,8 +167,12 @@ impl Climbing<'_> {
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
         let plan = self.plan;
-        if plan.ladder.restart_per_rung && order.load > plan.ladder.rungs[0] {
-            // The old one goes first: both may want the same port.
+        let cell = order.cell.and_then(|cell| plan.ladder.cells.get(cell)).cloned().unwrap_or_default();
+        let is_first = order.cell.is_none_or(|cell| cell == 0) && order.load <= plan.ladder.rungs[0];
+        // The old one goes first: both may want the same port.
+        if !subject.has_options(&cell.options) {
+            subject.restart_with(plan, cell.options)?;
+        } else if plan.ladder.restart_per_rung && !is_first {
             subject.restart(plan)?;
         }
         let needs = plan::needs(plan, order.load);
@@ -180,13 +184,15 @@ impl Climbing<'_> {
             bots: needs.bots,
             connections: needs.connections,
             tick_period_ns: plan.subject.tick_period_ns(),
-            cell: BTreeMap::new(),
+            cell: cell.names,
             words: bots::catalog::vocabulary(&plan.bots),
         };
         let target = subject.target.clone();
+        let mut workers = self.machine.split(plan, order.load, (&target, subject.address))?;
+        workers.iter_mut().for_each(|worker| worker.request = cell.request);
         let trial = Order {
             head,
-            workers: self.machine.split(plan, order.load, (&target, subject.address))?,
+            workers,
             target: &target,
             address: subject.address,
             hold: plan.ladder.hold,
@@ -220,12 +226,7 @@ impl Climbing<'_> {
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
         let is_closed = order.purpose == Purpose::CalibrationCeiling;
-        let mut plan = self.plan.clone();
-        let rate_per_s = if is_closed { 0.0 } else { LATENCY_RATE_PER_S / order.load };
-        plan.bots = Bots::Echo(EchoBots { rate_per_s, payload_bytes: 32 });
-        plan.arrivals = if is_closed { Arrivals::Closed } else { Arrivals::Even };
-        plan.ladder.ramp = Ramp::AtOnce;
-        plan.generator.workers = None;
+        let plan = calibration::plan_of(self.plan, scheme, is_closed, order.load as u64);
         let head = TrialHead {
             seq: order.seq,
             purpose: order.purpose.name().to_owned(),
@@ -234,7 +235,8 @@ impl Climbing<'_> {
             bots: order.load as u64,
             connections: order.load as u64,
             tick_period_ns: 0,
-            cell: BTreeMap::new(),
+            // Not a cell of the sweep; it tells which of our drivers was weighed.
+            cell: BTreeMap::from([(PROTOCOL.to_owned(), protocol(scheme).to_owned())]),
             words: bots::catalog::vocabulary(&plan.bots),
         };
         let server = match null {
@@ -244,12 +246,16 @@ impl Climbing<'_> {
         let target = server.target.clone();
         let trial = Order {
             head,
-            workers: self.machine.split(&plan, order.load, (&target, server.address))?,
+            workers: self.machine.split(
+                &plan,
+                calibration::load(&plan.bots, order.load),
+                (&target, server.address),
+            )?,
             target: &target,
             address: server.address,
             // 12,800 messages carry a p99, and both calibrations together stay below 5 s.
             hold: Hold::Time(SECOND_NS),
-            settle_ns: 100_000_000,
+            settle_ns: plan.ladder.settle_ns,
             realtime: plan.generator.realtime,
             spin_ns: plan.generator.spin_ns,
             margin_ns: plan.patience_ns,
@@ -274,6 +280,15 @@ impl Climbing<'_> {
         outcome?;
         self.writer.end_trial(unix_ms())?;
         Ok(())
+    }
+}
+
+/// What is spoken below the words of a subject of this scheme.
+fn protocol(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Ws | Scheme::Wss => "websocket",
+        Scheme::Http | Scheme::Https => "http",
+        Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt => "lines",
     }
 }
 
