@@ -11,3 +11,4 @@ mod http_client;
 mod http_null;
 mod null;
 mod oracle;
+mod poll_loop;
