@@ -1,0 +1,56 @@
+// Pictures of every page, for people to look at: light and dark, wide and narrow. `npm run screenshots [FOLDER] [PART OF A NAME]`
+
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { launch } from './browser.mjs'
+import { readTicks, serve } from './server.mjs'
+
+const folder = process.argv[2] ?? fileURLToPath(new URL('../screenshots', import.meta.url))
+const only = process.argv[3] ?? ''
+mkdirSync(folder, { recursive: true })
+
+const log = (name, late, stall) => {
+  const lines = []
+  for (let t = 0; t < 50; t++) {
+    const off = Math.round(1000 * late * (0.7 + ((t * 7) % 10) / 15))
+    lines.push(JSON.stringify({ level: 40, time: 1795230437402 + t * 1000, title: 'tickInterval', pointSet: { 13: off / 5 | 0, 15: 300, 16: 1300 - off, 17: 1200, 18: off, 19: off / 2 | 0, 21: off / 4 | 0, [stall]: t % 9 === 0 ? 3 : 0 } }))
+    lines.push(JSON.stringify({ level: 40, time: 1795230437402 + t * 1000, title: 'tickOnTime', count: 2800 - off }))
+    lines.push(JSON.stringify({ level: 40, time: 1795230437402 + t * 1000, title: 'tickIntervalOverrun', count: off * 2 }))
+    lines.push(JSON.stringify({ level: 40, time: 1795230437402 + t * 1000, title: 'tickIntervalUnderrun', count: off / 5 | 0 }))
+  }
+  return readTicks(name, lines.join('\n'))
+}
+
+const full = await serve({ ticks: [log('game-500.log', 0.08, 62), log('game-1000.log', 0.33, 115)] })
+const empty = await serve({ runs: [] })
+const live = await serve({ pace: 60 })
+const PAGES = [
+  ['runs', full, '#/'], ['run', full, '#/runs/arena-9'], ['twenty', full, '#/runs/arena-11'], ['one-rung', full, '#/runs/arena-12'], ['died', full, '#/runs/arena-13'],
+  ['limited', full, '#/runs/arena-14'], ['chat', full, '#/runs/chat-3'], ['sweep', full, '#/runs/poll-loop-2'], ['interrupted', full, '#/runs/arena-15'],
+  ['compare', full, '#/compare/arena-9,arena-10'], ['ticks', full, '#/ticks'], ['empty', empty, '#/'], ['empty-ticks', empty, '#/ticks'], ['live', live, '#/runs/arena-live'],
+]
+const LOOKS = [['light-wide', 'light', 1360], ['dark-wide', 'dark', 1360], ['light-narrow', 'light', 390], ['dark-narrow', 'dark', 390]]
+
+const browser = await launch()
+let bad = 0
+for (const [name, server, hash] of PAGES) {
+  for (const [look, scheme, width] of LOOKS) {
+    if (!`${name}-${look}`.includes(only)) continue
+    const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: width > 600 ? 900 : 800 } })
+    const page = await context.newPage()
+    page.on('console', message => { if (message.type() === 'error') { bad++; console.error(`${name} ${look}: ${message.text()}`) } })
+    page.on('pageerror', error => { bad++; console.error(`${name} ${look}: ${error.message}`) })
+    await page.goto(`${server.url}/${hash}`)
+    await page.waitForSelector('main')
+    await page.waitForTimeout(350)
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+    if (over > 0) { bad++; console.error(`${name} ${look}: ${over} px too wide`) }
+    await page.screenshot({ path: join(folder, `${name}-${look}.png`), fullPage: true })
+    await context.close()
+  }
+}
+await browser.close()
+for (const server of [full, empty, live]) await server.close()
+console.log(`pictures in ${folder}`)
+process.exit(bad > 0 ? 1 : 0)

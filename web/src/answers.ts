@@ -1,0 +1,87 @@
+// The head of a page: how many, why not more, can I trust it. The words are the run's own (ladder's wording); this
+// file only picks the figure that each is led by.
+
+import type { RunPage } from './data'
+import { h } from './dom'
+import { figureName, valueOf } from './figures'
+import { inUnit, ns, number, share } from './format'
+import { running, rungsOf } from './state'
+
+interface Answer { id: string; question: string; lead: string; tone: string; words: string; facts: [string, string][] }
+
+function conclusion(page: RunPage, id: string): any {
+  return (page.climb?.conclusions ?? []).find((one: any) => one.id === id)
+}
+
+function howMany(page: RunPage): Answer {
+  const capacity = page.climb?.capacity ?? page.run.capacity
+  const unit = capacity?.unit ?? rungsOf(page).at(-1)?.load_unit ?? ''
+  const lower = capacity?.lower_bound ?? null
+  const upper = capacity?.upper_bound ?? null
+  let lead = 'unknown'
+  let tone = 'unsure'
+  if (lower !== null && upper !== null) [lead, tone] = [`${number(lower)} – ${number(upper)}`, 'pass']
+  else if (lower !== null) [lead, tone] = [`≥ ${number(lower)}`, 'pass']
+  else if (upper !== null) [lead, tone] = [`< ${number(upper)}`, 'fail']
+  const rungs = rungsOf(page).filter(trial => trial.rung)
+  const facts: [string, string][] = lower !== null || upper !== null ? [['in', unit]] : []
+  const held = rungs.filter(trial => trial.rung!.verdict === 'PASS').length
+  if (rungs.length > 0) facts.push(['held', `${held} of ${rungs.length} rungs`])
+  return {
+    id: 'how_many', question: 'How many?', lead: lower === null && upper === null ? lead : `${lead} ${unit}`, tone, facts: facts.slice(1),
+    words: conclusion(page, 'how_many')?.text ?? (page.run.state === 'running' ? 'No rung has been judged yet.' : 'No rung was judged.'),
+  }
+}
+
+function whyNotMore(page: RunPage): Answer {
+  const said = conclusion(page, 'why_not_more')
+  const evidence = said?.evidence ?? {}
+  const rung = page.climb?.rungs?.find((one: any) => one.load === evidence.load && one.verdict !== 'PASS') ?? null
+  const signal: string | null = page.climb?.capacity?.first_failing_signal ?? evidence.signal ?? null
+  const objective = page.objectives.find(one => one.name === signal) ?? null
+  const facts: [string, string][] = []
+  let lead = said ? 'nothing failed' : 'not known yet'
+  let tone = said ? 'pass' : 'unsure'
+  if (rung) {
+    tone = rung.verdict === 'FAIL' ? 'fail' : rung.verdict === 'GENERATOR_LIMITED' ? 'limited' : 'unsure'
+    const value = objective ? valueOf(rung, objective) : null
+    lead = objective
+      ? `${figureName(objective.name)} ${value === null ? '' : inUnit(objective.unit)(value)}`.trim()
+      : rung.verdict === 'GENERATOR_LIMITED' ? 'this machine gave out' : signal ? figureName(signal) : String(rung.reason ?? '').split(/[:;,]/)[0]
+    facts.push(['at', `${number(rung.load)} ${rung.load_unit}`])
+    if (objective) facts.push(['objective', objective.text])
+    if (rung.subject) facts.push(['server', `${inUnit('cores')(rung.subject.cpu_cores)}${typeof rung.subject.cpu_share === 'number' ? ` (${share(rung.subject.cpu_share)})` : ''}`])
+  }
+  return {
+    id: 'why_not_more', question: 'Why not more?', lead, tone, facts,
+    words: said?.text ?? (page.run.state === 'running' ? 'The climb goes on.' : 'The run ended before anything was judged.'),
+  }
+}
+
+function canITrustIt(page: RunPage): Answer {
+  const said = conclusion(page, 'can_i_trust_it')
+  const evidence = said?.evidence ?? {}
+  const word = /^(Yes|No|With care)\b/.exec(said?.text ?? '')?.[1] ?? null
+  const facts: [string, string][] = []
+  if (typeof evidence.send_lag_p99_ns === 'number') facts.push(['send lag p99', `≤ ${ns(evidence.send_lag_p99_ns)}`])
+  if (typeof evidence.busy_share_max === 'number') facts.push(['busiest worker', share(evidence.busy_share_max)])
+  if (typeof evidence.books_broken === 'number') facts.push(['books', evidence.books_broken === 0 ? 'balance' : `broken in ${evidence.books_broken}`])
+  if (typeof evidence.disturbed_share_max === 'number') facts.push(['disturbed', share(evidence.disturbed_share_max)])
+  if (evidence.shared_cores === true) facts.push(['cores', 'shared with the server'])
+  return {
+    id: 'can_i_trust_it', question: 'Can I trust it?', lead: word ?? (said ? 'see below' : 'too early to say'),
+    tone: word === 'Yes' ? 'pass' : word === 'No' ? 'fail' : 'unsure', facts,
+    words: said?.text ?? (page.run.state === 'running' ? 'Books, steadiness and the generator are judged with each rung.' : 'Nothing was judged.'),
+  }
+}
+
+export function answers(page: RunPage): HTMLElement {
+  const goesOn = running(page) !== null || page.run.state === 'running'
+  return h('section', { class: 'answers', 'aria-label': 'The three answers' },
+    ...[howMany(page), whyNotMore(page), canITrustIt(page)].map(answer =>
+      h('article', { class: `answer ${answer.tone}`, id: answer.id },
+        h('h2', null, answer.question, goesOn && page.climb ? h('small', null, ' so far') : null),
+        h('p', { class: 'lead' }, answer.lead),
+        h('p', { class: 'words' }, answer.words),
+        answer.facts.length > 0 ? h('dl', { class: 'facts' }, ...answer.facts.flatMap(([name, value]) => [h('div', null, h('dt', null, name), h('dd', null, value))])) : null)))
+}

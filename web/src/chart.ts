@@ -1,0 +1,467 @@
+// A chart: uPlot in a card with its title, unit, legend, and its numbers as a table behind it.
+//
+// Charts of one trial share a cursor and a zoom (drag; double click to undo). A gap is a gap: null is never joined or
+// drawn as zero. More points than pixels are thinned (decimate.ts), anew for each zoom.
+
+import uPlot from 'uplot'
+import { column as columnOf } from './columns'
+import type { Series } from './data'
+import { decimate, window as rowsWithin, type Column, type Way } from './decimate'
+import { h, replace, table } from './dom'
+import { clock, digits, inUnit, NOT_STATED, number, quantile } from './format'
+import { colour, onTheme, rem, type Colour } from './theme'
+
+export interface Line {
+  label: string
+  colour: Colour
+  values: Column
+  dash?: boolean
+  /** filled down to the axis */
+  fill?: boolean
+  /** on the right axis */
+  right?: boolean
+  drawn?: 'line' | 'steps' | 'bars' | 'points'
+}
+
+export interface Event { at: number; kind: string; text: string }
+
+export interface Plot {
+  x: number[]
+  lines: Line[]
+  /** seconds shaded as the hold, and those cut off its beginning */
+  hold?: [number, number] | null
+  cut?: [number, number] | null
+  events?: Event[]
+  /** shaded stretch of the x axis, with its name */
+  band?: { from: number; to: number; name: string } | null
+  /** horizontal lines: bounds */
+  bounds?: { at: number; name: string; right?: boolean }[]
+}
+
+export interface ChartOptions {
+  title: string
+  unit: string
+  unitRight?: string
+  /** time in s, ms, nines of a percentile, or a load */
+  axis?: 'time' | 'ms' | 'nines' | 'load'
+  /** what a load is counted in */
+  axisName?: string
+  log?: boolean
+  stacked?: boolean
+  /** charts with one key share cursor and zoom */
+  sync?: string
+  height?: number
+  note?: string
+  /** the least top of the left and right axis */
+  top?: number
+  topRight?: number
+  wide?: boolean
+}
+
+const REDRAWN: number[] = []
+
+/** What the last redraws took, ms; kept for bench/viewer. */
+export function redraws(): number[] { return REDRAWN }
+
+const charts = new Set<Chart>()
+
+/** Shows or hides the tables of all charts of the page. */
+export function toggleTables(): void {
+  const show = [...charts].some(chart => !chart.showsTable)
+  for (const chart of charts) chart.showTable(show)
+}
+
+export class Chart {
+  readonly element: HTMLElement
+  showsTable = false
+  private plot: Plot
+  private drawn: uPlot | null = null
+  private shape = ''
+  private per = 1
+  private zoom: [number, number] | null = null
+  private settling = false
+  private readonly box = h('div', { class: 'plot' })
+  private readonly legend = h('div', { class: 'legend' })
+  private readonly behind = h('div', { class: 'behind', hidden: true })
+  private readonly button: HTMLButtonElement
+  private readonly thinned = h('span', { class: 'thinned' })
+  private values: HTMLElement[] = []
+  private readonly observer: ResizeObserver
+  private readonly unlisten: () => void
+  private width = 0
+
+  constructor(private readonly options: ChartOptions, plot: Plot) {
+    this.plot = plot
+    this.button = h('button', {
+      class: 'quiet', type: 'button', 'aria-expanded': 'false', title: 'The numbers behind this chart (t: of all charts)',
+      onclick: () => this.showTable(!this.showsTable),
+    }, 'Table')
+    const units = [options.unit, options.unitRight].filter(unit => unit && unitName(unit)).map(unit => unitName(unit!))
+    this.element = h('figure', { class: options.wide ? 'chart wide' : 'chart' },
+      h('figcaption', null,
+        h('span', { class: 'title' }, options.title), units.length ? h('span', { class: 'unit' }, units.join(' · ')) : null,
+        this.thinned, this.button),
+      this.legend, this.box, options.note ? h('p', { class: 'note' }, options.note) : null, this.behind)
+    this.observer = new ResizeObserver(() => {
+      const width = Math.floor(this.box.clientWidth)
+      if (width > 0 && width !== this.width) {
+        this.width = width
+        if (this.drawn) this.draw()
+        else this.build()
+      }
+    })
+    this.observer.observe(this.box)
+    this.unlisten = onTheme(() => this.build())
+    charts.add(this)
+  }
+
+  update(plot: Plot): void {
+    this.plot = plot
+    if (!this.drawn) return
+    if (this.shapeOf() !== this.shape) this.build()
+    else this.draw()
+    if (this.showsTable) this.fillTable()
+  }
+
+  destroy(): void {
+    charts.delete(this)
+    this.observer.disconnect()
+    this.unlisten()
+    this.drawn?.destroy()
+    this.drawn = null
+    this.element.remove()
+  }
+
+  showTable(show: boolean): void {
+    this.showsTable = show
+    this.behind.hidden = !show
+    this.button.setAttribute('aria-expanded', String(show))
+    if (show) this.fillTable()
+    else this.behind.replaceChildren()
+  }
+
+  private shapeOf(): string {
+    return this.plot.lines.map(line => `${line.label}\u0000${line.colour}`).join('\u0001')
+  }
+
+  private fillTable(): void {
+    const { x, lines } = this.plot
+    const axis = this.options.axis ?? 'time'
+    const rows: string[][] = []
+    const limit = 2000
+    for (let row = 0; row < x.length && rows.length < limit; row++) {
+      if (lines.every(line => line.values[row] === null || line.values[row] === undefined)) continue
+      rows.push([this.showX(x[row]), ...lines.map(line => this.unitOf(line)(line.values[row]))])
+    }
+    const head = [axis === 'time' ? 'time' : axis === 'ms' ? 'interval' : axis === 'load' ? this.options.axisName ?? 'load' : 'percentile', ...lines.map(line => line.label)]
+    const caption = rows.length === limit ? `${this.options.title}: the first ${limit} rows` : this.options.title
+    replace(this.behind, rows.length > 0 ? table(head, rows, { caption }) : h('p', null, 'Nothing was measured.'))
+  }
+
+  private unitOf(line: Line): (value: number | null | undefined) => string {
+    return inUnit(line.right ? this.options.unitRight ?? this.options.unit : this.options.unit)
+  }
+
+  private showX(x: number): string {
+    const axis = this.options.axis ?? 'time'
+    return axis === 'time' ? clock(x) : axis === 'ms' ? `${digits(x)} ms` : axis === 'load' ? number(x) : quantile(1 - 10 ** -x)
+  }
+
+  /** Thinned to the width, stacked if asked for. */
+  private data(): uPlot.AlignedData {
+    const { x, lines } = this.plot
+    const way: Way = this.options.stacked ? 'mean' : 'extremes'
+    const isBars = lines.some(line => line.drawn === 'bars')
+    const [from, to] = this.zoom ? rowsWithin(x, this.zoom[0], this.zoom[1]) : [0, x.length]
+    const points = isBars ? Infinity : Math.max(200, this.width * (way === 'mean' ? 1 : 2))
+    const thin = decimate(x, lines.map(line => line.values), points, way, from, to)
+    this.per = thin.per
+    this.thinned.textContent = thin.per > 1
+      ? way === 'mean' ? `mean of ${thin.per} s` : `lowest and highest of ${thin.per}` : ''
+    let columns = thin.columns
+    if (this.options.stacked) columns = stack(columns, lines)
+    if (this.options.log) columns = columns.map((values, at) => lines[at].right ? values : values.map(positive))
+    return [thin.x, ...columns] as uPlot.AlignedData
+  }
+
+  private draw(): void {
+    const chart = this.drawn
+    if (!chart) return
+    const began = performance.now()
+    this.settling = true
+    chart.batch(() => {
+      if (chart.width !== this.width) chart.setSize({ width: this.width, height: this.height() })
+      chart.setData(this.data(), this.zoom === null)
+      if (this.zoom) chart.setScale('x', { min: this.zoom[0], max: this.zoom[1] })
+    })
+    this.settling = false
+    REDRAWN.push(performance.now() - began)
+    if (REDRAWN.length > 5000) REDRAWN.shift()
+    this.showValues(chart)
+  }
+
+  private height(): number {
+    return this.options.height ?? Math.round(Math.min(15 * rem(), Math.max(10.5 * rem(), this.width * 0.34)))
+  }
+
+  private build(): void {
+    this.drawn?.destroy()
+    this.drawn = null
+    this.width = Math.floor(this.box.clientWidth)
+    if (this.width <= 0) return
+    this.shape = this.shapeOf()
+    this.fillLegend()
+    const { options, plot } = this
+    const font = `${Math.round(rem() * 0.72)}px ${getComputedStyle(document.body).fontFamily}`
+    const hasRight = plot.lines.some(line => line.right)
+    const axis = options.axis ?? 'time'
+    const y = (unit: string, right: boolean): uPlot.Axis => ({
+      scale: right ? 'right' : 'y', side: right ? 1 : 3, font, stroke: colour('muted'), size: Math.round(rem() * 3.9), gap: 4,
+      grid: { show: !right, stroke: colour('grid'), width: 1 }, ticks: { show: false }, space: rem() * 1.9,
+      values: (_, splits) => splits.map(split => split === null || split === undefined ? '' : inUnit(unit)(split)),
+      ...(options.log && !right ? { filter: logLabels } : {}),
+    })
+    const scales: uPlot.Scales = {
+      x: { time: false, ...(axis === 'time' ? {} : { range: (_: uPlot, low: number, high: number) => pad(low, high, axis) }) },
+      y: options.log
+        ? { distr: 3, range: (_, low, high) => logRange(low, high, plot.bounds?.map(bound => bound.at) ?? []) }
+        : { range: (_, __, high) => [0, top(high, options.top, this.plot.bounds, false)] },
+    }
+    if (hasRight) scales.right = { range: (_, __, high) => [0, top(high, options.topRight, this.plot.bounds, true)] }
+    const config: uPlot.Options = {
+      width: this.width, height: this.height(), legend: { show: false }, scales,
+      padding: [8, hasRight ? 0 : 12, 0, 0],
+      cursor: {
+        drag: { x: true, y: false, uni: 8 }, points: { size: 6, width: 1 },
+        ...(options.sync ? { sync: { key: options.sync, setSeries: false } } : {}),
+      },
+      axes: [
+        {
+          font, stroke: colour('muted'), grid: { show: false }, ticks: { stroke: colour('line'), size: 4, width: 1 },
+          size: Math.round(rem() * 1.7), gap: 3, space: rem() * 3.6,
+          ...(axis === 'nines'
+            ? { splits: nineSplits, values: (_: uPlot, splits: number[]) => splits.map(nines => quantile(1 - 10 ** -nines)) }
+            : axis === 'ms' ? { values: (_: uPlot, splits: number[]) => splits.map(split => `${split} ms`) }
+                            : axis === 'load' ? { values: (_: uPlot, splits: number[]) => splits.map(split => number(split)) }
+              : { incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400],
+                  values: (_: uPlot, splits: number[]) => splits.map(split => clock(split)) }),
+        },
+        y(options.unit, false),
+        ...(hasRight ? [y(options.unitRight ?? options.unit, true)] : []),
+      ],
+      series: [{}, ...plot.lines.map(line => this.series(line))],
+      hooks: {
+        drawClear: [chart => this.drawBehind(chart)],
+        draw: [chart => this.drawAbove(chart)],
+        setCursor: [chart => this.showValues(chart)],
+        setScale: [(chart, key) => { if (key === 'x') this.zoomed(chart) }],
+      },
+    }
+    if (options.stacked) {
+      // From the top down: each area is painted over the one above it, so what is seen is each class's own share.
+      config.series = [{}, ...plot.lines.map(line => this.series(line))]
+    }
+    this.settling = true
+    this.drawn = new uPlot(config, this.data(), this.box)
+    this.settling = false
+    this.showValues(this.drawn)
+  }
+
+  private series(line: Line): uPlot.Series {
+    const stroke = colour(line.colour)
+    const isBars = line.drawn === 'bars'
+    const paths = isBars ? uPlot.paths.bars!({ size: [0.92, 40], align: 0 })
+      : line.drawn === 'steps' ? uPlot.paths.stepped!({ align: 1 }) : undefined
+    const isStack = this.options.stacked && !line.right
+    return {
+      label: line.label, scale: line.right ? 'right' : 'y', stroke, width: isBars ? 0 : isStack ? 0.5 : 1.6,
+      ...(line.dash ? { dash: [5, 4] } : {}),
+      ...(isBars || isStack ? { fill: stroke } : line.fill ? { fill: faint(stroke) } : {}),
+      ...(isBars && this.options.log ? { fillTo: (chart: uPlot) => chart.scales.y.min ?? 1 } : {}),
+      ...(paths ? { paths } : {}),
+      points: { show: line.drawn === 'points' || this.plot.x.length < 3, size: 5 },
+      spanGaps: false,
+    }
+  }
+
+  private zoomed(chart: uPlot): void {
+    if (this.settling) return
+    const { min, max } = chart.scales.x
+    const x = this.plot.x
+    if (min === undefined || max === undefined || min === null || max === null || x.length === 0) return
+    const isWhole = min <= x[0] && max >= x[x.length - 1]
+    const was = this.zoom
+    this.zoom = isWhole ? null : [min, max]
+    // Thinned points are for the width that they were thinned for: a closer look asks for its own.
+    if (this.per > 1 || was !== null) queueMicrotask(() => { if (this.drawn === chart) this.draw() })
+  }
+
+  private fillLegend(): void {
+    this.values = this.plot.lines.map(() => h('b'))
+    replace(this.legend, ...this.plot.lines.map((line, at) => {
+      const swatch = h('i', { class: line.dash ? 'swatch dashed' : 'swatch' })
+      swatch.style.setProperty('--swatch', `var(--${line.colour})`)
+      return h('span', { class: 'entry' }, swatch, line.label, this.values[at])
+    }))
+  }
+
+  private showValues(chart: uPlot): void {
+    const row = chart.cursor.idx
+    for (const [at, line] of this.plot.lines.entries()) {
+      if (!this.values[at]) continue
+      if (row === null || row === undefined) {
+        this.values[at].textContent = ''
+        continue
+      }
+      let value = chart.data[at + 1]?.[row] as number | null | undefined
+      if (this.options.stacked && !line.right && typeof value === 'number') {
+        const below = chart.data[at + 2]?.[row]
+        if (at + 1 < this.plot.lines.length && !this.plot.lines[at + 1].right && typeof below === 'number') value -= below
+      }
+      const text = this.unitOf(line)(value)
+      this.values[at].textContent = ` ${text === NOT_STATED ? NOT_STATED : text}`
+    }
+  }
+
+  private drawBehind(chart: uPlot): void {
+    const { ctx, bbox } = chart
+    const shade = (from: number, to: number, fill: string) => {
+      const left = Math.max(bbox.left, chart.valToPos(from, 'x', true))
+      const right = Math.min(bbox.left + bbox.width, chart.valToPos(to, 'x', true))
+      if (right <= left) return
+      ctx.fillStyle = fill
+      ctx.fillRect(left, bbox.top, right - left, bbox.height)
+    }
+    ctx.save()
+    const { hold, cut, band } = this.plot
+    if (hold) shade(hold[0], hold[1], colour('hold'))
+    if (cut && cut[1] > cut[0]) shade(cut[0], cut[1], colour('cut'))
+    if (band) shade(band.from, band.to, colour('band'))
+    ctx.restore()
+  }
+
+  private drawAbove(chart: uPlot): void {
+    const { ctx, bbox } = chart
+    const ratio = devicePixelRatio || 1
+    const font = `${Math.round(rem() * 0.68 * ratio)}px ${getComputedStyle(document.body).fontFamily}`
+    ctx.save()
+    ctx.beginPath()
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height)
+    ctx.clip()
+    ctx.font = font
+    const events = this.plot.events ?? []
+    // So many errors that their marks would be a wall are shown by the column of errors instead.
+    for (const event of events.slice(0, 400)) {
+      const at = chart.valToPos(event.at, 'x', true)
+      const isBad = /error|exit|bug|drop|reconnect/.test(event.kind)
+      ctx.strokeStyle = colour(isBad ? 'fail' : 'line')
+      ctx.lineWidth = ratio
+      ctx.setLineDash(isBad ? [] : [3 * ratio, 3 * ratio])
+      ctx.beginPath()
+      ctx.moveTo(at, isBad ? bbox.top + bbox.height - 8 * ratio : bbox.top)
+      ctx.lineTo(at, bbox.top + bbox.height)
+      ctx.stroke()
+    }
+    ctx.setLineDash([6 * ratio, 4 * ratio])
+    for (const bound of this.plot.bounds ?? []) {
+      const at = chart.valToPos(bound.at, bound.right ? 'right' : 'y', true)
+      if (at < bbox.top || at > bbox.top + bbox.height) continue
+      ctx.strokeStyle = colour('fail')
+      ctx.beginPath()
+      ctx.moveTo(bbox.left, at)
+      ctx.lineTo(bbox.left + bbox.width, at)
+      ctx.stroke()
+      ctx.fillStyle = colour('fail')
+      ctx.textAlign = 'right'
+      ctx.textBaseline = at - bbox.top < 20 * ratio ? 'top' : 'bottom'
+      ctx.fillText(bound.name, bbox.left + bbox.width - 4 * ratio, at + (ctx.textBaseline === 'top' ? 3 : -3) * ratio)
+    }
+    ctx.setLineDash([])
+    ctx.fillStyle = colour('muted')
+    ctx.textBaseline = 'top'
+    const band = this.plot.band
+    if (band) {
+      const left = chart.valToPos(band.from, 'x', true)
+      const right = chart.valToPos(band.to, 'x', true)
+      ctx.strokeStyle = colour('pass')
+      ctx.lineWidth = ratio
+      ctx.strokeRect(left, bbox.top, right - left, bbox.height)
+      const fits = right + ctx.measureText(band.name).width + 8 * ratio < bbox.left + bbox.width
+      ctx.fillStyle = colour('pass')
+      ctx.textAlign = fits ? 'left' : 'right'
+      ctx.fillText(band.name, fits ? right + 4 * ratio : left - 4 * ratio, bbox.top + 3 * ratio)
+    }
+    ctx.restore()
+  }
+}
+
+function stack(columns: Column[], lines: Line[]): Column[] {
+  const out = columns.map(values => values.slice())
+  for (let at = lines.length - 2; at >= 0; at--) {
+    if (lines[at].right || lines[at + 1].right) continue
+    for (let row = 0; row < out[at].length; row++) {
+      const above = out[at][row]
+      const below = out[at + 1][row]
+      if (above === null && below === null) continue
+      out[at][row] = (above ?? 0) + (below ?? 0)
+    }
+  }
+  return out
+}
+
+function positive(value: number | null): number | null {
+  return value !== null && value > 0 ? value : null
+}
+
+function faint(value: string): string {
+  return value.startsWith('#') && value.length === 7 ? `${value}26` : value
+}
+
+function top(high: number | null | undefined, least: number | undefined, bounds: Plot['bounds'], right: boolean): number {
+  let most = Math.max(high ?? 0, least ?? 0) * 1.06
+  // A bound is shown as long as that does not press the data flat.
+  for (const bound of bounds ?? []) {
+    if (Boolean(bound.right) === right && bound.at < Math.max(most, 1e-12) * 6) most = Math.max(most, bound.at * 1.12)
+  }
+  return most > 0 ? most : 1
+}
+
+function logRange(low: number | null, high: number | null, bounds: number[]): [number, number] {
+  let from = low && low > 0 ? low : 1
+  let to = high && high > 0 ? high : from * 10
+  for (const bound of bounds) if (bound > 0 && bound < to * 20) to = Math.max(to, bound * 1.3)
+  from = 10 ** Math.floor(Math.log10(from * 1.0001))
+  // Up to the next 1, 2 or 5: a whole decade above the highest value would be empty.
+  const decade = 10 ** Math.floor(Math.log10(to))
+  const step = [1, 2, 5, 10].find(times => decade * times >= to * 1.02) ?? 20
+  return [from, Math.max(from * 10, decade * step)]
+}
+
+function logLabels(_: uPlot, splits: number[]): (number | null)[] {
+  const decades = Math.log10(splits[splits.length - 1] / splits[0])
+  return splits.map(split => {
+    const leading = Math.round(split / 10 ** Math.floor(Math.log10(split) + 1e-9))
+    return leading === 1 || (decades < 2.5 && (leading === 2 || leading === 5)) ? split : null
+  })
+}
+
+function nineSplits(_: uPlot, __: number, low: number, high: number): number[] {
+  return [0, -Math.log10(0.5), 1, 2, 3, 4, 5, 6, 7].filter(split => split >= low && split <= high)
+}
+
+function pad(low: number, high: number, axis: string): [number, number] {
+  if (low === null || high === null || low === undefined || high === undefined) return [0, 1]
+  if (axis === 'nines') return [0, Math.max(1, high)]
+  const margin = Math.max(0.6, (high - low) * 0.02)
+  return [Math.max(-0.5, low - margin), high + margin]
+}
+
+function unitName(unit: string): string {
+  return ({ ns: 'time', share: '%', per_s: 'per second', bytes: 'bytes', bytes_per_s: 'bytes/s', cores: 'cores', count: '' } as Record<string, string>)[unit] ?? unit
+}
+
+/** A line of a trial's series; null where the column has no value. */
+export function lineOf(series: Series, name: string, label: string, tone: Colour, more: Partial<Line> = {}): Line | null {
+  const values = columnOf(series, name)
+  return values ? { label, colour: tone, values, ...more } : null
+}

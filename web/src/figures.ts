@@ -1,0 +1,130 @@
+// Figures of a judged rung by the name that objectives use, and why one may not be stated.
+
+import { holdSpan, rowsOfHold, seconds, sumOver } from './columns'
+import type { MainFigure, Rung, TrialPage } from './data'
+import { h } from './dom'
+import { inUnit, NOT_STATED, number } from './format'
+import { EXCEEDANCES } from './percentile'
+
+const DISTRIBUTIONS: Record<string, (rung: Rung) => any> = {
+  response: rung => rung.response_ns,
+  service: rung => rung.service_ns,
+  send_lag: rung => rung.send_lag_ns,
+  handshake: rung => rung.connections?.handshake_ns,
+  'ticks.interval': rung => rung.ticks?.interval_ns,
+  'ticks.busy': rung => rung.ticks?.busy_ns,
+  'client_ticks.interval': rung => rung.extra?.client_ticks?.interval_ns,
+  first_byte: rung => rung.first_byte_ns,
+  tls: rung => rung.tls_ns,
+  'deliveries.latency': rung => rung.deliveries?.latency_ns,
+}
+
+const NAMED: Record<string, (rung: Rung) => number | null | undefined> = {
+  errors: rung => sumOf(rung.errors) + (rung.lost ?? 0),
+  rate_per_s: rung => rung.rate_per_s,
+  'connections.open_min': rung => rung.connections?.open_min,
+  'connections.rate_per_s': rung => rung.connections?.rate_per_s,
+  'subject.cpu_cores': rung => rung.subject?.cpu_cores,
+  'subject.cpu_share': rung => rung.subject?.cpu_share,
+  'subject.rss': rung => rung.subject?.rss_bytes,
+  'worker.busy_share': rung => rung.worker?.busy_share_max,
+}
+
+function sumOf(errors: Record<string, number> | undefined): number {
+  return Object.values(errors ?? {}).reduce((sum, count) => sum + count, 0)
+}
+
+function finite(value: unknown): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null
+}
+
+/** The value of a figure of a judged rung; what an objective was judged by comes first. */
+export function valueOf(rung: Rung | null, figure: Pick<MainFigure, 'name'> & { text?: string }): number | null {
+  if (!rung) return null
+  const judged = rung.extra?.evidence?.objectives?.find((one: any) => one?.objective === figure.text)
+  if (judged) return finite(judged.value)
+  const { name } = figure
+  if (NAMED[name]) return finite(NAMED[name](rung))
+  const dot = name.lastIndexOf('.')
+  const of = DISTRIBUTIONS[name.slice(0, dot)]
+  if (of) return finite(of(rung)?.[name.slice(dot + 1)])
+  return finite(name.split('.').reduce((value: any, key) => value?.[key], rung))
+}
+
+/** What the figure seems to be while a rung is held: shares and counts add up, percentiles do not and stay unsaid. */
+export function soFar(trial: TrialPage, name: string): number | null {
+  const rows = holdSpan(trial) ? rowsOfHold(trial) : seconds(trial.series).map((_, row) => row)
+  const sum = (column: string) => sumOver(trial.series, column, rows)
+  switch (name) {
+    case 'ticks.late_share': {
+      const due = sum('ticks_due')
+      const late = ['ticks_over', 'ticks_under', 'ticks_missed'].reduce((all, column) => all + (sum(column) ?? 0), 0)
+      return due ? late / due : null
+    }
+    case 'errors': return (sum('failed') ?? 0) + (sum('lost') ?? 0)
+    case 'rate_per_s': {
+      const answered = sum('answered') || sum('sent')
+      return answered !== null && rows.length > 0 ? answered / rows.length : null
+    }
+    case 'subject.cpu_cores': {
+      const cores = sum('subject_cpu_cores')
+      return cores !== null ? cores / rows.length : null
+    }
+    default: return null
+  }
+}
+
+const BEYOND: Record<string, number> = { p50: 0.5, p90: 0.1, p99: 0.01, p999: 0.001, p9999: 0.0001 }
+
+/** Why a percentile of a distribution is `—`. */
+export function whyNot(distribution: any, key: string): string {
+  if (!distribution) return 'not measured in this run'
+  const beyond = BEYOND[key]
+  const count = distribution.count
+  if (beyond && typeof count === 'number') {
+    const needed = Math.ceil(EXCEEDANCES / beyond)
+    if (count < needed) return `needs ${number(needed)} samples (${EXCEEDANCES} beyond it); there are ${number(count)}`
+    return 'more messages were never answered than lie beyond it: it is infinite'
+  }
+  return 'not measured in this run'
+}
+
+/** A figure as text, or `—` that tells its reason when hovered or focused. */
+export function shown(value: unknown, unit: string, why = 'not measured in this run'): HTMLElement {
+  const text = inUnit(unit)(finite(value))
+  return text === NOT_STATED
+    ? h('abbr', { class: 'unstated', title: why, tabindex: 0, 'aria-label': `not stated: ${why}` }, NOT_STATED)
+    : h('span', { class: 'figure' }, text)
+}
+
+/** One percentile of a distribution. */
+export function percentile(distribution: any, key: string): HTMLElement {
+  return shown(distribution?.[key], 'ns', whyNot(distribution, key))
+}
+
+/** `errors == 0` as people say it. */
+export function figureName(name: string): string {
+  const words: Record<string, string> = {
+    'ticks.late_share': 'late share of ticks', errors: 'errors', 'deliveries.lost': 'deliveries lost',
+    rate_per_s: 'rate per second', 'subject.cpu_cores': 'processor of the server', 'subject.cpu_share': 'processor share of the server',
+    'frames.rate_per_s': 'frame rate',
+  }
+  if (words[name]) return words[name]
+  return name.replace(/\.p999$/, ' p99.9').replace(/\.(p\d+|max|mean)$/, ' $1').replace(/[._]/g, ' ').replace('p99 9', 'p99.9')
+}
+
+/** Figures that a ladder may be drawn by: the objectives first, then what was measured. */
+export function drawable(rungs: (Rung | null)[], objectives: MainFigure[]): MainFigure[] {
+  const others: [string, string][] = [
+    ['rate_per_s', 'per_s'], ['response.p50', 'ns'], ['response.p99', 'ns'], ['service.p99', 'ns'], ['ticks.late_share', 'share'],
+    ['ticks.interval.p99', 'ns'], ['deliveries.latency.p99', 'ns'], ['subject.cpu_cores', 'cores'], ['subject.rss', 'bytes'],
+    ['send_lag.p99', 'ns'], ['worker.busy_share', 'share'],
+  ]
+  const all = objectives.slice()
+  for (const [name, unit] of others) {
+    if (all.some(figure => figure.name === name)) continue
+    const figure = { name, unit, op: '', bound: NaN, text: '' }
+    if (rungs.some(rung => valueOf(rung, figure) !== null)) all.push(figure)
+  }
+  return all
+}

@@ -1,0 +1,144 @@
+// Runs over each other, old against new, and how much such a comparison is worth.
+
+import { Chart } from '../chart'
+import type { MainFigure, RunPage, TrialPage } from '../data'
+import { h, replace, table } from '../dom'
+import { drawable, figureName, percentile, shown, valueOf } from '../figures'
+import { change, number, when } from '../format'
+import { draw } from '../ladder'
+import { aligned, curve } from '../percentile'
+import { rungsOf } from '../state'
+import { nth, onTheme, rem } from '../theme'
+import { badge, icon, VERDICTS } from '../verdict'
+import type { Page } from './page'
+import { nameOf } from './run'
+import { capacityWords } from './runs'
+
+const OF_MACHINE = ['cpu_model', 'kernel', 'online_cores', 'allowed_cores', 'memory_bytes', 'clock_source', 'virtual_machine', 'architecture']
+
+/** Reasons to doubt a difference between these runs; the last always holds for stored runs. */
+export function doubts(pages: RunPage[]): string[] {
+  const differing = (of: (page: RunPage) => unknown) => new Set(pages.map(page => JSON.stringify(of(page) ?? null))).size > 1
+  const out: string[] = []
+  const machine = OF_MACHINE.filter(key => differing(page => page.climb?.run?.environment?.[key]))
+  if (machine.length > 0) out.push(`The machines differ (${machine.map(key => key.replaceAll('_', ' ')).join(', ')}): this compares machines as much as servers.`)
+  const plan = ([
+    ['subject', page => page.run.subject], ['scenario', page => page.run.scenario], ['arrivals', page => page.climb?.run?.arrivals],
+    ['objectives', page => page.objectives.map(objective => objective.text).sort()],
+    ['length of the holds', page => [...new Set(rungsOf(page).map(trial => trial.rung?.ended_by).filter(Boolean))].sort()],
+    ['version of stepladder', page => page.climb?.run?.stepladder],
+  ] as [string, (page: RunPage) => unknown][]).filter(([, of]) => differing(of)).map(([name]) => name)
+  if (plan.length > 0) out.push(`The plans differ (${plan.join(', ')}).`)
+  const common = sharedLoads(pages)
+  if (common.length === 0) out.push('No load was held by all of them: only the ladders’ shapes can be compared.')
+  if (pages.some(page => page.climb?.run?.shared_cores)) out.push('Server and generator shared their cores, so each took from the other.')
+  const weak = pages.filter(page => rungsOf(page).some(trial => trial.rung && trial.rung.verdict !== 'PASS' && trial.rung.verdict !== 'FAIL'))
+  if (weak.length > 0) out.push(`Some rungs count for nothing (${weak.map(page => nameOf(page.run)).join(', ')}).`)
+  out.push('They were held one after the other, not interleaved: two equal servers measured so can differ by tens of percent on a noisy machine.')
+  return out
+}
+
+export function sharedLoads(pages: RunPage[]): number[] {
+  const sets = pages.map(page => new Set(rungsOf(page).filter(trial => trial.rung).map(trial => trial.load)))
+  return [...(sets[0] ?? [])].filter(load => sets.every(set => set.has(load))).sort((a, b) => a - b)
+}
+
+export function comparePage(all: RunPage[]): Page {
+  // The oldest first: old against new.
+  const pages = all.slice().sort((a, b) => a.run.started_unix_ms - b.run.started_unix_ms)
+  const rungs = pages.flatMap(page => rungsOf(page).map(trial => trial.rung))
+  const objectives = pages[0].objectives.filter(one => pages.every(page => page.objectives.some(other => other.name === one.name)))
+  const figures = drawable(rungs, objectives.length > 0 ? objectives : pages[0].objectives)
+  let figure: MainFigure | undefined = figures.find(one => rungs.some(rung => (valueOf(rung, one) ?? 0) !== 0)) ?? figures[0]
+  const loads = sharedLoads(pages)
+  let load = loads.at(-1) ?? null
+  const charts: Chart[] = []
+  const picture = h('div', { class: 'picture' })
+  const overlay = h('div', { class: 'charts' })
+  const choice = h('select', { 'aria-label': 'the figure that is compared' }, ...figures.map(one => h('option', { value: one.name, selected: one === figure }, figureName(one.name))))
+  const rung = h('select', { 'aria-label': 'the load that is compared' }, ...loads.map(one => h('option', { value: one, selected: one === load }, number(one))))
+  const units = new Set(pages.map(page => rungsOf(page)[0]?.load_unit).filter(Boolean))
+
+  let width = 0
+  const drawLadders = () => {
+    if (!figure || width <= 0 || rungs.length === 0) return
+    replace(picture, draw({
+      ladders: pages.map((page, at) => ({
+        name: nameOf(page.run), tone: nth(at),
+        steps: rungsOf(page).filter(trial => trial.rung).map(trial => ({ load: trial.load, verdict: trial.rung!.verdict, figure: valueOf(trial.rung, { ...figure!, text: objectiveText(page, figure!) }) })),
+      })),
+      figure, loadUnit: [...units].join(' / '), width, height: Math.round(Math.min(24 * rem(), Math.max(15 * rem(), width * 0.36))), rem: rem(),
+    }))
+  }
+  const drawOverlay = () => {
+    for (const chart of charts.splice(0)) chart.destroy()
+    if (load === null) return
+    const trials = pages.map(page => rungsOf(page).find(trial => trial.load === load && trial.rung) ?? null)
+    for (const [family, title] of [['response', 'Response time'], ['service', 'Service time'], ['delivery', 'Delivery latency'], ['tick_interval', 'Tick intervals']]) {
+      const there = trials.map((trial, at) => ({ at, of: curve(trial?.distributions?.[family] ?? []) })).filter(one => one.of.nines.length > 1)
+      if (there.length === 0) continue
+      const { x, columns } = aligned(there.map(one => one.of))
+      const chart = new Chart({ title: `${title} at ${number(load)}`, unit: 'ns', axis: 'nines', log: true, sync: 'compare' }, {
+        x, lines: there.map((one, index) => ({ label: nameOf(pages[one.at].run), colour: nth(one.at), values: columns[index], drawn: 'steps' as const })),
+      })
+      charts.push(chart)
+      overlay.append(chart.element)
+    }
+  }
+  choice.addEventListener('change', () => { figure = figures.find(one => one.name === choice.value); drawLadders() })
+  rung.addEventListener('change', () => { load = Number(rung.value); drawOverlay() })
+
+  const observer = new ResizeObserver(() => { if (picture.clientWidth !== width) { width = Math.floor(picture.clientWidth); drawLadders() } })
+  observer.observe(picture)
+  const unlisten = onTheme(drawLadders)
+  drawOverlay()
+
+  const element = h('main', { class: 'compare' },
+    h('h1', null, pages.length === 2 ? 'Old against new' : `${pages.length} runs compared`),
+    h('section', { class: 'doubts', 'aria-label': 'How much this is worth' }, h('h2', null, 'How much this comparison is worth'), h('ul', null, ...doubts(pages).map(one => h('li', null, one)))),
+    h('ol', { class: 'compared' }, ...pages.map((page, at) => {
+      const swatch = h('i', { class: 'swatch' })
+      swatch.style.setProperty('--swatch', `var(--${nth(at)})`)
+      return h('li', null, swatch, h('a', { href: `#/runs/${encodeURIComponent(page.run.id)}` }, nameOf(page.run)), badge(page.run.verdict, page.run.state),
+        h('b', null, capacityWords(page.run)), h('small', null, `${page.run.subject} · ${when(page.run.started_unix_ms)}`))
+    })),
+    h('section', { class: 'ladder-box' }, h('div', { class: 'bar' }, h('h2', null, 'Ladders over each other'), h('label', { class: 'quiet' }, 'drawn by ', choice)), picture),
+    h('section', null, h('h2', null, 'Figures side by side'), sideBySide(pages, loads)),
+    load === null ? null : h('section', null, h('div', { class: 'bar' }, h('h2', null, 'One load over each other'), h('label', { class: 'quiet' }, 'load ', rung)), overlay))
+  return {
+    element, title: `${pages.map(page => nameOf(page.run)).join(' and ')} · Stepladder`,
+    destroy: () => { observer.disconnect(); unlisten(); charts.forEach(chart => chart.destroy()) },
+  }
+}
+
+function objectiveText(page: RunPage, figure: MainFigure): string {
+  return page.objectives.find(one => one.name === figure.name)?.text ?? figure.text
+}
+
+function sideBySide(pages: RunPage[], loads: number[]): HTMLElement {
+  const rows: (string | Node)[][] = []
+  const figure = (trial: TrialPage | undefined, of: (rung: any) => any) => trial?.rung ? of(trial.rung) : undefined
+  const entries: [string, string, (rung: any) => number | null | undefined, (rung: any) => Node | string][] = [
+    ['late share', 'share', rung => rung.ticks?.late_share, rung => shown(rung.ticks?.late_share, 'share')],
+    ['rate', 'per_s', rung => rung.rate_per_s, rung => shown(rung.rate_per_s, 'per_s')],
+    ['response p50', 'ns', rung => rung.response_ns?.p50, rung => percentile(rung.response_ns, 'p50')],
+    ['response p99', 'ns', rung => rung.response_ns?.p99, rung => percentile(rung.response_ns, 'p99')],
+    ['delivery p99', 'ns', rung => rung.deliveries?.latency_ns?.p99, rung => percentile(rung.deliveries?.latency_ns, 'p99')],
+    ['failed and lost', 'count', rung => rung.failed + rung.lost, rung => number(rung.failed + rung.lost)],
+    ['server processor', 'cores', rung => rung.subject?.cpu_cores, rung => shown(rung.subject?.cpu_cores, 'cores')],
+    ['server memory', 'bytes', rung => rung.subject?.rss_bytes, rung => shown(rung.subject?.rss_bytes, 'bytes')],
+  ]
+  for (const load of loads) {
+    const trials = pages.map(page => rungsOf(page).find(trial => trial.load === load && trial.rung))
+    rows.push([`${number(load)} ${trials[0]?.load_unit ?? ''}`, 'verdict', ...trials.map(trial => {
+      const verdict = trial?.rung?.verdict as keyof typeof VERDICTS
+      return h('span', { class: 'nowrap' }, icon(verdict), ` ${VERDICTS[verdict]?.word ?? ''}`)
+    }), ''])
+    for (const [name, , value, show] of entries) {
+      if (!trials.some(trial => typeof figure(trial, value) === 'number')) continue
+      rows.push(['', name, ...trials.map(trial => trial?.rung ? show(trial.rung) : '—'), change(figure(trials[0], value), figure(trials.at(-1), value))])
+    }
+  }
+  if (rows.length === 0) return h('p', { class: 'empty' }, 'No load was held by all of them.')
+  return table(['load', 'figure', ...pages.map(page => nameOf(page.run)), pages.length === 2 ? 'new : old' : 'last : first'], rows, { class: 'side-by-side' })
+}

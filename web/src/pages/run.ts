@@ -1,0 +1,372 @@
+// A run: the three answers, the ladder, the rung that is open. The same page live, from history and as a report.
+
+import { answers } from '../answers'
+import { api, follow, Refused } from '../api'
+import { phase } from '../columns'
+import type { MainFigure, RunPage, TrialPage } from '../data'
+import { askText, askTwice, tell } from '../dialog'
+import { h, replace, table } from '../dom'
+import { drawable, figureName, percentile, shown, soFar, valueOf } from '../figures'
+import { clock, inUnit, number, when } from '../format'
+import { draw, type Step } from '../ladder'
+import { Host } from '../panels/host'
+import type { Context } from '../panels/panel'
+import { cellName } from '../panels/sweep'
+import { apply, running, rungsOf, type LiveEvent } from '../state'
+import { onTheme, rem } from '../theme'
+import { badge, icon, STATES, VERDICTS } from '../verdict'
+import type { Page } from './page'
+
+export function runPage(page: RunPage, options: { isReport: boolean; seq: number | null; go: (hash: string) => void }): Page {
+  return new RunView(page, options)
+}
+
+export function nameOf(run: RunPage['run']): string {
+  return run.labels?.name || run.id
+}
+
+/** The objectives' figures; a run without any is drawn by its rate. */
+function figuresOf(page: RunPage): MainFigure[] {
+  const objectives = page.objectives.length > 0 ? page.objectives : page.run.main ? [page.run.main] : []
+  return drawable(rungsOf(page).map(trial => trial.rung), objectives)
+}
+
+class RunView implements Page {
+  readonly element = h('main', { class: 'run' })
+  private readonly head = h('header', { class: 'run-head' })
+  private readonly answers = h('div')
+  private readonly progress = h('div', { class: 'progress', 'aria-live': 'off' })
+  private readonly choice = h('select', { 'aria-label': 'the figure that the ladder is drawn by' })
+  private readonly picture = h('div', { class: 'picture' })
+  private readonly rungTable = h('div')
+  private readonly rungHead = h('div', { class: 'rung-head' })
+  private readonly rungBox = h('section', { class: 'rung-view', id: 'rung', 'aria-label': 'The open rung' })
+  private readonly ofRun = new Host('run')
+  private ofRung = new Host('rung')
+  private open: number | null
+  private isFollowing: boolean
+  private figure = ''
+  private unfollow: (() => void) | null = null
+  private frame = 0
+  private width = 0
+  private dirty = { page: true, second: true }
+  private connected = true
+  private readonly fetched = new Set<number>()
+  private readonly observer: ResizeObserver
+  private readonly unlisten: () => void
+  private readonly ticking: number
+
+  constructor(private readonly page: RunPage, private readonly options: { isReport: boolean; seq: number | null; go: (hash: string) => void }) {
+    this.open = options.seq ?? this.first()
+    this.isFollowing = options.seq === null && page.run.state === 'running'
+    this.choice.addEventListener('change', () => { this.figure = this.choice.value; this.drawLadder() })
+    replace(this.element, this.head, this.answers, this.progress,
+      h('section', { class: 'ladder-box', 'aria-label': 'The ladder' },
+        h('div', { class: 'bar' }, h('h2', null, 'The ladder'), h('label', { class: 'quiet' }, 'drawn by ', this.choice)),
+        this.picture, this.legend(), this.rungTable),
+      this.ofRun.element, this.rungBox)
+    this.observer = new ResizeObserver(() => {
+      const width = Math.floor(this.picture.clientWidth)
+      if (width !== this.width && width > 0) { this.width = width; this.drawLadder() }
+    })
+    this.observer.observe(this.picture)
+    this.unlisten = onTheme(() => this.drawLadder())
+    this.ticking = window.setInterval(() => { if (this.page.run.state === 'running') this.drawProgress() }, 1000)
+    this.drawAll()
+    if (!options.isReport && page.run.state === 'running') {
+      this.unfollow = follow(page.run.id, event => this.take(event), open => { this.connected = open; this.drawProgress() })
+    }
+  }
+
+  get title(): string {
+    return `${nameOf(this.page.run)} · Stepladder`
+  }
+
+  step(by: 1 | -1): void {
+    const all = rungsOf(this.page)
+    const at = all.findIndex(trial => trial.seq === this.open)
+    const next = all[Math.min(all.length - 1, Math.max(0, at + by))]
+    if (next) this.pick(next.seq, true)
+  }
+
+  destroy(): void {
+    this.unfollow?.()
+    this.observer.disconnect()
+    this.unlisten()
+    clearInterval(this.ticking)
+    cancelAnimationFrame(this.frame)
+    this.ofRun.destroy()
+    this.ofRung.destroy()
+  }
+
+  /** What a reader wants to see first: the rung being held, else the first that did not hold, else the highest. */
+  private first(): number | null {
+    const all = rungsOf(this.page)
+    const failed = all.find(trial => trial.rung?.verdict === 'FAIL')
+    return (running(this.page) ?? failed ?? all.at(-1))?.seq ?? null
+  }
+
+  private take(event: LiveEvent): void {
+    const changed = apply(this.page, event)
+    if (event.kind === 'run' && this.page.run.state !== 'running') { this.unfollow?.(); this.unfollow = null }
+    if (changed.page) {
+      this.dirty.page = true
+      if (this.isFollowing) {
+        const now = running(this.page)
+        if (now && now.seq !== this.open && rungsOf(this.page).includes(now)) this.open = now.seq
+        if (event.kind === 'run') this.open = this.first()
+      }
+    }
+    if (changed.second) this.dirty.second = true
+    if (this.frame === 0) this.frame = requestAnimationFrame(() => { this.frame = 0; this.flush() })
+  }
+
+  private flush(): void {
+    if (this.dirty.page) this.drawAll()
+    else if (this.dirty.second) { this.drawLadder(); this.drawProgress(); this.drawRung() }
+    this.dirty = { page: false, second: false }
+  }
+
+  private drawAll(): void {
+    this.drawHead()
+    replace(this.answers, answers(this.page))
+    this.drawProgress()
+    this.drawChoice()
+    this.drawLadder()
+    this.drawTable()
+    this.drawRung()
+    if (rungsOf(this.page).length > 0) this.ofRun.update(this.context(rungsOf(this.page)[0]))
+  }
+
+  private context(trial: TrialPage): Context {
+    return { page: this.page, trial, sync: `trial-${trial.seq}`, pick: seq => this.pick(seq, true) }
+  }
+
+  private drawHead(): void {
+    const { run } = this.page
+    const labels = run.labels ?? {}
+    const tags = (labels.tags ?? '').split(',').map(tag => tag.trim()).filter(Boolean)
+    const note = labels.note ?? this.page.note
+    const act = (word: string, title: string, does: () => void) => h('button', { class: 'quiet', type: 'button', title, onclick: does }, word)
+    const isPinned = labels.pinned === 'true'
+    replace(this.head,
+      h('div', { class: 'names' },
+        h('h1', null, nameOf(run), isPinned ? h('span', { class: 'pin', title: 'pinned: it cannot be deleted' }, ' pinned') : null),
+        badge(run.verdict ?? this.page.climb?.verdict ?? null, run.state),
+        run.state !== 'finished' && run.state !== 'running' ? h('span', { class: 'state' }, STATES[run.state]) : null,
+        ...tags.map(tag => h('span', { class: 'tag' }, tag))),
+      h('p', { class: 'facts-line' },
+        h('span', null, run.subject), run.scenario && run.scenario !== run.subject ? h('span', null, run.scenario) : null, h('span', null, when(run.started_unix_ms)),
+        labels.name && labels.name !== run.id ? h('span', null, `run ${run.id}`) : null),
+      note ? h('p', { class: 'run-note' }, note) : null,
+      h('p', { class: 'command' }, h('code', null, this.page.command)),
+      this.options.isReport ? null : h('div', { class: 'actions' },
+        act('Rename', 'Give the run a name', () => this.relabel('name', 'Name of this run')),
+        act('Note', 'What was this run for?', () => this.relabel('note', 'Note', 5)),
+        act('Tags', 'Separated by commas', () => this.relabel('tags', 'Tags, separated by commas')),
+        act(isPinned ? 'Unpin' : 'Pin', 'Pinned runs stand first and cannot be deleted', () => this.label('pinned', isPinned ? 'false' : 'true')),
+        run.state === 'running' ? null : h('a', { class: 'button', href: api.report(run.id), download: `${run.id}.html` }, 'Report'),
+        run.state === 'running' || isPinned ? null : act('Delete', 'Asked twice', () => this.remove())))
+  }
+
+  private async relabel(key: string, question: string, lines = 1): Promise<void> {
+    const value = await askText(question, this.page.run.labels?.[key] ?? '', lines)
+    if (value !== null) await this.label(key, value)
+  }
+
+  private async label(key: string, value: string): Promise<void> {
+    try {
+      await api.label(this.page.run.id, { [key]: value })
+      this.page.run.labels = { ...this.page.run.labels, [key]: value }
+      this.drawHead()
+    } catch (error) { await tell('That was not kept', String((error as Error).message)) }
+  }
+
+  private async remove(): Promise<void> {
+    const { id } = this.page.run
+    if (!await askTwice(`Delete ${nameOf(this.page.run)}?`, 'The run, its seconds and its verdicts go for good. There is no undo.', id)) return
+    try {
+      await api.remove(id)
+      this.options.go('#/')
+    } catch (error) { await tell('It was not deleted', String((error as Error).message)) }
+  }
+
+  private legend(): HTMLElement {
+    return h('p', { class: 'marks' }, ...Object.entries(VERDICTS).map(([verdict, { word, meaning }]) =>
+      h('span', { title: meaning }, icon(verdict as keyof typeof VERDICTS), ' ', word)))
+  }
+
+  /** Trial, phase, time left: an estimate from the hold before it, or from the command. */
+  private drawProgress(): void {
+    const { run } = this.page
+    const trial = running(this.page)
+    this.progress.hidden = run.state !== 'running'
+    if (run.state !== 'running') return
+    if (!trial) {
+      replace(this.progress, icon(null), h('span', null, this.connected ? 'between two trials' : 'the viewer does not answer; trying again'))
+      return
+    }
+    const now = (trial.series.t ?? []).at(-1) ?? 0
+    const going = phase(trial)
+    const hold = trial.events.find(event => event.kind === 'hold')
+    const held = hold ? Math.max(0, now + 1 - hold.at_ns / 1e9) : 0
+    const length = this.holdSeconds()
+    const left = going === 'hold' && length !== null ? Math.max(0, length - held) : null
+    const open = trial.series.open?.findLast(value => value !== null) ?? null
+    const main = this.page.objectives[0] ?? run.main
+    const value = main ? soFar(trial, main.name) : null
+    const bar = h('progress', { max: 1, ...(going === 'hold' && length ? { value: Math.min(1, held / length) } : {}), 'aria-label': 'share of the hold that is over' })
+    replace(this.progress, icon(null),
+      h('b', null, `${trial.purpose === 'rung' ? 'rung' : trial.purpose} ${number(trial.load)} ${trial.load_unit}`),
+      Object.keys(trial.cell ?? {}).length > 0 ? h('span', null, cellName(trial.cell)) : null,
+      h('span', { class: 'phase' }, going), bar,
+      h('span', null, going === 'hold' ? (left !== null ? `${clock(left)} left` : `held for ${clock(held)}`) : clock(now)),
+      open !== null ? h('span', null, `${number(open)} connections`) : null,
+      main && value !== null ? h('span', null, `${figureName(main.name)} ${inUnit(main.unit)(value)} so far`) : null,
+      this.connected ? null : h('span', { class: 'bad' }, 'connection lost; trying again'))
+  }
+
+  private holdSeconds(): number | null {
+    const before = rungsOf(this.page).filter(trial => trial.rung).at(-1)
+    if (before) {
+      const at = (kind: string) => before.events.find(event => event.kind === kind)?.at_ns
+      const [from, to] = [at('hold'), at('drain')]
+      if (from !== undefined && to !== undefined) return (to - from) / 1e9
+    }
+    const told = /--hold[ =](\d+(?:\.\d+)?)(ms|s|m|h)\b/.exec(this.page.command)
+    return told ? Number(told[1]) * { ms: 0.001, s: 1, m: 60, h: 3600 }[told[2] as 'ms']! : null
+  }
+
+  private drawChoice(): void {
+    const all = figuresOf(this.page)
+    if (!all.some(figure => figure.name === this.figure)) this.figure = this.preferred(all)?.name ?? ''
+    replace(this.choice, ...all.map(figure => h('option', { value: figure.name, selected: figure.name === this.figure }, figureName(figure.name))))
+    this.choice.value = this.figure
+    this.choice.disabled = all.length < 2
+  }
+
+  /** The first objective; where that is nought on every rung, the first that draws a ladder. */
+  private preferred(all: MainFigure[]): MainFigure | undefined {
+    const rungs = rungsOf(this.page).map(trial => trial.rung)
+    const says = (figure: MainFigure) => rungs.some(rung => (valueOf(rung, figure) ?? 0) !== 0)
+    return all.find(figure => Number.isFinite(figure.bound) && says(figure)) ?? all.find(says) ?? all[0]
+  }
+
+  private drawLadder(): void {
+    if (this.width <= 0) return
+    const all = rungsOf(this.page)
+    const figure = figuresOf(this.page).find(one => one.name === this.figure)
+    if (all.length === 0 || !figure) {
+      replace(this.picture, h('p', { class: 'empty' }, this.page.run.state === 'running' ? 'The first rung has not begun. Before it, the generator is weighed.' : 'This run held no rung.'))
+      return
+    }
+    const now = running(this.page)
+    const steps: Step[] = all.map((trial, at) => ({
+      load: trial.load, seq: trial.seq, live: trial === now, verdict: trial.rung?.verdict ?? null,
+      figure: trial.rung ? valueOf(trial.rung, figure) ?? (figure.name === this.page.run.main?.name ? this.page.run.rungs[at]?.figure ?? null : null) : soFar(trial, figure.name),
+    }))
+    const capacity = this.page.climb?.capacity
+    const focused = (document.activeElement as Element | null)?.getAttribute?.('data-seq')
+    replace(this.picture, draw({
+      ladders: [{ name: '', steps }], figure, loadUnit: all[0].load_unit, lower: capacity?.lower_bound, upper: capacity?.upper_bound,
+      selected: this.open, onPick: seq => this.pick(seq, true), width: this.width, height: Math.round(Math.min(24 * rem(), Math.max(15 * rem(), this.width * 0.36))), rem: rem(),
+    }))
+    if (focused) (this.picture.querySelector(`[data-seq="${CSS.escape(focused)}"]`) as SVGElement | null)?.focus({ preventScroll: true })
+  }
+
+  private drawTable(): void {
+    const all = rungsOf(this.page)
+    const judged = all.filter(trial => trial.rung)
+    if (judged.length === 0) { this.rungTable.replaceChildren(); return }
+    const any = (has: (rung: any) => unknown) => judged.some(trial => has(trial.rung))
+    const columns: [string, (rung: any) => Node | string][] = [
+      ...(any(rung => rung.ticks) ? [
+        ['late', (rung: any) => shown(rung.ticks?.late_share, 'share', 'no ticks were due')],
+        ['tick p99', (rung: any) => percentile(rung.ticks?.interval_ns, 'p99')]] as [string, (rung: any) => Node][] : []),
+      ...(any(rung => rung.deliveries) ? [
+        ['lost', (rung: any) => rung.deliveries ? number(rung.deliveries.lost) : '—'],
+        ['deliv. p99', (rung: any) => percentile(rung.deliveries?.latency_ns, 'p99')]] as [string, (rung: any) => Node | string][] : []),
+      ['rate', rung => shown(rung.rate_per_s, 'per_s')],
+      ...(any(rung => rung.response_ns) ? [
+        ['resp. p50', (rung: any) => percentile(rung.response_ns, 'p50')],
+        ['resp. p99', (rung: any) => percentile(rung.response_ns, 'p99')]] as [string, (rung: any) => Node][] : []),
+      ['failed', rung => number(rung.failed + rung.lost)],
+      ...(any(rung => rung.subject) ? [
+        ['server', (rung: any) => shown(rung.subject?.cpu_cores, 'cores')],
+        ['memory', (rung: any) => shown(rung.subject?.rss_bytes, 'bytes')]] as [string, (rung: any) => Node][] : []),
+      ['lag p99', rung => shown(rung.send_lag_ns?.p99, 'ns', 'too few sends for a p99')],
+    ]
+    const hasCells = all.some(trial => Object.keys(trial.cell ?? {}).length > 0)
+    const rows = all.map(trial => {
+      const rung = trial.rung
+      return [
+        h('button', { class: 'link', type: 'button', 'data-row': trial.seq, onclick: () => this.pick(trial.seq, true) }, number(trial.load)),
+        ...(hasCells ? [cellName(trial.cell ?? {})] : []),
+        h('span', { class: 'nowrap', title: rung?.reason ?? '' }, icon(rung?.verdict ?? null), ` ${rung ? VERDICTS[rung.verdict as keyof typeof VERDICTS]?.word ?? String(rung.verdict) : this.page.run.state === 'running' ? 'running' : 'not judged'}`),
+        ...columns.map(([, of]) => rung ? of(rung) : ''),
+      ]
+    })
+    const body = table([all[0].load_unit, ...(hasCells ? ['cell'] : []), 'verdict', ...columns.map(([name]) => name)], rows, { class: 'rungs' })
+    replace(this.rungTable, body)
+    this.markRow()
+  }
+
+  private markRow(): void {
+    for (const row of this.rungTable.querySelectorAll('tbody tr')) {
+      row.toggleAttribute('aria-current', row.querySelector('[data-row]')?.getAttribute('data-row') === String(this.open))
+    }
+  }
+
+  private pick(seq: number, byHand: boolean): void {
+    if (byHand) this.isFollowing = running(this.page)?.seq === seq
+    if (this.open === seq) {
+      this.rungBox.scrollIntoView({ block: 'nearest', behavior: 'smooth' })
+      return
+    }
+    this.open = seq
+    if (!this.options.isReport) history.replaceState(null, '', `#/runs/${encodeURIComponent(this.page.run.id)}/${seq}`)
+    this.drawLadder()
+    this.markRow()
+    this.drawRung()
+  }
+
+  private shownSeq: number | null = null
+
+  private drawRung(): void {
+    const trial = this.page.trials.find(one => one.seq === this.open)
+    if (!trial) { this.rungBox.replaceChildren(); this.shownSeq = null; return }
+    if (!this.options.isReport && trial.rung && (trial.series?.t?.length ?? 0) === 0 && !this.fetched.has(trial.seq)) void this.fetch(trial.seq)
+    const context = this.context(trial)
+    if (this.shownSeq !== trial.seq) {
+      this.ofRung.destroy()
+      this.ofRung = new Host('rung')
+      this.shownSeq = trial.seq
+      replace(this.rungBox, this.rungHead, this.ofRung.element)
+    }
+    const all = rungsOf(this.page)
+    const at = all.indexOf(trial)
+    const to = (other: TrialPage | undefined, word: string) => h('button', {
+      class: 'quiet', type: 'button', disabled: !other, title: word === '‹' ? 'previous rung (k)' : 'next rung (j)',
+      'aria-label': word === '‹' ? 'previous rung' : 'next rung', onclick: () => other && this.pick(other.seq, true),
+    }, word)
+    const rung = trial.rung
+    replace(this.rungHead,
+      h('div', { class: 'bar' },
+        h('h2', null, `Rung ${number(trial.load)} ${trial.load_unit}`, Object.keys(trial.cell ?? {}).length > 0 ? h('small', null, ` ${cellName(trial.cell)}`) : null),
+        badge(rung?.verdict ?? null, rung ? 'finished' : trial === running(this.page) ? 'running' : this.page.run.state),
+        trial.bots !== trial.load ? h('span', { class: 'muted' }, `${number(trial.bots)} bots`) : null,
+        h('span', { class: 'spring' }), to(all[at - 1], '‹'), to(all[at + 1], '›')),
+      rung?.reason ? h('p', { class: 'reason' }, rung.reason) : null)
+    this.ofRung.update(context)
+  }
+
+  private async fetch(seq: number): Promise<void> {
+    this.fetched.add(seq)
+    try {
+      const trial = await api.trial(this.page.run.id, seq)
+      this.take({ kind: 'rung', data: trial })
+    } catch (error) {
+      if (error instanceof Refused) this.rungHead.append(h('p', { class: 'bad' }, error.message))
+    }
+  }
+}

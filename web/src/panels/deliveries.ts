@@ -1,0 +1,56 @@
+import { lineOf, type Line } from '../chart'
+import { has } from '../columns'
+import { h, table } from '../dom'
+import { percentile, shown } from '../figures'
+import { number, ns } from '../format'
+import { charts, marks, redrawn, type Panel } from './panel'
+
+/** The books of a broadcast: what was owed, what came, and who waited longest. */
+const panel: Panel = {
+  id: 'deliveries', title: 'Deliveries', of: 'rung', order: 60,
+  shows: ({ trial }) => Boolean(trial.rung?.deliveries) || has(trial.series, 'delivery_mean_ns', 'delivery_p99_ns') || trial.slowest.length > 0,
+  mount: context => {
+    const overTime = charts(context, [{
+      options: { title: 'Delivery latency: received − planned', unit: 'ns', sync: context.sync },
+      plot: ({ trial }) => {
+        const lines = [
+          lineOf(trial.series, 'delivery_p99_ns', 'p99', 'c5'), lineOf(trial.series, 'delivery_mean_ns', 'mean', 'c3'),
+        ].filter((line): line is Line => line !== null)
+        return lines.length > 0 ? { x: trial.series.t as number[], ...marks(trial), lines } : null
+      },
+    }], 'charts')
+    const books = redrawn(context, ({ trial }) => trial.rung ?? trial.slowest, ({ trial }) => {
+      const parts: Node[] = []
+      const owed = trial.rung?.deliveries
+      if (owed) {
+        const why = 'the server does not tell what it drops'
+        parts.push(table(['door', 'messages'], [
+          ['owed', range(owed)], ['delivered', number(owed.delivered)], ['of these late', number(owed.late)], ['lost', number(owed.lost)],
+          ['dropped, by the server’s word', shown(owed.drops_are_told === false ? null : owed.dropped, 'count', why)],
+          ['waiting at the end', number(owed.in_flight)],
+          ['residual', shown(owed.drops_are_told === false ? null : owed.residual, 'count', why)],
+          ['came twice', number(owed.duplicated)], ['out of order', number(owed.reordered)],
+          ['latency p50', percentile(owed.latency_ns, 'p50')], ['latency p99', percentile(owed.latency_ns, 'p99')],
+          ['latency p99.9', percentile(owed.latency_ns, 'p999')], ['latency max', percentile(owed.latency_ns, 'max')],
+        ], { caption: 'Books over the whole trial, all receivers' }))
+      }
+      if (trial.slowest.length > 0) {
+        parts.push(table(['receiver', 'mean', 'longest', 'lost'],
+          trial.slowest.slice(0, 20).map(one => [`#${one.receiver}`, ns(one.latency_mean_ns), ns(one.latency_max_ns), number(one.lost)]),
+          { caption: 'The slowest receivers' }))
+      }
+      return parts
+    })
+    books.element.className = 'tables'
+    return {
+      element: h('div', null, overTime.element, books.element),
+      update: now => { overTime.update(now); books.update(now) },
+      destroy: () => { overTime.destroy(); books.destroy() },
+    }
+  },
+}
+
+function range(owed: any): string {
+  return owed.owed_min === owed.owed_max ? number(owed.owed) : `${number(owed.owed)} (between ${number(owed.owed_min)} and ${number(owed.owed_max)})`
+}
+export default panel

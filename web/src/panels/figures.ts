@@ -1,0 +1,41 @@
+import { h, table } from '../dom'
+import { percentile, shown } from '../figures'
+import { number } from '../format'
+import { redrawn, type Panel } from './panel'
+
+const ROWS: [string, (rung: any) => any][] = [
+  ['response', rung => rung.response_ns], ['service', rung => rung.service_ns], ['first byte', rung => rung.first_byte_ns],
+  ['delivery', rung => rung.deliveries?.latency_ns], ['tick interval', rung => rung.ticks?.interval_ns], ['tick busy', rung => rung.ticks?.busy_ns],
+  ['handshake', rung => rung.connections?.handshake_ns], ['send lag', rung => rung.send_lag_ns], ['receive lag', rung => rung.receive_lag_ns],
+]
+
+/** The judged rung in figures. */
+const panel: Panel = {
+  id: 'figures', title: 'Figures', of: 'rung', order: 10,
+  shows: ({ trial }) => trial.rung !== null,
+  mount: context => redrawn(context, ({ trial }) => trial.rung, ({ trial }) => {
+    const rung = trial.rung!
+    const tile = (name: string, value: Node | string, unit = '') =>
+      h('div', { class: 'tile' }, h('dt', null, name), h('dd', null, value, unit ? h('small', null, ` ${unit}`) : null))
+    const there = ROWS.filter(([, of]) => of(rung))
+    return [
+      h('dl', { class: 'tiles' },
+        tile('rate', shown(rung.rate_per_s, 'per_s')),
+        rung.ticks ? tile('ticks late', shown(rung.ticks.late_share, 'share', 'no ticks were due')) : null,
+        rung.response_ns ? tile('response p99', percentile(rung.response_ns, 'p99')) : null,
+        rung.deliveries ? tile('deliveries lost', number(rung.deliveries.lost), `of ${number(rung.deliveries.owed)}`) : null,
+        rung.frames ? tile('frame rate', shown(rung.frames.rate_per_s, 'per_s')) : null,
+        tile('failed · lost', `${number(rung.failed)} · ${number(rung.lost)}`),
+        tile('connections', `${number(rung.connections?.open_min)}`, `of ${number(rung.connections?.asked)}, at least`),
+        rung.subject ? tile('server', shown(rung.subject.cpu_cores, 'cores')) : null,
+        rung.subject ? tile('its memory', shown(rung.subject.rss_bytes, 'bytes')) : null,
+        tile('hold', shown(rung.hold_s * 1e9, 'ns'), rung.steady ?? 'too short to tell whether steady')),
+      there.length > 0 ? table(['', 'p50', 'p90', 'p99', 'p99.9', 'longest', 'mean', 'samples'],
+        there.map(([name, of]) => {
+          const values = of(rung)
+          return [name, ...['p50', 'p90', 'p99', 'p999', 'max', 'mean'].map(key => percentile(values, key)), number(values.count)]
+        }), { caption: 'Times over the hold' }) : h('p', { class: 'note' }, 'No times were measured.'),
+    ]
+  }),
+}
+export default panel

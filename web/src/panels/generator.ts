@@ -1,0 +1,54 @@
+import { lineOf, type Line } from '../chart'
+import { h } from '../dom'
+import { share } from '../format'
+import { shown } from '../figures'
+import { charts, marks, redrawn, type Panel } from './panel'
+
+/** The generator's own health. It is always shown: a figure is worth what the hand that measured it is worth. */
+const panel: Panel = {
+  id: 'generator', title: 'The generator’s own health', of: 'rung', order: 80,
+  shows: () => true,
+  mount: context => {
+    const words = redrawn(context, ({ trial }) => trial.rung, ({ trial }) => {
+      const rung = trial.rung
+      if (!rung) return []
+      const evidence = rung.extra?.evidence ?? {}
+      const tile = (name: string, value: Node, limit: string | null) =>
+        h('div', { class: 'tile' }, h('dt', null, name), h('dd', null, value), limit ? h('dd', { class: 'limit' }, limit) : null)
+      const lagLimit = typeof evidence.send_lag_limit_ns === 'number' ? shown(evidence.send_lag_limit_ns, 'ns').textContent : null
+      return [h('dl', { class: 'tiles' },
+        tile('send lag p99', shown(rung.send_lag_ns?.p99 ?? evidence.send_lag_p99_ns, 'ns', 'too few sends for a p99'), lagLimit ? `limit ${lagLimit}` : null),
+        tile('busiest worker', shown(rung.worker?.busy_share_max, 'share'), 'limit 80 % while it lags'),
+        tile('own latency p99', shown(evidence.own_latency_p99_ns, 'ns', 'not calibrated, or too few answers for a p99'), 'against a server that does nothing'),
+        tile('disturbed seconds', shown(rung.disturbed_share, 'share', 'steal is not readable here'), `limit ${share(0.05)}`),
+        tile('its processor', shown(rung.worker?.cpu_cores, 'cores'), null),
+        tile('not sent', shown(rung.not_sent, 'count'), null))]
+    })
+    const overTime = charts(context, [
+      {
+        options: { title: 'Send lag p99: sent − planned', unit: 'ns', sync: context.sync },
+        plot: ({ trial }) => {
+          const lag = lineOf(trial.series, 'send_lag_p99_ns', 'send lag p99', 'c8')
+          return lag ? { x: trial.series.t as number[], ...marks(trial), lines: [lag] } : null
+        },
+      },
+      {
+        options: { title: 'Busy and stolen', unit: 'share', unitRight: 'cores', sync: context.sync, top: 0.1 },
+        plot: ({ trial }) => {
+          const lines = [
+            lineOf(trial.series, 'busy_share', 'busiest worker', 'c1'),
+            lineOf(trial.series, 'steal_share', 'stolen by the host', 'fail', { fill: true }),
+            lineOf(trial.series, 'worker_cpu_cores', 'processor', 'c8', { right: true, dash: true }),
+          ].filter((line): line is Line => line !== null)
+          return lines.length > 0 ? { x: trial.series.t as number[], ...marks(trial), lines } : null
+        },
+      },
+    ])
+    return {
+      element: h('div', null, words.element, overTime.element),
+      update: now => { words.update(now); overTime.update(now) },
+      destroy: () => { words.destroy(); overTime.destroy() },
+    }
+  },
+}
+export default panel

@@ -1,0 +1,45 @@
+import { lineOf, type Line, type Plot } from '../chart'
+import { has } from '../columns'
+import type { TrialPage } from '../data'
+import { charts, marks, type Panel } from './panel'
+
+/** The highest second of both, so that the two charts have one scale and their gap can be seen. */
+function highest(trial: TrialPage): number {
+  let most = 0
+  for (const name of ['response_p99_ns', 'response_p50_ns', 'response_mean_ns', 'service_p99_ns', 'service_p50_ns']) {
+    for (const value of trial.series[name] ?? []) if (value !== null && value > most) most = value
+  }
+  return most
+}
+
+function plot(trial: TrialPage, family: 'response' | 'service', bound: Plot['bounds']): Plot | null {
+  const lines = [
+    lineOf(trial.series, `${family}_p99_ns`, 'p99', 'c5'),
+    lineOf(trial.series, `${family}_mean_ns`, 'mean', 'c8', { dash: true }),
+    lineOf(trial.series, `${family}_p50_ns`, 'p50', 'c1'),
+  ].filter((line): line is Line => line !== null)
+  return lines.length > 0 ? { x: trial.series.t as number[], ...marks(trial), lines, bounds: bound } : null
+}
+
+/** Response and service side by side: their gap is the queueing that a tool hides when it times from the send. */
+const panel: Panel = {
+  id: 'latency', title: 'What users feel', of: 'rung', order: 30,
+  shows: ({ trial }) => has(trial.series, 'response_mean_ns', 'response_p50_ns', 'response_p99_ns', 'service_p50_ns', 'service_p99_ns'),
+  mount: context => {
+    const top = highest(context.trial)
+    const bounds = context.page.objectives
+      .filter(objective => objective.name.startsWith('response.') && objective.op.startsWith('<'))
+      .map(objective => ({ at: objective.bound, name: objective.text }))
+    return charts(context, [
+      {
+        options: { title: 'Response time: answered − planned', unit: 'ns', sync: context.sync, top, note: 'A second with too few answers states no percentile.' },
+        plot: ({ trial }) => plot(trial, 'response', bounds),
+      },
+      {
+        options: { title: 'Service time: answered − sent', unit: 'ns', sync: context.sync, top, note: 'Same scale. What response has more is time spent waiting to be sent.' },
+        plot: ({ trial }) => plot(trial, 'service', []),
+      },
+    ])
+  },
+}
+export default panel

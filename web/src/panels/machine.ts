@@ -1,0 +1,31 @@
+import { h, table } from '../dom'
+import { percentile, shown } from '../figures'
+import { bytes } from '../format'
+import { redrawn, type Panel } from './panel'
+
+/** Where it was measured, with what, and how good that is against a server that does nothing. */
+const panel: Panel = {
+  id: 'machine', title: 'Machine and generator', of: 'run', order: 90,
+  shows: ({ page }) => page.climb !== null,
+  mount: context => redrawn(context, ({ page }) => page.climb, ({ page }) => {
+    const climb = page.climb!
+    const facts: [string, string | Node][] = [
+      ['command', h('code', null, climb.run?.command ?? page.command)], ['seed', String(climb.run?.seed ?? '')], ['arrivals', String(climb.run?.arrivals ?? '')],
+      ['stepladder', String(climb.run?.stepladder ?? '')], ['commit', String(climb.run?.git ?? '—')],
+      ['server and generator', climb.run?.shared_cores ? 'on the same cores' : 'on cores of their own'],
+    ]
+    for (const [name, value] of Object.entries(climb.run?.environment ?? {})) {
+      facts.push([name.replaceAll('_', ' ').replace(/ bytes$/, ''), name.endsWith('_bytes') && typeof value === 'number' ? bytes(value)
+        : value !== null && typeof value === 'object' ? Object.entries(value).filter(([, part]) => part !== null).map(([key, part]) => `${key} ${part}`).join(', ') : String(value ?? '—')])
+    }
+    const own = climb.generator ?? {}
+    return [h('div', { class: 'tables' },
+      table(['fact', 'value'], facts, { class: 'words' }),
+      table(['generator', 'p50', 'p90', 'p99', 'p99.9', 'longest'], [
+        ['own latency', ...['p50', 'p90', 'p99', 'p999', 'max'].map(key => percentile(own.own_latency_ns, key))],
+        ['send lag', ...['p50', 'p90', 'p99', 'p999', 'max'].map(key => percentile(own.send_lag_ns, key))],
+        ['ceiling', shown(own.ceiling_per_s, 'per_s', 'not calibrated'), '', '', '', ''],
+      ], { caption: 'Against a server that does nothing' }))]
+  }),
+}
+export default panel

@@ -1,0 +1,84 @@
+// A panel: one thing that a run or a rung shows. One file each; whatever stands in this folder and has a default
+// export is shown, in its order, as soon as its data are there. Nothing else names it.
+
+import { Chart, type ChartOptions, type Event, type Plot } from '../chart'
+import { holdSpan } from '../columns'
+import type { RunPage, TrialPage } from '../data'
+
+export interface Context {
+  page: RunPage
+  /** the rung that is open; panels of a rung are asked only when there is one */
+  trial: TrialPage
+  /** charts with one key share cursor and zoom */
+  sync: string
+  pick: (seq: number) => void
+}
+
+export interface Mounted {
+  element: HTMLElement
+  /** new data of the same rung or run; called at most once per frame */
+  update(context: Context): void
+  destroy(): void
+}
+
+export interface Panel {
+  /** also the anchor of its section */
+  id: string
+  title: string
+  of: 'run' | 'rung'
+  /** panels stand in this order, from 0 */
+  order: number
+  /** a panel without data is not shown */
+  shows(context: Context): boolean
+  mount(context: Context): Mounted
+}
+
+/** What all charts over the seconds of a trial have in common: the hold, its cut, its events. */
+export function marks(trial: TrialPage): Pick<Plot, 'hold' | 'cut' | 'events'> {
+  const hold = holdSpan(trial)
+  const begun = trial.events.find(event => event.kind === 'hold')
+  const events: Event[] = trial.events.map(event => ({ at: event.at_ns / 1e9, kind: event.kind, text: event.text }))
+  return { hold, cut: hold && begun ? [begun.at_ns / 1e9, hold[0]] : null, events }
+}
+
+/** A panel that is a few charts: each entry makes its plot anew from the data, or null when it has none. */
+export function charts(
+  context: Context, entries: { options: ChartOptions; plot: (context: Context) => Plot | null }[], class_ = 'charts',
+): Mounted {
+  const element = document.createElement('div')
+  element.className = class_
+  const drawn: (Chart | null)[] = entries.map(() => null)
+  const update = (now: Context) => {
+    entries.forEach((entry, at) => {
+      const plot = entry.plot(now)
+      const chart = drawn[at]
+      if (!plot) {
+        chart?.destroy()
+        drawn[at] = null
+      } else if (chart) {
+        chart.update(plot)
+      } else {
+        const made = new Chart(entry.options, plot)
+        drawn[at] = made
+        const after = drawn.slice(at + 1).find(other => other !== null)
+        element.insertBefore(made.element, after?.element ?? null)
+      }
+    })
+  }
+  update(context)
+  return { element, update, destroy: () => drawn.forEach(chart => chart?.destroy()) }
+}
+
+/** A panel that is made anew whenever `key` changes: tables and words. */
+export function redrawn(context: Context, key: (context: Context) => unknown, make: (context: Context) => Node[]): Mounted {
+  const element = document.createElement('div')
+  let drawnFor: unknown = Symbol('never')
+  const update = (now: Context) => {
+    const wanted = key(now)
+    if (wanted === drawnFor) return
+    drawnFor = wanted
+    element.replaceChildren(...make(now))
+  }
+  update(context)
+  return { element, update, destroy: () => {} }
+}

@@ -1,0 +1,80 @@
+import { Chart, type Line } from '../chart'
+import type { TrialPage } from '../data'
+import { h, table } from '../dom'
+import { shown } from '../figures'
+import { digits, number } from '../format'
+import { rungsOf } from '../state'
+import { nth } from '../theme'
+import { icon, VERDICTS } from '../verdict'
+import type { Panel } from './panel'
+
+interface Cell { name: string; trials: TrialPage[] }
+
+export function cellName(cell: Record<string, string>): string {
+  return Object.entries(cell).map(([axis, value]) => `${axis} ${value}`).join(' · ')
+}
+
+export function cellsOf(trials: TrialPage[]): Cell[] {
+  const cells = new Map<string, Cell>()
+  for (const trial of trials) {
+    const name = cellName(trial.cell ?? {})
+    const cell = cells.get(name) ?? { name, trials: [] }
+    cell.trials.push(trial)
+    cells.set(name, cell)
+  }
+  return [...cells.values()]
+}
+
+/** Cells of a sweep against each other: requesters down, cells across. */
+const panel: Panel = {
+  id: 'sweep', title: 'Cell by cell', of: 'run', order: 10,
+  shows: ({ page }) => rungsOf(page).some(trial => Object.keys(trial.cell ?? {}).length > 0),
+  mount: context => {
+    const element = h('div')
+    let chart: Chart | null = null
+    let drawnFor = ''
+    const update = (now: typeof context) => {
+      const trials = rungsOf(now.page).filter(trial => trial.rung !== null)
+      const key = trials.map(trial => trial.seq).join()
+      if (key === drawnFor) return
+      drawnFor = key
+      chart?.destroy()
+      const cells = cellsOf(trials)
+      const loads = [...new Set(trials.map(trial => trial.load))].sort((a, b) => a - b)
+      const of = (cell: Cell, load: number) => cell.trials.find(trial => trial.load === load) ?? null
+      const lines: Line[] = cells.map((cell, at) => ({
+        label: cell.name, colour: nth(at), values: loads.map(load => of(cell, load)?.rung?.rate_per_s ?? null), drawn: 'points',
+      }))
+      chart = new Chart({ title: 'Answers per second by load', unit: 'per_s', axis: 'load', axisName: trials[0]?.load_unit, wide: true, height: 260 }, { x: loads, lines })
+      element.replaceChildren(chart.element, ...cells.map(cell => cellTable(cell, now.pick)))
+    }
+    update(context)
+    return { element, update, destroy: () => chart?.destroy() }
+  },
+}
+
+function cellTable(cell: Cell, pick: (seq: number) => void): HTMLElement {
+  const base = cell.trials.reduce((least, trial) => trial.load < least.load ? trial : least)
+  const hasFrames = cell.trials.some(trial => frameRate(trial) !== null)
+  const unit = base.load_unit
+  const rows = cell.trials.slice().sort((a, b) => a.load - b.load).map(trial => {
+    const rung = trial.rung!
+    const speedUp = base.rung!.rate_per_s > 0 ? (rung.rate_per_s / base.rung!.rate_per_s) : null
+    return [
+      h('button', { class: 'link', type: 'button', onclick: () => pick(trial.seq) }, number(trial.load)),
+      h('span', { class: 'nowrap' }, icon(rung.verdict), ` ${VERDICTS[rung.verdict as keyof typeof VERDICTS]?.word ?? rung.verdict}`),
+      `${rung.rate_per_s.toFixed(1)}/s`, speedUp === null ? '—' : speedUp.toFixed(2),
+      ...(hasFrames ? [shown(frameRate(trial), 'per_s', 'the server tells no frames')] : []),
+      shown(rung.response_ns?.p50, 'ns', 'too few answers'), shown(rung.response_ns?.p99, 'ns', 'too few answers for a p99'),
+      number(rung.failed + rung.lost), rung.subject ? digits(rung.subject.cpu_cores) : '—',
+    ]
+  })
+  return table([unit, 'verdict', 'answers', 'speed-up', ...(hasFrames ? ['frames'] : []), 'resp. p50', 'resp. p99', 'failed', 'server cores'], rows,
+    { caption: cell.name || 'all' })
+}
+
+function frameRate(trial: TrialPage): number | null {
+  const rate = trial.rung?.frames?.rate_per_s ?? trial.rung?.extra?.frames?.rate_per_s
+  return typeof rate === 'number' ? rate : null
+}
+export default panel

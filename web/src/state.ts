@@ -1,0 +1,76 @@
+// What a page knows of a run, and how each live event changes it. Pure: no network, no document.
+//
+// Events may come twice (a reconnect goes on behind the last id, and late values are sent again), in any order within
+// a second. Whatever comes twice leaves the same state.
+
+import { putSecond } from './columns'
+import type { RunPage, TrialPage } from './data'
+
+export interface Second { seq: number; t: number; values: Record<string, number | null> }
+
+export type LiveEvent =
+  | { kind: 'second'; data: Second }
+  | { kind: 'trial'; data: TrialPage }
+  | { kind: 'rung'; data: TrialPage }
+  | { kind: 'run'; data: RunPage }
+  | { kind: 'ping' }
+
+/** What has to be drawn anew. */
+export interface Changed { page: boolean; trial: number | null; second: boolean }
+
+const NOTHING: Changed = { page: false, trial: null, second: false }
+
+/** Applies an event to `page`, in place: a second is appended to columns of an hour without copying them. */
+export function apply(page: RunPage, event: LiveEvent): Changed {
+  switch (event.kind) {
+    case 'second': {
+      const trial = page.trials.find(known => known.seq === event.data.seq)
+      // A second of a trial that nobody announced is dropped: its `trial` event carries it again.
+      if (!trial) return NOTHING
+      putSecond(trial.series, event.data.t, event.data.values)
+      return { page: false, trial: event.data.seq, second: true }
+    }
+    case 'trial':
+    case 'rung': {
+      put(page, event.data)
+      return { page: true, trial: event.data.seq, second: false }
+    }
+    case 'run': {
+      const known = page.trials
+      Object.assign(page, event.data)
+      // A page may come without the seconds that were seen already.
+      page.trials = page.trials.map(trial => withSeconds(trial, known.find(old => old.seq === trial.seq)))
+      return { page: true, trial: null, second: false }
+    }
+    case 'ping':
+      return NOTHING
+  }
+}
+
+function put(page: RunPage, trial: TrialPage): void {
+  const at = page.trials.findIndex(known => known.seq === trial.seq)
+  if (at < 0) {
+    page.trials.push(trial)
+    page.trials.sort((a, b) => a.seq - b.seq)
+  } else {
+    page.trials[at] = withSeconds(trial, page.trials[at])
+  }
+}
+
+function withSeconds(trial: TrialPage, known: TrialPage | undefined): TrialPage {
+  const count = (of: TrialPage) => of.series?.t?.length ?? 0
+  if (known && count(known) > count(trial)) return { ...trial, series: known.series }
+  return trial
+}
+
+/** Trials that a ladder is made of: calibrations and profiles are none of its rungs. */
+export function rungsOf(page: RunPage): TrialPage[] {
+  return page.trials.filter(trial => trial.purpose === 'rung' || (trial.purpose !== 'calibration' && trial.rung !== null))
+}
+
+/** The trial that is being held, if the run goes on. */
+export function running(page: RunPage): TrialPage | null {
+  if (page.run.state !== 'running') return null
+  const last = page.trials.at(-1)
+  return last && last.rung === null && !last.events.some(event => event.kind === 'end') ? last : null
+}
