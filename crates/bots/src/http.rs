@@ -29,8 +29,6 @@ const PHASE_NAMES: [&str; PHASES] = [
     "phase_00", "phase_01", "phase_02", "phase_03", "phase_04", "phase_05", "phase_06", "phase_07",
     "phase_08", "phase_09", "phase_10", "phase_11", "phase_12", "phase_13", "phase_14", "phase_15",
 ];
-/// The operation under which a followed redirect is booked, behind the requests.
-const REDIRECT: &str = "redirect";
 
 /// What falls due. A stream's request belongs to no client.
 const REQUEST: u32 = 0;
@@ -50,8 +48,7 @@ const WAITING_MAX: usize = 4_000_000;
 /// The names of what they count.
 pub fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary> {
     let plan::Bots::Http(http) = bots else { panic!("the catalog gave us somebody else's plan") };
-    let mut ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
-    ops.push(REDIRECT);
+    let ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
     Vocabulary::new(&ops, &errors::CAUSES, &PHASE_NAMES, &OpenError::CAUSES)
 }
 
@@ -108,7 +105,6 @@ pub struct Requests<D: Http> {
     open_asks: usize,
     /// requests that wait for the connections that are being opened for them
     pending_count: usize,
-    redirect_op: usize,
     tick_period_ns: u64,
     open_attempts: u64,
     looks_for_late: bool,
@@ -144,7 +140,6 @@ impl<D: Http> Bots for Requests<D> {
             spare: (plan.units as u32..all as u32).rev().collect(),
             open_asks: 0,
             pending_count: 0,
-            redirect_op: http.requests.len(),
             tick_period_ns: plan.tick_period_ns,
             open_attempts: u64::from(plan.open_attempts),
             looks_for_late: false,
@@ -250,7 +245,10 @@ impl<D: Http> Bots for Requests<D> {
                 hand.error(cause);
                 if let Closed::Broken(broken) = &why {
                     let bytes = errors::shown(hand.last_words());
-                    hand.error_words(cause, || format!("{broken}: \"{bytes}\""));
+                    hand.error_words(cause, || match bytes.as_str() {
+                        "" => broken.to_string(),
+                        bytes => format!("{broken}: \"{bytes}\""),
+                    });
                 } else {
                     hand.error_words(cause, || {
                         "the server ended the connection with a request open".to_owned()
@@ -461,8 +459,9 @@ impl<D: Http> Requests<D> {
         asked.tag = tag;
         let request = asked.request;
         let prepared = self.recipes.redirected::<D>(request, &client.learnt, path);
-        let now_ns = hand.now_ns();
-        hand.tell(line, self.redirect_op, now_ns, Outgoing { prepared: &prepared, tag });
+        if !hand.follow(line, Outgoing { prepared: &prepared, tag }) {
+            return Err((errors::LOST, "the connection took no further request".to_owned()));
+        }
         Ok(())
     }
 

@@ -267,6 +267,12 @@ impl<D: Driver> Hand<'_, D> {
         Some(ask)
     }
 
+    /// Sends what belongs to a reply that is owed already, such as the next request of a redirect: no message of its own in
+    /// the books. False: the connection takes it no longer.
+    pub fn follow(&mut self, line: LineId, what: D::Send<'_>) -> bool {
+        self.core.follow(line, what)
+    }
+
     /// A planned message finds all connections busy. That this worker noticed it in time is booked now as its send lag;
     /// what follows until a connection is free is the server's doing and stands in the response.
     pub fn waits(&mut self, planned_ns: u64) {

@@ -16,6 +16,19 @@ impl<D: Driver> Core<D> {
         is_taken
     }
 
+    /// Encodes what is no message of its own.
+    pub(super) fn follow(&mut self, id: LineId, what: D::Send<'_>) -> bool {
+        let Some(line) = self.line_mut(id) else { return false };
+        let State::Open(driver) = &mut line.state else { return false };
+        if driver.send(what).is_err() {
+            return false;
+        }
+        if !std::mem::replace(&mut line.dirty, true) {
+            self.dirty.push(id);
+        }
+        true
+    }
+
     /// Remembers an encoded message until the kernel has taken it.
     pub(super) fn enter_unsent(&mut self, id: LineId, op: usize, planned_ns: u64, owes: Owes) {
         self.enter_unsent_with(id, op, planned_ns, owes, false);
