@@ -1,7 +1,8 @@
 //! The network's thread: takes connections, reads requests, lets them in or refuses them, and sends on what a client
 //! did not take at once.
 //!
-//! It never waits for the loop nor the loop for it, so that a refusal goes out while the loop draws. One request per
+//! It never waits for the loop nor the loop for it, so that a refusal goes out while the loop draws; and of refusals
+//! it makes no more than a fifth of a core can bear, or they would take the core that the loop draws on. One request per
 //! line is in the house; what comes behind it stays in the system's buffers until the answer is out. Silence on a line
 //! that owes nothing is no fault: TCP's keep-alive reaps the dead, `max_connections` bounds the rest.
 
@@ -47,6 +48,12 @@ const LAST_GOODBYE_NS: u64 = 500_000_000;
 /// Short enough that this thread has its turn at once while the loop draws on the same core.
 const SLICE_NS: u64 = 100_000;
 
+/// After a turn with refusals the thread rests for so many times as long as the turn took, and no longer than this.
+/// Who is refused asks again at once: without the rest, 64 requesters are refused 86,000 times per second and a loop
+/// that draws in the foreground on the same core falls from 30 frames to 21 (measured). A fifth of a core fits beside it.
+const REST_PER_REFUSING: u64 = 4;
+const REST_NS_MAX: u64 = 2_000_000;
+
 const REFUSED: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 11\r\n\
      Retry-After: 1\r\n\r\nqueue full\n";
 const ENDING: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\
@@ -82,6 +89,8 @@ struct Network<'h> {
     free: Vec<u32>,
     buffer: Box<[u8]>,
     next_sweep_ns: u64,
+    /// Somebody was refused in this turn.
+    refused: bool,
     /// Nobody else is let in.
     shut: bool,
     limits: Limits,
@@ -101,6 +110,7 @@ pub(super) fn run(house: &House, arrivals: Sender<Arrival>) -> std::io::Result<(
         free: Vec::new(),
         buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
         next_sweep_ns: 0,
+        refused: false,
         shut: false,
         limits: Limits::default(),
     };
@@ -116,6 +126,7 @@ impl Network<'_> {
             self.keep_listening();
             let rest_ns = if gone_by_ns.is_some() { 5_000_000 } else { self.rest_ns() };
             let count = self.epoll.wait(rest_ns);
+            let began_ns = clock::now_ns();
             for i in 0..count {
                 let ready = self.epoll.event(i);
                 match ready.key {
@@ -144,6 +155,10 @@ impl Network<'_> {
                 }
                 Some(by_ns) if self.client_count() == 0 || now_ns >= by_ns => return,
                 _ => {}
+            }
+            if std::mem::take(&mut self.refused) {
+                let rest_ns = (REST_PER_REFUSING * (now_ns - began_ns)).min(REST_NS_MAX);
+                sleeper::sleep_until(now_ns + rest_ns);
             }
         }
     }
@@ -350,6 +365,7 @@ impl Network<'_> {
             // The loop outlives this thread's last admission; were it gone, the process would be ending.
             return self.arrivals.send(Arrival { line: line.clone(), ask, at_ns: now_ns }).map_err(|_| Part);
         }
+        self.refused = true;
         self.house.refused.fetch_add(1, Ordering::Relaxed);
         if self.house.options.beyond == Beyond::Reset && !self.shut {
             line.reset();
