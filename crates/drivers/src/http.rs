@@ -4,13 +4,16 @@
 //! answer comes with the tag of its request. A body is kept only where somebody looks at it, else it is counted.
 //! Not here: redirects, checks, pools. A connection that an answer closes says so with the answer.
 
+mod harmless;
 pub mod one;
 mod stream;
+pub mod two;
 
 use std::fmt;
 
 use crate::driver::Driver;
 pub use one::Http1;
+pub use two::Http2;
 
 /// Nothing of an answer's head, its header lines included, may be larger.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -47,6 +50,34 @@ pub struct Parts<'a> {
     pub keeps_body: bool,
     /// an answer's body may be so long
     pub body_bytes_max: u64,
+}
+
+impl Parts<'_> {
+    /// The value of the first header of this name.
+    fn header(&self, name: &str) -> Option<&str> {
+        let given = self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name));
+        given.map(|(_, value)| value.as_str())
+    }
+
+    /// It is the last on its connection: the headers say so, or are silent and it does not keep it.
+    fn closes(&self) -> bool {
+        match self.header("connection") {
+            Some(value) => value.split(',').any(|word| word.trim().eq_ignore_ascii_case("close")),
+            None => !self.keep_alive,
+        }
+    }
+
+    /// Its body's length is ours to say: there is one or could be, and the headers do not say it.
+    fn sends_length(&self) -> bool {
+        let expects_one = !self.body.is_empty() || matches!(self.method, "POST" | "PUT" | "PATCH");
+        expects_one && self.header("content-length").is_none() && self.header("transfer-encoding").is_none()
+    }
+
+    /// The longest body that an answer may have, bytes.
+    fn body_cap(&self) -> u64 {
+        let kept_max = if self.keeps_body { KEPT_BODY_BYTES_MAX as u64 } else { u64::MAX };
+        self.body_bytes_max.min(kept_max)
+    }
 }
 
 /// A request on its way out.
@@ -133,3 +164,6 @@ impl Fault {
         Fault::Two,
     ];
 }
+
+#[cfg(test)]
+mod tests;

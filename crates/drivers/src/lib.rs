@@ -15,7 +15,7 @@ pub mod websocket;
 pub use address::{Address, TlsSettings};
 pub use desk::Desk;
 pub use driver::{Broken, Closed, Driver, OpenError, Refused};
-pub use http::Http1;
+pub use http::{Http1, Http2};
 pub use nowhere::Nowhere;
 pub use tcp::Tcp;
 pub use websocket::WebSocket;

@@ -57,6 +57,14 @@ impl Stream {
         }
     }
 
+    /// What both sides agreed to speak in the TLS handshake.
+    pub fn protocol(&self) -> Option<&[u8]> {
+        match self {
+            Stream::Plain(_) => None,
+            Stream::Tls(tls) => tls.stream.get_ref().1.alpn_protocol(),
+        }
+    }
+
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),

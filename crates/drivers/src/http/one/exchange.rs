@@ -162,7 +162,7 @@ impl Exchange {
         self.status = head.status;
         self.closes |= head.closes;
         let behind = &desk.rest()[head.bytes..];
-        let cap = request.body_cap();
+        let cap = request.body_cap;
         match head.body {
             Body::Sized(length) if length > cap => Err(Fault::BodyTooLarge),
             Body::Sized(length) if length <= behind.len() as u64 => {
@@ -258,7 +258,7 @@ impl Exchange {
     fn hear_body<'d>(&mut self, desk: &'d mut Desk) -> Result<Option<Heard<'d>>, Fault> {
         let Some(request) = self.asked.clone() else { return Err(Fault::Unasked) };
         let rest = desk.rest();
-        let room = request.body_cap() - self.body_bytes;
+        let room = request.body_cap - self.body_bytes;
         let (taken, data_bytes, is_end) = match &mut self.stage {
             Stage::Sized(left) => {
                 let taken = (*left).min(rest.len() as u64);

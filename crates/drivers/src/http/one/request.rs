@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::Write;
 
 use super::head::Memo;
-use crate::http::{KEPT_BODY_BYTES_MAX, Parts};
+use crate::http::{Parts, harmless};
 
 /// A request, encoded.
 #[derive(Debug)]
@@ -15,8 +15,8 @@ pub struct Request {
     pub is_head: bool,
     /// the answer's body is looked at
     pub keeps_body: bool,
-    /// an answer's body may be so long
-    pub body_bytes_max: u64,
+    /// the longest body that an answer may have
+    pub body_cap: u64,
     /// it is the last on its connection
     pub closes: bool,
     /// the head of the last answer to it, on whichever connection
@@ -24,14 +24,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// Encodes it. What could end a line too early is made harmless, since values may come from a server's answer:
-    /// percent-encoded in the path, a space in a header.
+    /// Encodes it.
     pub fn new(parts: &Parts<'_>) -> Self {
-        let has = |name: &str| parts.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+        let has = |name| parts.header(name).is_some();
         let mut wire = Vec::with_capacity(128 + parts.path.len() + parts.body.len());
-        wire.extend(parts.method.bytes().filter(u8::is_ascii_graphic));
+        wire.extend(harmless::token(parts.method));
         wire.push(b' ');
-        write_path(&mut wire, parts.path);
+        harmless::write_path(&mut wire, parts.path, b"");
         wire.extend_from_slice(b" HTTP/1.1\r\n");
         if !has("host") {
             write_header(&mut wire, "Host", parts.authority);
@@ -39,8 +38,7 @@ impl Request {
         for (name, value) in parts.headers {
             write_header(&mut wire, name, value);
         }
-        let expects_length = !parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH");
-        if expects_length && !has("content-length") && !has("transfer-encoding") {
+        if parts.sends_length() {
             // A Vec takes whatever is written.
             let _ = write!(wire, "Content-Length: {}\r\n", parts.body.len());
         }
@@ -49,26 +47,13 @@ impl Request {
         }
         wire.extend_from_slice(b"\r\n");
         wire.extend_from_slice(parts.body);
-        let says_close = parts.headers.iter().any(|(name, value)| {
-            name.eq_ignore_ascii_case("connection")
-                && value.split(',').any(|word| word.trim().eq_ignore_ascii_case("close"))
-        });
         Request {
             wire: wire.into_boxed_slice(),
             is_head: parts.method == "HEAD",
             keeps_body: parts.keeps_body,
-            body_bytes_max: parts.body_bytes_max,
-            closes: says_close || (!parts.keep_alive && !has("connection")),
+            body_cap: parts.body_cap(),
+            closes: parts.closes(),
             memo: RefCell::default(),
-        }
-    }
-
-    /// The longest body that an answer may have.
-    pub fn body_cap(&self) -> u64 {
-        if self.keeps_body {
-            self.body_bytes_max.min(KEPT_BODY_BYTES_MAX as u64)
-        } else {
-            self.body_bytes_max
         }
     }
 
@@ -80,20 +65,10 @@ impl Request {
     }
 }
 
-fn write_path(wire: &mut Vec<u8>, path: &str) {
-    for byte in path.bytes() {
-        if byte.is_ascii_graphic() {
-            wire.push(byte);
-        } else {
-            let _ = write!(wire, "%{byte:02X}");
-        }
-    }
-}
-
 fn write_header(wire: &mut Vec<u8>, name: &str, value: &str) {
-    wire.extend(name.bytes().filter(|byte| byte.is_ascii_graphic() && *byte != b':'));
+    wire.extend(harmless::token(name));
     wire.extend_from_slice(b": ");
-    wire.extend(value.bytes().map(|byte| if byte.is_ascii_control() && byte != b'\t' { b' ' } else { byte }));
+    wire.extend(harmless::value(value));
     wire.extend_from_slice(b"\r\n");
 }
 

@@ -1,0 +1,325 @@
+//! Many requests and their answers on one connection: what HTTP/2 knows between its reads. No socket, no clock.
+//!
+//! The `h2` crate does the protocol. It is polled here after whatever could have moved it, as long as it wakes itself,
+//! so that no task and no waker of a runtime takes part.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
+
+use super::pipe::{Pipe, PipeEnd};
+use super::request::Request;
+use crate::desk::Desk;
+use crate::http::{Answer, Fault, HEAD_BYTES_MAX, Heard};
+
+/// So much of an answer may be on its way, on a stream and on the connection; what comes is released at once.
+const WINDOW_BYTES: u32 = 1 << 20;
+
+/// Where a connection is in its talk with the server.
+pub struct Talk {
+    pipe: Rc<RefCell<Pipe>>,
+    /// `None` once it has ended
+    connection: Option<Connection<PipeEnd, Bytes>>,
+    /// `None` once we said goodbye
+    requests: Option<SendRequest<Bytes>>,
+    woken: Arc<Woken>,
+    waker: Waker,
+    asked: Vec<Asked>,
+    told: VecDeque<Told>,
+    /// the first thing that went wrong, and what HTTP/2 says of it; heard behind all that came whole
+    fault: Option<(Fault, String)>,
+    /// why the connection ended, until that is told
+    end: Option<End>,
+    /// no further request is taken
+    closes: bool,
+}
+
+/// An open request.
+struct Asked {
+    tag: u32,
+    request: Rc<Request>,
+    stage: Stage,
+    status: u16,
+    /// the location, and behind it what has come of a body that is kept
+    store: Vec<u8>,
+    location_bytes: usize,
+    body_bytes: u64,
+    has_begun: bool,
+}
+
+enum Stage {
+    Head(ResponseFuture),
+    Body(RecvStream),
+    /// nothing of it is to come: it is whole, or the server has put it off to another connection
+    Over,
+}
+
+/// What is known and not yet heard.
+enum Told {
+    Began { tag: u32 },
+    Answer(Asked),
+}
+
+/// What the end of the connection means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// nothing was under way
+    OfConnection,
+    /// an answer's rest will never come
+    CutOff,
+}
+
+/// How far an answer is.
+enum Progress {
+    Waits,
+    Whole,
+    Rejected,
+    Failed(Fault, String),
+}
+
+/// That something could move.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Talk {
+    /// Says hello. Until the server's settings have come it takes no request.
+    pub async fn begin() -> Result<Self, h2::Error> {
+        let pipe = Rc::new(RefCell::new(Pipe::default()));
+        let (requests, connection) = Builder::new()
+            .enable_push(false)
+            .initial_max_send_streams(0)
+            .initial_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(WINDOW_BYTES)
+            .max_header_list_size(HEAD_BYTES_MAX as u32)
+            .handshake(PipeEnd(pipe.clone()))
+            .await?;
+        let woken = Arc::new(Woken::default());
+        let mut talk = Talk {
+            pipe,
+            connection: Some(connection),
+            requests: Some(requests),
+            waker: Waker::from(woken.clone()),
+            woken,
+            asked: Vec::new(),
+            told: VecDeque::new(),
+            fault: None,
+            end: None,
+            closes: false,
+        };
+        talk.turn();
+        Ok(talk)
+    }
+
+    /// So many requests may be open at once, as the server allows; 0 until it has said so.
+    pub fn requests_max(&self) -> usize {
+        self.requests.as_ref().map_or(0, SendRequest::current_max_send_streams)
+    }
+
+    /// Takes a request. False: too many are open, or the connection takes no more.
+    pub fn ask(&mut self, request: &Rc<Request>, tag: u32) -> bool {
+        if self.closes || self.asked.len() >= self.requests_max() {
+            return false;
+        }
+        let (Some(requests), Some(head)) = (&mut self.requests, &request.head) else { return false };
+        let Ok((answer, mut body)) = requests.send_request(head.clone(), request.body.is_empty()) else {
+            return false;
+        };
+        if !request.body.is_empty() && body.send_data(request.body.clone(), true).is_err() {
+            return false;
+        }
+        self.asked.push(Asked {
+            tag,
+            request: request.clone(),
+            stage: Stage::Head(answer),
+            status: 0,
+            store: Vec::new(),
+            location_bytes: 0,
+            body_bytes: 0,
+            has_begun: false,
+        });
+        self.closes |= request.closes;
+        self.turn();
+        true
+    }
+
+    /// What is between it and the socket. Who lays bytes in calls `turn`.
+    pub fn pipe(&self) -> &RefCell<Pipe> {
+        &self.pipe
+    }
+
+    /// Moves on as far as that goes without further bytes.
+    pub fn turn(&mut self) {
+        loop {
+            self.woken.0.store(false, Ordering::Relaxed);
+            let mut cx = Context::from_waker(&self.waker);
+            if let Some(connection) = &mut self.connection
+                && let Poll::Ready(outcome) = Pin::new(connection).poll(&mut cx)
+            {
+                self.connection = None;
+                self.gather();
+                self.finish(outcome.err());
+                return;
+            }
+            self.gather();
+            if !self.woken.0.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    }
+
+    /// Looks at every open request.
+    fn gather(&mut self) {
+        let mut cx = Context::from_waker(&self.waker);
+        if let Some(requests) = &mut self.requests {
+            // The only way to hear that the server said goodbye while answers are still to come.
+            self.closes |= matches!(requests.poll_ready(&mut cx), Poll::Ready(Err(_)));
+        }
+        let mut index = 0;
+        while let Some(asked) = self.asked.get_mut(index) {
+            match asked.poll(&mut cx) {
+                Progress::Waits => {
+                    if !asked.has_begun && matches!(asked.stage, Stage::Body(_)) {
+                        asked.has_begun = true;
+                        self.told.push_back(Told::Began { tag: asked.tag });
+                    }
+                    index += 1;
+                }
+                Progress::Whole => {
+                    // Let go of here, since that may have to be told to the server.
+                    asked.stage = Stage::Over;
+                    self.told.push_back(Told::Answer(self.asked.remove(index)));
+                }
+                Progress::Rejected => {
+                    asked.stage = Stage::Over;
+                    index += 1;
+                }
+                // Where the whole connection ended, `finish` says why.
+                Progress::Failed(..) if self.connection.is_none() => index += 1,
+                Progress::Failed(fault, words) => {
+                    self.asked.remove(index);
+                    self.fault.get_or_insert((fault, words));
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, error: Option<h2::Error>) {
+        let was_cut = self.asked.iter().any(|asked| matches!(asked.stage, Stage::Body(_)));
+        self.asked.clear();
+        self.closes = true;
+        self.end = Some(if was_cut { End::CutOff } else { End::OfConnection });
+        if let Some(error) = error.filter(|error| !is_goodbye(error)) {
+            self.fault.get_or_insert((Fault::Two, error.to_string()));
+        }
+    }
+
+    /// True when something can be heard.
+    pub fn has_news(&self) -> bool {
+        !self.told.is_empty() || self.fault.is_some()
+    }
+
+    /// How the connection ended, if it has.
+    pub fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// What has come next. After a fault, what HTTP/2 says of it is the rest of the desk.
+    pub fn next<'d>(&mut self, desk: &'d mut Desk) -> Result<Option<Heard<'d>>, Fault> {
+        match self.told.pop_front() {
+            None => match self.fault.take() {
+                None => Ok(None),
+                Some((fault, words)) => {
+                    desk.lay(words.as_bytes());
+                    Err(fault)
+                }
+            },
+            Some(Told::Began { tag }) => Ok(Some(Heard::Began { tag })),
+            Some(Told::Answer(asked)) => {
+                desk.joined = asked.store;
+                let (location, body) = desk.joined.split_at(asked.location_bytes);
+                Ok(Some(Heard::Answer(Answer {
+                    tag: asked.tag,
+                    status: asked.status,
+                    body,
+                    body_bytes: asked.body_bytes,
+                    location: std::str::from_utf8(location).ok().filter(|location| !location.is_empty()),
+                    closes: self.closes,
+                })))
+            }
+        }
+    }
+
+    /// Says goodbye: open requests are given up, and no further one is taken.
+    pub fn close(&mut self) {
+        self.closes = true;
+        self.asked.clear();
+        self.requests = None;
+        self.turn();
+    }
+}
+
+impl Asked {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Progress {
+        loop {
+            match &mut self.stage {
+                Stage::Over => return Progress::Waits,
+                Stage::Head(answer) => match Pin::new(answer).poll(cx) {
+                    Poll::Pending => return Progress::Waits,
+                    Poll::Ready(Err(error)) if error.is_go_away() => return Progress::Rejected,
+                    Poll::Ready(Err(error)) => return Progress::Failed(Fault::Two, error.to_string()),
+                    Poll::Ready(Ok(answer)) => self.begin(answer),
+                },
+                Stage::Body(body) => match body.poll_data(cx) {
+                    Poll::Pending => return Progress::Waits,
+                    Poll::Ready(None) => return Progress::Whole,
+                    Poll::Ready(Some(Err(error))) => return Progress::Failed(Fault::Two, error.to_string()),
+                    Poll::Ready(Some(Ok(data))) => {
+                        // Where it fails the stream has ended, and the next poll says how.
+                        let _ = body.flow_control().release_capacity(data.len());
+                        self.body_bytes += data.len() as u64;
+                        if self.body_bytes > self.request.body_cap {
+                            let words = format!("a body of more than {} bytes", self.request.body_cap);
+                            return Progress::Failed(Fault::BodyTooLarge, words);
+                        }
+                        if self.request.keeps_body {
+                            self.store.extend_from_slice(&data);
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    fn begin(&mut self, answer: http::Response<RecvStream>) {
+        let (head, body) = answer.into_parts();
+        self.status = head.status.as_u16();
+        if let Some(location) = head.headers.get("location").filter(|_| head.status.is_redirection()) {
+            self.store.extend_from_slice(location.as_bytes());
+            self.location_bytes = self.store.len();
+        }
+        self.stage = Stage::Body(body);
+    }
+}
+
+/// An end without a fault: the server said goodbye, or the stream is over.
+fn is_goodbye(error: &h2::Error) -> bool {
+    error.is_io() || (error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR))
+}
