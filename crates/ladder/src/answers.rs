@@ -5,20 +5,23 @@
 
 mod conclusions;
 mod deliveries;
+pub mod sweep;
 
 use measure::{Distribution, Event, Flow, Measure, Quantile, Summary, Trial};
 use serde_json::{Map, Value, json};
 
 use crate::capacity::{Held, capacity};
 use crate::contract::{
-    Climb, ConnectionFigures, GeneratorFigures, RunFacts, Rung, SCHEMA, SubjectFigures, TickFigures,
-    WorkerFigures,
+    Climb, ConnectionFigures, ErrorSample, FrameFigures, GeneratorFigures, RunFacts, Rung, SCHEMA,
+    SubjectFigures, TickFigures, WorkerFigures,
 };
 use crate::figures;
 use crate::judge::{Calibration, Judgement, Verdict};
 
 /// A contract asks for a hold longer than nothing. A trial whose hold never began is told with this one.
 const NO_HOLD_S: f64 = 1e-9;
+/// So many first errors of each cause are published; the store has all that were kept.
+const ERROR_SAMPLES: usize = 3;
 
 /// All answers of a run.
 ///
@@ -29,6 +32,7 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: &[(Trial,
         .iter()
         .map(|(trial, judgement)| Held {
             load: trial.head.load,
+            cell: trial.head.cell.clone(),
             verdict: judgement.verdict,
             signal: judgement.signal.clone(),
         })
@@ -38,6 +42,7 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: &[(Trial,
         schema: SCHEMA,
         run: run.clone(),
         generator: generator.map_or_else(GeneratorFigures::default, |weighed| GeneratorFigures {
+            protocol: weighed.protocol.clone(),
             own_latency_ns: weighed.own_latency.clone(),
             send_lag_ns: weighed.send_lag.clone(),
             ceiling_per_s: weighed.ceiling_per_s,
@@ -48,6 +53,7 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: &[(Trial,
         verdict,
     };
     climb.conclusions = conclusions::conclusions(&climb);
+    climb.conclusions.extend(sweep::sweep(&climb.rungs));
     climb
 }
 
@@ -82,6 +88,7 @@ fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
     Rung {
         load: trial.head.load,
         load_unit: trial.head.load_unit.clone(),
+        cell: (!trial.head.cell.is_empty()).then(|| trial.head.cell.clone()),
         bots: trial.head.bots,
         verdict: judgement.verdict,
         reason: judgement.reason.clone(),
@@ -98,6 +105,7 @@ fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         lost: flow.lost,
         unanswered_at_stop: flow.open_after,
         errors: trial.errors.clone(),
+        error_samples: error_samples(trial),
         rate_per_s: figures::rate_per_s(trial).unwrap_or(0.0),
         bytes_per_s: trial.bytes_per_s,
         connections: ConnectionFigures {
@@ -112,7 +120,16 @@ fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         service_ns: summary(Measure::Service),
         send_lag_ns: summary(Measure::SendLag),
         receive_lag_ns: summary(Measure::ReceiveLag),
+        first_byte_ns: summary(Measure::FirstByte),
+        tls_ns: summary(Measure::Tls),
+        unanswered_ns: summary(Measure::Unanswered),
+        aliased: judgement.aliasing.map(|found| found.is_locked()),
         ticks: ticks(trial),
+        frames: figures::frames(trial).map(|frames| FrameFigures {
+            rate_per_s: frames.rate_per_s,
+            due: frames.due,
+            drawn: frames.drawn,
+        }),
         deliveries: deliveries::deliveries(trial),
         audit: None,
         subject: trial.subject.as_ref().map(|process| SubjectFigures {
@@ -128,6 +145,17 @@ fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         },
         extra: extra(trial, judgement),
     }
+}
+
+/// The first few of each cause: a flood of one must not hide another.
+fn error_samples(trial: &Trial) -> Vec<ErrorSample> {
+    let mut samples: Vec<ErrorSample> = Vec::new();
+    for (cause, text) in trial.error_samples() {
+        if samples.iter().filter(|known| known.cause == cause).count() < ERROR_SAMPLES {
+            samples.push(ErrorSample { cause: cause.to_owned(), text: text.to_owned() });
+        }
+    }
+    samples
 }
 
 /// A summary whose percentiles count messages that never had an answer, so that losses cannot make a server look fast.

@@ -5,6 +5,8 @@
 //! Invariant: one more failing rung never raises the capacity.
 //! Units: loads, in the unit of the climb.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::judge::Verdict;
@@ -32,6 +34,18 @@ pub struct Capacity {
     /// loads that held although a smaller one failed, ascending: the verdicts are not monotone
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub held_above_a_failure: Vec<f64>,
+    /// of a sweep: each cell's own, in the order in which they were held; the bounds above are those of the smallest
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub cells: Vec<CellCapacity>,
+}
+
+/// The capacity in one cell of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellCapacity {
+    /// axis and value
+    pub cell: BTreeMap<String, String>,
+    /// in it
+    pub capacity: Capacity,
 }
 
 /// One trial as far as the capacity is concerned.
@@ -39,6 +53,8 @@ pub struct Capacity {
 pub struct Held {
     /// its load
     pub load: f64,
+    /// axis and value; empty where there is but one cell
+    pub cell: BTreeMap<String, String>,
     /// its verdict
     pub verdict: Verdict,
     /// what gave
@@ -64,8 +80,40 @@ impl Rung<'_> {
     }
 }
 
-/// The capacity shown by these trials, in any order.
+/// The capacity shown by these trials. Of several cells it is that of the cell that gives first, since a server must hold
+/// in all of them; each one's own stands beside it.
+///
+/// The trials of a cell may come in any order; the cells are told in the order in which they first appear.
 pub fn capacity(unit: &str, trials: &[Held]) -> Capacity {
+    let mut cells: Vec<(&BTreeMap<String, String>, Vec<&Held>)> = Vec::new();
+    for trial in trials {
+        match cells.iter_mut().find(|(cell, _)| *cell == &trial.cell) {
+            Some((_, of_cell)) => of_cell.push(trial),
+            None => cells.push((&trial.cell, vec![trial])),
+        }
+    }
+    if cells.len() <= 1 {
+        return of_cell(unit, &trials.iter().collect::<Vec<_>>());
+    }
+    let cells: Vec<CellCapacity> = cells
+        .into_iter()
+        .map(|(cell, trials)| CellCapacity { cell: cell.clone(), capacity: of_cell(unit, &trials) })
+        .collect();
+    // Where nothing failed the least that was held; a cell that says nothing about the server says nothing here.
+    let bounds = |one: &&CellCapacity| {
+        let of = |bound: Option<f64>| bound.unwrap_or(f64::INFINITY);
+        (of(one.capacity.upper_bound), of(one.capacity.lower_bound))
+    };
+    let order = |a: &&CellCapacity, b: &&CellCapacity| {
+        let (a, b) = (bounds(a), bounds(b));
+        a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
+    };
+    let smallest = cells.iter().min_by(order).map(|one| one.capacity.clone());
+    let smallest = smallest.unwrap_or_else(|| of_cell(unit, &[]));
+    Capacity { cells, ..smallest }
+}
+
+fn of_cell(unit: &str, trials: &[&Held]) -> Capacity {
     let mut rungs: Vec<Rung<'_>> = Vec::new();
     for trial in trials.iter().filter(|trial| trial.verdict.counts()) {
         let at = rungs.iter().position(|rung| rung.load == trial.load).unwrap_or_else(|| {
@@ -98,6 +146,7 @@ pub fn capacity(unit: &str, trials: &[Held]) -> Capacity {
         first_failing_signal: upper.and_then(|rung| rung.signal).map(str::to_owned),
         confidence,
         held_above_a_failure: above.collect(),
+        cells: Vec::new(),
     }
 }
 
@@ -122,7 +171,7 @@ mod tests {
 
     fn held(load: f64, verdict: Verdict) -> Held {
         let signal = (verdict != Verdict::Pass).then(|| format!("signal at {load}"));
-        Held { load, verdict, signal }
+        Held { load, cell: BTreeMap::new(), verdict, signal }
     }
 
     fn check(trials: &[(f64, Verdict)], lower: Option<f64>, upper: Option<f64>) -> Capacity {
@@ -177,6 +226,33 @@ mod tests {
         assert_eq!(of(2, 3), None);
         assert_eq!(of(3, 3), Some(0.875 * 0.875));
         assert!(of(8, 8).unwrap() > 0.99);
+    }
+
+    #[test]
+    fn of_several_cells_the_one_that_gives_first_counts_and_each_is_told() {
+        let cell = |name: &str| BTreeMap::from([("service".to_owned(), name.to_owned())]);
+        let in_cell = |name: &str, load, verdict| Held { cell: cell(name), ..held(load, verdict) };
+        let trials = [
+            in_cell("short", 14.0, Pass),
+            in_cell("short", 15.0, Fail),
+            in_cell("long", 5.0, Pass),
+            in_cell("long", 6.0, Fail),
+            in_cell("unjudged", 1.0, Inconclusive),
+        ];
+        let found = capacity("requesters", &trials);
+        assert_eq!((found.lower_bound, found.upper_bound), (Some(5.0), Some(6.0)));
+        let bounds = |at: usize| (found.cells[at].capacity.lower_bound, found.cells[at].capacity.upper_bound);
+        assert_eq!(
+            (bounds(0), bounds(1), bounds(2)),
+            ((Some(14.0), Some(15.0)), (Some(5.0), Some(6.0)), (None, None))
+        );
+        assert_eq!(found.cells[1].cell, cell("long"));
+        // Without a failure: the least that held.
+        let held_only = [in_cell("short", 14.0, Pass), in_cell("long", 5.0, Pass)];
+        let found = capacity("requesters", &held_only);
+        assert_eq!((found.lower_bound, found.upper_bound), (Some(5.0), None));
+        // One cell is told as if it had no name.
+        assert_eq!(capacity("requesters", &trials[..2]).cells, []);
     }
 
     fn verdicts() -> impl Strategy<Value = Verdict> {

@@ -1,7 +1,10 @@
 //! The closing page: a row per rung, the books of its deliveries, why those that did not pass did not, and the three
 //! answers. Text without colours.
 //!
+//! A sweep has a table per cell, and behind the answers what it shows in words.
 //! Made from a `Climb` alone, so a live run, a replayed one and a JSON file read the same.
+
+mod cells;
 
 use std::fmt;
 
@@ -16,43 +19,97 @@ pub const NOT_STATED: &str = "—";
 /// The closing page in parts, for whoever wants to colour or lay it out; `Display` is the plain text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Closing {
+    /// one; of a sweep one per cell
+    pub tables: Vec<Table>,
+    /// the books of deliveries: a line per rung, and one more where some receivers are judged apart
+    pub books: Vec<String>,
+    /// one line per rung that did not pass: load, verdict, reason; of a sweep the first of each cell
+    pub notes: Vec<String>,
+    /// question and answer
+    pub answers: Vec<(String, String)>,
+    /// what a sweep shows: heading and words
+    pub conclusions: Vec<(String, String)>,
+}
+
+/// Some rungs as rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// the cell of a sweep
+    pub title: Option<String>,
     /// names of the columns; columns that no rung could fill are left out
     pub header: Vec<String>,
     /// one row per rung, as many cells as the header
     pub rows: Vec<Vec<String>>,
-    /// the books of deliveries: a line per rung, and one more where some receivers are judged apart
-    pub books: Vec<String>,
-    /// one line per rung that did not pass: load, verdict, reason
-    pub notes: Vec<String>,
-    /// question and answer
-    pub answers: Vec<(String, String)>,
+    /// which of the climb's rungs each row is
+    pub rungs: Vec<usize>,
 }
 
 /// The closing page of a run.
 pub fn closing(climb: &Climb) -> Closing {
-    let columns: Vec<Column> = columns();
-    let cells: Vec<Vec<Option<String>>> =
-        climb.rungs.iter().map(|rung| columns.iter().map(|(_, cell)| cell(rung)).collect()).collect();
-    let is_filled = |at: usize| cells.iter().any(|row| row[at].is_some());
-    let kept: Vec<usize> = (0..columns.len()).filter(|&at| is_filled(at)).collect();
+    let is_sweep = climb.rungs.iter().any(|rung| rung.cell.is_some());
     let unit = climb.rungs.first().map_or(climb.capacity.unit.as_str(), |rung| rung.load_unit.as_str());
-    let title = |at: usize| if at == 0 { unit } else { columns[at].0 };
+    let (tables, notes) = if is_sweep {
+        (cells::tables(climb), cells::notes(climb))
+    } else {
+        let all: Vec<usize> = (0..climb.rungs.len()).collect();
+        (vec![table(climb, None, all, unit, &columns())], climb.rungs.iter().filter_map(note).collect())
+    };
+    let worded = climb.conclusions.iter().map(|part| (part.id.as_str(), part.text.clone()));
+    let (mut answers, mut conclusions) = (Vec::new(), Vec::new());
+    for (id, text) in worded {
+        match question(id) {
+            Some(question) => answers.push((question.to_owned(), text)),
+            None => conclusions.push((heading(id), text)),
+        }
+    }
+    Closing { tables, books: climb.rungs.iter().flat_map(books).collect(), notes, answers, conclusions }
+}
+
+/// Rows of these rungs, without the columns that none of them fills. The first column is the load, in its unit.
+fn table<C: Fn(&Rung) -> Option<String>>(
+    climb: &Climb,
+    title: Option<String>,
+    rungs: Vec<usize>,
+    unit: &str,
+    columns: &[(&str, C)],
+) -> Table {
+    let filled = |rung: &usize| -> Vec<Option<String>> {
+        columns.iter().map(|(_, cell)| cell(&climb.rungs[*rung])).collect()
+    };
+    let cells: Vec<Vec<Option<String>>> = rungs.iter().map(filled).collect();
+    let is_filled = |at: &usize| cells.iter().any(|row| row[*at].is_some());
+    let kept: Vec<usize> = (0..columns.len()).filter(is_filled).collect();
+    let name = |at: usize| if at == 0 { unit } else { columns[at].0 };
     let cell = |row: &[Option<String>], at: usize| row[at].clone().unwrap_or_else(|| NOT_STATED.to_owned());
-    Closing {
-        header: kept.iter().map(|&at| title(at).to_owned()).collect(),
+    Table {
+        title,
+        header: kept.iter().map(|&at| name(at).to_owned()).collect(),
         rows: cells.iter().map(|row| kept.iter().map(|&at| cell(row, at)).collect()).collect(),
-        books: climb.rungs.iter().flat_map(books).collect(),
-        notes: climb.rungs.iter().filter_map(note).collect(),
-        answers: climb.conclusions.iter().map(|part| (question(&part.id), part.text.clone())).collect(),
+        rungs,
     }
 }
 
 type Column = (&'static str, fn(&Rung) -> Option<String>);
 
+fn ns(summary: &Option<Summary>, of: fn(&Summary) -> Option<u64>) -> Option<String> {
+    Some(show_ns(of(summary.as_ref()?)? as f64))
+}
+
+/// Of requests, where the two differ by what waited for a connection, both are shown.
+fn service_ns(rung: &Rung, of: fn(&Summary) -> Option<u64>) -> Option<String> {
+    is_of_requests(rung).then(|| ns(&rung.service_ns, of))?
+}
+
+fn is_of_requests(rung: &Rung) -> bool {
+    matches!(rung.load_unit.as_str(), "requesters" | "req/s")
+}
+
+/// Requests that had no right answer.
+fn failed(rung: &Rung) -> u64 {
+    rung.failed + rung.lost + rung.not_sent + rung.unanswered_at_stop
+}
+
 fn columns() -> Vec<Column> {
-    fn ns(summary: &Option<Summary>, of: fn(&Summary) -> Option<u64>) -> Option<String> {
-        Some(show_ns(of(summary.as_ref()?)? as f64))
-    }
     fn share(share: Option<f64>) -> Option<String> {
         share.map(show_share)
     }
@@ -70,6 +127,10 @@ fn columns() -> Vec<Column> {
         ("deliv. p99", |rung| ns(&rung.deliveries.as_ref()?.latency_ns, |summary| summary.p99)),
         ("resp. p50", |rung| ns(&rung.response_ns, |summary| summary.p50)),
         ("resp. p99", |rung| ns(&rung.response_ns, |summary| summary.p99)),
+        ("serv. p50", |rung| service_ns(rung, |summary| summary.p50)),
+        ("serv. p99", |rung| service_ns(rung, |summary| summary.p99)),
+        ("failed", |rung| is_of_requests(rung).then(|| show_many(failed(rung)))),
+        ("frames/s", |rung| Some(format!("{:.1}", rung.frames.as_ref()?.rate_per_s))),
         ("lag p99", |rung| ns(&rung.send_lag_ns, |summary| summary.p99)),
         ("open min", |rung| Some(format!("{}/{}", rung.connections.open_min, rung.connections.asked))),
         ("server CPU", |rung| Some(format!("{:.2}", rung.subject.as_ref()?.cpu_cores))),
@@ -136,17 +197,27 @@ fn note(rung: &Rung) -> Option<String> {
     Some(format!("{} {}: {} — {reason}", show_number(rung.load), rung.load_unit, rung.verdict))
 }
 
-fn question(id: &str) -> String {
+fn question(id: &str) -> Option<&'static str> {
     match id {
-        "how_many" => "How many".to_owned(),
-        "why_not_more" => "Why not more".to_owned(),
-        "can_i_trust_it" => "Can I trust it".to_owned(),
-        other => other.replace('_', " "),
+        "how_many" => Some("How many"),
+        "why_not_more" => Some("Why not more"),
+        "can_i_trust_it" => Some("Can I trust it"),
+        _ => None,
     }
 }
 
-impl fmt::Display for Closing {
+/// `Base rate`
+fn heading(id: &str) -> String {
+    let words = id.replace('_', " ");
+    let mut letters = words.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(title) = &self.title {
+            writeln!(f, "{title}")?;
+        }
         let width_of = |at: usize| {
             let cells = self.rows.iter().map(|row| &row[at]).chain([&self.header[at]]);
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -156,6 +227,16 @@ impl fmt::Display for Closing {
             let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:>width$}"));
             writeln!(f, "{}", cells.collect::<Vec<_>>().join("  "))?;
         }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Closing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, table) in self.tables.iter().enumerate() {
+            let gap = if at > 0 { "\n" } else { "" };
+            write!(f, "{gap}{table}")?;
+        }
         for lines in [&self.books, &self.notes] {
             if !lines.is_empty() {
                 writeln!(f)?;
@@ -164,10 +245,14 @@ impl fmt::Display for Closing {
                 writeln!(f, "{line}")?;
             }
         }
-        writeln!(f)?;
-        let width = self.answers.iter().map(|(question, _)| question.chars().count()).max().unwrap_or(0);
-        for (question, answer) in &self.answers {
-            writeln!(f, "{question:<width$}  {answer}")?;
+        for parts in [&self.answers, &self.conclusions] {
+            if !parts.is_empty() {
+                writeln!(f)?;
+            }
+            let width = parts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+            for (name, text) in parts {
+                writeln!(f, "{name:<width$}  {text}")?;
+            }
         }
         Ok(())
     }

@@ -72,6 +72,9 @@ pub struct RunFacts {
 /// The generator as weighed before the climb.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorFigures {
+    /// what was spoken to the null server: `http`, `websocket`, `lines`
+    #[serde(default)]
+    pub protocol: Option<String>,
     /// response of the null server at an easy rate
     pub own_latency_ns: Option<Summary>,
     /// send lag at that rate
@@ -87,6 +90,9 @@ pub struct Rung {
     pub load: f64,
     /// of what
     pub load_unit: String,
+    /// in a sweep: axis and value; absent elsewhere
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<BTreeMap<String, String>>,
     /// simulated clients
     pub bots: u64,
     /// what it is worth
@@ -119,6 +125,9 @@ pub struct Rung {
     pub unanswered_at_stop: u64,
     /// errors by cause
     pub errors: BTreeMap<String, u64>,
+    /// the first errors of each cause as they were met, at most three of each
+    #[serde(default)]
+    pub error_samples: Vec<ErrorSample>,
     /// answers per second; messages that owe none count when sent
     pub rate_per_s: f64,
     /// both directions
@@ -133,8 +142,24 @@ pub struct Rung {
     pub send_lag_ns: Option<Summary>,
     /// read − readable
     pub receive_lag_ns: Option<Summary>,
+    /// from the send of a request to the first byte of its answer
+    #[serde(default)]
+    pub first_byte_ns: Option<Summary>,
+    /// the part of the handshakes that TLS took
+    #[serde(default)]
+    pub tls_ns: Option<Summary>,
+    /// of messages without a reply when the drain ended: they took at least so long
+    #[serde(default)]
+    pub unanswered_ns: Option<Summary>,
+    /// arrivals met but a few places of the server's tick, so that latencies are those of these places; null where nobody
+    /// counted
+    #[serde(default)]
+    pub aliased: Option<bool>,
     /// the server's ticks; its clients' view of them where it tells none
     pub ticks: Option<TickFigures>,
+    /// what the server draws beside its services, by its own word
+    #[serde(default)]
+    pub frames: Option<FrameFigures>,
     /// the books of broadcasts
     pub deliveries: Option<DeliveryFigures>,
     /// what was claimed against what is
@@ -145,6 +170,26 @@ pub struct Rung {
     pub worker: WorkerFigures,
     /// what only some bots and servers tell
     pub extra: Map<String, Value>,
+}
+
+/// An error as it was met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorSample {
+    /// under which it is counted in `errors`
+    pub cause: String,
+    /// what was seen; text from the server under test is never markup
+    pub text: String,
+}
+
+/// Frames of a rung.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FrameFigures {
+    /// drawn per second
+    pub rate_per_s: f64,
+    /// that should have been drawn; null where the server does not say
+    pub due: Option<u64>,
+    /// drawn
+    pub drawn: u64,
 }
 
 /// Connections of a rung.
@@ -285,7 +330,7 @@ pub struct WorkerFigures {
 /// One answer in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conclusion {
-    /// `how_many`, `why_not_more`, `can_i_trust_it`
+    /// `how_many`, `why_not_more`, `can_i_trust_it`; of a sweep also what `answers::sweep` finds
     pub id: String,
     /// one or two sentences
     pub text: String,

@@ -22,9 +22,9 @@ mod scene;
 
 pub use aliasing::{Aliasing, aliasing};
 pub use answers::{answers, exit_code, run_verdict};
-pub use capacity::{Capacity, Held, capacity};
-pub use closing::{Closing, closing, pace_share};
-pub use contract::{Climb, Conclusion, DeliveryFigures, RunFacts, Rung};
+pub use capacity::{Capacity, CellCapacity, Held, capacity};
+pub use closing::{Closing, Table, closing, pace_share};
+pub use contract::{Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, RunFacts, Rung};
 pub use course::{Course, Judged, ListCourse, Next, OPEN_END_MOST, Purpose, Stop, TrialOrder};
 pub use figures::{FIGURES, FigureDoc, Reading, UnitKind};
 pub use judge::{Calibration, Intended, Judgement, Link, Terms, Verdict, judge};

@@ -1,5 +1,7 @@
 //! How figures are written for people: three digits that matter, the unit that fits, `—` for what may not be stated.
 
+use std::collections::BTreeMap;
+
 use crate::figures::UnitKind;
 
 impl UnitKind {
@@ -52,6 +54,14 @@ pub fn show_number(number: f64) -> String {
         return format!("{number:.0}");
     }
     three_digits(number)
+}
+
+/// `object · foreground · normal · moderate`: a cell of a sweep, the axes that tell most first
+pub fn show_cell(cell: &BTreeMap<String, String>) -> String {
+    const FIRST: [&str; 4] = ["service", "view", "priority", "locality"];
+    let known = FIRST.iter().filter_map(|axis| cell.get(*axis));
+    let others = cell.iter().filter(|(axis, _)| !FIRST.contains(&axis.as_str())).map(|(_, value)| value);
+    known.chain(others).map(String::as_str).collect::<Vec<_>>().join(" · ")
 }
 
 /// `84000` or `1.23e9`: a count that nobody wants to read digit by digit

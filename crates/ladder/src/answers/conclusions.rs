@@ -5,10 +5,11 @@
 use serde_json::{Map, Value, json};
 
 use super::deliveries::loss_rate_bound;
+use crate::capacity::{Capacity, CellCapacity};
 use crate::contract::{Climb, Conclusion, Rung};
 use crate::judge::Verdict;
 use crate::steady::Steadiness;
-use crate::wording::{show_many, show_ns, show_number, show_share};
+use crate::wording::{show_cell, show_many, show_ns, show_number, show_share};
 
 /// A server that uses more than this of its cores has none left.
 const CPU_SHARE_FULL: f64 = 0.9;
@@ -30,12 +31,38 @@ fn conclusion(id: &str, sentences: &[String], evidence: Value) -> Conclusion {
 
 /// `2000 games (4000 clients)`
 fn load_of(climb: &Climb, load: f64) -> String {
-    let unit = &climb.capacity.unit;
+    let unit = climb.capacity.unit.as_str();
+    let one = unit.strip_suffix('s').filter(|one| load == 1.0 && !one.ends_with('/'));
     let bots = climb.rungs.iter().find(|rung| rung.load == load).map(|rung| rung.bots);
     match bots {
         Some(bots) if unit == "games" => format!("{} {unit} ({bots} clients)", show_number(load)),
-        _ => format!("{} {unit}", show_number(load)),
+        _ => format!("{} {}", show_number(load), one.unwrap_or(unit)),
     }
+}
+
+/// The cell of a sweep whose capacity is the climb's; `None` where there is but one cell.
+fn smallest_cell(capacity: &Capacity) -> Option<&CellCapacity> {
+    let bounds = |one: &Capacity| (one.lower_bound, one.upper_bound);
+    capacity.cells.iter().find(|one| bounds(&one.capacity) == bounds(capacity))
+}
+
+/// Where in a sweep the bounds are those of the climb.
+fn where_in_sweep(capacity: &Capacity) -> Option<String> {
+    let smallest = smallest_cell(capacity)?;
+    let bounds = |one: &CellCapacity| (one.capacity.lower_bound, one.capacity.upper_bound);
+    let (alike, others): (Vec<_>, Vec<_>) =
+        capacity.cells.iter().partition(|one| bounds(one) == bounds(smallest));
+    if others.is_empty() {
+        return Some(format!("That is so in each of {} cells.", alike.len()));
+    }
+    let name = show_cell(&smallest.cell);
+    let more = match alike.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    let most = others.iter().filter_map(|one| one.capacity.lower_bound).max_by(f64::total_cmp);
+    let elsewhere = most.map_or(String::new(), |most| format!(", others held up to {}", show_number(most)));
+    Some(format!("That is the smallest of {} cells ({name}{more}){elsewhere}.", capacity.cells.len()))
 }
 
 fn how_many(climb: &Climb) -> Conclusion {
@@ -56,6 +83,7 @@ fn how_many(climb: &Climb) -> Conclusion {
         }
         (None, None) => "Unknown: no rung says anything about the server.".to_owned(),
     }];
+    sentences.extend(where_in_sweep(capacity));
     if !capacity.held_above_a_failure.is_empty() {
         let loads: Vec<String> =
             capacity.held_above_a_failure.iter().map(|load| show_number(*load)).collect();
@@ -66,16 +94,26 @@ fn how_many(climb: &Climb) -> Conclusion {
     }
     for verdict in [Verdict::GeneratorLimited, Verdict::Inconclusive, Verdict::Invalid] {
         let loads: Vec<String> = with_verdict(climb, verdict).map(|rung| show_number(rung.load)).collect();
-        if !loads.is_empty() {
+        if !loads.is_empty() && !capacity.cells.is_empty() {
+            let of = climb.rungs.len();
+            sentences.push(format!("{} of {of} rungs counted for neither bound ({verdict}).", loads.len()));
+        } else if !loads.is_empty() {
             sentences.push(format!("{} counted for neither bound ({verdict}).", loads.join(", ")));
         }
     }
     let evidence = json!({
         "lower_bound": capacity.lower_bound, "upper_bound": capacity.upper_bound, "unit": capacity.unit,
         "confidence": capacity.confidence, "held_above_a_failure": capacity.held_above_a_failure,
-        "rungs": climb.rungs.iter().map(|rung| json!({ "load": rung.load, "verdict": rung.verdict })).collect::<Vec<_>>(),
+        "rungs": climb.rungs.iter().map(load_and_verdict).collect::<Vec<_>>(),
     });
     conclusion("how_many", &sentences, evidence)
+}
+
+fn load_and_verdict(rung: &Rung) -> Value {
+    match &rung.cell {
+        Some(cell) => json!({ "load": rung.load, "cell": cell, "verdict": rung.verdict }),
+        None => json!({ "load": rung.load, "verdict": rung.verdict }),
+    }
 }
 
 fn with_verdict(climb: &Climb, verdict: Verdict) -> impl Iterator<Item = &Rung> {
@@ -85,14 +123,17 @@ fn with_verdict(climb: &Climb, verdict: Verdict) -> impl Iterator<Item = &Rung> 
 fn why_not_more(climb: &Climb) -> Conclusion {
     let capacity = &climb.capacity;
     let reason = |rung: &Rung| rung.reason.clone().unwrap_or_else(|| "no reason is known".to_owned());
-    let failing = capacity
-        .upper_bound
-        .and_then(|upper| with_verdict(climb, Verdict::Fail).find(|rung| rung.load == upper));
+    let smallest = smallest_cell(capacity).map(|one| &one.cell);
+    let is_there = |rung: &&Rung| smallest.is_none_or(|cell| rung.cell.as_ref() == Some(cell));
+    let failing = capacity.upper_bound.and_then(|upper| {
+        with_verdict(climb, Verdict::Fail).filter(is_there).find(|rung| rung.load == upper)
+    });
     if let Some(rung) = failing {
-        let mut sentences = vec![format!("At {}: {}.", load_of(climb, rung.load), reason(rung))];
+        let cell = smallest.map_or(String::new(), |cell| format!(" ({})", show_cell(cell)));
+        let mut sentences = vec![format!("At {}{cell}: {}.", load_of(climb, rung.load), reason(rung))];
         sentences.extend(processor(climb, rung));
         let evidence = json!({
-            "load": rung.load, "signal": capacity.first_failing_signal, "reason": rung.reason,
+            "load": rung.load, "cell": rung.cell, "signal": capacity.first_failing_signal, "reason": rung.reason,
             "objectives": rung.extra.get("evidence").and_then(|evidence| evidence.get("objectives")),
             "subject": rung.subject, "worker": rung.worker,
         });

@@ -319,12 +319,120 @@ fn the_pace_is_told_where_the_plan_means_one() {
         let climb = answers(&chat_facts(), None, &[(trial, judgement)]);
         check_contract(&climb);
         let page = closing(&climb);
-        let at = page.header.iter().position(|title| title == "pace").unwrap();
-        page.rows[0][at].clone()
+        let at = page.tables[0].header.iter().position(|title| title == "pace").unwrap();
+        page.tables[0].rows[0][at].clone()
     };
     // The published crowd: 61 % of its pace, and nobody saw.
     assert_eq!(paced(1_640.0), "61 %");
     assert_eq!(paced(1_000.0), "100 %");
+}
+
+fn polling(load: u32, service: &str) -> (Trial, Judgement) {
+    let mut scene = Scene { hold_s: 2, ..Scene::polling(f64::from(load)) }.phases([3; 16]);
+    scene.cell = [("service", service), ("view", "background")]
+        .map(|(axis, value)| (axis.to_owned(), value.to_owned()))
+        .into();
+    if load > 2 {
+        scene = scene.turned_away(5, "GET /: status 503");
+    }
+    judged(&scene, "errors == 0")
+}
+
+fn sweep_of() -> Climb {
+    let rungs: Vec<_> = ["root", "object"]
+        .into_iter()
+        .flat_map(|service| (1..=4).map(|load| polling(load, service)))
+        .collect();
+    let facts = RunFacts { capacity_unit: "requesters".to_owned(), ..facts() };
+    answers(&facts, None, &rungs)
+}
+
+#[test]
+fn a_sweep_fits_the_contract_and_tells_its_cells_frames_and_first_errors() {
+    let climb = sweep_of();
+    check_contract(&climb);
+    let json = serde_json::to_value(&climb).unwrap();
+    let rung = &json["rungs"][6];
+    assert_eq!((&rung["cell"]["service"], &rung["load"]), (&json!("object"), &json!(3.0)));
+    assert_eq!(rung["frames"], json!({ "rate_per_s": 60.0, "due": 120, "drawn": 120 }));
+    let first = json!([{ "cause": "turned away (429, 503)", "text": "GET /: status 503" }]);
+    assert_eq!((&rung["error_samples"], &rung["aliased"]), (&first, &json!(false)));
+    assert_eq!((rung["failed"].as_u64(), &rung["unanswered_ns"]), (Some(10), &Value::Null));
+    assert_eq!(json["capacity"]["cells"][1]["capacity"]["lower_bound"], 2.0);
+    assert_eq!(json["capacity"]["upper_bound"], 3.0);
+    let plain = serde_json::to_value(climb_of(&[arena(500.0, 0.02)])).unwrap();
+    assert!(plain["rungs"][0].get("cell").is_none() && plain["capacity"].get("cells").is_none());
+    assert_eq!((&plain["rungs"][0]["frames"], &plain["rungs"][0]["aliased"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn a_sweep_closes_with_a_table_per_cell_and_its_conclusions() {
+    let page = closing(&sweep_of());
+    let titles: Vec<_> = page.tables.iter().map(|table| table.title.as_deref()).collect();
+    assert_eq!(titles, [Some("root · background"), Some("object · background")]);
+    let object = &page.tables[1];
+    assert_eq!(
+        object.header,
+        [
+            "requesters",
+            "resp./s",
+            "speed-up",
+            "frames/s",
+            "resp. mean",
+            "p50",
+            "failed",
+            "server CPU",
+            "verdict"
+        ]
+    );
+    assert_eq!(object.rungs, [4, 5, 6, 7]);
+    assert_eq!(object.rows[1][..4], ["2", "120.0", "2.00", "60.0"]);
+    assert_eq!((object.rows[2][6].as_str(), object.rows[2][8].as_str()), ("10", "FAIL"));
+    assert_eq!(
+        page.notes[1],
+        "object · background: 3 requesters: FAIL — errors was 10 (objective: errors == 0); the first: turned away (429, \
+         503): GET /: status 503 (1 more of its rungs did not pass)"
+    );
+    let headings: Vec<&str> = page.conclusions.iter().map(|(heading, _)| heading.as_str()).collect();
+    assert!(headings.starts_with(&["Base rate"]) && headings.contains(&"Failures"), "{headings:?}");
+    assert_eq!(page.answers.len(), 3);
+    let climb = sweep_of();
+    assert_eq!(
+        text_of(&climb, "how_many"),
+        "2 requesters held, 3 requesters did not: the capacity lies between the two. That is so in each of 2 cells."
+    );
+    assert!(
+        text_of(&climb, "why_not_more").starts_with("At 3 requesters (root · background): errors was 10")
+    );
+}
+
+#[test]
+fn the_smallest_cell_is_named_where_they_differ() {
+    let mut rungs: Vec<_> = (1..=4).map(|load| polling(load, "root")).collect();
+    rungs.extend([polling(1, "object"), polling(3, "object")]);
+    rungs.swap_remove(2);
+    let facts = RunFacts { capacity_unit: "requesters".to_owned(), ..facts() };
+    let climb = answers(&facts, None, &rungs);
+    let says = "1 requester held, 3 requesters did not: the capacity lies between the two. That is the smallest of 2 cells \
+                (object · background), others held up to 2.";
+    assert_eq!(text_of(&climb, "how_many"), says);
+    assert!(text_of(&climb, "why_not_more").starts_with("At 3 requesters (object · background)"));
+}
+
+#[test]
+fn rates_of_requests_are_told_beside_service_and_lag() {
+    let scene = Scene { load_unit: "req/s", ..Scene::asking(1_000.0) };
+    let page = closing(&climb_of(&[judged(&scene, "errors == 0")]));
+    let header = &page.tables[0].header;
+    let shown = |name: &str| {
+        header.iter().position(|title| title == name).map(|at| page.tables[0].rows[0][at].as_str())
+    };
+    assert_eq!(shown("req/s"), Some("1000"));
+    assert_eq!((shown("resp. p99"), shown("serv. p99")), (Some("2 ms"), Some("2 ms")));
+    assert_eq!((shown("lag p99"), shown("failed"), shown("frames/s")), (Some("200 µs"), Some("0"), None));
+    // Others have no service time of their own to show.
+    let plain = closing(&climb_of(&[judged(&Scene::asking(1_000.0), "errors == 0")]));
+    assert!(!plain.tables[0].header.iter().any(|title| title.starts_with("serv.") || title == "failed"));
 }
 
 proptest! {

@@ -1,0 +1,296 @@
+//! What requesters get: the base rate, the ceiling and its cause, how many are enough, how their number pays.
+
+use serde_json::{Value, json};
+
+use super::{
+    Cell, ENOUGH_OF_CEILING, LINEAR_LEAST, PLATEAU_RUNGS, PLATEAU_SPREAD, SAME_RATE, SLOTS_WITHIN,
+    SLOTS_WITHIN_MOST, SPEED_UP_RUNGS, SUPER_LINEAR, Step, Sweep, TICK_FULL, conclusion, median, per_s,
+    requesters,
+};
+use crate::contract::Conclusion;
+use crate::wording::{show_ns, show_share};
+
+/// What one requester gets, and whether that is one request per tick.
+pub(super) fn base_rate(sweep: &Sweep<'_>) -> Option<Conclusion> {
+    let is_one_per_tick = |cell: &Cell<'_>, step: &Step<'_>| {
+        (step.rate_per_s / cell.tick_rate_hz - 1.0).abs() <= SAME_RATE + step.edge
+    };
+    let bases: Vec<(&Cell<'_>, &Step<'_>)> =
+        sweep.cells.iter().filter_map(|cell| Some((cell, cell.base()?))).collect();
+    let (ticked, others): (Vec<_>, Vec<_>) =
+        bases.iter().partition(|(cell, step)| is_one_per_tick(cell, step));
+    let cells_of = |found: &[(&Cell<'_>, &Step<'_>)]| -> String {
+        sweep.among(&found.iter().map(|(cell, _)| *cell).collect::<Vec<_>>())
+    };
+    let mut sentences = Vec::new();
+    if let Some((cell, _)) = ticked.first() {
+        let rate = median(ticked.iter().map(|(_, step)| step.rate_per_s))?;
+        sentences.push(format!(
+            "One requester gets {} responses: one request per tick of {} ticks{}.",
+            per_s(rate),
+            per_s(cell.tick_rate_hz),
+            cells_of(&ticked),
+        ));
+    }
+    for (cell, step) in &others {
+        let of = sweep.among(&[*cell]);
+        let (rate, ticks) = (per_s(step.rate_per_s), per_s(cell.tick_rate_hz));
+        sentences
+            .push(format!("One requester gets {rate} responses{of}, which is not one per tick ({ticks})."));
+    }
+    let told = |(cell, step): &(&Cell<'_>, &Step<'_>)| {
+        json!({
+            "cell": cell.json(), "rate_per_s": step.rate_per_s, "tick_rate_per_s": cell.tick_rate_hz,
+            "one_per_tick": is_one_per_tick(cell, step),
+        })
+    };
+    let evidence = json!({
+        "rate_per_s": median(bases.iter().map(|(_, step)| step.rate_per_s))?,
+        "one_per_tick": others.is_empty(), "cells": bases.iter().map(told).collect::<Vec<_>>(),
+    });
+    Some(conclusion("base_rate", &sentences, evidence))
+}
+
+/// The rate that a cell does not leave, however many ask.
+pub(super) struct Ceiling {
+    pub rate_per_s: f64,
+    /// requesters at the first and the last rung of the plateau
+    pub from: f64,
+    pub to: f64,
+    pub rungs: usize,
+    pub per_tick: f64,
+    pub cause: Cause,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cause {
+    /// so many requests are taken per tick
+    Slots(u32),
+    /// the ticks have no time left: mean busy share
+    FullTick(f64),
+    Unknown,
+}
+
+/// The plateau of a cell; `None` where its rate still rises, or falls, with the number of requesters.
+pub(super) fn ceiling_of(cell: &Cell<'_>) -> Option<Ceiling> {
+    let highest = cell.steps.iter().max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))?;
+    let least = |step: &&Step<'_>| step.rate_per_s >= (1.0 - SAME_RATE - step.edge) * highest.rate_per_s;
+    let plateau: Vec<&Step<'_>> = cell.steps.iter().filter(least).collect();
+    let (first, last) = (plateau.first()?, plateau.last()?);
+    // Of 10 and 11 requesters the quotient is 1.1 but for the last bit.
+    let is_wide = last.requesters + 1e-9 >= PLATEAU_SPREAD * first.requesters;
+    if plateau.len() < PLATEAU_RUNGS || !is_wide || highest.rate_per_s <= 0.0 {
+        return None;
+    }
+    let rate_per_s = median(plateau.iter().map(|step| step.rate_per_s))?;
+    let per_tick = rate_per_s / cell.tick_rate_hz;
+    let slots = per_tick.round();
+    let within = (SLOTS_WITHIN * slots).min(SLOTS_WITHIN_MOST);
+    // A requester has one answer per tick at most, so it takes as many requesters as slots to fill them.
+    let is_whole = slots >= 1.0 && (per_tick - slots).abs() <= within && first.requesters >= slots;
+    let busy_share = median(plateau.iter().filter_map(|step| step.busy_share));
+    let cause = match busy_share.filter(|share| *share > TICK_FULL) {
+        Some(share) => Cause::FullTick(share),
+        None if is_whole => Cause::Slots(slots as u32),
+        None => Cause::Unknown,
+    };
+    let (from, to) = (first.requesters, last.requesters);
+    Some(Ceiling { rate_per_s, from, to, rungs: plateau.len(), per_tick, cause })
+}
+
+/// The highest ceiling of all cells, and whose it is.
+fn highest<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<(&'s Cell<'a>, Ceiling)> {
+    let ceilings = sweep.cells.iter().filter_map(|cell| Some((cell, ceiling_of(cell)?)));
+    // Several cells reach the same one; the one whose ticks have time left says why.
+    let knows = |one: &Ceiling| matches!(one.cause, Cause::Slots(_));
+    ceilings.reduce(|best, one| {
+        let is_same = (one.1.rate_per_s / best.1.rate_per_s - 1.0).abs() <= SAME_RATE;
+        let is_better =
+            if is_same { knows(&one.1) && !knows(&best.1) } else { one.1.rate_per_s > best.1.rate_per_s };
+        if is_better { one } else { best }
+    })
+}
+
+/// The most that anybody gets, and why.
+pub(super) fn ceiling(sweep: &Sweep<'_>) -> Option<Conclusion> {
+    let (cell, found) = highest(sweep)?;
+    let limit = |step: &&Step<'_>| step.rate_per_s > (1.0 + SAME_RATE + step.edge) * found.rate_per_s;
+    let is_exceeded = sweep.cells.iter().flat_map(|cell| &cell.steps).any(|step| limit(&step));
+    let whose = if is_exceeded { sweep.among(&[cell]) } else { String::new() };
+    let (rate, ticks) = (per_s(found.rate_per_s), per_s(cell.tick_rate_hz));
+    let why = match found.cause {
+        Cause::Slots(1) => format!("one request per tick at {ticks} (tick quantisation, one slot)"),
+        Cause::Slots(slots) => {
+            format!("{slots} requests per tick at {ticks} (tick quantisation, {slots} slots)")
+        }
+        Cause::FullTick(share) => format!(
+            "{:.1} per tick at {ticks}, and the ticks are {} busy: there is no time left for more",
+            found.per_tick,
+            show_share(share)
+        ),
+        Cause::Unknown => {
+            format!(
+                "{:.1} per tick at {ticks}, which are no whole slots; look for another cause",
+                found.per_tick
+            )
+        }
+    };
+    let between = format!("{} to {}", found.from, requesters(found.to));
+    let sentence = format!("Nothing gets more than {rate} responses{whose}: {why}; {between} all get that.");
+    let (cause, slots) = match found.cause {
+        Cause::Slots(slots) => (json!("tick quantisation"), json!(slots)),
+        Cause::FullTick(_) => (json!("full ticks"), Value::Null),
+        Cause::Unknown => (Value::Null, Value::Null),
+    };
+    let evidence = json!({
+        "ceiling_per_s": found.rate_per_s, "tick_rate_per_s": cell.tick_rate_hz, "per_tick": found.per_tick,
+        "cause": cause, "slots": slots, "from_requesters": found.from, "to_requesters": found.to,
+        "rungs": found.rungs, "cell": cell.json(), "exceeded_elsewhere": is_exceeded,
+    });
+    Some(conclusion("ceiling", &[sentence], evidence))
+}
+
+/// The fewest requesters that get the ceiling, and what more of them get besides.
+pub(super) fn best_requesters(sweep: &Sweep<'_>) -> Option<Conclusion> {
+    let (cell, found) = highest(sweep)?;
+    let best = enough(cell, &found)?;
+    let mut sentence =
+        format!("{} reach {} of the ceiling", requesters(best.requesters), show_share(ENOUGH_OF_CEILING));
+    let more = cell.clean().rfind(|step| step.requesters > best.requesters);
+    if let Some(more) = more {
+        sentence +=
+            &format!("; {} get {}, which is no more", requesters(more.requesters), per_s(more.rate_per_s));
+        let waits = more.service_ns.zip(best.service_ns).filter(|(more, best)| more > &(1.1 * best));
+        if let Some((more_ns, best_ns)) = waits {
+            sentence += &format!(", and wait {} instead of {}", show_ns(more_ns), show_ns(best_ns));
+        }
+    }
+    let fewer = cell.steps.iter().rfind(|step| step.requesters < best.requesters);
+    let is_exact = fewer.is_none_or(|fewer| fewer.requesters + 1.0 >= best.requesters);
+    if let Some(fewer) = fewer.filter(|_| !is_exact) {
+        sentence += &format!("; between {} and {} none were tried", fewer.requesters, best.requesters);
+    }
+    let evidence = json!({
+        "requesters": best.requesters, "rate_per_s": best.rate_per_s, "ceiling_per_s": found.rate_per_s,
+        "service_mean_ns": best.service_ns, "is_exact": is_exact, "cell": cell.json(),
+        "more": more.map(|more| json!({
+            "requesters": more.requesters, "rate_per_s": more.rate_per_s, "service_mean_ns": more.service_ns,
+        })),
+    });
+    Some(conclusion("best_requesters", &[sentence + "."], evidence))
+}
+
+fn enough<'s, 'a>(cell: &'s Cell<'a>, ceiling: &Ceiling) -> Option<&'s Step<'a>> {
+    let least = |step: &&Step<'_>| step.rate_per_s >= (ENOUGH_OF_CEILING - step.edge) * ceiling.rate_per_s;
+    cell.steps.iter().find(least)
+}
+
+/// Requesters up to which a speed-up can be asked for: where the ceiling is reached.
+pub(super) fn knee(sweep: &Sweep<'_>) -> f64 {
+    let best = highest(sweep).and_then(|(cell, found)| Some(enough(cell, &found)?.requesters));
+    best.unwrap_or(f64::INFINITY)
+}
+
+/// A speed-up and what was expected of it.
+struct SpeedUp {
+    requesters: f64,
+    times: f64,
+    /// what the edges of both holds may add or take
+    edges: f64,
+}
+
+fn speed_ups(cell: &Cell<'_>, up_to: f64) -> Vec<SpeedUp> {
+    let Some(base) = cell.base() else { return Vec::new() };
+    let several = cell.clean().filter(|step| step.requesters > 1.0 && step.requesters <= up_to);
+    several
+        .map(|step| SpeedUp {
+            requesters: step.requesters,
+            times: step.rate_per_s / base.rate_per_s,
+            edges: step.edge + base.edge,
+        })
+        .collect()
+}
+
+/// Whether twice the requesters get twice the responses, as long as there is a ceiling left to reach.
+pub(super) fn linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
+    let knee = knee(sweep);
+    let found: Vec<(&Cell<'_>, Vec<SpeedUp>)> = sweep
+        .cells
+        .iter()
+        .map(|cell| (cell, speed_ups(cell, knee)))
+        .filter(|(_, ups)| ups.len() >= SPEED_UP_RUNGS)
+        .collect();
+    let is_linear =
+        |ups: &[SpeedUp]| ups.iter().all(|up| up.times >= (LINEAR_LEAST - up.edges) * up.requesters);
+    let last = |ups: &[SpeedUp]| {
+        ups.last().map_or(String::new(), |up| format!("{:.2} with {}", up.times, up.requesters))
+    };
+    let (linear, others): (Vec<_>, Vec<_>) = found.iter().partition(|(_, ups)| is_linear(ups));
+    let mut sentences = Vec::new();
+    if let Some((_, ups)) = linear.first() {
+        let cells: Vec<&Cell<'_>> = linear.iter().map(|(cell, _)| *cell).collect();
+        let up_to = ups.last()?.requesters;
+        let shown = last(ups);
+        sentences.push(format!(
+            "The speed-up is linear up to {}{}: {shown}.",
+            requesters(up_to),
+            sweep.among(&cells)
+        ));
+    }
+    for (cell, ups) in &others {
+        sentences.push(format!("It is not linear{}: {}.", sweep.among(&[*cell]), last(ups)));
+    }
+    if sentences.is_empty() {
+        return None;
+    }
+    let told = |(cell, ups): &(&Cell<'_>, Vec<SpeedUp>)| {
+        let ups_told: Vec<Value> = ups.iter().map(|up| json!([up.requesters, up.times])).collect();
+        json!({ "cell": cell.json(), "is_linear": is_linear(ups), "speed_ups": ups_told })
+    };
+    let up_to = found.iter().filter_map(|(_, ups)| ups.last()).map(|up| up.requesters).fold(0.0, f64::max);
+    let evidence = json!({
+        "up_to_requesters": up_to, "is_linear": others.is_empty(), "cells": found.iter().map(told).collect::<Vec<_>>(),
+    });
+    Some(conclusion("linearity", &sentences, evidence))
+}
+
+/// Whether anywhere n requesters get more than n times what one gets.
+pub(super) fn super_linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
+    let mut most: Option<f64> = None;
+    let mut beyond: Vec<(&Cell<'_>, SpeedUp)> = Vec::new();
+    let mut looked_at = 0;
+    for cell in &sweep.cells {
+        let ups = speed_ups(cell, f64::INFINITY);
+        if ups.len() < SPEED_UP_RUNGS {
+            continue;
+        }
+        looked_at += ups.len();
+        for up in ups {
+            let each = up.times / up.requesters;
+            most = Some(most.map_or(each, |most| most.max(each)));
+            if each > SUPER_LINEAR + up.edges {
+                beyond.push((cell, up));
+            }
+        }
+    }
+    let most = most?;
+    let evidence = |beyond: &[(&Cell<'_>, SpeedUp)]| {
+        let told = |(cell, up): &(&Cell<'_>, SpeedUp)| json!({ "cell": cell.json(), "requesters": up.requesters, "speed_up": up.times });
+        json!({
+            "per_requester_most": most, "rungs": looked_at, "super_linear": beyond.iter().map(told).collect::<Vec<_>>(),
+        })
+    };
+    let Some((cell, first)) = beyond.first() else {
+        let sentence = format!(
+            "The speed-up is never super-linear: no number of requesters gets more than its share (at most {most:.2} of it)."
+        );
+        return Some(conclusion("never_super_linear", &[sentence], evidence(&beyond)));
+    };
+    let sentence = format!(
+        "The speed-up is super-linear at n = {}{}: {:.2}; look for what one requester alone waits for.",
+        first.requesters,
+        sweep.among(&[*cell]),
+        first.times,
+    );
+    Some(conclusion("super_linear", &[sentence], evidence(&beyond)))
+}

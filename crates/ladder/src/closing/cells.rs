@@ -1,0 +1,59 @@
+//! The tables of a sweep: one per cell, with what belongs together side by side: responses and frames.
+
+use super::{Table, failed, note, ns, table};
+use crate::contract::{Climb, Rung};
+use crate::wording::{show_cell, show_many, show_ns, show_number};
+
+/// The rungs of each cell, in the order in which the cells were held.
+fn by_cell(climb: &Climb) -> Vec<Vec<usize>> {
+    let mut cells: Vec<Vec<usize>> = Vec::new();
+    for (at, rung) in climb.rungs.iter().enumerate() {
+        match cells.iter_mut().find(|cell| climb.rungs[cell[0]].cell == rung.cell) {
+            Some(cell) => cell.push(at),
+            None => cells.push(vec![at]),
+        }
+    }
+    cells
+}
+
+pub(super) fn tables(climb: &Climb) -> Vec<Table> {
+    by_cell(climb).into_iter().map(|rungs| of_cell(climb, rungs)).collect()
+}
+
+fn of_cell(climb: &Climb, rungs: Vec<usize>) -> Table {
+    let first = &climb.rungs[rungs[0]];
+    let title = first.cell.as_ref().map(show_cell);
+    let alone = rungs.iter().map(|at| &climb.rungs[*at]).find(|rung| rung.load == 1.0 && failed(rung) == 0);
+    let base_per_s =
+        alone.map(|rung| rung.rate_per_s).filter(|rate| *rate > 0.0 && first.load_unit == "requesters");
+    type Cell<'a> = Box<dyn Fn(&Rung) -> Option<String> + 'a>;
+    let columns: Vec<(&str, Cell<'_>)> = vec![
+        ("load", Box::new(|rung| Some(show_number(rung.load)))),
+        ("resp./s", Box::new(|rung| Some(format!("{:.1}", rung.rate_per_s)))),
+        ("speed-up", Box::new(|rung| Some(format!("{:.2}", rung.rate_per_s / base_per_s?)))),
+        ("frames/s", Box::new(|rung| Some(format!("{:.1}", rung.frames.as_ref()?.rate_per_s)))),
+        ("resp. mean", Box::new(|rung| Some(show_ns(rung.response_ns.as_ref()?.mean?)))),
+        ("p50", Box::new(|rung| ns(&rung.response_ns, |summary| summary.p50))),
+        ("p99", Box::new(|rung| ns(&rung.response_ns, |summary| summary.p99))),
+        ("failed", Box::new(|rung| Some(show_many(failed(rung))))),
+        ("server CPU", Box::new(|rung| Some(format!("{:.2}", rung.subject.as_ref()?.cpu_cores)))),
+        ("verdict", Box::new(|rung| Some(rung.verdict.to_string()))),
+    ];
+    let unit = first.load_unit.clone();
+    table(climb, title, rungs, &unit, &columns)
+}
+
+/// Of each cell the first rung that did not pass; those above it mostly say the same again.
+pub(super) fn notes(climb: &Climb) -> Vec<String> {
+    let of_cell = |rungs: Vec<usize>| {
+        let mut notes = rungs.iter().filter_map(|at| Some((&climb.rungs[*at], note(&climb.rungs[*at])?)));
+        let (rung, first) = notes.next()?;
+        let more = match notes.count() {
+            0 => String::new(),
+            more => format!(" ({more} more of its rungs did not pass)"),
+        };
+        let cell = rung.cell.as_ref().map(show_cell).unwrap_or_default();
+        Some(format!("{cell}: {first}{more}"))
+    };
+    by_cell(climb).into_iter().filter_map(of_cell).collect()
+}
