@@ -29,7 +29,7 @@ function howMany(page: RunPage): Answer {
   if (rungs.length > 0) facts.push(['held', `${held} of ${rungs.length} rungs`])
   return {
     id: 'how_many', question: 'How many?', lead: lower === null && upper === null ? lead : `${lead} ${unit}`, tone, facts: facts.slice(1),
-    words: conclusion(page, 'how_many')?.text ?? (page.run.state === 'running' ? 'No rung has been judged yet.' : 'No rung was judged.'),
+    words: page.run.state === 'running' && lower !== null && upper === null ? `${number(lower)} ${unit} held so far; the climb goes on.` : conclusion(page, 'how_many')?.text ?? (page.run.state === 'running' ? 'No rung has been judged yet.' : 'No rung was judged.'),
   }
 }
 
@@ -40,13 +40,18 @@ function whyNotMore(page: RunPage): Answer {
   const signal: string | null = page.climb?.capacity?.first_failing_signal ?? evidence.signal ?? null
   const objective = page.objectives.find(one => one.name === signal) ?? null
   const facts: [string, string][] = []
+  if (page.run.state === 'running' && !rung) {
+    // The run's words are about a climb that has ended.
+    return { id: 'why_not_more', question: 'Why not more?', lead: said ? 'nothing failed yet' : 'not known yet', tone: 'unsure', facts, words: 'The climb goes on.' }
+  }
   let lead = said ? 'nothing failed' : 'not known yet'
   let tone = said ? 'pass' : 'unsure'
   if (rung) {
     tone = rung.verdict === 'FAIL' ? 'fail' : rung.verdict === 'GENERATOR_LIMITED' ? 'limited' : 'unsure'
     const value = objective ? valueOf(rung, objective) : null
     lead = objective
-      ? `${figureName(objective.name)} ${value === null ? '' : inUnit(objective.unit)(value)}`.trim()
+      ? value !== null && objective.unit === 'count' ? `${number(value)} ${figureName(objective.name)}`
+        : `${figureName(objective.name)} ${value === null ? '' : inUnit(objective.unit)(value)}`.trim()
       : rung.verdict === 'GENERATOR_LIMITED' ? 'this machine gave out' : signal ? figureName(signal) : String(rung.reason ?? '').split(/[:;,]/)[0]
     facts.push(['at', `${number(rung.load)} ${rung.load_unit}`])
     if (objective) facts.push(['objective', objective.text])
@@ -54,7 +59,7 @@ function whyNotMore(page: RunPage): Answer {
   }
   return {
     id: 'why_not_more', question: 'Why not more?', lead, tone, facts,
-    words: said?.text ?? (page.run.state === 'running' ? 'The climb goes on.' : 'The run ended before anything was judged.'),
+    words: said?.text ?? 'The run ended before anything was judged.',
   }
 }
 
@@ -82,6 +87,6 @@ export function answers(page: RunPage): HTMLElement {
       h('article', { class: `answer ${answer.tone}`, id: answer.id },
         h('h2', null, answer.question, goesOn && page.climb ? h('small', null, ' so far') : null),
         h('p', { class: 'lead' }, answer.lead),
-        h('p', { class: 'words' }, answer.words),
-        answer.facts.length > 0 ? h('dl', { class: 'facts' }, ...answer.facts.flatMap(([name, value]) => [h('div', null, h('dt', null, name), h('dd', null, value))])) : null)))
+        answer.facts.length > 0 ? h('dl', { class: 'facts' }, ...answer.facts.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value)))) : null,
+        h('p', { class: 'words' }, answer.words))))
 }

@@ -8,7 +8,7 @@ import { column as columnOf } from './columns'
 import type { Series } from './data'
 import { decimate, window as rowsWithin, type Column, type Way } from './decimate'
 import { h, replace, table } from './dom'
-import { clock, digits, inUnit, NOT_STATED, number, quantile } from './format'
+import { clock, digits, inUnit, NOT_STATED, quantile } from './format'
 import { colour, onTheme, rem, type Colour } from './theme'
 
 export interface Line {
@@ -42,10 +42,8 @@ export interface ChartOptions {
   title: string
   unit: string
   unitRight?: string
-  /** time in s, ms, nines of a percentile, or a load */
-  axis?: 'time' | 'ms' | 'nines' | 'load'
-  /** what a load is counted in */
-  axisName?: string
+  /** time in s, ms, or nines of a percentile */
+  axis?: 'time' | 'ms' | 'nines'
   log?: boolean
   stacked?: boolean
   /** charts with one key share cursor and zoom */
@@ -153,7 +151,7 @@ export class Chart {
       if (lines.every(line => line.values[row] === null || line.values[row] === undefined)) continue
       rows.push([this.showX(x[row]), ...lines.map(line => this.unitOf(line)(line.values[row]))])
     }
-    const head = [axis === 'time' ? 'time' : axis === 'ms' ? 'interval' : axis === 'load' ? this.options.axisName ?? 'load' : 'percentile', ...lines.map(line => line.label)]
+    const head = [axis === 'time' ? 'time' : axis === 'ms' ? 'interval' : 'percentile', ...lines.map(line => line.label)]
     const caption = rows.length === limit ? `${this.options.title}: the first ${limit} rows` : this.options.title
     replace(this.behind, rows.length > 0 ? table(head, rows, { caption }) : h('p', null, 'Nothing was measured.'))
   }
@@ -164,7 +162,7 @@ export class Chart {
 
   private showX(x: number): string {
     const axis = this.options.axis ?? 'time'
-    return axis === 'time' ? clock(x) : axis === 'ms' ? `${digits(x)} ms` : axis === 'load' ? number(x) : quantile(1 - 10 ** -x)
+    return axis === 'time' ? clock(x) : axis === 'ms' ? `${digits(x)} ms` : quantile(1 - 10 ** -x)
   }
 
   /** Thinned to the width, stacked if asked for. */
@@ -217,7 +215,7 @@ export class Chart {
     const axis = options.axis ?? 'time'
     const y = (unit: string, right: boolean): uPlot.Axis => ({
       scale: right ? 'right' : 'y', side: right ? 1 : 3, font, stroke: colour('muted'), size: Math.round(rem() * 3.9), gap: 4,
-      grid: { show: !right, stroke: colour('grid'), width: 1 }, ticks: { show: false }, space: rem() * 1.9,
+      grid: { show: !right, stroke: colour('grid'), width: 1, ...(options.log ? { filter: logLabels } : {}) }, ticks: { show: false }, space: rem() * 1.9,
       values: (_, splits) => splits.map(split => split === null || split === undefined ? '' : inUnit(unit)(split)),
       ...(options.log && !right ? { filter: logLabels } : {}),
     })
@@ -242,8 +240,7 @@ export class Chart {
           ...(axis === 'nines'
             ? { splits: nineSplits, values: (_: uPlot, splits: number[]) => splits.map(nines => quantile(1 - 10 ** -nines)) }
             : axis === 'ms' ? { values: (_: uPlot, splits: number[]) => splits.map(split => `${split} ms`) }
-                            : axis === 'load' ? { values: (_: uPlot, splits: number[]) => splits.map(split => number(split)) }
-              : { incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400],
+                            : { incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400],
                   values: (_: uPlot, splits: number[]) => splits.map(split => clock(split)) }),
         },
         y(options.unit, false),
@@ -257,10 +254,7 @@ export class Chart {
         setScale: [(chart, key) => { if (key === 'x') this.zoomed(chart) }],
       },
     }
-    if (options.stacked) {
-      // From the top down: each area is painted over the one above it, so what is seen is each class's own share.
-      config.series = [{}, ...plot.lines.map(line => this.series(line))]
-    }
+    // A stack is drawn from the top down: each area is painted over the one above it, so what is seen is each class's own.
     this.settling = true
     this.drawn = new uPlot(config, this.data(), this.box)
     this.settling = false

@@ -83,7 +83,7 @@ export function inUnit(unit: string): (value: Maybe) => string {
     case 'per_s': return perSecond
     case 'bytes': return bytes
     case 'bytes_per_s': return value => stated(value) ? `${bytes(value)}/s` : NOT_STATED
-    case 'cores': return value => stated(value) ? `${digits(value)} cores` : NOT_STATED
+    case 'cores': return value => stated(value) ? `${value.toFixed(2)} cores` : NOT_STATED
     case 'ms': return value => stated(value) ? `${digits(value)} ms` : NOT_STATED
     default: return number
   }

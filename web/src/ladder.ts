@@ -79,7 +79,7 @@ export function draw(drawing: Drawing): SVGSVGElement {
   const steps = drawing.ladders.flatMap(ladder => ladder.steps)
   const known = steps.map(step => step.figure).filter((value): value is number => value !== null)
   const show = inUnit(figure.unit)
-  const [left, right, top, bottom] = [rem * 4.4, width - rem * 1.2, rem * 1.9, height - rem * 2.7]
+  const [left, right, top, bottom] = [rem * 4.4, width - rem * 1.2, rem * 1.9, height - rem * 3.1]
   const root = svg('svg', {
     class: 'ladder', viewBox: `0 0 ${width} ${height}`, width, height, role: 'group',
     'aria-label': `${figureName(figure.name)} by load, rung by rung`,
@@ -122,7 +122,9 @@ export function draw(drawing: Drawing): SVGSVGElement {
   }
 
   const labelled = drawing.ladders.length === 1 && steps.length <= Math.max(4, Math.floor((right - left) / (rem * 4.6)))
-  for (const ladder of drawing.ladders) rungs(root, ladder, drawing, x, y, bottom, top, labelled, small)
+  const stems = svg('g')
+  root.append(stems)
+  for (const ladder of drawing.ladders) rungs(root, stems, ladder, drawing, x, y, bottom, top, labelled, small)
   return root
 }
 
@@ -140,14 +142,14 @@ function axisOfLoads(
     root.append(svg('line', { class: 'axis', x1: at, x2: at, y1: bottom, y2: bottom + rem * 0.3 }))
     if (at - half < free + rem * 0.5) continue
     free = at + half
-    root.append(svg('text', { class: 'tick strong', 'font-size': small, x: at, y: bottom + rem * 1.15, 'text-anchor': 'middle' }, text))
+    root.append(svg('text', { class: 'tick strong', 'font-size': small, x: at, y: bottom + rem * 1.55, 'text-anchor': 'middle' }, text))
   }
-  root.append(svg('text', { class: 'tick', 'font-size': small, x: (left + right) / 2, y: bottom + rem * 2.3, 'text-anchor': 'middle' },
+  root.append(svg('text', { class: 'tick', 'font-size': small, x: (left + right) / 2, y: bottom + rem * 2.8, 'text-anchor': 'middle' },
     `load: ${drawing.loadUnit}${x.isLog ? ' (logarithmic)' : ''}`))
 }
 
 function rungs(
-  root: SVGElement, ladder: Ladder, drawing: Drawing, x: Scale, y: Scale, bottom: number, top: number, labelled: boolean, small: number,
+  root: SVGElement, stems: SVGElement, ladder: Ladder, drawing: Drawing, x: Scale, y: Scale, bottom: number, top: number, labelled: boolean, small: number,
 ): void {
   const { rem, figure } = drawing
   const show = inUnit(figure.unit)
@@ -178,7 +180,7 @@ function rungs(
         },
       } : {}),
     }, svg('title', null, text))
-    root.append(svg('line', { class: `stem${isSelected ? ' selected' : ''}`, x1: cx, x2: cx, y1: cy + r, y2: bottom }))
+    stems.append(svg('line', { class: `stem${isSelected ? ' selected' : ''}`, x1: cx, x2: cx, y1: cy + r, y2: bottom }))
     if (isSelected) group.append(svg('circle', { class: 'ring', r: r * 1.75 }))
     group.append(svg('circle', { class: 'reach', r: Math.max(r * 1.6, rem * 0.7) }), mark(step.live ? null : step.verdict, r))
     if (tone) {

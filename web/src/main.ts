@@ -23,7 +23,7 @@ let page: Page | null = null
 let visit = 0
 
 begin()
-try { report = inlined() } catch (error) { unreadable = error as Error }
+try { report = await inlined() } catch (error) { unreadable = error as Error }
 
 const main = h('div', { class: 'content' })
 const link = (hash: string, words: string) => h('a', { href: hash }, words)

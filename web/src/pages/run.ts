@@ -12,17 +12,14 @@ import { draw, type Step } from '../ladder'
 import { Host } from '../panels/host'
 import type { Context } from '../panels/panel'
 import { cellName } from '../panels/sweep'
+import { nameOf } from '../runs'
 import { apply, running, rungsOf, type LiveEvent } from '../state'
-import { onTheme, rem } from '../theme'
+import { nth, onTheme, rem } from '../theme'
 import { badge, icon, STATES, VERDICTS } from '../verdict'
 import type { Page } from './page'
 
 export function runPage(page: RunPage, options: { isReport: boolean; seq: number | null; go: (hash: string) => void }): Page {
   return new RunView(page, options)
-}
-
-export function nameOf(run: RunPage['run']): string {
-  return run.labels?.name || run.id
 }
 
 /** The objectives' figures; a run without any is drawn by its rate. */
@@ -42,6 +39,7 @@ class RunView implements Page {
   private readonly rungHead = h('div', { class: 'rung-head' })
   private readonly rungBox = h('section', { class: 'rung-view', id: 'rung', 'aria-label': 'The open rung' })
   private readonly ofRun = new Host('run')
+  private readonly ofMachine = new Host('machine')
   private ofRung = new Host('rung')
   private open: number | null
   private isFollowing: boolean
@@ -64,7 +62,7 @@ class RunView implements Page {
       h('section', { class: 'ladder-box', 'aria-label': 'The ladder' },
         h('div', { class: 'bar' }, h('h2', null, 'The ladder'), h('label', { class: 'quiet' }, 'drawn by ', this.choice)),
         this.picture, this.legend(), this.rungTable),
-      this.ofRun.element, this.rungBox)
+      this.ofRun.element, this.rungBox, this.ofMachine.element)
     this.observer = new ResizeObserver(() => {
       const width = Math.floor(this.picture.clientWidth)
       if (width !== this.width && width > 0) { this.width = width; this.drawLadder() }
@@ -96,6 +94,7 @@ class RunView implements Page {
     clearInterval(this.ticking)
     cancelAnimationFrame(this.frame)
     this.ofRun.destroy()
+    this.ofMachine.destroy()
     this.ofRung.destroy()
   }
 
@@ -135,7 +134,8 @@ class RunView implements Page {
     this.drawLadder()
     this.drawTable()
     this.drawRung()
-    if (rungsOf(this.page).length > 0) this.ofRun.update(this.context(rungsOf(this.page)[0]))
+    const [any] = rungsOf(this.page)
+    if (any) for (const host of [this.ofRun, this.ofMachine]) host.update(this.context(any))
   }
 
   private context(trial: TrialPage): Context {
@@ -154,19 +154,22 @@ class RunView implements Page {
         h('h1', null, nameOf(run), isPinned ? h('span', { class: 'pin', title: 'pinned: it cannot be deleted' }, ' pinned') : null),
         badge(run.verdict ?? this.page.climb?.verdict ?? null, run.state),
         run.state !== 'finished' && run.state !== 'running' ? h('span', { class: 'state' }, STATES[run.state]) : null,
-        ...tags.map(tag => h('span', { class: 'tag' }, tag))),
+        ...tags.map(tag => h('span', { class: 'tag' }, tag)), h('span', { class: 'spring' }), this.options.isReport ? null : this.actions(isPinned, act)),
       h('p', { class: 'facts-line' },
         h('span', null, run.subject), run.scenario && run.scenario !== run.subject ? h('span', null, run.scenario) : null, h('span', null, when(run.started_unix_ms)),
-        labels.name && labels.name !== run.id ? h('span', null, `run ${run.id}`) : null),
-      note ? h('p', { class: 'run-note' }, note) : null,
-      h('p', { class: 'command' }, h('code', null, this.page.command)),
-      this.options.isReport ? null : h('div', { class: 'actions' },
-        act('Rename', 'Give the run a name', () => this.relabel('name', 'Name of this run')),
-        act('Note', 'What was this run for?', () => this.relabel('note', 'Note', 5)),
-        act('Tags', 'Separated by commas', () => this.relabel('tags', 'Tags, separated by commas')),
-        act(isPinned ? 'Unpin' : 'Pin', 'Pinned runs stand first and cannot be deleted', () => this.label('pinned', isPinned ? 'false' : 'true')),
-        run.state === 'running' ? null : h('a', { class: 'button', href: api.report(run.id), download: `${run.id}.html` }, 'Report'),
-        run.state === 'running' || isPinned ? null : act('Delete', 'Asked twice', () => this.remove())))
+        labels.name && labels.name !== run.id ? h('span', null, `run ${run.id}`) : null, h('code', null, this.page.command)),
+      note ? h('p', { class: 'run-note' }, note) : null)
+  }
+
+  private actions(isPinned: boolean, act: (word: string, title: string, does: () => void) => HTMLElement): HTMLElement {
+    const { run } = this.page
+    return h('div', { class: 'actions' },
+      act('Rename', 'Give the run a name', () => this.relabel('name', 'Name of this run')),
+      act('Note', 'What was this run for?', () => this.relabel('note', 'Note', 5)),
+      act('Tags', 'Separated by commas', () => this.relabel('tags', 'Tags, separated by commas')),
+      act(isPinned ? 'Unpin' : 'Pin', 'Pinned runs stand first and cannot be deleted', () => this.label('pinned', isPinned ? 'false' : 'true')),
+      run.state === 'running' ? null : h('a', { class: 'button', href: api.report(run.id), download: `${run.id}.html` }, 'Report'),
+      run.state === 'running' || isPinned ? null : act('Delete', 'Asked twice', () => this.remove()))
   }
 
   private async relabel(key: string, question: string, lines = 1): Promise<void> {
@@ -245,9 +248,11 @@ class RunView implements Page {
     this.choice.disabled = all.length < 2
   }
 
-  /** The first objective; where that is nought on every rung, the first that draws a ladder. */
+  /** The first objective; where that is nought on every rung, the first that draws a ladder; the rate of a sweep. */
   private preferred(all: MainFigure[]): MainFigure | undefined {
-    const rungs = rungsOf(this.page).map(trial => trial.rung)
+    const trials = rungsOf(this.page)
+    const rungs = trials.map(trial => trial.rung)
+    if (trials.some(trial => Object.keys(trial.cell ?? {}).length > 0)) return all.find(figure => figure.name === 'rate_per_s') ?? all[0]
     const says = (figure: MainFigure) => rungs.some(rung => (valueOf(rung, figure) ?? 0) !== 0)
     return all.find(figure => Number.isFinite(figure.bound) && says(figure)) ?? all.find(says) ?? all[0]
   }
@@ -265,11 +270,15 @@ class RunView implements Page {
       load: trial.load, seq: trial.seq, live: trial === now, verdict: trial.rung?.verdict ?? null,
       figure: trial.rung ? valueOf(trial.rung, figure) ?? (figure.name === this.page.run.main?.name ? this.page.run.rungs[at]?.figure ?? null : null) : soFar(trial, figure.name),
     }))
+    const cells = [...new Set(all.map(trial => cellName(trial.cell ?? {})))]
+    const ladders = cells.map((name, at) => ({
+      name, tone: cells.length > 1 ? nth(at) : undefined, steps: steps.filter((_, index) => cellName(all[index].cell ?? {}) === name),
+    }))
     const capacity = this.page.climb?.capacity
     const focused = (document.activeElement as Element | null)?.getAttribute?.('data-seq')
     replace(this.picture, draw({
-      ladders: [{ name: '', steps }], figure, loadUnit: all[0].load_unit, lower: capacity?.lower_bound, upper: capacity?.upper_bound,
-      selected: this.open, onPick: seq => this.pick(seq, true), width: this.width, height: Math.round(Math.min(24 * rem(), Math.max(15 * rem(), this.width * 0.36))), rem: rem(),
+      ladders, figure, loadUnit: all[0].load_unit, lower: capacity?.lower_bound, upper: capacity?.upper_bound,
+      selected: this.open, onPick: seq => this.pick(seq, true), width: this.width, height: Math.round(Math.min(23 * rem(), Math.max(15 * rem(), this.width * 0.33))), rem: rem(),
     }))
     if (focused) (this.picture.querySelector(`[data-seq="${CSS.escape(focused)}"]`) as SVGElement | null)?.focus({ preventScroll: true })
   }
@@ -277,7 +286,8 @@ class RunView implements Page {
   private drawTable(): void {
     const all = rungsOf(this.page)
     const judged = all.filter(trial => trial.rung)
-    if (judged.length === 0) { this.rungTable.replaceChildren(); return }
+    // A sweep has a table per cell (panels/sweep.ts).
+    if (judged.length === 0 || all.some(trial => Object.keys(trial.cell ?? {}).length > 0)) { this.rungTable.replaceChildren(); return }
     const any = (has: (rung: any) => unknown) => judged.some(trial => has(trial.rung))
     const columns: [string, (rung: any) => Node | string][] = [
       ...(any(rung => rung.ticks) ? [
@@ -296,17 +306,15 @@ class RunView implements Page {
         ['memory', (rung: any) => shown(rung.subject?.rss_bytes, 'bytes')]] as [string, (rung: any) => Node][] : []),
       ['lag p99', rung => shown(rung.send_lag_ns?.p99, 'ns', 'too few sends for a p99')],
     ]
-    const hasCells = all.some(trial => Object.keys(trial.cell ?? {}).length > 0)
     const rows = all.map(trial => {
       const rung = trial.rung
       return [
         h('button', { class: 'link', type: 'button', 'data-row': trial.seq, onclick: () => this.pick(trial.seq, true) }, number(trial.load)),
-        ...(hasCells ? [cellName(trial.cell ?? {})] : []),
         h('span', { class: 'nowrap', title: rung?.reason ?? '' }, icon(rung?.verdict ?? null), ` ${rung ? VERDICTS[rung.verdict as keyof typeof VERDICTS]?.word ?? String(rung.verdict) : this.page.run.state === 'running' ? 'running' : 'not judged'}`),
         ...columns.map(([, of]) => rung ? of(rung) : ''),
       ]
     })
-    const body = table([all[0].load_unit, ...(hasCells ? ['cell'] : []), 'verdict', ...columns.map(([name]) => name)], rows, { class: 'rungs' })
+    const body = table([all[0].load_unit, 'verdict', ...columns.map(([name]) => name)], rows, { class: 'rungs' })
     replace(this.rungTable, body)
     this.markRow()
   }

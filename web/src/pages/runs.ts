@@ -4,27 +4,13 @@ import { api } from '../api'
 import type { RunRow } from '../data'
 import { h, replace } from '../dom'
 import { figureName } from '../figures'
-import { number, when } from '../format'
+import { when } from '../format'
 import { spark } from '../ladder'
+import { capacityWords, matches } from '../runs'
 import { badge } from '../verdict'
 import type { Page } from './page'
 
 const REFRESH_MS = 3000
-
-export function matches(run: RunRow, words: string): boolean {
-  const text = [run.id, run.subject, run.scenario, run.verdict, run.state, ...Object.values(run.labels ?? {})].join(' ').toLowerCase()
-  return words.toLowerCase().split(/\s+/).every(word => text.includes(word))
-}
-
-export function capacityWords(run: RunRow): string {
-  const { capacity } = run
-  if (!capacity) return '—'
-  const { lower_bound: lower, upper_bound: upper, unit } = capacity
-  if (lower !== null && upper !== null) return `${number(lower)} – ${number(upper)} ${unit}`
-  if (lower !== null) return `≥ ${number(lower)} ${unit}`
-  if (upper !== null) return `< ${number(upper)} ${unit}`
-  return 'unknown'
-}
 
 export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
   let runs = first

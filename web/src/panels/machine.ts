@@ -5,7 +5,7 @@ import { redrawn, type Panel } from './panel'
 
 /** Where it was measured, with what, and how good that is against a server that does nothing. */
 const panel: Panel = {
-  id: 'machine', title: 'Machine and generator', of: 'run', order: 90,
+  id: 'machine', title: 'Machine and generator', of: 'machine', order: 90,
   shows: ({ page }) => page.climb !== null,
   mount: context => redrawn(context, ({ page }) => page.climb, ({ page }) => {
     const climb = page.climb!

@@ -25,7 +25,8 @@ export interface Panel {
   /** also the anchor of its section */
   id: string
   title: string
-  of: 'run' | 'rung'
+  /** of a run stand between the ladder and the open rung, `machine` below both */
+  of: 'run' | 'rung' | 'machine'
   /** panels stand in this order, from 0 */
   order: number
   /** a panel without data is not shown */
@@ -70,8 +71,9 @@ export function charts(
 }
 
 /** A panel that is made anew whenever `key` changes: tables and words. */
-export function redrawn(context: Context, key: (context: Context) => unknown, make: (context: Context) => Node[]): Mounted {
+export function redrawn(context: Context, key: (context: Context) => unknown, make: (context: Context) => Node[], class_ = ''): Mounted {
   const element = document.createElement('div')
+  element.className = class_
   let drawnFor: unknown = Symbol('never')
   const update = (now: Context) => {
     const wanted = key(now)

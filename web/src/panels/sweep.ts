@@ -1,4 +1,3 @@
-import { Chart, type Line } from '../chart'
 import type { TrialPage } from '../data'
 import { h, table } from '../dom'
 import { shown } from '../figures'
@@ -6,7 +5,7 @@ import { digits, number } from '../format'
 import { rungsOf } from '../state'
 import { nth } from '../theme'
 import { icon, VERDICTS } from '../verdict'
-import type { Panel } from './panel'
+import { redrawn, type Panel } from './panel'
 
 interface Cell { name: string; trials: TrialPage[] }
 
@@ -29,31 +28,11 @@ export function cellsOf(trials: TrialPage[]): Cell[] {
 const panel: Panel = {
   id: 'sweep', title: 'Cell by cell', of: 'run', order: 10,
   shows: ({ page }) => rungsOf(page).some(trial => Object.keys(trial.cell ?? {}).length > 0),
-  mount: context => {
-    const element = h('div')
-    let chart: Chart | null = null
-    let drawnFor = ''
-    const update = (now: typeof context) => {
-      const trials = rungsOf(now.page).filter(trial => trial.rung !== null)
-      const key = trials.map(trial => trial.seq).join()
-      if (key === drawnFor) return
-      drawnFor = key
-      chart?.destroy()
-      const cells = cellsOf(trials)
-      const loads = [...new Set(trials.map(trial => trial.load))].sort((a, b) => a - b)
-      const of = (cell: Cell, load: number) => cell.trials.find(trial => trial.load === load) ?? null
-      const lines: Line[] = cells.map((cell, at) => ({
-        label: cell.name, colour: nth(at), values: loads.map(load => of(cell, load)?.rung?.rate_per_s ?? null), drawn: 'points',
-      }))
-      chart = new Chart({ title: 'Answers per second by load', unit: 'per_s', axis: 'load', axisName: trials[0]?.load_unit, wide: true, height: 260 }, { x: loads, lines })
-      element.replaceChildren(chart.element, ...cells.map(cell => cellTable(cell, now.pick)))
-    }
-    update(context)
-    return { element, update, destroy: () => chart?.destroy() }
-  },
+  mount: context => redrawn(context, ({ page }) => rungsOf(page).filter(trial => trial.rung !== null).map(trial => trial.seq).join(), now =>
+    cellsOf(rungsOf(now.page).filter(trial => trial.rung !== null)).map((cell, at) => cellTable(cell, at, now.pick)), 'tables'),
 }
 
-function cellTable(cell: Cell, pick: (seq: number) => void): HTMLElement {
+function cellTable(cell: Cell, at: number, pick: (seq: number) => void): HTMLElement {
   const base = cell.trials.reduce((least, trial) => trial.load < least.load ? trial : least)
   const hasFrames = cell.trials.some(trial => frameRate(trial) !== null)
   const unit = base.load_unit
@@ -69,8 +48,10 @@ function cellTable(cell: Cell, pick: (seq: number) => void): HTMLElement {
       number(rung.failed + rung.lost), rung.subject ? digits(rung.subject.cpu_cores) : '—',
     ]
   })
-  return table([unit, 'verdict', 'answers', 'speed-up', ...(hasFrames ? ['frames'] : []), 'resp. p50', 'resp. p99', 'failed', 'server cores'], rows,
-    { caption: cell.name || 'all' })
+  const swatch = h('i', { class: 'swatch' })
+  swatch.style.setProperty('--swatch', `var(--${nth(at)})`)
+  const heading = h('h4', null, swatch, cell.name || 'all')
+  return h('div', { class: 'cell' }, heading, table([unit, 'verdict', 'answers', 'speed-up', ...(hasFrames ? ['frames'] : []), 'resp. p50', 'resp. p99', 'failed', 'server cores'], rows))
 }
 
 function frameRate(trial: TrialPage): number | null {

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { arena, chat } from '../fixtures/planted.mjs'
+import type { RunPage, RunRow, TickFile } from '../src/data'
+import { capacityWords, matches } from '../src/runs'
+import { bandOf, histogramOf } from '../src/ticklogs'
+import { doubts, sharedLoads } from '../src/worth'
+
+const run = (id: string, loads: number[], options = {}) => arena(id, loads, 1400, options) as RunPage
+
+test('only loads that all runs held are compared', () => {
+  assert.deepEqual(sharedLoads([run('a', [500, 1000, 2000]), run('b', [1000, 2000, 4000])]), [1000, 2000])
+  assert.deepEqual(sharedLoads([run('a', [500]), run('b', [1000])]), [])
+})
+
+test('a comparison of stored runs always says that they were not interleaved', () => {
+  const said = doubts([run('a', [500]), run('b', [500])])
+  assert.match(said.at(-1)!, /not interleaved/)
+  assert.ok(!said.some(one => /machines differ|plans differ/.test(one)), said.join(' '))
+})
+
+test('other machines, other plans and no common load are said, each by its name', () => {
+  const [a, b] = [run('a', [500]), chat('b', [256]) as RunPage]
+  b.climb!.run.environment.cpu_model = 'another'
+  const said = doubts([a, b]).join('\n')
+  assert.match(said, /machines differ \(cpu model\)/)
+  assert.match(said, /plans differ \(subject, objectives, length of the holds\)/)
+  assert.match(said, /No load was held by all/)
+})
+
+test('a search looks at names, subjects, tags and verdicts, and every word must be found', () => {
+  const row = run('arena-9', [500, 2000], { labels: { name: 'main', tags: 'release', note: 'before the new ticker' } }).run as RunRow
+  for (const words of ['main', 'MAIN fail', 'release arena', 'ticker', '']) assert.ok(matches(row, words), words)
+  for (const words of ['chat', 'main pass', 'released']) assert.ok(!matches(row, words), words)
+})
+
+test('a capacity is told by the bounds that are known', () => {
+  const row = run('a', [500, 1000]).run as RunRow
+  const told = (lower: number | null, upper: number | null) => capacityWords({ ...row, capacity: { unit: 'games', lower_bound: lower, upper_bound: upper } })
+  assert.equal(told(1000, 2000), '1000 – 2000 games')
+  assert.equal(told(1000, null), '≥ 1000 games')
+  assert.equal(told(null, 500), '< 500 games')
+  assert.equal(told(null, null), 'unknown')
+  assert.equal(capacityWords({ ...row, capacity: null }), '—')
+})
+
+const log = (histogram: Record<string, number>) => ({ histogram } as unknown as TickFile)
+
+test('logs of different length lie over each other as shares', () => {
+  const { x, columns } = histogramOf([log({ 15: 1, 17: 3 }), log({ 16: 200 })])
+  assert.deepEqual(x, [15, 16, 17])
+  assert.deepEqual(columns, [[0.25, null, 0.75], [null, 1, null]])
+})
+
+test('the band on time follows the commonest interval', () => {
+  assert.deepEqual(bandOf([log({ 16: 900, 17: 800, 33: 5 })]), [15, 17])
+  assert.deepEqual(bandOf([log({ 33: 900 })]), [32, 34])
+  assert.deepEqual(bandOf([log({ 50: 9 })]), [49, 51])
+  assert.equal(bandOf([log({ 72: 9 })]), null)
+  assert.equal(bandOf([]), null)
+})

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { bytes, change, clock, inUnit, ns, number, perSecond, quantile, share } from '../src/format'
+
+test('times have three digits and the unit that fits, as on the terminal', () => {
+  for (const [value, text] of [
+    [0, '0 ns'], [900, '900 ns'], [999.4, '999 ns'], [999.5, '1 µs'], [460_123, '460 µs'], [999_499, '999 µs'], [999_500, '1 ms'],
+    [5_970_000, '5.97 ms'], [17_345_000, '17.3 ms'], [61_300_000_000, '61.3 s'],
+  ] as const) assert.equal(ns(value), text)
+})
+
+test('a share that is not nothing never reads as nothing, nor one that is not all as all', () => {
+  assert.equal(share(0), '0 %')
+  assert.equal(share(0.00003), '< 0.01 %')
+  assert.equal(share(0.0065670148), '0.66 %')
+  assert.equal(share(0.31249), '31.2 %')
+  assert.equal(share(0.9996), '99.96 %')
+  assert.equal(share(0.99999), '> 99.99 %')
+  assert.equal(share(1), '100 %')
+})
+
+test('what may not be stated is a dash in every unit', () => {
+  for (const unit of ['ns', 'share', 'count', 'per_s', 'bytes', 'number', 'cores', 'ms', 'bytes_per_s']) {
+    for (const value of [null, undefined, NaN, Infinity]) assert.equal(inUnit(unit)(value), '—', `${unit} of ${value}`)
+  }
+})
+
+test('large numbers are grouped, four digits are not', () => {
+  assert.equal(number(1424), '1424')
+  assert.equal(number(96081), '96\u202f081')
+  assert.equal(number(1_234_567), '1\u202f234\u202f567')
+  assert.equal(number(-12_345), '−12\u202f345')
+  assert.equal(number(0.853), '0.85')
+  assert.equal(perSecond(96080.83), '96\u202f081/s')
+})
+
+test('bytes go by thousands', () => {
+  assert.equal(bytes(15_663_104), '15.7 MB')
+  assert.equal(bytes(999), '999 B')
+  assert.equal(bytes(213_000_000), '213 MB')
+})
+
+test('clocks, percentiles and changes read as people say them', () => {
+  assert.equal(clock(247), '4:07')
+  assert.equal(clock(3723), '1:02:03')
+  assert.equal(quantile(0.999), '99.9 %')
+  assert.equal(change(100, 112), '+12 %')
+  assert.equal(change(100, 40), '−60 %')
+  assert.equal(change(100, 310), '×3.1')
+  assert.equal(change(5, 5), '=')
+  assert.equal(change(0, 5), '')
+  assert.equal(change(null, 5), '')
+})
