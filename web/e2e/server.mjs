@@ -54,9 +54,9 @@ export function readTicks(name, text) {
   return file
 }
 
-/** Plays a climb of two rungs second by second. `pace` is ms per second of the run. */
+/** Plays a climb of two rungs second by second, from when somebody listens. `pace` is ms per second of the run. */
 function play(state, pace) {
-  const rungs = [arenaTrial({ seq: 2, load: 500, stress: 0.03, hold: 8 }), arenaTrial({ seq: 3, load: 1000, stress: 0.36, hold: 8 })]
+  const rungs = [arenaTrial({ seq: 2, load: 500, stress: 0.03, hold: 20 }), arenaTrial({ seq: 3, load: 1000, stress: 0.36, hold: 8 })]
   const id = 'arena-live'
   const command = 'stepladder climb arena --rungs 500,1000 --hold 8s --view'
   const live = runOf(id, [], { state: 'running', labels: {}, command, started: Date.now() })
@@ -66,6 +66,7 @@ function play(state, pace) {
   const say = (kind, data) => listeners.forEach(answer => answer.write(`event: ${kind}\ndata: ${JSON.stringify(data)}\n\n`))
   let [at, second] = [0, 0]
   const timer = setInterval(() => {
+    if (at === 0 && second === 0 && listeners.size === 0) return
     const full = rungs[at]
     if (!full) {
       clearInterval(timer)

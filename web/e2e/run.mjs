@@ -1,0 +1,329 @@
+// The page in a browser, over planted runs: what a reader does and sees. `npm run e2e [PART OF A NAME]`
+//
+// Every test has a server and a context of its own. Console errors, refusals of the content security policy and requests
+// to anywhere but the server fail any of them.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { deflateSync } from 'node:zlib'
+import { arena, hostile, hour } from '../fixtures/planted.mjs'
+import { launch } from './browser.mjs'
+import { reportOf, serve } from './server.mjs'
+
+const only = process.argv[2] ?? ''
+const browser = await launch()
+const folder = mkdtempSync(join(tmpdir(), 'stepladder-e2e-'))
+const tests = []
+const test = (name, options, body) => tests.push({ name, options, body })
+
+test('a rung appears, its seconds arrive, its verdict is shown, and the run ends with three answers', { pace: 200 }, async ({ page, open }) => {
+  await open('#/runs/arena-live')
+  await page.waitForSelector('.progress .phase')
+  assert.match(await page.textContent('.progress'), /rung 500 games/)
+  await page.waitForSelector('.rung-head .badge.live')
+  // The table behind a chart grows as seconds arrive.
+  await page.click('#panel-flow .chart button')
+  const rows = () => page.locator('#panel-flow .behind tbody tr').count()
+  const before = await rows()
+  await page.waitForFunction(was => document.querySelectorAll('#panel-flow .behind tbody tr').length > was, before, { timeout: 20_000 })
+  await page.waitForSelector('.rungs tr:nth-child(1) .mark.pass', { timeout: 20_000 })
+  assert.match(await page.textContent('#why_not_more'), /nothing failed yet/)
+  await page.waitForSelector('.rungs tr:nth-child(2) .mark.fail', { timeout: 20_000 })
+  await page.waitForSelector('.progress', { state: 'hidden', timeout: 20_000 })
+  assert.equal(await page.textContent('#how_many .lead'), '500 – 1000 games')
+  assert.match(await page.textContent('#why_not_more .lead'), /late share of ticks 34\.\d %/)
+  assert.equal(await page.textContent('#can_i_trust_it .lead'), 'Yes')
+  assert.equal(await page.locator('.ladder .rung').count(), 2)
+})
+
+test('the three answers are the words of the run, letter by letter', {}, async ({ page, open, server }) => {
+  for (const id of ['arena-9', 'arena-14', 'chat-3']) {
+    await open(`#/runs/${id}`)
+    await page.waitForSelector('#how_many')
+    for (const { id: answer, text } of server.state.runs.get(id).climb.conclusions.slice(0, 3)) {
+      assert.equal(await page.textContent(`#${answer} .words`), text, `${id} ${answer}`)
+    }
+  }
+})
+
+test('a rung opens by click, by j and k, and by Enter on the ladder; its address can be kept', {}, async ({ page, open }) => {
+  await open('#/runs/arena-9')
+  const heading = () => page.textContent('.rung-head h2')
+  await page.waitForSelector('.rung-head')
+  assert.equal(await heading(), 'Rung 2000 games', 'the first that failed is open')
+  await page.click('.ladder .rung[data-seq="2"]')
+  assert.equal(await heading(), 'Rung 500 games')
+  await page.keyboard.press('j')
+  assert.equal(await heading(), 'Rung 1000 games')
+  await page.keyboard.press('k')
+  await page.keyboard.press('k')
+  assert.equal(await heading(), 'Rung 500 games')
+  await page.focus('.ladder .rung[data-seq="4"]')
+  await page.keyboard.press('Enter')
+  assert.equal(await heading(), 'Rung 2000 games')
+  await page.reload()
+  await page.waitForSelector('.rung-head')
+  assert.equal(await heading(), 'Rung 2000 games')
+  assert.match(page.url(), /#\/runs\/arena-9\/4$/)
+})
+
+test('t shows the numbers behind every chart, d changes the light, ? tells the keys', {}, async ({ page, open }) => {
+  await open('#/runs/arena-9')
+  await page.waitForSelector('.chart canvas')
+  const charts = await page.locator('.chart').count()
+  assert.ok(charts >= 10, `${charts} charts`)
+  await page.keyboard.press('t')
+  assert.equal(await page.locator('.chart .behind table').count(), charts)
+  await page.keyboard.press('t')
+  assert.equal(await page.locator('.chart .behind table').count(), 0)
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+  const light = await ground()
+  await page.keyboard.press('d')
+  assert.notEqual(await ground(), light)
+  await page.keyboard.press('?')
+  await page.waitForSelector('dialog kbd')
+  await page.keyboard.press('Escape')
+  assert.equal(await page.locator('dialog').count(), 0)
+})
+
+test('the cursor of one chart is the cursor of all, and a zoom too', {}, async ({ page, open }) => {
+  await open('#/runs/arena-9')
+  await page.waitForSelector('#panel-flow .u-over')
+  const over = page.locator('#panel-flow .u-over').first()
+  await over.scrollIntoViewIfNeeded()
+  const box = await over.boundingBox()
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2)
+  await page.waitForFunction(() => document.querySelector('#panel-ticks .legend b').textContent.trim() !== '')
+  assert.match(await page.textContent('#panel-latency .legend'), /p99 \d/)
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 20)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 30, { steps: 4 })
+  await page.mouse.up()
+  await page.mouse.move(box.x + 2, box.y + 20)
+  // At the left edge stands a second of the middle, in the other charts as well.
+  await page.waitForFunction(() => document.querySelector('#panel-flow .legend b').textContent.trim() !== '')
+})
+
+test('charts without data are not shown', {}, async ({ page, open }) => {
+  await open('#/runs/chat-3')
+  await page.waitForSelector('#panel-deliveries')
+  assert.equal(await page.locator('#panel-ticks, #panel-intervals, #panel-latency').count(), 0)
+  await open('#/runs/arena-9')
+  await page.waitForSelector('#panel-ticks')
+  assert.equal(await page.locator('#panel-deliveries').count(), 0)
+  assert.equal(await page.locator('#panel-generator').count(), 1)
+})
+
+test('a figure that may not be stated is a dash that tells why', {}, async ({ page, open }) => {
+  await open('#/runs/arena-9/2')
+  const dash = page.locator('#panel-figures abbr.unstated').first()
+  await dash.waitFor()
+  assert.equal(await dash.textContent(), '—')
+  assert.match(await dash.getAttribute('title'), /needs .* samples .* there are/)
+})
+
+test('a sweep has a table per cell and its other conclusions', {}, async ({ page, open }) => {
+  await open('#/runs/poll-loop-2')
+  await page.waitForSelector('#panel-sweep table')
+  assert.equal(await page.locator('#panel-sweep table').count(), 3)
+  assert.match(await page.textContent('#panel-sweep table'), /10\D.*300\.0\/s10\.00/)
+  assert.match(await page.textContent('#panel-conclusions'), /10 requests per tick/)
+})
+
+test('a comparison opens from two chosen runs and says how weak it is', {}, async ({ page, open }) => {
+  await open('#/')
+  await page.check('[data-run="arena-10"]')
+  await page.check('[data-run="arena-9"]')
+  await page.click('text=Compare 2')
+  await page.waitForSelector('.compare .ladder')
+  assert.equal(await page.textContent('.compare h1'), 'Old against new')
+  assert.match(await page.textContent('.doubts'), /not interleaved/)
+  assert.equal(await page.locator('.compare .ladder .rung').count(), 6)
+  const head = await page.locator('.side-by-side thead th').allTextContents()
+  assert.deepEqual(head, ['load', 'figure', 'main', 'new ticker', 'new : old'], 'the older run stands first')
+  assert.ok(await page.locator('.compare .chart canvas').count() >= 3)
+})
+
+test('runs are found by the words of a search, and / leads there', {}, async ({ page, open }) => {
+  await open('#/')
+  await page.waitForSelector('.runs .row')
+  await page.keyboard.press('/')
+  await page.keyboard.type('ticker release')
+  assert.deepEqual(await page.locator('.runs .who b').allTextContents(), ['main', 'new ticker'])
+  await page.keyboard.type(' nobody')
+  assert.match(await page.textContent('.runs'), /No run matches/)
+})
+
+test('a run is renamed, noted, pinned; a pinned one is not deleted, another only when asked twice', {}, async ({ page, open, server }) => {
+  await open('#/runs/arena-12')
+  await page.click('text=Rename')
+  await page.fill('dialog input', 'a <b>new</b> name')
+  await page.keyboard.press('Enter')
+  await page.waitForFunction(() => document.querySelector('h1').textContent.startsWith('a <b>new</b> name'))
+  assert.equal(server.state.runs.get('arena-12').run.labels.name, 'a <b>new</b> name')
+  await page.click('text=Pin')
+  await page.waitForSelector('.pin')
+  assert.equal(await page.locator('.actions >> text=Delete').count(), 0)
+  await page.click('text=Unpin')
+  await page.click('.actions >> text=Delete')
+  await page.click('dialog >> text=Delete…')
+  await page.fill('dialog input', 'arena')
+  assert.ok(await page.isDisabled('dialog >> text=Delete for good'))
+  await page.keyboard.press('Enter')
+  assert.ok(server.state.runs.has('arena-12'), 'half an id deletes nothing')
+  await page.fill('dialog input', 'arena-12')
+  await page.click('dialog >> text=Delete for good')
+  await page.waitForSelector('.runs .row')
+  assert.ok(!server.state.runs.has('arena-12'))
+})
+
+test('a tick log is dropped and its figures are those of the file', {}, async ({ page, open }) => {
+  await open('#/ticks')
+  await page.waitForSelector('.drop')
+  const lines = [
+    { time: 1000, title: 'tickInterval', pointSet: { 15: 10, 16: 60, 17: 20, 40: 10 } }, { time: 1000, title: 'tickOnTime', count: 90 }, { time: 1000, title: 'tickIntervalOverrun', count: 10 },
+    { time: 2000, title: 'tickInterval', pointSet: { 16: 100 } }, { time: 2000, title: 'tickOnTime', count: 100 }, { time: 2000, title: 'games-played', count: 7 },
+  ].map(entry => JSON.stringify(entry)).join('\n')
+  const dropping = await page.evaluateHandle(text => {
+    const data = new DataTransfer()
+    data.items.add(new File([`${text}\nnot json`], '<b>game</b>.log'))
+    return data
+  }, lines)
+  await page.dispatchEvent('.drop', 'drop', { dataTransfer: dropping })
+  await page.waitForSelector('.ticks table')
+  const row = await page.locator('.ticks tbody tr').first().locator('th, td').allTextContents()
+  assert.deepEqual(row.slice(1, 7), ['7', '190', '10', '0', '0', '5 %'])
+  assert.match(row[0], /<b>game<\/b>\.log 1 lines could not be read/)
+  await page.waitForSelector('.ticks .chart canvas')
+})
+
+test('a report opens from a file without network, and shows the figures of the run', { offline: true }, async ({ page, asked }) => {
+  const run = arena('planted-1', [500, 1000, 2000], 1400, { hold: 20 })
+  for (const encoding of ['plain', 'deflate']) {
+    let html = reportOf(run)
+    if (encoding === 'deflate') {
+      const { trials, ...rest } = run
+      // The rungs stand once, in `climb`, and all of it is deflated.
+      const data = deflateSync(JSON.stringify({ ...rest, trials: trials.map(({ rung: _, ...trial }) => trial) })).toString('base64')
+      html = html.replace(/(<script type="application\/json" id="stepladder-data")>[\s\S]*?(<\/script>)/, (_, open, close) => `${open} data-encoding="deflate">${data}${close}`)
+    }
+    const file = join(folder, `${encoding}.html`)
+    writeFileSync(file, html)
+    await page.goto(pathToFileURL(file).href)
+    await page.waitForSelector('.rung-head')
+    for (const { id, text } of run.climb.conclusions) assert.equal(await page.textContent(`#${id} .words`), text)
+    const shown = await page.locator('.rungs tbody tr').evaluateAll(rows => rows.map(row => [...row.children].map(cell => cell.textContent)))
+    const share = value => { const percent = value * 100; return `${Number(percent.toFixed(percent < 9.995 ? 2 : 1))} %` }
+    assert.deepEqual(shown.map(row => [row[0], row[1].trim(), row[2]]), run.climb.rungs.map(rung => [String(rung.load), rung.verdict.toLowerCase(), share(rung.ticks.late_share)]))
+    for (const trial of run.trials) {
+      await page.click(`.ladder .rung[data-seq="${trial.seq}"]`)
+      const p99 = trial.rung.response_ns.p99
+      const text = await page.locator('#panel-figures tbody tr').first().locator('td').nth(2).textContent()
+      assert.ok(Math.abs(parseFloat(text) * (text.endsWith('ms') ? 1e6 : 1e3) / p99 - 1) < 0.006, `${text} for ${p99} ns`)
+    }
+    assert.equal(await page.locator('.actions, nav.top a').count(), 0, 'a report offers nothing that needs a viewer')
+  }
+  assert.deepEqual(asked.filter(url => !url.startsWith('file:') && !url.startsWith('data:')), [])
+})
+
+test('names that try to become markup are text, on every page', { runs: [hostile('hostile-1'), hostile('hostile-2')] }, async ({ page, open }) => {
+  for (const hash of ['#/', '#/runs/hostile-1', '#/compare/hostile-1,hostile-2', `#/runs/${encodeURIComponent('<img src=x onerror=window.hacked=1>')}`]) {
+    await open(hash)
+    await page.waitForTimeout(300)
+    await page.keyboard.press('t')
+    assert.equal(await page.evaluate(() => window.hacked), undefined, hash)
+    assert.equal(await page.locator('#app img, #app script, #app iframe, #app [onerror]').count(), 0, hash)
+  }
+  const file = join(folder, 'hostile.html')
+  writeFileSync(file, reportOf(hostile('hostile-1')))
+  await page.goto(pathToFileURL(file).href)
+  await page.waitForSelector('.rung-head')
+  assert.equal(await page.evaluate(() => window.hacked), undefined)
+  assert.match(await page.textContent('h1'), /<img src=x/)
+})
+
+test('a run that is not there, and a viewer that went away, are said in words', { mayFail: true }, async ({ page, open, server }) => {
+  await open('#/runs/nobody')
+  await page.waitForSelector('text=There is no such run')
+  await server.close()
+  await page.evaluate(() => { location.hash = '#/runs/arena-9' })
+  await page.waitForSelector('text=stepladder view')
+})
+
+test('an empty store tells how to begin', { runs: [] }, async ({ page, open }) => {
+  await open('#/')
+  await page.waitForSelector('text=No run yet')
+  assert.match(await page.textContent('.empty pre'), /stepladder climb arena --view/)
+})
+
+test('no page is wider than a phone', { width: 360 }, async ({ page, open }) => {
+  for (const hash of ['#/', '#/runs/arena-11', '#/runs/chat-3', '#/runs/poll-loop-2', '#/runs/arena-15', '#/compare/arena-9,arena-10', '#/ticks']) {
+    await open(hash)
+    await page.waitForTimeout(250)
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, hash)
+  }
+})
+
+test('an hour at one second is thinned, and its stall is still there', { runs: [hour('hour')] }, async ({ page, open }) => {
+  await open('#/runs/hour')
+  await page.waitForSelector('#panel-flow .thinned')
+  assert.match(await page.textContent('#panel-flow .thinned'), /lowest and highest of \d/)
+})
+
+test('a page that is left takes its listeners and charts along', {}, async ({ page, open }) => {
+  const session = await page.context().newCDPSession(page)
+  const nodes = async () => {
+    await session.send('HeapProfiler.collectGarbage')
+    return (await session.send('Memory.getDOMCounters')).nodes
+  }
+  await open('#/')
+  const visit = async () => {
+    for (const hash of ['#/runs/arena-9', '#/compare/arena-9,arena-10', '#/ticks', '#/']) {
+      await page.evaluate(to => { location.hash = to }, hash)
+      await page.waitForTimeout(200)
+    }
+  }
+  await visit()
+  const before = await nodes()
+  for (let round = 0; round < 6; round++) await visit()
+  const after = await nodes()
+  assert.ok(after < before * 1.5, `${before} nodes became ${after}`)
+})
+
+let failed = 0
+for (const { name, options, body } of tests) {
+  if (!name.includes(only)) continue
+  const server = await serve({ pace: options.pace ?? 0, ...(options.runs ? { runs: options.runs } : {}) })
+  const context = await browser.newContext({ viewport: { width: options.width ?? 1280, height: 900 }, offline: options.offline ?? false })
+  const page = await context.newPage()
+  const wrong = []
+  const asked = []
+  page.on('console', message => { if (message.type() === 'error' && !options.mayFail && !/404/.test(message.text())) wrong.push(message.text()) })
+  page.on('pageerror', error => wrong.push(error.message))
+  page.on('request', request => {
+    asked.push(request.url())
+    if (!/^(http:\/\/127\.0\.0\.1:|file:|data:)/.test(request.url())) wrong.push(`a request to ${request.url()}`)
+  })
+  const open = async hash => {
+    // Another hash alone would be the same document: each page is opened as a reader opens it.
+    await page.goto('about:blank')
+    await page.goto(`${server.url}/${hash}`)
+  }
+  const began = Date.now()
+  try {
+    await body({ page, open, server, asked })
+    assert.deepEqual(wrong, [])
+    console.log(`ok    ${name} (${Date.now() - began} ms)`)
+  } catch (error) {
+    failed++
+    console.log(`FAIL  ${name}\n${String(error.stack).split('\n').slice(0, 12).join('\n')}${wrong.length ? `\npage said: ${wrong.join('; ')}` : ''}`)
+  }
+  await context.close()
+  await server.close().catch(() => {})
+}
+await browser.close()
+rmSync(folder, { recursive: true })
+process.exit(failed > 0 ? 1 : 0)
