@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use drivers::{Http1, Tcp, tcp};
+use drivers::{Http1, Http2, Tcp, tcp};
 use engine::Bots;
 use engine::thread::{Setup, spawn};
 use measure::Vocabulary;
@@ -51,7 +51,7 @@ pub fn start(setup: Setup) -> io::Result<JoinHandle<()>> {
         },
         plan::Bots::Http(HttpBots { version, .. }) => match version {
             HttpVersion::One => spawn::<Requests<Http1>>(setup),
-            HttpVersion::Two => Err(io::Error::other("HTTP/2 is being built")),
+            HttpVersion::Two => spawn::<Requests<Http2>>(setup),
         },
         plan::Bots::Chat(ChatBots { dialect, .. }) => match dialect {
             Dialect::Lines => spawn::<ChatOfLines>(setup),
