@@ -8,7 +8,7 @@ mod keep;
 mod recall;
 
 pub(crate) use keep::{Keeper, keep};
-pub(crate) use recall::{recall, whole_seconds};
+pub(crate) use recall::{recall, recall_behind, whole_seconds};
 
 /// The kinds of rows in `tally` and the vocabulary behind each.
 mod tally {

@@ -31,6 +31,17 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     }
 }
 
+/// Opens a store that exists and lets nothing be written through this connection.
+///
+/// Not with SQLite's read-only flag: such a connection, when it is the last to close, leaves the WAL beside the store.
+pub(crate) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
+    let connection = open(path)?;
+    connection
+        .execute_batch("PRAGMA query_only = ON;")
+        .map_err(|error| StoreError::from_sqlite(path, error))?;
+    Ok(connection)
+}
+
 /// Opens a store or makes it. An empty file is nobody's and becomes one.
 pub(crate) fn open_or_create(path: &Path) -> Result<Connection, StoreError> {
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;

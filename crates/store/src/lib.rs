@@ -10,6 +10,7 @@ mod entries;
 mod error;
 pub mod export;
 mod file;
+mod follow;
 mod guard;
 mod live;
 mod row;
@@ -19,6 +20,7 @@ mod writer;
 
 pub use error::StoreError;
 pub use file::{APPLICATION_ID, VERSION};
+pub use follow::{Place, TrialMark};
 pub use run::{
     CutOff, CutOffTrial, Outcome, RunEnd, RunHead, RunId, RunRecord, RunState, TrialRecord, Verdict,
 };

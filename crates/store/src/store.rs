@@ -44,6 +44,13 @@ impl Store {
         Ok(Store { path, connection })
     }
 
+    /// Opens a store that exists, to be read and nothing else. Errors: as `open`, and `Sqlite` where something is written.
+    pub fn open_to_read(path: impl Into<PathBuf>) -> Result<Store, StoreError> {
+        let path = path.into();
+        let connection = file::open_to_read(&path)?;
+        Ok(Store { path, connection })
+    }
+
     /// Opens a store or makes it. Errors: as `open`, but for `NoStore`; only an empty file is made a store.
     pub fn open_or_create(path: impl Into<PathBuf>) -> Result<Store, StoreError> {
         let path = path.into();
@@ -284,7 +291,7 @@ impl Store {
         }
     }
 
-    fn told(&self, error: rusqlite::Error) -> StoreError {
+    pub(crate) fn told(&self, error: rusqlite::Error) -> StoreError {
         file::damage_in_words(&self.path, &self.connection, error)
     }
 
@@ -442,7 +449,7 @@ fn verdict(row: &Row) -> Result<Verdict, ReadError> {
     })
 }
 
-fn trial_head(row: &Row) -> Result<TrialHead, ReadError> {
+pub(crate) fn trial_head(row: &Row) -> Result<TrialHead, ReadError> {
     let words: Vocabulary =
         serde_json::from_str(row.text("words")?).map_err(|_| row.odd("words", row.value("words")))?;
     let cell = serde_json::from_str(row.text("cell")?).map_err(|_| row.odd("cell", row.value("cell")))?;

@@ -7,10 +7,11 @@ use measure::{
     Connections, Distribution, Entry, Event, Flow, Interval, Measure, Phase, Sample, TickCounts, TickSecond,
     TrialHead,
 };
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ToSql, params};
 
 use super::books::recall_books;
 use super::tally;
+use crate::follow::Place;
 use crate::row::{
     DISTRIBUTION, EVENT, FLOW, INTERVAL, LEDGER, ReadError, Row, SAMPLE, TALLY, TICK, TRIAL_END,
 };
@@ -27,32 +28,10 @@ pub(crate) fn recall(
     head: &TrialHead,
 ) -> Result<Vec<Entry>, ReadError> {
     let trial = params![run.as_str(), head.seq];
-    let mut seconds = intervals(connection, run, head)?;
-    FLOW.for_each(connection, OF_TRIAL, trial, |row| part(&mut seconds, &row, add_flow))?;
-    DISTRIBUTION.for_each(connection, OF_TRIAL, trial, |row| part(&mut seconds, &row, add_distribution))?;
-    TALLY.for_each(connection, OF_TRIAL, trial, |row| part(&mut seconds, &row, add_tally))?;
-
-    let mut entries = BTreeMap::new();
-    for second in seconds.into_values() {
-        let (index, interval) = (second.interval.index, second.interval);
-        if second.parts_missing != 0 {
-            let lost = second.parts_missing;
-            return Err(ReadError::Damaged(format!(
-                "second {index} of trial {} of {run} lacks {lost} of its rows",
-                head.seq
-            )));
-        }
-        if let Err(imbalance) = interval.balance() {
-            return Err(ReadError::Damaged(format!(
-                "second {index} of trial {} of {run} does not balance: {imbalance}",
-                head.seq
-            )));
-        }
-        entries.insert(second.position, Entry::Interval(interval));
-    }
-    TICK.for_each(connection, OF_TRIAL, trial, |row| add(&mut entries, &row, tick_second(&row)?))?;
-    SAMPLE.for_each(connection, OF_TRIAL, trial, |row| add(&mut entries, &row, sample(&row)?))?;
-    EVENT.for_each(connection, OF_TRIAL, trial, |row| add(&mut entries, &row, event(&row)?))?;
+    let mut seconds = intervals(connection, head, OF_TRIAL, trial)?;
+    add_parts(connection, &mut seconds, OF_TRIAL, trial)?;
+    let mut entries = whole(run, head, seconds)?;
+    add_others(connection, &mut entries, OF_TRIAL, trial)?;
 
     if let Some((position, books)) = recall_books(connection, run, head)? {
         entries.insert(position, Entry::Books(Box::new(books)));
@@ -60,6 +39,50 @@ pub(crate) fn recall(
 
     let last = entries.last_key_value().map(|(position, _)| *position);
     all_there(connection, run, head.seq, entries.len() as u64, last)?;
+    Ok(entries.into_values().collect())
+}
+
+/// The entries from a place on, `most` of them or as many as there are, in the order they were handed over.
+///
+/// `place` moves behind them. Call it inside one transaction. Errors: as `recall`, of what is looked at.
+pub(crate) fn recall_behind(
+    connection: &Connection,
+    run: &RunId,
+    head: &TrialHead,
+    place: &mut Place,
+    most: u32,
+) -> Result<Vec<Entry>, ReadError> {
+    let (from, to) = (place.position, place.position.saturating_add(u64::from(most)));
+    // Positions come from a column that holds no more.
+    let (from_i64, to_i64) = (from as i64, to as i64);
+    // The key is the second's number, and seconds are handed over in its order.
+    let behind = "run = ?1 AND trial = ?2 AND interval >= ?3 AND position < ?4";
+    let mut seconds =
+        intervals(connection, head, behind, params![run.as_str(), head.seq, place.second, to_i64])?;
+    let next_second = seconds.last_key_value().map(|(index, _)| index.saturating_add(1));
+    if let Some(next) = next_second {
+        let of_these = "run = ?1 AND trial = ?2 AND interval >= ?3 AND interval < ?4";
+        add_parts(connection, &mut seconds, of_these, params![run.as_str(), head.seq, place.second, next])?;
+    }
+    let mut entries = whole(run, head, seconds)?;
+    let others = params![run.as_str(), head.seq, from_i64, to_i64];
+    let behind = "run = ?1 AND trial = ?2 AND position >= ?3 AND position < ?4";
+    add_others(connection, &mut entries, behind, others)?;
+    let sql = format!("SELECT count(*) FROM ledger WHERE {behind}");
+    let has_books = connection.prepare_cached(&sql)?.query_row(others, |row| row.get::<_, i64>(0))? > 0;
+    if let Some((position, books)) =
+        has_books.then(|| recall_books(connection, run, head)).transpose()?.flatten()
+    {
+        entries.insert(position, Entry::Books(Box::new(books)));
+    }
+    let (found, last) = (entries.len() as u64, entries.last_key_value().map(|(position, _)| *position));
+    if found < u64::from(most) {
+        all_there(connection, run, head.seq, from + found, last.or(from.checked_sub(1)))?;
+    } else if last != Some(to - 1) {
+        return Err(ReadError::Damaged(format!("trial {} of {run} lacks entries before {to}", head.seq)));
+    }
+    place.position = from + found;
+    place.second = next_second.unwrap_or(place.second);
     Ok(entries.into_values().collect())
 }
 
@@ -116,11 +139,12 @@ struct Second {
 
 fn intervals(
     connection: &Connection,
-    run: &RunId,
     head: &TrialHead,
+    condition: &str,
+    params: &[&dyn ToSql],
 ) -> Result<BTreeMap<u32, Second>, ReadError> {
     let mut seconds = BTreeMap::new();
-    INTERVAL.for_each(connection, OF_TRIAL, params![run.as_str(), head.seq], |row| {
+    INTERVAL.for_each(connection, condition, params, |row| {
         let mut interval = Box::new(Interval::new(&head.words));
         interval.index = row.u32("interval")?;
         interval.workers = row.u32("workers")?;
@@ -149,6 +173,55 @@ fn intervals(
         Ok(())
     })?;
     Ok(seconds)
+}
+
+fn add_parts(
+    connection: &Connection,
+    seconds: &mut BTreeMap<u32, Second>,
+    condition: &str,
+    params: &[&dyn ToSql],
+) -> Result<(), ReadError> {
+    FLOW.for_each(connection, condition, params, |row| part(seconds, &row, add_flow))?;
+    DISTRIBUTION.for_each(connection, condition, params, |row| part(seconds, &row, add_distribution))?;
+    TALLY.for_each(connection, condition, params, |row| part(seconds, &row, add_tally))
+}
+
+/// The seconds as entries by position. Errors: one that lacks a row or does not balance.
+fn whole(
+    run: &RunId,
+    head: &TrialHead,
+    seconds: BTreeMap<u32, Second>,
+) -> Result<BTreeMap<u64, Entry>, ReadError> {
+    let mut entries = BTreeMap::new();
+    for second in seconds.into_values() {
+        let (index, interval) = (second.interval.index, second.interval);
+        if second.parts_missing != 0 {
+            let lost = second.parts_missing;
+            return Err(ReadError::Damaged(format!(
+                "second {index} of trial {} of {run} lacks {lost} of its rows",
+                head.seq
+            )));
+        }
+        if let Err(imbalance) = interval.balance() {
+            return Err(ReadError::Damaged(format!(
+                "second {index} of trial {} of {run} does not balance: {imbalance}",
+                head.seq
+            )));
+        }
+        entries.insert(second.position, Entry::Interval(interval));
+    }
+    Ok(entries)
+}
+
+fn add_others(
+    connection: &Connection,
+    entries: &mut BTreeMap<u64, Entry>,
+    condition: &str,
+    params: &[&dyn ToSql],
+) -> Result<(), ReadError> {
+    TICK.for_each(connection, condition, params, |row| add(entries, &row, tick_second(&row)?))?;
+    SAMPLE.for_each(connection, condition, params, |row| add(entries, &row, sample(&row)?))?;
+    EVENT.for_each(connection, condition, params, |row| add(entries, &row, event(&row)?))
 }
 
 fn part(

@@ -6,6 +6,7 @@ mod append_only;
 mod cut_off;
 mod damage;
 mod exports;
+mod following;
 mod given;
 mod round_trip;
 mod runs;

@@ -1,0 +1,68 @@
+//! Following a trial that grows, and reading a long one piece by piece.
+//!
+//! `Store::trial_entries` holds everything of a trial at once, which for an hour of many bots is a gigabyte. Here a reader
+//! keeps its `Place` and asks for what lies behind it; what it gets is checked as there, row by row and for gaps.
+//! A place is never ahead of what was committed, so a follower sees each entry once and in the order it was handed over.
+
+use measure::{Entry, TrialHead};
+
+use crate::entries::recall_behind;
+use crate::error::StoreError;
+use crate::row::{ReadError, TRIAL, TRIAL_END};
+use crate::run::RunId;
+use crate::store::{Store, trial_head};
+
+/// How far a reader of one trial has come; the default is its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// of the next entry
+    pub(crate) position: u64,
+    /// the next second of the bots
+    pub(crate) second: u32,
+}
+
+/// A trial as a follower looks for it: without counting its seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialMark {
+    /// what it was asked to be
+    pub head: TrialHead,
+    /// everything of it was handed over
+    pub is_ended: bool,
+}
+
+impl Store {
+    /// A number that changes whenever another connection commits something; asking takes microseconds.
+    pub fn version(&self) -> Result<u64, StoreError> {
+        let asked = self.connection().query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0));
+        asked.map(i64::unsigned_abs).map_err(|error| self.told(error))
+    }
+
+    /// The trials of a run in their order.
+    pub fn trial_marks(&self, run: &RunId) -> Result<Vec<TrialMark>, StoreError> {
+        let moment = self.moment()?;
+        let read = || {
+            let ends = TRIAL_END.select(&moment, "run = ?1", [run.as_str()])?;
+            let rows = TRIAL.select(&moment, "run = ?1", [run.as_str()])?;
+            let marks = rows.iter().map(|row| {
+                let is_ended = ends.iter().any(|end| end.value("trial") == row.value("trial"));
+                Ok(TrialMark { head: trial_head(row)?, is_ended })
+            });
+            marks.collect::<Result<Vec<_>, ReadError>>()
+        };
+        read().map_err(|error| self.read(error))
+    }
+
+    /// The entries behind `place`, at most `most` of them, in the order they were handed over; `place` moves behind them.
+    ///
+    /// Empty when nothing more was committed. Errors: `Damaged`; then `place` stays.
+    pub fn entries_behind(
+        &self,
+        run: &RunId,
+        head: &TrialHead,
+        place: &mut Place,
+        most: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let moment = self.moment()?;
+        recall_behind(&moment, run, head, place, most).map_err(|error| self.read(error))
+    }
+}
