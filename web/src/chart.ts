@@ -36,6 +36,8 @@ export interface Plot {
   band?: { from: number; to: number; name: string } | null
   /** horizontal lines: bounds */
   bounds?: { at: number; name: string; right?: boolean }[]
+  /** the least top of the left axis, from the data */
+  top?: number
 }
 
 export interface ChartOptions {
@@ -56,10 +58,29 @@ export interface ChartOptions {
   wide?: boolean
 }
 
-const REDRAWN: number[] = []
+/** Charts that were not drawn yet: the answers and the ladder are painted first, the charts one by one behind them. */
+const waiting = new Set<Chart>()
 
-/** What the last redraws took, ms; kept for bench/viewer. */
-export function redraws(): number[] { return REDRAWN }
+function drawWaiting(enough: () => boolean): void {
+  for (const chart of waiting) {
+    if (enough()) break
+    waiting.delete(chart)
+    chart.build()
+  }
+  if (waiting.size > 0) soon()
+}
+
+function soon(): void {
+  if ('requestIdleCallback' in globalThis) requestIdleCallback(left => drawWaiting(() => left.timeRemaining() < 4 && !left.didTimeout), { timeout: 100 })
+  else setTimeout(() => drawWaiting(() => false))
+}
+
+addEventListener('beforeprint', () => drawWaiting(() => false))
+
+/** Redraws every chart of the page at once, each to its last stroke; ms of each. For bench/viewer. */
+export function redrawAll(): number[] {
+  return [...charts].map(chart => chart.redraw())
+}
 
 const charts = new Set<Chart>()
 
@@ -87,6 +108,11 @@ export class Chart {
   private readonly observer: ResizeObserver
   private readonly unlisten: () => void
   private width = 0
+  private isSeen = true
+  private isStale = false
+  /** draws that came to their end */
+  private strokes = 0
+  private readonly seen: IntersectionObserver
 
   constructor(private readonly options: ChartOptions, plot: Plot) {
     this.plot = plot
@@ -105,10 +131,19 @@ export class Chart {
       if (width > 0 && width !== this.width) {
         this.width = width
         if (this.drawn) this.draw()
-        else this.build()
+        else {
+          if (waiting.size === 0) soon()
+          waiting.add(this)
+        }
       }
     })
     this.observer.observe(this.box)
+    // Seconds of a live run redraw what is on the screen; the rest catches up when it is scrolled to.
+    this.seen = new IntersectionObserver(([entry]) => {
+      this.isSeen = entry.isIntersecting
+      if (this.isSeen && this.isStale) this.update(this.plot)
+    }, { rootMargin: '200px' })
+    this.seen.observe(this.box)
     this.unlisten = onTheme(() => this.build())
     charts.add(this)
   }
@@ -116,6 +151,11 @@ export class Chart {
   update(plot: Plot): void {
     this.plot = plot
     if (!this.drawn) return
+    this.isStale = !this.isSeen
+    if (this.isStale) {
+      if (this.showsTable) this.fillTable()
+      return
+    }
     if (this.shapeOf() !== this.shape) this.build()
     else this.draw()
     if (this.showsTable) this.fillTable()
@@ -123,7 +163,9 @@ export class Chart {
 
   destroy(): void {
     charts.delete(this)
+    waiting.delete(this)
     this.observer.disconnect()
+    this.seen.disconnect()
     this.unlisten()
     this.drawn?.destroy()
     this.drawn = null
@@ -185,7 +227,6 @@ export class Chart {
   private draw(): void {
     const chart = this.drawn
     if (!chart) return
-    const began = performance.now()
     this.settling = true
     chart.batch(() => {
       if (chart.width !== this.width) chart.setSize({ width: this.width, height: this.height() })
@@ -193,16 +234,22 @@ export class Chart {
       if (this.zoom) chart.setScale('x', { min: this.zoom[0], max: this.zoom[1] })
     })
     this.settling = false
-    REDRAWN.push(performance.now() - began)
-    if (REDRAWN.length > 5000) REDRAWN.shift()
     this.showValues(chart)
+  }
+
+  /** Thins, scales and strokes; ms. Throws when the strokes were put off, since the figure would be none. */
+  redraw(): number {
+    const [began, strokes] = [performance.now(), this.strokes]
+    this.draw()
+    if (this.drawn && this.strokes === strokes) throw new Error('the redraw was put off')
+    return performance.now() - began
   }
 
   private height(): number {
     return this.options.height ?? Math.round(Math.min(15 * rem(), Math.max(10.5 * rem(), this.width * 0.34)))
   }
 
-  private build(): void {
+  build(): void {
     this.drawn?.destroy()
     this.drawn = null
     this.width = Math.floor(this.box.clientWidth)
@@ -216,14 +263,15 @@ export class Chart {
     const y = (unit: string, right: boolean): uPlot.Axis => ({
       scale: right ? 'right' : 'y', side: right ? 1 : 3, font, stroke: colour('muted'), size: Math.round(rem() * 3.9), gap: 4,
       grid: { show: !right, stroke: colour('grid'), width: 1, ...(options.log ? { filter: logLabels } : {}) }, ticks: { show: false }, space: rem() * 1.9,
-      values: (_, splits) => splits.map(split => split === null || split === undefined ? '' : inUnit(unit)(split)),
+      // "cores" stands in the title: beside every number it would not fit.
+      values: (_, splits) => splits.map(split => split === null || split === undefined ? '' : unit === 'cores' ? digits(split) : inUnit(unit)(split)),
       ...(options.log && !right ? { filter: logLabels } : {}),
     })
     const scales: uPlot.Scales = {
       x: { time: false, ...(axis === 'time' ? {} : { range: (_: uPlot, low: number, high: number) => pad(low, high, axis) }) },
       y: options.log
         ? { distr: 3, range: (_, low, high) => logRange(low, high, plot.bounds?.map(bound => bound.at) ?? []) }
-        : { range: (_, __, high) => [0, top(high, options.top, this.plot.bounds, false)] },
+        : { range: (_, __, high) => [0, top(high, Math.max(options.top ?? 0, this.plot.top ?? 0), this.plot.bounds, false)] },
     }
     if (hasRight) scales.right = { range: (_, __, high) => [0, top(high, options.topRight, this.plot.bounds, true)] }
     const config: uPlot.Options = {
@@ -249,7 +297,7 @@ export class Chart {
       series: [{}, ...plot.lines.map(line => this.series(line))],
       hooks: {
         drawClear: [chart => this.drawBehind(chart)],
-        draw: [chart => this.drawAbove(chart)],
+        draw: [chart => { this.drawAbove(chart); this.strokes++ }],
         setCursor: [chart => this.showValues(chart)],
         setScale: [(chart, key) => { if (key === 'x') this.zoomed(chart) }],
       },
@@ -273,7 +321,7 @@ export class Chart {
       ...(isBars || isStack ? { fill: stroke } : line.fill ? { fill: faint(stroke) } : {}),
       ...(isBars && this.options.log ? { fillTo: (chart: uPlot) => chart.scales.y.min ?? 1 } : {}),
       ...(paths ? { paths } : {}),
-      points: { show: line.drawn === 'points' || this.plot.x.length < 3, size: 5 },
+      points: line.drawn === 'points' ? { show: true, size: 5 } : { show: !isBars && !isStack, size: 4, filter: alone },
       spanGaps: false,
     }
   }
@@ -399,6 +447,18 @@ function stack(columns: Column[], lines: Line[]): Column[] {
       if (above === null && below === null) continue
       out[at][row] = (above ?? 0) + (below ?? 0)
     }
+  }
+  return out
+}
+
+/** Values between two gaps: no line reaches them, so they are drawn as points. */
+function alone(chart: uPlot, series: number, show: boolean): number[] {
+  const values = chart.data[series]
+  const out: number[] = []
+  if (show === false) return out
+  for (let at = 0; at < values.length; at++) {
+    const isGap = (other: number | null | undefined) => other === null || other === undefined
+    if (!isGap(values[at]) && isGap(values[at - 1]) && isGap(values[at + 1])) out.push(at)
   }
   return out
 }

@@ -59,6 +59,7 @@ function logarithmic(low: number, high: number, from: number, to: number): Scale
 function loads(all: number[], from: number, to: number): Scale {
   const low = Math.min(...all)
   const high = Math.max(...all)
+  if (low === high) return linear(0, high * 2 || 1, from, to, 4)
   return low > 0 && high / low > 25 ? logarithmic(low / 1.4, high * 1.25, from, to) : linear(0, high * 1.1 || 1, from, to, 8)
 }
 

@@ -7,7 +7,7 @@ import { figureName } from '../figures'
 import { when } from '../format'
 import { spark } from '../ladder'
 import { capacityWords, matches } from '../runs'
-import { badge } from '../verdict'
+import { badge, STATES } from '../verdict'
 import type { Page } from './page'
 
 const REFRESH_MS = 3000
@@ -48,7 +48,7 @@ export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
       h('a', { class: 'open', href: `#/runs/${encodeURIComponent(run.id)}` },
         h('span', { class: 'who' },
           h('b', null, run.labels?.name || run.id), run.labels?.pinned === 'true' ? h('span', { class: 'pin' }, ' pinned') : null, ...tags.map(tag => h('span', { class: 'tag' }, tag)),
-          h('small', null, `${run.subject} · ${when(run.started_unix_ms)}`),
+          h('small', null, `${run.subject} · ${when(run.started_unix_ms)}${run.state === 'finished' || run.state === 'running' ? '' : ` · ${STATES[run.state]}`}`),
           run.labels?.note ? h('small', { class: 'note' }, run.labels.note) : null),
         h('span', { class: 'how-many' }, h('b', null, capacityWords(run)), run.main ? h('small', null, `by ${figureName(run.main.name)}`) : null),
         h('span', { class: 'small-ladder' }, spark(run.rungs, run.main)),

@@ -51,11 +51,11 @@ export function ticksPage(first: TickFile[]): Page {
         number(file.games), number(file.on_time), number(file.over), number(file.under), number(file.missed), share(file.late_share),
         ms(file.interval_ms.p50), ms(file.interval_ms.p90), ms(file.interval_ms.p99), ms(file.interval_ms.max), ms(file.interval_ms.mean),
       ]
-    }), { caption: 'late = (over + under + missed) / due. The mean says nothing: a loop that catches up always has its period.' }))
+    })), h('p', { class: 'note' }, 'late = (over + under + missed) / due. The mean says nothing: a loop that catches up always has its period.'))
     const { x, columns } = histogramOf(seen)
     const band = bandOf(seen)
     show('histogram', { title: 'Intervals, as a share of each log’s ticks', unit: 'share', axis: 'ms', wide: true, log: true }, x.length === 0 ? null : {
-      x, lines: seen.map((file, at) => ({ label: file.name, colour: tones.get(file.name)!, values: columns[at], drawn: seen.length === 1 ? 'bars' as const : 'steps' as const })),
+      x, lines: seen.map((file, at) => ({ label: file.name, colour: tones.get(file.name)!, values: columns[at], drawn: seen.length === 1 ? 'bars' as const : 'points' as const })),
       band: band ? { from: band[0] - 0.5, to: band[1] + 0.5, name: `on time: ${band[0]}–${band[1]} ms` } : null,
     }, histogram)
     const times = [...new Set(seen.flatMap(file => (file.series.t ?? []) as number[]))].sort((a, b) => a - b)

@@ -18,7 +18,7 @@ function plot(trial: TrialPage, family: 'response' | 'service', bound: Plot['bou
     lineOf(trial.series, `${family}_mean_ns`, 'mean', 'c8', { dash: true }),
     lineOf(trial.series, `${family}_p50_ns`, 'p50', 'c1'),
   ].filter((line): line is Line => line !== null)
-  return lines.length > 0 ? { x: trial.series.t as number[], ...marks(trial), lines, bounds: bound } : null
+  return lines.length > 0 ? { x: trial.series.t as number[], ...marks(trial), lines, bounds: bound, top: highest(trial) } : null
 }
 
 /** Response and service side by side: their gap is the queueing that a tool hides when it times from the send. */
@@ -26,17 +26,16 @@ const panel: Panel = {
   id: 'latency', title: 'What users feel', of: 'rung', order: 30,
   shows: ({ trial }) => has(trial.series, 'response_mean_ns', 'response_p50_ns', 'response_p99_ns', 'service_p50_ns', 'service_p99_ns'),
   mount: context => {
-    const top = highest(context.trial)
     const bounds = context.page.objectives
       .filter(objective => objective.name.startsWith('response.') && objective.op.startsWith('<'))
       .map(objective => ({ at: objective.bound, name: objective.text }))
     return charts(context, [
       {
-        options: { title: 'Response time: answered − planned', unit: 'ns', sync: context.sync, top, note: 'A second with too few answers states no percentile.' },
+        options: { title: 'Response time: answered − planned', unit: 'ns', sync: context.sync, note: 'A second with too few answers states no percentile.' },
         plot: ({ trial }) => plot(trial, 'response', bounds),
       },
       {
-        options: { title: 'Service time: answered − sent', unit: 'ns', sync: context.sync, top, note: 'Same scale. What response has more is time spent waiting to be sent.' },
+        options: { title: 'Service time: answered − sent', unit: 'ns', sync: context.sync, note: 'Same scale. What response has more is time spent waiting to be sent.' },
         plot: ({ trial }) => plot(trial, 'service', []),
       },
     ])
