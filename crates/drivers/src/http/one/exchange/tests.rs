@@ -402,4 +402,6 @@ fn a_large_body_is_gathered_once_or_counted_through() {
 #[test]
 fn a_quiet_connection_is_small() {
     assert!(size_of::<Exchange>() <= 112, "{} bytes", size_of::<Exchange>());
+    let with_socket = size_of::<crate::Http1>();
+    assert!(with_socket <= 128, "{with_socket} bytes");
 }
