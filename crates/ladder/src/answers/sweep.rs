@@ -44,6 +44,11 @@ pub const FRAMES_KEPT: f64 = 0.9;
 /// Responses have collapsed when a cell gets no more than this share of what as many requesters get elsewhere. A tick's
 /// granularity alone can cost a slot of ten; a quarter is more than that.
 pub const COLLAPSED: f64 = 0.75;
+/// Both must last for so many rungs, to the last one: a single one may have been spoiled by what else ran here.
+pub const LASTING_RUNGS: usize = 2;
+/// One requester overloads no loop. Where more of its ticks than this were late nevertheless, something else took its
+/// time, and what one requester got is no base for a speed-up.
+pub const BASE_LATE_MOST: f64 = 0.25;
 /// An exchange of one chunk: a segment of 1,460 bytes of body and the heads of request and answer.
 pub const SHORT_BYTES_MOST: f64 = 2_000.0;
 /// More than two chunks. What lies between is neither short nor long.
@@ -95,6 +100,8 @@ struct Step<'a> {
     cpu_share: Option<f64>,
     /// mean work of a tick, of its period
     busy_share: Option<f64>,
+    /// of the ticks
+    late_share: Option<f64>,
 }
 
 /// All loads of one cell, ascending.
@@ -189,6 +196,7 @@ impl<'a> Step<'a> {
             bytes_per_s: rung.bytes_per_s,
             cpu_share: rung.subject.as_ref().and_then(|subject| subject.cpu_share),
             busy_share: ticks.busy_ns.as_ref().and_then(of_period),
+            late_share: ticks.late_share,
         })
     }
 
@@ -212,9 +220,10 @@ impl<'a> Cell<'a> {
         self.steps.iter().filter(|step| step.is_clean())
     }
 
-    /// What one requester gets.
+    /// What one requester gets of a loop that has nothing else to do.
     fn base(&self) -> Option<&Step<'a>> {
-        self.step(1.0).filter(|step| step.is_clean() && step.rate_per_s > 0.0)
+        let is_late = |step: &Step<'_>| step.late_share.is_some_and(|share| share > BASE_LATE_MOST);
+        self.step(1.0).filter(|step| step.is_clean() && step.rate_per_s > 0.0 && !is_late(step))
     }
 
     fn json(&self) -> Value {

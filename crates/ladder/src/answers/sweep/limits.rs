@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{COLLAPSED, Cell, FRAMES_KEPT, SAME_RATE, Step, Sweep, conclusion, per_s, requesters, sizes};
+use super::{
+    COLLAPSED, Cell, FRAMES_KEPT, LASTING_RUNGS, SAME_RATE, Step, Sweep, conclusion, per_s, requesters, sizes,
+};
 use crate::contract::Conclusion;
 
 /// From how many requesters on requests fail, and in which words the first one did.
@@ -58,14 +60,15 @@ struct Drop<'s, 'a> {
     last: &'s Step<'a>,
 }
 
-/// The first load from which on frames are missing for good.
+/// The first load from which on frames are missing for good. One rung alone may have been spoiled by what else ran.
 fn drop_of<'s, 'a>(cell: &'s Cell<'a>) -> Option<Drop<'s, 'a>> {
     let mut told = cell.steps.iter().filter(|step| step.frames_per_s.is_some());
     let base_per_s = told.next()?.frames_per_s.filter(|frames| *frames > 0.0)?;
     let kept = |step: &Step<'_>| step.frames_per_s.is_some_and(|frames| frames >= FRAMES_KEPT * base_per_s);
     let rest: Vec<&Step<'a>> = told.collect();
     let from = rest.iter().rposition(|step| kept(step)).map_or(0, |at| at + 1);
-    Some(Drop { cell, base_per_s, first: rest.get(from)?, last: rest.last()? })
+    let (first, last) = (rest.get(from)?, rest.last()?);
+    (rest.len() - from >= LASTING_RUNGS).then_some(Drop { cell, base_per_s, first, last })
 }
 
 fn keeps_frames(cell: &Cell<'_>) -> bool {
@@ -131,6 +134,7 @@ struct Collapse<'s, 'a> {
     elsewhere_per_s: f64,
 }
 
+/// Loads from which on responses stay behind for good, up to the last that nothing failed at.
 fn collapse_of<'s, 'a>(sweep: &'s Sweep<'a>, cell: &'s Cell<'a>) -> Option<Collapse<'s, 'a>> {
     // Of cells that get the same, the one that differs least says most.
     let best_at = |step: &Step<'_>| {
@@ -138,7 +142,7 @@ fn collapse_of<'s, 'a>(sweep: &'s Sweep<'a>, cell: &'s Cell<'a>) -> Option<Colla
             other.step(step.requesters).filter(|same| same.is_clean()).map(|same| same.rate_per_s)
         };
         let others = || sweep.cells.iter().filter(|other| !std::ptr::eq(*other, cell));
-        let best_per_s = others().filter_map(|other| rate_in(other)).max_by(f64::total_cmp)?;
+        let best_per_s = others().filter_map(rate_in).max_by(f64::total_cmp)?;
         let gets_it = |other: &&'s Cell<'a>| {
             rate_in(other).is_some_and(|rate| rate >= (1.0 - SAME_RATE - step.edge) * best_per_s)
         };
@@ -146,14 +150,24 @@ fn collapse_of<'s, 'a>(sweep: &'s Sweep<'a>, cell: &'s Cell<'a>) -> Option<Colla
         let elsewhere = nearest.or_else(|| others().find(gets_it))?;
         Some((elsewhere, rate_in(elsewhere)?))
     };
-    let mut collapsed = cell.clean().filter(|step| step.requesters > 1.0).filter_map(|step| {
+    type Fallen<'s, 'a> = Option<(&'s Step<'a>, &'s Cell<'a>, f64)>;
+    let fallen = |step: &'s Step<'a>| -> Fallen<'s, 'a> {
         let (elsewhere, best_per_s) = best_at(step)?;
         (step.rate_per_s <= COLLAPSED * best_per_s).then_some((step, elsewhere, best_per_s))
-    });
-    let first = collapsed.next()?;
-    let share = |one: &(&Step<'_>, &Cell<'_>, f64)| one.0.rate_per_s / one.2;
-    let worst = collapsed.chain([first]).min_by(|a, b| share(a).total_cmp(&share(b)))?;
-    Some(Collapse { cell, first: first.0, worst: worst.0, elsewhere: worst.1, elsewhere_per_s: worst.2 })
+    };
+    let several: Vec<Fallen<'_, '_>> =
+        cell.clean().filter(|step| step.requesters > 1.0).map(fallen).collect();
+    let from = several.iter().rposition(Option::is_none).map_or(0, |at| at + 1);
+    let lasting: Vec<_> = several[from..].iter().flatten().collect();
+    let share = |one: &&(&Step<'_>, &Cell<'_>, f64)| one.0.rate_per_s / one.2;
+    let worst = lasting.iter().copied().min_by(|a, b| share(a).total_cmp(&share(b)))?;
+    (lasting.len() >= LASTING_RUNGS).then_some(Collapse {
+        cell,
+        first: lasting[0].0,
+        worst: worst.0,
+        elsewhere: worst.1,
+        elsewhere_per_s: worst.2,
+    })
 }
 
 /// Cells whose responses fall far behind what as many requesters get elsewhere.

@@ -245,6 +245,14 @@ fn a_requester_that_gets_less_than_a_tick_is_told_apart() {
     let says =
         ["gets 17.5/s responses in object · foreground · below-normal, which is not one per tick (30.0/s)"];
     check(&rungs, "base_rate", Some(&says));
+    // A loop that was late with a single requester was kept by something else.
+    edited(&mut rungs, slow, |rung| {
+        if let Some(ticks) = &mut rung.ticks {
+            ticks.late_share = Some(0.6);
+        }
+    });
+    check(&rungs, "base_rate", Some(&["and 2 more."]));
+    check(&rungs, "super_linear", None);
     rungs.retain(|rung| rung.load > 1.0);
     check(&rungs, "base_rate", None);
     check(&rungs, "linearity", None);
@@ -330,6 +338,7 @@ fn frames_that_miss_a_few_or_come_back_have_not_dropped() {
     };
     check(&with_frames(0.92, 5.0, 16.0), "frames_drop", None);
     check(&with_frames(0.5, 5.0, 9.0), "frames_drop", None);
+    check(&with_frames(0.5, 16.0, 16.0), "frames_drop", None);
     check(
         &with_frames(0.85, 9.0, 16.0),
         "frames_drop",
@@ -352,6 +361,13 @@ fn responses_that_are_somewhat_fewer_have_not_collapsed() {
     };
     check(&at_share(0.8), "responses_collapse", None);
     check(&at_share(0.7), "responses_collapse", Some(&["in object from 8 requesters on", "where root gets"]));
+    let mut once = at_share(1.0);
+    edited(
+        &mut once,
+        |rung| is(rung, "service", "object") && rung.load == 14.0,
+        |rung| rung.rate_per_s *= 0.3,
+    );
+    check(&once, "responses_collapse", None);
     // A cell alone has nothing that it could fall behind.
     let alone = Plant { cells: vec![cell("object", "foreground", "normal")], ..plant() }.rungs();
     check(&alone, "responses_collapse", None);
