@@ -6,8 +6,9 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ladder::wording::show_many;
-use measure::{Entry, Measure};
+use ladder::Purpose;
+use ladder::wording::{show_cell, show_many};
+use measure::{Entry, Measure, TrialHead};
 
 use crate::trial::Standing;
 
@@ -89,10 +90,8 @@ impl Progress {
         let head = standing.head;
         let left =
             standing.hold_until_ns.map(|until_ns| until_ns.saturating_sub(standing.now_ns) / 1_000_000_000);
-        let mut line = format!(
-            "{} {} {} · {} · {}/{} connected",
-            head.purpose, head.load, head.load_unit, standing.phase, standing.open, head.connections
-        );
+        let mut line = place(head);
+        line += &format!(" · {} · {}/{} connected", standing.phase, standing.open, head.connections);
         if standing.failed > 0 {
             line += &format!(" ({} attempts failed)", standing.failed);
         }
@@ -131,11 +130,41 @@ impl Progress {
     }
 }
 
+/// `rung 10 requesters, object · foreground`
+fn place(head: &TrialHead) -> String {
+    let mut place = format!("{} {} {}", head.purpose, head.load, head.load_unit);
+    // What a calibration names there is what it spoke, which nobody waits for.
+    if head.purpose == Purpose::Rung.name() && !head.cell.is_empty() {
+        place += &format!(", {}", show_cell(&head.cell));
+    }
+    place
+}
+
 #[cfg(test)]
 mod tests {
     use measure::{Interval, Vocabulary};
 
     use super::*;
+
+    #[test]
+    fn a_sweep_names_the_cell_that_it_is_in() {
+        let mut head = TrialHead {
+            seq: 3,
+            purpose: "rung".to_owned(),
+            load: 10.0,
+            load_unit: "requesters".to_owned(),
+            bots: 10,
+            connections: 10,
+            tick_period_ns: 0,
+            cell: Default::default(),
+            words: Vocabulary::new(&[], &[], &[], &[]),
+        };
+        assert_eq!(place(&head), "rung 10 requesters");
+        for (axis, value) in [("view", "foreground"), ("service", "object")] {
+            head.cell.insert(axis.to_owned(), value.to_owned());
+        }
+        assert_eq!(place(&head), "rung 10 requesters, object · foreground");
+    }
 
     #[test]
     fn the_line_tells_deliveries_where_bots_count_them_and_errors_where_there_are_some() {

@@ -6,9 +6,9 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
-use ladder::wording::{show_many, show_ns, show_number, show_share};
+use ladder::wording::{show_cell, show_many, show_ns, show_number, show_share};
 use ladder::{Climb, FigureDoc, Judgement, Reading, Verdict};
-use measure::Trial;
+use measure::{Trial, TrialHead};
 use store::{RunId, RunRecord, RunState, Store};
 
 use crate::replay;
@@ -38,12 +38,22 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> String {
     let paint = style(judgement.verdict);
     let head = &trial.head;
     let load = show_number(head.load);
-    let mut line = format!("{load:>8} {}  {paint}{}{paint:#}", head.load_unit, judgement.verdict);
+    let mut line = format!("{load:>8} {}", head.load_unit);
+    if !head.cell.is_empty() {
+        line += &format!("  {}", show_cell(&head.cell));
+    }
+    line += &format!("  {paint}{}{paint:#}", judgement.verdict);
     match &judgement.reason {
         Some(reason) => line += &format!("  {reason}"),
         None => {
             if let Some(share) = trial.ticks.as_ref().and_then(|ticks| ticks.counts.late_share()) {
                 line += &format!("  {} of the ticks late", show_share(share));
+            }
+            for (figure, unit) in requests_figures(head) {
+                if let Some(Reading::Value(per_s)) = FigureDoc::named(figure).map(|figure| figure.read(trial))
+                {
+                    line += &format!("  {per_s:.1} {unit}");
+                }
             }
             if let Some(books) = &trial.books {
                 let delivered = FigureDoc::named("deliveries.rate_per_s").map(|figure| figure.read(trial));
@@ -59,32 +69,21 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> String {
     line
 }
 
+/// What a load of requests is asked for first.
+fn requests_figures(head: &TrialHead) -> &'static [(&'static str, &'static str)] {
+    match head.load_unit.as_str() {
+        "requesters" | "req/s" => &[("rate_per_s", "responses/s"), ("frames.rate_per_s", "frames/s")],
+        _ => &[],
+    }
+}
+
 /// The closing page: the table, the books of deliveries, the reasons, the three answers.
 pub fn closing(climb: &Climb) -> String {
     let page = ladder::closing(climb);
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(page.header.iter().map(comfy_table::Cell::new));
-    for row in &page.rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(comfy_table::CellAlignment::Right);
-        column.set_padding((0, 2));
-    }
-    let mut text = String::from("\n");
-    for (at, line) in table.lines().enumerate() {
-        let verdict = at.checked_sub(1).and_then(|row| climb.rungs.get(row)).map(|rung| rung.verdict);
-        match verdict {
-            Some(verdict) => {
-                let paint = style(verdict);
-                let painted =
-                    line.replacen(verdict.name(), &format!("{paint}{}{paint:#}", verdict.name()), 1);
-                text += painted.trim_end();
-            }
-            None => text += line.trim_end(),
-        }
+    let mut text = String::new();
+    for table in &page.tables {
         text.push('\n');
+        text += &laid_out(table, climb);
     }
     for lines in [&page.books, &page.notes] {
         for line in lines {
@@ -98,7 +97,40 @@ pub fn closing(climb: &Climb) -> String {
     for (question, answer) in &page.answers {
         text += &format!("\n{bold}{question}?{bold:#}\n  {}\n", wrapped(answer, 2));
     }
+    for (heading, words) in &page.conclusions {
+        text += &format!("\n{bold}{heading}{bold:#}\n  {}\n", wrapped(words, 2));
+    }
     text += &format!("\nrun {} · stepladder show {}\n", climb.run.id, climb.run.id);
+    text
+}
+
+/// A table in columns, its verdicts in their colours.
+fn laid_out(rows: &ladder::Table, climb: &Climb) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(rows.header.iter().map(comfy_table::Cell::new));
+    for row in &rows.rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        column.set_padding((0, 2));
+    }
+    let bold = Style::new().bold();
+    let mut text = rows.title.as_ref().map_or(String::new(), |title| format!("{bold}{title}{bold:#}\n"));
+    for (at, line) in table.lines().enumerate() {
+        let rung = at.checked_sub(1).and_then(|row| climb.rungs.get(*rows.rungs.get(row)?));
+        match rung.map(|rung| rung.verdict) {
+            Some(verdict) => {
+                let paint = style(verdict);
+                let painted =
+                    line.replacen(verdict.name(), &format!("{paint}{}{paint:#}", verdict.name()), 1);
+                text += painted.trim_end();
+            }
+            None => text += line.trim_end(),
+        }
+        text.push('\n');
+    }
     text
 }
 
@@ -207,8 +239,12 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["load", "figure", old.as_str(), new.as_str(), "new / old"]);
     for rung in &after.rungs {
-        let Some(same) = before.rungs.iter().find(|other| other.load == rung.load) else { continue };
-        let load = show_number(rung.load);
+        let is_same = |other: &&ladder::Rung| other.load == rung.load && other.cell == rung.cell;
+        let Some(same) = before.rungs.iter().find(is_same) else { continue };
+        let load = match &rung.cell {
+            Some(cell) => format!("{}, {}", show_number(rung.load), show_cell(cell)),
+            None => show_number(rung.load),
+        };
         table.add_row([load.as_str(), "verdict", same.verdict.name(), rung.verdict.name(), ""]);
         let p99 =
             |summary: &Option<measure::Summary>| summary.as_ref().and_then(|one| one.p99).map(|ns| ns as f64);
@@ -220,7 +256,9 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
         let deliveries = |rung: &ladder::Rung| books(rung).and_then(|books| books.rate_per_s);
         let lost = |rung: &ladder::Rung| books(rung).map(|books| books.lost as f64);
         let many: fn(f64) -> String = |count| show_many(count.round() as u64);
-        let rows: [Row; 9] = [
+        let frames = |rung: &ladder::Rung| rung.frames.as_ref().map(|frames| frames.rate_per_s);
+        let tenths: fn(f64) -> String = |rate| format!("{rate:.1}");
+        let rows: [Row; 10] = [
             ("late share", late(same), late(rung), show_share),
             ("response p99", p99(&same.response_ns), p99(&rung.response_ns), ms),
             ("deliveries/s", deliveries(same), deliveries(rung), many),
@@ -228,6 +266,7 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
             ("delivery p99", delivery_p99(same), delivery_p99(rung), ms),
             ("send lag p99", p99(&same.send_lag_ns), p99(&rung.send_lag_ns), ms),
             ("rate/s", Some(same.rate_per_s), Some(rung.rate_per_s), show_number),
+            ("frames/s", frames(same), frames(rung), tenths),
             ("server CPU, cores", cpu(same), cpu(rung), cores),
             ("bots CPU, cores", Some(same.worker.cpu_cores), Some(rung.worker.cpu_cores), cores),
         ];
