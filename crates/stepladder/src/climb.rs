@@ -24,7 +24,7 @@ use crate::progress::Progress;
 use crate::signals::{INTERRUPTED, Interrupt};
 use crate::trial::{self, Order};
 use crate::under_test::{self, UnderTest};
-use crate::{calibration, replay, show};
+use crate::{calibration, preflight, replay, show};
 
 /// An exit code and what to say.
 pub type Failure = (u8, anyhow::Error);
@@ -87,6 +87,7 @@ fn climb_subject(
     subject: &mut UnderTest,
 ) -> anyhow::Result<(RunId, u8)> {
     machine.check(plan, Some(subject.address))?;
+    preflight::warnings(plan, subject.address).iter().for_each(|text| progress.say(text));
     let (tell, committed) = channel();
     let writer = store.begin_run(&run_head(plan, subject.address)?, Some(tell))?;
     let run = writer.id().clone();
@@ -301,15 +302,9 @@ fn stop(null: Option<UnderTest>) {
 fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
     let mut environment = watch::environment();
     if let Ok(link) = watch::Link::to(address) {
-        let kind = match link.kind {
-            watch::LinkKind::Loopback => "loopback",
-            watch::LinkKind::Wired => "wired",
-            watch::LinkKind::Wireless => "wireless",
-            watch::LinkKind::Virtual => "virtual",
-            watch::LinkKind::Unknown => "unknown",
-        };
-        let described =
-            serde_json::json!({ "interface": link.interface, "kind": kind, "bits_per_s": link.bits_per_s });
+        let described = serde_json::json!({
+            "interface": link.interface, "kind": link.kind.name(), "bits_per_s": link.bits_per_s,
+        });
         environment.insert("link".to_owned(), described);
     }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

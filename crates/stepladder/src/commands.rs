@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use anyhow::Context as _;
-use plan::Plan;
 use plan::layers::{Flags, is_scenario_file, resolve};
 use plan::scenario::ScenarioText;
+use plan::{Plan, Target};
 use store::{RunState, Store};
 
 use crate::cli::{AgainArgs, ClimbArgs, DoctorArgs, ExportArgs, ShowArgs, StoreArgs, TicksArgs};
@@ -130,8 +131,22 @@ pub fn export(args: &ExportArgs) -> Answer {
 pub fn doctor(args: &DoctorArgs) -> Answer {
     let mut out = anstream::stdout();
     let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    doctor::report(&mut out, args.json, show::width(), colour).map_err(not_measured)?;
+    let target = args.target.as_deref().map(address_of).transpose().map_err(wrong_usage)?;
+    doctor::report(&mut out, args.json, show::width(), colour, target).map_err(not_measured)?;
     Ok(0)
+}
+
+/// Where a URL leads to; nothing is sent there.
+fn address_of(url: &str) -> anyhow::Result<SocketAddr> {
+    // A URL that is refused may hold a password, so it is not repeated.
+    let target: Target = url.parse().context("--target")?;
+    let found = (target.host.as_str(), target.port).to_socket_addrs();
+    let found =
+        found.with_context(|| format!("--target: cannot look up `{}`; check the name", target.host))?;
+    found
+        .into_iter()
+        .next()
+        .with_context(|| format!("--target: `{}` has no address; check the name", target.host))
 }
 
 fn print(text: &str) -> Result<(), Failure> {

@@ -1,13 +1,15 @@
 //! `stepladder doctor`: what this machine can do, each line a finding, and a remedy where it is poor.
 //!
-//! It changes nothing but this process's own soft limit of descriptors, and takes about a second. Findings that need a
-//! driver (the own ceiling per protocol) are made elsewhere and shown in the same form.
+//! It changes nothing but this process's own soft limit of descriptors. Looking around takes about a second, weighing
+//! this program itself over each protocol (`own`) about ten.
 //! Units in the figures' names; shares in [0, 1].
 
 mod examine;
+mod own;
 mod timing;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Map, Value, json};
@@ -58,9 +60,27 @@ impl Finding {
     }
 }
 
-/// Looks at the machine and writes what it finds, as text or as JSON.
-pub fn report(out: &mut impl Write, json: bool, width: usize, colour: bool) -> io::Result<()> {
-    let findings = examine();
+/// Looks at the machine, weighs this program on it, and writes what it finds, as text or as JSON. With a `target`, the
+/// link to it too.
+pub fn report(
+    out: &mut impl Write,
+    json: bool,
+    width: usize,
+    colour: bool,
+    target: Option<SocketAddr>,
+) -> io::Result<()> {
+    let mut findings = examine();
+    let is_watched = io::stderr().is_terminal();
+    findings.extend(own::weigh(|what| {
+        if is_watched {
+            // The start of the line, and nothing behind the cursor.
+            anstream::eprint!("\r\x1b[Kweighing this program: {what} …");
+        }
+    }));
+    if is_watched {
+        anstream::eprint!("\r\x1b[K");
+    }
+    findings.extend(target.map(own::link));
     if json { writeln!(out, "{:#}", to_json(&findings)) } else { show(&findings, out, width, colour) }
 }
 

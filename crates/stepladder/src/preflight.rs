@@ -6,11 +6,14 @@ use anyhow::{Context as _, bail};
 use ladder::wording::show_bytes;
 use plan::{Bots, Plan, WorkerPlan, loopback_sources, needs, sources_for, workers_for};
 use procfs::{Current as _, Meminfo};
+use watch::{Link, LinkKind};
 
 use crate::secrets;
 
 /// Descriptors of one table that are not bots' sockets.
 const SPARE_DESCRIPTORS: u64 = 200;
+/// How long the kernel keeps the port of a connection that we closed.
+const TIME_WAIT_S: f64 = 60.0;
 /// More than any worker is given where the system sets no limit.
 const UNLIMITED_DESCRIPTORS: u64 = 1_000_000;
 
@@ -124,6 +127,32 @@ impl Machine {
     }
 }
 
+/// What is worth knowing before the first rung: the link, where it is not loopback, and ports that may run out on it.
+pub fn warnings(plan: &Plan, to: SocketAddr) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let Ok(link) = Link::to(to) else { return warnings };
+    if link.kind == LinkKind::Loopback {
+        return warnings;
+    }
+    warnings.push(match link.kind {
+        LinkKind::Wireless => format!(
+            "{to} is reached by {link}: radio changes its speed and its latency by itself, and rungs will differ for it"
+        ),
+        _ => format!("{to} is reached by {link}"),
+    });
+    let ports = watch::preflight::Ports::read().count();
+    let most = plan.ladder.rungs.iter().map(|&load| needs(plan, load).opens_per_s).fold(0.0, f64::max);
+    // The side that ends a connection keeps its port for a minute. Servers do so after each answer, but not all of them.
+    let kept_per_s = ports as f64 / TIME_WAIT_S;
+    if most > kept_per_s && matches!(plan.bots, Bots::Http(_)) {
+        warnings.push(format!(
+            "a connection for each request: where this side ends them, {ports} local ports last for {kept_per_s:.0} \
+             connections/s; keep connections, or watch for \"no ports\" among the errors"
+        ));
+    }
+    warnings
+}
+
 fn allowed_cores() -> anyhow::Result<Vec<usize>> {
     // SAFETY: the set is ours and its size is passed; CPU_ISSET only reads it.
     unsafe {
@@ -161,6 +190,27 @@ mod tests {
             )
         );
         assert_eq!(refusal(Flags { talkers: Some("1000".into()), ..rungs("1000,20000") }), None);
+    }
+
+    #[test]
+    fn nothing_is_said_of_loopback() {
+        let http = plan::HttpFlags { keep_alive: Some(false), ..plan::HttpFlags::default() };
+        let flags = Flags { subject: Some("http://127.0.0.1:1".into()), http, ..Flags::default() };
+        let plan = resolve(&flags, None, 1).expect("a plan");
+        assert_eq!(warnings(&plan, ([127, 0, 0, 1], 1).into()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_connection_for_each_request_gets_source_addresses_and_every_core() {
+        let http = plan::HttpFlags { keep_alive: Some(false), ..plan::HttpFlags::default() };
+        let rate = Some("5000".into());
+        let flags = Flags { subject: Some("http://127.0.0.1:1".into()), http, rate, ..Flags::default() };
+        let plan = resolve(&flags, None, 1).expect("a plan");
+        let machine =
+            Machine { descriptors: 1_000_000, cores: vec![0, 1], ports: 28_232, memory_bytes: None };
+        assert_eq!(machine.workers(&plan, 5000.0).expect("workers"), 2);
+        let sources = machine.sources(&plan, 5000.0, ([127, 0, 0, 1], 1).into()).expect("sources");
+        assert_eq!(sources.len(), 22, "11 for the ports of a minute, and as many again");
     }
 
     #[test]

@@ -22,6 +22,19 @@ pub enum LinkKind {
     Unknown,
 }
 
+impl LinkKind {
+    /// As it stands in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkKind::Loopback => "loopback",
+            LinkKind::Wired => "wired",
+            LinkKind::Wireless => "wireless",
+            LinkKind::Virtual => "virtual",
+            LinkKind::Unknown => "unknown",
+        }
+    }
+}
+
 /// The interface that packets to a target leave by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {

@@ -95,9 +95,21 @@ fn doctor_says_what_this_machine_can_do_to_people_and_programs() {
         ran.out.contains("descriptors") && ran.out.contains("ports") && !ran.out.contains(ESCAPE),
         "{ran:#?}"
     );
-    let found = parse(&place.run(["doctor", "--json"]).out);
+    assert_eq!(ran.out.matches("own ceiling").count(), 3, "WebSocket, lines and HTTP: {ran:#?}");
+    let found = parse(&place.run(["doctor", "--json", "--target", "http://127.0.0.1:1/"]).out);
     assert_eq!(found["schema"], 1);
-    assert!(found["findings"].as_array().is_some_and(|findings| findings.len() > 5));
+    let findings = found["findings"].as_array().expect("findings");
+    let figures = |name: &str| {
+        let finding = findings.iter().find(|finding| finding["name"] == name);
+        &finding.unwrap_or_else(|| panic!("{name} in {found:#}"))["figures"]
+    };
+    for protocol in ["websocket", "lines", "http"] {
+        assert!(figures(protocol)["ceiling_per_s"].as_f64() > Some(0.0), "{protocol} in {found:#}");
+        assert!(figures(protocol)["own_latency_ns"]["p50"].as_u64() > Some(0), "{protocol} in {found:#}");
+    }
+    assert_eq!(figures("pacing")["paces"].as_array().map(Vec::len), Some(3));
+    assert_eq!(figures("link")["kind"], "loopback");
+    place.run(["doctor", "--target", "nowhere"]).refused(3, &["--target: \"nowhere\" is not a URL"]);
 }
 
 #[test]
