@@ -13,6 +13,7 @@ mod foreign_server;
 mod main_job;
 mod output;
 mod place;
+mod rest;
 mod serving;
 mod tick_logs;
 mod tidy;
