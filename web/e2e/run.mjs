@@ -103,8 +103,12 @@ test('the cursor of one chart is the cursor of all, and a zoom too', {}, async (
   await page.mouse.move(box.x + box.width * 0.6, box.y + 30, { steps: 4 })
   await page.mouse.up()
   await page.mouse.move(box.x + 2, box.y + 20)
-  // At the left edge stands a second of the middle, in the other charts as well.
-  await page.waitForFunction(() => document.querySelector('#panel-flow .legend b').textContent.trim() !== '')
+  // At the left edge stands a second of the middle now, in the other charts as well: 30 % of 35 s.
+  for (const panel of ['flow', 'ticks', 'subject']) {
+    await page.waitForFunction(id => /^0:1[0-2]$/.test(document.querySelector(`#panel-${id} .legend .under`).textContent), panel)
+  }
+  await over.dblclick({ position: { x: 2, y: 20 } })
+  await page.waitForFunction(() => document.querySelector('#panel-ticks .legend .under').textContent === '0:00')
 })
 
 test('charts without data are not shown', {}, async ({ page, open }) => {
@@ -267,7 +271,7 @@ test('no page is wider than a phone', { width: 360 }, async ({ page, open }) => 
   }
 })
 
-test('an hour at one second is thinned, and its stall is still there', { runs: [hour('hour')] }, async ({ page, open }) => {
+test('an hour at one second is thinned, and the chart says so', { runs: [hour('hour')] }, async ({ page, open }) => {
   await open('#/runs/hour')
   await page.waitForSelector('#panel-flow .thinned')
   assert.match(await page.textContent('#panel-flow .thinned'), /lowest and highest of \d/)

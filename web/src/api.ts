@@ -1,7 +1,7 @@
 // Where data come from: a viewer over HTTP, or the data inside a report. A report makes no request, whatever is asked.
 
 import type { RunPage, RunRow, TickFile, TrialPage } from './data'
-import type { LiveEvent } from './state'
+import { whole, type LiveEvent } from './state'
 
 export class Refused extends Error {
   constructor(readonly status: number, message: string) { super(message) }
@@ -18,19 +18,6 @@ export async function inlined(): Promise<RunPage | null> {
 async function inflated(text: string): Promise<string> {
   const bytes = Uint8Array.from(atob(text), letter => letter.charCodeAt(0))
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'))).text()
-}
-
-/** A rung may stand in `climb` alone, where its trial is named by `extra.seq`; columns and buckets may be left out. */
-export function whole(page: RunPage): RunPage {
-  for (const trial of page.trials) {
-    trial.rung ??= page.climb?.rungs?.find((rung: any) => rung?.extra?.seq === trial.seq) ?? null
-    trial.series ??= {}
-    trial.distributions ??= {}
-    trial.slowest ??= []
-    trial.events ??= []
-    trial.cell ??= {}
-  }
-  return page
 }
 
 async function ask<T>(path: string, init?: RequestInit): Promise<T> {

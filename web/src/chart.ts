@@ -105,6 +105,7 @@ export class Chart {
   private readonly button: HTMLButtonElement
   private readonly thinned = h('span', { class: 'thinned' })
   private values: HTMLElement[] = []
+  private readonly under = h('span', { class: 'under' })
   private readonly observer: ResizeObserver
   private readonly unlisten: () => void
   private width = 0
@@ -340,7 +341,7 @@ export class Chart {
 
   private fillLegend(): void {
     this.values = this.plot.lines.map(() => h('b'))
-    replace(this.legend, ...this.plot.lines.map((line, at) => {
+    replace(this.legend, this.under, ...this.plot.lines.map((line, at) => {
       const swatch = h('i', { class: line.dash ? 'swatch dashed' : 'swatch' })
       swatch.style.setProperty('--swatch', `var(--${line.colour})`)
       return h('span', { class: 'entry' }, swatch, line.label, this.values[at])
@@ -349,6 +350,7 @@ export class Chart {
 
   private showValues(chart: uPlot): void {
     const row = chart.cursor.idx
+    this.under.textContent = row === null || row === undefined ? '' : this.showX(chart.data[0][row])
     for (const [at, line] of this.plot.lines.entries()) {
       if (!this.values[at]) continue
       if (row === null || row === undefined) {

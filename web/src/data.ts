@@ -33,6 +33,8 @@ export interface RunPage {
   climb: Climb | null
   objectives: MainFigure[]
   trials: TrialPage[]
+  /** why nothing is said of the run, where its plan cannot be read */
+  problem?: string
 }
 
 /** GET /api/runs/ID/trials/SEQ */
@@ -52,6 +54,8 @@ export interface TrialPage {
   rung: Rung | null
   /** one entry per second, t in s since the start of the trial; every column is as long as t */
   series: Series
+  /** seconds per point of `series`, where a long trial was thinned before it was sent; else 1 */
+  seconds_per_point?: number
   /** buckets [highest ns of the bucket, count] over the hold, by name: response, service, send_lag, tick_interval, delivery, first_byte … */
   distributions: Record<string, [number, number][]>
   /** the slowest receivers of a broadcast, the worst first */

@@ -165,7 +165,8 @@ function rungs(
   for (const step of ladder.steps) {
     const cx = x.to(step.load)
     const isKnown = step.figure !== null
-    const cy = isKnown ? y.to(step.figure!) : step.live ? bottom - rem * 0.9 : top + rem * 0.4
+    // What may not be stated has no height. Only a failure without a figure is known to be high: its percentile is infinite.
+    const cy = isKnown ? y.to(step.figure!) : step.verdict === 'FAIL' ? top + rem * 0.4 : bottom
     const isSelected = step.seq !== undefined && step.seq === drawing.selected
     const word = step.live ? 'running' : step.verdict ? VERDICTS[step.verdict].word : 'not judged'
     const value = isKnown ? show(step.figure) : `${NOT_STATED} (may not be stated)`
@@ -181,7 +182,7 @@ function rungs(
         },
       } : {}),
     }, svg('title', null, text))
-    stems.append(svg('line', { class: `stem${isSelected ? ' selected' : ''}`, x1: cx, x2: cx, y1: cy + r, y2: bottom }))
+    if (isKnown) stems.append(svg('line', { class: `stem${isSelected ? ' selected' : ''}`, x1: cx, x2: cx, y1: cy + r, y2: bottom }))
     if (isSelected) group.append(svg('circle', { class: 'ring', r: r * 1.75 }))
     group.append(svg('circle', { class: 'reach', r: Math.max(r * 1.6, rem * 0.7) }), mark(step.live ? null : step.verdict, r))
     if (tone) {

@@ -15,6 +15,22 @@ export type LiveEvent =
   | { kind: 'run'; data: RunPage }
   | { kind: 'ping' }
 
+/** A rung may stand in `climb` alone, where its trial is named by `extra.seq`; columns and buckets may be left out. */
+export function whole(page: RunPage): RunPage {
+  for (const trial of page.trials) wholeTrial(trial, page)
+  return page
+}
+
+function wholeTrial(trial: TrialPage, page: RunPage): TrialPage {
+  trial.rung ??= page.climb?.rungs?.find((rung: any) => rung?.extra?.seq === trial.seq) ?? null
+  trial.series ??= {}
+  trial.distributions ??= {}
+  trial.slowest ??= []
+  trial.events ??= []
+  trial.cell ??= {}
+  return trial
+}
+
 /** What has to be drawn anew. */
 export interface Changed { page: boolean; trial: number | null; second: boolean }
 
@@ -37,7 +53,7 @@ export function apply(page: RunPage, event: LiveEvent): Changed {
     }
     case 'run': {
       const known = page.trials
-      Object.assign(page, event.data)
+      Object.assign(page, whole(event.data))
       // A page may come without the seconds that were seen already.
       page.trials = page.trials.map(trial => withSeconds(trial, known.find(old => old.seq === trial.seq)))
       return { page: true, trial: null, second: false }
@@ -48,12 +64,15 @@ export function apply(page: RunPage, event: LiveEvent): Changed {
 }
 
 function put(page: RunPage, trial: TrialPage): void {
+  trial = wholeTrial(trial, page)
   const at = page.trials.findIndex(known => known.seq === trial.seq)
   if (at < 0) {
     page.trials.push(trial)
     page.trials.sort((a, b) => a.seq - b.seq)
   } else {
-    page.trials[at] = withSeconds(trial, page.trials[at])
+    const known = page.trials[at]
+    // Neither a mark on the time axis nor an answer without its rung takes a verdict back.
+    page.trials[at] = withSeconds({ ...trial, rung: trial.rung ?? known.rung }, known)
   }
 }
 

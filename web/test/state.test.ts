@@ -4,7 +4,7 @@ import { arena, arenaTrial, page as pageOf } from '../fixtures/planted.mjs'
 import { column, holdSpan, latest, phase, putSecond, rowsOfHold, sumOver } from '../src/columns'
 import type { RunPage, Series, TrialPage } from '../src/data'
 import { soFar, valueOf, whyNot } from '../src/figures'
-import { apply, running, rungsOf, type LiveEvent } from '../src/state'
+import { apply, running, rungsOf, whole, type LiveEvent } from '../src/state'
 
 const begun = (full: TrialPage): TrialPage => ({ ...full, rung: null, hold: null, events: [], distributions: {}, series: { t: [] } })
 const live = (): RunPage => pageOf('live', [], { state: 'running' }) as RunPage
@@ -126,4 +126,18 @@ test('a dash tells its reason', () => {
   assert.equal(whyNot(null, 'p99'), 'not measured in this run')
   assert.match(whyNot({ count: 12_797, p999: null }, 'p999'), /needs 100\u202f000 samples .* there are 12\u202f797/)
   assert.match(whyNot({ count: 1_000_000, p99: null }, 'p99'), /never answered/)
+})
+
+test('a rung that stands in the answers alone is found, and no later event takes it back', () => {
+  const page = arena('a', [500, 1000], 1400) as RunPage
+  const told = page.trials[0].rung
+  for (const trial of page.trials) trial.rung = null
+  assert.equal(whole(page).trials[0].rung, page.climb!.rungs[0])
+  assert.deepEqual(page.trials[0].rung, told)
+  apply(page, { kind: 'trial', data: { ...page.trials[0], rung: null } })
+  assert.deepEqual(page.trials[0].rung, told)
+  const ended = { ...page, trials: page.trials.map(trial => ({ ...trial, rung: null, series: undefined })) } as unknown as RunPage
+  apply(page, { kind: 'run', data: ended })
+  assert.deepEqual(page.trials.map(trial => trial.rung?.load), [500, 1000])
+  assert.ok(page.trials[1].series.t.length > 0, 'the seconds are kept')
 })

@@ -158,7 +158,8 @@ class RunView implements Page {
       h('p', { class: 'facts-line' },
         h('span', null, run.subject), run.scenario && run.scenario !== run.subject ? h('span', null, run.scenario) : null, h('span', null, when(run.started_unix_ms)),
         labels.name && labels.name !== run.id ? h('span', null, `run ${run.id}`) : null, h('code', null, this.page.command)),
-      note ? h('p', { class: 'run-note' }, note) : null)
+      note ? h('p', { class: 'run-note' }, note) : null,
+      this.page.problem ? h('p', { class: 'bad' }, this.page.problem) : null)
   }
 
   private actions(isPinned: boolean, act: (word: string, title: string, does: () => void) => HTMLElement): HTMLElement {
@@ -343,7 +344,7 @@ class RunView implements Page {
   private drawRung(): void {
     const trial = this.page.trials.find(one => one.seq === this.open)
     if (!trial) { this.rungBox.replaceChildren(); this.shownSeq = null; return }
-    if (!this.options.isReport && trial.rung && (trial.series?.t?.length ?? 0) === 0 && !this.fetched.has(trial.seq)) void this.fetch(trial.seq)
+    if (!this.options.isReport && trial.rung && ((trial.series.t?.length ?? 0) === 0 || Object.keys(trial.distributions).length === 0) && !this.fetched.has(trial.seq)) void this.fetch(trial.seq)
     const context = this.context(trial)
     if (this.shownSeq !== trial.seq) {
       this.ofRung.destroy()
@@ -364,7 +365,8 @@ class RunView implements Page {
         badge(rung?.verdict ?? null, rung ? 'finished' : trial === running(this.page) ? 'running' : this.page.run.state),
         trial.bots !== trial.load ? h('span', { class: 'muted' }, `${number(trial.bots)} bots`) : null,
         h('span', { class: 'spring' }), to(all[at - 1], '‹'), to(all[at + 1], '›')),
-      rung?.reason ? h('p', { class: 'reason' }, rung.reason) : null)
+      rung?.reason ? h('p', { class: 'reason' }, rung.reason) : null,
+      (trial.seconds_per_point ?? 1) > 1 ? h('p', { class: 'note' }, `A long trial: each point stands for the lowest or highest of about ${number(trial.seconds_per_point)} s.`) : null)
     this.ofRung.update(context)
   }
 
