@@ -1,6 +1,7 @@
 //! The command line as clap reads it. Values stay raw text: `plan` reads them, so that a flag and the same key in a
 //! scenario file are refused in the same words.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -40,6 +41,10 @@ pub enum Command {
     Runs(StoreArgs),
     /// Show a stored run as it was told at its end
     Show(ShowArgs),
+    /// Look at stored runs and tick logs in a browser, live while a climb goes on
+    View(ViewArgs),
+    /// Write a stored run as one HTML file that opens anywhere
+    Report(ReportArgs),
     /// Export a stored run: every row as a line of JSON, or CSV files
     Export(ExportArgs),
     /// What this machine can do: descriptors, ports, cores, clock, pacing, own ceiling
@@ -171,6 +176,12 @@ pub struct ClimbArgs {
     /// Write the results here as JSON (- for standard output)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
+    /// Write the results here as one HTML file that opens anywhere
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    pub report: Option<PathBuf>,
+    /// Serve the climb as a page on 127.0.0.1 while it goes on; on a terminal also afterwards, until Ctrl-C
+    #[arg(long, help_heading = "Output")]
+    pub view: bool,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db", help_heading = "Output")]
     pub store: PathBuf,
@@ -324,6 +335,35 @@ pub struct ShowArgs {
     /// Write the results here as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// The project's store
+    #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
+    pub store: PathBuf,
+}
+
+/// Options of `view`.
+#[derive(Debug, Args)]
+pub struct ViewArgs {
+    /// Tick logs to show, followed while they grow
+    pub files: Vec<PathBuf>,
+    /// The project's store; a climb may make it later
+    #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
+    pub store: PathBuf,
+    /// Where to listen; loopback only. A port that is taken is passed over for the next free one
+    #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::from(([127, 0, 0, 1], viewer::FIRST_PORT)))]
+    pub listen: SocketAddr,
+    /// Open the page in the desktop's browser
+    #[arg(long)]
+    pub open: bool,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Id or name of a stored run (a name means its newest run)
+    pub run: String,
+    /// Write the report here
+    #[arg(short, long, value_name = "FILE.html")]
+    pub output: PathBuf,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
     pub store: PathBuf,

@@ -14,6 +14,7 @@ use store::{RunState, Store};
 use crate::cli::{AgainArgs, ClimbArgs, DoctorArgs, ExportArgs, ShowArgs, StoreArgs, TicksArgs};
 use crate::climb::{self, Failure, Outputs};
 use crate::signals::Interrupt;
+use crate::view::Beside;
 use crate::{doctor, replay, show, ticks};
 
 /// Could not be measured, or not be read.
@@ -30,7 +31,10 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let plan =
         resolve(&flags, scenario, fastrand::u64(..)).map_err(|mistakes| wrong_usage(mistakes.into()))?;
     let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
-    climb::climb(&plan, &outputs, interrupt).map(|(_, code)| code)
+    let beside = Beside::begin(args)?;
+    let (run, code) = climb::climb(&plan, &outputs, interrupt)?;
+    beside.end(&args.store, &run, interrupt)?;
+    Ok(code)
 }
 
 fn read_scenario(flags: &Flags) -> anyhow::Result<Option<ScenarioText>> {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use stepladder::cli::{Cli, Command};
-use stepladder::{climb, commands, serve, signals};
+use stepladder::{climb, commands, report, serve, signals, view};
 
 /// Could not be measured.
 const NOT_MEASURED: u8 = 2;
@@ -31,6 +31,8 @@ fn main() -> ExitCode {
         Command::Ticks(args) => commands::ticks(&args),
         Command::Runs(args) => commands::runs(&args),
         Command::Show(args) => commands::show(&args),
+        Command::View(args) => interrupt().and_then(|interrupt| view::view(&args, &interrupt)),
+        Command::Report(args) => report::report(&args),
         Command::Export(args) => commands::export(&args),
         Command::Doctor(args) => commands::doctor(&args),
     };

@@ -19,9 +19,10 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("bots", vec!["drivers", "engine", "measure", "plan"]),
         ("watch", vec!["measure"]),
         ("store", vec!["measure"]),
+        ("viewer", vec!["ladder", "measure", "store"]),
         (
             "stepladder",
-            vec!["bots", "drivers", "engine", "ladder", "measure", "plan", "servers", "store", "watch"],
+            vec!["bots", "drivers", "engine", "ladder", "measure", "plan", "servers", "store", "viewer", "watch"],
         ),
     ])
 }

@@ -1,0 +1,147 @@
+//! `view`, and `climb --view`: the viewer, with the judge that reads plans.
+//!
+//! Beside a climb it answers from the same process, on threads of its own. Afterwards it stays up where somebody sits
+//! before a terminal, until Ctrl-C; where standard output is a file or a pipe it ends with the climb, so that scripts do.
+
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use ladder::{Climb, Judgement, Objective};
+use measure::Trial;
+use store::{RunId, RunState, Store};
+use viewer::{Judge, Unjudged, ViewError, Viewer};
+
+use crate::cli::{ClimbArgs, ViewArgs};
+use crate::climb::Failure;
+use crate::judging::{judge_stored, stored_plan};
+use crate::report::Report;
+use crate::signals::Interrupt;
+use crate::{climb, replay};
+
+const NOT_MEASURED: u8 = 2;
+const WRONG_USAGE: u8 = 3;
+
+/// Judges stored runs by their plans. A rung is judged once, however often the page asks.
+#[derive(Default)]
+pub struct Replay {
+    /// of the run that was asked for last
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    run: Option<RunId>,
+    rungs: Vec<(Trial, Judgement)>,
+}
+
+impl Judge for Replay {
+    fn climb(&self, store: &Store, run: &RunId) -> Result<Option<Climb>, Unjudged> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.run.as_ref() != Some(run) {
+            *known = Known { run: Some(run.clone()), rungs: Vec::new() };
+        }
+        // Before the trials: one that ends in between is left for the next time.
+        let is_recording = matches!(store.run(run)?.state, RunState::Recording);
+        let plan = stored_plan(store, run)?;
+        for mark in store.trial_marks(run)? {
+            let is_rung = mark.head.purpose == ladder::Purpose::Rung.name();
+            let is_known = known.rungs.iter().any(|(trial, _)| trial.head.seq == mark.head.seq);
+            if is_rung && !is_known && (mark.is_ended || !is_recording) {
+                known.rungs.push(judge_stored(store, run, &plan, mark.head.seq)?);
+            }
+        }
+        Ok(replay::answers_of(store, run, &known.rungs)?)
+    }
+
+    fn objectives(&self, store: &Store, run: &RunId) -> Result<Vec<Objective>, Unjudged> {
+        Ok(stored_plan(store, run)?.objectives)
+    }
+}
+
+/// `stepladder view`
+pub fn view(args: &ViewArgs, interrupt: &Interrupt) -> Result<u8, Failure> {
+    if args.store.exists() {
+        // A file that is no store is said at once, and not on a page.
+        Store::open_to_read(&args.store).map_err(climb::no_store)?;
+    }
+    for path in &args.files {
+        std::fs::metadata(path)
+            .with_context(|| format!("{}: this tick log cannot be read; check the path", path.display()))
+            .map_err(|error| (WRONG_USAGE, error))?;
+    }
+    let viewer = start(&args.store, args.listen, args.files.clone())?;
+    anstream::println!("stored runs: {}\nCtrl-C ends the viewer", viewer.url());
+    if args.open {
+        open(&viewer).map_err(|error| (NOT_MEASURED, error))?;
+    }
+    wait(interrupt);
+    Ok(0)
+}
+
+fn start(store: &Path, listen: SocketAddr, ticks: Vec<std::path::PathBuf>) -> Result<Viewer, Failure> {
+    let options = viewer::Options { store: store.to_owned(), listen, ticks };
+    let viewer = viewer::serve(&options, Arc::new(Replay::default())).map_err(|error| {
+        let is_usage = matches!(error, ViewError::NotLoopback { .. } | ViewError::CannotListen { .. });
+        (if is_usage { WRONG_USAGE } else { NOT_MEASURED }, error.into())
+    })?;
+    if listen.port() != 0 && viewer.address().port() != listen.port() {
+        let (asked, got) = (listen.port(), viewer.address().port());
+        anstream::eprintln!("stepladder: port {asked} is taken; the viewer listens on {got}");
+    }
+    Ok(viewer)
+}
+
+/// Asks the desktop to open the page. The command line of a browser is no secret, so its token is good once.
+fn open(viewer: &Viewer) -> anyhow::Result<()> {
+    let url = viewer.url_once()?;
+    let mut opener = Command::new("xdg-open");
+    opener.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    opener.spawn().context("--open: xdg-open cannot be started; open the address above by hand")?;
+    Ok(())
+}
+
+fn wait(interrupt: &Interrupt) {
+    while !interrupt.is_asked() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// What goes on beside a climb and is left of it: the viewer and the report.
+pub struct Beside {
+    viewer: Option<Viewer>,
+    report: Option<Report>,
+}
+
+impl Beside {
+    /// Begins what the command line asks for. Call it once the plan stands and nothing is measured yet.
+    pub fn begin(args: &ClimbArgs) -> Result<Self, Failure> {
+        let report = args.report.as_deref().map(Report::prepare).transpose()?;
+        let any = SocketAddr::from(([127, 0, 0, 1], viewer::FIRST_PORT));
+        let viewer = args.view.then(|| start(&args.store, any, Vec::new())).transpose()?;
+        if let Some(viewer) = &viewer {
+            // Standard output may carry the JSON.
+            anstream::eprintln!("watch it: {}", viewer.url());
+        }
+        Ok(Beside { viewer, report })
+    }
+
+    /// Writes the report, and keeps the viewer up while somebody may be looking.
+    pub fn end(self, store: &Path, run: &RunId, interrupt: &Interrupt) -> Result<(), Failure> {
+        if let Some(report) = self.report {
+            report.write(store, run)?;
+        }
+        if let Some(viewer) = self.viewer
+            && io::stdout().is_terminal()
+            && !interrupt.is_asked()
+        {
+            anstream::eprintln!("the page stays: {}\nCtrl-C ends the viewer", viewer.url());
+            wait(interrupt);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,310 @@
+//! Pages of stored runs: the list, a run, a trial.
+//!
+//! An ended run carries its answers (`run_end.climb`), and these are shown: they are what its user was told. A run without
+//! them (it goes on, or was killed) is judged by the caller's `Judge`. Nothing is summed here that `measure` has not summed.
+
+use std::sync::Arc;
+
+use ladder::{Climb, Rung};
+use serde_json::Value;
+use store::{Place, RunId, RunRecord, RunState, Store, StoreError, TrialMark};
+
+use crate::Judge;
+use crate::decimate::decimate;
+use crate::error::Unjudged;
+use crate::fold::Fold;
+use crate::shape::{HoldSpan, MainFigure, Mark, RowCapacity, RowRung, RunPage, RunRow, Series, TrialPage};
+
+const SECOND_NS: f64 = 1e9;
+/// Entries that are in memory at once: some hundred seconds of a trial.
+const PIECE: u32 = 1_024;
+/// Points of a series where nobody asks for fewer: an hour stands whole.
+pub(crate) const POINTS: usize = 4_000;
+/// The judge of a climb, under whose name a verdict is stored.
+const CLIMB: &str = "climb";
+
+/// How much of its trials a page of a run carries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Detail {
+    /// marks of all, seconds of the one that is running; the rungs stand in `climb`
+    First,
+    /// seconds and distributions of all, these in buckets of such a ratio
+    All {
+        /// above 1; 1 keeps every bucket
+        width: f64,
+    },
+}
+
+/// A store and who judges its runs.
+pub struct Archive<'a> {
+    store: &'a Store,
+    judge: &'a dyn Judge,
+}
+
+impl<'a> Archive<'a> {
+    /// Both must outlive it; it keeps nothing.
+    pub fn new(store: &'a Store, judge: &'a dyn Judge) -> Self {
+        Archive { store, judge }
+    }
+
+    /// All runs, the youngest first, and what is damaged, in words.
+    pub fn rows(&self) -> Result<(Vec<RunRow>, Vec<String>), StoreError> {
+        let list = self.store.runs()?;
+        let mut damaged: Vec<String> = list.damaged.iter().map(ToString::to_string).collect();
+        let mut rows = Vec::with_capacity(list.runs.len());
+        for record in list.runs.iter().rev() {
+            match self.row(record, stored_climb(record).as_ref()) {
+                Ok(row) => rows.push(row),
+                Err(StoreError::UnknownRun { .. }) => {}
+                Err(error) => damaged.push(error.to_string()),
+            }
+        }
+        Ok((rows, damaged))
+    }
+
+    fn row(&self, record: &RunRecord, climb: Option<&Climb>) -> Result<RunRow, StoreError> {
+        let main = self
+            .objectives(&record.id)
+            .ok()
+            .and_then(|mut all| (!all.is_empty()).then(|| all.swap_remove(0)));
+        let figure = |evidence: &serde_json::Map<String, Value>| {
+            main.as_ref().and_then(|main| value_of(evidence, &main.text))
+        };
+        // While a run goes on there is no verdict of all of it, and the rung that is held stands in the small ladder.
+        let is_recording = matches!(record.state, RunState::Recording);
+        let rungs = match climb.filter(|_| !is_recording) {
+            Some(climb) => climb
+                .rungs
+                .iter()
+                .map(|rung| RowRung {
+                    load: rung.load,
+                    verdict: Some(rung.verdict.name().to_owned()),
+                    figure: rung.extra.get("evidence").and_then(Value::as_object).and_then(figure),
+                })
+                .collect(),
+            None => self.rungs_so_far(&record.id, figure)?,
+        };
+        Ok(RunRow {
+            id: record.id.to_string(),
+            subject: record.head.subject.clone(),
+            scenario: record.head.scenario.clone(),
+            started_unix_ms: record.head.started_unix_ms,
+            state: match &record.state {
+                RunState::Recording => "running",
+                RunState::Ended(end) => end.outcome.name(),
+                RunState::CutOff(_) => "cut_off",
+            },
+            verdict: climb.filter(|_| !is_recording).map(|climb| climb.verdict.name()),
+            capacity: climb.map(|climb| RowCapacity {
+                unit: climb.capacity.unit.clone(),
+                lower_bound: climb.capacity.lower_bound,
+                upper_bound: climb.capacity.upper_bound,
+            }),
+            rungs,
+            main,
+            labels: record.labels.clone(),
+        })
+    }
+
+    /// Rungs of a run that has no answers yet, from the verdicts that its judge left.
+    fn rungs_so_far(
+        &self,
+        run: &RunId,
+        figure: impl Fn(&serde_json::Map<String, Value>) -> Option<f64>,
+    ) -> Result<Vec<RowRung>, StoreError> {
+        let mut rungs = Vec::new();
+        for mark in self.store.trial_marks(run)? {
+            if !is_rung(&mark) {
+                continue;
+            }
+            let verdict =
+                self.store.verdicts(run, mark.head.seq)?.into_iter().rfind(|one| one.judge == CLIMB);
+            let evidence = verdict
+                .as_ref()
+                .and_then(|verdict| serde_json::from_str::<serde_json::Map<_, _>>(&verdict.evidence).ok());
+            rungs.push(RowRung {
+                load: mark.head.load,
+                figure: evidence.as_ref().and_then(&figure),
+                verdict: verdict.map(|verdict| verdict.verdict),
+            });
+        }
+        Ok(rungs)
+    }
+
+    fn objectives(&self, run: &RunId) -> Result<Vec<MainFigure>, Unjudged> {
+        Ok(self.judge.objectives(self.store, run)?.iter().map(MainFigure::from).collect())
+    }
+
+    /// The answers: those that were told at its end, else the judge's. Errors: the plan cannot be read.
+    pub fn climb(&self, record: &RunRecord) -> Result<Option<Climb>, Unjudged> {
+        match stored_climb(record) {
+            Some(climb) => Ok(Some(climb)),
+            None => self.judge.climb(self.store, &record.id),
+        }
+    }
+
+    /// A run.
+    pub fn run_page(&self, run: &RunId, detail: Detail) -> Result<RunPage, StoreError> {
+        let record = self.store.run(run)?;
+        let (climb, mut problem) = match self.climb(&record) {
+            Ok(climb) => (climb, None),
+            Err(cause) => (None, Some(cause.to_string())),
+        };
+        let objectives = self.objectives(run).unwrap_or_else(|cause| {
+            problem.get_or_insert(cause.to_string());
+            Vec::new()
+        });
+        let mut trials = Vec::new();
+        let marks = self.store.trial_marks(run)?;
+        let is_recording = matches!(record.state, RunState::Recording);
+        for mark in &marks {
+            let rung = climb.as_ref().and_then(|climb| rung_of(climb, mark.head.seq));
+            trials.push(match detail {
+                Detail::All { width } => self.trial(run, mark, rung, Some(width), POINTS)?,
+                Detail::First if is_recording && !mark.is_ended => {
+                    self.trial(run, mark, None, None, POINTS)?
+                }
+                Detail::First => match rung {
+                    // The rung stands in `climb`, and its marks with it.
+                    Some(rung) => {
+                        TrialPage { events: marks_of(rung), hold: judged_hold(rung), ..empty(mark) }
+                    }
+                    None => empty(mark),
+                },
+            });
+        }
+        let plan: Value = serde_json::from_str(&record.head.plan).unwrap_or_default();
+        Ok(RunPage {
+            run: self.row(&record, climb.as_ref())?,
+            command: record.head.command.clone(),
+            note: plan.get("note").and_then(Value::as_str).map(str::to_owned),
+            climb,
+            objectives,
+            trials,
+            problem,
+        })
+    }
+
+    /// One trial with its seconds, in at most about `points` points.
+    pub fn trial_page(&self, run: &RunId, seq: u32, points: usize) -> Result<TrialPage, StoreError> {
+        let record = self.store.run(run)?;
+        let unknown = || StoreError::UnknownTrial { run: run.clone(), trial: seq };
+        let marks = self.store.trial_marks(run)?;
+        let mark = marks.iter().find(|mark| mark.head.seq == seq).ok_or_else(unknown)?;
+        let climb = if is_rung(mark) { self.climb(&record).ok().flatten() } else { None };
+        let rung = climb.as_ref().and_then(|climb| rung_of(climb, seq));
+        self.trial(run, mark, rung, Some(1.0), points)
+    }
+
+    fn trial(
+        &self,
+        run: &RunId,
+        mark: &TrialMark,
+        rung: Option<&Rung>,
+        width: Option<f64>,
+        points: usize,
+    ) -> Result<TrialPage, StoreError> {
+        let mut fold = Fold::new(rung.and_then(judged_hold));
+        let mut place = Place::default();
+        loop {
+            let piece = self.store.entries_behind(run, &mark.head, &mut place, PIECE)?;
+            if piece.is_empty() {
+                break;
+            }
+            piece.into_iter().for_each(|entry| fold.take(entry));
+        }
+        Ok(page_of(mark, &fold, rung.cloned(), fold.series(), width, points))
+    }
+}
+
+/// The page of a trial that was folded.
+pub(crate) fn page_of(
+    mark: &TrialMark,
+    fold: &Fold,
+    rung: Option<Rung>,
+    series: Series,
+    width: Option<f64>,
+    points: usize,
+) -> TrialPage {
+    let (series, seconds_per_point) = decimate(series, points);
+    let events = fold.events.iter().map(|event| Mark {
+        at_ns: event.at_ns,
+        kind: event.kind.clone(),
+        text: event.text.clone(),
+    });
+    TrialPage {
+        events: events.collect(),
+        hold: rung.as_ref().and_then(judged_hold).or_else(|| fold.hold_span()),
+        rung,
+        series,
+        seconds_per_point,
+        distributions: width.map(|width| fold.distributions(width)).unwrap_or_default(),
+        slowest: fold.slowest.clone(),
+        ..empty(mark)
+    }
+}
+
+/// Without anything that was measured.
+fn empty(mark: &TrialMark) -> TrialPage {
+    let head = &mark.head;
+    TrialPage {
+        seq: head.seq,
+        purpose: head.purpose.clone(),
+        load: head.load,
+        load_unit: head.load_unit.clone(),
+        bots: head.bots,
+        cell: head.cell.clone(),
+        tick_period_ns: head.tick_period_ns,
+        events: Vec::new(),
+        hold: None,
+        rung: None,
+        series: Series::default(),
+        seconds_per_point: 1,
+        distributions: Default::default(),
+        slowest: Vec::new(),
+    }
+}
+
+pub(crate) fn is_rung(mark: &TrialMark) -> bool {
+    mark.head.purpose == ladder::Purpose::Rung.name()
+}
+
+/// The rung of a trial; `answers` puts the trial's number into `extra`.
+pub(crate) fn rung_of(climb: &Climb, seq: u32) -> Option<&Rung> {
+    climb.rungs.iter().find(|rung| rung.extra.get("seq").and_then(Value::as_u64) == Some(u64::from(seq)))
+}
+
+/// The answers as they were told at the end of the run; `None` too where another version wrote them in another shape.
+fn stored_climb(record: &RunRecord) -> Option<Climb> {
+    let RunState::Ended(end) = &record.state else { return None };
+    serde_json::from_str(end.climb.as_deref()?).ok()
+}
+
+fn marks_of(rung: &Rung) -> Vec<Mark> {
+    let marks = rung.extra.get("events").and_then(Value::as_array);
+    let mark = |mark: &Value| {
+        let text = |name: &str| mark.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(Mark { at_ns: mark.get("at_ns")?.as_u64()?, kind: text("kind")?, text: text("text")? })
+    };
+    marks.into_iter().flatten().filter_map(mark).collect()
+}
+
+/// The hold behind its warm-up cut, as the rung was judged over it.
+fn judged_hold(rung: &Rung) -> Option<HoldSpan> {
+    let marks = marks_of(rung);
+    let at = |kind: &str| marks.iter().find(|mark| mark.kind == kind).map(|mark| mark.at_ns);
+    let cut_s = rung.extra.get("warm_up_cut_s").and_then(Value::as_u64).unwrap_or(0);
+    let from_ns = at(measure::trial::kind::HOLD)? + cut_s * SECOND_NS as u64;
+    let to_ns = at(measure::trial::kind::DRAIN).unwrap_or(from_ns + (rung.hold_s * SECOND_NS).round() as u64);
+    Some(HoldSpan { from_ns, to_ns: to_ns.max(from_ns) })
+}
+
+/// What an objective's figure was, by the judge's evidence.
+fn value_of(evidence: &serde_json::Map<String, Value>, objective: &str) -> Option<f64> {
+    let all = evidence.get("objectives")?.as_array()?;
+    let one = all.iter().find(|one| one.get("objective").and_then(Value::as_str) == Some(objective))?;
+    one.get("value")?.as_f64()
+}
+
+/// Judges are shared between the threads of a viewer.
+pub(crate) type SharedJudge = Arc<dyn Judge>;

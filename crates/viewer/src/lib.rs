@@ -1,0 +1,42 @@
+//! The viewer: stored runs as a page, live while they grow, and as one file that needs nobody.
+//!
+//! It reads the store and nothing else, so what it shows is what was committed; it writes labels and deletes whole runs.
+//! A growing run is followed by asking SQLite whether anything was committed: nothing here is called by a worker, and
+//! nothing wakes one. The server has a thread of its own that yields to everything else, answers on loopback only, and
+//! lets in only the browser that was given its token (`gate`).
+//! What a plan says is not read here: whoever starts the viewer passes a `Judge`.
+//! The shapes are those of web/src/data.ts: `_ns` since the start of a trial, null where a figure may not be stated.
+
+mod archive;
+mod bundle;
+mod decimate;
+mod error;
+mod fold;
+mod gate;
+mod live;
+mod report;
+mod routes;
+mod server;
+mod shape;
+mod tick_files;
+
+pub use archive::{Archive, Detail};
+pub use bundle::page_is_built;
+pub use error::{Unjudged, ViewError};
+pub use gate::{Gate, Ruling};
+pub use live::{Follower, Message};
+pub use report::report;
+pub use server::{FIRST_PORT, Options, Viewer, serve};
+pub use shape::{MainFigure, RunPage, RunRow, TickFile, TrialPage};
+
+use ladder::{Climb, Objective};
+use store::{RunId, Store};
+
+/// What is said of a stored run by who can read its plan.
+pub trait Judge: Send + Sync + 'static {
+    /// The answers of a run from its stored trials, as far as they are complete; `None` while no rung was held.
+    fn climb(&self, store: &Store, run: &RunId) -> Result<Option<Climb>, Unjudged>;
+
+    /// What its rungs must meet, in the order of its plan.
+    fn objectives(&self, store: &Store, run: &RunId) -> Result<Vec<Objective>, Unjudged>;
+}

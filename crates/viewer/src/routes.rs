@@ -1,0 +1,431 @@
+//! The addresses of the viewer and what each answers.
+//!
+//! Whatever asks SQLite runs beside the server's thread, so that a page of an hour holds up nobody's live seconds.
+//! Errors are `{"error": words}`.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::sse::Event;
+use axum::response::{Html, IntoResponse, Response, Sse};
+use axum::routing::{get, put};
+use futures_util::stream;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use store::{RunId, RunState, Store, StoreError};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::archive::{Archive, Detail, POINTS, SharedJudge};
+use crate::bundle;
+use crate::error::ViewError;
+use crate::gate::{Gate, Ruling, is_page};
+use crate::live::{END, Follower};
+use crate::tick_files::{TickFiles, dropped};
+
+/// Between two looks for something new.
+const LOOK: Duration = Duration::from_millis(200);
+/// A page that hears nothing for so long wonders whether we live.
+const PING: Duration = Duration::from_secs(10);
+/// A tick log may be dropped up to this size: a day of the original format has some 40 MB.
+const DROPPED_BYTES: usize = 64 << 20;
+const LABELS_BYTES: usize = 64 << 10;
+/// Characters of a label's key and of its value.
+const LABEL_LENGTHS: (usize, usize) = (64, 10_000);
+/// Pages that follow something at once; each has a thread that mostly sleeps.
+const FOLLOWERS: usize = 32;
+/// Whose value "true" keeps a run from being deleted.
+const PINNED: &str = "pinned";
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub store: PathBuf,
+    pub judge: SharedJudge,
+    pub gate: Gate,
+    pub ticks: Mutex<TickFiles>,
+    pub followers: Arc<Semaphore>,
+    /// a token that opens the page once, for the browser that we start ourselves
+    pub once: Mutex<Option<String>>,
+    pub is_closing: Arc<AtomicBool>,
+    pub policy: HeaderValue,
+}
+
+impl Shared {
+    pub fn followers() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(FOLLOWERS))
+    }
+}
+
+type App = State<Arc<Shared>>;
+
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(page))
+        .route("/report/{file}", get(report))
+        .route("/api/runs", get(runs))
+        .route("/api/runs/{id}", get(run).delete(delete))
+        .route("/api/runs/{id}/trials/{seq}", get(trial))
+        .route("/api/runs/{id}/live", get(live))
+        .route("/api/runs/{id}/labels", put(labels).layer(DefaultBodyLimit::max(LABELS_BYTES)))
+        .route("/api/ticks", get(ticks).post(drop_ticks).layer(DefaultBodyLimit::max(DROPPED_BYTES)))
+        .route("/api/ticks/live", get(ticks_live))
+        .fallback(async || Refusal(StatusCode::NOT_FOUND, "there is no such page".to_owned()))
+        .method_not_allowed_fallback(async || {
+            Refusal(StatusCode::METHOD_NOT_ALLOWED, "this address does not do that".to_owned())
+        })
+        .layer(middleware::from_fn_with_state(shared.clone(), guarded))
+        .with_state(shared)
+}
+
+/// A status and why, for people.
+struct Refusal(StatusCode, String);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        json_text(self.0, json!({ "error": self.1 }).to_string())
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        let status = match &error {
+            StoreError::UnknownRun { .. } | StoreError::UnknownTrial { .. } | StoreError::NoStore { .. } => {
+                StatusCode::NOT_FOUND
+            }
+            StoreError::StillRecorded { .. } => StatusCode::CONFLICT,
+            StoreError::Busy { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Refusal(status, error.to_string())
+    }
+}
+
+fn json_text(status: StatusCode, text: String) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+fn as_json(value: &impl serde::Serialize) -> Result<Response, Refusal> {
+    let text = serde_json::to_string(value)
+        .map_err(|error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(json_text(StatusCode::OK, text))
+}
+
+/// Asks the gate, and puts on every answer what a browser must know of it.
+async fn guarded(State(shared): App, request: Request, next: Next) -> Response {
+    let mut ruling = shared.gate.rule(request.method(), request.uri(), request.headers());
+    if ruling == Ruling::AskForToken && shared.takes_once(&request) {
+        ruling = Ruling::Enter;
+    }
+    let mut response = match ruling {
+        Ruling::Pass => next.run(request).await,
+        Ruling::Enter => entered(&shared).await,
+        Ruling::Refuse(status, why) => Refusal(status, why.to_owned()).into_response(),
+        Ruling::AskForToken if is_page(request.uri().path()) => {
+            (StatusCode::UNAUTHORIZED, Html(ASK_FOR_TOKEN)).into_response()
+        }
+        Ruling::AskForToken => {
+            Refusal(StatusCode::UNAUTHORIZED, "this needs the token".to_owned()).into_response()
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, shared.policy.clone());
+    for (name, value) in [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+const ASK_FOR_TOKEN: &str = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Stepladder</title></head>\
+    <body><h1>This page needs its token</h1><p>Open the address that stepladder printed when it started: it ends with \
+    <code>?token=…</code>. Followed from another site, that address does not count; paste it.</p></body></html>";
+
+impl Shared {
+    /// True for the one request that brings the token which is good once.
+    fn takes_once(&self, request: &Request) -> bool {
+        let mut once = self.once.lock().unwrap_or_else(PoisonError::into_inner);
+        let brought = request.uri().query().and_then(|query| query.strip_prefix("token="));
+        let is_it = request.uri().path() == "/" && brought.is_some() && brought == once.as_deref();
+        if is_it {
+            *once = None;
+        }
+        is_it
+    }
+
+    fn reader(&self) -> Result<Store, StoreError> {
+        Store::open_to_read(&self.store)
+    }
+}
+
+/// To the run that is being recorded, where there is one; it is what whoever opens the page wants to see.
+async fn entered(shared: &Arc<Shared>) -> Response {
+    let asked = shared.clone();
+    let recorded = aside(move || {
+        let list = asked.reader()?.runs()?;
+        let recording = list.runs.into_iter().rfind(|run| matches!(run.state, RunState::Recording));
+        Ok(recording.map(|run| run.id.to_string()))
+    });
+    let to = match recorded.await {
+        Ok(Some(id)) => format!("/#/runs/{id}"),
+        _ => "/".to_owned(),
+    };
+    (StatusCode::SEE_OTHER, [(header::LOCATION, to), (header::SET_COOKIE, shared.gate.set_cookie())])
+        .into_response()
+}
+
+/// Runs what waits for the disk beside the server's thread.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())))
+}
+
+/// The run of exactly that id; a name or the beginning of one is not enough.
+fn exactly(store: &Store, id: &str) -> Result<RunId, StoreError> {
+    let found = store.find_run(id)?;
+    if found.as_str() == id {
+        return Ok(found);
+    }
+    let nearest = vec![found.to_string()];
+    Err(StoreError::UnknownRun { path: store.path().to_owned(), text: id.to_owned(), nearest })
+}
+
+async fn page() -> Html<&'static str> {
+    Html(bundle::PAGE)
+}
+
+async fn runs(State(shared): App) -> Result<Response, Refusal> {
+    aside(move || {
+        let (rows, damaged) = match shared.reader() {
+            Ok(store) => Archive::new(&store, &*shared.judge).rows()?,
+            // Nobody has climbed yet.
+            Err(StoreError::NoStore { .. }) => (Vec::new(), Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        as_json(&json!({ "runs": rows, "damaged": damaged }))
+    })
+    .await
+}
+
+async fn run(State(shared): App, Path(id): Path<String>) -> Result<Response, Refusal> {
+    aside(move || {
+        let store = shared.reader()?;
+        as_json(&Archive::new(&store, &*shared.judge).run_page(&exactly(&store, &id)?, Detail::First)?)
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct Points {
+    points: Option<usize>,
+}
+
+async fn trial(
+    State(shared): App,
+    Path((id, seq)): Path<(String, u32)>,
+    Query(asked): Query<Points>,
+) -> Result<Response, Refusal> {
+    aside(move || {
+        let store = shared.reader()?;
+        let points = asked.points.unwrap_or(POINTS);
+        as_json(&Archive::new(&store, &*shared.judge).trial_page(&exactly(&store, &id)?, seq, points)?)
+    })
+    .await
+}
+
+async fn report(State(shared): App, Path(file): Path<String>) -> Result<Response, Refusal> {
+    aside(move || {
+        let no_report = || Refusal(StatusCode::NOT_FOUND, "a report is /report/RUN.html".to_owned());
+        let id = file.strip_suffix(".html").ok_or_else(no_report)?;
+        let store = shared.reader()?;
+        let run = exactly(&store, id)?;
+        let html = crate::report(&store, &run, &*shared.judge).map_err(|error| match error {
+            ViewError::Store(error) => error.into(),
+            other => Refusal(StatusCode::INTERNAL_SERVER_ERROR, other.to_string()),
+        })?;
+        // Ids are made of plain letters, so this is a plain header.
+        let name = format!("attachment; filename=\"{run}.html\"");
+        Ok(([(header::CONTENT_DISPOSITION, name)], Html(html)).into_response())
+    })
+    .await
+}
+
+async fn labels(State(shared): App, Path(id): Path<String>, body: Bytes) -> Result<Response, Refusal> {
+    aside(move || {
+        let wrong = |why: String| Refusal(StatusCode::UNPROCESSABLE_ENTITY, why);
+        let labels: Map<String, Value> = serde_json::from_slice(&body)
+            .map_err(|error| wrong(format!("labels are one JSON object of texts ({error})")))?;
+        for (key, value) in &labels {
+            let length = value.as_str().map_or(0, |text| text.chars().count());
+            if key.is_empty() || key.chars().count() > LABEL_LENGTHS.0 || length > LABEL_LENGTHS.1 {
+                let (key, value) = LABEL_LENGTHS;
+                return Err(wrong(format!(
+                    "a label has a key of 1 to {key} characters and at most {value} more"
+                )));
+            }
+            if !value.is_string() && !value.is_null() {
+                return Err(wrong(format!("label {key}: its value is no text")));
+            }
+        }
+        let store = Store::open(&shared.store)?;
+        let run = exactly(&store, &id)?;
+        for (key, value) in &labels {
+            store.set_label(&run, key, value.as_str().filter(|text| !text.is_empty()))?;
+        }
+        as_json(&json!({ "labels": store.run(&run)?.labels }))
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct Confirmed {
+    confirm: Option<String>,
+}
+
+async fn delete(
+    State(shared): App,
+    Path(id): Path<String>,
+    Query(asked): Query<Confirmed>,
+) -> Result<Response, Refusal> {
+    aside(move || {
+        let conflict = |why: String| Refusal(StatusCode::CONFLICT, why);
+        let store = Store::open(&shared.store)?;
+        let run = exactly(&store, &id)?;
+        if asked.confirm.as_deref() != Some(run.as_str()) {
+            return Err(conflict(format!("say that it is meant: DELETE /api/runs/{run}?confirm={run}")));
+        }
+        let record = store.run(&run)?;
+        if record.labels.get(PINNED).is_some_and(|value| value == "true") {
+            return Err(conflict(format!("run {run} is pinned; unpin it first")));
+        }
+        store.delete_run(&run)?;
+        as_json(&json!({}))
+    })
+    .await
+}
+
+/// Messages of a thread that looks every so often, until it has nothing more to say or nobody listens.
+fn followed(
+    shared: Arc<Shared>,
+    mut look: impl FnMut() -> Option<Vec<Event>> + Send + 'static,
+) -> Result<Response, Refusal> {
+    let permit = shared.followers.clone().try_acquire_owned().map_err(|_| {
+        Refusal(StatusCode::SERVICE_UNAVAILABLE, format!("{FOLLOWERS} pages follow already; close some"))
+    })?;
+    let (tell, told) = mpsc::channel::<Event>(64);
+    tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        let mut pinged = Instant::now();
+        // At once: a browser calls the connection open when the first bytes come.
+        let ping = || Event::default().event("ping").data("{}");
+        if tell.blocking_send(ping()).is_err() {
+            return;
+        }
+        while let Some(events) = look() {
+            for event in events {
+                pinged = Instant::now();
+                if tell.blocking_send(event).is_err() {
+                    return;
+                }
+            }
+            if pinged.elapsed() >= PING {
+                pinged = Instant::now();
+                if tell.blocking_send(ping()).is_err() {
+                    return;
+                }
+            }
+            if tell.is_closed() || shared.is_closing.load(Ordering::Relaxed) {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+    });
+    let events = stream::unfold(told, async |mut told| {
+        let event = told.recv().await?;
+        Some((Ok::<_, Infallible>(event), told))
+    });
+    Ok(Sse::new(Box::pin(events)).into_response())
+}
+
+async fn live(State(shared): App, Path(id): Path<String>, headers: HeaderMap) -> Result<Response, Refusal> {
+    let last_id = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    if last_id.as_deref() == Some(END) {
+        // The one answer at which a browser does not come back.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let asked = shared.clone();
+    let mut follower = aside(move || {
+        let store = asked.reader()?;
+        let run = exactly(&store, &id)?;
+        Ok(Follower::new(store, asked.judge.clone(), run, last_id.as_deref()))
+    })
+    .await?;
+    followed(shared, move || {
+        if follower.has_ended() {
+            return None;
+        }
+        // A run that was deleted or damaged meanwhile: the page asks again and is told.
+        let messages = follower.step().ok()?;
+        let event =
+            |message: crate::Message| Event::default().id(message.id).event(message.kind).data(message.data);
+        Some(messages.into_iter().map(event).collect())
+    })
+}
+
+async fn ticks(State(shared): App) -> Result<Response, Refusal> {
+    aside(move || {
+        let mut ticks = shared.ticks.lock().unwrap_or_else(PoisonError::into_inner);
+        ticks.read_on();
+        as_json(&json!({ "files": ticks.all() }))
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: Option<String>,
+}
+
+async fn drop_ticks(Query(asked): Query<Named>, body: Bytes) -> Result<Response, Refusal> {
+    aside(move || {
+        let name: String = asked.name.unwrap_or_default().chars().take(200).collect();
+        let name = if name.is_empty() { "dropped".to_owned() } else { name };
+        let file = dropped(&name, &body).map_err(|why| {
+            Refusal(StatusCode::UNPROCESSABLE_ENTITY, format!("{name} tells of no ticks: {why}"))
+        })?;
+        as_json(&file)
+    })
+    .await
+}
+
+async fn ticks_live(State(shared): App) -> Result<Response, Refusal> {
+    let asked = shared.clone();
+    let mut told = None;
+    followed(shared, move || {
+        let mut ticks = asked.ticks.lock().unwrap_or_else(PoisonError::into_inner);
+        if ticks.is_empty() {
+            return Some(Vec::new());
+        }
+        ticks.read_on();
+        // Compared as it is told: another page's look may have read on before us.
+        let text = json!({ "files": ticks.all() }).to_string();
+        let is_new = told.as_ref() != Some(&text);
+        let event = is_new.then(|| Event::default().event("ticks").data(&text));
+        told = Some(text);
+        Some(event.into_iter().collect())
+    })
+}

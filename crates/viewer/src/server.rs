@@ -1,0 +1,171 @@
+//! The server: a thread of its own that yields to everything else, on loopback, until it is dropped.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::http::HeaderValue;
+use axum::serve::ListenerExt as _;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use tokio::sync::oneshot;
+
+use crate::Judge;
+use crate::bundle::policy_served;
+use crate::error::ViewError;
+use crate::gate::Gate;
+use crate::routes::{Shared, router};
+use crate::tick_files::TickFiles;
+
+/// Where a viewer listens when nobody says otherwise.
+pub const FIRST_PORT: u16 = 42_068;
+/// Ports that are tried behind one that is taken.
+const FURTHER_PORTS: u16 = 100;
+/// Added to the niceness of the viewer's threads: a climb in the same process goes first.
+const NICER: i32 = 5;
+const TOKEN_BYTES: usize = 24;
+
+/// What a viewer shows, and where.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// it may come into being later
+    pub store: PathBuf,
+    /// on loopback; port 0 is any free one
+    pub listen: SocketAddr,
+    /// tick logs that may be read
+    pub ticks: Vec<PathBuf>,
+}
+
+/// A viewer that answers until it is dropped.
+#[derive(Debug)]
+pub struct Viewer {
+    address: SocketAddr,
+    token: String,
+    once: OnceToken,
+    stop: Option<oneshot::Sender<()>>,
+    is_closing: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct OnceToken(Arc<Shared>);
+
+impl std::fmt::Debug for OnceToken {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("OnceToken")
+    }
+}
+
+impl Viewer {
+    /// Where it listens; the port may be another than was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address for a browser, with the token.
+    pub fn url(&self) -> String {
+        format!("http://{}/?token={}", self.address, self.token)
+    }
+
+    /// An address that opens the page once. For the command line of a browser, which other users of the machine can read.
+    pub fn url_once(&self) -> Result<String, ViewError> {
+        let token = token()?;
+        *self.once.0.once.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        Ok(format!("http://{}/?token={token}", self.address))
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        self.is_closing.store(true, Ordering::Relaxed);
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Starts a viewer. A port that is taken is passed over for the next free one.
+///
+/// Errors: `NotLoopback`, `CannotListen`, `CannotStart`.
+pub fn serve(options: &Options, judge: Arc<dyn Judge>) -> Result<Viewer, ViewError> {
+    if !options.listen.ip().is_loopback() {
+        return Err(ViewError::NotLoopback { address: options.listen });
+    }
+    let cannot_listen = |cause| ViewError::CannotListen { address: options.listen, cause };
+    let listener = listen(options.listen).map_err(cannot_listen)?;
+    let address = listener.local_addr().map_err(cannot_listen)?;
+    listener.set_nonblocking(true).map_err(cannot_listen)?;
+    let token = token()?;
+    let is_closing = Arc::new(AtomicBool::new(false));
+    let policy = HeaderValue::from_str(&policy_served())
+        .map_err(|error| ViewError::CannotStart { detail: error.to_string() })?;
+    let shared = Arc::new(Shared {
+        store: options.store.clone(),
+        judge,
+        gate: Gate::new(address.port(), token.clone()),
+        ticks: Mutex::new(TickFiles::new(&options.ticks)),
+        followers: Shared::followers(),
+        once: Mutex::new(None),
+        is_closing: is_closing.clone(),
+        policy,
+    });
+    let (stop, stopped) = oneshot::channel();
+    let once = OnceToken(shared.clone());
+    let no_thread = |error: io::Error| ViewError::CannotStart { detail: format!("no thread ({error})") };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(no_thread)?;
+    let work = move || {
+        yield_to_others();
+        runtime.block_on(async move {
+            let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+            // A live second is a small write that nothing follows.
+            let listener = listener.tap_io(|stream| {
+                let _ = stream.set_nodelay(true);
+            });
+            tokio::select! {
+                _ = axum::serve(listener, router(shared)).into_future() => {}
+                _ = stopped => {}
+            }
+        });
+        // Followers look at `is_closing` at their next look; a page that is being read may end by itself.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+    };
+    let thread = std::thread::Builder::new().name("viewer".to_owned()).spawn(work).map_err(no_thread)?;
+    Ok(Viewer { address, token, once, stop: Some(stop), is_closing, thread: Some(thread) })
+}
+
+fn listen(asked: SocketAddr) -> io::Result<TcpListener> {
+    let mut address = asked;
+    for further in 1..=FURTHER_PORTS {
+        match TcpListener::bind(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && asked.port() != 0 => {
+                let Some(next) = asked.port().checked_add(further) else { break };
+                address.set_port(next);
+            }
+            outcome => return outcome,
+        }
+    }
+    address.set_port(0);
+    TcpListener::bind(address)
+}
+
+/// Niceness belongs to a thread on Linux, and the threads it starts inherit it.
+fn yield_to_others() {
+    let nice = rustix::process::nice(0).unwrap_or(0);
+    // Where it is refused, the viewer is as urgent as the rest.
+    let _ = rustix::process::setpriority_process(None, nice + NICER);
+}
+
+fn token() -> Result<String, ViewError> {
+    let mut bytes = [0; TOKEN_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| ViewError::CannotStart {
+        detail: format!("no randomness for its token ({error})"),
+    })?;
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(bytes))
+}
