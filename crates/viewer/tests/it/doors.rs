@@ -1,0 +1,238 @@
+//! Who is let in.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use viewer::{Gate, Ruling};
+
+use crate::given::{self, Client, exchange};
+
+const PORT: u16 = 42_068;
+const COOKIE: &str = "stepladder-42068=secret";
+
+fn rule(method: &str, uri: &str, headers: &[(&str, &str)]) -> Ruling {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let name: HeaderName = name.parse().unwrap();
+        map.append(name, HeaderValue::from_str(value).unwrap());
+    }
+    let method: Method = method.parse().unwrap();
+    Gate::new(PORT, "secret".to_owned()).rule(&method, &uri.parse::<Uri>().unwrap(), &map)
+}
+
+fn is_refused(ruling: Ruling) -> bool {
+    matches!(ruling, Ruling::Refuse(StatusCode::FORBIDDEN, _))
+}
+
+const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
+const PATHS: [&str; 3] = ["/", "/api/runs/arena-1", "/api/runs/arena-1/live"];
+
+#[test]
+fn hundreds_of_hostile_combinations_are_refused_although_they_carry_the_cookie() {
+    let hosts = [
+        "evil.example",
+        "evil.example:42068",
+        "127.0.0.1",
+        "127.0.0.1:80",
+        "127.0.0.1:42069",
+        "localhost",
+        "localhost:42069",
+        "localhost.evil.example:42068",
+        "127.0.0.1.nip.io:42068",
+        "0.0.0.0:42068",
+        "127.0.0.2:42068",
+        "[::]:42068",
+        "localhost:42068.evil.example",
+        "user@localhost:42068",
+        "",
+    ];
+    let origins = [
+        "http://evil.example",
+        "https://127.0.0.1:42068",
+        "http://127.0.0.1",
+        "http://127.0.0.1:42069",
+        "http://localhost:42068",
+        "http://127.0.0.1:42068.evil.example",
+        "null",
+        "",
+        "file://",
+        "http://127.0.0.1:42068/",
+        "http://user@127.0.0.1:42068",
+    ];
+    let sites = ["cross-site", "same-site", "nonsense", ""];
+    let mut count = 0;
+    for method in METHODS {
+        for path in PATHS {
+            let with = |more: &[(&str, &str)]| rule(method, path, &[&[("cookie", COOKIE)], more].concat());
+            for host in hosts {
+                for more in
+                    [&[][..], &[("origin", "http://127.0.0.1:42068"), ("sec-fetch-site", "same-origin")]]
+                {
+                    let ruling = with(&[&[("host", host)], more].concat());
+                    assert!(is_refused(ruling), "{method} {path} host {host:?}: {ruling:?}");
+                    count += 1;
+                }
+            }
+            for origin in origins {
+                let ruling = with(&[("host", "127.0.0.1:42068"), ("origin", origin)]);
+                assert!(is_refused(ruling), "{method} {path} origin {origin:?}: {ruling:?}");
+                count += 1;
+            }
+            for site in sites {
+                let ruling = with(&[("host", "127.0.0.1:42068"), ("sec-fetch-site", site)]);
+                assert!(is_refused(ruling), "{method} {path} site {site:?}: {ruling:?}");
+                count += 1;
+            }
+            let twice = with(&[("host", "127.0.0.1:42068"), ("host", "evil.example")]);
+            assert!(is_refused(twice), "{method} {path}: two hosts: {twice:?}");
+            assert!(is_refused(with(&[])), "{method} {path}: no host");
+            count += 2;
+        }
+    }
+    assert!(count >= 200, "{count} combinations");
+}
+
+#[test]
+fn our_own_page_is_answered_under_each_of_our_names() {
+    for host in ["127.0.0.1:42068", "localhost:42068", "LOCALHOST:42068", "[::1]:42068"] {
+        let origin = format!("http://{}", host.to_lowercase());
+        for method in METHODS {
+            let headers =
+                [("host", host), ("cookie", COOKIE), ("origin", &origin), ("sec-fetch-site", "same-origin")];
+            assert_eq!(rule(method, "/api/runs", &headers), Ruling::Pass, "{method} {host}");
+        }
+    }
+}
+
+#[test]
+fn a_change_must_say_that_it_comes_from_our_page_and_a_look_need_not() {
+    let plain = [("host", "127.0.0.1:42068"), ("cookie", COOKIE)];
+    assert_eq!(rule("GET", "/api/runs", &plain), Ruling::Pass);
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
+        assert!(is_refused(rule(method, "/api/runs/arena-1", &plain)), "{method}");
+    }
+    let typed = [("host", "127.0.0.1:42068"), ("cookie", COOKIE), ("sec-fetch-site", "none")];
+    assert!(is_refused(rule("DELETE", "/api/runs/arena-1", &typed)));
+}
+
+#[test]
+fn a_link_from_elsewhere_may_open_the_page_but_not_ask_for_data() {
+    let link = [
+        ("host", "127.0.0.1:42068"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-dest", "document"),
+    ];
+    assert_eq!(rule("GET", "/", &link), Ruling::AskForToken);
+    assert_eq!(rule("GET", "/?token=secret", &link), Ruling::Enter);
+    assert!(is_refused(rule("GET", "/api/runs", &link)));
+    let mut frame = link;
+    frame[3].1 = "iframe";
+    assert!(is_refused(rule("GET", "/", &frame)));
+}
+
+#[test]
+fn only_the_whole_token_opens() {
+    let host = [("host", "127.0.0.1:42068")];
+    for wrong in ["", "secre", "secret1", "Secret", "xxxxxx"] {
+        assert_eq!(rule("GET", &format!("/?token={wrong}"), &host), Ruling::AskForToken, "{wrong}");
+        let cookie = format!("stepladder-42068={wrong}");
+        let with_cookie = [("host", "127.0.0.1:42068"), ("cookie", cookie.as_str())];
+        assert_eq!(rule("GET", "/api/runs", &with_cookie), Ruling::AskForToken, "{wrong}");
+    }
+    let others =
+        [("host", "127.0.0.1:42068"), ("cookie", "a=b; stepladder-42069=secret; stepladder-42068=secret")];
+    assert_eq!(rule("GET", "/api/runs", &others), Ruling::Pass);
+    assert_eq!(rule("GET", "/?token=secret", &host), Ruling::Enter);
+}
+
+#[test]
+fn a_served_request_without_the_token_learns_nothing() {
+    let given = given::store();
+    let viewer = given::serve(&given, Vec::new());
+    let address = viewer.address();
+    for path in ["/", "/report/arena-1.html", "/api/runs", "/api/runs/arena-1/live", "/api/ticks"] {
+        let answer = exchange(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n"), b"");
+        assert_eq!(answer.status, 401, "{path}: {answer:?}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert!(answer.header("content-security-policy").unwrap().contains("default-src 'self'"));
+    }
+    let evil = exchange(address, "GET /api/runs HTTP/1.1\r\nHost: evil.example\r\n", b"");
+    assert_eq!(evil.status, 403, "{evil:?}");
+    let absolute = format!("GET http://evil.example/api/runs HTTP/1.1\r\nHost: {address}\r\n");
+    assert_eq!(exchange(address, &absolute, b"").status, 403);
+}
+
+#[test]
+fn the_token_becomes_a_cookie_and_leaves_the_address() {
+    let given = given::store();
+    let viewer = given::serve(&given, Vec::new());
+    let client = Client::of(&viewer);
+    assert_eq!(client.get("/").status, 200);
+    let url = viewer.url();
+    let head = format!("GET {} HTTP/1.1\r\nHost: {}\r\n", &url[url.find("/?").unwrap()..], client.address);
+    let entered = exchange(client.address, &head, b"");
+    assert_eq!(entered.header("location"), Some("/"));
+    let cookie = entered.header("set-cookie").unwrap();
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+}
+
+#[test]
+fn the_address_for_the_desktop_is_good_once() {
+    let given = given::store();
+    let viewer = given::serve(&given, Vec::new());
+    let url = viewer.url_once().unwrap();
+    assert_ne!(url, viewer.url());
+    let head = format!("GET {} HTTP/1.1\r\nHost: {}\r\n", &url[url.find("/?").unwrap()..], viewer.address());
+    assert_eq!(exchange(viewer.address(), &head, b"").status, 303);
+    assert_eq!(exchange(viewer.address(), &head, b"").status, 401);
+}
+
+#[test]
+fn nothing_but_loopback_is_listened_on() {
+    let given = given::store();
+    for address in ["0.0.0.0:0", "192.0.2.1:42068", "[::]:0"] {
+        let options = viewer::Options {
+            store: given.path.clone(),
+            listen: address.parse().unwrap(),
+            ticks: Vec::new(),
+        };
+        let refused = viewer::serve(&options, std::sync::Arc::new(given::ByRules)).unwrap_err().to_string();
+        assert!(refused.contains("not loopback") && refused.contains("TLS"), "{refused}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_passed_over() {
+    let given = given::store();
+    let first = given::serve(&given, Vec::new());
+    let options = viewer::Options { store: given.path.clone(), listen: first.address(), ticks: Vec::new() };
+    let second = viewer::serve(&options, std::sync::Arc::new(given::ByRules)).unwrap();
+    assert_ne!(first.address(), second.address());
+    assert_eq!(Client::of(&second).get("/api/runs").status, 200);
+    // Each has a cookie of its own, so one browser may look at both.
+    assert_ne!(Client::of(&first).cookie.split('=').next(), Client::of(&second).cookie.split('=').next());
+}
+
+#[test]
+fn files_that_nobody_named_cannot_be_read() {
+    let given = given::store();
+    let viewer = given::serve(&given, Vec::new());
+    let client = Client::of(&viewer);
+    for path in [
+        "/../Cargo.toml",
+        "/..%2f..%2fetc/passwd",
+        "/report/../../etc/passwd",
+        "/report/%2fetc%2fpasswd",
+        "/report/..%2f..%2fetc%2fpasswd.html",
+        "/api/ticks/etc/passwd",
+        "/api/runs/..%2f..%2fetc/trials/0",
+        "/stepladder.db",
+        "//etc/passwd",
+    ] {
+        let answer = client.get(path);
+        assert!(matches!(answer.status, 400 | 404), "{path}: {answer:?}");
+        assert!(!answer.text().contains("root:"), "{path}");
+    }
+    // A name is what the answer calls the file, never what is opened.
+    let named = client.send("POST", "/api/ticks?name=/etc/passwd", b"{}\n");
+    assert_eq!(named.status, 422, "{named:?}");
+}

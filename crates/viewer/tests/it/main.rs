@@ -1,0 +1,12 @@
+//! The viewer through its public face: planted runs in real stores, over real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod changing;
+mod doors;
+mod given;
+mod growing;
+mod pages;
+mod reports;
+mod size;
+mod tick_logs;
