@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Cell, ENOUGH_OF_CEILING, LINEAR_LEAST, PLATEAU_RUNGS, PLATEAU_SPREAD, SAME_RATE, SLOTS_WITHIN,
-    SLOTS_WITHIN_MOST, SPEED_UP_RUNGS, SUPER_LINEAR, Step, Sweep, TICK_FULL, conclusion, median, per_s,
-    requesters,
+    Cell, ENOUGH_OF_CEILING, LASTING_RUNGS, LINEAR_LEAST, PLATEAU_RUNGS, PLATEAU_SPREAD, SAME_RATE,
+    SLOTS_WITHIN, SLOTS_WITHIN_MOST, SPEED_UP_RUNGS, SUPER_LINEAR, Step, Sweep, TICK_FULL, conclusion,
+    median, per_s, requesters,
 };
 use crate::contract::Conclusion;
 use crate::wording::{show_ns, show_share};
@@ -185,10 +185,14 @@ fn enough<'s, 'a>(cell: &'s Cell<'a>, ceiling: &Ceiling) -> Option<&'s Step<'a>>
     cell.steps.iter().find(least)
 }
 
-/// Requesters up to which a speed-up can be asked for: where the ceiling is reached.
+/// Requesters up to which a speed-up can be asked for: as many as fill the slots, or where the ceiling is reached.
 pub(super) fn knee(sweep: &Sweep<'_>) -> f64 {
-    let best = highest(sweep).and_then(|(cell, found)| Some(enough(cell, &found)?.requesters));
-    best.unwrap_or(f64::INFINITY)
+    let Some((cell, found)) = highest(sweep) else { return f64::INFINITY };
+    let best = enough(cell, &found).map_or(f64::INFINITY, |step| step.requesters);
+    match found.cause {
+        Cause::Slots(slots) => best.min(f64::from(slots)),
+        Cause::FullTick(_) | Cause::Unknown => best,
+    }
 }
 
 /// A speed-up and what was expected of it.
@@ -220,8 +224,13 @@ pub(super) fn linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
         .map(|cell| (cell, speed_ups(cell, knee)))
         .filter(|(_, ups)| ups.len() >= SPEED_UP_RUNGS)
         .collect();
-    let is_linear =
-        |ups: &[SpeedUp]| ups.iter().all(|up| up.times >= (LINEAR_LEAST - up.edges) * up.requesters);
+    let has_its_share = |up: &SpeedUp| up.times >= (LINEAR_LEAST - up.edges) * up.requesters;
+    let odd = |ups: &[SpeedUp]| ups.iter().position(|up| !has_its_share(up));
+    // One rung below the last may have been spoiled by what else ran; it is named.
+    let is_linear = |ups: &[SpeedUp]| {
+        let spoiled = ups.iter().filter(|up| !has_its_share(up)).count();
+        spoiled < LASTING_RUNGS && ups.last().is_some_and(has_its_share)
+    };
     let last = |ups: &[SpeedUp]| {
         ups.last().map_or(String::new(), |up| format!("{:.2} with {}", up.times, up.requesters))
     };
@@ -230,7 +239,10 @@ pub(super) fn linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
     if let Some((_, ups)) = linear.first() {
         let cells: Vec<&Cell<'_>> = linear.iter().map(|(cell, _)| *cell).collect();
         let up_to = ups.last()?.requesters;
-        let shown = last(ups);
+        let mut shown = last(ups);
+        if let Some((ups, at)) = linear.iter().find_map(|(_, ups)| Some((ups, odd(ups)?))) {
+            shown += &format!("; but {:.2} with {}", ups[at].times, ups[at].requesters);
+        }
         sentences.push(format!(
             "The speed-up is linear up to {}{}: {shown}.",
             requesters(up_to),

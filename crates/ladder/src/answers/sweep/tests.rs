@@ -310,6 +310,20 @@ fn more_than_its_share_is_super_linear_and_a_little_more_is_not() {
 }
 
 #[test]
+fn one_spoiled_rung_does_not_bend_a_line_but_two_or_the_last_do() {
+    let bent = |loads: &'static [f64]| {
+        let mut rungs = Plant { cells: vec![cell("root", "background", "normal")], ..plant() }.rungs();
+        edited(&mut rungs, move |rung| loads.contains(&rung.load), |rung| rung.rate_per_s *= 0.85);
+        rungs
+    };
+    check(&bent(&[6.0]), "linearity", Some(&["linear up to 10 requesters: 10.00 with 10; but 5.10 with 6."]));
+    check(&bent(&[6.0, 8.0]), "linearity", Some(&["It is not linear: 10.00 with 10"]));
+    // The ceiling is reached with 11 then, but slots are filled by ten.
+    check(&bent(&[10.0]), "linearity", Some(&["It is not linear: 8.50 with 10"]));
+    check(&bent(&[10.0]), "best_requesters", Some(&["11 requesters reach"]));
+}
+
+#[test]
 fn failures_are_named_where_they_begin_and_only_where_there_are_some() {
     check(&Plant { queue: 99.0, ..plant() }.rungs(), "failures", None);
     let mut rungs = plant().rungs();
