@@ -93,36 +93,36 @@ pub struct ClimbArgs {
     /// An answer after this is late
     #[arg(long, value_name = "TIME", help_heading = "How")]
     patience: Option<String>,
-    /// Player 1 of the arena fires every so often
-    #[arg(long, value_name = "TIME", help_heading = "How")]
+    /// Player 1 fires every so often [default: 110ms]
+    #[arg(long, value_name = "TIME", help_heading = "Arena")]
     fast: Option<String>,
-    /// Player 2 of the arena fires every so often
-    #[arg(long, value_name = "TIME", help_heading = "How")]
+    /// Player 2 fires every so often [default: 200ms]
+    #[arg(long, value_name = "TIME", help_heading = "Arena")]
     slow: Option<String>,
     /// How pairs of players arrive: pipelined (servers that accept in order) or strict (any server)
-    #[arg(long, value_name = "HOW", help_heading = "How")]
+    #[arg(long, value_name = "HOW", help_heading = "Arena")]
     pairing: Option<String>,
     /// Share of the games that ask for a snapshot at every tick, to judge ticks from outside
-    #[arg(long, value_name = "SHARE", help_heading = "How")]
+    #[arg(long, value_name = "SHARE", help_heading = "Arena")]
     snapshots: Option<String>,
     /// A chatter says a line every so often: a range, or one time for equal gaps [default: 500ms..1s]
-    #[arg(long, value_name = "TIME..TIME", help_heading = "How")]
+    #[arg(long, value_name = "TIME..TIME", help_heading = "Chat")]
     gap: Option<String>,
     /// Bytes of a chatter's line, its end included: a range, or one number [default: 15..58]
-    #[arg(long, value_name = "N..N", help_heading = "How")]
+    #[arg(long, value_name = "N..N", help_heading = "Chat")]
     line: Option<String>,
     /// So many chatters speak, the others only listen [default: all]
-    #[arg(long, value_name = "N", help_heading = "How")]
+    #[arg(long, value_name = "N", help_heading = "Chat")]
     talkers: Option<String>,
     /// The chat's room, channel (without #) or subject [default: lobby]
-    #[arg(long, value_name = "NAME", help_heading = "How")]
+    #[arg(long, value_name = "NAME", help_heading = "Chat")]
     room: Option<String>,
     /// The chat sends each line back to its sender too
-    #[arg(long, help_heading = "How")]
+    #[arg(long, help_heading = "Chat")]
     echoes: bool,
     /// A share of the chatters that behaves badly and is judged apart: slow-reader=5%, stalled=10%, half-open=1%,
     /// malformed=1%, reconnect-storm=30s (a tenth of them) or reconnect-storm=20%@30s; repeatable
-    #[arg(long, value_name = "KIND=SHARE", help_heading = "How")]
+    #[arg(long, value_name = "KIND=SHARE", help_heading = "Chat")]
     misbehave: Vec<String>,
     #[command(flatten)]
     http: HttpArgs,
@@ -186,7 +186,7 @@ pub struct ClimbArgs {
     #[arg(long, value_name = "FILE", default_value = "stepladder.db", help_heading = "Output")]
     pub store: PathBuf,
     /// Options of the built-in server
-    #[arg(last = true, value_name = "SERVER OPTIONS")]
+    #[arg(last = true, value_name = "SERVER OPTIONS", help_heading = None::<&str>)]
     server_options: Vec<String>,
 }
 

@@ -214,6 +214,9 @@ fn told(
             "{target} does not speak TLS: it answers the handshake in plain text; climb {}",
             other("http")
         ),
+        Outcome::NotOpened(OpenError::WrongProtocol { why, .. }) if http.version == HttpVersion::Two => {
+            bail!("{target} does not speak HTTP/2: {why}; without --http 2 it is asked over HTTP/1.1")
+        }
         Outcome::NotOpened(error) => {
             super::refuse(target, error)?;
             Ok(First::Right)
@@ -355,6 +358,16 @@ mod tests {
         check_refused(
             first("http", HttpFlags::default(), says([0x15, 0x03, 0x01, 0, 2, 2, 70])),
             &["wants TLS: it answers a plain request with an alert; climb https://127.0.0.1:"],
+        );
+    }
+
+    #[test]
+    fn a_server_of_http_1_alone_is_not_asked_over_http_2() {
+        let two = HttpFlags { version: Some("2".into()), ..HttpFlags::default() };
+        let old = says("HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Length: 0\r\n\r\n");
+        check_refused(
+            first("http", two, old),
+            &["does not speak HTTP/2: ", "505", "without --http 2 it is asked over HTTP/1.1"],
         );
     }
 
