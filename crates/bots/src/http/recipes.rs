@@ -197,11 +197,16 @@ impl<P: Clone + std::fmt::Debug + 'static> Recipes<P> {
                 continue;
             };
             let Some(value) = body.pointer(pointer) else { continue };
-            learnt.resize(self.variables.len(), None);
-            learnt[at] = Some(match value {
+            let text = match value {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
-            });
+            };
+            // It goes into paths and headers as it is; with a line's end a server could write requests of its own.
+            if text.chars().any(|letter| letter.is_control() || letter == ' ') {
+                continue;
+            }
+            learnt.resize(self.variables.len(), None);
+            learnt[at] = Some(text);
         }
     }
 }
