@@ -16,8 +16,8 @@ use crate::fold::Fold;
 use crate::shape::{HoldSpan, MainFigure, Mark, RowCapacity, RowRung, RunPage, RunRow, Series, TrialPage};
 
 const SECOND_NS: f64 = 1e9;
-/// Entries that are in memory at once: some hundred seconds of a trial.
-const PIECE: u32 = 1_024;
+/// Entries that are in memory at once: half a minute of a trial, 20 MB where many bots are slow.
+const PIECE: u32 = 256;
 /// Points of a series where nobody asks for fewer: an hour stands whole.
 pub(crate) const POINTS: usize = 4_000;
 /// The judge of a climb, under whose name a verdict is stored.

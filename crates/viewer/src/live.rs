@@ -16,7 +16,7 @@ use crate::fold::Fold;
 use crate::shape::{Series, Short};
 
 /// Entries taken at once.
-const PIECE: u32 = 1_024;
+const PIECE: u32 = 256;
 /// Values of a second come at most so much later: a sampler's round, a server's second and their slack.
 const LATER_S: u32 = 4;
 /// Seconds of a hold between two looks at its distributions.

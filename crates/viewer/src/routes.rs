@@ -420,12 +420,10 @@ async fn ticks_live(State(shared): App) -> Result<Response, Refusal> {
         if ticks.is_empty() {
             return Some(Vec::new());
         }
-        ticks.read_on();
-        // Compared as it is told: another page's look may have read on before us.
-        let text = json!({ "files": ticks.all() }).to_string();
-        let is_new = told.as_ref() != Some(&text);
-        let event = is_new.then(|| Event::default().event("ticks").data(&text));
-        told = Some(text);
+        let revision = ticks.read_on();
+        let is_new = told.replace(revision) != Some(revision);
+        let event =
+            is_new.then(|| Event::default().event("ticks").data(json!({ "files": ticks.all() }).to_string()));
         Some(event.into_iter().collect())
     })
 }

@@ -12,6 +12,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use measure::TickCounts;
 use measure::ticklog::{LoggedSecond, TickLogReader};
 
+use crate::archive::POINTS;
+use crate::decimate::decimate;
 use crate::shape::{IntervalMs, Series, TickFile};
 
 /// The tick rate of a log that does not tell its own.
@@ -21,6 +23,8 @@ const ASSUMED_RATE_HZ: f64 = 60.0;
 #[derive(Debug, Default)]
 pub(crate) struct TickFiles {
     files: Vec<Followed>,
+    /// grows whenever a file did
+    revision: u64,
 }
 
 #[derive(Debug)]
@@ -55,7 +59,7 @@ impl TickFiles {
             open: None,
             error: None,
         });
-        TickFiles { files: files.collect() }
+        TickFiles { files: files.collect(), revision: 0 }
     }
 
     /// True when there is anything to follow.
@@ -63,9 +67,11 @@ impl TickFiles {
         self.files.is_empty()
     }
 
-    /// Reads on; returns which files changed.
-    pub fn read_on(&mut self) -> Vec<bool> {
-        self.files.iter_mut().map(Followed::read_on).collect()
+    /// Reads on. Returns a number that changes when a file did, whoever had it read on.
+    pub fn read_on(&mut self) -> u64 {
+        let changed = self.files.iter_mut().map(Followed::read_on).filter(|changed| *changed).count();
+        self.revision += changed as u64;
+        self.revision
     }
 
     /// All files as they stand.
@@ -167,7 +173,7 @@ impl Log {
                 mean: summary.mean_ms(),
             },
             histogram: summary.histogram.clone(),
-            series: self.series(),
+            series: decimate(self.series(), POINTS).0,
             malformed: summary.malformed,
             error: None,
         }

@@ -14,6 +14,9 @@ use crate::wording::{show_cell, show_many, show_ns, show_number, show_share};
 /// A server that uses more than this of its cores has none left.
 const CPU_SHARE_FULL: f64 = 0.9;
 
+/// Server and generator that use less of their cores together than this do not take them from each other.
+const CPU_SHARE_CONTENDED: f64 = 0.5;
+
 /// What a rung is called whose books contradict themselves.
 const BROKEN_BOOKS: [&str; 3] = ["bug", "deliveries.unowed", "deliveries.residual"];
 
@@ -174,7 +177,7 @@ fn processor(climb: &Climb, rung: &Rung) -> Option<String> {
     );
     Some(if share > CPU_SHARE_FULL {
         format!("{used}: it had no processor left.")
-    } else if climb.run.shared_cores {
+    } else if climb.run.shared_cores && together_share(rung, subject.cpu_cores, share) > CPU_SHARE_CONTENDED {
         let ours = show_cores(rung.worker.cpu_cores);
         format!(
             "{used}, the generator {ours} of the same cores: on a machine of its own the server may hold more."
@@ -182,6 +185,15 @@ fn processor(climb: &Climb, rung: &Rung) -> Option<String> {
     } else {
         format!("{used}: it is not the processor as a whole; look for one busy thread, a lock or a wait.")
     })
+}
+
+/// What server and generator use of the server's cores together.
+fn together_share(rung: &Rung, server_cores: f64, server_share: f64) -> f64 {
+    if server_cores > 0.0 {
+        server_share * (server_cores + rung.worker.cpu_cores) / server_cores
+    } else {
+        0.0
+    }
 }
 
 fn show_cores(cores: f64) -> String {

@@ -407,6 +407,19 @@ fn a_sweep_closes_with_a_table_per_cell_and_its_conclusions() {
 }
 
 #[test]
+fn a_server_that_leaves_its_cores_idle_is_not_promised_more_on_its_own() {
+    let with_cores = |cores: f64| {
+        let mut rung = arena(1000.0, 0.4);
+        if let Some(subject) = &mut rung.0.subject {
+            (subject.cpu_cores, subject.cpu_share) = (cores, Some(cores / 2.0));
+        }
+        text_of(&climb_of(&[rung]), "why_not_more").to_owned()
+    };
+    assert!(with_cores(0.02).contains("it is not the processor as a whole"), "{}", with_cores(0.02));
+    assert!(with_cores(0.8).contains("on a machine of its own the server may hold more"));
+}
+
+#[test]
 fn the_smallest_cell_is_named_where_they_differ() {
     let mut rungs: Vec<_> = (1..=4).map(|load| polling(load, "root")).collect();
     rungs.extend([polling(1, "object"), polling(3, "object")]);

@@ -144,7 +144,7 @@ impl Running {
         self.out()
     }
 
-    fn out(&self) -> String {
+    pub fn out(&self) -> String {
         fs::read_to_string(&self.out).unwrap_or_default()
     }
 

@@ -22,7 +22,10 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("viewer", vec!["ladder", "measure", "store"]),
         (
             "stepladder",
-            vec!["bots", "drivers", "engine", "ladder", "measure", "plan", "servers", "store", "viewer", "watch"],
+            vec![
+                "bots", "drivers", "engine", "ladder", "measure", "plan", "servers", "store", "viewer",
+                "watch",
+            ],
         ),
     ])
 }

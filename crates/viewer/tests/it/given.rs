@@ -316,7 +316,8 @@ impl Client {
 
     /// Follows an address; the events are read as they come.
     pub fn follow(&self, path: &str, last_id: Option<&str>) -> Events {
-        let mut head = self.head("GET", path);
+        // So that the end of the stream is the end of the connection.
+        let mut head = self.head("GET", path) + "Connection: close\r\n";
         if let Some(id) = last_id {
             head += &format!("Last-Event-ID: {id}\r\n");
         }

@@ -5,8 +5,10 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 use measure::trial::kind;
+use store::{Outcome, RunEnd};
+use viewer::Judge as _;
 
-use crate::given::{self, Client};
+use crate::given::{self, ByRules, Client};
 
 /// First byte and all of it, ms; bytes. The median of nine.
 fn timed(client: &Client, path: &str) -> (f64, f64, usize) {
@@ -45,7 +47,10 @@ fn what_pages_take() {
     let given = given::store();
     let loads: Vec<f64> = (1..=10).map(|step| f64::from(step) * 200.0).collect();
     let ladder = given::record_run(&given, "ladder", &loads, 60);
-    // An hour of 30,000 games, two bots each; judged by nobody, as while it is held.
+    // An hour of 30,000 games, two bots each. It is judged already, as at its end; judging it takes more than showing it.
+    let minute = given::store();
+    let judged = given::record_run(&minute, "hour", &[30_000.0], 10);
+    let climb = ByRules.climb(&minute.store, &judged).unwrap().unwrap();
     let writer = given.store.begin_run(&given::run_head("hour"), None).unwrap();
     let hour = writer.id().clone();
     writer.begin_trial(&given::trial_head(0, 30_000.0), 0).unwrap();
@@ -56,6 +61,9 @@ fn what_pages_take() {
     }
     writer.append(vec![given::mark(3_600, kind::DRAIN, "1h"), given::mark(3_600, kind::END, "")]).unwrap();
     writer.end_trial(0).unwrap();
+    let climb = serde_json::to_string(&climb).unwrap();
+    let end = RunEnd { outcome: Outcome::Finished, reason: None, ended_unix_ms: 0, climb: Some(climb) };
+    writer.end_run(end).unwrap();
     let viewer = given::serve(&given, Vec::new());
     let client = Client::of(&viewer);
     println!("after planting: {:.0} MB, at most {:.0} MB", rss_mb("VmRSS"), rss_mb("VmHWM"));
@@ -77,5 +85,4 @@ fn what_pages_take() {
         );
     }
     println!("at most {:.0} MB", rss_mb("VmHWM"));
-    drop(writer);
 }

@@ -1,0 +1,129 @@
+//! `view`, `report`, `climb --view` and `climb --report`, as their users meet them.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use flate2::read::ZlibDecoder;
+use serde_json::Value;
+
+use crate::main_job::with_its_store;
+use crate::place::{Place, SHORT, parse};
+
+/// The run inside a report, read as the page reads it.
+fn inside(report: &str) -> Value {
+    let begin = report.find("id=\"stepladder-data\"").expect("a place for data");
+    let open = begin + report[begin..].find('>').expect("its end") + 1;
+    let close = open + report[open..].find("</script>").expect("the end of the data");
+    let text = &report[open..close];
+    if report[begin..open].contains("data-encoding=\"deflate\"") {
+        let bytes = BASE64_STANDARD.decode(text).expect("base64");
+        let mut json = String::new();
+        ZlibDecoder::new(bytes.as_slice()).read_to_string(&mut json).expect("zlib");
+        return parse(&json);
+    }
+    parse(text)
+}
+
+/// An answer to a GET at the printed address, following nothing.
+fn get(url: &str, path: &str, cookie: &str) -> String {
+    let host = url.trim_start_matches("http://").split('/').next().expect("a host");
+    let mut stream = TcpStream::connect(host).expect("the viewer listens");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+    let head =
+        format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+/// The printed address, and the cookie that it gives.
+fn entered(said: impl Fn() -> String) -> (String, String) {
+    let began = Instant::now();
+    let url = loop {
+        let text = said();
+        let found = text.split_whitespace().find(|word| word.starts_with("http://127.0.0.1:"));
+        // With its last character: the text may be read while it is written.
+        if let Some(url) = found.filter(|_| text.ends_with('\n')) {
+            break url.to_owned();
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "no address was printed: {text}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let path = &url[url.find("/?").expect("a token")..];
+    let answer = get(&url, path, "");
+    let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect("a cookie");
+    (url.clone(), cookie.split(';').next().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn a_report_shows_the_figures_of_the_json() {
+    let place = with_its_store();
+    let written = place.run(["report", "arena", "-o", "report.html"]);
+    if !viewer::page_is_built() {
+        assert_eq!(written.code, 2, "{written:#?}");
+        assert!(written.err.contains("npm") && !place.path("report.html").exists(), "{written:#?}");
+        return;
+    }
+    assert_eq!(written.code, 0, "{written:#?}");
+    let shown = place.run(["show", "arena", "--json", "run.json"]);
+    assert_eq!(shown.code, 0, "{shown:#?}");
+    let page = inside(&std::fs::read_to_string(place.path("report.html")).expect("the report"));
+    assert_eq!(page["climb"], place.json("run.json"));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_or_is_of_no_run_is_refused() {
+    let place = with_its_store();
+    for (words, why) in [
+        (["report", "nobody", "-o", "report.html"], "nobody"),
+        (["report", "arena", "-o", "missing/report.html"], "missing/report.html"),
+    ] {
+        let refused = place.run(words);
+        assert!(refused.code == 3 || !viewer::page_is_built(), "{refused:#?}");
+        assert!(refused.err.contains(why) || !viewer::page_is_built(), "{refused:#?}");
+    }
+    assert!(!place.path("report.html").exists());
+}
+
+#[test]
+fn the_viewer_shows_stored_runs_until_it_is_asked_to_end() {
+    let place = with_its_store();
+    let running = place.start(["view", "--listen", "127.0.0.1:0"]);
+    let (url, cookie) = entered(|| running.out());
+    let runs = get(&url, "/api/runs", &cookie);
+    assert!(runs.starts_with("HTTP/1.1 200") && runs.contains("\"arena-1\""), "{runs}");
+    assert!(get(&url, "/api/runs", "").starts_with("HTTP/1.1 401"));
+    running.signal(libc::SIGINT);
+    let ended = running.finish();
+    assert_eq!(ended.code, 0, "{ended:#?}");
+}
+
+#[test]
+fn a_climb_is_served_while_it_goes_on_and_ends_with_it_where_nobody_sits_before_a_terminal() {
+    let place = Place::new();
+    let mut words = vec!["climb", "arena", "--rungs", "10", "--view"];
+    if viewer::page_is_built() {
+        words.extend(["--report", "report.html"]);
+    }
+    let running = place.start(words.into_iter().chain(SHORT));
+    let (url, cookie) = entered(|| running.err());
+    let began = Instant::now();
+    while !get(&url, "/api/runs", &cookie).contains("\"running\"") {
+        assert!(began.elapsed() < Duration::from_secs(30), "the run never appeared");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let ran = running.finish();
+    assert!(ran.code <= 2 && ran.out.contains("How many?"), "{ran:#?}");
+    assert_eq!(place.path("report.html").exists(), viewer::page_is_built());
+}
+
+#[test]
+fn an_address_that_is_not_of_this_machine_alone_is_refused() {
+    let refused = Place::new().run(["view", "--listen", "0.0.0.0:42068"]);
+    assert_eq!(refused.code, 3, "{refused:#?}");
+    assert!(refused.err.contains("loopback") && refused.err.contains("ssh -L"), "{refused:#?}");
+}
