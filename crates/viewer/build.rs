@@ -82,7 +82,11 @@ fn npm(web: &Path, words: &[&str], until: Instant) -> Result<(), String> {
     let mut child = started.map_err(|error| format!("npm cannot be started ({error})"))?;
     let said = || {
         let text = fs::read_to_string(&log).unwrap_or_default();
-        text.lines().filter(|line| !line.trim().is_empty()).take(3).collect::<Vec<_>>().join("; ")
+        text.lines()
+            .filter(|line| !line.trim().is_empty() && !line.starts_with("npm warn"))
+            .take(3)
+            .collect::<Vec<_>>()
+            .join("; ")
     };
     loop {
         match child.try_wait() {
