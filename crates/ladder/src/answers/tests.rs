@@ -443,6 +443,11 @@ fn rates_of_requests_are_told_beside_service_and_lag() {
     assert_eq!(shown("req/s"), Some("1000"));
     assert_eq!((shown("resp. p99"), shown("serv. p99")), (Some("2 ms"), Some("2 ms")));
     assert_eq!((shown("lag p99"), shown("failed"), shown("frames/s")), (Some("200 µs"), Some("0"), None));
+    // In a cell of a sweep as well.
+    let mut of_cell = scene;
+    of_cell.cell.insert("service".to_owned(), "root".to_owned());
+    let cells = closing(&climb_of(&[judged(&of_cell, "errors == 0")]));
+    assert_eq!((cells.tables[0].title.as_deref(), &cells.tables[0].header), (Some("root"), header));
     // Others have no service time of their own to show.
     let plain = closing(&climb_of(&[judged(&Scene::asking(1_000.0), "errors == 0")]));
     assert!(!plain.tables[0].header.iter().any(|title| title.starts_with("serv.") || title == "failed"));

@@ -1,6 +1,6 @@
 //! The tables of a sweep: one per cell, with what belongs together side by side: responses and frames.
 
-use super::{Table, failed, note, ns, table};
+use super::{Table, columns, failed, note, ns, table};
 use crate::contract::{Climb, Rung};
 use crate::wording::{show_cell, show_many, show_ns, show_number};
 
@@ -23,9 +23,13 @@ pub(super) fn tables(climb: &Climb) -> Vec<Table> {
 fn of_cell(climb: &Climb, rungs: Vec<usize>) -> Table {
     let first = &climb.rungs[rungs[0]];
     let title = first.cell.as_ref().map(show_cell);
+    let unit = first.load_unit.clone();
+    // A rate is asked for and not found out; what matters is how long it takes, and who is late.
+    if unit == "req/s" {
+        return table(climb, title, rungs, &unit, &columns());
+    }
     let alone = rungs.iter().map(|at| &climb.rungs[*at]).find(|rung| rung.load == 1.0 && failed(rung) == 0);
-    let base_per_s =
-        alone.map(|rung| rung.rate_per_s).filter(|rate| *rate > 0.0 && first.load_unit == "requesters");
+    let base_per_s = alone.map(|rung| rung.rate_per_s).filter(|rate| *rate > 0.0 && unit == "requesters");
     type Cell<'a> = Box<dyn Fn(&Rung) -> Option<String> + 'a>;
     let columns: Vec<(&str, Cell<'_>)> = vec![
         ("load", Box::new(|rung| Some(show_number(rung.load)))),
@@ -39,7 +43,6 @@ fn of_cell(climb: &Climb, rungs: Vec<usize>) -> Table {
         ("server CPU", Box::new(|rung| Some(format!("{:.2}", rung.subject.as_ref()?.cpu_cores)))),
         ("verdict", Box::new(|rung| Some(rung.verdict.to_string()))),
     ];
-    let unit = first.load_unit.clone();
     table(climb, title, rungs, &unit, &columns)
 }
 
