@@ -96,7 +96,6 @@ pub struct Requests<D: Http> {
     stream: Option<Stream>,
     /// of the stream, once it has begun
     origin_ns: Option<u64>,
-    next_planned_ns: u64,
     /// clients with room for a request, the longest free first; some have lost it meanwhile
     free: VecDeque<u32>,
     waiting: VecDeque<Planned>,
@@ -133,7 +132,6 @@ impl<D: Http> Bots for Requests<D> {
             recipes: Recipes::new::<D>(plan, http),
             stream,
             origin_ns: None,
-            next_planned_ns: 0,
             free: VecDeque::with_capacity(plan.units as usize),
             waiting: VecDeque::new(),
             // The last is taken first.
@@ -218,13 +216,10 @@ impl<D: Http> Bots for Requests<D> {
     }
 
     fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
+        let was_asked = !self.clients[bot as usize].asked.is_empty();
+        self.forget_line(bot);
         let client = &mut self.clients[bot as usize];
-        let was_asked = !client.asked.is_empty();
-        self.open_asks -= client.asked.len();
-        client.asked.clear();
-        let pending = client.pending.take();
-        (client.line, client.is_open) = (None, false);
-        if let Some(planned) = pending {
+        if let Some(planned) = client.pending.take() {
             self.pending_count -= 1;
             hand.not_sent(planned.request, planned.planned_ns);
         }
@@ -241,27 +236,15 @@ impl<D: Http> Bots for Requests<D> {
             }
             _ => {
                 client.failures += 1;
-                let cause = errors::of_end(&why);
-                hand.error(cause);
-                if let Closed::Broken(broken) = &why {
-                    let bytes = errors::shown(hand.last_words());
-                    hand.error_words(cause, || match bytes.as_str() {
-                        "" => broken.to_string(),
-                        bytes => format!("{broken}: \"{bytes}\""),
-                    });
-                } else {
-                    hand.error_words(cause, || {
-                        "the server ended the connection with a request open".to_owned()
-                    });
-                }
+                let bytes = errors::shown(hand.last_words());
+                hand.error_with(errors::of_end(&why), || match (&why, bytes.as_str()) {
+                    (Closed::Broken(broken), "") => broken.to_string(),
+                    (Closed::Broken(broken), bytes) => format!("{broken}: \"{bytes}\""),
+                    _ => "the server ended the connection with a request open".to_owned(),
+                });
             }
         }
-        let failures = client.failures;
-        if self.http.keep_alive || self.stream.is_none() {
-            self.come_back_later(bot, failures, hand);
-        } else {
-            self.is_free(bot, hand);
-        }
+        self.go_on_without_line(bot, hand);
     }
 
     fn turn(&mut self, hand: &mut Hand<'_, D>) {
@@ -287,8 +270,7 @@ impl<D: Http> Requests<D> {
     /// Puts the stream's next request on the clock.
     fn plan_next(&mut self, hand: &mut Hand<'_, D>) {
         let (Some(stream), Some(origin_ns)) = (&mut self.stream, self.origin_ns) else { return };
-        self.next_planned_ns = origin_ns + stream.next_ns();
-        hand.at(self.next_planned_ns, 0, REQUEST);
+        hand.at(origin_ns + stream.next_ns(), 0, REQUEST);
     }
 
     fn count_phase(&mut self, planned_ns: u64, hand: &mut Hand<'_, D>) {
@@ -398,8 +380,7 @@ impl<D: Http> Requests<D> {
             match self.follow(line, bot, at, answer, hand) {
                 Ok(()) => return,
                 Err((cause, words)) => {
-                    hand.error(cause);
-                    hand.error_words(cause, || words);
+                    hand.error_with(cause, || words);
                     let asked = self.take_asked(bot, at);
                     hand.failed(asked.ask);
                     return self.go_on(line, bot, answer.closes, true, at_ns, hand);
@@ -419,8 +400,7 @@ impl<D: Http> Requests<D> {
             }
             Err((cause, words)) => {
                 hand.failed(asked.ask);
-                hand.error(cause);
-                hand.error_words(cause, || words);
+                hand.error_with(cause, || words);
             }
         }
         self.go_on(line, bot, answer.closes, !is_right, at_ns, hand);
@@ -482,9 +462,7 @@ impl<D: Http> Requests<D> {
         let is_over = closes || !self.http.keep_alive;
         if is_over {
             // Other requests that were open on it are lost with it, and booked so when it is closed.
-            self.open_asks -= client.asked.len();
-            client.asked.clear();
-            (client.line, client.is_open) = (None, false);
+            self.forget_line(bot);
             hand.close(line);
         }
         match self.http.model {
@@ -515,6 +493,24 @@ impl<D: Http> Requests<D> {
                     self.open_for(bot, planned, hand);
                 }
             }
+        }
+    }
+
+    /// A connection is no longer this client's, nor is what was asked on it.
+    fn forget_line(&mut self, bot: u32) -> Option<LineId> {
+        let client = &mut self.clients[bot as usize];
+        self.open_asks -= client.asked.len();
+        client.asked.clear();
+        client.is_open = false;
+        client.line.take()
+    }
+
+    /// After a connection was lost: who keeps one, or asks in a loop, comes back; a stream's next request gets a new one.
+    fn go_on_without_line(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+        if self.http.keep_alive || self.stream.is_none() {
+            self.come_back_later(bot, self.clients[bot as usize].failures, hand);
+        } else {
+            self.is_free(bot, hand);
         }
     }
 
@@ -553,21 +549,12 @@ impl<D: Http> Requests<D> {
             let Some(late) = client.asked.iter().find(|asked| is_late(asked)) else { continue };
             let cause = if late.has_begun { errors::NEVER_ENDED } else { errors::NO_ANSWER };
             let timeout_s = self.http.timeout_ns as f64 / 1e9;
-            hand.error(cause);
-            hand.error_words(cause, || format!("given up after {timeout_s} s"));
-            self.open_asks -= client.asked.len();
-            client.asked.clear();
+            hand.error_with(cause, || format!("given up after {timeout_s} s"));
             client.failures += 1;
-            client.is_open = false;
-            let failures = client.failures;
-            if let Some(line) = client.line.take() {
+            if let Some(line) = self.forget_line(bot as u32) {
                 hand.close(line);
             }
-            if self.http.keep_alive || self.stream.is_none() {
-                self.come_back_later(bot as u32, failures, hand);
-            } else {
-                self.is_free(bot as u32, hand);
-            }
+            self.go_on_without_line(bot as u32, hand);
         }
     }
 }

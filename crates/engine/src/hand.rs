@@ -297,8 +297,9 @@ impl<D: Driver> Hand<'_, D> {
         timeline.settle_ns().min(timeline.hold_ns())
     }
 
-    /// Keeps the words of an error, if it is one of the first of its cause. Counts nothing.
-    pub fn error_words(&mut self, cause: usize, words: impl FnOnce() -> String) {
+    /// Counts an error and keeps its words, if it is one of the first of its cause.
+    pub fn error_with(&mut self, cause: usize, words: impl FnOnce() -> String) {
+        self.error(cause);
         let kept = &mut self.core.samples_kept[cause];
         if *kept < SAMPLES_MAX {
             *kept += 1;

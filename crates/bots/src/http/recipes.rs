@@ -70,7 +70,7 @@ impl<P: Clone + std::fmt::Debug + 'static> Recipes<P> {
             .iter()
             .map(|request| {
                 let keeps_body = request.check.reads_body() || !request.capture.is_empty();
-                let prepared = (!has_variables(request)).then(|| {
+                let prepared = (!has_variables(request, &http.variables)).then(|| {
                     surroundings.prepare::<D>(
                         request,
                         keeps_body,
@@ -263,9 +263,14 @@ fn check_body(check: &HttpCheck, answer: &Answer<'_>) -> Result<(), (usize, Stri
     Ok(())
 }
 
-fn has_variables(request: &HttpRequest) -> bool {
-    let texts = [&request.path, &request.body].into_iter();
-    texts.chain(request.headers.iter().map(|(_, value)| value)).any(|text| text.contains('{'))
+/// Whether `filled` would replace something: the braces of JSON alone do not make a request change.
+fn has_variables(request: &HttpRequest, variables: &[Variable]) -> bool {
+    let texts = || {
+        let headers = request.headers.iter().map(|(_, value)| value);
+        [&request.path, &request.body].into_iter().chain(headers)
+    };
+    let names = variables.iter().map(|variable| format!("{{{}}}", variable.name));
+    names.into_iter().any(|name| texts().any(|text| text.contains(&name)))
 }
 
 /// The text with each `{name}` replaced; braces around anything else stay as they are, since JSON is full of them.
@@ -318,6 +323,27 @@ mod tests {
         ] {
             assert_eq!(filled(text, &variables, &values), expected);
         }
+    }
+
+    #[test]
+    fn the_braces_of_json_are_no_variable() {
+        let variables = [Variable { name: "id".to_owned(), law: VariableLaw::Counter }];
+        let asks = |path: &str, body: &str| {
+            let request = HttpRequest {
+                name: String::new(),
+                weight: 1.0,
+                method: "POST".to_owned(),
+                path: path.to_owned(),
+                headers: Vec::new(),
+                body: body.to_owned(),
+                check: HttpCheck::default(),
+                capture: Vec::new(),
+            };
+            has_variables(&request, &variables)
+        };
+        assert!(!asks("/todos", r#"{"done":{"by":"x"}}"#));
+        assert!(asks("/todos/{id}", ""));
+        assert!(asks("/todos", r#"{"id":{id}}"#));
     }
 
     #[test]
