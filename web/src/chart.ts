@@ -9,6 +9,7 @@ import type { Series } from './data'
 import { decimate, window as rowsWithin, type Column, type Way } from './decimate'
 import { h, replace, table } from './dom'
 import { clock, digits, inUnit, NOT_STATED, quantile } from './format'
+import type { Event } from './notable'
 import { colour, onTheme, rem, type Colour } from './theme'
 
 export interface Line {
@@ -22,8 +23,6 @@ export interface Line {
   right?: boolean
   drawn?: 'line' | 'steps' | 'bars' | 'points'
 }
-
-export interface Event { at: number; kind: string; text: string }
 
 export interface Plot {
   x: number[]
@@ -106,6 +105,7 @@ export class Chart {
   private readonly thinned = h('span', { class: 'thinned' })
   private values: HTMLElement[] = []
   private readonly under = h('span', { class: 'under' })
+  private readonly what = h('span', { class: 'what' })
   private readonly observer: ResizeObserver
   private readonly unlisten: () => void
   private width = 0
@@ -287,7 +287,7 @@ export class Chart {
           font, stroke: colour('muted'), grid: { show: false }, ticks: { stroke: colour('line'), size: 4, width: 1 },
           size: Math.round(rem() * 1.7), gap: 3, space: rem() * 3.6,
           ...(axis === 'nines'
-            ? { splits: nineSplits, values: (_: uPlot, splits: number[]) => splits.map(nines => quantile(1 - 10 ** -nines)) }
+            ? { splits: nineSplits, filter: roomFor(rem() * 2.6), values: (_: uPlot, splits: (number | null)[]) => splits.map(nines => nines === null ? '' : quantile(1 - 10 ** -nines)) }
             : axis === 'ms' ? { values: (_: uPlot, splits: number[]) => splits.map(split => `${split} ms`) }
                             : { incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400],
                   values: (_: uPlot, splits: number[]) => splits.map(split => clock(split)) }),
@@ -345,12 +345,13 @@ export class Chart {
       const swatch = h('i', { class: line.dash ? 'swatch dashed' : 'swatch' })
       swatch.style.setProperty('--swatch', `var(--${line.colour})`)
       return h('span', { class: 'entry' }, swatch, line.label, this.values[at])
-    }))
+    }), this.what)
   }
 
   private showValues(chart: uPlot): void {
     const row = chart.cursor.idx
     this.under.textContent = row === null || row === undefined ? '' : this.showX(chart.data[0][row])
+    this.what.textContent = row === null || row === undefined ? '' : this.happened(chart.data[0][row])
     for (const [at, line] of this.plot.lines.entries()) {
       if (!this.values[at]) continue
       if (row === null || row === undefined) {
@@ -384,6 +385,37 @@ export class Chart {
     ctx.restore()
   }
 
+  /** Marks of the trial as lines with their names, troubles as ticks on the axis; the legend has the words of both. */
+  private drawEvents(chart: uPlot, ratio: number): void {
+    const { ctx, bbox } = chart
+    let free = bbox.left
+    // So many errors that their marks would be a wall are shown by the column of errors instead.
+    for (const event of (this.plot.events ?? []).slice(0, 400)) {
+      const at = chart.valToPos(event.at, 'x', true)
+      ctx.strokeStyle = colour(event.isBad ? 'fail' : 'line')
+      ctx.lineWidth = (event.isBad ? 2 : 1) * ratio
+      ctx.setLineDash(event.isBad ? [] : [3 * ratio, 3 * ratio])
+      ctx.beginPath()
+      ctx.moveTo(at, event.isBad ? bbox.top + bbox.height - 7 * ratio : bbox.top)
+      ctx.lineTo(at, bbox.top + bbox.height)
+      ctx.stroke()
+      const left = at + 3 * ratio
+      const width = ctx.measureText(event.kind).width
+      if (event.isBad || left < free || left + width > bbox.left + bbox.width) continue
+      ctx.setLineDash([])
+      nameMark(ctx, event.kind, left, bbox.top + 2 * ratio, ratio)
+      free = left + width + 3 * ratio
+    }
+    ctx.lineWidth = ratio
+  }
+
+  /** What happened in the second under the cursor. */
+  private happened(x: number): string {
+    const per = Math.max(1, this.per)
+    return (this.plot.events ?? []).filter(event => event.at >= x - per / 2 && event.at < x + per / 2).slice(0, 3)
+      .map(event => event.text ? `${event.kind}: ${event.text}` : event.kind).join(' · ')
+  }
+
   private drawAbove(chart: uPlot): void {
     const { ctx, bbox } = chart
     const ratio = devicePixelRatio || 1
@@ -393,19 +425,7 @@ export class Chart {
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height)
     ctx.clip()
     ctx.font = font
-    const events = this.plot.events ?? []
-    // So many errors that their marks would be a wall are shown by the column of errors instead.
-    for (const event of events.slice(0, 400)) {
-      const at = chart.valToPos(event.at, 'x', true)
-      const isBad = /error|exit|bug|drop|reconnect/.test(event.kind)
-      ctx.strokeStyle = colour(isBad ? 'fail' : 'line')
-      ctx.lineWidth = ratio
-      ctx.setLineDash(isBad ? [] : [3 * ratio, 3 * ratio])
-      ctx.beginPath()
-      ctx.moveTo(at, isBad ? bbox.top + bbox.height - 8 * ratio : bbox.top)
-      ctx.lineTo(at, bbox.top + bbox.height)
-      ctx.stroke()
-    }
+    this.drawEvents(chart, ratio)
     ctx.setLineDash([6 * ratio, 4 * ratio])
     for (const bound of this.plot.bounds ?? []) {
       const at = chart.valToPos(bound.at, bound.right ? 'right' : 'y', true)
@@ -437,6 +457,18 @@ export class Chart {
     }
     ctx.restore()
   }
+}
+
+/** Names a mark beside its line, where that is free; a halo keeps it readable over the data. */
+function nameMark(ctx: CanvasRenderingContext2D, words: string, left: number, top: number, ratio: number): void {
+  ctx.textAlign = 'left'
+  ctx.textBaseline = 'top'
+  ctx.lineJoin = 'round'
+  ctx.lineWidth = 3 * ratio
+  ctx.strokeStyle = colour('panel')
+  ctx.strokeText(words, left, top)
+  ctx.fillStyle = colour('muted')
+  ctx.fillText(words, left, top)
 }
 
 function stack(columns: Column[], lines: Line[]): Column[] {
@@ -505,6 +537,19 @@ function nineSplits(_: uPlot, __: number, low: number, high: number): number[] {
   return [0, -Math.log10(0.5), 1, 2, 3, 4, 5, 6, 7].filter(split => split >= low && split <= high)
 }
 
+/** Leaves out labels that would stand on the one before them. */
+function roomFor(pixels: number): uPlot.Axis.Filter {
+  return (chart, splits) => {
+    let free = -Infinity
+    return splits.map(split => {
+      const at = chart.valToPos(split, 'x')
+      if (at < free) return null
+      free = at + pixels
+      return split
+    })
+  }
+}
+
 function pad(low: number, high: number, axis: string): [number, number] {
   if (low === null || high === null || low === undefined || high === undefined) return [0, 1]
   if (axis === 'nines') return [0, Math.max(1, high)]
@@ -513,7 +558,7 @@ function pad(low: number, high: number, axis: string): [number, number] {
 }
 
 function unitName(unit: string): string {
-  return ({ ns: 'time', share: '%', per_s: 'per second', bytes: 'bytes', bytes_per_s: 'bytes/s', cores: 'cores', count: '' } as Record<string, string>)[unit] ?? unit
+  return ({ ns: '', share: '%', per_s: 'per second', bytes: 'bytes', bytes_per_s: 'bytes/s', cores: 'cores', count: '' } as Record<string, string>)[unit] ?? unit
 }
 
 /** A line of a trial's series; null where the column has no value. */

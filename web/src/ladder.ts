@@ -117,9 +117,18 @@ export function draw(drawing: Drawing): SVGSVGElement {
     const badBelow = figure.op.startsWith('>')
     if (badAbove && at > top) root.append(svg('rect', { class: 'forbidden', x: left, y: top, width: right - left, height: at - top }))
     if (badBelow && at < bottom) root.append(svg('rect', { class: 'forbidden', x: left, y: at, width: right - left, height: bottom - at }))
+    const words = `objective: ${figure.text}`
+    // On the side where no rung stands behind the words.
+    const reach = words.length * small * 0.56 + rem
+    const isTaken = (from: number, to: number) => steps.some(step => step.figure !== null
+      && Math.abs(y.to(step.figure) - (at - rem * 0.6)) < rem * 1.6 && x.to(step.load) > from && x.to(step.load) < to)
+    const isRight = isTaken(left, left + reach) && !isTaken(right - reach, right)
     root.append(
       svg('line', { class: 'bound', x1: left, x2: right, y1: at, y2: at }),
-      svg('text', { class: 'bound-label', 'font-size': small, x: left + rem * 0.4, y: at - rem * 0.4 }, `objective: ${figure.text}`))
+      svg('text', {
+        class: 'bound-label', 'font-size': small, y: at - rem * 0.4,
+        ...(isRight ? { x: right - rem * 0.4, 'text-anchor': 'end' } : { x: left + rem * 0.4 }),
+      }, words))
   }
 
   const labelled = drawing.ladders.length === 1 && steps.length <= Math.max(4, Math.floor((right - left) / (rem * 4.6)))

@@ -70,6 +70,12 @@ async function route(): Promise<void> {
   try {
     let next: Page
     if (room === '' || room === 'runs' && first === '') next = runsPage(await api.runs(), go)
+    else if (room === 'live') {
+      const now = await theLiveRun(() => mine === visit)
+      if (mine !== visit) return
+      history.replaceState(null, '', now ? `#/runs/${encodeURIComponent(now)}` : '#/')
+      return await route()
+    }
     else if (room === 'runs') next = runPage(await api.run(decodeURIComponent(first)), { isReport: false, seq: second === '' ? null : Number(second), go })
     else if (room === 'compare') next = comparePage(await withSeconds(first.split(',').map(decodeURIComponent)))
     else if (room === 'ticks') next = ticksPage(await api.ticks())
@@ -80,6 +86,17 @@ async function route(): Promise<void> {
     const refused = error instanceof Refused ? error : null
     show(words(refused?.status === 404 ? 'There is no such run' : refused?.status === 401 ? 'This page needs its token' : 'That did not work',
       refused?.status === 401 ? 'Open the address that stepladder printed when it started; it carries the token.' : String((error as Error).message), link('#/', 'To the runs')))
+  }
+}
+
+/** The run that goes on, waited for while its climb prepares itself; else the newest one, null without any. */
+async function theLiveRun(isWanted: () => boolean): Promise<string | null> {
+  for (let tries = 0; ; tries++) {
+    const all = await api.runs()
+    const now = all.find(run => run.state === 'running')
+    if (now || tries >= 40 || !isWanted()) return (now ?? all[0])?.id ?? null
+    if (tries === 0) show(words('The climb is about to begin', 'The server is started and looked at; then the first run appears here.'))
+    await new Promise(resolve => setTimeout(resolve, 250))
   }
 }
 

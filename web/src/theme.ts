@@ -4,6 +4,7 @@ export type Colour =
   | 'ink' | 'muted' | 'line' | 'grid' | 'panel' | 'accent' | 'hold' | 'cut' | 'band'
   | 'pass' | 'fail' | 'limited' | 'unsure' | 'invalid'
   | 'c1' | 'c2' | 'c3' | 'c4' | 'c5' | 'c6' | 'c7' | 'c8'
+  | 's0' | 's1' | 's2' | 's3' | 's4' | 's5' | 's6' | 's7'
 
 const KEY = 'stepladder-theme'
 const listeners = new Set<() => void>()
@@ -21,6 +22,11 @@ export function colour(name: Colour): string {
 /** Of the n-th of several that are compared. */
 export function nth(index: number): Colour {
   return `c${(index % 8) + 1}` as Colour
+}
+
+/** Of the n-th of `count` in an order, such as loads: the further up, the further from the page's ground. */
+export function inOrder(index: number, count: number): Colour {
+  return `s${count < 2 ? 7 : Math.round((index * 7) / (count - 1))}` as Colour
 }
 
 export function rem(): number {

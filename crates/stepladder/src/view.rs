@@ -1,8 +1,10 @@
 //! `view`, and `climb --view`: the viewer, with the judge that reads plans.
 //!
-//! Beside a climb it answers from the same process, on threads of its own. Afterwards it stays up where somebody sits
-//! before a terminal, until Ctrl-C; where standard output is a file or a pipe it ends with the climb, so that scripts do.
+//! Beside a climb it answers from the same process, on threads of its own. Where somebody sits before a terminal, the
+//! desktop's browser opens on the climb and the page stays up afterwards, until Ctrl-C; where standard output is a file
+//! or a pipe nothing is opened and the viewer ends with the climb, so that scripts do.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -25,6 +27,8 @@ use crate::{climb, replay};
 
 const NOT_MEASURED: u8 = 2;
 const WRONG_USAGE: u8 = 3;
+/// The room of the page that shows the run that goes on.
+const LIVE: &str = "#/live";
 
 /// Judges stored runs by their plans. A rung is judged once, however often the page asks.
 #[derive(Default)]
@@ -77,7 +81,7 @@ pub fn view(args: &ViewArgs, interrupt: &Interrupt) -> Result<u8, Failure> {
     let viewer = start(&args.store, args.listen, args.files.clone())?;
     anstream::println!("stored runs: {}\nCtrl-C ends the viewer", viewer.url());
     if args.open {
-        open(&viewer).map_err(|error| (NOT_MEASURED, error))?;
+        open(&viewer, "").map_err(|error| (NOT_MEASURED, error))?;
     }
     wait(interrupt);
     Ok(0)
@@ -96,13 +100,18 @@ fn start(store: &Path, listen: SocketAddr, ticks: Vec<std::path::PathBuf>) -> Re
     Ok(viewer)
 }
 
-/// Asks the desktop to open the page. The command line of a browser is no secret, so its token is good once.
-fn open(viewer: &Viewer) -> anyhow::Result<()> {
+/// Asks the desktop to open a room of the page. The command line of a browser is no secret, so its token is good once.
+fn open(viewer: &Viewer, room: &str) -> anyhow::Result<()> {
     let url = viewer.url_once()?;
     let mut opener = Command::new("xdg-open");
-    opener.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    opener.arg(url + room).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     opener.spawn().context("--open: xdg-open cannot be started; open the address above by hand")?;
     Ok(())
+}
+
+/// Whether a browser would have a screen to open on; a shell on another machine has none.
+fn has_desktop(variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    ["WAYLAND_DISPLAY", "DISPLAY"].into_iter().any(|name| variable(name).is_some_and(|value| !value.is_empty()))
 }
 
 fn wait(interrupt: &Interrupt) {
@@ -125,7 +134,11 @@ impl Beside {
         let viewer = args.view.then(|| start(&args.store, any, Vec::new())).transpose()?;
         if let Some(viewer) = &viewer {
             // Standard output may carry the JSON.
-            anstream::eprintln!("watch it: {}", viewer.url());
+            anstream::eprintln!("watch it: {}{LIVE}", viewer.url());
+            // Without a desktop, or without xdg-open, the address above is all that is needed.
+            if io::stdout().is_terminal() && has_desktop(|name| std::env::var_os(name)) {
+                let _ = open(viewer, LIVE);
+            }
         }
         Ok(Beside { viewer, report })
     }
@@ -143,5 +156,21 @@ impl Beside {
             wait(interrupt);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_is_opened_only_where_there_is_a_screen() {
+        let with = |name: &'static str, value: &'static str| {
+            has_desktop(move |asked| (asked == name).then(|| OsString::from(value)))
+        };
+        assert!(with("DISPLAY", ":0"));
+        assert!(with("WAYLAND_DISPLAY", "wayland-0"));
+        assert!(!with("DISPLAY", ""), "an empty variable is how a screen is taken away");
+        assert!(!with("TERM", "xterm"));
     }
 }

@@ -134,12 +134,18 @@ class RunView implements Page {
     this.drawLadder()
     this.drawTable()
     this.drawRung()
-    const [any] = rungsOf(this.page)
+    this.drawRun()
+  }
+
+  /** Panels of the run; those that compare rungs stay within the cell of the open one. */
+  private drawRun(): void {
+    const all = rungsOf(this.page)
+    const any = all.find(trial => trial.seq === this.open) ?? all[0]
     if (any) for (const host of [this.ofRun, this.ofMachine]) host.update(this.context(any))
   }
 
   private context(trial: TrialPage): Context {
-    return { page: this.page, trial, sync: `trial-${trial.seq}`, pick: seq => this.pick(seq, true) }
+    return { page: this.page, trial, sync: `trial-${trial.seq}`, pick: seq => this.pick(seq, true), load: seq => this.load(seq) }
   }
 
   private drawHead(): void {
@@ -337,6 +343,7 @@ class RunView implements Page {
     this.drawLadder()
     this.markRow()
     this.drawRung()
+    this.drawRun()
   }
 
   private shownSeq: number | null = null
@@ -344,7 +351,7 @@ class RunView implements Page {
   private drawRung(): void {
     const trial = this.page.trials.find(one => one.seq === this.open)
     if (!trial) { this.rungBox.replaceChildren(); this.shownSeq = null; return }
-    if (!this.options.isReport && trial.rung && ((trial.series.t?.length ?? 0) === 0 || Object.keys(trial.distributions).length === 0) && !this.fetched.has(trial.seq)) void this.fetch(trial.seq)
+    this.load(trial.seq)
     const context = this.context(trial)
     if (this.shownSeq !== trial.seq) {
       this.ofRung.destroy()
@@ -368,6 +375,13 @@ class RunView implements Page {
       rung?.reason ? h('p', { class: 'reason' }, rung.reason) : null,
       (trial.seconds_per_point ?? 1) > 1 ? h('p', { class: 'note' }, `A long trial: each point stands for the lowest or highest of about ${number(trial.seconds_per_point)} s.`) : null)
     this.ofRung.update(context)
+  }
+
+  /** A judged rung's own data, once; a report has them all. */
+  private load(seq: number): void {
+    const trial = this.page.trials.find(one => one.seq === seq)
+    if (this.options.isReport || !trial?.rung || this.fetched.has(seq)) return
+    if ((trial.series.t?.length ?? 0) === 0 || Object.keys(trial.distributions).length === 0) void this.fetch(seq)
   }
 
   private async fetch(seq: number): Promise<void> {

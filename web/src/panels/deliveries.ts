@@ -7,7 +7,7 @@ import { charts, marks, redrawn, type Panel } from './panel'
 
 /** The books of a broadcast: what was owed, what came, and who waited longest. */
 const panel: Panel = {
-  id: 'deliveries', title: 'Deliveries', of: 'rung', order: 60,
+  id: 'deliveries', title: 'Deliveries', of: 'rung', order: 30,
   shows: ({ trial }) => Boolean(trial.rung?.deliveries) || has(trial.series, 'delivery_mean_ns', 'delivery_p99_ns') || trial.slowest.length > 0,
   mount: context => {
     const overTime = charts(context, [{

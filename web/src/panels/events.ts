@@ -1,20 +1,22 @@
 import { h, table } from '../dom'
 import { digits, number } from '../format'
+import { eventsOf } from '../notable'
 import { redrawn, type Panel } from './panel'
 
 /** What happened when, and what went wrong: in the words of whoever said it. */
 const panel: Panel = {
   id: 'events', title: 'Events and errors', of: 'rung', order: 90,
   shows: ({ trial }) => trial.events.length > 0 || Object.keys(trial.rung?.errors ?? {}).length > 0,
-  mount: context => redrawn(context, ({ trial }) => `${trial.events.length} ${trial.rung !== null}`, ({ trial }) => {
+  mount: context => redrawn(context, ({ trial }) => `${trial.events.length} ${trial.rung !== null} ${trial.hold !== null} ${trial.series.t?.length}`, ({ trial }) => {
     const causes = Object.entries<number>(trial.rung?.errors ?? {}).concat(Object.entries<number>(trial.rung?.connections?.failed ?? {})
       .map(([cause, count]) => [`connection: ${cause}`, count] as [string, number]))
     const flows = Object.entries<any>(trial.rung?.extra?.flows ?? {})
-    const shown = trial.events.slice(0, 300)
-    const more = trial.events.length - shown.length
+    const all = eventsOf(trial)
+    const shown = all.slice(0, 300)
+    const more = all.length - shown.length
     return [h('div', { class: 'tables' },
       causes.length > 0 ? table(['cause', 'times'], causes.sort((a, b) => b[1] - a[1]).map(([cause, count]) => [cause, number(count)]), { caption: 'Errors' }) : null,
-      table(['at', 'what', 'words'], shown.map(event => [`${digits(event.at_ns / 1e9)} s`, event.kind, event.text]), {
+      table(['at', 'what', 'words'], shown.map(event => [`${digits(event.at)} s`, event.kind, event.text]), {
         caption: more > 0 ? `Events; ${number(more)} more are in the store` : 'Events', class: 'words',
       }),
       flows.length > 0 ? table(['operation', 'offered', 'not sent', 'sent', 'told', 'answered', 'late', 'failed', 'lost', 'open at the end'],

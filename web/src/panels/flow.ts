@@ -6,7 +6,7 @@ const lines = (all: (Line | null)[]) => all.filter((line): line is Line => line 
 
 /** What was planned, what left, what came back. */
 const panel: Panel = {
-  id: 'flow', title: 'Messages', of: 'rung', order: 20,
+  id: 'flow', title: 'Messages', of: 'rung', order: 60,
   shows: ({ trial }) => has(trial.series, 'offered', 'sent', 'answered'),
   mount: context => charts(context, [
     {

@@ -10,7 +10,7 @@ function widthFor(buckets: Buckets, periodNs: number): number {
 
 /** How long the server's loop took from tick to tick. */
 const panel: Panel = {
-  id: 'intervals', title: 'Intervals between ticks', of: 'rung', order: 45,
+  id: 'intervals', title: 'Intervals between ticks', of: 'rung', order: 25,
   shows: ({ trial }) => total(trial.distributions.tick_interval ?? []) > 0,
   mount: context => charts(context, [{
     options: {

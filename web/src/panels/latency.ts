@@ -23,7 +23,7 @@ function plot(trial: TrialPage, family: 'response' | 'service', bound: Plot['bou
 
 /** Response and service side by side: their gap is the queueing that a tool hides when it times from the send. */
 const panel: Panel = {
-  id: 'latency', title: 'What users feel', of: 'rung', order: 30,
+  id: 'latency', title: 'What users feel', of: 'rung', order: 40,
   shows: ({ trial }) => has(trial.series, 'response_mean_ns', 'response_p50_ns', 'response_p99_ns', 'service_p50_ns', 'service_p99_ns'),
   mount: context => {
     const bounds = context.page.objectives

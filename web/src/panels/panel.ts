@@ -1,9 +1,10 @@
 // A panel: one thing that a run or a rung shows. One file each; whatever stands in this folder and has a default
 // export is shown, in its order, as soon as its data are there. Nothing else names it.
 
-import { Chart, type ChartOptions, type Event, type Plot } from '../chart'
+import { Chart, type ChartOptions, type Plot } from '../chart'
 import { holdSpan } from '../columns'
 import type { RunPage, TrialPage } from '../data'
+import { eventsOf } from '../notable'
 
 export interface Context {
   page: RunPage
@@ -12,6 +13,8 @@ export interface Context {
   /** charts with one key share cursor and zoom */
   sync: string
   pick: (seq: number) => void
+  /** asks for the seconds and distributions of a rung that came without; the panel is updated when they are here */
+  load: (seq: number) => void
 }
 
 export interface Mounted {
@@ -38,8 +41,7 @@ export interface Panel {
 export function marks(trial: TrialPage): Pick<Plot, 'hold' | 'cut' | 'events'> {
   const hold = holdSpan(trial)
   const begun = trial.events.find(event => event.kind === 'hold')
-  const events: Event[] = trial.events.map(event => ({ at: event.at_ns / 1e9, kind: event.kind, text: event.text }))
-  return { hold, cut: hold && begun ? [begun.at_ns / 1e9, hold[0]] : null, events }
+  return { hold, cut: hold && begun ? [begun.at_ns / 1e9, hold[0]] : null, events: eventsOf(trial) }
 }
 
 /** A panel that is a few charts: each entry makes its plot anew from the data, or null when it has none. */

@@ -5,7 +5,7 @@ import { charts, marks, type Panel } from './panel'
 
 /** Ticks by class, and the share of them that was late. */
 const panel: Panel = {
-  id: 'ticks', title: 'Ticks', of: 'rung', order: 40,
+  id: 'ticks', title: 'Ticks', of: 'rung', order: 20,
   shows: ({ trial }) => has(trial.series, 'ticks_due', 'ticks_on_time'),
   mount: context => charts(context, [
     {

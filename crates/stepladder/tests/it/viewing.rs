@@ -53,7 +53,8 @@ fn entered(said: impl Fn() -> String) -> (String, String) {
         assert!(began.elapsed() < Duration::from_secs(30), "no address was printed: {text}");
         std::thread::sleep(Duration::from_millis(20));
     };
-    let path = &url[url.find("/?").expect("a token")..];
+    // What stands behind `#` is the browser's own.
+    let path = url[url.find("/?").expect("a token")..].split('#').next().unwrap_or_default();
     let answer = get(&url, path, "");
     let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect("a cookie");
     (url.clone(), cookie.split(';').next().unwrap_or_default().to_owned())

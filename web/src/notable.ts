@@ -1,0 +1,66 @@
+// What happened on the time axis: the marks of the trial, and what its seconds themselves say.
+
+import { holdSpan, seconds } from './columns'
+import type { Series, TrialPage } from './data'
+
+export interface Event { at: number; kind: string; text: string; isBad: boolean }
+
+/** A second counts as disturbed beyond this steal (`STEAL_SHARE_MOST` of ladder's rules). */
+const STEAL = 0.02
+/** So much of what stood falls away within a second before it is called an event. */
+const FALL = 0.02
+/** More of one kind are a state, not events; the columns show it. */
+const MOST = 30
+
+const WORDS: Record<string, string> = { settle: 'settles', hold: 'hold begins', drain: 'hold ends', end: 'end' }
+const BAD = /error|exit|bug/
+
+/** All events of a trial in the order of their time; `at` in s since its start. */
+export function eventsOf(trial: TrialPage): Event[] {
+  const told = trial.events.map(event => ({
+    at: event.at_ns / 1e9, kind: WORDS[event.kind] ?? event.kind, text: event.text, isBad: BAD.test(event.kind),
+  }))
+  return [...told, ...noticed(trial)].sort((a, b) => a.at - b.at)
+}
+
+function noticed(trial: TrialPage): Event[] {
+  const span = holdSpan(trial)
+  if (!span) return []
+  const { series } = trial
+  const within = (t: number) => t >= span[0] && t < span[1]
+  return [
+    ...first(series, 'failed', 'first failed', within), ...first(series, 'lost', 'first lost', within),
+    ...falls(series, within), ...stolen(series, within),
+  ]
+}
+
+function first(series: Series, name: string, kind: string, within: (t: number) => boolean): Event[] {
+  const row = (series[name] ?? []).findIndex((value, row) => value !== null && value > 0 && within(seconds(series)[row]))
+  return row < 0 ? [] : [{ at: seconds(series)[row], kind, text: `${series[name][row]} in this second`, isBad: true }]
+}
+
+/** Connections that fell away and those that came back: a storm of reconnects is both in a row. */
+function falls(series: Series, within: (t: number) => boolean): Event[] {
+  const found: Event[] = []
+  const open = series.open ?? []
+  const times = seconds(series)
+  times.forEach((t, row) => {
+    const [was, is] = [open[row - 1], open[row]]
+    if (typeof was !== 'number' || typeof is !== 'number' || !within(times[row - 1]) || !within(t)) return
+    const least = Math.max(2, Math.max(was, is) * FALL)
+    if (was - is >= least) found.push({ at: t, kind: 'connections fell', text: `${was} → ${is} open`, isBad: true })
+    else if (is - was >= least) found.push({ at: t, kind: 'reconnected', text: `${was} → ${is} open`, isBad: false })
+  })
+  return found.length > MOST ? [] : found
+}
+
+function stolen(series: Series, within: (t: number) => boolean): Event[] {
+  const found: Event[] = []
+  seconds(series).forEach((t, row) => {
+    const share = series.steal_share?.[row]
+    if (typeof share === 'number' && share > STEAL && within(t)) {
+      found.push({ at: t, kind: 'disturbed', text: `somebody else had ${(share * 100).toFixed(1)} % of the processor`, isBad: true })
+    }
+  })
+  return found.length > MOST ? [] : found
+}

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { TrialPage } from '../src/data'
+import { eventsOf } from '../src/notable'
+
+function trial(series: TrialPage['series']): TrialPage {
+  const t = Array.from({ length: 10 }, (_, second) => second)
+  return {
+    seq: 1, purpose: 'rung', load: 100, load_unit: 'games', bots: 200, cell: {}, tick_period_ns: 0,
+    events: [
+      { at_ns: 8e9, kind: 'drain', text: '6s' }, { at_ns: 2e9, kind: 'hold', text: '' }, { at_ns: 5.5e9, kind: 'error', text: 'reset: by peer' },
+    ],
+    hold: null, rung: null, series: { t, ...series }, distributions: {}, slowest: [],
+  }
+}
+
+const kinds = (series: TrialPage['series']) => eventsOf(trial(series)).map(event => `${event.at} ${event.kind}`)
+
+test('marks of the trial stand in the order of their time, in words', () => {
+  assert.deepEqual(kinds({}), ['2 hold begins', '5.5 error', '8 hold ends'])
+  assert.deepEqual(eventsOf(trial({})).filter(event => event.isBad).map(event => event.kind), ['error'])
+})
+
+test('connections that fall away in the hold are an event and so is their return; the ramp and the drain are none', () => {
+  const open = [0, 100, 200, 200, 120, 200, 199, 200, 0, 0]
+  assert.deepEqual(kinds({ open }).filter(kind => /conn/.test(kind)), ['4 connections fell', '5 reconnected'])
+})
+
+test('only the first second of failures is marked, and nothing where there were none', () => {
+  assert.ok(kinds({ failed: [9, 0, 0, 0, 3, 4, 0, 0, 0, 0] }).includes('4 first failed'))
+  assert.equal(kinds({ failed: [9, 0, 0, 0, 3, 4, 0, 0, 0, 0] }).length, 4)
+  assert.equal(kinds({ lost: [0, 0, 0, 0, 0, 0, 0, 0, 0, 5] }).length, 3)
+})
+
+test('seconds that somebody else had are marked beyond the limit of the judge, and never before the hold', () => {
+  assert.deepEqual(kinds({ steal_share: [0.5, 0, 0.02, 0.021, null, 0, 0, 0, 0, 0.4] }).filter(kind => /disturbed/.test(kind)), ['3 disturbed'])
+})
