@@ -111,7 +111,9 @@ fn open(viewer: &Viewer, room: &str) -> anyhow::Result<()> {
 
 /// Whether a browser would have a screen to open on; a shell on another machine has none.
 fn has_desktop(variable: impl Fn(&str) -> Option<OsString>) -> bool {
-    ["WAYLAND_DISPLAY", "DISPLAY"].into_iter().any(|name| variable(name).is_some_and(|value| !value.is_empty()))
+    ["WAYLAND_DISPLAY", "DISPLAY"]
+        .into_iter()
+        .any(|name| variable(name).is_some_and(|value| !value.is_empty()))
 }
 
 fn wait(interrupt: &Interrupt) {

@@ -13,6 +13,9 @@ use measure::{Books, Distribution, Entry, Event, Flow, Interval, Measure, Quanti
 use crate::shape::{HoldSpan, Series, Slow};
 
 const SECOND_NS: u64 = 1_000_000_000;
+const TICK_INTERVAL: &str = "tick_interval";
+/// Tick intervals are classed and drawn in whole ms.
+const BIN_NS: u64 = 1_000_000;
 /// Receivers of a broadcast that are shown.
 const SLOWEST: usize = 20;
 
@@ -263,17 +266,20 @@ impl Fold {
 
     /// Buckets [highest ns, count] over the hold, by name; empty ones are left out.
     ///
-    /// With a `width` above 1, neighbours within that ratio become one bucket under the highest of them.
+    /// With a `width` above 1, neighbours within that ratio become one bucket under the highest of them. Tick intervals are
+    /// told in whole ms, so no bucket of theirs reaches from one to the next.
     pub fn distributions(&self, width: f64) -> BTreeMap<&'static str, Vec<(u64, u64)>> {
         let mut named = BTreeMap::new();
         let ours = Measure::ALL.iter().map(|measure| (measure.name(), &self.sums[*measure as usize]));
         for (name, values) in ours.filter(|(_, values)| !values.is_empty()) {
-            named.insert(name, merged(values, width));
+            let bin_ns = if name == TICK_INTERVAL { BIN_NS } else { u64::MAX };
+            named.insert(name, merged(values, width, bin_ns));
         }
         // The server's own word on its ticks goes before what clients see of them, as in a rung.
-        for (name, values) in [("tick_interval", &self.tick_interval), ("tick_busy", &self.tick_busy)] {
+        let told = [(TICK_INTERVAL, &self.tick_interval, BIN_NS), ("tick_busy", &self.tick_busy, u64::MAX)];
+        for (name, values, bin_ns) in told {
             if !values.is_empty()
-                && let Some(clients) = named.insert(name, merged(values, width))
+                && let Some(clients) = named.insert(name, merged(values, width, bin_ns))
             {
                 named.insert("client_tick_interval", clients);
             }
@@ -282,14 +288,18 @@ impl Fold {
     }
 }
 
-fn merged(values: &Distribution, width: f64) -> Vec<(u64, u64)> {
+/// Merges neighbours within the ratio `width` that round to the same multiple of `bin_ns`.
+fn merged(values: &Distribution, width: f64, bin_ns: u64) -> Vec<(u64, u64)> {
     let mut buckets: Vec<(u64, u64)> = Vec::new();
-    let mut begin = 0.0;
+    let mut begin = 0;
+    let bin = |ns: u64| ns.saturating_add(bin_ns / 2) / bin_ns;
     for (ns, count) in values.buckets() {
         match buckets.last_mut() {
-            Some(last) if ns as f64 <= begin * width => *last = (ns, last.1 + count),
+            Some(last) if ns as f64 <= begin as f64 * width && bin(ns) == bin(begin) => {
+                *last = (ns, last.1 + count);
+            }
             _ => {
-                begin = ns as f64;
+                begin = ns;
                 buckets.push((ns, count));
             }
         }
@@ -312,4 +322,24 @@ fn slowest(books: &Books) -> Vec<Slow> {
             lost: receiver.sum.lost,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_tick_intervals_stay_in_their_millisecond() {
+        let mut values = Distribution::new();
+        // 17.4 and 17.6 ms are within 3 % of each other, and the second is late.
+        for ns in [17_100_000, 17_400_000, 17_600_000, 17_900_000] {
+            values.record(ns);
+        }
+        let per_ms = |bin_ns| -> Vec<u64> {
+            merged(&values, 1.03, bin_ns).iter().map(|(ns, _)| (ns + BIN_NS / 2) / BIN_NS).collect()
+        };
+        assert_eq!(per_ms(BIN_NS), [17, 18]);
+        assert_eq!(per_ms(u64::MAX), [18, 18], "within the ratio of 17.1 ms, and one beyond it");
+        assert_eq!(merged(&values, 1.03, BIN_NS).iter().map(|(_, count)| count).sum::<u64>(), 4);
+    }
 }

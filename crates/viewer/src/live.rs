@@ -21,6 +21,8 @@ const PIECE: u32 = 256;
 const LATER_S: u32 = 4;
 /// Seconds of a hold between two looks at its distributions.
 const DISTRIBUTIONS_S: u32 = 5;
+/// Width of their buckets while they grow; thousands of them every 5 s would cost the machine that is measured.
+const LIVE_WIDTH: f64 = 1.01;
 /// Looks without a commit after which the state is asked all the same: a killed process commits nothing.
 const IDLE_LOOKS: u32 = 10;
 /// The id behind the last message of a run.
@@ -153,7 +155,7 @@ impl Follower {
             current.is_judged = behind.second.is_none();
         }
         if !current.is_told && behind.is_none() {
-            let page = page_of(mark, &current.fold, None, current.fold.series(), Some(1.0), POINTS);
+            let page = page_of(mark, &current.fold, None, current.fold.series(), Some(LIVE_WIDTH), POINTS);
             messages.push(message(id(newest), "trial", &page));
             seconds.clear();
         } else if !current.is_judged {
@@ -161,7 +163,7 @@ impl Follower {
             if current.fold.events.len() > marks_before || looks || behind.is_some() {
                 current.distributions_at = newest.unwrap_or(current.distributions_at);
                 // The page has the seconds already, and keeps them.
-                let page = page_of(mark, &current.fold, None, Series::default(), Some(1.0), POINTS);
+                let page = page_of(mark, &current.fold, None, Series::default(), Some(LIVE_WIDTH), POINTS);
                 messages.push(message(id(newest), "trial", &page));
             }
         }
