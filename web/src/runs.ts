@@ -21,3 +21,12 @@ export function capacityWords(run: RunRow): string {
   if (upper !== null) return `< ${number(upper)} ${unit}`
   return 'unknown'
 }
+
+/** What a run is laid over: the one that it repeats (`stepladder again`), else the last one before it of the same subject. */
+export function before(run: RunRow, all: RunRow[]): RunRow | null {
+  const repeated = all.find(other => other.id === run.labels?.again)
+  if (repeated) return repeated
+  const older = all.filter(other => other.subject === run.subject && other.scenario === run.scenario
+    && other.started_unix_ms < run.started_unix_ms && other.rungs.length > 0)
+  return older.reduce<RunRow | null>((last, other) => last === null || other.started_unix_ms > last.started_unix_ms ? other : last, null)
+}

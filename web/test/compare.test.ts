@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { arena, chat } from '../fixtures/planted.mjs'
 import type { RunPage, RunRow, TickFile } from '../src/data'
-import { capacityWords, matches } from '../src/runs'
+import { before, capacityWords, matches } from '../src/runs'
 import { bandOf, histogramOf } from '../src/ticklogs'
 import { doubts, sharedLoads } from '../src/worth'
 
@@ -58,4 +58,17 @@ test('the band on time follows the commonest interval', () => {
   assert.deepEqual(bandOf([log({ 50: 9 })]), [49, 51])
   assert.equal(bandOf([log({ 72: 9 })]), null)
   assert.equal(bandOf([]), null)
+})
+
+test('a run is laid over the one that it repeats, else over the last one before it of the same subject', () => {
+  const row = (id: string, started: number, more: Partial<RunRow> = {}): RunRow => ({ ...run(id, [500]).run, id, started_unix_ms: started, labels: {}, ...more })
+  const all = [
+    row('arena-1', 10), row('arena-2', 20), row('chat-1', 30, { subject: 'chat' }), row('arena-3', 40, { rungs: [] }),
+    row('arena-4', 50), row('arena-5', 60, { labels: { again: 'arena-1' } }),
+  ]
+  const of = (id: string) => before(all.find(one => one.id === id)!, all)?.id ?? null
+  assert.equal(of('arena-5'), 'arena-1', 'the repeated one')
+  assert.equal(of('arena-4'), 'arena-2', 'neither another subject nor a run without rungs')
+  assert.equal(of('arena-1'), null)
+  assert.equal(of('chat-1'), null)
 })

@@ -60,6 +60,8 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     plan.note = args.note.clone().or_else(|| Some(format!("again {old}")));
     let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
     let (new, code) = climb::climb(&plan, &outputs, interrupt)?;
+    // The page lays it over the run that it repeats.
+    store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
     let compared = show::old_against_new(&store, &old, &new).map_err(|error| (NOT_MEASURED, error))?;
     if args.json.as_deref() == Some(Path::new("-")) {
         eprint!("{compared}");

@@ -12,7 +12,7 @@ import { draw, type Step } from '../ladder'
 import { Host } from '../panels/host'
 import type { Context } from '../panels/panel'
 import { cellName } from '../panels/sweep'
-import { nameOf } from '../runs'
+import { before, nameOf } from '../runs'
 import { apply, running, rungsOf, type LiveEvent } from '../state'
 import { nth, onTheme, rem } from '../theme'
 import { badge, icon, STATES, VERDICTS } from '../verdict'
@@ -175,6 +175,7 @@ class RunView implements Page {
       act('Note', 'What was this run for?', () => this.relabel('note', 'Note', 5)),
       act('Tags', 'Separated by commas', () => this.relabel('tags', 'Tags, separated by commas')),
       act(isPinned ? 'Unpin' : 'Pin', 'Pinned runs stand first and cannot be deleted', () => this.label('pinned', isPinned ? 'false' : 'true')),
+      run.state === 'running' ? null : act('Compare', 'Old against new: with the run that it repeats, or the one before it', () => this.compare()),
       run.state === 'running' ? null : h('a', { class: 'button', href: api.report(run.id), download: `${run.id}.html` }, 'Report'),
       run.state === 'running' || isPinned ? null : act('Delete', 'Asked twice', () => this.remove()))
   }
@@ -190,6 +191,14 @@ class RunView implements Page {
       this.page.run.labels = { ...this.page.run.labels, [key]: value }
       this.drawHead()
     } catch (error) { await tell('That was not kept', String((error as Error).message)) }
+  }
+
+  private async compare(): Promise<void> {
+    try {
+      const old = before(this.page.run, await api.runs())
+      if (old) this.options.go(`#/compare/${[old.id, this.page.run.id].map(encodeURIComponent).join(',')}`)
+      else await tell('Nothing to compare with', 'No earlier run of this subject held a rung. Repeat this one with: ', h('code', null, `stepladder again ${this.page.run.id}`))
+    } catch (error) { await tell('The runs cannot be read', String((error as Error).message)) }
   }
 
   private async remove(): Promise<void> {

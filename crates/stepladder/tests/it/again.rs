@@ -22,5 +22,12 @@ fn again_repeats_plan_and_seed_and_prints_old_against_new() {
     }
     let runs = place.run(["runs"]);
     assert_eq!(runs.out.lines().filter(|line| line.starts_with("arena-")).count(), 2, "{runs:#?}");
+    let store = store::Store::open_to_read(&place.path("stepladder.db")).expect("the store");
+    let new = store.find_run("arena-2").and_then(|run| store.run(&run)).expect("the new run");
+    assert_eq!(
+        new.labels.get("again").map(String::as_str),
+        Some("arena-1"),
+        "the page lays it over that one"
+    );
     place.run(["again", "nobody"]).refused(3, &["there is no run `nobody`"]);
 }
