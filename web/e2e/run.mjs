@@ -1,7 +1,7 @@
 // The page in a browser, over planted runs: what a reader does and sees. `npm run e2e [PART OF A NAME]`
 //
-// Every test has a server and a context of its own. Console errors, refusals of the content security policy and requests
-// to anywhere but the server fail any of them.
+// Every test has a server and a context of its own (harness.mjs); it is the page alone that is tried here, since the
+// server is server.mjs. What stands behind the real program is in real.mjs.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,14 +10,18 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { deflateSync } from 'node:zlib'
 import { arena, hostile, hour } from '../fixtures/planted.mjs'
-import { launch } from './browser.mjs'
+import { test as testOf, walk } from './harness.mjs'
 import { reportOf, serve } from './server.mjs'
 
-const only = process.argv[2] ?? ''
-const browser = await launch()
 const folder = mkdtempSync(join(tmpdir(), 'stepladder-e2e-'))
-const tests = []
-const test = (name, options, body) => tests.push({ name, options, body })
+const test = (name, options, body) => testOf(name, options, given => body({
+  ...given,
+  open: async hash => {
+    // Another hash alone would be the same document: each page is opened as a reader opens it.
+    await given.page.goto('about:blank')
+    await given.page.goto(`${given.server.url}/${hash}`)
+  },
+}))
 
 test('a rung appears, its seconds arrive, its verdict is shown, and the run ends with three answers', { pace: 200 }, async ({ page, open }) => {
   await open('#/runs/arena-live')
@@ -230,10 +234,10 @@ test('a report opens from a file without network, and shows the figures of the r
     }
     assert.equal(await page.locator('.actions, nav.top a').count(), 0, 'a report offers nothing that needs a viewer')
   }
-  assert.deepEqual(asked.filter(url => !url.startsWith('file:') && !url.startsWith('data:')), [])
+  assert.deepEqual(asked.filter(url => !url.startsWith('data:')), ['plain', 'deflate'].map(encoding => pathToFileURL(join(folder, `${encoding}.html`)).href))
 })
 
-test('names that try to become markup are text, on every page', { runs: [hostile('hostile-1'), hostile('hostile-2')] }, async ({ page, open }) => {
+test('names that try to become markup are text, on every page', { runs: [hostile('hostile-1'), hostile('hostile-2')], expected: /status of 404/ }, async ({ page, open, allow }) => {
   for (const hash of ['#/', '#/runs/hostile-1', '#/compare/hostile-1,hostile-2', `#/runs/${encodeURIComponent('<img src=x onerror=window.hacked=1>')}`]) {
     await open(hash)
     await page.waitForTimeout(300)
@@ -241,6 +245,7 @@ test('names that try to become markup are text, on every page', { runs: [hostile
     assert.equal(await page.evaluate(() => window.hacked), undefined, hash)
     assert.equal(await page.locator('#app img, #app script, #app iframe, #app [onerror]').count(), 0, hash)
   }
+  allow('file:')
   const file = join(folder, 'hostile.html')
   writeFileSync(file, reportOf(hostile('hostile-1')))
   await page.goto(pathToFileURL(file).href)
@@ -249,7 +254,7 @@ test('names that try to become markup are text, on every page', { runs: [hostile
   assert.match(await page.textContent('h1'), /<img src=x/)
 })
 
-test('a run that is not there, and a viewer that went away, are said in words', { mayFail: true }, async ({ page, open, server }) => {
+test('a run that is not there, and a viewer that went away, are said in words', { expected: /status of 404|ERR_CONNECTION_REFUSED/ }, async ({ page, open, server }) => {
   await open('#/runs/nobody')
   await page.waitForSelector('text=There is no such run')
   await server.close()
@@ -297,37 +302,12 @@ test('a page that is left takes its listeners and charts along', {}, async ({ pa
   assert.ok(after < before * 1.5, `${before} nodes became ${after}`)
 })
 
-let failed = 0
-for (const { name, options, body } of tests) {
-  if (!name.includes(only)) continue
-  const server = await serve({ pace: options.pace ?? 0, ...(options.runs ? { runs: options.runs } : {}) })
-  const context = await browser.newContext({ viewport: { width: options.width ?? 1280, height: 900 }, offline: options.offline ?? false })
-  const page = await context.newPage()
-  const wrong = []
-  const asked = []
-  page.on('console', message => { if (message.type() === 'error' && !options.mayFail && !/404/.test(message.text())) wrong.push(message.text()) })
-  page.on('pageerror', error => wrong.push(error.message))
-  page.on('request', request => {
-    asked.push(request.url())
-    if (!/^(http:\/\/127\.0\.0\.1:|file:|data:)/.test(request.url())) wrong.push(`a request to ${request.url()}`)
-  })
-  const open = async hash => {
-    // Another hash alone would be the same document: each page is opened as a reader opens it.
-    await page.goto('about:blank')
-    await page.goto(`${server.url}/${hash}`)
-  }
-  const began = Date.now()
-  try {
-    await body({ page, open, server, asked })
-    assert.deepEqual(wrong, [])
-    console.log(`ok    ${name} (${Date.now() - began} ms)`)
-  } catch (error) {
-    failed++
-    console.log(`FAIL  ${name}\n${String(error.stack).split('\n').slice(0, 12).join('\n')}${wrong.length ? `\npage said: ${wrong.join('; ')}` : ''}`)
-  }
-  await context.close()
-  await server.close().catch(() => {})
-}
-await browser.close()
-rmSync(folder, { recursive: true })
-process.exit(failed > 0 ? 1 : 0)
+await walk({
+  only: process.argv[2],
+  async prepare(options, allow) {
+    const server = await serve({ pace: options.pace ?? 0, ...(options.runs ? { runs: options.runs } : {}) })
+    allow(server.url)
+    return { server, end: () => server.close().catch(() => {}) }
+  },
+  finish: async () => rmSync(folder, { recursive: true }),
+})
