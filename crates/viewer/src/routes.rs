@@ -335,7 +335,10 @@ fn followed(
         if tell.blocking_send(ping()).is_err() {
             return;
         }
-        while let Some(events) = look() {
+        loop {
+            // Asked before the look: a climb that ends takes its viewer along, and its end is told first.
+            let is_last = shared.is_closing.load(Ordering::Relaxed);
+            let Some(events) = look() else { return };
             for event in events {
                 pinged = Instant::now();
                 if tell.blocking_send(event).is_err() {
@@ -348,7 +351,7 @@ fn followed(
                     return;
                 }
             }
-            if tell.is_closed() || shared.is_closing.load(Ordering::Relaxed) {
+            if is_last || tell.is_closed() {
                 return;
             }
             std::thread::sleep(LOOK);

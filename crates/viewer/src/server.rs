@@ -28,6 +28,8 @@ const FURTHER_PORTS: u16 = 100;
 /// Added to the niceness of the viewer's threads: a climb in the same process goes first.
 const NICER: i32 = 5;
 const TOKEN_BYTES: usize = 24;
+/// Pages that follow a run are told its end before the viewer goes; whoever reads too slowly for that is left.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What a viewer shows, and where.
 #[derive(Clone, Debug)]
@@ -128,12 +130,20 @@ pub fn serve(options: &Options, judge: Arc<dyn Judge>) -> Result<Viewer, ViewErr
             let listener = listener.tap_io(|stream| {
                 let _ = stream.set_nodelay(true);
             });
+            let (tell_closing, closing) = oneshot::channel();
+            let until_stopped = async move {
+                let _ = stopped.await;
+                let _ = tell_closing.send(());
+            };
+            let too_long = async move {
+                let _ = closing.await;
+                tokio::time::sleep(LAST_WORDS).await;
+            };
             tokio::select! {
-                _ = axum::serve(listener, router(shared)).into_future() => {}
-                _ = stopped => {}
+                _ = axum::serve(listener, router(shared)).with_graceful_shutdown(until_stopped).into_future() => {}
+                () = too_long => {}
             }
         });
-        // Followers look at `is_closing` at their next look; a page that is being read may end by itself.
         runtime.shutdown_timeout(Duration::from_secs(1));
     };
     let thread = std::thread::Builder::new().name("viewer".to_owned()).spawn(work).map_err(no_thread)?;

@@ -166,3 +166,22 @@ fn a_browser_that_heard_the_end_does_not_come_back() {
     let all = events.until(|kind, data| kind == "run" && data["run"]["state"] == "finished");
     assert!(all.len() <= 4 && client.get("/api/runs/nobody/live").status == 404);
 }
+
+#[test]
+fn the_end_of_a_run_is_told_before_its_viewer_goes() {
+    let given = given::store();
+    // At any moment between two looks.
+    for round in 0..5 {
+        let writer = given.store.begin_run(&given::run_head("live"), None).unwrap();
+        let run = writer.id().clone();
+        let viewer = given::serve(&given, Vec::new());
+        let mut events = Client::of(&viewer).follow(&format!("/api/runs/{run}/live"), None);
+        events.until(|kind, _| kind == "run");
+        std::thread::sleep(std::time::Duration::from_millis(45 * round));
+        given::end(&given, writer);
+        drop(viewer);
+        let told = events.until(|kind, data| kind == "run" && data["run"]["state"] == "finished");
+        assert_eq!(told.last().unwrap().0, "end");
+        assert!(events.next().is_none(), "nothing follows the end");
+    }
+}
