@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The page's part of ../check, cheap to dear; stops at the first failure. The packages are installed by then.
+#   web/check.sh          all of it; wants the release build of the program
+#   web/check.sh --quick  without a browser
+# Without Chromium everything else still runs, and the last words say which tests did not.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "the page: types"
+npm run --silent types
+say "the page: unit tests"
+npm run --silent test
+say "the page: build"
+npm run --silent build
+[ "${1:-}" = "--quick" ] && exit 0
+
+if ! chromium=$(node e2e/browser.mjs) && [ -z "${CHROMIUM:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    say "installing chromium with apt-get, for the tests in a browser"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null; } || true
+    chromium=$(node e2e/browser.mjs) || true
+fi
+if [ -z "$chromium" ]; then
+    cat >&2 <<'WORDS'
+
+!! NOT RUN: the tests in a browser (web: npm run e2e, npm run e2e:real). Everything else passed.
+!! There is no Chromium that starts. Install one (Debian: apt-get install chromium) or name one with
+!! CHROMIUM=/path/to/chromium, and run ./check again, or web/check.sh alone.
+WORDS
+    exit 0
+fi
+
+say "the page in $chromium, over planted runs"
+npm run --silent e2e
+say "the page in $chromium, over the real program"
+npm run --silent e2e:real
