@@ -1,7 +1,7 @@
 // The head of a page: how many, why not more, can I trust it. The words are the run's own (ladder's wording); this
 // file only picks the figure that each is led by.
 
-import type { RunPage } from './data'
+import type { MainFigure, Rung, RunPage } from './data'
 import { h } from './dom'
 import { figureName, valueOf } from './figures'
 import { inUnit, ns, number, share } from './format'
@@ -24,11 +24,11 @@ function howMany(page: RunPage): Answer {
   else if (lower !== null) [lead, tone] = [`≥ ${number(lower)}`, 'pass']
   else if (upper !== null) [lead, tone] = [`< ${number(upper)}`, 'fail']
   const rungs = rungsOf(page).filter(trial => trial.rung)
-  const facts: [string, string][] = lower !== null || upper !== null ? [['in', unit]] : []
+  const facts: [string, string][] = []
   const held = rungs.filter(trial => trial.rung!.verdict === 'PASS').length
   if (rungs.length > 0) facts.push(['held', `${held} of ${rungs.length} rungs`])
   return {
-    id: 'how_many', question: 'How many?', lead: lower === null && upper === null ? lead : `${lead} ${unit}`, tone, facts: facts.slice(1),
+    id: 'how_many', question: 'How many?', lead: lower === null && upper === null ? lead : `${lead} ${unit}`, tone, facts,
     words: page.run.state === 'running' && lower !== null && upper === null ? `${number(lower)} ${unit} held so far; the climb goes on.` : conclusion(page, 'how_many')?.text ?? (page.run.state === 'running' ? 'No rung has been judged yet.' : 'No rung was judged.'),
   }
 }
@@ -48,11 +48,7 @@ function whyNotMore(page: RunPage): Answer {
   let tone = said ? 'pass' : 'unsure'
   if (rung) {
     tone = rung.verdict === 'FAIL' ? 'fail' : rung.verdict === 'GENERATOR_LIMITED' ? 'limited' : 'unsure'
-    const value = objective ? valueOf(rung, objective) : null
-    lead = objective
-      ? value !== null && objective.unit === 'count' ? `${number(value)} ${figureName(objective.name)}`
-        : `${figureName(objective.name)} ${value === null ? '' : inUnit(objective.unit)(value)}`.trim()
-      : rung.verdict === 'GENERATOR_LIMITED' ? 'this machine gave out' : signal ? figureName(signal) : String(rung.reason ?? '').split(/[:;,]/)[0]
+    lead = leadOf(rung, signal, objective)
     facts.push(['at', `${number(rung.load)} ${rung.load_unit}`])
     if (objective) facts.push(['objective', objective.text])
     if (rung.subject) facts.push(['server', `${inUnit('cores')(rung.subject.cpu_cores)}${typeof rung.subject.cpu_share === 'number' ? ` (${share(rung.subject.cpu_share)})` : ''}`])
@@ -61,6 +57,19 @@ function whyNotMore(page: RunPage): Answer {
     id: 'why_not_more', question: 'Why not more?', lead, tone, facts,
     words: said?.text ?? 'The run ended before anything was judged.',
   }
+}
+
+/** What stood in the way, in a few words and with its figure. */
+function leadOf(rung: Rung, signal: string | null, objective: MainFigure | null): string {
+  if (objective) {
+    const value = valueOf(rung, objective)
+    if (value === null) return figureName(objective.name)
+    return objective.unit === 'count' ? `${number(value)} ${figureName(objective.name)}` : `${figureName(objective.name)} ${inUnit(objective.unit)(value)}`
+  }
+  const reason = String(rung.reason ?? 'no reason given').split(/[:;,]/)[0]
+  if (rung.verdict === 'GENERATOR_LIMITED') return 'this machine gave out'
+  if (rung.verdict === 'INCONCLUSIVE') return `not judged: ${reason}`
+  return signal ? figureName(signal) : reason
 }
 
 function canITrustIt(page: RunPage): Answer {

@@ -269,7 +269,7 @@ export class Chart {
       ...(options.log && !right ? { filter: logLabels } : {}),
     })
     const scales: uPlot.Scales = {
-      x: { time: false, ...(axis === 'time' ? {} : { range: (_: uPlot, low: number, high: number) => pad(low, high, axis) }) },
+      x: { time: false, ...(axis === 'time' ? { range: (_: uPlot, low: number, high: number) => span(low, high) } : { range: (_: uPlot, low: number, high: number) => pad(low, high, axis) }) },
       y: options.log
         ? { distr: 3, range: (_, low, high) => logRange(low, high, plot.bounds?.map(bound => bound.at) ?? []) }
         : { range: (_, __, high) => [0, top(high, Math.max(options.top ?? 0, this.plot.top ?? 0), this.plot.bounds, false)] },
@@ -548,6 +548,12 @@ function roomFor(pixels: number): uPlot.Axis.Filter {
       return split
     })
   }
+}
+
+/** Of an axis of time: the first seconds of a trial do not fill a minute, nor a single one the width. */
+function span(low: number, high: number): [number, number] {
+  if (low === null || high === null || low === undefined || high === undefined) return [0, 10]
+  return [low, Math.max(high, low === 0 ? 10 : low)]
 }
 
 function pad(low: number, high: number, axis: string): [number, number] {

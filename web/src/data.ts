@@ -32,6 +32,8 @@ export interface RunPage {
   /** null until the first rung was judged; while a run goes on it is what is known so far */
   climb: Climb | null
   objectives: MainFigure[]
+  /** loads that it means to hold, while it goes on */
+  planned?: number[]
   trials: TrialPage[]
   /** why nothing is said of the run, where its plan cannot be read */
   problem?: string

@@ -24,6 +24,8 @@ export interface Drawing {
   loadUnit: string
   lower?: number | null
   upper?: number | null
+  /** loads that are still to be held: they have a place on the axis, so that it stays as it is while they come */
+  planned?: number[]
   selected?: number | null
   onPick?: (seq: number) => void
   width: number
@@ -80,12 +82,12 @@ export function draw(drawing: Drawing): SVGSVGElement {
   const steps = drawing.ladders.flatMap(ladder => ladder.steps)
   const known = steps.map(step => step.figure).filter((value): value is number => value !== null)
   const show = inUnit(figure.unit)
-  const [left, right, top, bottom] = [rem * 4.4, width - rem * 1.2, rem * 1.9, height - rem * 3.1]
+  const [left, right, top, bottom] = [rem * 4.4, width - rem * 1.2, rem * 1.9, height - rem * 3.3]
   const root = svg('svg', {
     class: 'ladder', viewBox: `0 0 ${width} ${height}`, width, height, role: 'group',
     'aria-label': `${figureName(figure.name)} by load, rung by rung`,
   })
-  const x = loads(steps.map(step => step.load).concat([drawing.lower, drawing.upper].filter((load): load is number => typeof load === 'number')), left, right)
+  const x = loads(steps.map(step => step.load).concat(drawing.planned ?? [], [drawing.lower, drawing.upper].filter((load): load is number => typeof load === 'number')), left, right)
   const y = figures(known, figure, bottom, top)
   const small = rem * 0.75
 
@@ -145,16 +147,18 @@ function axisOfLoads(
   root.append(svg('line', { class: 'axis', x1: left, x2: right, y1: bottom, y2: bottom }))
   // Loads that were held are named first; where they stand too close, every second or third of them.
   let free = -Infinity
-  for (const load of [...new Set(steps.map(step => step.load))].sort((a, b) => a - b)) {
+  const held = new Set(steps.map(step => step.load))
+  for (const load of [...new Set([...held, ...drawing.planned ?? []])].sort((a, b) => a - b)) {
     const at = x.to(load)
     const text = number(load)
     const half = (text.length * small * 0.58) / 2
     root.append(svg('line', { class: 'axis', x1: at, x2: at, y1: bottom, y2: bottom + rem * 0.3 }))
+    if (!held.has(load)) root.append(svg('circle', { class: 'planned', cx: at, cy: bottom, r: rem * 0.32 }, svg('title', null, `${text} ${drawing.loadUnit}: still to come`)))
     if (at - half < free + rem * 0.5) continue
     free = at + half
-    root.append(svg('text', { class: 'tick strong', 'font-size': small, x: at, y: bottom + rem * 1.55, 'text-anchor': 'middle' }, text))
+    root.append(svg('text', { class: held.has(load) ? 'tick strong' : 'tick', 'font-size': small, x: at, y: bottom + rem * 1.85, 'text-anchor': 'middle' }, text))
   }
-  root.append(svg('text', { class: 'tick', 'font-size': small, x: (left + right) / 2, y: bottom + rem * 2.8, 'text-anchor': 'middle' },
+  root.append(svg('text', { class: 'tick', 'font-size': small, x: (left + right) / 2, y: bottom + rem * 3, 'text-anchor': 'middle' },
     `load: ${drawing.loadUnit}${x.isLog ? ' (logarithmic)' : ''}`))
 }
 

@@ -178,6 +178,7 @@ impl<'a> Archive<'a> {
             run: self.row(&record, climb.as_ref())?,
             command: record.head.command.clone(),
             note: plan.get("note").and_then(Value::as_str).map(str::to_owned),
+            planned: is_recording.then(|| planned(&plan)).unwrap_or_default(),
             climb,
             objectives,
             trials,
@@ -215,6 +216,12 @@ impl<'a> Archive<'a> {
         }
         Ok(page_of(mark, &fold, rung.cloned(), fold.series(), width, points))
     }
+}
+
+/// The loads of a list; whoever cannot read this plan shows only what was held.
+fn planned(plan: &Value) -> Vec<f64> {
+    let loads = plan.pointer("/ladder/rungs").and_then(Value::as_array);
+    loads.map(|loads| loads.iter().filter_map(Value::as_f64).collect()).unwrap_or_default()
 }
 
 /// The page of a trial that was folded.

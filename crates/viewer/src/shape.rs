@@ -108,6 +108,9 @@ pub struct RunPage {
     pub climb: Option<Climb>,
     /// of its plan
     pub objectives: Vec<MainFigure>,
+    /// loads that it means to hold, while it goes on
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub planned: Vec<f64>,
     /// in their order
     pub trials: Vec<TrialPage>,
     /// why nothing is said of it, where its plan cannot be read

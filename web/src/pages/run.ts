@@ -293,7 +293,7 @@ class RunView implements Page {
     const capacity = this.page.climb?.capacity
     const focused = (document.activeElement as Element | null)?.getAttribute?.('data-seq')
     replace(this.picture, draw({
-      ladders, figure, loadUnit: all[0].load_unit, lower: capacity?.lower_bound, upper: capacity?.upper_bound,
+      ladders, figure, loadUnit: all[0].load_unit, lower: capacity?.lower_bound, upper: capacity?.upper_bound, planned: this.page.run.state === 'running' ? this.page.planned : [],
       selected: this.open, onPick: seq => this.pick(seq, true), width: this.width, height: Math.round(Math.min(23 * rem(), Math.max(15 * rem(), this.width * 0.33))), rem: rem(),
     }))
     if (focused) (this.picture.querySelector(`[data-seq="${CSS.escape(focused)}"]`) as SVGElement | null)?.focus({ preventScroll: true })

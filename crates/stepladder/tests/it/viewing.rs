@@ -117,8 +117,16 @@ fn a_climb_is_served_while_it_goes_on_and_ends_with_it_where_nobody_sits_before_
         assert!(began.elapsed() < Duration::from_secs(30), "the run never appeared");
         std::thread::sleep(Duration::from_millis(50));
     }
+    let page = get(&url, "/api/runs/arena-1", &cookie);
+    assert!(page.contains("\"planned\":[10.0]") || !page.contains("\"running\""), "{page}");
     let ran = running.finish();
     assert!(ran.code <= 2 && ran.out.contains("How many?"), "{ran:#?}");
+    let stored = place.start(["view", "--listen", "127.0.0.1:0"]);
+    let (url, cookie) = entered(|| stored.out());
+    let page = get(&url, "/api/runs/arena-1", &cookie);
+    assert!(page.starts_with("HTTP/1.1 200") && !page.contains("planned"), "nothing more is to come: {page}");
+    stored.signal(libc::SIGINT);
+    stored.finish();
     assert_eq!(place.path("report.html").exists(), viewer::page_is_built());
 }
 
