@@ -1,4 +1,6 @@
 use super::*;
+use crate::entry::{Sample, TickSecond};
+use crate::interval::Interval;
 
 const MS_NS: u64 = 1_000_000;
 
@@ -70,4 +72,29 @@ fn first_errors_come_back_as_cause_and_words() {
     let trial = trial(&entries);
     let samples: Vec<(&str, &str)> = trial.error_samples().collect();
     assert_eq!(samples, [("turned away (429, 503)", "status 503: \"busy\""), ("odd", "")]);
+}
+
+#[test]
+fn a_hold_that_nothing_ended_reaches_to_the_last_moment_that_anything_speaks_of() {
+    let until_ns = |entries: &[Entry]| trial(entries).hold.map(|hold| (hold.to_ns, hold.ended_by));
+    let interrupted = |ms: u64| Some((ms * MS_NS, "interrupted".to_owned()));
+    let hold = event(2_000, kind::HOLD, "");
+    assert_eq!(until_ns(&[told(1_900, 2_150, 7), hold.clone(), told(2_150, 4_800, 7)]), interrupted(4_800));
+    assert_eq!(until_ns(&[told(2_000, 2_500, 7), hold.clone(), event(3_000, "odd", "")]), interrupted(3_000));
+    assert_eq!(until_ns(&[told(0, 1_000, 7), hold]), interrupted(2_000));
+    assert_eq!(until_ns(&[told(0, 1_000, 7)]), None);
+}
+
+#[test]
+fn what_is_told_of_a_second_before_the_bots_word_is_kept_for_it() {
+    let mut interval = Interval::new(&Vocabulary::new(&[], &[], &[], &[]));
+    interval.index = 3;
+    let interval = Entry::Interval(Box::new(interval));
+    let steal =
+        Entry::Sample(Sample { at_ns: 4_000 * MS_NS, who: "machine", name: "steal_share", value: 0.5 });
+    let entries = [told(3_000, 4_000, 60), steal, told(9_000, 9_500, 60), interval];
+    let seconds = trial(&entries).seconds;
+    let series: Vec<_> =
+        seconds.iter().map(|second| (second.index, second.ticks.due, second.steal_share)).collect();
+    assert_eq!(series, [(3, 60, Some(0.5))], "a second that the bots never told is none");
 }

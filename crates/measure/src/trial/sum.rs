@@ -1,0 +1,308 @@
+//! The fold that makes a trial of its entries, one at a time.
+//!
+//! Marks come first, since they say which second counts; then every entry is taken once, in any order, and may be thrown
+//! away. What is kept of a second are numbers, never its histograms: an hour of many bots needs the room of its series
+//! and of one histogram per measure. Whatever depends on the order of seconds (what stayed open from one to the next, what
+//! was open at the end) is settled in `finish`, when all are known.
+//! Not here: which seconds are warm-up (`ladder::warm_up_cut`), reading (`store`).
+
+use std::collections::BTreeMap;
+
+use super::process::Readings;
+use super::{Hold, SECOND_NS, Second, Trial, TrialConnections, TrialHead, TrialTicks, kind};
+use crate::distribution::Distribution;
+use crate::entry::{Entry, Event, Sample, TickSecond};
+use crate::flow::{Flow, Phase};
+use crate::interval::{Interval, Measure, OPEN_TIME};
+use crate::ticks::TickCounts;
+
+/// A trial of which not all entries were taken yet.
+#[derive(Clone, Debug)]
+pub struct Sum {
+    /// what adds up in any order stands here already. A hold that no mark ends is open until `finish`
+    trial: Trial,
+    settled_ns: Option<u64>,
+    /// the latest moment that an entry spoke of
+    last_ns: u64,
+    /// index of the counter of connection time, where the bots have it
+    open_time: Option<usize>,
+    seconds: Vec<Told>,
+    beside: BTreeMap<u32, Beside>,
+    subject: Readings,
+    worker: Readings,
+    open_min: Option<u64>,
+    open_least: Option<u64>,
+    bytes: u64,
+    /// over the server's ticks of the hold, ns; `None` once an entry did not say
+    isr_numerator_ns: Option<f64>,
+}
+
+/// What is kept of a second of the bots.
+#[derive(Clone, Debug)]
+struct Told {
+    second: Second,
+    /// messages planned in the hold, by operation; nothing before the (cut) hold
+    planned_in_hold: Vec<Flow>,
+    open_end: u64,
+    opened: u64,
+}
+
+/// What others tell of a second; it may come before the bots' word.
+#[derive(Clone, Debug, Default)]
+struct Beside {
+    ticks: TickCounts,
+    steal_share: Option<f64>,
+    throttle_events: Option<f64>,
+}
+
+impl Sum {
+    /// The sum of nothing: `events` are all marks of the trial, in the order they came; the first `cut_s` seconds of the
+    /// hold are left out as warm-up.
+    pub fn new(head: TrialHead, events: Vec<Event>, cut_s: u32) -> Sum {
+        let settled_ns = events.iter().find(|event| event.kind == kind::SETTLE).map(|event| event.at_ns);
+        let open_time = head.words.counters.iter().position(|name| name == OPEN_TIME);
+        let trial = Trial {
+            complete: events.iter().any(|event| event.kind == kind::END),
+            hold: find_hold(&events, cut_s),
+            cut_s,
+            ops: BTreeMap::new(),
+            errors: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            subject_counters: BTreeMap::new(),
+            subject_told_ns: 0,
+            connections: TrialConnections { asked: head.connections, ..TrialConnections::default() },
+            distributions: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
+            ticks: None,
+            client_ticks: TickCounts::default(),
+            books: None,
+            bytes_per_s: None,
+            subject: None,
+            worker: Default::default(),
+            busy_share_max: None,
+            seconds: Vec::new(),
+            events,
+            head,
+        };
+        Sum {
+            trial,
+            settled_ns,
+            last_ns: 0,
+            open_time,
+            seconds: Vec::new(),
+            beside: BTreeMap::new(),
+            subject: Readings::default(),
+            worker: Readings::default(),
+            open_min: None,
+            open_least: None,
+            bytes: 0,
+            isr_numerator_ns: Some(0.0),
+        }
+    }
+
+    /// Takes one entry. A mark says nothing here that `new` was not told.
+    pub fn take(&mut self, entry: &Entry) {
+        self.last_ns = self.last_ns.max(entry.until_ns());
+        match entry {
+            Entry::Interval(interval) => self.interval(interval),
+            Entry::Ticks(second) => self.ticks(second),
+            Entry::Sample(sample) => self.sample(sample),
+            Entry::Books(books) => self.trial.books = Some((**books).clone()),
+            Entry::Event(_) => {}
+        }
+    }
+
+    /// The trial, once every entry was taken.
+    pub fn finish(mut self) -> Trial {
+        let marked_ns = self.trial.events.iter().map(|event| event.at_ns).max();
+        self.last_ns = self.last_ns.max(marked_ns.unwrap_or(0));
+        if let Some(hold) = &mut self.trial.hold {
+            // Nothing lies behind the last moment, so an open end let nothing in that this one does not.
+            hold.to_ns = hold.to_ns.min(self.last_ns.max(hold.from_ns));
+        }
+        self.seconds.sort_by_key(|told| told.second.index);
+        self.finish_connections();
+        self.finish_seconds();
+        let trial = &mut self.trial;
+        let bytes = self.bytes as f64;
+        let held = trial.hold.as_ref().filter(|hold| hold.seconds() > 0.0);
+        trial.bytes_per_s = held.map(|hold| bytes / hold.seconds());
+        trial.busy_share_max = trial.busy_share_max.map(|share| share.min(1.0));
+        let period_ns = trial.head.tick_period_ns;
+        if let Some(ticks) = trial.ticks.as_mut().filter(|ticks| ticks.counts.due > 0 && period_ns > 0) {
+            let denominator_ns = ticks.counts.due as f64 * 2.0 * period_ns as f64;
+            ticks.isr = self.isr_numerator_ns.map(|numerator_ns| numerator_ns / denominator_ns);
+        }
+        trial.subject = self.subject.figures();
+        trial.worker = self.worker.figures().unwrap_or_default();
+        self.trial
+    }
+
+    fn interval(&mut self, interval: &Interval) {
+        let trial = &mut self.trial;
+        let words = &trial.head.words;
+        let in_hold = trial.hold.as_ref().is_some_and(|hold| hold.holds_second(interval.index));
+        let from_cut =
+            trial.hold.as_ref().is_some_and(|hold| u64::from(interval.index) * SECOND_NS >= hold.from_ns);
+        trial.connections.attempts += interval.connections.asked;
+        add_named(&mut trial.connections.failed, &words.connect_failures, &interval.connections.failed);
+        for measure in Measure::ALL {
+            let sum = &mut trial.distributions[measure as usize];
+            if measure == Measure::Handshake {
+                [true, false].into_iter().for_each(|part| sum.add(interval.distribution(measure, part)));
+            } else if from_cut {
+                sum.add(interval.distribution(measure, true));
+            }
+        }
+        if in_hold {
+            add_named(&mut trial.errors, &words.errors, &interval.errors);
+            add_named(&mut trial.counters, &words.counters, &interval.counters);
+            let fewest = interval.connections.open_min;
+            let mean = self.open_time.map_or(fewest, |counter| interval.counters[counter] / 1_000);
+            self.open_min = Some(self.open_min.map_or(mean, |least| least.min(mean)));
+            self.open_least = Some(self.open_least.map_or(fewest, |least| least.min(fewest)));
+            trial.client_ticks.add(&interval.ticks);
+            self.bytes += interval.bytes_sent + interval.bytes_received;
+            let busy_share = interval.busy_share_max;
+            trial.busy_share_max = Some(trial.busy_share_max.map_or(busy_share, |most| most.max(busy_share)));
+        }
+        let of_hold = interval.flows.iter().map(|phases| phases[Phase::Hold as usize]);
+        self.seconds.push(Told {
+            second: second_of(interval),
+            planned_in_hold: if from_cut { of_hold.collect() } else { Vec::new() },
+            open_end: interval.connections.open_end,
+            opened: interval.connections.opened,
+        });
+    }
+
+    fn ticks(&mut self, told: &TickSecond) {
+        let middle_ns = (told.from_ns + told.to_ns) / 2;
+        self.beside.entry((middle_ns / SECOND_NS) as u32).or_default().ticks.add(&told.counts);
+        let trial = &mut self.trial;
+        // A server's seconds (or shorter entries) do not begin with ours: those that *end* in the hold are taken, which
+        // cover as long as the hold, reach into the settling before it by less than one, and never into the drain behind it.
+        let ends_in = |hold: &&Hold| told.to_ns > hold.from_ns && told.to_ns <= hold.to_ns;
+        if trial.hold.as_ref().filter(ends_in).is_none() {
+            return;
+        }
+        let sum = trial.ticks.get_or_insert_with(|| TrialTicks {
+            source: told.source.clone(),
+            counts: TickCounts::default(),
+            interval: Distribution::new(),
+            busy: None,
+            lateness: None,
+            isr: None,
+        });
+        sum.counts.add(&told.counts);
+        sum.interval.add(&told.interval);
+        add_optional(&mut sum.busy, told.busy.as_ref());
+        add_optional(&mut sum.lateness, told.lateness.as_ref());
+        self.isr_numerator_ns =
+            self.isr_numerator_ns.zip(told.isr_numerator_ns).map(|(sum, more)| sum + more);
+        trial.subject_told_ns += told.to_ns.saturating_sub(told.from_ns);
+        for (name, count) in &told.counters {
+            *trial.subject_counters.entry(name.clone()).or_default() += count;
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample) {
+        let readings = match sample.who {
+            "machine" => return self.machine(sample),
+            "subject" => &mut self.subject,
+            "worker" => &mut self.worker,
+            _ => return,
+        };
+        if let Some(hold) = &self.trial.hold {
+            readings.take(sample, hold);
+        }
+    }
+
+    fn machine(&mut self, sample: &Sample) {
+        // A reading at the end of a second speaks of that second.
+        let index = (sample.at_ns.saturating_sub(SECOND_NS / 2) / SECOND_NS) as u32;
+        let beside = self.beside.entry(index).or_default();
+        match sample.name {
+            "steal_share" => beside.steal_share = Some(sample.value),
+            "throttle_events" => beside.throttle_events = Some(sample.value),
+            _ => {}
+        }
+    }
+
+    /// Adds up what depends on the order of the seconds, and puts together what was told of each.
+    fn finish_seconds(&mut self) {
+        let trial = &mut self.trial;
+        for told in std::mem::take(&mut self.seconds) {
+            let index = told.second.index;
+            for (name, flow) in trial.head.words.ops.iter().zip(&told.planned_in_hold) {
+                match trial.ops.get_mut(name) {
+                    Some(sum) => sum.append(flow),
+                    None => {
+                        trial.ops.insert(name.clone(), *flow);
+                    }
+                }
+            }
+            if trial.hold.as_ref().is_some_and(|hold| hold.holds_second(index)) {
+                trial.connections.open = told.open_end;
+            }
+            let Beside { ticks, steal_share, throttle_events } =
+                self.beside.remove(&index).unwrap_or_default();
+            trial.seconds.push(Second { ticks, steal_share, throttle_events, ..told.second });
+        }
+    }
+
+    fn finish_connections(&mut self) {
+        let ramp_end_ns = self.settled_ns.unwrap_or(u64::MAX);
+        let opened_in_ramp =
+            |told: &&Told| told.opened > 0 && u64::from(told.second.index) * SECOND_NS < ramp_end_ns;
+        let in_ramp: Vec<&Told> = self.seconds.iter().filter(opened_in_ramp).collect();
+        let connections = &mut self.trial.connections;
+        connections.opened_in_ramp = in_ramp.iter().map(|told| told.opened).sum();
+        connections.open_min = self.open_min.unwrap_or(0);
+        connections.open_least = self.open_least.unwrap_or(0);
+        // The ramp begins with the trial. One that was cut off in its ramp has only its whole seconds.
+        let ramp_s = match (self.settled_ns, in_ramp.first().zip(in_ramp.last())) {
+            (Some(settled_ns), _) => Some(settled_ns as f64 / 1e9),
+            (None, Some((first, last))) => Some(f64::from(last.second.index - first.second.index + 1)),
+            (None, None) => None,
+        };
+        let opened = connections.opened_in_ramp as f64;
+        connections.rate_per_s =
+            ramp_s.filter(|&ramp_s| ramp_s > 0.0 && opened > 0.0).map(|ramp_s| opened / ramp_s);
+    }
+}
+
+/// The hold by its marks, without its first `cut_s` seconds. One that no mark ends was interrupted; it is open.
+fn find_hold(events: &[Event], cut_s: u32) -> Option<Hold> {
+    let mark = |kind| events.iter().find(|event| event.kind == kind);
+    let from_ns = mark(kind::HOLD)?.at_ns + u64::from(cut_s) * SECOND_NS;
+    let (to_ns, ended_by) = match mark(kind::DRAIN) {
+        Some(event) => (event.at_ns, event.text.clone()),
+        None => (u64::MAX, "interrupted".to_owned()),
+    };
+    Some(Hold { from_ns, to_ns: to_ns.max(from_ns), ended_by })
+}
+
+fn second_of(interval: &Interval) -> Second {
+    let mut flow = Flow::default();
+    interval.flows.iter().flatten().for_each(|part| flow.add(part));
+    Second {
+        index: interval.index,
+        flow,
+        open_min: interval.connections.open_min,
+        response_mean_ns: interval.distribution(Measure::Response, true).mean_ns(),
+        delivery_mean_ns: interval.distribution(Measure::Delivery, true).mean_ns(),
+        busy_share_max: interval.busy_share_max,
+        ..Second::default()
+    }
+}
+
+fn add_named(sums: &mut BTreeMap<String, u64>, names: &[String], counts: &[u64]) {
+    for (name, &count) in names.iter().zip(counts).filter(|&(_, &count)| count > 0) {
+        *sums.entry(name.clone()).or_default() += count;
+    }
+}
+
+fn add_optional(sum: &mut Option<Distribution>, more: Option<&Distribution>) {
+    if let Some(more) = more {
+        sum.get_or_insert_with(Distribution::new).add(more);
+    }
+}
