@@ -62,12 +62,7 @@ impl Done {
 
 /// Judges one stored trial, without its warm-up.
 pub fn judge_stored(store: &Store, run: &RunId, plan: &Plan, seq: u32) -> anyhow::Result<(Trial, Judgement)> {
-    let entries = store.trial_entries(run, seq)?;
-    let record = store.trials(run)?.into_iter().find(|record| record.head.seq == seq);
-    let head = record.with_context(|| format!("run {run} has no trial {seq}"))?.head;
-    let whole = Trial::from_entries(head.clone(), &entries, 0);
-    let cut_s = warm_up_cut(&whole);
-    let trial = if cut_s == 0 { whole } else { Trial::from_entries(head, &entries, cut_s) };
+    let trial = store.trial_warmed_up(run, seq, warm_up_cut)?;
     let judgement = judge(&trial, &terms(store, run, plan, trial.head.load)?);
     Ok((trial, judgement))
 }

@@ -6,9 +6,10 @@
 mod books;
 mod keep;
 mod recall;
+mod seconds;
 
 pub(crate) use keep::{Keeper, keep};
-pub(crate) use recall::{recall, recall_behind, whole_seconds};
+pub(crate) use recall::{marks, recall, recall_behind, visit, whole_seconds};
 
 /// The kinds of rows in `tally` and the vocabulary behind each.
 mod tally {

@@ -16,6 +16,7 @@ mod live;
 mod row;
 mod run;
 mod store;
+mod sum;
 mod writer;
 
 pub use error::StoreError;

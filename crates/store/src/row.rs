@@ -5,9 +5,10 @@
 //! to 32 neighbouring bits and all but one in four billion of the others.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, Params, params_from_iter};
+use rusqlite::{CachedStatement, Connection, Params, params_from_iter};
 
 use crate::error::StoreError;
 
@@ -124,21 +125,33 @@ impl Table {
         params: P,
         mut each: impl FnMut(Row) -> Result<(), ReadError>,
     ) -> Result<(), ReadError> {
+        let mut question = self.question(connection, condition)?;
+        let mut rows = self.rows(&mut question, params)?;
+        while let Some(row) = rows.next()? {
+            each(row)?;
+        }
+        Ok(())
+    }
+
+    /// Asks for the rows that fulfil `condition`, in the order of the key; `rows` reads them.
+    pub fn question<'c>(
+        &self,
+        connection: &'c Connection,
+        condition: &str,
+    ) -> rusqlite::Result<CachedStatement<'c>> {
         let key = self.columns[..self.key].iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let sql =
             format!("SELECT {}, crc FROM {} WHERE {condition} ORDER BY {key}", self.column_list(), self.name);
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params)?;
-        while let Some(row) = rows.next()? {
-            let values = (0..self.columns.len()).map(|at| row.get(at)).collect::<Result<Vec<Value>, _>>()?;
-            let read = Row { table: self, values };
-            let crc: Value = row.get(self.columns.len())?;
-            if crc != Value::Integer(self.crc(read.values.iter().map(ValueRef::from))) {
-                return Err(ReadError::Damaged(format!("{} is not what was written", read.place())));
-            }
-            each(read)?;
-        }
-        Ok(())
+        connection.prepare_cached(&sql)
+    }
+
+    /// The rows of a `question` one after the other.
+    pub fn rows<'q, P: Params>(
+        &'static self,
+        question: &'q mut CachedStatement<'_>,
+        params: P,
+    ) -> Result<Rows<'q>, ReadError> {
+        Ok(Rows { table: self, rows: question.query(params)?, before: None })
     }
 
     /// All such rows at once.
@@ -178,6 +191,50 @@ impl Table {
         }
         i64::from(sum.finalize())
     }
+}
+
+/// Rows of a table in the order of its key, each read and checked when it is asked for.
+pub(crate) struct Rows<'q> {
+    table: &'static Table,
+    rows: rusqlite::Rows<'q>,
+    /// key of the last one
+    before: Option<Vec<Value>>,
+}
+
+impl Rows<'_> {
+    /// The next row. Errors: one that is not what was written, or that does not come behind the one before: a damaged
+    /// page may lead to the same rows twice instead of to others, and their number would still be right.
+    pub fn next(&mut self) -> Result<Option<Row>, ReadError> {
+        let Some(row) = self.rows.next()? else { return Ok(None) };
+        let count = self.table.columns.len();
+        let values = (0..count).map(|at| row.get(at)).collect::<Result<Vec<Value>, _>>()?;
+        let read = Row { table: self.table, values };
+        let crc: Value = row.get(count)?;
+        if crc != Value::Integer(self.table.crc(read.values.iter().map(ValueRef::from))) {
+            return Err(ReadError::Damaged(format!("{} is not what was written", read.place())));
+        }
+        let key = &read.values[..self.table.key];
+        if self.before.as_deref().is_some_and(|before| !is_behind(before, key)) {
+            return Err(ReadError::Damaged(format!("{} is not in its place", read.place())));
+        }
+        match &mut self.before {
+            Some(before) => before.clone_from_slice(key),
+            None => self.before = Some(key.to_vec()),
+        }
+        Ok(Some(read))
+    }
+}
+
+/// Whether `key` comes behind `before` in the order of the table; keys hold whole numbers and texts.
+fn is_behind(before: &[Value], key: &[Value]) -> bool {
+    let orders = before.iter().zip(key).map(|(before, key)| match (before, key) {
+        (Value::Integer(before), Value::Integer(key)) => before.cmp(key),
+        (Value::Text(before), Value::Text(key)) => before.cmp(key),
+        // SQLite sorts numbers before texts; our writer mixes them in no column.
+        (Value::Integer(_), Value::Text(_)) => Ordering::Less,
+        _ => Ordering::Greater,
+    });
+    orders.into_iter().find(|order| order.is_ne()) == Some(Ordering::Less)
 }
 
 /// Why a row could not be read; the store adds its path.
@@ -313,4 +370,42 @@ pub(crate) fn text(text: impl Into<String>) -> Value {
 /// A text that may be absent.
 pub(crate) fn optional(text: Option<&str>) -> Value {
     text.map_or(Value::Null, |text| Value::Text(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table that lost its key, as a damaged page makes of one.
+    fn read(positions: &[i64]) -> Result<Vec<Row>, ReadError> {
+        let connection = Connection::open_in_memory()?;
+        connection.execute_batch("CREATE TABLE event (run, trial, position, at_ns, kind, text, crc)")?;
+        for &position in positions {
+            let numbers = [0, position, 7].map(Value::Integer);
+            let row = [vec![text("a-1")], numbers.to_vec(), vec![text("hold"), text("")]].concat();
+            EVENT.insert(&connection, row)?;
+        }
+        EVENT.select(&connection, "1", [])
+    }
+
+    #[test]
+    fn a_row_that_comes_twice_is_damage_though_each_is_sound() {
+        assert_eq!(read(&[0, 1, 2]).map(|rows| rows.len()).ok(), Some(3));
+        let Err(ReadError::Damaged(what)) = read(&[0, 1, 1]) else { panic!("it was read") };
+        assert_eq!(what, "event (a-1, 0, 1) is not in its place");
+    }
+
+    #[test]
+    fn keys_are_ordered_by_their_columns_from_the_left() {
+        let check = |before: [Value; 2], key: [Value; 2], expected| {
+            assert_eq!(is_behind(&before, &key), expected, "{before:?} {key:?}");
+        };
+        let number = Value::Integer;
+        check([text("a"), number(9)], [text("b"), number(1)], true);
+        check([text("a"), number(1)], [text("a"), number(2)], true);
+        check([text("a"), number(2)], [text("a"), number(2)], false);
+        check([text("b"), number(1)], [text("a"), number(2)], false);
+        // By bytes, as SQLite does.
+        check([text("Z"), number(1)], [text("a"), number(1)], true);
+    }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use measure::{Entry, Trial, TrialHead, Vocabulary};
+use measure::{TrialHead, Vocabulary};
 use rusqlite::{Connection, Transaction, params};
 
-use crate::entries::{recall, whole_seconds};
+use crate::entries::{visit, whole_seconds};
 use crate::error::StoreError;
 use crate::file;
 use crate::live::is_live;
@@ -174,19 +174,6 @@ impl Store {
         Ok(trials)
     }
 
-    /// Everything that was committed of a trial, in the order it was handed over.
-    ///
-    /// Of one moment, also while it grows. Errors: `UnknownTrial`, `Damaged` (never a wrong or a missing entry).
-    pub fn trial_entries(&self, run: &RunId, seq: u32) -> Result<Vec<Entry>, StoreError> {
-        self.head_and_entries(run, seq).map(|(_, entries)| entries)
-    }
-
-    /// A trial as the sum of what was committed, without the first `cut_s` seconds of its hold.
-    pub fn trial(&self, run: &RunId, seq: u32, cut_s: u32) -> Result<Trial, StoreError> {
-        let (head, entries) = self.head_and_entries(run, seq)?;
-        Ok(Trial::from_entries(head, &entries, cut_s))
-    }
-
     /// What judges said of a trial, oldest first: the last of each judge stands.
     pub fn verdicts(&self, run: &RunId, seq: u32) -> Result<Vec<Verdict>, StoreError> {
         let mut verdicts = Vec::new();
@@ -262,7 +249,9 @@ impl Store {
     pub(crate) fn check_run(&self, id: &RunId) -> Result<(), StoreError> {
         self.run(id)?;
         for trial in self.trials(id)? {
-            self.trial_entries(id, trial.head.seq)?;
+            let moment = self.moment()?;
+            visit(&moment, id, &trial.head, |_, _| {}).map_err(|error| self.read(error))?;
+            drop(moment);
             self.verdicts(id, trial.head.seq)?;
         }
         ARTIFACT
@@ -298,16 +287,6 @@ impl Store {
     /// One read transaction: all tables as they were at one moment, while the writer goes on.
     pub(crate) fn moment(&self) -> Result<Transaction<'_>, StoreError> {
         self.connection.unchecked_transaction().map_err(|error| self.told(error))
-    }
-
-    fn head_and_entries(&self, run: &RunId, seq: u32) -> Result<(TrialHead, Vec<Entry>), StoreError> {
-        let moment = self.moment()?;
-        let key = params![run.as_str(), seq];
-        let rows = TRIAL.select(&moment, "run = ?1 AND trial = ?2", key).map_err(|error| self.read(error))?;
-        let row = rows.first().ok_or_else(|| StoreError::UnknownTrial { run: run.clone(), trial: seq })?;
-        let head = trial_head(row).map_err(|error| self.read(error))?;
-        let entries = recall(&moment, run, &head).map_err(|error| self.read(error))?;
-        Ok((head, entries))
     }
 
     fn ids(&self) -> Result<Vec<RunId>, StoreError> {

@@ -3,48 +3,70 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use measure::{
-    Connections, Distribution, Entry, Event, Flow, Interval, Measure, Phase, Sample, TickCounts, TickSecond,
-    TrialHead,
-};
+use measure::{Distribution, Entry, Event, Sample, TickCounts, TickSecond, TrialHead};
 use rusqlite::{Connection, ToSql, params};
 
 use super::books::recall_books;
-use super::tally;
+use super::seconds::visit_seconds;
 use crate::follow::Place;
-use crate::row::{
-    DISTRIBUTION, EVENT, FLOW, INTERVAL, LEDGER, ReadError, Row, SAMPLE, TALLY, TICK, TRIAL_END,
-};
+use crate::row::{EVENT, INTERVAL, LEDGER, ReadError, Row, SAMPLE, TICK, TRIAL_END, Table};
 use crate::run::RunId;
 
-const OF_TRIAL: &str = "run = ?1 AND trial = ?2";
+pub(super) const OF_TRIAL: &str = "run = ?1 AND trial = ?2";
 
-/// All committed entries of a trial in the order they were handed over.
+/// Hands every committed entry of a trial to `each`, with its position: seconds, ticks, readings, marks and books, each
+/// kind in its own order. No more than one of them is in memory.
 ///
-/// Call it inside one transaction: the tables must be of the same moment. Errors: `Damaged`, or what SQLite says.
+/// Call it inside one transaction: the tables must be of the same moment. Errors: `Damaged`, or what SQLite says. What was
+/// handed over before an error is part of a trial that cannot be read.
+pub(crate) fn visit(
+    connection: &Connection,
+    run: &RunId,
+    head: &TrialHead,
+    mut each: impl FnMut(u64, Entry),
+) -> Result<(), ReadError> {
+    let trial = params![run.as_str(), head.seq];
+    let (mut found, mut last) = (0, None);
+    // Rows come in the order of their keys, so none is counted twice.
+    let mut count = |position, entry| {
+        found += 1;
+        last = last.max(Some(position));
+        each(position, entry);
+    };
+    visit_seconds(connection, run, head, None, &mut count)?;
+    visit_others(connection, OF_TRIAL, trial, &mut count)?;
+    if let Some((position, books)) = recall_books(connection, run, head)? {
+        count(position, Entry::Books(Box::new(books)));
+    }
+    all_there(connection, run, head.seq, found, last)
+}
+
+/// All committed entries of a trial in the order they were handed over. Errors: as `visit`.
 pub(crate) fn recall(
     connection: &Connection,
     run: &RunId,
     head: &TrialHead,
 ) -> Result<Vec<Entry>, ReadError> {
-    let trial = params![run.as_str(), head.seq];
-    let mut seconds = intervals(connection, head, OF_TRIAL, trial)?;
-    add_parts(connection, &mut seconds, OF_TRIAL, trial)?;
-    let mut entries = whole(run, head, seconds)?;
-    add_others(connection, &mut entries, OF_TRIAL, trial)?;
-
-    if let Some((position, books)) = recall_books(connection, run, head)? {
-        entries.insert(position, Entry::Books(Box::new(books)));
-    }
-
-    let last = entries.last_key_value().map(|(position, _)| *position);
-    all_there(connection, run, head.seq, entries.len() as u64, last)?;
+    let mut entries = BTreeMap::new();
+    visit(connection, run, head, |position, entry| {
+        entries.insert(position, entry);
+    })?;
     Ok(entries.into_values().collect())
+}
+
+/// The marks of a trial in the order they were handed over. Only `visit` knows whether one is missing.
+pub(crate) fn marks(connection: &Connection, run: &RunId, head: &TrialHead) -> Result<Vec<Event>, ReadError> {
+    let mut marks = Vec::new();
+    EVENT.for_each(connection, OF_TRIAL, params![run.as_str(), head.seq], |row| {
+        marks.push(event(&row)?);
+        Ok(())
+    })?;
+    Ok(marks)
 }
 
 /// The entries from a place on, `most` of them or as many as there are, in the order they were handed over.
 ///
-/// `place` moves behind them. Call it inside one transaction. Errors: as `recall`, of what is looked at.
+/// `place` moves behind them. Call it inside one transaction. Errors: as `visit`, of what is looked at.
 pub(crate) fn recall_behind(
     connection: &Connection,
     run: &RunId,
@@ -55,19 +77,20 @@ pub(crate) fn recall_behind(
     let (from, to) = (place.position, place.position.saturating_add(u64::from(most)));
     // Positions come from a column that holds no more.
     let (from_i64, to_i64) = (from as i64, to as i64);
+    let mut entries = BTreeMap::new();
+    let mut next_second = place.second;
     // The key is the second's number, and seconds are handed over in its order.
-    let behind = "run = ?1 AND trial = ?2 AND interval >= ?3 AND position < ?4";
-    let mut seconds =
-        intervals(connection, head, behind, params![run.as_str(), head.seq, place.second, to_i64])?;
-    let next_second = seconds.last_key_value().map(|(index, _)| index.saturating_add(1));
-    if let Some(next) = next_second {
-        let of_these = "run = ?1 AND trial = ?2 AND interval >= ?3 AND interval < ?4";
-        add_parts(connection, &mut seconds, of_these, params![run.as_str(), head.seq, place.second, next])?;
-    }
-    let mut entries = whole(run, head, seconds)?;
+    visit_seconds(connection, run, head, Some((place.second, to_i64)), &mut |position, entry| {
+        if let Entry::Interval(interval) = &entry {
+            next_second = interval.index.saturating_add(1);
+        }
+        entries.insert(position, entry);
+    })?;
     let others = params![run.as_str(), head.seq, from_i64, to_i64];
     let behind = "run = ?1 AND trial = ?2 AND position >= ?3 AND position < ?4";
-    add_others(connection, &mut entries, behind, others)?;
+    visit_others(connection, behind, others, &mut |position, entry| {
+        entries.insert(position, entry);
+    })?;
     let sql = format!("SELECT count(*) FROM ledger WHERE {behind}");
     let has_books = connection.prepare_cached(&sql)?.query_row(others, |row| row.get::<_, i64>(0))? > 0;
     if let Some((position, books)) =
@@ -82,7 +105,7 @@ pub(crate) fn recall_behind(
         return Err(ReadError::Damaged(format!("trial {} of {run} lacks entries before {to}", head.seq)));
     }
     place.position = from + found;
-    place.second = next_second.unwrap_or(place.second);
+    place.second = next_second;
     Ok(entries.into_values().collect())
 }
 
@@ -130,159 +153,25 @@ fn all_there(
     )))
 }
 
-/// A second of which not all parts may have been found yet.
-struct Second {
-    position: u64,
-    parts_missing: i64,
-    interval: Box<Interval>,
-}
-
-fn intervals(
+/// Hands ticks, readings and marks to `each`, with their positions.
+fn visit_others(
     connection: &Connection,
-    head: &TrialHead,
     condition: &str,
     params: &[&dyn ToSql],
-) -> Result<BTreeMap<u32, Second>, ReadError> {
-    let mut seconds = BTreeMap::new();
-    INTERVAL.for_each(connection, condition, params, |row| {
-        let mut interval = Box::new(Interval::new(&head.words));
-        interval.index = row.u32("interval")?;
-        interval.workers = row.u32("workers")?;
-        interval.connections = Connections {
-            asked: row.u64("asked")?,
-            opened: row.u64("opened")?,
-            closed: row.u64("closed")?,
-            failed: std::mem::take(&mut interval.connections.failed),
-            open_min: row.u64("open_min")?,
-            open_end: row.u64("open_end")?,
-        };
-        interval.ticks = TickCounts {
-            due: row.u64("ticks_due")?,
-            on_time: row.u64("ticks_on_time")?,
-            over: row.u64("ticks_over")?,
-            under: row.u64("ticks_under")?,
-            missed: row.u64("ticks_missed")?,
-        };
-        interval.bytes_sent = row.u64("bytes_sent")?;
-        interval.bytes_received = row.u64("bytes_received")?;
-        interval.busy_ns = row.u64("busy_ns")?;
-        interval.busy_share_max = row.real("busy_share_max")?.unwrap_or(f64::NAN);
-        let second =
-            Second { position: row.u64("position")?, parts_missing: i64::from(row.u32("parts")?), interval };
-        seconds.insert(second.interval.index, second);
-        Ok(())
-    })?;
-    Ok(seconds)
-}
-
-fn add_parts(
-    connection: &Connection,
-    seconds: &mut BTreeMap<u32, Second>,
-    condition: &str,
-    params: &[&dyn ToSql],
+    each: &mut dyn FnMut(u64, Entry),
 ) -> Result<(), ReadError> {
-    FLOW.for_each(connection, condition, params, |row| part(seconds, &row, add_flow))?;
-    DISTRIBUTION.for_each(connection, condition, params, |row| part(seconds, &row, add_distribution))?;
-    TALLY.for_each(connection, condition, params, |row| part(seconds, &row, add_tally))
-}
-
-/// The seconds as entries by position. Errors: one that lacks a row or does not balance.
-fn whole(
-    run: &RunId,
-    head: &TrialHead,
-    seconds: BTreeMap<u32, Second>,
-) -> Result<BTreeMap<u64, Entry>, ReadError> {
-    let mut entries = BTreeMap::new();
-    for second in seconds.into_values() {
-        let (index, interval) = (second.interval.index, second.interval);
-        if second.parts_missing != 0 {
-            let lost = second.parts_missing;
-            return Err(ReadError::Damaged(format!(
-                "second {index} of trial {} of {run} lacks {lost} of its rows",
-                head.seq
-            )));
-        }
-        if let Err(imbalance) = interval.balance() {
-            return Err(ReadError::Damaged(format!(
-                "second {index} of trial {} of {run} does not balance: {imbalance}",
-                head.seq
-            )));
-        }
-        entries.insert(second.position, Entry::Interval(interval));
-    }
-    Ok(entries)
-}
-
-fn add_others(
-    connection: &Connection,
-    entries: &mut BTreeMap<u64, Entry>,
-    condition: &str,
-    params: &[&dyn ToSql],
-) -> Result<(), ReadError> {
-    TICK.for_each(connection, condition, params, |row| add(entries, &row, tick_second(&row)?))?;
-    SAMPLE.for_each(connection, condition, params, |row| add(entries, &row, sample(&row)?))?;
-    EVENT.for_each(connection, condition, params, |row| add(entries, &row, event(&row)?))
-}
-
-fn part(
-    seconds: &mut BTreeMap<u32, Second>,
-    row: &Row,
-    add: impl FnOnce(&mut Interval, &Row) -> Result<(), ReadError>,
-) -> Result<(), ReadError> {
-    let second = seconds
-        .get_mut(&row.u32("interval")?)
-        .ok_or_else(|| ReadError::Damaged(format!("{} belongs to a second that is missing", row.place())))?;
-    second.parts_missing -= 1;
-    add(&mut second.interval, row)
-}
-
-fn add_flow(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
-    let op = index_of(&interval.words.ops, row, "op")?;
-    let phase = row.text("phase")?;
-    let phase = Phase::ALL
-        .into_iter()
-        .find(|known| known.name() == phase)
-        .ok_or_else(|| row.odd("phase", row.value("phase")))?;
-    *interval.flow_mut(op, phase) = Flow {
-        offered: row.u64("offered")?,
-        not_sent: row.u64("not_sent")?,
-        sent: row.u64("sent")?,
-        told: row.u64("told")?,
-        answered: row.u64("answered")?,
-        late: row.u64("late")?,
-        failed: row.u64("failed")?,
-        lost: row.u64("lost")?,
-        open_before: row.u64("open_before")?,
-        open_after: row.u64("open_after")?,
+    let mut visit = |table: &'static Table, entry: fn(&Row) -> Result<Entry, ReadError>| {
+        table.for_each(connection, condition, params, |row| {
+            each(row.u64("position")?, entry(&row)?);
+            Ok(())
+        })
     };
-    Ok(())
+    visit(&TICK, tick_second)?;
+    visit(&SAMPLE, sample)?;
+    visit(&EVENT, |row| Ok(Entry::Event(event(row)?)))
 }
 
-fn add_distribution(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
-    let measure = Measure::named(row.text("name")?).ok_or_else(|| row.odd("name", row.value("name")))?;
-    let in_hold = row.u64("in_hold")? == 1;
-    *interval.distribution_mut(measure, in_hold) = distribution(row, "v2")?.unwrap_or_default();
-    Ok(())
-}
-
-fn add_tally(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
-    let words = interval.words.clone();
-    let (names, counts) = match row.text("kind")? {
-        tally::ERROR => (&words.errors, &mut interval.errors),
-        tally::COUNTER => (&words.counters, &mut interval.counters),
-        tally::CONNECT_FAILURE => (&words.connect_failures, &mut interval.connections.failed),
-        _ => return Err(row.odd("kind", row.value("kind"))),
-    };
-    counts[index_of(names, row, "name")?] = row.u64("count")?;
-    Ok(())
-}
-
-fn index_of(names: &[String], row: &Row, column: &str) -> Result<usize, ReadError> {
-    let name = row.text(column)?;
-    names.iter().position(|known| known == name).ok_or_else(|| row.odd(column, row.value(column)))
-}
-
-fn distribution(row: &Row, column: &str) -> Result<Option<Distribution>, ReadError> {
+pub(super) fn distribution(row: &Row, column: &str) -> Result<Option<Distribution>, ReadError> {
     row.blob(column)?
         .map(|bytes| {
             Distribution::from_v2(bytes)
@@ -322,17 +211,12 @@ fn sample(row: &Row) -> Result<Entry, ReadError> {
     }))
 }
 
-fn event(row: &Row) -> Result<Entry, ReadError> {
-    Ok(Entry::Event(Event {
+fn event(row: &Row) -> Result<Event, ReadError> {
+    Ok(Event {
         at_ns: row.u64("at_ns")?,
         kind: row.text("kind")?.to_owned(),
         text: row.text("text")?.to_owned(),
-    }))
-}
-
-fn add(entries: &mut BTreeMap<u64, Entry>, row: &Row, entry: Entry) -> Result<(), ReadError> {
-    entries.insert(row.u64("position")?, entry);
-    Ok(())
+    })
 }
 
 /// The same text, living for ever. A sampler's names are a few dozen literals, so what is kept here stays small.

@@ -11,3 +11,4 @@ mod given;
 mod round_trip;
 mod runs;
 mod speed;
+mod sums;

@@ -1,0 +1,74 @@
+//! One trial: its sum, each entry taken as it is read, or everything of it at once.
+
+use measure::trial::Sum;
+use measure::{Entry, Trial, TrialHead};
+use rusqlite::{Transaction, params};
+
+use crate::entries::{marks, recall, visit};
+use crate::error::StoreError;
+use crate::row::TRIAL;
+use crate::run::RunId;
+use crate::store::{Store, trial_head};
+
+impl Store {
+    /// Everything that was committed of a trial, in the order it was handed over, in memory at once: gigabytes of an hour
+    /// of many bots. `trial` sums it up in tens of megabytes.
+    ///
+    /// Of one moment, also while it grows. Errors: `UnknownTrial`, `Damaged` (never a wrong or a missing entry).
+    pub fn trial_entries(&self, run: &RunId, seq: u32) -> Result<Vec<Entry>, StoreError> {
+        let moment = self.moment()?;
+        let head = self.head(&moment, run, seq)?;
+        recall(&moment, run, &head).map_err(|error| self.read(error))
+    }
+
+    /// A trial as the sum of what was committed, without the first `cut_s` seconds of its hold.
+    ///
+    /// Of one moment, also while it grows. Errors: as `trial_entries`.
+    pub fn trial(&self, run: &RunId, seq: u32, cut_s: u32) -> Result<Trial, StoreError> {
+        let moment = self.moment()?;
+        let head = self.head(&moment, run, seq)?;
+        self.sum(&moment, run, head, cut_s)
+    }
+
+    /// A trial without its warm-up: `warm_up` looks at the whole and says how many seconds of its hold that is. Read once
+    /// more where there is any.
+    ///
+    /// Of one moment, also while it grows. Errors: as `trial_entries`.
+    pub fn trial_warmed_up(
+        &self,
+        run: &RunId,
+        seq: u32,
+        warm_up: impl FnOnce(&Trial) -> u32,
+    ) -> Result<Trial, StoreError> {
+        let moment = self.moment()?;
+        let head = self.head(&moment, run, seq)?;
+        let whole = self.sum(&moment, run, head, 0)?;
+        match warm_up(&whole) {
+            0 => Ok(whole),
+            cut_s => self.sum(&moment, run, whole.head, cut_s),
+        }
+    }
+
+    fn head(&self, moment: &Transaction<'_>, run: &RunId, seq: u32) -> Result<TrialHead, StoreError> {
+        let key = params![run.as_str(), seq];
+        let rows = TRIAL.select(moment, "run = ?1 AND trial = ?2", key).map_err(|error| self.read(error))?;
+        let row = rows.first().ok_or_else(|| StoreError::UnknownTrial { run: run.clone(), trial: seq })?;
+        trial_head(row).map_err(|error| self.read(error))
+    }
+
+    /// Marks first, since they say which second counts; then each entry is summed as it is read.
+    fn sum(
+        &self,
+        moment: &Transaction<'_>,
+        run: &RunId,
+        head: TrialHead,
+        cut_s: u32,
+    ) -> Result<Trial, StoreError> {
+        let summed = || {
+            let mut sum = Sum::new(head.clone(), marks(moment, run, &head)?, cut_s);
+            visit(moment, run, &head, |_, entry| sum.take(&entry))?;
+            Ok(sum.finish())
+        };
+        summed().map_err(|error| self.read(error))
+    }
+}
