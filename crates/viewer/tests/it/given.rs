@@ -40,19 +40,17 @@ pub fn objectives() -> Vec<Objective> {
     vec!["ticks.late_share < 25%".parse().unwrap(), "errors == 0".parse().unwrap()]
 }
 
+pub fn terms() -> Terms {
+    Terms { objectives: objectives(), calibration: None, intended: None, patience_ns: SECOND_NS, link: None }
+}
+
 /// Judges by these objectives whatever the plan says, as `stepladder` does with the plan's.
 pub struct ByRules;
 
 impl Judge for ByRules {
     fn climb(&self, store: &Store, run: &RunId) -> Result<Option<Climb>, Unjudged> {
         let record = store.run(run)?;
-        let terms = Terms {
-            objectives: objectives(),
-            calibration: None,
-            intended: None,
-            patience_ns: SECOND_NS,
-            link: None,
-        };
+        let terms = terms();
         let mut rungs = Vec::new();
         for mark in store.trial_marks(run)?.into_iter().filter(|mark| mark.is_ended) {
             let trial = store.trial(run, mark.head.seq, 0)?;

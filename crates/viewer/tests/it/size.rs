@@ -1,14 +1,15 @@
-//! How long pages take and what they weigh; for bench/viewer. `cargo test --release -p viewer -- --ignored --nocapture size`
+//! How long pages and judging take and what they weigh; for bench/viewer.
+//! `cargo test --release -p viewer --test it -- --ignored --nocapture --test-threads 1 size`
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Instant;
 
 use measure::trial::kind;
-use store::{Outcome, RunEnd};
+use store::{Outcome, RunEnd, RunWriter};
 use viewer::Judge as _;
 
-use crate::given::{self, ByRules, Client};
+use crate::given::{self, ByRules, Client, Given};
 
 /// First byte and all of it, ms; bytes. The median of nine.
 fn timed(client: &Client, path: &str) -> (f64, f64, usize) {
@@ -41,6 +42,53 @@ fn rss_mb(name: &str) -> f64 {
     line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1e3
 }
 
+/// An hour of 30,000 games, two bots each, in whose first seconds the server warms up.
+fn plant_hour(given: &Given, warm_up_s: u32) -> RunWriter {
+    let writer = given.store.begin_run(&given::run_head("hour"), None).unwrap();
+    writer.begin_trial(&given::trial_head(0, 30_000.0), 0).unwrap();
+    writer.append(vec![given::mark(given::HOLD_FROM_S, kind::HOLD, "")]).unwrap();
+    for index in 0..3_600 {
+        let late = if index < given::HOLD_FROM_S + warm_up_s { 400_000 } else { 1_000 };
+        let (interval, later) = given::second(index, 30_000.0, late);
+        writer.append([vec![interval], later].concat()).unwrap();
+    }
+    writer.append(vec![given::mark(3_600, kind::DRAIN, "1h"), given::mark(3_600, kind::END, "")]).unwrap();
+    writer.end_trial(0).unwrap();
+    writer
+}
+
+/// Time on a core that this thread has had, s.
+fn cpu_s() -> f64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    told.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1e9
+}
+
+#[test]
+#[ignore = "measures, and plants for a minute"]
+fn what_judging_takes() {
+    for warm_up_s in [0, 60] {
+        let given = given::store();
+        let writer = plant_hour(&given, warm_up_s);
+        let before_mb = rss_mb("VmRSS");
+        // The high-water mark begins again at what is held now.
+        std::fs::write("/proc/self/clear_refs", "5").unwrap();
+        let (began, cpu_before_s) = (Instant::now(), cpu_s());
+        let whole = given.store.trial(writer.id(), 0, 0).unwrap();
+        let (sum_s, sum_cpu_s) = (began.elapsed().as_secs_f64(), cpu_s() - cpu_before_s);
+        let cut_s = ladder::warm_up_cut(&whole);
+        let trial = if cut_s == 0 { whole } else { given.store.trial(writer.id(), 0, cut_s).unwrap() };
+        let judgement = ladder::judge(&trial, &given::terms());
+        println!(
+            "an hour with {warm_up_s} s of warm-up: summed in {sum_s:.2} s ({sum_cpu_s:.2} s of CPU), judged without {cut_s} s \
+             in {:.2} s ({:.2} s of CPU): {}; {before_mb:.0} MB before, at most {:.0} MB",
+            began.elapsed().as_secs_f64(),
+            cpu_s() - cpu_before_s,
+            judgement.verdict.name(),
+            rss_mb("VmHWM"),
+        );
+    }
+}
+
 #[test]
 #[ignore = "measures, and plants for a minute"]
 fn what_pages_take() {
@@ -51,16 +99,8 @@ fn what_pages_take() {
     let minute = given::store();
     let judged = given::record_run(&minute, "hour", &[30_000.0], 10);
     let climb = ByRules.climb(&minute.store, &judged).unwrap().unwrap();
-    let writer = given.store.begin_run(&given::run_head("hour"), None).unwrap();
+    let writer = plant_hour(&given, 0);
     let hour = writer.id().clone();
-    writer.begin_trial(&given::trial_head(0, 30_000.0), 0).unwrap();
-    writer.append(vec![given::mark(given::HOLD_FROM_S, kind::HOLD, "")]).unwrap();
-    for index in 0..3_600 {
-        let (interval, later) = given::second(index, 30_000.0, 1_000);
-        writer.append([vec![interval], later].concat()).unwrap();
-    }
-    writer.append(vec![given::mark(3_600, kind::DRAIN, "1h"), given::mark(3_600, kind::END, "")]).unwrap();
-    writer.end_trial(0).unwrap();
     let climb = serde_json::to_string(&climb).unwrap();
     let end = RunEnd { outcome: Outcome::Finished, reason: None, ended_unix_ms: 0, climb: Some(climb) };
     writer.end_run(end).unwrap();
