@@ -14,6 +14,7 @@ import { test as testOf, walk } from './harness.mjs'
 import { reportOf, serve } from './server.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'stepladder-e2e-'))
+process.on('exit', () => rmSync(folder, { recursive: true }))
 const test = (name, options, body) => testOf(name, options, given => body({
   ...given,
   open: async hash => {
@@ -309,5 +310,4 @@ await walk({
     allow(server.url)
     return { server, end: () => server.close().catch(() => {}) }
   },
-  finish: async () => rmSync(folder, { recursive: true }),
 })
