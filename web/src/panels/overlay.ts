@@ -32,7 +32,7 @@ function ofCell(context: Context): TrialPage[] {
 }
 
 const panel: Panel = {
-  id: 'overlay', title: 'Rungs over each other', of: 'run', order: 20,
+  id: 'overlay', title: 'Rungs over each other', of: 'machine', order: 10,
   shows: context => ofCell(context).length > 1,
   mount: context => new Overlay(context),
 }

@@ -28,7 +28,7 @@ export interface Panel {
   /** also the anchor of its section */
   id: string
   title: string
-  /** of a run stand between the ladder and the open rung, `machine` below both */
+  /** those of a `run` stand between the ladder and the open rung, those of its rungs together and its `machine` below both */
   of: 'run' | 'rung' | 'machine'
   /** panels stand in this order, from 0 */
   order: number
