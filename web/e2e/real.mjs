@@ -206,10 +206,11 @@ test('a run is renamed, noted and pinned in the store, and deleted only when ask
 test('a climb that is killed is told as such while its page is open, and the page goes on', {}, async ({ page, allow }) => {
   const own = place()
   const climb = begin(own, 'climb', 'arena', '--rungs', '20', '--hold', '60s', '--settle', '200ms')
-  await climb.said(/hold · 40\/40 connected/)
+  // At once: the store may not be there yet, or be half made.
   const { url, at } = await viewing(allow, own)
   await page.goto(url)
-  await page.goto(at('#/runs/arena-1'))
+  await page.goto(at('#/live'))
+  await climb.said(/rung 20 games · hold · 40\/40 connected/)
   await page.waitForSelector('.rung-head .badge.live', LONG)
   await page.click('#panel-flow .chart button')
   const before = await page.locator('#panel-flow .behind tbody tr').count()

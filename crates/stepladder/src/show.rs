@@ -161,8 +161,10 @@ pub fn runs(runs: &[RunRecord]) -> String {
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["run", "subject", "began (UTC)", "state", "answer"]);
     for run in runs {
+        let plain = |name: &String| name.chars().filter(|c| !c.is_control()).collect::<String>();
+        let renamed = run.labels.get("name").map(|name| format!(" ({})", plain(name)));
         table.add_row([
-            run.id.to_string(),
+            run.id.to_string() + &renamed.unwrap_or_default(),
             run.head.subject.clone(),
             utc(run.head.started_unix_ms),
             state(&run.state),

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ladder::{Climb, Judgement, Objective};
 use measure::Trial;
-use store::{RunId, RunState, Store};
+use store::{RunId, RunState, Store, StoreError};
 use viewer::{Judge, Unjudged, ViewError, Viewer};
 
 use crate::cli::{ClimbArgs, ViewArgs};
@@ -69,9 +69,11 @@ impl Judge for Replay {
 
 /// `stepladder view`
 pub fn view(args: &ViewArgs, interrupt: &Interrupt) -> Result<u8, Failure> {
-    if args.store.exists() {
+    match Store::open_to_read(&args.store) {
+        // A climb may make it later, or is about to.
+        Ok(_) | Err(StoreError::NoStore { .. }) => {}
         // A file that is no store is said at once, and not on a page.
-        Store::open_to_read(&args.store).map_err(climb::no_store)?;
+        Err(error) => return Err(climb::no_store(error)),
     }
     for path in &args.files {
         std::fs::metadata(path)

@@ -27,7 +27,8 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let connection = connect(path, OpenFlags::empty())?;
     match owner(path, &connection)? {
         Owner::Ours => Ok(connection),
-        Owner::Nobody => Err(StoreError::Foreign { path: path.to_owned(), application_id: 0 }),
+        // Empty: somebody is making one, or never did.
+        Owner::Nobody => Err(StoreError::NoStore { path: path.to_owned() }),
     }
 }
 
@@ -73,14 +74,12 @@ fn connect(path: &Path, more: OpenFlags) -> Result<Connection, StoreError> {
 }
 
 fn owner(path: &Path, connection: &Connection) -> Result<Owner, StoreError> {
-    let number = |pragma| {
-        connection
-            .query_row(pragma, [], |row| row.get::<_, i64>(0))
-            .map_err(|error| damage_in_words(path, connection, error))
-    };
-    let application_id = number("PRAGMA application_id")?;
-    let found = number("PRAGMA user_version")?;
-    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    // In one statement, and so of one moment: another process may be making the store just now.
+    let asked = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) \
+                 FROM pragma_application_id, pragma_user_version";
+    let (application_id, found, tables): (i64, i64, i64) = connection
+        .query_row(asked, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .map_err(|error| damage_in_words(path, connection, error))?;
     let path = path.to_owned();
     match (application_id, found) {
         (0, 0) if tables == 0 => Ok(Owner::Nobody),

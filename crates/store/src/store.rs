@@ -94,7 +94,8 @@ impl Store {
         Ok(list)
     }
 
-    /// The run that `text` means: an id, else the newest run of that name, else the one id that begins so.
+    /// The run that `text` means: an id, else the newest run that was given that name (afterwards or when it began), else the
+    /// one id that begins so.
     ///
     /// Errors: `UnknownRun` with the nearest names, `AmbiguousRun` with the candidates.
     pub fn find_run(&self, text: &str) -> Result<RunId, StoreError> {
@@ -102,9 +103,11 @@ impl Store {
         if let Some(id) = ids.iter().find(|id| id.as_str() == text) {
             return Ok(id.clone());
         }
-        // A stem is a name too: `arena` is the newest of arena-1, arena-2 …
-        let newest = "SELECT run FROM run JOIN used_id USING (run) WHERE name = ?1 OR stem = ?1 \
-                      ORDER BY number DESC LIMIT 1";
+        // A stem is a name too: `arena` is the newest of arena-1, arena-2 … What a run was renamed to goes first.
+        let newest = "SELECT run.run FROM run JOIN used_id USING (run) \
+                      LEFT JOIN label ON label.run = run.run AND label.key = 'name' \
+                      WHERE label.value = ?1 OR name = ?1 OR stem = ?1 \
+                      ORDER BY label.value IS ?1 DESC, number DESC LIMIT 1";
         let named = self.connection.prepare_cached(newest).and_then(|mut statement| {
             let mut rows = statement.query([text])?;
             rows.next()?.map(|row| row.get::<_, String>(0)).transpose()
@@ -370,7 +373,8 @@ impl Store {
     }
 
     fn unknown(&self, text: &str) -> StoreError {
-        let sql = "SELECT run FROM run UNION SELECT name FROM run WHERE name IS NOT NULL";
+        let sql = "SELECT run FROM run UNION SELECT name FROM run WHERE name IS NOT NULL \
+                   UNION SELECT value FROM label WHERE key = 'name' AND value IS NOT NULL";
         let names = self.connection.prepare_cached(sql).and_then(|mut statement| {
             let names = statement.query_map([], |row| row.get::<_, String>(0))?;
             names.collect::<Result<Vec<_>, _>>()

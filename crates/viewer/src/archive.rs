@@ -178,7 +178,7 @@ impl<'a> Archive<'a> {
             run: self.row(&record, climb.as_ref())?,
             command: record.head.command.clone(),
             note: plan.get("note").and_then(Value::as_str).map(str::to_owned),
-            planned: is_recording.then(|| planned(&plan)).unwrap_or_default(),
+            planned: if is_recording { planned(&plan) } else { Vec::new() },
             climb,
             objectives,
             trials,

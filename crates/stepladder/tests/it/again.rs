@@ -22,7 +22,7 @@ fn again_repeats_plan_and_seed_and_prints_old_against_new() {
     }
     let runs = place.run(["runs"]);
     assert_eq!(runs.out.lines().filter(|line| line.starts_with("arena-")).count(), 2, "{runs:#?}");
-    let store = store::Store::open_to_read(&place.path("stepladder.db")).expect("the store");
+    let store = store::Store::open_to_read(place.path("stepladder.db")).expect("the store");
     let new = store.find_run("arena-2").and_then(|run| store.run(&run)).expect("the new run");
     assert_eq!(
         new.labels.get("again").map(String::as_str),

@@ -77,7 +77,7 @@ fn an_empty_file_becomes_a_store_only_when_one_is_to_be_made() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stepladder.db");
     std::fs::write(&path, "").unwrap();
-    assert!(matches!(Store::open(&path), Err(StoreError::Foreign { .. })));
+    assert!(matches!(Store::open(&path), Err(StoreError::NoStore { .. })));
     assert_eq!(std::fs::read(&path).unwrap(), b"");
     Store::open_or_create(&path).unwrap();
     Store::open(&path).unwrap();

@@ -41,6 +41,22 @@ fn a_run_is_found_by_id_name_or_unique_prefix() {
 }
 
 #[test]
+fn a_run_is_found_by_the_name_that_it_was_given_afterwards() {
+    let given = with_runs(&[Some("master"), None, Some("master")]);
+    let first = given.store.find_run("master-1").unwrap();
+    let found = |text: &str| given.store.find_run(text).map(|run| run.as_str().to_owned());
+    given.store.set_label(&first, "name", Some("before the wheel")).unwrap();
+    assert_eq!(found("before the wheel").unwrap(), "master-1");
+    assert!(found("before the weel").unwrap_err().to_string().contains("before the wheel"));
+    assert_eq!(found("master").unwrap(), "master-2");
+    // Whoever names a run as the newest one is called means the one that was named.
+    given.store.set_label(&first, "name", Some("master")).unwrap();
+    assert_eq!(found("master").unwrap(), "master-1");
+    given.store.set_label(&first, "name", None).unwrap();
+    assert_eq!(found("master").unwrap(), "master-2");
+}
+
+#[test]
 fn a_prefix_of_several_ids_is_refused_with_all_of_them() {
     let given = with_runs(&[Some("master"), Some("mast"), Some("master")]);
     let error = given.store.find_run("ma").unwrap_err();
