@@ -6,7 +6,6 @@
 
 mod harmless;
 pub mod one;
-mod stream;
 pub mod two;
 
 use std::fmt;

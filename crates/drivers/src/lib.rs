@@ -12,6 +12,9 @@ pub mod nowhere;
 pub mod tcp;
 pub mod websocket;
 
+mod farewell;
+mod stream;
+
 pub use address::{Address, TlsSettings};
 pub use desk::Desk;
 pub use driver::{Broken, Closed, Driver, OpenError, Refused};

@@ -18,13 +18,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use socket2::Socket;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
 use crate::address::Address;
 use crate::connect;
 use crate::desk::Desk;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::farewell::Farewell;
+use crate::stream;
 pub use framing::{Framing, Front, Raw};
 pub use length_prefixed::LengthPrefixed;
 pub use lines::{Lines, lines};
@@ -48,16 +50,6 @@ pub struct Tcp<F> {
     framed: PhantomData<F>,
 }
 
-/// How far our goodbye is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Farewell {
-    NotSaid,
-    /// the sending side ends behind what is unsent
-    Said,
-    /// it has ended
-    Sent,
-}
-
 impl<F: Framing> Driver for Tcp<F> {
     type Knock = Socket;
     /// Whole lines with their ends for `Lines`, one payload for `LengthPrefixed`, anything for `Raw`.
@@ -70,17 +62,12 @@ impl<F: Framing> Driver for Tcp<F> {
     }
 
     async fn open(knock: Socket, _: &Address) -> Result<Self, OpenError> {
-        let stream = TcpStream::from_std(knock.into())?;
-        stream.writable().await?;
-        match stream.take_error()? {
-            Some(error) => Err(error.into()),
-            None => Ok(Tcp::new(stream)),
-        }
+        Ok(Tcp::new(stream::standing(knock).await?))
     }
 
     fn send(&mut self, what: &[u8]) -> Result<(), Refused> {
         // Behind a goodbye the kernel takes nothing either, and would end the connection for the attempt.
-        if self.farewell != Farewell::NotSaid || self.unsent.len() > UNSENT_BYTES_MAX {
+        if self.farewell.is_said() || self.unsent.len() > UNSENT_BYTES_MAX {
             return Err(Refused(UNSENT_BYTES_MAX));
         }
         F::write(&mut self.unsent, what);
@@ -88,29 +75,15 @@ impl<F: Framing> Driver for Tcp<F> {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.unsent.is_empty() {
-            let count = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.unsent))?;
-            if count == self.unsent.len() {
-                self.unsent.clear();
-            } else {
-                self.unsent.drain(..count);
-            }
-        }
-        if self.farewell == Farewell::Said {
-            self.farewell = Farewell::Sent;
-            // Where the peer was faster there is nothing left to end, and reading says what became of the connection.
-            let _ = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
-        }
-        Poll::Ready(Ok(()))
+        ready!(stream::poll_write_all(&mut self.stream, cx, &mut self.unsent))?;
+        self.farewell.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
-        let mut room = ReadBuf::new(desk.lay(&self.carried));
-        match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut room)) {
+        match ready!(stream::poll_read(&mut self.stream, cx, desk.lay(&self.carried))) {
             Err(error) => Poll::Ready(Err(Closed::Failed(error))),
-            Ok(()) if room.filled().is_empty() => Poll::Ready(Err(Closed::ByPeer(None))),
-            Ok(()) => {
-                let count = room.filled().len();
+            Ok(0) => Poll::Ready(Err(Closed::ByPeer(None))),
+            Ok(count) => {
                 self.carried.clear();
                 desk.filled(count);
                 Poll::Ready(Ok(count))
@@ -133,9 +106,7 @@ impl<F: Framing> Driver for Tcp<F> {
     }
 
     fn close(&mut self) {
-        if self.farewell == Farewell::NotSaid {
-            self.farewell = Farewell::Said;
-        }
+        self.farewell.say();
     }
 
     fn unsent_bytes(&self) -> usize {
@@ -149,7 +120,7 @@ impl<F> Tcp<F> {
             stream,
             unsent: Vec::new(),
             carried: Vec::new(),
-            farewell: Farewell::NotSaid,
+            farewell: Farewell::default(),
             framed: PhantomData,
         }
     }

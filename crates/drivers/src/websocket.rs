@@ -13,14 +13,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use socket2::Socket;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
 
 use crate::address::Address;
 use crate::connect;
 use crate::desk::Desk;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::stream::{self, Stream};
 use frame::{Front, Opcode};
 
 /// No message may be larger, in either direction.
@@ -48,11 +48,6 @@ pub struct WebSocket {
 struct Pieces {
     opcode: Opcode,
     bytes: Vec<u8>,
-}
-
-enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// A connection on its way.
@@ -95,32 +90,16 @@ impl Driver for WebSocket {
     }
 
     async fn open(knock: Knock, to: &Address) -> Result<Self, OpenError> {
-        let mut tcp = TcpStream::from_std(knock.socket.into())?;
-        if knock.sent_bytes == 0 {
-            tcp.writable().await?;
-            if let Some(error) = tcp.take_error()? {
-                return Err(error.into());
-            }
-        }
-        let unsent = &knock.request[knock.sent_bytes..];
-        match &to.tls {
-            None => {
-                tcp.write_all(unsent).await?;
-                let carried = await_answer(&mut tcp, &knock.key).await?;
-                Ok(WebSocket::new(Stream::Plain(tcp), carried))
-            }
-            Some(tls) => {
-                let connector = tokio_rustls::TlsConnector::from(tls.config.clone());
-                let mut stream = connector
-                    .connect(tls.name.clone(), tcp)
-                    .await
-                    .map_err(|error| OpenError::Tls(error.to_string()))?;
-                stream.write_all(unsent).await?;
-                stream.flush().await?;
-                let carried = await_answer(&mut stream, &knock.key).await?;
-                Ok(WebSocket::new(Stream::Tls(Box::new(stream)), carried))
-            }
-        }
+        // What took the request's first bytes stands.
+        let tcp = match knock.sent_bytes {
+            0 => stream::standing(knock.socket).await?,
+            _ => TcpStream::from_std(knock.socket.into())?,
+        };
+        let mut stream = Stream::over(tcp, to, |tls| &tls.config).await?;
+        stream.write_all(&knock.request[knock.sent_bytes..]).await?;
+        stream.flush().await?;
+        let carried = await_answer(&mut stream, &knock.key).await?;
+        Ok(WebSocket::new(stream, carried))
     }
 
     fn send(&mut self, what: Message<'_>) -> Result<(), Refused> {
@@ -136,15 +115,8 @@ impl Driver for WebSocket {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.unsent.is_empty() {
-            let count = ready!(self.stream.poll_write(cx, &self.unsent))?;
-            if count == self.unsent.len() {
-                self.unsent.clear();
-            } else {
-                self.unsent.drain(..count);
-            }
-        }
-        self.stream.poll_flush(cx)
+        ready!(stream::poll_write_all(&mut self.stream, cx, &mut self.unsent))?;
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
@@ -157,13 +129,10 @@ impl Driver for WebSocket {
             self.carried.clear();
             return Poll::Ready(Ok(count));
         }
-        let mut room = ReadBuf::new(desk.lay(&self.carried));
-        match self.stream.poll_read(cx, &mut room) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(error)) => Poll::Ready(Err(Closed::Failed(error))),
-            Poll::Ready(Ok(())) if room.filled().is_empty() => Poll::Ready(Err(Closed::ByPeer(None))),
-            Poll::Ready(Ok(())) => {
-                let count = room.filled().len();
+        match ready!(stream::poll_read(&mut self.stream, cx, desk.lay(&self.carried))) {
+            Err(error) => Poll::Ready(Err(Closed::Failed(error))),
+            Ok(0) => Poll::Ready(Err(Closed::ByPeer(None))),
+            Ok(count) => {
                 self.carried.clear();
                 desk.filled(count);
                 Poll::Ready(Ok(count))
@@ -277,7 +246,7 @@ impl WebSocket {
 }
 
 /// What follows the answer's header already belongs to the frames.
-async fn await_answer<S: AsyncRead + Unpin>(stream: &mut S, key: &str) -> Result<Vec<u8>, OpenError> {
+async fn await_answer(stream: &mut Stream, key: &str) -> Result<Vec<u8>, OpenError> {
     let mut answer = Vec::with_capacity(256);
     loop {
         if stream.read_buf(&mut answer).await? == 0 {
@@ -291,29 +260,6 @@ async fn await_answer<S: AsyncRead + Unpin>(stream: &mut S, key: &str) -> Result
 
 fn random_mask() -> [u8; 4] {
     fastrand::u32(..).to_ne_bytes()
-}
-
-impl Stream {
-    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self {
-            Stream::Plain(_) => Poll::Ready(Ok(())),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_read(&mut self, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, room),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, room),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -14,17 +14,20 @@ pub mod request;
 
 use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use socket2::Socket;
+use tokio::io::AsyncWrite;
 
-use super::stream::Stream;
 use super::{Fault, Heard, Http, Outgoing, Parts};
 use crate::address::Address;
 use crate::connect;
 use crate::desk::Desk;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::farewell::Farewell;
+use crate::stream::{self, Stream};
 use exchange::{End, Exchange};
 use request::Request;
 
@@ -37,14 +40,6 @@ pub struct Http1 {
     stream: Stream,
     exchange: Exchange,
     farewell: Farewell,
-}
-
-/// How far our goodbye is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Farewell {
-    NotSaid,
-    Said,
-    Sent,
 }
 
 impl Http for Http1 {
@@ -66,12 +61,12 @@ impl Driver for Http1 {
 
     async fn open(knock: Socket, to: &Address) -> Result<Self, OpenError> {
         let stream = Stream::open(knock, to, |tls| &tls.config_http1).await?;
-        Ok(Http1 { stream, exchange: Exchange::default(), farewell: Farewell::NotSaid })
+        Ok(Http1 { stream, exchange: Exchange::default(), farewell: Farewell::default() })
     }
 
     /// Refuses while a request is open, and behind an answer that closes the connection.
     fn send(&mut self, what: Outgoing<'_, Prepared>) -> Result<(), Refused> {
-        if self.farewell == Farewell::NotSaid && self.exchange.ask(&what.prepared.0, what.tag) {
+        if !self.farewell.is_said() && self.exchange.ask(&what.prepared.0, what.tag) {
             Ok(())
         } else {
             Err(Refused(self.unsent_bytes()))
@@ -80,7 +75,7 @@ impl Driver for Http1 {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(unsent) = self.exchange.unsent() {
-            match ready!(self.stream.poll_write(cx, unsent)) {
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, unsent)) {
                 Ok(count) => self.exchange.wrote(count),
                 // It stopped listening in the middle of the request; perhaps it has answered why.
                 Err(error) if self.exchange.has_written() && stops_listening(&error) => {
@@ -89,17 +84,12 @@ impl Driver for Http1 {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        ready!(self.stream.poll_flush(cx))?;
-        if self.farewell == Farewell::Said {
-            self.farewell = Farewell::Sent;
-            // Where the peer was faster there is nothing left to end, and reading says what became of the connection.
-            let _ = ready!(self.stream.poll_shutdown(cx));
-        }
-        Poll::Ready(Ok(()))
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.farewell.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
-        let is_clean = match ready!(self.stream.poll_read(cx, self.exchange.lay(desk))) {
+        let is_clean = match ready!(stream::poll_read(&mut self.stream, cx, self.exchange.lay(desk))) {
             Ok(0) => true,
             // Many servers end the connection without TLS's own goodbye.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
@@ -122,8 +112,7 @@ impl Driver for Http1 {
 
     /// What is unsent stays so: who says goodbye no longer waits for an answer.
     fn close(&mut self) {
-        if self.farewell == Farewell::NotSaid {
-            self.farewell = Farewell::Said;
+        if self.farewell.say() {
             self.exchange.stop_sending();
         }
     }

@@ -13,17 +13,20 @@ mod talk;
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use socket2::Socket;
+use tokio::io::AsyncWrite;
 
-use super::stream::Stream;
 use super::{Fault, Heard, Http, Outgoing, Parts};
 use crate::address::Address;
 use crate::connect;
 use crate::desk::Desk;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::farewell::Farewell;
+use crate::stream::{self, Stream};
 use request::Request;
 use talk::{End, Talk};
 
@@ -42,14 +45,6 @@ pub struct Http2 {
     stream: Stream,
     talk: Box<Talk>,
     farewell: Farewell,
-}
-
-/// How far our goodbye is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Farewell {
-    NotSaid,
-    Said,
-    Sent,
 }
 
 impl Http for Http2 {
@@ -76,7 +71,7 @@ impl Driver for Http2 {
             return Err(OpenError::WrongProtocol { protocol: PROTOCOL, why });
         }
         let talk = Talk::begin().await.map_err(io::Error::other)?;
-        let mut opening = Http2 { stream, talk: Box::new(talk), farewell: Farewell::NotSaid };
+        let mut opening = Http2 { stream, talk: Box::new(talk), farewell: Farewell::default() };
         opening.await_settings().await?;
         Ok(opening)
     }
@@ -97,23 +92,18 @@ impl Driver for Http2 {
             if pipe.unsent().is_empty() {
                 break;
             }
-            let count = ready!(self.stream.poll_write(cx, pipe.unsent()))?;
+            let count = ready!(Pin::new(&mut self.stream).poll_write(cx, pipe.unsent()))?;
             pipe.wrote(count);
         }
-        ready!(self.stream.poll_flush(cx))?;
-        if self.farewell == Farewell::Said {
-            self.farewell = Farewell::Sent;
-            // Where the peer was faster there is nothing left to end, and reading says what became of the connection.
-            let _ = ready!(self.stream.poll_shutdown(cx));
-        }
-        Poll::Ready(Ok(()))
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.farewell.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
         if let Some(end) = self.talk.end() {
             return Poll::Ready(self.end(end));
         }
-        let count = match ready!(self.stream.poll_read(cx, desk.lay(&[]))) {
+        let count = match ready!(stream::poll_read(&mut self.stream, cx, desk.lay(&[]))) {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 return Poll::Ready(Err(Closed::Failed(error)));
             }
@@ -139,8 +129,7 @@ impl Driver for Http2 {
     }
 
     fn close(&mut self) {
-        if self.farewell == Farewell::NotSaid {
-            self.farewell = Farewell::Said;
+        if self.farewell.say() {
             self.talk.close();
         }
     }
@@ -172,7 +161,7 @@ impl Http2 {
             if self.talk.requests_max() > 0 {
                 return Ok(());
             }
-            let count = poll_fn(|cx| self.stream.poll_read(cx, &mut room)).await?;
+            let count = poll_fn(|cx| stream::poll_read(&mut self.stream, cx, &mut room)).await?;
             if count == 0 {
                 return Err(OpenError::ClosedEarly);
             }

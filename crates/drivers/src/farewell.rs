@@ -1,0 +1,43 @@
+//! How far a connection's goodbye is: said by us, then sent behind what was still unsent.
+//!
+//! It ends our sending side and nothing else, so that the server's last bytes can still be read.
+//! Not here: WebSocket, whose goodbye is a frame.
+
+use std::io;
+use std::task::{Poll, ready};
+
+/// Our side's goodbye.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    #[default]
+    NotSaid,
+    /// the sending side ends behind what is unsent
+    Said,
+    /// it has ended
+    Sent,
+}
+
+impl Farewell {
+    pub(crate) fn is_said(self) -> bool {
+        self != Farewell::NotSaid
+    }
+
+    /// True the first time.
+    pub(crate) fn say(&mut self) -> bool {
+        let is_first = *self == Farewell::NotSaid;
+        if is_first {
+            *self = Farewell::Said;
+        }
+        is_first
+    }
+
+    /// Ends the sending side by `shutdown`, once, if it was said. Nothing must be unsent by now.
+    pub(crate) fn poll_send(&mut self, shutdown: impl FnOnce() -> Poll<io::Result<()>>) -> Poll<()> {
+        if *self == Farewell::Said {
+            *self = Farewell::Sent;
+            // Where the peer was faster there is nothing left to end, and reading says what became of the connection.
+            let _ = ready!(shutdown());
+        }
+        Poll::Ready(())
+    }
+}
