@@ -37,7 +37,7 @@ function whyNotMore(page: RunPage): Answer {
   const said = conclusion(page, 'why_not_more')
   const evidence = said?.evidence ?? {}
   const rung = page.climb?.rungs?.find((one: any) => one.load === evidence.load && one.verdict !== 'PASS') ?? null
-  const signal: string | null = page.climb?.capacity?.first_failing_signal ?? evidence.signal ?? null
+  const signal: string | null = page.climb?.capacity?.first_failing_signal ?? evidence.signal ?? rung?.extra?.signal ?? null
   const objective = page.objectives.find(one => one.name === signal) ?? null
   const facts: [string, string][] = []
   if (page.run.state === 'running' && !rung) {
@@ -51,12 +51,19 @@ function whyNotMore(page: RunPage): Answer {
     lead = leadOf(rung, signal, objective)
     facts.push(['at', `${number(rung.load)} ${rung.load_unit}`])
     if (objective) facts.push(['objective', objective.text])
+    else if (rung.verdict === 'GENERATOR_LIMITED' && signal) facts.push(['by its', figureName(signal)])
     if (rung.subject) facts.push(['server', `${inUnit('cores')(rung.subject.cpu_cores)}${typeof rung.subject.cpu_share === 'number' ? ` (${share(rung.subject.cpu_share)})` : ''}`])
   }
   return {
     id: 'why_not_more', question: 'Why not more?', lead, tone, facts,
     words: said?.text ?? 'The run ended before anything was judged.',
   }
+}
+
+/** What the judge names beside figures, as the head of an answer. */
+const SIGNALS: Record<string, string> = {
+  'server exited': 'the server exited', 'connections.open_min': 'connections missing', 'ticks.due': 'fewer games than asked for',
+  drifting: 'it got worse while held', interrupted: 'interrupted', bug: 'a mistake of Stepladder', 'no hold': 'no hold began',
 }
 
 /** What stood in the way, in a few words and with its figure. */
@@ -69,7 +76,7 @@ function leadOf(rung: Rung, signal: string | null, objective: MainFigure | null)
   const reason = String(rung.reason ?? 'no reason given').split(/[:;,]/)[0]
   if (rung.verdict === 'GENERATOR_LIMITED') return 'this machine gave out'
   if (rung.verdict === 'INCONCLUSIVE') return `not judged: ${reason}`
-  return signal ? figureName(signal) : reason
+  return signal ? SIGNALS[signal] ?? figureName(signal) : reason
 }
 
 function canITrustIt(page: RunPage): Answer {
