@@ -9,6 +9,7 @@
 
 mod errors;
 pub mod recipes;
+mod redirect;
 mod stream;
 
 use std::collections::VecDeque;
@@ -21,6 +22,7 @@ use measure::{Phase, Vocabulary};
 use plan::{HttpBots, HttpModel, WorkerPlan};
 
 use recipes::{Learnt, Recipes};
+use redirect::Astray;
 use stream::Stream;
 
 /// Planned arrivals of the hold by their place in the server's tick, in as many counters.
@@ -379,8 +381,8 @@ impl<D: Http> Requests<D> {
         if self.http.redirects_max > 0 && (300..400).contains(&answer.status) && answer.location.is_some() {
             match self.follow(line, bot, at, answer, hand) {
                 Ok(()) => return,
-                Err((cause, words)) => {
-                    hand.error_with(cause, || words);
+                Err(astray) => {
+                    hand.error_with(astray.cause(), || astray.to_string());
                     let asked = self.take_asked(bot, at);
                     hand.failed(asked.ask);
                     return self.go_on(line, bot, answer.closes, true, at_ns, hand);
@@ -398,9 +400,9 @@ impl<D: Http> Requests<D> {
                 self.recipes.learn(request, answer, &mut self.clients[bot as usize].learnt);
                 hand.answered(asked.ask, at_ns);
             }
-            Err((cause, words)) => {
+            Err(wrong) => {
                 hand.failed(asked.ask);
-                hand.error_with(cause, || words);
+                hand.error_with(wrong.cause(), || wrong.to_string());
             }
         }
         self.go_on(line, bot, answer.closes, !is_right, at_ns, hand);
@@ -412,27 +414,25 @@ impl<D: Http> Requests<D> {
     }
 
     /// Asks again where a redirect points, on the same connection; the first request stays open until the last answer.
-    fn follow(
+    fn follow<'a>(
         &mut self,
         line: LineId,
         bot: u32,
         at: usize,
-        answer: &Answer<'_>,
+        answer: &Answer<'a>,
         hand: &mut Hand<'_, D>,
-    ) -> Result<(), (usize, String)> {
+    ) -> Result<(), Astray<'a>> {
         let location = answer.location.unwrap_or_default();
         let client = &mut self.clients[bot as usize];
         let asked = &mut client.asked[at];
         asked.hops += 1;
         if asked.hops > self.http.redirects_max {
-            let words =
-                format!("{} redirects, the last to {}", asked.hops, errors::shown(location.as_bytes()));
-            return Err((errors::REDIRECT_LOOP, words));
+            return Err(Astray::Loop(asked.hops, location));
         }
-        let elsewhere = || (errors::REDIRECT_ELSEWHERE, format!("to {}", errors::shown(location.as_bytes())));
-        let path = local_path(location, self.recipes.authority()).ok_or_else(elsewhere)?;
+        let path =
+            redirect::local_path(location, self.recipes.authority()).ok_or(Astray::Elsewhere(location))?;
         if answer.closes {
-            return Err((errors::LOST, "a redirect that closes its connection".to_owned()));
+            return Err(Astray::Closes);
         }
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
@@ -440,7 +440,7 @@ impl<D: Http> Requests<D> {
         let request = asked.request;
         let prepared = self.recipes.redirected::<D>(request, &client.learnt, path);
         if !hand.follow(line, Outgoing { prepared: &prepared, tag }) {
-            return Err((errors::LOST, "the connection took no further request".to_owned()));
+            return Err(Astray::NotTaken);
         }
         Ok(())
     }
@@ -555,40 +555,6 @@ impl<D: Http> Requests<D> {
                 hand.close(line);
             }
             self.go_on_without_line(bot as u32, hand);
-        }
-    }
-}
-
-/// The path of a redirect that stays with its host; `None`: it leads elsewhere.
-fn local_path<'a>(location: &'a str, authority: &str) -> Option<&'a str> {
-    if location.starts_with('/') && !location.starts_with("//") {
-        return Some(location);
-    }
-    let rest = location.strip_prefix("http://").or_else(|| location.strip_prefix("https://"))?;
-    let path = rest.strip_prefix(authority)?;
-    match path.as_bytes().first() {
-        None => Some("/"),
-        Some(b'/') => Some(path),
-        Some(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_redirect_is_followed_to_the_same_host_only() {
-        for (location, path) in [
-            ("/next?page=2", Some("/next?page=2")),
-            ("http://here:80/a", Some("/a")),
-            ("http://here:80", Some("/")),
-            ("http://here:8080/a", None),
-            ("//elsewhere/a", None),
-            ("https://elsewhere/a", None),
-            ("next", None),
-        ] {
-            assert_eq!(local_path(location, "here:80"), path, "{location}");
         }
     }
 }

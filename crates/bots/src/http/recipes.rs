@@ -3,6 +3,7 @@
 //! A request with variables is rendered and prepared anew each time, which allocates; one without is not touched again.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use drivers::http::{Answer, Http, Parts};
 use plan::{HttpBots, HttpCheck, HttpRequest, Variable, VariableLaw, WorkerPlan};
@@ -173,16 +174,9 @@ impl<P: Clone + std::fmt::Debug + 'static> Recipes<P> {
         }
     }
 
-    /// Whether an answer is right. Errors: the cause and the words of it.
-    pub fn check(&self, index: usize, answer: &Answer<'_>) -> Result<(), (usize, String)> {
-        let request = &self.recipes[index].request;
-        let check = &request.check;
-        if !check.allows(answer.status) {
-            let words = format!("{} {}: status {}", request.method, request.path, answer.status);
-            return Err((errors::of_status(answer.status), words));
-        }
-        check_body(check, answer)
-            .map_err(|(cause, words)| (cause, format!("{} {}: {words}", request.method, request.path)))
+    /// Whether an answer is right. Errors: what is wrong with it, in no words yet.
+    pub fn check<'a>(&'a self, index: usize, answer: &'a Answer<'_>) -> Result<(), Wrong<'a>> {
+        check(&self.recipes[index].request, answer)
     }
 
     /// Keeps what a request wants to know of its answer.
@@ -234,31 +228,87 @@ impl Surroundings {
     }
 }
 
-fn check_body(check: &HttpCheck, answer: &Answer<'_>) -> Result<(), (usize, String)> {
+/// An answer that is not right. Said only when somebody keeps the words: a server that fails does so thousands of times
+/// per second.
+#[derive(Debug)]
+pub struct Wrong<'a> {
+    request: &'a HttpRequest,
+    answer: &'a Answer<'a>,
+    why: Why<'a>,
+}
+
+#[derive(Debug)]
+enum Why<'a> {
+    Status,
+    /// the length is not within these, both included
+    Length(u64, u64),
+    Missing(&'a str),
+    NotJson(serde_json::Error),
+    NothingAt(&'a str),
+    /// what stands there, and what should
+    NotEqual(&'a str, Value, &'a Value),
+}
+
+impl Wrong<'_> {
+    /// The index of the cause.
+    pub fn cause(&self) -> usize {
+        match self.why {
+            Why::Status => errors::of_status(self.answer.status),
+            Why::Length(..) | Why::Missing(_) => errors::WRONG_BODY,
+            Why::NotJson(_) | Why::NothingAt(_) | Why::NotEqual(..) => errors::WRONG_JSON,
+        }
+    }
+}
+
+impl fmt::Display for Wrong<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}: ", self.request.method, self.request.path)?;
+        let shown = || errors::shown(self.answer.body);
+        match &self.why {
+            Why::Status => write!(out, "status {}", self.answer.status),
+            Why::Length(least, most) => {
+                write!(out, "a body of {} bytes, not {least} to {most}", self.answer.body_bytes)
+            }
+            Why::Missing(text) => write!(out, "\"{text}\" is not in \"{}\"", shown()),
+            Why::NotJson(error) => write!(out, "{error} in \"{}\"", shown()),
+            Why::NothingAt(pointer) => write!(out, "nothing at {pointer} in \"{}\"", shown()),
+            Why::NotEqual(pointer, found, wanted) => write!(out, "{pointer} is {found}, not {wanted}"),
+        }
+    }
+}
+
+fn check<'a>(request: &'a HttpRequest, answer: &'a Answer<'_>) -> Result<(), Wrong<'a>> {
+    let outcome = if request.check.allows(answer.status) {
+        check_body(&request.check, answer)
+    } else {
+        Err(Why::Status)
+    };
+    outcome.map_err(|why| Wrong { request, answer, why })
+}
+
+fn check_body<'a>(check: &'a HttpCheck, answer: &Answer<'_>) -> Result<(), Why<'a>> {
     if let Some((least, most)) = check.body_bytes
         && !(least..=most).contains(&answer.body_bytes)
     {
-        let words = format!("a body of {} bytes, not {least} to {most}", answer.body_bytes);
-        return Err((errors::WRONG_BODY, words));
+        return Err(Why::Length(least, most));
     }
     if let Some(text) = &check.contains
         && memchr::memmem::find(answer.body, text.as_bytes()).is_none()
     {
-        let words = format!("\"{text}\" is not in \"{}\"", errors::shown(answer.body));
-        return Err((errors::WRONG_BODY, words));
+        return Err(Why::Missing(text));
     }
     if check.json.is_empty() {
         return Ok(());
     }
-    let body: Value = serde_json::from_slice(answer.body)
-        .map_err(|error| (errors::WRONG_JSON, format!("{error} in \"{}\"", errors::shown(answer.body))))?;
+    let mut body: Value = serde_json::from_slice(answer.body).map_err(Why::NotJson)?;
     for (pointer, wanted) in &check.json {
-        let words = match (body.pointer(pointer), wanted) {
-            (None, _) => format!("nothing at {pointer} in \"{}\"", errors::shown(answer.body)),
-            (Some(found), Some(wanted)) if found != wanted => format!("{pointer} is {found}, not {wanted}"),
-            (Some(_), _) => continue,
-        };
-        return Err((errors::WRONG_JSON, words));
+        match (body.pointer_mut(pointer), wanted) {
+            (None, _) => return Err(Why::NothingAt(pointer)),
+            (Some(found), Some(wanted)) if found != wanted => {
+                return Err(Why::NotEqual(pointer, found.take(), wanted));
+            }
+            (Some(_), _) => {}
+        }
     }
     Ok(())
 }
@@ -325,25 +375,45 @@ mod tests {
         }
     }
 
+    fn asked(check: HttpCheck) -> HttpRequest {
+        HttpRequest {
+            name: String::new(),
+            weight: 1.0,
+            method: "GET".to_owned(),
+            path: "/todos".to_owned(),
+            headers: Vec::new(),
+            body: String::new(),
+            check,
+            capture: Vec::new(),
+        }
+    }
+
     #[test]
     fn the_braces_of_json_are_no_variable() {
         let variables = [Variable { name: "id".to_owned(), law: VariableLaw::Counter }];
         let asks = |path: &str, body: &str| {
-            let request = HttpRequest {
-                name: String::new(),
-                weight: 1.0,
-                method: "POST".to_owned(),
-                path: path.to_owned(),
-                headers: Vec::new(),
-                body: body.to_owned(),
-                check: HttpCheck::default(),
-                capture: Vec::new(),
-            };
+            let (path, body) = (path.to_owned(), body.to_owned());
+            let request = HttpRequest { path, body, ..asked(HttpCheck::default()) };
             has_variables(&request, &variables)
         };
         assert!(!asks("/todos", r#"{"done":{"by":"x"}}"#));
         assert!(asks("/todos/{id}", ""));
         assert!(asks("/todos", r#"{"id":{id}}"#));
+    }
+
+    #[test]
+    fn what_is_wrong_has_a_cause_and_words() {
+        let json = HttpCheck { json: vec![("/ok".to_owned(), None)], ..HttpCheck::default() };
+        for (status, body, cause, words) in [
+            (404, &b"{}"[..], errors::STATUS_4XX, "GET /todos: status 404"),
+            (200, b"<", errors::WRONG_JSON, "GET /todos: expected value at line 1 column 1 in \"<\""),
+            (200, b"{}", errors::WRONG_JSON, "GET /todos: nothing at /ok in \"{}\""),
+        ] {
+            let request = asked(json.clone());
+            let answer = answer(status, body);
+            let wrong = check(&request, &answer).unwrap_err();
+            assert_eq!((wrong.cause(), wrong.to_string().as_str()), (cause, words));
+        }
     }
 
     #[test]
@@ -355,7 +425,7 @@ mod tests {
         };
         let contains = |text: &str| HttpCheck { contains: Some(text.to_owned()), ..HttpCheck::default() };
         let bytes = |least, most| HttpCheck { body_bytes: Some((least, most)), ..HttpCheck::default() };
-        for (check, wrong) in [
+        for (wanted, wrong) in [
             (HttpCheck::default(), None),
             (json("/ok", Some(Value::Bool(true))), None),
             (json("/items/0/id", Some(3.into())), None),
@@ -363,15 +433,21 @@ mod tests {
             (contains("items"), None),
             (bytes(30, 30), None),
             (json("/ok", Some(Value::Bool(false))), Some("/ok is true, not false")),
-            (json("/items/1", None), Some("nothing at /items/1")),
-            (contains("{\"ok\":false"), Some("is not in")),
+            (
+                json("/items/1", None),
+                Some(r#"nothing at /items/1 in "{\"ok\":true,\"items\":[{\"id\":3}]}""#),
+            ),
+            (
+                contains("{\"ok\":false"),
+                Some(r#""{"ok":false" is not in "{\"ok\":true,\"items\":[{\"id\":3}]}""#),
+            ),
             (bytes(0, 29), Some("a body of 30 bytes, not 0 to 29")),
         ] {
-            let found = check_body(&check, &answer(200, body)).err().map(|(_, words)| words);
-            assert_eq!(found.is_some(), wrong.is_some(), "{check:?}: {found:?}");
-            assert!(found.unwrap_or_default().contains(wrong.unwrap_or_default()));
+            let request = asked(wanted);
+            let answer = answer(200, body);
+            let found = check(&request, &answer).err().map(|wrong| wrong.to_string());
+            let wrong = wrong.map(|wrong| format!("GET /todos: {wrong}"));
+            assert_eq!(found, wrong, "{:?}", request.check);
         }
-        let broken = check_body(&json("/ok", None), &answer(200, b"<html>")).unwrap_err();
-        assert_eq!(broken.0, errors::WRONG_JSON);
     }
 }

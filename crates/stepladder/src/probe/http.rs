@@ -156,7 +156,7 @@ fn answered<P: Clone + std::fmt::Debug + 'static>(
     index: usize,
     answer: &Answer<'_>,
 ) -> Outcome {
-    let wrong = recipes.check(index, answer).err().map(|(_, words)| words);
+    let wrong = recipes.check(index, answer).err().map(|wrong| wrong.to_string());
     Outcome::Answered { status: answer.status, wrong }
 }
 
