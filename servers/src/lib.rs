@@ -16,6 +16,8 @@ mod clock;
 mod epoll;
 mod http;
 mod listener;
+mod patience;
+mod places;
 mod serve_error;
 mod shutdown;
 mod sleeper;

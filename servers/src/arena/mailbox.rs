@@ -6,28 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::message::Snapshot;
 use super::rules::Player;
 use super::shots::Shots;
+pub(crate) use crate::places::Key as SocketKey;
 
 /// Where a socket is: its thread, its place there, and the count that tells it from those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) thread: usize,
     pub(crate) key: SocketKey,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SocketKey {
-    pub(crate) place: u32,
-    pub(crate) generation: u32,
-}
-
-impl SocketKey {
-    pub(crate) fn to_bits(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.place)
-    }
-
-    pub(crate) fn from_bits(bits: u64) -> SocketKey {
-        SocketKey { place: bits as u32, generation: (bits >> 32) as u32 }
-    }
 }
 
 pub(crate) struct Letter {

@@ -10,6 +10,7 @@ use super::mailbox::SocketKey;
 use super::rules::{Player, Trigger};
 use super::shots::Shots;
 use crate::epoll::Epoll;
+use crate::places::Places;
 use crate::stream;
 use crate::websocket::Receiver;
 
@@ -41,61 +42,45 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Broken;
 
-struct Place {
-    generation: u32,
-    socket: Option<Socket>,
-}
-
 #[derive(Default)]
 pub(crate) struct Sockets {
-    places: Vec<Place>,
-    free: Vec<u32>,
+    places: Places<Socket>,
 }
 
 impl Sockets {
     pub(crate) fn count(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.places.count()
     }
 
     /// Takes in a socket and watches it.
     pub(crate) fn insert(&mut self, fd: OwnedFd, epoll: &Epoll) -> Result<SocketKey, Broken> {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, socket: None });
-            (self.places.len() - 1) as u32
-        });
-        let key = SocketKey { place, generation: self.places[place as usize].generation };
-        if epoll.add(fd.as_raw_fd(), key.to_bits(), false).is_err() {
-            self.free.push(place);
-            return Err(Broken);
-        }
-        self.places[place as usize].socket = Some(Socket {
+        let raw = fd.as_raw_fd();
+        let key = self.places.insert(|_| Socket {
             fd,
             stage: Stage::Opening(Vec::new()),
             trigger: Trigger::default(),
             receiver: Receiver::default(),
             unsent: Vec::new(),
         });
+        if epoll.add(raw, key.to_bits(), false).is_err() {
+            self.places.remove(key);
+            return Err(Broken);
+        }
         Ok(key)
     }
 
     /// None when the socket is gone, and its place empty or somebody else's.
     pub(crate) fn get_mut(&mut self, key: SocketKey) -> Option<&mut Socket> {
-        let place = self.places.get_mut(key.place as usize)?;
-        place.socket.as_mut().filter(|_| place.generation == key.generation)
+        self.places.get_mut(key)
     }
 
     /// Gives the socket's place free; dropping what is returned closes the connection.
     pub(crate) fn remove(&mut self, key: SocketKey) -> Option<Socket> {
-        self.get_mut(key)?;
-        let place = &mut self.places[key.place as usize];
-        place.generation = place.generation.wrapping_add(1);
-        self.free.push(key.place);
-        place.socket.take()
+        self.places.remove(key)
     }
 
     pub(crate) fn keys(&self) -> Vec<SocketKey> {
-        let held = self.places.iter().enumerate().filter(|(_, place)| place.socket.is_some());
-        held.map(|(i, place)| SocketKey { place: i as u32, generation: place.generation }).collect()
+        self.places.keys()
     }
 
     /// Sends now what fits and keeps the rest for `flush`. A socket that is gone takes everything.

@@ -1,27 +1,12 @@
-//! The clients of one thread, by place; a generation tells a place's clients apart.
+//! What a thread knows of each of its clients.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use super::queue::Queue;
 use super::splitter::Splitter;
-
-/// Where a client is, and the count that tells it from those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) place: u32,
-    generation: u32,
-}
-
-impl Key {
-    pub(super) fn to_bits(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.place)
-    }
-
-    pub(super) fn from_bits(bits: u64) -> Key {
-        Key { place: bits as u32, generation: (bits >> 32) as u32 }
-    }
-}
+pub(super) use crate::places::Key;
+use crate::places::Places;
 
 /// Where in its life a client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,54 +74,4 @@ impl Client {
     }
 }
 
-struct Place {
-    generation: u32,
-    client: Option<Client>,
-}
-
-#[derive(Default)]
-pub(super) struct Clients {
-    places: Vec<Place>,
-    free: Vec<u32>,
-}
-
-impl Clients {
-    pub(super) fn count(&self) -> usize {
-        self.places.len() - self.free.len()
-    }
-
-    /// Takes in whoever `client` makes of the key.
-    pub(super) fn insert(&mut self, client: impl FnOnce(Key) -> Client) -> Key {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, client: None });
-            (self.places.len() - 1) as u32
-        });
-        let key = Key { place, generation: self.places[place as usize].generation };
-        self.places[place as usize].client = Some(client(key));
-        key
-    }
-
-    /// None when the client is gone, and its place empty or somebody else's.
-    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Client> {
-        let place = self.places.get_mut(key.place as usize)?;
-        place.client.as_mut().filter(|_| place.generation == key.generation)
-    }
-
-    /// Whoever is at this place.
-    pub(super) fn at(&mut self, place: u32) -> Option<&mut Client> {
-        self.places.get_mut(place as usize)?.client.as_mut()
-    }
-
-    /// Gives the client's place free; dropping what is returned closes the connection.
-    pub(super) fn remove(&mut self, key: Key) -> Option<Client> {
-        self.get_mut(key)?;
-        let place = &mut self.places[key.place as usize];
-        place.generation = place.generation.wrapping_add(1);
-        self.free.push(key.place);
-        place.client.take()
-    }
-
-    pub(super) fn keys(&self) -> Vec<Key> {
-        self.places.iter().filter_map(|place| place.client.as_ref()).map(|client| client.key).collect()
-    }
-}
+pub(super) type Clients = Places<Client>;

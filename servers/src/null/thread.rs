@@ -1,6 +1,5 @@
 //! One thread of the null server: sleep in epoll, read, answer, and nothing between.
 
-use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 
@@ -9,6 +8,8 @@ use super::{House, Protocol};
 use crate::epoll::{Epoll, LISTENER_KEY};
 use crate::http::response;
 use crate::listener::NotAccepted;
+use crate::patience::{Due, Patience};
+use crate::places::{Key, Places};
 use crate::stream::{self, Read};
 use crate::websocket::{close_code, frame, handshake};
 use crate::{clock, sleeper, thread_table};
@@ -32,10 +33,8 @@ struct Client {
     echo: Echo,
     /// What the client has not taken yet. While there is any, nothing more is read.
     unsent: Vec<u8>,
-    /// When the client must be in conversation, or gone; None while it may be silent.
-    due_ns: Option<u64>,
-    /// Stands in the list of deadlines, once at most.
-    listed: bool,
+    /// When the client must be in conversation, or gone.
+    due: Due,
 }
 
 impl Client {
@@ -49,11 +48,9 @@ struct Thread<'h> {
     epoll: Epoll,
     listening: bool,
     back_off_until_ns: u64,
-    /// By place; the generation tells a place's clients apart.
-    clients: Vec<(u32, Option<Client>)>,
-    free: Vec<u32>,
-    /// When to look whose handshake, request or close is complete, in ns and by key.
-    deadlines: VecDeque<(u64, u64)>,
+    clients: Places<Client>,
+    /// With a handshake, a request or a close that is not complete.
+    patience: Patience,
     buffer: Box<[u8]>,
     answer: Vec<u8>,
 }
@@ -68,9 +65,8 @@ pub(super) fn run(house: &House) -> std::io::Result<()> {
         epoll: Epoll::new()?,
         listening: false,
         back_off_until_ns: 0,
-        clients: Vec::new(),
-        free: Vec::new(),
-        deadlines: VecDeque::new(),
+        clients: Places::default(),
+        patience: Patience::new(house.options.handshake_timeout),
         buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
         answer: Vec::new(),
     };
@@ -90,7 +86,7 @@ impl Thread<'_> {
                 if ready.key == LISTENER_KEY {
                     self.take_connections();
                 } else {
-                    self.serve(ready.key, ready.ended);
+                    self.serve(Key::from_bits(ready.key), ready.ended);
                 }
             }
             self.cut_the_late();
@@ -99,14 +95,14 @@ impl Thread<'_> {
                     gone_by_ns = Some(clock::now_ns() + GOING_DOWN_NS);
                     self.say_goodbye();
                 }
-                Some(by_ns) if self.clients.len() == self.free.len() || clock::now_ns() >= by_ns => return,
+                Some(by_ns) if self.clients.count() == 0 || clock::now_ns() >= by_ns => return,
                 _ => {}
             }
         }
     }
 
     fn rest_ns(&self) -> u64 {
-        let deadline_ns = self.deadlines.front().map(|(at_ns, _)| *at_ns);
+        let deadline_ns = self.patience.next_ns();
         let until_ns =
             deadline_ns.into_iter().chain(Some(self.back_off_until_ns).filter(|at_ns| *at_ns > 0)).min();
         until_ns.map_or(REST_NS, |at_ns| at_ns.saturating_sub(clock::now_ns()).min(REST_NS))
@@ -114,7 +110,7 @@ impl Thread<'_> {
 
     /// The listener is level-triggered: it is watched only while a connection may be taken.
     fn keep_listening(&mut self, ending: bool) {
-        let full = self.clients.len() - self.free.len() >= self.house.table_sockets;
+        let full = self.clients.count() >= self.house.table_sockets;
         let backs_off = self.back_off_until_ns > 0 && clock::now_ns() < self.back_off_until_ns;
         let wanted = !ending && !full && !backs_off;
         if wanted != self.listening {
@@ -155,16 +151,9 @@ impl Thread<'_> {
                 let _ = stream::write(fd.as_raw_fd(), &self.answer);
                 continue;
             }
-            let place = self.free.pop().unwrap_or_else(|| {
-                self.clients.push((0, None));
-                (self.clients.len() - 1) as u32
-            });
-            let (generation, client) = &mut self.clients[place as usize];
-            let key = u64::from(*generation) << 32 | u64::from(place);
-            let watched = self.epoll.add(fd.as_raw_fd(), key, false);
-            let echo = Echo::new(protocol);
-            *client = Some(Client { fd, echo, unsent: Vec::new(), due_ns: None, listed: false });
-            if watched.is_err() {
+            let (raw, echo) = (fd.as_raw_fd(), Echo::new(protocol));
+            let key = self.clients.insert(|_| Client { fd, echo, unsent: Vec::new(), due: Due::default() });
+            if self.epoll.add(raw, key.to_bits(), false).is_err() {
                 self.part(key);
                 continue;
             }
@@ -176,22 +165,14 @@ impl Thread<'_> {
     }
 
     /// The client must be in conversation, or gone, within the timeout from now.
-    fn expect(&mut self, key: u64) {
-        let at_ns = clock::now_ns() + self.house.options.handshake_timeout.as_nanos() as u64;
-        let Some(client) = self.client(key) else { return };
-        client.due_ns = Some(at_ns);
-        if !std::mem::replace(&mut client.listed, true) {
-            self.deadlines.push_back((at_ns, key));
+    fn expect(&mut self, key: Key) {
+        if let Some(client) = self.clients.get_mut(key) {
+            self.patience.expect(key, &mut client.due, clock::now_ns());
         }
     }
 
-    fn client(&mut self, key: u64) -> Option<&mut Client> {
-        let (generation, client) = self.clients.get_mut(key as u32 as usize)?;
-        client.as_mut().filter(|_| *generation == (key >> 32) as u32)
-    }
-
     /// Answers all that there is to read, unless the client still has to take earlier answers.
-    fn serve(&mut self, key: u64, ended: bool) {
+    fn serve(&mut self, key: Key, ended: bool) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut answer = std::mem::take(&mut self.answer);
         let served = self.exchange(key, ended, &mut buffer, &mut answer);
@@ -204,12 +185,12 @@ impl Thread<'_> {
 
     fn exchange(
         &mut self,
-        key: u64,
+        key: Key,
         mut ended: bool,
         buffer: &mut [u8],
         answer: &mut Vec<u8>,
     ) -> Result<(), ()> {
-        let Some(client) = self.client(key) else { return Ok(()) };
+        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
         let fd = client.fd.as_raw_fd();
         if !client.unsent.is_empty() {
             let sent = stream::write(fd, &client.unsent)?;
@@ -222,7 +203,7 @@ impl Thread<'_> {
             let within_a_request = client.is_within_a_request();
             // The end of the stream may have been announced while nothing was read.
             ended = true;
-            self.epoll.change(fd, key, false).map_err(drop)?;
+            self.epoll.change(fd, key.to_bits(), false).map_err(drop)?;
             if over {
                 self.finish(key, fd);
             } else if within_a_request {
@@ -231,7 +212,7 @@ impl Thread<'_> {
         }
         let mut was_the_last = false;
         loop {
-            let Some(client) = self.client(key) else { return Ok(()) };
+            let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
             let count = match client.echo.has_more() {
                 true => 0,
                 false => match stream::read(fd, buffer) {
@@ -252,13 +233,13 @@ impl Thread<'_> {
             let within_a_request = client.is_within_a_request();
             let has_more = client.echo.has_more();
             if client.echo.is_open() || (within_a_request && !answer.is_empty()) {
-                client.due_ns = None;
+                client.due.at_ns = None;
             }
             if sent < answer.len() {
                 client.unsent = answer[sent..].to_vec();
-                return self.epoll.change(fd, key, true).map_err(drop);
+                return self.epoll.change(fd, key.to_bits(), true).map_err(drop);
             }
-            if within_a_request && client.due_ns.is_none() {
+            if within_a_request && client.due.at_ns.is_none() {
                 self.expect(key);
             }
             if over && !was_over {
@@ -272,47 +253,32 @@ impl Thread<'_> {
     }
 
     /// All is said; the client has the timeout to close.
-    fn finish(&mut self, key: u64, fd: RawFd) {
+    fn finish(&mut self, key: Key, fd: RawFd) {
         stream::finish_writing(fd);
         self.expect(key);
     }
 
     fn cut_the_late(&mut self) {
-        if self.deadlines.is_empty() {
+        if self.patience.next_ns().is_none() {
             return;
         }
         let now_ns = clock::now_ns();
-        while self.deadlines.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
-            let Some((_, key)) = self.deadlines.pop_front() else { break };
-            let Some(client) = self.client(key) else { continue };
-            client.listed = false;
-            match client.due_ns {
-                None => {}
-                Some(due_ns) if due_ns <= now_ns => self.part(key),
-                // A later request is incomplete now. Looked at again after a whole timeout, so that the list
-                // stays in order with one entry per client, however many requests come in two pieces.
-                Some(_) => self.expect(key),
-            }
+        while let Some(key) = self.patience.take_late(now_ns, &mut self.clients, |client| &mut client.due) {
+            self.part(key);
         }
     }
 
-    fn part(&mut self, key: u64) {
-        if self.client(key).is_none() {
-            return;
+    fn part(&mut self, key: Key) {
+        if self.clients.remove(key).is_some() {
+            self.house.sockets.fetch_sub(1, Ordering::Relaxed);
         }
-        let (generation, client) = &mut self.clients[key as u32 as usize];
-        *generation = generation.wrapping_add(1);
-        *client = None;
-        self.free.push(key as u32);
-        self.house.sockets.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn say_goodbye(&mut self) {
         let mut goodbye = Vec::new();
         frame::put_close(&mut goodbye, close_code::GOING_AWAY);
-        for place in 0..self.clients.len() {
-            let (generation, Some(client)) = &mut self.clients[place] else { continue };
-            let key = u64::from(*generation) << 32 | place as u64;
+        for key in self.clients.keys() {
+            let Some(client) = self.clients.get_mut(key) else { continue };
             let open = client.echo.is_open() && client.unsent.is_empty();
             let goodbye = if matches!(client.echo, Echo::Open(_)) { &goodbye[..] } else { &[] };
             if !open || stream::write(client.fd.as_raw_fd(), goodbye).is_err() {

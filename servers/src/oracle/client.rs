@@ -8,6 +8,7 @@ use super::faults::{Faults, Planted};
 use super::pages::{Drip, Page, TEXT, Then};
 use crate::http::request::{self, Front, Limits, Request};
 use crate::http::response;
+use crate::patience::Due;
 use crate::stream;
 
 /// With so many requests unanswered a connection is not read.
@@ -43,10 +44,8 @@ pub(super) struct Client {
     held_bytes: usize,
     /// The client has shut its sending side.
     pub(super) ended: bool,
-    /// When the client must have completed its request, or closed; None while it may be silent.
-    pub(super) due_ns: Option<u64>,
-    /// Stands in the list of deadlines, once at most.
-    pub(super) listed: bool,
+    /// When the client must have completed its request, or closed.
+    pub(super) due: Due,
 }
 
 /// An answer that is known and not due yet.
@@ -76,8 +75,7 @@ impl Client {
             waiting: 0,
             held_bytes: 0,
             ended: false,
-            due_ns: None,
-            listed: false,
+            due: Due::default(),
         }
     }
 

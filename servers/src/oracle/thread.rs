@@ -10,6 +10,8 @@ use super::law::Line;
 use super::pages::DRIP_NS;
 use crate::epoll::{Epoll, LISTENER_KEY};
 use crate::listener::NotAccepted;
+use crate::patience::Patience;
+use crate::places::{Key, Places};
 use crate::stream::{self, Read};
 use crate::{clock, sleeper, thread_table};
 
@@ -33,14 +35,12 @@ struct Thread<'h> {
     /// Plain requests so far.
     plain_count: u64,
     /// What is answered when, and on which connection, in the order of the law.
-    due: VecDeque<(u64, u64, Reply)>,
-    /// By place; the generation tells a place's clients apart.
-    clients: Vec<(u32, Option<Client>)>,
-    free: Vec<u32>,
-    /// When to look whose request or close is complete, in ns and by key.
-    deadlines: VecDeque<(u64, u64)>,
+    due: VecDeque<(u64, Key, Reply)>,
+    clients: Places<Client>,
+    /// With a request or a close that is not complete.
+    patience: Patience,
     /// Connections with an answer without an end.
-    dripping: Vec<u64>,
+    dripping: Vec<Key>,
     next_drip_ns: u64,
     buffer: Box<[u8]>,
     answer: Vec<u8>,
@@ -59,9 +59,8 @@ pub(super) fn run(house: &House) -> std::io::Result<()> {
         line: Line::new(house.options.service),
         plain_count: 0,
         due: VecDeque::new(),
-        clients: Vec::new(),
-        free: Vec::new(),
-        deadlines: VecDeque::new(),
+        clients: Places::default(),
+        patience: Patience::new(house.options.request_timeout),
         dripping: Vec::new(),
         next_drip_ns: 0,
         buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
@@ -84,10 +83,11 @@ impl Thread<'_> {
                     self.take_connections();
                     continue;
                 }
+                let key = Key::from_bits(ready.key);
                 if ready.writable {
-                    self.act(ready.key, |client, _| client.flush());
+                    self.act(key, |client, _| client.flush());
                 }
-                self.read(ready.key);
+                self.read(key);
             }
             self.answer_who_is_due();
             self.drip();
@@ -102,7 +102,7 @@ impl Thread<'_> {
         let now_ns = clock::now_ns();
         let answer_ns = self.due.front().map(|(at_ns, ..)| at_ns.saturating_sub(AWAKE_NS));
         let drip_ns = (!self.dripping.is_empty()).then_some(self.next_drip_ns);
-        let deadline_ns = self.deadlines.front().map(|(at_ns, _)| *at_ns);
+        let deadline_ns = self.patience.next_ns();
         let back_off_ns = Some(self.back_off_until_ns).filter(|at_ns| *at_ns > 0);
         let start_ns = self.house.start_ns;
         let stall_ns = self.house.options.freeze.map(|freeze| start_ns + freeze.next_ns(now_ns - start_ns));
@@ -157,41 +157,30 @@ impl Thread<'_> {
                     return;
                 }
             };
-            if self.clients.len() - self.free.len() >= self.house.options.max_connections {
+            if self.clients.count() >= self.house.options.max_connections {
                 continue;
             }
-            let place = self.free.pop().unwrap_or_else(|| {
-                self.clients.push((0, None));
-                (self.clients.len() - 1) as u32
-            });
-            let (generation, client) = &mut self.clients[place as usize];
-            let key = u64::from(*generation) << 32 | u64::from(place);
-            let watched = self.epoll.add(fd.as_raw_fd(), key, false);
-            *client = Some(Client::new(fd));
-            if watched.is_err() {
-                self.part(key);
+            let raw = fd.as_raw_fd();
+            let key = self.clients.insert(|_| Client::new(fd));
+            if self.epoll.add(raw, key.to_bits(), false).is_err() {
+                self.clients.remove(key);
                 continue;
             }
             self.read(key);
         }
     }
 
-    fn client(&mut self, key: u64) -> Option<&mut Client> {
-        let (generation, client) = self.clients.get_mut(key as u32 as usize)?;
-        client.as_mut().filter(|_| *generation == (key >> 32) as u32)
-    }
-
     /// Reads all that there is, and queues the whole requests among it, unless the client has to wait.
-    fn read(&mut self, key: u64) {
+    fn read(&mut self, key: Key) {
         loop {
             self.queue_requests(key);
             let mut buffer = std::mem::take(&mut self.buffer);
-            let heard = self.client(key).map(|client| match client.may_be_read() && !client.ended {
+            let heard = self.clients.get_mut(key).map(|client| match client.may_be_read() && !client.ended {
                 false => Read::Empty,
                 true => stream::read(client.fd.as_raw_fd(), &mut buffer),
             });
             self.buffer = buffer;
-            let (Some(heard), Some(client)) = (heard, self.clients[key as u32 as usize].1.as_mut()) else {
+            let (Some(heard), Some(client)) = (heard, self.clients.get_mut(key)) else {
                 return;
             };
             match heard {
@@ -201,29 +190,29 @@ impl Thread<'_> {
                 Read::Bytes(count) => client.input.extend_from_slice(&self.buffer[..count]),
             }
         }
-        let Some(client) = self.client(key) else { return };
+        let Some(client) = self.clients.get_mut(key) else { return };
         if client.is_done() || (client.ended && stream::is_gone(client.fd.as_raw_fd())) {
-            self.part(key);
-        } else if client.is_within_a_request() && client.due_ns.is_none() {
+            self.clients.remove(key);
+        } else if client.is_within_a_request() && client.due.at_ns.is_none() {
             self.expect(key);
         }
     }
 
-    fn queue_requests(&mut self, key: u64) {
+    fn queue_requests(&mut self, key: Key) {
         let arrival_ns = clock::now_ns();
         let faults = self.house.options.faults;
         let mut plain_count = self.plain_count;
-        while let Some(client) = self.client(key) {
+        while let Some(client) = self.clients.get_mut(key) {
             let Some(reply) = client.next_reply(&faults, &mut plain_count) else { break };
-            client.due_ns = None;
+            client.due.at_ns = None;
             let answer_ns = self.line.answer_ns(arrival_ns);
             self.due.push_back((answer_ns, key, reply));
         }
         self.plain_count = plain_count;
-        if let Some(client) = self.client(key)
+        if let Some(client) = self.clients.get_mut(key)
             && client.stage == Stage::Ignoring
         {
-            client.due_ns = None;
+            client.due.at_ns = None;
         }
     }
 
@@ -233,12 +222,14 @@ impl Thread<'_> {
                 return;
             }
             let Some((_, key, reply)) = self.due.pop_front() else { return };
-            let Some(was_read) = self.client(key).map(|client| client.may_be_read()) else { continue };
+            let Some(was_read) = self.clients.get_mut(key).map(|client| client.may_be_read()) else {
+                continue;
+            };
             self.act(key, |client, answer| client.give(&reply, answer));
-            let Some(client) = self.client(key) else { continue };
+            let Some(client) = self.clients.get_mut(key) else { continue };
             let (is_done, drips) = (client.is_done(), matches!(client.stage, Stage::Dripping(_)));
             if is_done {
-                self.part(key);
+                self.clients.remove(key);
             } else if drips {
                 if self.dripping.is_empty() {
                     self.next_drip_ns = clock::now_ns() + DRIP_NS;
@@ -260,15 +251,15 @@ impl Thread<'_> {
         let mut dripping = std::mem::take(&mut self.dripping);
         dripping.retain(|key| {
             self.act(*key, |client, answer| client.drip(answer));
-            self.client(*key).is_some()
+            self.clients.get_mut(*key).is_some()
         });
         self.dripping = dripping;
     }
 
     /// Lets the client speak, and watches for room while it has something unsent.
-    fn act(&mut self, key: u64, speak: impl FnOnce(&mut Client, &mut Vec<u8>) -> Result<(), Gone>) {
+    fn act(&mut self, key: Key, speak: impl FnOnce(&mut Client, &mut Vec<u8>) -> Result<(), Gone>) {
         let mut answer = std::mem::take(&mut self.answer);
-        let Some(client) = self.client(key) else {
+        let Some(client) = self.clients.get_mut(key) else {
             self.answer = answer;
             return;
         };
@@ -278,51 +269,29 @@ impl Thread<'_> {
         let fd = client.fd.as_raw_fd();
         self.answer = answer;
         if spoken.is_ok() && had_room != has_room {
-            spoken = self.epoll.change(fd, key, !has_room).map_err(|_| Gone);
+            spoken = self.epoll.change(fd, key.to_bits(), !has_room).map_err(|_| Gone);
         }
         if spoken.is_err() {
-            self.part(key);
+            self.clients.remove(key);
         } else if is_finished && !was_finished {
             self.expect(key);
         }
     }
 
     /// The client must have completed its request, or closed, within the timeout from now.
-    fn expect(&mut self, key: u64) {
-        let at_ns = clock::now_ns() + self.house.options.request_timeout.as_nanos() as u64;
-        let Some(client) = self.client(key) else { return };
-        client.due_ns = Some(at_ns);
-        if !std::mem::replace(&mut client.listed, true) {
-            self.deadlines.push_back((at_ns, key));
+    fn expect(&mut self, key: Key) {
+        if let Some(client) = self.clients.get_mut(key) {
+            self.patience.expect(key, &mut client.due, clock::now_ns());
         }
     }
 
     fn cut_the_late(&mut self) {
-        let Some((first_ns, _)) = self.deadlines.front() else { return };
+        if self.patience.next_ns().is_none() {
+            return;
+        }
         let now_ns = clock::now_ns();
-        if *first_ns > now_ns {
-            return;
+        while let Some(key) = self.patience.take_late(now_ns, &mut self.clients, |client| &mut client.due) {
+            self.clients.remove(key);
         }
-        while self.deadlines.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
-            let Some((_, key)) = self.deadlines.pop_front() else { break };
-            let Some(client) = self.client(key) else { continue };
-            client.listed = false;
-            match client.due_ns {
-                None => {}
-                Some(due_ns) if due_ns <= now_ns => self.part(key),
-                // Looked at again after a whole timeout, so that the list stays in order with one entry each.
-                Some(_) => self.expect(key),
-            }
-        }
-    }
-
-    fn part(&mut self, key: u64) {
-        if self.client(key).is_none() {
-            return;
-        }
-        let (generation, client) = &mut self.clients[key as u32 as usize];
-        *generation = generation.wrapping_add(1);
-        *client = None;
-        self.free.push(key as u32);
     }
 }

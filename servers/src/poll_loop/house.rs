@@ -14,6 +14,7 @@ use super::porch::Porch;
 use super::services::Ask;
 use super::turn::Frames;
 use crate::listener::Listener;
+use crate::places::Key;
 use crate::ticks::TickTally;
 
 pub(super) struct House {
@@ -23,7 +24,7 @@ pub(super) struct House {
     /// Wakes the network.
     pub(super) bell: Bell,
     /// Lines of which there is more to read, now that they were answered.
-    pub(super) resumed: Mutex<Vec<u64>>,
+    pub(super) resumed: Mutex<Vec<Key>>,
     pub(super) sockets: AtomicUsize,
     /// Requests that wholly arrived; = refused + answers + dropped + those in the house.
     pub(super) requests: AtomicU64,
@@ -88,7 +89,7 @@ impl House {
     }
 
     /// The network reads on where it stopped.
-    pub(super) fn resume(&self, key: u64) {
+    pub(super) fn resume(&self, key: Key) {
         self.resumed.lock().unwrap_or_else(PoisonError::into_inner).push(key);
         self.bell.ring();
     }

@@ -8,11 +8,12 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::places::Key;
 use crate::stream;
 
 pub(super) struct Line {
     fd: OwnedFd,
-    pub(super) key: u64,
+    pub(super) key: Key,
     side: Mutex<Side>,
 }
 
@@ -47,7 +48,7 @@ pub(super) enum Standing {
 }
 
 impl Line {
-    pub(super) fn new(fd: OwnedFd, key: u64) -> Line {
+    pub(super) fn new(fd: OwnedFd, key: Key) -> Line {
         Line { fd, key, side: Mutex::default() }
     }
 
@@ -127,18 +128,7 @@ impl Line {
 
     /// Network: the descriptor's last user resets the connection.
     pub(super) fn reset(&self) {
-        let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
-        let length = size_of::<libc::linger>() as libc::socklen_t;
-        // SAFETY: the value is a linger of the length that is said. Where it is refused, the client sees an end.
-        unsafe {
-            libc::setsockopt(
-                self.raw(),
-                libc::SOL_SOCKET,
-                libc::SO_LINGER,
-                (&raw const at_once).cast(),
-                length,
-            )
-        };
+        stream::reset_on_close(self.raw());
     }
 
     /// Loop: a part of the answer, more of which follows.
@@ -189,7 +179,7 @@ mod tests {
     fn line() -> (Line, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        (Line::new(ours.into(), 7), theirs)
+        (Line::new(ours.into(), Key::from_bits(7)), theirs)
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::epoll::{Epoll, LISTENER_KEY};
 use crate::http::request::{Fault, Front, Limits, Request, front};
 use crate::http::response;
 use crate::listener::NotAccepted;
+use crate::places::{Key, Places};
 use crate::stream::{self, Read};
 use crate::{clock, sleeper};
 
@@ -83,10 +84,8 @@ struct Network<'h> {
     listening: bool,
     back_off_until_ns: u64,
     /// Who had more to say than fits into one turn.
-    again: Vec<u64>,
-    /// By place; the generation tells a place's clients apart.
-    clients: Vec<(u32, Option<Client>)>,
-    free: Vec<u32>,
+    again: Vec<Key>,
+    clients: Places<Client>,
     buffer: Box<[u8]>,
     next_sweep_ns: u64,
     /// Somebody was refused in this turn.
@@ -106,8 +105,7 @@ pub(super) fn run(house: &House, arrivals: Sender<Arrival>) -> std::io::Result<(
         listening: false,
         back_off_until_ns: 0,
         again: Vec::new(),
-        clients: Vec::new(),
-        free: Vec::new(),
+        clients: Places::default(),
         buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
         next_sweep_ns: 0,
         refused: false,
@@ -132,7 +130,8 @@ impl Network<'_> {
                 match ready.key {
                     LISTENER_KEY => self.take_connections(),
                     BELL_KEY => self.answer_the_bell(),
-                    key => {
+                    bits => {
+                        let key = Key::from_bits(bits);
                         let there = !ready.writable || self.flush(key);
                         if there && ready.readable {
                             self.hear(key, ready.ended);
@@ -153,7 +152,7 @@ impl Network<'_> {
                     gone_by_ns = Some(now_ns + LAST_GOODBYE_NS);
                     self.finish_all(now_ns);
                 }
-                Some(by_ns) if self.client_count() == 0 || now_ns >= by_ns => return,
+                Some(by_ns) if self.clients.count() == 0 || now_ns >= by_ns => return,
                 _ => {}
             }
             if std::mem::take(&mut self.refused) {
@@ -163,16 +162,12 @@ impl Network<'_> {
         }
     }
 
-    fn client_count(&self) -> usize {
-        self.clients.len() - self.free.len()
-    }
-
     fn rest_ns(&self) -> u64 {
         if !self.again.is_empty() {
             return 0;
         }
         let now_ns = clock::now_ns();
-        let sweep_ns = if self.client_count() > 0 { self.next_sweep_ns } else { u64::MAX };
+        let sweep_ns = if self.clients.count() > 0 { self.next_sweep_ns } else { u64::MAX };
         let back_ns = if self.back_off_until_ns > 0 { self.back_off_until_ns } else { u64::MAX };
         sweep_ns.min(back_ns).saturating_sub(now_ns).min(60_000_000_000)
     }
@@ -216,7 +211,7 @@ impl Network<'_> {
                     return;
                 }
             };
-            if self.client_count() >= self.house.options.max_connections {
+            if self.clients.count() >= self.house.options.max_connections {
                 // Read first: closing on unread bytes would reset the connection under the answer.
                 stream::read(fd.as_raw_fd(), &mut self.buffer);
                 let _ = stream::write(fd.as_raw_fd(), ENDING.as_bytes());
@@ -227,33 +222,24 @@ impl Network<'_> {
     }
 
     fn greet(&mut self, fd: OwnedFd) {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.clients.push((0, None));
-            (self.clients.len() - 1) as u32
+        let raw = fd.as_raw_fd();
+        let key = self.clients.insert(|key| {
+            let line = Arc::new(Line::new(fd, key));
+            Client { line, input: Vec::new(), input_since_ns: None }
         });
-        let (generation, client) = &mut self.clients[place as usize];
-        let key = u64::from(*generation) << 32 | u64::from(place);
-        // Room to write is watched all the time: what the loop could not send needs nobody to say so.
-        let watched = self.epoll.add(fd.as_raw_fd(), key, true);
-        let line = Arc::new(Line::new(fd, key));
-        *client = Some(Client { line, input: Vec::new(), input_since_ns: None });
         self.house.sockets.fetch_add(1, Ordering::Relaxed);
-        if watched.is_err() {
+        // Room to write is watched all the time: what the loop could not send needs nobody to say so.
+        if self.epoll.add(raw, key.to_bits(), true).is_err() {
             self.part(key);
             return;
         }
         self.hear(key, false);
     }
 
-    fn client(&mut self, key: u64) -> Option<&mut Client> {
-        let (generation, client) = self.clients.get_mut(key as u32 as usize)?;
-        client.as_mut().filter(|_| *generation == (key >> 32) as u32)
-    }
-
     /// Sends on what was left. False when the client is gone.
-    fn flush(&mut self, key: u64) -> bool {
+    fn flush(&mut self, key: Key) -> bool {
         let now_ns = clock::now_ns();
-        let Some(client) = self.client(key) else { return false };
+        let Some(client) = self.clients.get_mut(key) else { return false };
         match client.line.flush(now_ns) {
             Ok(false) => true,
             Ok(true) => {
@@ -268,7 +254,7 @@ impl Network<'_> {
     }
 
     /// Reads what there is, as far as it may be read now.
-    fn hear(&mut self, key: u64, ended: bool) {
+    fn hear(&mut self, key: Key, ended: bool) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let heard = self.hear_into(key, ended, &mut buffer);
         self.buffer = buffer;
@@ -277,11 +263,11 @@ impl Network<'_> {
         }
     }
 
-    fn hear_into(&mut self, key: u64, ended: bool, buffer: &mut [u8]) -> Result<(), Part> {
+    fn hear_into(&mut self, key: Key, ended: bool, buffer: &mut [u8]) -> Result<(), Part> {
         // What came behind the request that was just answered.
         let mut before = true;
         for _ in 0..READS_PER_TURN {
-            let Some(client) = self.client(key) else { return Ok(()) };
+            let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
             let standing = client.line.standing();
             let fd = client.line.raw();
             match standing {
@@ -311,10 +297,10 @@ impl Network<'_> {
     }
 
     /// Takes the requests out of what was read, until one is in the house.
-    fn understand(&mut self, key: u64, fresh: &[u8]) -> Result<(), Part> {
+    fn understand(&mut self, key: Key, fresh: &[u8]) -> Result<(), Part> {
         let now_ns = clock::now_ns();
         let limits = self.limits;
-        let Some(client) = self.client(key) else { return Ok(()) };
+        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
         let line = client.line.clone();
         let mut input = std::mem::take(&mut client.input);
         let since_ns = client.input_since_ns.take();
@@ -343,7 +329,7 @@ impl Network<'_> {
             }
         }
         let rest = bytes[at..].to_vec();
-        if let Some(client) = self.client(key).filter(|_| !rest.is_empty()) {
+        if let Some(client) = self.clients.get_mut(key).filter(|_| !rest.is_empty()) {
             client.input_since_ns = incomplete.then_some(since_ns.filter(|_| at == 0).unwrap_or(now_ns));
             client.input = rest;
         }
@@ -386,38 +372,26 @@ impl Network<'_> {
         let is_late = |since_ns: Option<u64>, allowed_ns: u64| {
             since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) >= allowed_ns)
         };
-        for place in 0..self.clients.len() {
-            let (generation, Some(client)) = &self.clients[place] else { continue };
-            let key = u64::from(*generation) << 32 | place as u64;
+        let late = self.clients.iter().filter(|(_, client)| {
             let (unsent_since_ns, over_since_ns) = client.line.late_since_ns();
-            if is_late(client.input_since_ns, request_ns)
+            is_late(client.input_since_ns, request_ns)
                 || is_late(unsent_since_ns, answer_ns)
                 || is_late(over_since_ns, GOODBYE_NS)
-            {
-                self.part(key);
-            }
-        }
+        });
+        let late: Vec<Key> = late.map(|(key, _)| key).collect();
+        late.into_iter().for_each(|key| self.part(key));
     }
 
     /// Everybody was told all there is to tell.
     fn finish_all(&mut self, now_ns: u64) {
-        for (_, client) in &self.clients {
-            if let Some(client) = client {
-                client.line.finish(now_ns);
-            }
-        }
+        self.clients.iter().for_each(|(_, client)| client.line.finish(now_ns));
     }
 
-    fn part(&mut self, key: u64) {
-        if let Some(client) = self.client(key) {
+    fn part(&mut self, key: Key) {
+        if let Some(client) = self.clients.remove(key) {
             client.line.part();
             // Its descriptor may stay open for as long as the loop holds the line.
-            let fd = client.line.raw();
-            let _ = self.epoll.remove(fd);
-            let (generation, client) = &mut self.clients[key as u32 as usize];
-            *generation = generation.wrapping_add(1);
-            *client = None;
-            self.free.push(key as u32);
+            let _ = self.epoll.remove(client.line.raw());
             self.house.sockets.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -1,0 +1,103 @@
+//! The clients of one thread, by place; a generation tells a place's clients apart.
+//!
+//! A client's key goes into epoll with its socket. What is told under it after the client has gone and its place was
+//! given away finds nobody, so that no client is served for another.
+
+/// Where a client is, and the count that tells it from those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) place: u32,
+    pub(crate) generation: u32,
+}
+
+impl Key {
+    pub(crate) fn to_bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.place)
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Key {
+        Key { place: bits as u32, generation: (bits >> 32) as u32 }
+    }
+}
+
+struct Place<T> {
+    generation: u32,
+    client: Option<T>,
+}
+
+pub(crate) struct Places<T> {
+    places: Vec<Place<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Places<T> {
+    fn default() -> Places<T> {
+        Places { places: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Places<T> {
+    pub(crate) fn count(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Takes in whoever `client` makes of the key.
+    pub(crate) fn insert(&mut self, client: impl FnOnce(Key) -> T) -> Key {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place { generation: 0, client: None });
+            (self.places.len() - 1) as u32
+        });
+        let key = Key { place, generation: self.places[place as usize].generation };
+        self.places[place as usize].client = Some(client(key));
+        key
+    }
+
+    /// None when the client is gone, and its place empty or somebody else's.
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let place = self.places.get_mut(key.place as usize)?;
+        place.client.as_mut().filter(|_| place.generation == key.generation)
+    }
+
+    /// Whoever is at this place.
+    pub(crate) fn at(&mut self, place: u32) -> Option<&mut T> {
+        self.places.get_mut(place as usize)?.client.as_mut()
+    }
+
+    /// Gives the client's place free; dropping what is returned closes the connection.
+    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
+        self.get_mut(key)?;
+        let place = &mut self.places[key.place as usize];
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(key.place);
+        place.client.take()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        self.places.iter().enumerate().filter_map(|(i, place)| {
+            let key = Key { place: i as u32, generation: place.generation };
+            place.client.as_ref().map(|client| (key, client))
+        })
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.iter().map(|(key, _)| key).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_finds_its_client_and_nobody_who_came_after_it() {
+        let mut places = Places::default();
+        let (first, second) = (places.insert(|_| 'a'), places.insert(|_| 'b'));
+        assert_eq!((places.remove(first), places.remove(first), places.count()), (Some('a'), None, 1));
+        let third = places.insert(|_| 'c');
+        assert_eq!((third.place, places.get_mut(first)), (first.place, None));
+        assert_eq!(places.get_mut(third).copied(), Some('c'));
+        assert_eq!(places.at(second.place).copied(), Some('b'));
+        assert_eq!(places.keys(), [third, second]);
+        assert_eq!(Key::from_bits(third.to_bits()), third);
+    }
+}
