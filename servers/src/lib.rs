@@ -14,6 +14,7 @@ pub mod poll_loop;
 mod address_limit;
 mod clock;
 mod epoll;
+mod gate;
 mod http;
 mod listener;
 mod patience;

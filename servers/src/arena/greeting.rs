@@ -15,15 +15,13 @@ use super::shots::Shots;
 use super::sockets::Stage;
 use super::thread::{Deadline, Thread};
 use crate::clock;
+use crate::gate::BACK_OFF_NS;
 use crate::listener::NotAccepted;
 use crate::websocket::{close_code, handshake};
 
 /// Connections taken in one turn; and the fewest before a due slot has precedence.
 const TAKEN_PER_TURN: usize = 256;
 const TAKEN_WHEN_LATE: usize = 8;
-
-/// How long nothing is taken after descriptors or memory ran out.
-const BACK_OFF_NS: u64 = 50_000_000;
 
 /// A thread with so many more sockets than another lets that one take the next.
 const SOCKETS_AHEAD_MAX: usize = 128;

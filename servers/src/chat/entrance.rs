@@ -10,6 +10,7 @@ use super::clients::{Client, Key, Stage};
 use super::deadlines::What;
 use super::rooms::LOBBY;
 use super::thread::Thread;
+use crate::gate::BACK_OFF_NS;
 use crate::listener::NotAccepted;
 use crate::{clock, stream};
 
@@ -19,9 +20,6 @@ const TAKEN_PER_TURN: usize = 16;
 /// A thread with so many more clients than another leaves the next ones to that one: every client costs its
 /// thread one write per round, so the fullest thread would set everybody's latency.
 const CLIENTS_AHEAD_MAX: usize = 8;
-
-/// How long nothing is taken after descriptors or memory ran out.
-const BACK_OFF_NS: u64 = 50_000_000;
 
 /// The last that a client is told.
 pub(super) enum Farewell<'t> {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::echo::Echo;
 use super::{House, Protocol};
 use crate::epoll::{Epoll, LISTENER_KEY};
+use crate::gate::Gate;
 use crate::http::response;
 use crate::listener::NotAccepted;
 use crate::patience::{Due, Patience};
@@ -21,9 +22,6 @@ const TAKEN_PER_TURN: usize = 4;
 
 /// The longest sleep: how late the end of the server is noticed.
 const REST_NS: u64 = 250_000_000;
-
-/// How long nothing is taken after descriptors or memory ran out.
-const BACK_OFF_NS: u64 = 50_000_000;
 
 /// How long clients have to close when the server ends.
 const GOING_DOWN_NS: u64 = 1_000_000_000;
@@ -46,8 +44,7 @@ impl Client {
 struct Thread<'h> {
     house: &'h House,
     epoll: Epoll,
-    listening: bool,
-    back_off_until_ns: u64,
+    gate: Gate,
     clients: Places<Client>,
     /// With a handshake, a request or a close that is not complete.
     patience: Patience,
@@ -63,8 +60,7 @@ pub(super) fn run(house: &House) -> std::io::Result<()> {
     let mut thread = Thread {
         house,
         epoll: Epoll::new()?,
-        listening: false,
-        back_off_until_ns: 0,
+        gate: Gate::default(),
         clients: Places::default(),
         patience: Patience::new(house.options.handshake_timeout),
         buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
@@ -102,28 +98,13 @@ impl Thread<'_> {
     }
 
     fn rest_ns(&self) -> u64 {
-        let deadline_ns = self.patience.next_ns();
-        let until_ns =
-            deadline_ns.into_iter().chain(Some(self.back_off_until_ns).filter(|at_ns| *at_ns > 0)).min();
+        let until_ns = self.patience.next_ns().into_iter().chain(self.gate.look_again_ns()).min();
         until_ns.map_or(REST_NS, |at_ns| at_ns.saturating_sub(clock::now_ns()).min(REST_NS))
     }
 
-    /// The listener is level-triggered: it is watched only while a connection may be taken.
     fn keep_listening(&mut self, ending: bool) {
         let full = self.clients.count() >= self.house.table_sockets;
-        let backs_off = self.back_off_until_ns > 0 && clock::now_ns() < self.back_off_until_ns;
-        let wanted = !ending && !full && !backs_off;
-        if wanted != self.listening {
-            let listener = self.house.listener.raw();
-            let changed =
-                if wanted { self.epoll.add_listener(listener) } else { self.epoll.remove(listener) };
-            if changed.is_ok() {
-                self.listening = wanted;
-            }
-        }
-        if !backs_off {
-            self.back_off_until_ns = 0;
-        }
+        self.gate.keep(&self.epoll, &self.house.listener, !ending && !full);
     }
 
     fn take_connections(&mut self) {
@@ -134,7 +115,7 @@ impl Thread<'_> {
                 Err(NotAccepted::Nobody) => return,
                 Err(NotAccepted::Failed) => continue,
                 Err(NotAccepted::Exhausted) => {
-                    self.back_off_until_ns = clock::now_ns() + BACK_OFF_NS;
+                    self.gate.back_off();
                     return;
                 }
             };

@@ -9,6 +9,7 @@ use super::client::{Client, Gone, Reply, Stage};
 use super::law::Line;
 use super::pages::DRIP_NS;
 use crate::epoll::{Epoll, LISTENER_KEY};
+use crate::gate::Gate;
 use crate::listener::NotAccepted;
 use crate::patience::Patience;
 use crate::places::{Key, Places};
@@ -23,14 +24,10 @@ const REST_NS: u64 = 250_000_000;
 /// So long before an answer is due the thread is awake, and stays so: a sleep ends some ten µs late.
 const AWAKE_NS: u64 = 150_000;
 
-/// How long nothing is taken after descriptors or memory ran out.
-const BACK_OFF_NS: u64 = 50_000_000;
-
 struct Thread<'h> {
     house: &'h House,
     epoll: Epoll,
-    listening: bool,
-    back_off_until_ns: u64,
+    gate: Gate,
     line: Line,
     /// Plain requests so far.
     plain_count: u64,
@@ -54,8 +51,7 @@ pub(super) fn run(house: &House) -> std::io::Result<()> {
     let mut thread = Thread {
         house,
         epoll: Epoll::new()?,
-        listening: false,
-        back_off_until_ns: 0,
+        gate: Gate::default(),
         line: Line::new(house.options.service),
         plain_count: 0,
         due: VecDeque::new(),
@@ -73,7 +69,7 @@ pub(super) fn run(house: &House) -> std::io::Result<()> {
 impl Thread<'_> {
     fn live(&mut self) {
         while !self.house.going_down.load(Ordering::Relaxed) {
-            self.keep_listening();
+            self.gate.keep(&self.epoll, &self.house.listener, true);
             let count = self.epoll.wait(self.rest_ns());
             // What the wait has told is looked at after a stall: it is told only once.
             let was_frozen = self.sit_out_the_stall();
@@ -103,7 +99,7 @@ impl Thread<'_> {
         let answer_ns = self.due.front().map(|(at_ns, ..)| at_ns.saturating_sub(AWAKE_NS));
         let drip_ns = (!self.dripping.is_empty()).then_some(self.next_drip_ns);
         let deadline_ns = self.patience.next_ns();
-        let back_off_ns = Some(self.back_off_until_ns).filter(|at_ns| *at_ns > 0);
+        let back_off_ns = self.gate.look_again_ns();
         let start_ns = self.house.start_ns;
         let stall_ns = self.house.options.freeze.map(|freeze| start_ns + freeze.next_ns(now_ns - start_ns));
         let instants = [answer_ns, drip_ns, deadline_ns, back_off_ns, stall_ns];
@@ -130,22 +126,6 @@ impl Thread<'_> {
         was_frozen
     }
 
-    /// The listener is level-triggered: it is watched only while a connection may be taken.
-    fn keep_listening(&mut self) {
-        let backs_off = self.back_off_until_ns > clock::now_ns();
-        if !backs_off {
-            self.back_off_until_ns = 0;
-        }
-        if backs_off == self.listening {
-            let listener = self.house.listener.raw();
-            let changed =
-                if backs_off { self.epoll.remove(listener) } else { self.epoll.add_listener(listener) };
-            if changed.is_ok() {
-                self.listening = !backs_off;
-            }
-        }
-    }
-
     fn take_connections(&mut self) {
         loop {
             let fd = match self.house.listener.accept() {
@@ -153,7 +133,7 @@ impl Thread<'_> {
                 Err(NotAccepted::Nobody) => return,
                 Err(NotAccepted::Failed) => continue,
                 Err(NotAccepted::Exhausted) => {
-                    self.back_off_until_ns = clock::now_ns() + BACK_OFF_NS;
+                    self.gate.back_off();
                     return;
                 }
             };

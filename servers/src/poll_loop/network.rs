@@ -16,6 +16,7 @@ use super::line::{Gone, Line, Standing};
 use super::options::Beyond;
 use super::services::Ask;
 use crate::epoll::{Epoll, LISTENER_KEY};
+use crate::gate::Gate;
 use crate::http::request::{Fault, Front, Limits, Request, front};
 use crate::http::response;
 use crate::listener::NotAccepted;
@@ -33,9 +34,6 @@ const TAKEN_PER_TURN: usize = 16;
 
 /// Reads of one line per turn, for the same reason.
 const READS_PER_TURN: usize = 4;
-
-/// How long nothing is taken after descriptors or memory ran out.
-const BACK_OFF_NS: u64 = 50_000_000;
 
 /// How often the late are looked for: how much longer than allowed they may take.
 const SWEEP_NS: u64 = 500_000_000;
@@ -81,8 +79,7 @@ struct Network<'h> {
     house: &'h House,
     arrivals: Sender<Arrival>,
     epoll: Epoll,
-    listening: bool,
-    back_off_until_ns: u64,
+    gate: Gate,
     /// Who had more to say than fits into one turn.
     again: Vec<Key>,
     clients: Places<Client>,
@@ -102,8 +99,7 @@ pub(super) fn run(house: &House, arrivals: Sender<Arrival>) -> std::io::Result<(
         house,
         arrivals,
         epoll: Epoll::new()?,
-        listening: false,
-        back_off_until_ns: 0,
+        gate: Gate::default(),
         again: Vec::new(),
         clients: Places::default(),
         buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
@@ -121,7 +117,7 @@ impl Network<'_> {
     fn live(&mut self) {
         let mut gone_by_ns = None;
         loop {
-            self.keep_listening();
+            self.gate.keep(&self.epoll, &self.house.listener, !self.shut);
             let rest_ns = if gone_by_ns.is_some() { 5_000_000 } else { self.rest_ns() };
             let count = self.epoll.wait(rest_ns);
             let began_ns = clock::now_ns();
@@ -168,25 +164,8 @@ impl Network<'_> {
         }
         let now_ns = clock::now_ns();
         let sweep_ns = if self.clients.count() > 0 { self.next_sweep_ns } else { u64::MAX };
-        let back_ns = if self.back_off_until_ns > 0 { self.back_off_until_ns } else { u64::MAX };
+        let back_ns = self.gate.look_again_ns().unwrap_or(u64::MAX);
         sweep_ns.min(back_ns).saturating_sub(now_ns).min(60_000_000_000)
-    }
-
-    /// The listener is level-triggered: it is watched only while a connection may be taken.
-    fn keep_listening(&mut self) {
-        let backs_off = self.back_off_until_ns > 0 && clock::now_ns() < self.back_off_until_ns;
-        let wanted = !self.shut && !backs_off;
-        if wanted != self.listening {
-            let listener = self.house.listener.raw();
-            let changed =
-                if wanted { self.epoll.add_listener(listener) } else { self.epoll.remove(listener) };
-            if changed.is_ok() {
-                self.listening = wanted;
-            }
-        }
-        if !backs_off {
-            self.back_off_until_ns = 0;
-        }
     }
 
     fn answer_the_bell(&mut self) {
@@ -207,7 +186,7 @@ impl Network<'_> {
                 Err(NotAccepted::Nobody) => return,
                 Err(NotAccepted::Failed) => continue,
                 Err(NotAccepted::Exhausted) => {
-                    self.back_off_until_ns = clock::now_ns() + BACK_OFF_NS;
+                    self.gate.back_off();
                     return;
                 }
             };
