@@ -41,7 +41,7 @@ impl Machine {
             .unwrap_or(UNLIMITED_DESCRIPTORS);
         Ok(Machine {
             descriptors,
-            cores: allowed_cores()?,
+            cores: watch::cores::of_this_thread().context("the allowed cores cannot be read")?,
             ports: watch::preflight::Ports::read().count(),
             memory_bytes: Meminfo::current().ok().and_then(|memory| memory.mem_available),
         })
@@ -151,17 +151,6 @@ pub fn warnings(plan: &Plan, to: SocketAddr) -> Vec<String> {
         ));
     }
     warnings
-}
-
-fn allowed_cores() -> anyhow::Result<Vec<usize>> {
-    // SAFETY: the set is ours and its size is passed; CPU_ISSET only reads it.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return Err(std::io::Error::last_os_error()).context("the allowed cores cannot be read");
-        }
-        Ok((0..libc::CPU_SETSIZE as usize).filter(|&core| libc::CPU_ISSET(core, &set)).collect())
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! How many cores a process may use: its affinity and the quota of its control groups.
+//! The cores a process may use: its affinity and the quota of its control groups.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -22,7 +22,7 @@ impl AllowedCores {
         for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
             let tid = task.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
             let Some(Ok(set)) = tid.map(|tid| sched_getaffinity(Some(tid))) else { continue };
-            (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).for_each(|cpu| together.set(cpu));
+            members(&set).for_each(|core| together.set(core));
         }
         let affinity = together.count() as usize;
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
@@ -38,6 +38,15 @@ impl AllowedCores {
     pub fn cores(&self) -> f64 {
         self.quota.map_or(self.affinity as f64, |quota| quota.min(self.affinity as f64))
     }
+}
+
+/// Which cores the calling thread may run on, by number: those that its threads to come can be pinned to.
+pub fn of_this_thread() -> io::Result<Vec<usize>> {
+    Ok(members(&sched_getaffinity(None)?).collect())
+}
+
+fn members(set: &CpuSet) -> impl Iterator<Item = usize> {
+    (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core))
 }
 
 /// The tightest CPU quota on the way from a process's groups to the root, in cores.
@@ -112,6 +121,7 @@ mod tests {
     #[test]
     fn this_process_may_use_a_core() {
         assert!(AllowedCores::own().cores() > 0.0);
+        assert!((1..=AllowedCores::own().affinity).contains(&of_this_thread().unwrap().len()));
         assert_eq!(AllowedCores::of(u32::MAX >> 1), None);
     }
 }
