@@ -31,13 +31,29 @@ impl Farewell {
         is_first
     }
 
-    /// Ends the sending side by `shutdown`, once, if it was said. Nothing must be unsent by now.
+    /// Ends the sending side by `shutdown`, once, if it was said. Nothing must be unsent by now. Pending while TLS's own
+    /// goodbye does not fit into the socket.
     pub(crate) fn poll_send(&mut self, shutdown: impl FnOnce() -> Poll<io::Result<()>>) -> Poll<()> {
         if *self == Farewell::Said {
-            *self = Farewell::Sent;
             // Where the peer was faster there is nothing left to end, and reading says what became of the connection.
             let _ = ready!(shutdown());
+            *self = Farewell::Sent;
         }
         Poll::Ready(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goodbye_that_did_not_fit_is_sent_later_and_once() {
+        let mut farewell = Farewell::default();
+        assert!(farewell.poll_send(|| panic!("nothing was said")).is_ready());
+        assert!(farewell.say() && !farewell.say());
+        assert!(farewell.poll_send(|| Poll::Pending).is_pending());
+        assert!(farewell.poll_send(|| Poll::Ready(Ok(()))).is_ready());
+        assert!(farewell.poll_send(|| panic!("it was sent")).is_ready());
     }
 }
