@@ -179,7 +179,8 @@ pub struct ClimbArgs {
     /// Write the results here as one HTML file that opens anywhere
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
     pub report: Option<PathBuf>,
-    /// Serve the climb as a page on 127.0.0.1 while it goes on; on a terminal also afterwards, until Ctrl-C
+    /// Show the climb as a page on 127.0.0.1 while it goes on, opened where there is a desktop; on a terminal also
+    /// afterwards, until Ctrl-C
     #[arg(long, help_heading = "Output")]
     pub view: bool,
     /// The project's store
