@@ -4,12 +4,14 @@
 // drawn as zero. More points than pixels are thinned (decimate.ts), anew for each zoom.
 
 import uPlot from 'uplot'
+import { logLabels, logRange, nineSplits, pad, roomFor, span, top, unitName } from './axes'
 import { column as columnOf } from './columns'
 import type { Series } from './data'
 import { decimate, window as rowsWithin, type Column, type Way } from './decimate'
 import { h, replace, table } from './dom'
 import { clock, digits, inUnit, NOT_STATED, quantile } from './format'
 import type { Event } from './notable'
+import { drawAbove, drawBehind } from './paint'
 import { colour, onTheme, rem, type Colour } from './theme'
 
 export interface Line {
@@ -24,6 +26,8 @@ export interface Line {
   drawn?: 'line' | 'steps' | 'bars' | 'points'
 }
 
+export interface Bound { at: number; name: string; right?: boolean }
+
 export interface Plot {
   x: number[]
   lines: Line[]
@@ -34,7 +38,7 @@ export interface Plot {
   /** shaded stretch of the x axis, with its name */
   band?: { from: number; to: number; name: string } | null
   /** horizontal lines: bounds */
-  bounds?: { at: number; name: string; right?: boolean }[]
+  bounds?: Bound[]
   /** the least top of the left axis, from the data */
   top?: number
 }
@@ -297,8 +301,8 @@ export class Chart {
       ],
       series: [{}, ...plot.lines.map(line => this.series(line))],
       hooks: {
-        drawClear: [chart => this.drawBehind(chart)],
-        draw: [chart => { this.drawAbove(chart); this.strokes++ }],
+        drawClear: [chart => drawBehind(chart, this.plot)],
+        draw: [chart => { drawAbove(chart, this.plot); this.strokes++ }],
         setCursor: [chart => this.showValues(chart)],
         setScale: [(chart, key) => { if (key === 'x') this.zoomed(chart) }],
       },
@@ -368,47 +372,6 @@ export class Chart {
     }
   }
 
-  private drawBehind(chart: uPlot): void {
-    const { ctx, bbox } = chart
-    const shade = (from: number, to: number, fill: string) => {
-      const left = Math.max(bbox.left, chart.valToPos(from, 'x', true))
-      const right = Math.min(bbox.left + bbox.width, chart.valToPos(to, 'x', true))
-      if (right <= left) return
-      ctx.fillStyle = fill
-      ctx.fillRect(left, bbox.top, right - left, bbox.height)
-    }
-    ctx.save()
-    const { hold, cut, band } = this.plot
-    if (hold) shade(hold[0], hold[1], colour('hold'))
-    if (cut && cut[1] > cut[0]) shade(cut[0], cut[1], colour('cut'))
-    if (band) shade(band.from, band.to, colour('band'))
-    ctx.restore()
-  }
-
-  /** Marks of the trial as lines with their names, troubles as ticks on the axis; the legend has the words of both. */
-  private drawEvents(chart: uPlot, ratio: number): void {
-    const { ctx, bbox } = chart
-    let free = bbox.left
-    // So many errors that their marks would be a wall are shown by the column of errors instead.
-    for (const event of (this.plot.events ?? []).slice(0, 400)) {
-      const at = chart.valToPos(event.at, 'x', true)
-      ctx.strokeStyle = colour(event.isBad ? 'fail' : 'line')
-      ctx.lineWidth = (event.isBad ? 2 : 1) * ratio
-      ctx.setLineDash(event.isBad ? [] : [3 * ratio, 3 * ratio])
-      ctx.beginPath()
-      ctx.moveTo(at, event.isBad ? bbox.top + bbox.height - 7 * ratio : bbox.top)
-      ctx.lineTo(at, bbox.top + bbox.height)
-      ctx.stroke()
-      const left = at + 3 * ratio
-      const width = ctx.measureText(event.kind).width
-      if (event.isBad || left < free || left + width > bbox.left + bbox.width) continue
-      ctx.setLineDash([])
-      nameMark(ctx, event.kind, left, bbox.top + 2 * ratio, ratio)
-      free = left + width + 3 * ratio
-    }
-    ctx.lineWidth = ratio
-  }
-
   /** What happened in the second under the cursor. */
   private happened(x: number): string {
     const per = Math.max(1, this.per)
@@ -416,59 +379,6 @@ export class Chart {
       .map(event => event.text ? `${event.kind}: ${event.text}` : event.kind).join(' · ')
   }
 
-  private drawAbove(chart: uPlot): void {
-    const { ctx, bbox } = chart
-    const ratio = devicePixelRatio || 1
-    const font = `${Math.round(rem() * 0.68 * ratio)}px ${getComputedStyle(document.body).fontFamily}`
-    ctx.save()
-    ctx.beginPath()
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height)
-    ctx.clip()
-    ctx.font = font
-    this.drawEvents(chart, ratio)
-    ctx.setLineDash([6 * ratio, 4 * ratio])
-    for (const bound of this.plot.bounds ?? []) {
-      const at = chart.valToPos(bound.at, bound.right ? 'right' : 'y', true)
-      if (at < bbox.top || at > bbox.top + bbox.height) continue
-      ctx.strokeStyle = colour('fail')
-      ctx.beginPath()
-      ctx.moveTo(bbox.left, at)
-      ctx.lineTo(bbox.left + bbox.width, at)
-      ctx.stroke()
-      ctx.fillStyle = colour('fail')
-      ctx.textAlign = 'right'
-      ctx.textBaseline = at - bbox.top < 20 * ratio ? 'top' : 'bottom'
-      ctx.fillText(bound.name, bbox.left + bbox.width - 4 * ratio, at + (ctx.textBaseline === 'top' ? 3 : -3) * ratio)
-    }
-    ctx.setLineDash([])
-    ctx.fillStyle = colour('muted')
-    ctx.textBaseline = 'top'
-    const band = this.plot.band
-    if (band) {
-      const left = chart.valToPos(band.from, 'x', true)
-      const right = chart.valToPos(band.to, 'x', true)
-      ctx.strokeStyle = colour('pass')
-      ctx.lineWidth = ratio
-      ctx.strokeRect(left, bbox.top, right - left, bbox.height)
-      const fits = right + ctx.measureText(band.name).width + 8 * ratio < bbox.left + bbox.width
-      ctx.fillStyle = colour('pass')
-      ctx.textAlign = fits ? 'left' : 'right'
-      ctx.fillText(band.name, fits ? right + 4 * ratio : left - 4 * ratio, bbox.top + 3 * ratio)
-    }
-    ctx.restore()
-  }
-}
-
-/** Names a mark beside its line, where that is free; a halo keeps it readable over the data. */
-function nameMark(ctx: CanvasRenderingContext2D, words: string, left: number, top: number, ratio: number): void {
-  ctx.textAlign = 'left'
-  ctx.textBaseline = 'top'
-  ctx.lineJoin = 'round'
-  ctx.lineWidth = 3 * ratio
-  ctx.strokeStyle = colour('panel')
-  ctx.strokeText(words, left, top)
-  ctx.fillStyle = colour('muted')
-  ctx.fillText(words, left, top)
 }
 
 function stack(columns: Column[], lines: Line[]): Column[] {
@@ -485,6 +395,10 @@ function stack(columns: Column[], lines: Line[]): Column[] {
   return out
 }
 
+function positive(value: number | null): number | null {
+  return value !== null && value > 0 ? value : null
+}
+
 /** Values between two gaps: no line reaches them, so they are drawn as points. */
 function alone(chart: uPlot, series: number, show: boolean): number[] {
   const values = chart.data[series]
@@ -497,74 +411,8 @@ function alone(chart: uPlot, series: number, show: boolean): number[] {
   return out
 }
 
-function positive(value: number | null): number | null {
-  return value !== null && value > 0 ? value : null
-}
-
 function faint(value: string): string {
   return value.startsWith('#') && value.length === 7 ? `${value}26` : value
-}
-
-function top(high: number | null | undefined, least: number | undefined, bounds: Plot['bounds'], right: boolean): number {
-  let most = Math.max(high ?? 0, least ?? 0) * 1.06
-  // A bound is shown as long as that does not press the data flat.
-  for (const bound of bounds ?? []) {
-    if (Boolean(bound.right) === right && bound.at < Math.max(most, 1e-12) * 6) most = Math.max(most, bound.at * 1.12)
-  }
-  return most > 0 ? most : 1
-}
-
-function logRange(low: number | null, high: number | null, bounds: number[]): [number, number] {
-  let from = low && low > 0 ? low : 1
-  let to = high && high > 0 ? high : from * 10
-  for (const bound of bounds) if (bound > 0 && bound < to * 20) to = Math.max(to, bound * 1.3)
-  from = 10 ** Math.floor(Math.log10(from * 1.0001))
-  // Up to the next 1, 2 or 5: a whole decade above the highest value would be empty.
-  const decade = 10 ** Math.floor(Math.log10(to))
-  const step = [1, 2, 5, 10].find(times => decade * times >= to * 1.02) ?? 20
-  return [from, Math.max(from * 10, decade * step)]
-}
-
-function logLabels(_: uPlot, splits: number[]): (number | null)[] {
-  const decades = Math.log10(splits[splits.length - 1] / splits[0])
-  return splits.map(split => {
-    const leading = Math.round(split / 10 ** Math.floor(Math.log10(split) + 1e-9))
-    return leading === 1 || (decades < 2.5 && (leading === 2 || leading === 5)) ? split : null
-  })
-}
-
-function nineSplits(_: uPlot, __: number, low: number, high: number): number[] {
-  return [0, -Math.log10(0.5), 1, 2, 3, 4, 5, 6, 7].filter(split => split >= low && split <= high)
-}
-
-/** Leaves out labels that would stand on the one before them. */
-function roomFor(pixels: number): uPlot.Axis.Filter {
-  return (chart, splits) => {
-    let free = -Infinity
-    return splits.map(split => {
-      const at = chart.valToPos(split, 'x')
-      if (at < free) return null
-      free = at + pixels
-      return split
-    })
-  }
-}
-
-/** Of an axis of time: the first seconds of a trial do not fill a minute, nor a single one the width. */
-function span(low: number, high: number): [number, number] {
-  if (low === null || high === null || low === undefined || high === undefined) return [0, 10]
-  return [low, Math.max(high, low === 0 ? 10 : low)]
-}
-
-function pad(low: number, high: number, axis: string): [number, number] {
-  if (low === null || high === null || low === undefined || high === undefined) return [0, 1]
-  if (axis === 'nines') return [0, Math.max(1, high)]
-  const margin = Math.max(0.6, (high - low) * 0.02)
-  return [Math.max(-0.5, low - margin), high + margin]
-}
-
-function unitName(unit: string): string {
-  return ({ ns: '', share: '%', per_s: 'per second', bytes: 'bytes', bytes_per_s: 'bytes/s', cores: 'cores', count: '' } as Record<string, string>)[unit] ?? unit
 }
 
 /** A line of a trial's series; null where the column has no value. */
