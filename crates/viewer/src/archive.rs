@@ -207,14 +207,25 @@ impl<'a> Archive<'a> {
     ) -> Result<TrialPage, StoreError> {
         let mut fold = Fold::new(rung.and_then(judged_hold));
         let mut place = Place::default();
-        loop {
-            let piece = self.store.entries_behind(run, &mark.head, &mut place, PIECE)?;
-            if piece.is_empty() {
-                break;
-            }
-            piece.into_iter().for_each(|entry| fold.take(entry));
-        }
+        read_on(self.store, run, mark, &mut place, &mut fold)?;
         Ok(page_of(mark, &fold, rung.cloned(), fold.series(), width, points))
+    }
+}
+
+/// Takes what lies behind `place`, piece by piece, until nothing more was committed.
+pub(crate) fn read_on(
+    store: &Store,
+    run: &RunId,
+    mark: &TrialMark,
+    place: &mut Place,
+    fold: &mut Fold,
+) -> Result<(), StoreError> {
+    loop {
+        let piece = store.entries_behind(run, &mark.head, place, PIECE)?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        piece.into_iter().for_each(|entry| fold.take(entry));
     }
 }
 

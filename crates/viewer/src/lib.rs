@@ -4,7 +4,7 @@
 //! A growing run is followed by asking SQLite whether anything was committed: nothing here is called by a worker, and
 //! nothing wakes one. The server has a thread of its own that yields to everything else, answers on loopback only, and
 //! lets in only the browser that was given its token (`gate`).
-//! What a plan says is not read here: whoever starts the viewer passes a `Judge`.
+//! What a plan means is not known here: whoever starts the viewer passes a `Judge`. Only its note and its loads are read.
 //! The shapes are those of web/src/data.ts: `_ns` since the start of a trial, null where a figure may not be stated.
 
 mod archive;

@@ -11,12 +11,10 @@ use serde::Serialize;
 use serde_json::json;
 use store::{Place, RunId, RunState, Store, StoreError, TrialMark};
 
-use crate::archive::{Archive, Detail, POINTS, SharedJudge, is_rung, page_of};
+use crate::archive::{Archive, Detail, POINTS, SharedJudge, is_rung, page_of, read_on};
 use crate::fold::Fold;
 use crate::shape::{Series, Short};
 
-/// Entries taken at once.
-const PIECE: u32 = 256;
 /// Values of a second come at most so much later: a sampler's round, a server's second and their slack.
 const LATER_S: u32 = 4;
 /// Seconds of a hold between two looks at its distributions.
@@ -137,13 +135,7 @@ impl Follower {
             _ => Current::new(seq),
         };
         let marks_before = current.fold.events.len();
-        loop {
-            let piece = self.store.entries_behind(&self.run, &mark.head, &mut current.place, PIECE)?;
-            if piece.is_empty() {
-                break;
-            }
-            piece.into_iter().for_each(|entry| current.fold.take(entry));
-        }
+        read_on(&self.store, &self.run, mark, &mut current.place, &mut current.fold)?;
         let mut seconds = current.fold.changed();
         let newest = seconds.last().map(|(index, _)| *index);
         let id = |second: Option<u32>| second.map_or(format!("{seq}"), |second| format!("{seq}:{second}"));

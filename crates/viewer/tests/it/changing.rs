@@ -4,9 +4,7 @@ use crate::given::{self, Client};
 
 #[test]
 fn labels_are_written_and_taken_away() {
-    let given = given::store();
-    let run = given::record_run(&given, "master", &[500.0], 3);
-    let viewer = given::serve(&given, Vec::new());
+    let (given, run, viewer) = given::recorded("master", &[500.0], 3);
     let client = Client::of(&viewer);
     let path = format!("/api/runs/{run}/labels");
     let kept = client.send("PUT", &path, br#"{"name":"the new ticker","tags":"a,b"}"#);
@@ -18,9 +16,7 @@ fn labels_are_written_and_taken_away() {
 
 #[test]
 fn what_is_no_label_is_refused_and_changes_nothing() {
-    let given = given::store();
-    let run = given::record_run(&given, "master", &[500.0], 3);
-    let viewer = given::serve(&given, Vec::new());
+    let (given, run, viewer) = given::recorded("master", &[500.0], 3);
     let client = Client::of(&viewer);
     let path = format!("/api/runs/{run}/labels");
     let long = format!(r#"{{"note":"{}"}}"#, "x".repeat(10_001));
@@ -35,9 +31,7 @@ fn what_is_no_label_is_refused_and_changes_nothing() {
 
 #[test]
 fn a_run_is_deleted_when_its_id_is_said_twice() {
-    let given = given::store();
-    let run = given::record_run(&given, "master", &[500.0], 3);
-    let viewer = given::serve(&given, Vec::new());
+    let (given, run, viewer) = given::recorded("master", &[500.0], 3);
     let client = Client::of(&viewer);
     for wrong in ["", "?confirm=", "?confirm=yes", "?confirm=master"] {
         assert_eq!(client.send("DELETE", &format!("/api/runs/{run}{wrong}"), b"").status, 409, "{wrong}");
@@ -69,9 +63,7 @@ fn a_pinned_run_and_one_that_goes_on_stay() {
 
 #[test]
 fn nothing_else_can_be_done_to_a_run() {
-    let given = given::store();
-    let run = given::record_run(&given, "master", &[500.0], 3);
-    let viewer = given::serve(&given, Vec::new());
+    let (_given, run, viewer) = given::recorded("master", &[500.0], 3);
     let client = Client::of(&viewer);
     for (method, path) in [
         ("POST", format!("/api/runs/{run}")),

@@ -254,6 +254,23 @@ pub fn serve(given: &Given, ticks: Vec<PathBuf>) -> Viewer {
     viewer::serve(&options, Arc::new(ByRules)).unwrap()
 }
 
+/// A run that has just begun, and a viewer that may follow it.
+pub fn growing() -> (Given, RunWriter, RunId, Viewer) {
+    let given = store();
+    let writer = given.store.begin_run(&run_head("live"), None).unwrap();
+    let run = writer.id().clone();
+    let viewer = serve(&given, Vec::new());
+    (given, writer, run, viewer)
+}
+
+/// A run of rungs held for so many seconds, and a viewer of its store.
+pub fn recorded(name: &str, loads: &[f64], hold_s: u32) -> (Given, RunId, Viewer) {
+    let given = store();
+    let run = record_run(&given, name, loads, hold_s);
+    let viewer = serve(&given, Vec::new());
+    (given, run, viewer)
+}
+
 /// What came back.
 #[derive(Debug)]
 pub struct Answer {

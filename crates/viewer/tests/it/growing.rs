@@ -32,10 +32,7 @@ fn seconds(events: &[Seen]) -> BTreeMap<(u64, u64), BTreeMap<String, Value>> {
 
 #[test]
 fn seconds_arrive_as_they_are_committed_then_the_rung_then_the_end() {
-    let given = given::store();
-    let writer = given.store.begin_run(&given::run_head("live"), None).unwrap();
-    let run = writer.id().clone();
-    let viewer = given::serve(&given, Vec::new());
+    let (given, writer, run, viewer) = given::growing();
     let client = Client::of(&viewer);
     let path = format!("/api/runs/{run}/live");
     let mut events = client.follow(&path, None);
@@ -85,10 +82,7 @@ fn seconds_arrive_as_they_are_committed_then_the_rung_then_the_end() {
 
 #[test]
 fn a_page_that_lost_the_connection_goes_on_where_it_was() {
-    let given = given::store();
-    let writer = given.store.begin_run(&given::run_head("live"), None).unwrap();
-    let run = writer.id().clone();
-    let viewer = given::serve(&given, Vec::new());
+    let (_given, writer, run, viewer) = given::growing();
     let client = Client::of(&viewer);
     let path = format!("/api/runs/{run}/live");
     writer.begin_trial(&given::trial_head(0, 500.0), 0).unwrap();
@@ -116,10 +110,7 @@ fn a_page_that_lost_the_connection_goes_on_where_it_was() {
 
 #[test]
 fn a_page_that_missed_a_whole_trial_is_told_of_it() {
-    let given = given::store();
-    let writer = given.store.begin_run(&given::run_head("live"), None).unwrap();
-    let run = writer.id().clone();
-    let viewer = given::serve(&given, Vec::new());
+    let (given, writer, run, viewer) = given::growing();
     let client = Client::of(&viewer);
     given::record_rung(&writer, 0, 500.0, 4, 0.02);
     given::store_verdict(&given, &writer, 0);
@@ -139,10 +130,7 @@ fn a_page_that_missed_a_whole_trial_is_told_of_it() {
 
 #[test]
 fn a_run_that_is_killed_is_told_although_nothing_is_committed_any_more() {
-    let given = given::store();
-    let writer = given.store.begin_run(&given::run_head("live"), None).unwrap();
-    let run = writer.id().clone();
-    let viewer = given::serve(&given, Vec::new());
+    let (_given, writer, run, viewer) = given::growing();
     let mut events = Client::of(&viewer).follow(&format!("/api/runs/{run}/live"), None);
     events.until(|kind, _| kind == "run");
     drop(writer);
@@ -152,9 +140,7 @@ fn a_run_that_is_killed_is_told_although_nothing_is_committed_any_more() {
 
 #[test]
 fn a_browser_that_heard_the_end_does_not_come_back() {
-    let given = given::store();
-    let run = given::record_run(&given, "over", &[500.0], 3);
-    let viewer = given::serve(&given, Vec::new());
+    let (_given, run, viewer) = given::recorded("over", &[500.0], 3);
     let client = Client::of(&viewer);
     let address = client.address;
     let head = format!(

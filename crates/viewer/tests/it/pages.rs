@@ -40,9 +40,7 @@ fn without_a_store_there_are_no_runs_yet() {
 
 #[test]
 fn a_run_carries_the_answers_that_were_told_and_its_trials_carry_their_seconds() {
-    let given = given::store();
-    let run = given::record_run(&given, "master", &[500.0, 1_000.0], 12);
-    let viewer = given::serve(&given, Vec::new());
+    let (given, run, viewer) = given::recorded("master", &[500.0, 1_000.0], 12);
     let client = Client::of(&viewer);
     let page = client.get(&format!("/api/runs/{run}")).json();
     let told = ByRules.climb(&given.store, &run).unwrap().unwrap();
@@ -86,9 +84,7 @@ fn quantile(buckets: &Value, q: f64) -> u64 {
 
 #[test]
 fn the_buckets_of_a_trial_give_the_figures_of_its_rung() {
-    let given = given::store();
-    let run = given::record_run(&given, "master", &[1_000.0], 12);
-    let viewer = given::serve(&given, Vec::new());
+    let (_given, run, viewer) = given::recorded("master", &[1_000.0], 12);
     let trial = Client::of(&viewer).get(&format!("/api/runs/{run}/trials/0")).json();
     for (name, rung) in [
         ("response", &trial["rung"]["response_ns"]),
@@ -126,9 +122,7 @@ fn a_killed_run_shows_what_is_intact_of_it() {
 
 #[test]
 fn a_long_trial_comes_in_as_many_points_as_were_asked_for() {
-    let given = given::store();
-    let run = given::record_run(&given, "long", &[50.0], 300);
-    let viewer = given::serve(&given, Vec::new());
+    let (_given, run, viewer) = given::recorded("long", &[50.0], 300);
     let client = Client::of(&viewer);
     let whole = client.get(&format!("/api/runs/{run}/trials/0")).json();
     assert_eq!(whole["series"]["t"].as_array().unwrap().len(), 302);

@@ -106,9 +106,7 @@ fn a_report_may_reach_nothing() {
 
 #[test]
 fn a_report_is_downloaded_under_the_runs_name() {
-    let given = given::store();
-    let run = given::record_run(&given, "master", &[500.0], 3);
-    let viewer = given::serve(&given, Vec::new());
+    let (_given, run, viewer) = given::recorded("master", &[500.0], 3);
     let client = Client::of(&viewer);
     let answer = client.get(&format!("/report/{run}.html"));
     if viewer::page_is_built() {
