@@ -1,12 +1,12 @@
 // Runs over each other, old against new, and how much such a comparison is worth.
 
 import { Chart } from '../chart'
+import { overlaid, TIMES, type Times } from '../curves'
 import type { MainFigure, RunPage, TrialPage } from '../data'
 import { h, replace, table } from '../dom'
 import { drawable, figureName, percentile, shown, valueOf } from '../figures'
 import { change, number, when } from '../format'
 import { draw } from '../ladder'
-import { aligned, curve } from '../percentile'
 import { rungsOf } from '../state'
 import { nth, onTheme, rem } from '../theme'
 import { badge, icon, VERDICTS } from '../verdict'
@@ -46,13 +46,10 @@ export function comparePage(all: RunPage[]): Page {
     for (const chart of charts.splice(0)) chart.destroy()
     if (load === null) return
     const trials = pages.map(page => rungsOf(page).find(trial => trial.load === load && trial.rung) ?? null)
-    for (const [family, title] of [['response', 'Response time'], ['service', 'Service time'], ['delivery', 'Delivery latency'], ['tick_interval', 'Tick intervals']]) {
-      const there = trials.map((trial, at) => ({ at, of: curve(trial?.distributions?.[family] ?? []) })).filter(one => one.of.nines.length > 1)
-      if (there.length === 0) continue
-      const { x, columns } = aligned(there.map(one => one.of))
-      const chart = new Chart({ title: `${title} at ${number(load)}`, unit: 'ns', axis: 'nines', log: true, sync: 'compare' }, {
-        x, lines: there.map((one, index) => ({ label: nameOf(pages[one.at].run), colour: nth(one.at), values: columns[index], drawn: 'steps' as const })),
-      })
+    for (const times of Object.keys(TIMES) as Times[]) {
+      const plot = overlaid(times, trials, at => ({ label: nameOf(pages[at].run), colour: nth(at) }))
+      if (!plot) continue
+      const chart = new Chart({ title: `${TIMES[times]} at ${number(load)}`, unit: 'ns', axis: 'nines', log: true, sync: 'compare' }, plot)
       charts.push(chart)
       overlay.append(chart.element)
     }

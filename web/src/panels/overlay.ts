@@ -1,18 +1,17 @@
 // The rungs over each other: how the whole distribution moves as the load grows.
 
 import { Chart } from '../chart'
+import { curveOf, overlaid, TIMES, type Times } from '../curves'
 import type { TrialPage } from '../data'
 import { h, replace } from '../dom'
 import { number } from '../format'
-import { aligned, curve } from '../percentile'
 import { rungsOf } from '../state'
 import { inOrder } from '../theme'
 import { cellName } from './sweep'
 import type { Context, Mounted, Panel } from './panel'
 
-const FAMILIES: [string, string][] = [
-  ['tick_interval', 'Tick intervals'], ['delivery', 'Delivery latency'], ['response', 'Response time'], ['service', 'Service time'],
-]
+/** The first that a server has is what its users feel. */
+const ORDER: Times[] = ['tick_interval', 'delivery', 'response', 'service']
 /** So many curves can be told apart. */
 const MOST = 8
 
@@ -45,13 +44,13 @@ class Overlay implements Mounted {
   private readonly waiting = h('p', { class: 'muted' }, 'The rungs are read when this is scrolled to.')
   private readonly seen: IntersectionObserver
   private chart: Chart | null = null
-  private family = ''
+  private times: Times = ORDER[0]
   private isWanted = false
   private drawnFor = ''
 
   constructor(private context: Context) {
     replace(this.element, this.label, this.place, this.waiting)
-    this.choice.addEventListener('change', () => { this.family = this.choice.value; this.draw() })
+    this.choice.addEventListener('change', () => { this.times = this.choice.value as Times; this.draw() })
     // Each rung is a page of its own: none is asked for before somebody looks.
     this.seen = new IntersectionObserver(([entry]) => {
       if (!entry.isIntersecting) return
@@ -73,33 +72,29 @@ class Overlay implements Mounted {
   }
 
   private draw(): void {
-    const rungs = worthShowing(ofCell(this.context))
+    const all = ofCell(this.context)
+    const rungs = worthShowing(all)
     if (this.isWanted) for (const rung of rungs) this.context.load(rung.seq)
     const read = rungs.filter(rung => Object.keys(rung.distributions).length > 0)
     this.waiting.hidden = read.length === rungs.length
     this.waiting.textContent = this.isWanted ? `${read.length} of ${rungs.length} rungs are read.` : 'The rungs are read when this is scrolled to.'
-    const families = FAMILIES.filter(([name]) => read.some(rung => curve(rung.distributions[name] ?? []).nines.length > 1))
-    if (!families.some(([name]) => name === this.family)) this.family = families[0]?.[0] ?? ''
-    const key = JSON.stringify([this.family, families.length, read.map(rung => rung.seq)])
+    const told = ORDER.filter(times => read.some(rung => curveOf(rung, times).nines.length > 1))
+    if (!told.includes(this.times)) this.times = told[0] ?? ORDER[0]
+    const key = JSON.stringify([this.times, told.length, read.map(rung => rung.seq)])
     if (key === this.drawnFor) return
     this.drawnFor = key
-    replace(this.choice, ...families.map(([name, words]) => h('option', { value: name, selected: name === this.family }, words)))
-    this.label.hidden = families.length < 2
+    replace(this.choice, ...told.map(times => h('option', { value: times, selected: times === this.times }, TIMES[times])))
+    this.label.hidden = told.length < 2
     this.chart?.destroy()
     this.chart = null
-    const there = read.map(rung => ({ rung, of: curve(rung.distributions[this.family] ?? []) })).filter(one => one.of.nines.length > 1)
-    if (there.length === 0) return
-    const { x, columns } = aligned(there.map(one => one.of))
-    const unit = there[0].rung.load_unit
-    const left = ofCell(this.context).length - rungs.length
+    const drawn = read.filter(rung => curveOf(rung, this.times).nines.length > 1)
+    const plot = overlaid(this.times, drawn, (at, count) => ({ label: `${number(drawn[at].load)} ${drawn[at].load_unit}`, colour: inOrder(at, count) }))
+    if (!plot) return
+    const left = all.length - rungs.length
     this.chart = new Chart({
-      title: `${families.find(([name]) => name === this.family)![1]} by load`, unit: 'ns', axis: 'nines', log: this.family !== 'tick_interval', wide: true,
+      title: `${TIMES[this.times]} by load`, unit: 'ns', axis: 'nines', log: this.times !== 'tick_interval', wide: true,
       note: left > 0 ? `The lowest rung and those around the first that did not pass; ${left} more stand in the table.` : 'A curve ends where fewer than 100 samples lie beyond it.',
-    }, {
-      x, lines: there.map((one, at) => ({
-        label: `${number(one.rung.load)} ${unit}`, colour: inOrder(at, there.length), values: columns[at], drawn: 'steps' as const,
-      })),
-    })
+    }, plot)
     this.place.append(this.chart.element)
   }
 }
