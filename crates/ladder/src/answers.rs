@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 use crate::capacity::{Held, capacity};
 use crate::contract::{
     Climb, ConnectionFigures, ErrorSample, FrameFigures, GeneratorFigures, RunFacts, Rung, SCHEMA,
-    SubjectFigures, TickFigures, WorkerFigures,
+    SubjectFigures, ThreadFigures, TickFigures, WorkerFigures,
 };
 use crate::figures;
-use crate::judge::{Calibration, Judgement, Verdict};
+use crate::judge::{Calibration, Judgement, Verdict, most};
 
 /// A contract asks for a hold longer than nothing. A trial whose hold never began is told with this one.
 const NO_HOLD_S: f64 = 1e-9;
@@ -57,15 +57,15 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: &[(Trial,
     climb
 }
 
-/// The verdict of a run: FAIL when some rung failed, PASS when every rung that says something about the server passed;
-/// with none of these the gravest other.
+/// The verdict of a run: FAIL when some rung failed, PASS when every load that was asked for was judged and held; else
+/// the gravest of the others.
 pub fn run_verdict(rungs: impl IntoIterator<Item = Verdict>) -> Verdict {
     let weight = |verdict: &Verdict| match verdict {
         Verdict::Fail => 4,
-        Verdict::Pass => 3,
-        Verdict::Invalid => 2,
-        Verdict::GeneratorLimited => 1,
-        Verdict::Inconclusive => 0,
+        Verdict::Invalid => 3,
+        Verdict::GeneratorLimited => 2,
+        Verdict::Inconclusive => 1,
+        Verdict::Pass => 0,
     };
     rungs.into_iter().max_by_key(weight).unwrap_or(Verdict::Invalid)
 }
@@ -96,6 +96,8 @@ fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         ended_by: ended_by.to_owned(),
         steady: judgement.steady,
         disturbed_share: judgement.disturbed_share,
+        disturbance: judgement.disturbance.any().then(|| judgement.disturbance.clone()),
+        remark: judgement.remark.clone(),
         offered: flow.offered,
         sent: flow.sent,
         not_sent: flow.not_sent,
@@ -137,11 +139,16 @@ fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
             cpu_share: process.cpu_share,
             rss_bytes: process.rss_bytes,
             fds: process.fds,
+            busiest_thread: trial
+                .busiest_thread()
+                .map(|(name, cpu_cores)| ThreadFigures { name: name.to_owned(), cpu_cores }),
         }),
         worker: WorkerFigures {
             cpu_cores: trial.worker.cpu_cores,
             rss_bytes: trial.worker.rss_bytes,
             busy_share_max: trial.busy_share_max.map(|share| share.clamp(0.0, 1.0)),
+            cpu_share_max: most(trial, |host| host.worker_cpu_share),
+            waiting_share_max: most(trial, |host| host.worker_waiting_share),
         },
         extra: extra(trial, judgement),
     }

@@ -163,8 +163,8 @@ fn books(rung: &Rung) -> Vec<String> {
         (books.late, "late"),
         (books.duplicated, "came twice"),
         (books.reordered, "out of order"),
-        (books.unowed, "owed by nobody"),
-        (books.strangers, "sent by nobody"),
+        (books.unowed, "not owed"),
+        (books.strangers, "with an unknown sender or number"),
     ] {
         if count > 0 {
             parts.push(format!("{} {what}", show_many(count)));
@@ -193,8 +193,12 @@ fn books(rung: &Rung) -> Vec<String> {
 }
 
 fn note(rung: &Rung) -> Option<String> {
-    let reason = rung.reason.as_ref()?;
-    Some(format!("{} {}: {} — {reason}", show_number(rung.load), rung.load_unit, rung.verdict))
+    let parts: Vec<&str> = [&rung.reason, &rung.remark].into_iter().flatten().map(String::as_str).collect();
+    // Why it was not judged names the disturbance already.
+    let parts = if rung.reason.is_some() && !rung.verdict.counts() { &parts[..1] } else { &parts[..] };
+    (!parts.is_empty()).then(|| {
+        format!("{} {}: {} — {}", show_number(rung.load), rung.load_unit, rung.verdict, parts.join("; "))
+    })
 }
 
 fn question(id: &str) -> Option<&'static str> {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::capacity::Capacity;
+use crate::disturbance::Disturbance;
 use crate::judge::Verdict;
 use crate::steady::Steadiness;
 
@@ -107,6 +108,12 @@ pub struct Rung {
     pub steady: Option<Steadiness>,
     /// share of disturbed seconds
     pub disturbed_share: Option<f64>,
+    /// what disturbed them; null where nothing did
+    #[serde(default)]
+    pub disturbance: Option<Disturbance>,
+    /// what else must be known of it, also when it passed
+    #[serde(default)]
+    pub remark: Option<String>,
     /// messages planned in the hold
     pub offered: u64,
     /// of these, handed to the kernel
@@ -314,6 +321,18 @@ pub struct SubjectFigures {
     pub rss_bytes: u64,
     /// maximum
     pub fds: Option<u64>,
+    /// the thread that used most CPU; null where threads are not readable
+    #[serde(default)]
+    pub busiest_thread: Option<ThreadFigures>,
+}
+
+/// A thread over the hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadFigures {
+    /// its name; text from the server under test is never markup
+    pub name: String,
+    /// mean
+    pub cpu_cores: f64,
 }
 
 /// This process over the hold.
@@ -325,6 +344,12 @@ pub struct WorkerFigures {
     pub rss_bytes: u64,
     /// the busiest worker's share of the hold
     pub busy_share_max: Option<f64>,
+    /// the most that one worker was on a core in a second
+    #[serde(default)]
+    pub cpu_share_max: Option<f64>,
+    /// the most that one worker was kept waiting for a core in a second
+    #[serde(default)]
+    pub waiting_share_max: Option<f64>,
 }
 
 /// One answer in words.

@@ -11,6 +11,7 @@ use measure::Trial;
 use measure::trial::kind;
 use serde::{Deserialize, Serialize};
 
+use crate::disturbance::disturbance;
 use crate::figures;
 use crate::judge::{Judgement, Verdict};
 
@@ -86,6 +87,9 @@ pub struct Judged {
     /// a request of it was refused, cut off, answered wrongly or never
     #[serde(default)]
     pub request_failed: bool,
+    /// something other than server and generator took CPU during its hold
+    #[serde(default)]
+    pub was_disturbed: bool,
 }
 
 impl Judged {
@@ -100,7 +104,8 @@ impl Judged {
             verdict: judgement.map(|judgement| judgement.verdict),
             was_interrupted: trial.event("interrupted").is_some() || drained,
             subject_exited,
-            request_failed: figures::any_failed(trial),
+            request_failed: figures::any_failed(trial) || judgement.is_some_and(Judgement::stopped_replying),
+            was_disturbed: disturbance(trial).0.any(),
         })
     }
 }
@@ -141,6 +146,9 @@ impl Course {
         }
     }
 }
+
+/// A calibration that was disturbed is held again, so many times in all.
+pub const CALIBRATIONS_MOST: usize = 3;
 
 /// An open end goes on to this load at most: a server that refuses nobody until then will hardly begin to.
 pub const OPEN_END_MOST: f64 = 1_000.0;
@@ -186,7 +194,7 @@ impl ListCourse {
         let trial =
             |purpose, load, cell| Next::Trial(TrialOrder { seq: done.len() as u32, purpose, load, cell });
         for &(purpose, load) in &self.calibrations {
-            if !is_held((purpose, load, None)) {
+            if !self.is_calibrated(purpose, load, CALIBRATIONS_MOST, done) {
                 return trial(purpose, load, None);
             }
         }
@@ -203,7 +211,21 @@ impl ListCourse {
                 return trial(Purpose::Rung, load, cell);
             }
         }
+        // What the machine did before the climb it need not do after it.
+        for &(purpose, load) in
+            self.calibrations.iter().filter(|(purpose, _)| *purpose == Purpose::CalibrationLatency)
+        {
+            if !self.is_calibrated(purpose, load, CALIBRATIONS_MOST + 1, done) {
+                return trial(purpose, load, None);
+            }
+        }
         Next::Done(Stop::Complete)
+    }
+
+    /// Whether a calibration was held undisturbed, or as often as it may be.
+    fn is_calibrated(&self, purpose: Purpose, load: f64, most: usize, done: &[Judged]) -> bool {
+        let held = || done.iter().filter(|trial| trial.purpose == purpose && trial.load == load);
+        held().any(|trial| !trial.was_disturbed) || held().count() >= most
     }
 
     /// The load beyond the list that a cell still wants; `None` when a request has failed in it.
@@ -263,6 +285,7 @@ mod tests {
             was_interrupted: false,
             subject_exited: false,
             request_failed: false,
+            was_disturbed: false,
         }
     }
 
@@ -297,6 +320,24 @@ mod tests {
         assert_eq!(orders[0].purpose, Purpose::CalibrationLatency);
         assert_eq!(orders[1].purpose, Purpose::CalibrationCeiling);
         assert_eq!(loads(&orders), [500.0, 1000.0, 2000.0]);
+    }
+
+    #[test]
+    fn a_disturbed_calibration_is_held_again_and_once_more_after_the_climb() {
+        let purposes = |orders: &[TrialOrder]| orders.iter().map(|order| order.purpose).collect::<Vec<_>>();
+        let latency = Purpose::CalibrationLatency;
+        let noisy = |until: u32| {
+            follow(&course(), move |order| Judged {
+                was_disturbed: order.purpose == latency && order.seq < until,
+                ..passes(order)
+            })
+        };
+        let count = |until| purposes(&noisy(until).0).iter().filter(|purpose| **purpose == latency).count();
+        assert_eq!((count(0), count(1), count(2)), (1, 2, 3));
+        let (orders, stop) = noisy(u32::MAX);
+        assert_eq!((count(u32::MAX), stop), (4, Stop::Complete));
+        assert_eq!(purposes(&orders).last(), Some(&latency));
+        assert_eq!(loads(&orders), [500.0, 1000.0, 2000.0], "and it keeps no load from being held");
     }
 
     #[test]

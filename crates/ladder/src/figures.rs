@@ -183,7 +183,7 @@ pub const FIGURES: &[FigureDoc] = table! {
                 frames.share().map_or(Reading::Absent("the server does not tell how many frames were due"), Reading::Value)
             })
         });
-        scalar!("errors", Count, "errors by cause, or failed + lost messages where those are more; and failed connects", |trial| {
+        scalar!("errors", Count, "errors by cause, or failed + lost + unanswered + not sent messages where those are more; and failed connects", |trial| {
             count(errors(trial))
         });
         scalar!("late", Count, "answers after the plan's patience", |trial| count(trial.flow().late));
@@ -271,6 +271,37 @@ impl FigureDoc {
             .iter()
             .min_by_key(|figure| (slips(figure), speaks_of_p99(figure)))
             .expect("the table is a constant and not empty")
+    }
+
+    /// True for a figure that a disturbance can make look better than it is: CPU that the server could not use because
+    /// others had it.
+    pub(crate) fn is_flattered(&self) -> bool {
+        self.name.starts_with("subject.cpu")
+    }
+
+    /// True for a figure that stolen CPU, other programs and a late generator can make worse. What a server answers wrongly,
+    /// refuses, sends twice or takes of memory is its own doing.
+    pub(crate) fn is_disturbable(&self) -> bool {
+        const OWN_DOING: [&str; 12] = [
+            "failed",
+            "lost",
+            "audit",
+            "subject.rss_bytes",
+            "subject.fds",
+            "connections.failed",
+            "deliveries.duplicated",
+            "deliveries.reordered",
+            "deliveries.residual",
+            "connections.open_min",
+            "connections.open_share",
+            "ticks.isr",
+        ];
+        !OWN_DOING.contains(&self.name)
+    }
+
+    /// Which disturbances a figure feels: `true` where our own workers' delays are in it too.
+    pub(crate) fn counts_workers(&self) -> bool {
+        !self.name.starts_with("ticks.")
     }
 
     /// True for a time that follows from where in a server's tick a request arrives.
@@ -387,7 +418,9 @@ pub(crate) fn rate_per_s(trial: &Trial) -> Option<f64> {
 pub(crate) fn counted_seconds(trial: &Trial) -> Option<f64> {
     let hold = trial.hold.as_ref()?;
     let from_ns = hold.from_ns.div_ceil(1_000_000_000) * 1_000_000_000;
-    (hold.to_ns > from_ns).then(|| (hold.to_ns - from_ns) as f64 / 1e9)
+    let cut_off_s = from_ns.saturating_sub(hold.from_ns) as f64 / 1e9;
+    let seconds = trial.held_s() - cut_off_s;
+    (hold.to_ns > from_ns && seconds > 0.0).then_some(seconds)
 }
 
 /// Requests without a first byte to time: those that were lost or left open may have had one, which nobody knows here.
@@ -396,12 +429,13 @@ fn never_began(trial: &Trial) -> u64 {
     flow.lost + flow.open_after
 }
 
-/// Everything that went wrong. A message that failed or was lost stands among the errors by its cause too, so the larger
-/// of the two counts.
+/// Everything that went wrong. A message that failed, was lost, never left or was never answered may stand among the errors
+/// by its cause too, so the larger of the two counts.
 pub(crate) fn errors(trial: &Trial) -> u64 {
     let flow = trial.flow();
     let failed_connects: u64 = trial.connections.failed.values().sum();
-    trial.errors.values().sum::<u64>().max(flow.failed + flow.lost) + failed_connects
+    let bad = flow.failed + flow.lost + flow.not_sent + flow.open_after;
+    trial.errors.values().sum::<u64>().max(bad) + failed_connects
 }
 
 /// Whether a request was refused, cut off, answered wrongly or never.

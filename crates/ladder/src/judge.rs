@@ -1,18 +1,19 @@
 //! The verdict of one trial: a pure function of what was stored about it, and of the terms it was run under.
 //!
+//! A rung may pass under adverse conditions and may fail only under fair ones. So each objective is asked over all seconds;
+//! where it is not met, over the undisturbed seconds alone; where those are too few, beyond what the disturbances can
+//! explain (`views`). Evidence that no disturbance explains decides first.
 //! Rules are asked in order and the first that speaks decides, because each takes the ground from those behind it:
-//! books that do not add up prove nothing, a dead server has failed whoever looked on, and latencies of a generator
-//! that was late say more about this machine than about the server.
-//! The order: INVALID (our books, interrupted), FAIL(server exited), missing connections, INVALID (no hold, books of
-//! deliveries), GENERATOR_LIMITED, INCONCLUSIVE (disturbed, inconsistent), FAIL (objectives, missing games, wrong
-//! answers, missing connections of a server that refused requests, backlog, drifting), INCONCLUSIVE (aliased, too few
-//! samples), PASS.
+//! books that do not add up prove nothing, a dead or silent server has failed, and latencies of a generator that was late
+//! say more about this machine than about the server. The order is that of `IN_ORDER`.
 //! Invariant: the same trial and terms give the same judgement, live and replayed.
 //! Not here: the thresholds and their reasons, which stand with the rules.
 
 mod deliveries;
 mod requests;
 mod rules;
+mod silence;
+mod views;
 
 use std::fmt;
 
@@ -21,8 +22,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::aliasing::{Aliasing, aliasing};
+use crate::disturbance::{Disturbance, disturbance};
 use crate::objective::{Objective, Outcome};
 use crate::steady::{self, Finding, Floors, Steadiness};
+
+use crate::wording::show_share;
+
+pub(crate) use rules::most;
+pub use views::Seen;
+use views::View;
 
 /// What a rung, or a whole run, is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -78,6 +86,9 @@ pub struct Terms {
     pub patience_ns: u64,
     /// the way to the server, where it is known
     pub link: Option<Link>,
+    /// how long the hold was asked to be, ns; 0 where it was to end with a count, or is not known
+    #[serde(default)]
+    pub hold_ns: u64,
 }
 
 /// How many messages the plan means to offer.
@@ -102,6 +113,9 @@ pub struct Calibration {
     pub send_lag: Option<Summary>,
     /// most messages per second that this machine makes and hears
     pub ceiling_per_s: Option<f64>,
+    /// something else took CPU each time it was measured: it is shown and condemns no rung
+    #[serde(default)]
+    pub was_disturbed: bool,
 }
 
 /// The way to the server.
@@ -122,17 +136,30 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// one sentence that names figure, value and remedy; `None` when it passed
     pub reason: Option<String>,
+    /// what else must be known of it: how much was disturbed and by what; also when it passed
+    #[serde(default)]
+    pub remark: Option<String>,
     /// short name of what gave first: `ticks.late_share`, `drifting`, `server exited` …; `None` when it passed
     pub signal: Option<String>,
     /// how the hold went; `None` when it was too short to tell
     pub steady: Option<Steadiness>,
     /// share of the hold's seconds in which something else took the machine; `None` where that is not readable
     pub disturbed_share: Option<f64>,
+    /// what took it
+    #[serde(default)]
+    pub disturbance: Disturbance,
     /// how the arrivals lay in the server's ticks; `None` where nobody counted
     #[serde(default)]
     pub aliasing: Option<Aliasing>,
     /// the figures behind it, by name
     pub evidence: Map<String, Value>,
+}
+
+impl Judgement {
+    /// True when the server stopped replying within the hold.
+    pub fn stopped_replying(&self) -> bool {
+        self.signal.as_deref() == Some(silence::STOPPED_REPLYING)
+    }
 }
 
 /// A rule that spoke.
@@ -151,11 +178,22 @@ impl Ruling {
 /// What several rules look at.
 struct Case<'a> {
     trial: &'a Trial,
+    /// the same trial without its disturbed seconds, where it has enough others
+    fair: Option<&'a Trial>,
     terms: &'a Terms,
-    outcomes: Vec<(&'a Objective, Outcome)>,
+    outcomes: Vec<Asked<'a>>,
     finding: Option<Finding>,
-    disturbed_share: Option<f64>,
+    disturbance: Disturbance,
     aliasing: Option<Aliasing>,
+}
+
+/// An objective and what the trial says about it.
+struct Asked<'a> {
+    objective: &'a Objective,
+    /// over all seconds
+    whole: Outcome,
+    /// after disturbances are allowed for
+    seen: Seen,
 }
 
 impl Case<'_> {
@@ -163,49 +201,116 @@ impl Case<'_> {
     fn is_locked(&self) -> bool {
         self.aliasing.is_some_and(|found| found.is_locked())
     }
+
+    /// True when every objective held, one way or the other; whatever else is asked about then needs fair seconds.
+    fn meets_all(&self) -> bool {
+        !self.outcomes.is_empty() && self.outcomes.iter().all(|asked| asked.seen.is_met())
+    }
+
+    /// The seconds that are fair to judge by: all where nothing was disturbed; `None` where too few were not.
+    fn fair_view(&self) -> Option<&Trial> {
+        if self.disturbance.any() { self.fair } else { Some(self.trial) }
+    }
 }
 
+type Rule = fn(&Case<'_>) -> Option<Ruling>;
+
+/// The rules in the order in which they are asked.
+const IN_ORDER: [Rule; 23] = [
+    // Nothing is proved.
+    rules::books,
+    rules::interrupted,
+    // Evidence that no disturbance explains.
+    rules::exited,
+    requests::connections,
+    rules::never_held,
+    deliveries::unowed,
+    deliveries::residual,
+    rules::out_of_step,
+    rules::wrong_answers,
+    deliveries::strangers,
+    silence::no_ticks,
+    silence::no_replies,
+    rules::certain_objectives,
+    // The generator is asked about before the server is.
+    rules::limited,
+    rules::inconsistent,
+    rules::objectives,
+    rules::games_missing,
+    rules::connections,
+    deliveries::backlog,
+    rules::drifting,
+    rules::not_done,
+    requests::aliased,
+    rules::too_little,
+];
+
 /// Judges one trial.
-pub fn judge(trial: &Trial, terms: &Terms) -> Judgement {
+///
+/// `fair` is the same trial without the seconds that `disturbance` calls unfair; `None` where there are none, or it is not
+/// known.
+pub fn judge(trial: &Trial, fair: Option<&Trial>, terms: &Terms) -> Judgement {
+    let (disturbance, _) = disturbance(trial);
+    let fair = fair.filter(|fair| views::has_enough(fair, terms));
+    let view = View { trial, fair, disturbance: &disturbance };
+    let outcomes = terms
+        .objectives
+        .iter()
+        .map(|objective| Asked { objective, whole: objective.evaluate(trial), seen: view.look(objective) })
+        .collect();
+    let steady_in = if disturbance.any() { fair } else { Some(trial) };
     let case = Case {
         trial,
+        fair,
         terms,
-        outcomes: terms.objectives.iter().map(|objective| (objective, objective.evaluate(trial))).collect(),
-        finding: steady::steadiness(trial, &floors(trial, terms)),
-        disturbed_share: rules::disturbed_share(trial),
+        outcomes,
+        finding: steady_in.and_then(|seen| steady::steadiness(seen, &floors(seen, terms))),
+        disturbance,
         aliasing: aliasing(trial),
     };
-    let in_order: [fn(&Case<'_>) -> Option<Ruling>; 19] = [
-        rules::books,
-        rules::interrupted,
-        rules::exited,
-        requests::connections,
-        rules::never_held,
-        deliveries::unowed,
-        deliveries::residual,
-        rules::limited,
-        rules::disturbed,
-        rules::inconsistent,
-        rules::objectives,
-        rules::games_missing,
-        rules::wrong_answers,
-        rules::connections,
-        deliveries::strangers,
-        deliveries::backlog,
-        rules::drifting,
-        requests::aliased,
-        rules::too_little,
-    ];
-    let ruling = in_order.into_iter().find_map(|rule| rule(&case));
+    let ruling = IN_ORDER.into_iter().find_map(|rule| rule(&case));
     Judgement {
         verdict: ruling.as_ref().map_or(Verdict::Pass, |ruling| ruling.verdict),
+        remark: remark(&case),
         signal: ruling.as_ref().map(|ruling| ruling.signal.clone()),
         reason: ruling.map(|ruling| ruling.reason),
         steady: case.finding.as_ref().map(|finding| finding.steadiness),
-        disturbed_share: case.disturbed_share,
+        disturbed_share: case.disturbance.share(),
         aliasing: case.aliasing,
         evidence: evidence(&case),
+        disturbance: case.disturbance,
     }
+}
+
+/// Whether a hold that is under way has what it takes to be judged when it ends now: every objective is met so far, or
+/// enough undisturbed seconds were seen.
+pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
+    let (found, unfair) = disturbance(trial);
+    let fair = trial.hold_seconds().filter(|second| !unfair.contains(&second.index)).count();
+    let is_undecided = |objective: &Objective| {
+        objective.figure().is_disturbable() && matches!(objective.evaluate(trial), Outcome::NotMet { .. })
+    };
+    !found.any()
+        || fair >= crate::disturbance::fair_seconds_needed(terms.hold_ns as f64 / 1e9)
+        || !terms.objectives.iter().any(is_undecided)
+}
+
+/// How much of the hold was disturbed, by what, and which objectives were judged without it.
+fn remark(case: &Case<'_>) -> Option<String> {
+    let found = &case.disturbance;
+    let share = found.share().filter(|share| *share > 0.0)?;
+    let mut text = format!("{} of the hold was disturbed: {}", show_share(share), found.culprit());
+    let by_fair: Vec<&str> = case
+        .outcomes
+        .iter()
+        .filter(|asked| matches!(asked.seen, Seen::MetInFairSeconds))
+        .map(|asked| asked.objective.figure().name)
+        .collect();
+    if !by_fair.is_empty() {
+        let seconds = case.fair.map_or(0, |fair| fair.hold_seconds().count());
+        text += &format!("; {} judged by the {seconds} undisturbed seconds", by_fair.join(", "));
+    }
+    Some(text)
 }
 
 /// A tenth of the tightest latency bound is a change worth failing for. Where only ticks are judged, replies come in
@@ -235,13 +340,15 @@ fn evidence(case: &Case<'_>) -> Map<String, Value> {
     let outcomes: Vec<Value> = case
         .outcomes
         .iter()
-        .map(|(objective, outcome)| {
-            let (met, value, note) = match outcome {
-                Outcome::Met { value } => (Some(true), finite(*value), None),
-                Outcome::NotMet { value, shown } => (Some(false), finite(*value), Some(shown)),
-                Outcome::CannotTell { why } => (None, Value::Null, Some(why)),
+        .map(|asked| {
+            let (value, note) = match &asked.whole {
+                Outcome::Met { value } => (finite(*value), None),
+                Outcome::NotMet { value, shown } => (finite(*value), Some(shown)),
+                Outcome::CannotTell { why } => (Value::Null, Some(why)),
             };
-            json!({ "objective": objective.to_string(), "met": met, "value": value, "note": note })
+            let (met, seen_in) = (asked.seen.met(), asked.seen.name());
+            let objective = asked.objective.to_string();
+            json!({ "objective": objective, "met": met, "value": value, "note": note, "judged_by": seen_in })
         })
         .collect();
     evidence.insert("objectives".to_owned(), outcomes.into());
@@ -253,6 +360,8 @@ fn evidence(case: &Case<'_>) -> Map<String, Value> {
     let limit = rules::lag_limit(case);
     put("send_lag_p99_ns", rules::send_lag_ns(case.trial, 0.99));
     put("send_lag_limit_ns", Some(limit.limit_ns));
+    put("worker_cpu_share_max", rules::most(case.trial, |host| host.worker_cpu_share));
+    put("worker_waiting_share_max", rules::most(case.trial, |host| host.worker_waiting_share));
     put("own_latency_p99_ns", rules::own_latency_ns(case.terms));
     put(
         "own_latency_limit_ns",
@@ -260,7 +369,7 @@ fn evidence(case: &Case<'_>) -> Map<String, Value> {
     );
     put("busy_share_max", case.trial.busy_share_max);
     put("intended", rules::intended(case));
-    put("disturbed_share", case.disturbed_share);
+    put("disturbed_share", case.disturbance.share());
     if let Some(change) = case.finding.as_ref().and_then(|finding| finding.change.as_ref()) {
         let (of, after_s) = (change.of.name(), change.after_s);
         let change = json!({ "of": of, "after_s": after_s, "before": change.before, "after": change.after });

@@ -189,6 +189,27 @@ impl Objective {
         (is_latency && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
     }
 
+    /// Whether the objective is not met even when this share of everything is taken out for the better: the latest
+    /// messages, or late ticks. Only percentiles and the share of late ticks can be asked so; all others are `false`.
+    pub fn is_missed_without(&self, trial: &Trial, share: f64) -> bool {
+        let (Op::Less | Op::AtMost) = self.op else { return false };
+        match self.figure.source {
+            Source::Quantile(of, q) => {
+                let Ok((values, never)) = sample(trial, of) else { return false };
+                match values.quantile(q * (1.0 - share), never) {
+                    measure::Quantile::Ns(ns) => !self.op.holds(ns as f64, self.bound),
+                    measure::Quantile::Infinite => true,
+                    measure::Quantile::TooFew => false,
+                }
+            }
+            _ if self.figure.name.ends_with("late_share") => match self.figure.read(trial) {
+                Reading::Value(late) => !self.op.holds(late - share, self.bound),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     /// A percentile that may not be stated can still be known to lie beyond the bound: when a hundred samples lie
     /// there and they are a larger share than the percentile leaves. So a server that answers nobody fails even in
     /// a short hold, by the same rule of a hundred samples.

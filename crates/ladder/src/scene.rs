@@ -10,6 +10,9 @@ use measure::{
     TrialHead, Vocabulary,
 };
 
+use crate::disturbance::disturbance;
+use crate::judge::{Judgement, Terms, judge};
+
 pub const SECOND_NS: u64 = 1_000_000_000;
 pub const TICK_NS: u64 = 16_666_667;
 /// The hold of every scene begins here.
@@ -41,6 +44,8 @@ pub struct Scene {
     pub send_lag_ns: u64,
     pub busy_share: f64,
     pub steal_share: Box<dyn Fn(u32) -> f64>,
+    /// further readings of second n of the hold
+    pub samples: Vec<Box<dyn Fn(u32) -> Vec<Sample>>>,
     pub drain_text: String,
     pub is_complete: bool,
     pub has_hold: bool,
@@ -70,6 +75,7 @@ impl Scene {
             send_lag_ns: 200_000,
             busy_share: 0.3,
             steal_share: Box::new(|_| 0.0),
+            samples: Vec::new(),
             drain_text: "60s".to_owned(),
             is_complete: true,
             has_hold: true,
@@ -169,6 +175,16 @@ impl Scene {
         Trial::from_entries(self.head(), &self.entries(), 0)
     }
 
+    /// As a stored trial is judged: whole, and without its disturbed seconds.
+    pub fn judged(&self, terms: &Terms) -> (Trial, Judgement) {
+        let trial = self.build();
+        let (_, unfair) = disturbance(&trial);
+        let fair = (!unfair.is_empty())
+            .then(|| Trial::from_entries_without(self.head(), &self.entries(), 0, unfair));
+        let judgement = judge(&trial, fair.as_ref(), terms);
+        (trial, judgement)
+    }
+
     fn head(&self) -> TrialHead {
         TrialHead {
             seq: 0,
@@ -232,7 +248,11 @@ impl Scene {
         if let Some(late_share) = &self.late_share {
             entries.push(Entry::Ticks(Box::new(self.tick_second(from_ns, to_ns, late_share(at)))));
         }
-        let sample = |who, name, value| Entry::Sample(Sample { at_ns: to_ns, who, name, value });
+        let sample = |who, name: &'static str, value| {
+            Entry::Sample(Sample { at_ns: to_ns, who, name: name.into(), value })
+        };
+        let further = self.samples.iter().flat_map(|samples| samples(at));
+        entries.extend(further.map(|sample| Entry::Sample(Sample { at_ns: to_ns, ..sample })));
         entries.push(sample("machine", "steal_share", (self.steal_share)(at)));
         for (who, cores) in [("subject", 0.8), ("worker", 0.3)] {
             entries.push(sample(who, "cpu_s", f64::from(index) * cores));

@@ -3,6 +3,8 @@
 //! Collector and watch make entries, the store's writer commits them, `Trial` is folded from what was committed.
 //! Units: `_ns` since the start of the trial unless a field says otherwise.
 
+use std::borrow::Cow;
+
 use crate::distribution::Distribution;
 use crate::interval::Interval;
 use crate::ledger::Books;
@@ -28,10 +30,10 @@ pub enum Entry {
 pub struct Sample {
     /// when it was read
     pub at_ns: u64,
-    /// `subject`, `worker` (this process) or `machine`
+    /// `subject`, `worker` (this process), `machine`, `program` (one other program) or `thread` (one of the subject's)
     pub who: &'static str,
-    /// what was read, with its unit last: `cpu_s`, `rss_bytes`, `fds`, `steal_share` …
-    pub name: &'static str,
+    /// what was read, with its unit last: `cpu_s`, `rss_bytes`, `fds`, `steal_share` …; of a program or thread its name
+    pub name: Cow<'static, str>,
     /// the reading
     pub value: f64,
 }

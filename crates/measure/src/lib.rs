@@ -19,4 +19,6 @@ pub use flow::{Flow, Imbalance, Phase};
 pub use interval::{Connections, Interval, Measure, Vocabulary};
 pub use ledger::{Books, LedgerPart, LedgerShape};
 pub use ticks::{TickClasses, TickCounts};
-pub use trial::{Hold, ProcessFigures, Second, Trial, TrialConnections, TrialHead, TrialTicks};
+pub use trial::{
+    Hold, HostSecond, ProcessFigures, Second, Silence, Trial, TrialConnections, TrialHead, TrialTicks,
+};

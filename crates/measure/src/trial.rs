@@ -5,12 +5,16 @@
 //! steadiness and disturbance are read off the series.
 //! Units: `_ns` since the start of the trial; shares in [0, 1].
 
+mod host;
 mod process;
 mod sum;
+mod tick_cover;
 
+pub use host::HostSecond;
 pub use sum::Sum;
+pub use tick_cover::Silence;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -34,6 +38,8 @@ pub mod kind {
     pub const END: &str = "end";
     /// the subject's process ended during the trial; the text says how
     pub const SUBJECT_EXITED: &str = "subject exited";
+    /// the last lines that it printed before
+    pub const SUBJECT_OUTPUT: &str = "subject output";
     /// one of the first errors of its cause, as it was met; the text is `cause: words`
     pub const ERROR: &str = "error";
     /// the books of a worker did not add up, or another invariant of ours broke
@@ -79,12 +85,12 @@ pub struct Second {
     pub response_mean_ns: Option<f64>,
     /// mean delivery latency of messages planned in the hold, ns
     pub delivery_mean_ns: Option<f64>,
+    /// ticks as the clients see them
+    pub client_ticks: TickCounts,
     /// the busiest worker's share
     pub busy_share_max: f64,
-    /// the machine's steal share, where readable
-    pub steal_share: Option<f64>,
-    /// thermal or power throttle events, where readable
-    pub throttle_events: Option<f64>,
+    /// what else went on: on the machine, in the workers' threads and in the subject's
+    pub host: HostSecond,
 }
 
 /// The part that is judged.
@@ -146,6 +152,8 @@ pub struct TrialTicks {
     pub lateness: Option<Distribution>,
     /// instability ratio, where the server tells its parts
     pub isr: Option<f64>,
+    /// the end of the hold of which the server told nothing any more; its ticks are among the missed
+    pub silence: Option<Silence>,
 }
 
 /// A process over the hold.
@@ -155,6 +163,8 @@ pub struct ProcessFigures {
     pub cpu_cores: f64,
     /// of the cores it may use
     pub cpu_share: Option<f64>,
+    /// cores it may use
+    pub allowed_cores: Option<f64>,
     /// maximum over the hold
     pub rss_bytes: u64,
     /// maximum over the hold
@@ -172,6 +182,9 @@ pub struct Trial {
     pub complete: bool,
     /// how many seconds of the hold were cut off as warm-up
     pub cut_s: u32,
+    /// seconds of the trial that are left out of every sum, by their index; empty in the whole view. What is still
+    /// unanswered at the end counts in any view, and so do the ledger's books, which know no seconds
+    pub left_out: BTreeSet<u32>,
     /// messages planned in the hold, by operation
     pub ops: BTreeMap<String, Flow>,
     /// errors over the hold, by cause
@@ -214,8 +227,19 @@ impl Trial {
     ///
     /// Entries may come in any order.
     pub fn from_entries(head: TrialHead, entries: &[Entry], cut_s: u32) -> Trial {
+        Trial::from_entries_without(head, entries, cut_s, BTreeSet::new())
+    }
+
+    /// The same without the seconds of these indices.
+    pub fn from_entries_without(
+        head: TrialHead,
+        entries: &[Entry],
+        cut_s: u32,
+        left_out: BTreeSet<u32>,
+    ) -> Trial {
         let event = |entry: &Entry| if let Entry::Event(event) = entry { Some(event.clone()) } else { None };
-        let mut sum = Sum::new(head, entries.iter().filter_map(event).collect(), cut_s);
+        let events = entries.iter().filter_map(event).collect();
+        let mut sum = Sum::new(head, events, cut_s).leaving_out(left_out);
         entries.iter().for_each(|entry| sum.take(entry));
         sum.finish()
     }
@@ -223,6 +247,26 @@ impl Trial {
     /// A distribution over the messages planned in the hold (handshakes: over the whole trial).
     pub fn distribution(&self, measure: Measure) -> &Distribution {
         &self.distributions[measure as usize]
+    }
+
+    /// Length of the hold that is in the sums, s: without the seconds left out.
+    pub fn held_s(&self) -> f64 {
+        let Some(hold) = &self.hold else { return 0.0 };
+        let left_out = self.left_out.iter().filter(|index| hold.holds_second(**index)).count();
+        (hold.seconds() - left_out as f64).max(0.0)
+    }
+
+    /// The subject's thread that used most CPU over the hold: its name and its mean, in cores. `None` where threads were not
+    /// readable.
+    pub fn busiest_thread(&self) -> Option<(&str, f64)> {
+        let mut used: BTreeMap<&str, f64> = BTreeMap::new();
+        let mut seconds = 0.0;
+        for (name, cores) in self.hold_seconds().filter_map(|second| second.host.subject_thread.as_ref()) {
+            *used.entry(name).or_default() += cores;
+            seconds += 1.0;
+        }
+        let (name, sum) = used.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some((name, sum / seconds))
     }
 
     /// All operations together, as planned in the hold.
@@ -233,11 +277,12 @@ impl Trial {
         })
     }
 
-    /// The seconds that lie wholly in the hold.
+    /// The seconds that lie wholly in the hold, without those left out.
     pub fn hold_seconds(&self) -> impl Iterator<Item = &Second> {
-        self.seconds
-            .iter()
-            .filter(|second| self.hold.as_ref().is_some_and(|hold| hold.holds_second(second.index)))
+        self.seconds.iter().filter(|second| {
+            self.hold.as_ref().is_some_and(|hold| hold.holds_second(second.index))
+                && !self.left_out.contains(&second.index)
+        })
     }
 
     /// The first errors of each cause as they were met: cause and words, in the order of their time.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::deliveries::loss_rate_bound;
 use crate::capacity::{Capacity, CellCapacity};
 use crate::contract::{Climb, Conclusion, Rung};
+use crate::disturbance::Disturbance;
 use crate::judge::Verdict;
 use crate::steady::Steadiness;
 use crate::wording::{show_cell, show_many, show_ns, show_number, show_share};
@@ -16,6 +17,9 @@ const CPU_SHARE_FULL: f64 = 0.9;
 
 /// Server and generator that use less of their cores together than this do not take them from each other.
 const CPU_SHARE_CONTENDED: f64 = 0.5;
+
+/// Loads that are named in a sentence; of more only their number.
+const LOADS_NAMED: usize = 4;
 
 /// What a rung is called whose books contradict themselves.
 const BROKEN_BOOKS: [&str; 3] = ["bug", "deliveries.unowed", "deliveries.residual"];
@@ -84,7 +88,7 @@ fn how_many(climb: &Climb) -> Conclusion {
         (None, Some(upper)) => {
             format!("Fewer than {}: that load did not hold, and no smaller one did; start lower.", of(upper))
         }
-        (None, None) => "Unknown: no rung says anything about the server.".to_owned(),
+        (None, None) => "Unknown: no load could be judged.".to_owned(),
     }];
     sentences.extend(where_in_sweep(capacity));
     if !capacity.held_above_a_failure.is_empty() {
@@ -92,16 +96,16 @@ fn how_many(climb: &Climb) -> Conclusion {
             capacity.held_above_a_failure.iter().map(|load| show_number(*load)).collect();
         let loads = loads.join(", ");
         sentences.push(format!(
-            "{loads} held although less had failed: repeat the climb, its verdicts are not firm."
+            "{loads} held although a smaller load failed: repeat the climb before you rely on it."
         ));
     }
     for verdict in [Verdict::GeneratorLimited, Verdict::Inconclusive, Verdict::Invalid] {
         let loads: Vec<String> = with_verdict(climb, verdict).map(|rung| show_number(rung.load)).collect();
         if !loads.is_empty() && !capacity.cells.is_empty() {
             let of = climb.rungs.len();
-            sentences.push(format!("{} of {of} rungs counted for neither bound ({verdict}).", loads.len()));
+            sentences.push(format!("{} of {of} rungs could not be judged ({verdict}).", loads.len()));
         } else if !loads.is_empty() {
-            sentences.push(format!("{} counted for neither bound ({verdict}).", loads.join(", ")));
+            sentences.push(format!("{} could not be judged ({verdict}).", loads.join(", ")));
         }
     }
     let evidence = json!({
@@ -148,14 +152,14 @@ fn why_not_more(climb: &Climb) -> Conclusion {
     let sentence = match unjudged {
         Some(rung) if rung.verdict == Verdict::GeneratorLimited => {
             format!(
-                "This machine gave out before the server. At {}: {}.",
+                "The load generator reached its limit before the server did. At {}: {}.",
                 load_of(climb, rung.load),
                 reason(rung)
             )
         }
         Some(rung) => format!("{} could not be judged: {}.", load_of(climb, rung.load), reason(rung)),
         None if capacity.lower_bound.is_some() => {
-            format!("Nothing failed: the climb ended at {}, not the server.", load_of(climb, top))
+            format!("Nothing failed: {} was the largest load asked for.", load_of(climb, top))
         }
         None => "No rung was held.".to_owned(),
     };
@@ -175,15 +179,22 @@ fn processor(climb: &Climb, rung: &Rung) -> Option<String> {
         show_cores(subject.cpu_cores),
         show_share(share)
     );
+    let full = subject.busiest_thread.as_ref().filter(|thread| thread.cpu_cores > CPU_SHARE_FULL);
     Some(if share > CPU_SHARE_FULL {
-        format!("{used}: it had no processor left.")
+        format!("{used}: it had no CPU left.")
+    } else if let Some(thread) = full {
+        format!(
+            "{used}: thread '{}' had one core full ({} of it), so more cores do not help it.",
+            thread.name,
+            show_share(thread.cpu_cores.min(1.0)),
+        )
     } else if climb.run.shared_cores && together_share(rung, subject.cpu_cores, share) > CPU_SHARE_CONTENDED {
         let ours = show_cores(rung.worker.cpu_cores);
         format!(
             "{used}, the generator {ours} of the same cores: on a machine of its own the server may hold more."
         )
     } else {
-        format!("{used}: it is not the processor as a whole; look for one busy thread, a lock or a wait.")
+        format!("{used}: CPU is not what it lacked; look for a lock, a queue or a wait.")
     })
 }
 
@@ -219,23 +230,24 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         rungs.iter().filter(|rung| rung.steady.is_some_and(|steady| steady != Steadiness::Steady)).collect();
     let untold = rungs.iter().filter(|rung| rung.steady.is_none()).count();
 
+    let unjudged: Vec<&Rung> = rungs.iter().filter(|rung| !rung.verdict.counts()).collect();
+    let mut sentences = Vec::new();
     let mut parts = Vec::new();
     let lag = send_lag_ns.map_or("send lag p99 not stated: too few sends".to_owned(), |ns| {
         format!("send lag p99 at most {}", show_ns(ns))
     });
     let busy =
         busy_share.map_or(String::new(), |share| format!(", busiest worker {} busy", show_share(share)));
-    let fit = if limited > 0 {
-        format!("generator at its limit in {}", of_all(limited))
+    parts.push(if limited > 0 {
+        format!("the load generator reached its limit in {} ({lag}{busy})", of_all(limited))
     } else {
-        "generator fit".to_owned()
-    };
-    parts.push(format!("{fit} ({lag}{busy})"));
+        format!("the load generator kept up ({lag}{busy})")
+    });
     parts.push(
         if broken > 0 {
-            format!("books do not balance in {}", of_all(broken))
+            format!("the books do not balance in {}", of_all(broken))
         } else {
-            "books balance".to_owned()
+            "the books balance".to_owned()
         } + &owed.in_words(),
     );
     parts.push(match (not_steady.first(), untold) {
@@ -243,24 +255,43 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
             let how = rung.steady.map_or(String::new(), |steady| steady.to_string());
             format!("{} not steady (first at {}: {how})", of_all(not_steady.len()), show_number(rung.load))
         }
-        (None, 0) => "every hold steady".to_owned(),
+        (None, 0) => "every hold was steady".to_owned(),
         (None, _) => format!("{} too short to tell whether they were steady", of_all(untold)),
     });
     parts.push(match disturbed_share {
-        None => "disturbance by others not readable here".to_owned(),
-        Some(share) if share > 0.0 => format!("at most {} of a hold disturbed by others", show_share(share)),
-        Some(_) => "nothing disturbed by others".to_owned(),
+        None => "whether other programs disturbed it is not readable here".to_owned(),
+        Some(share) if share > 0.0 => {
+            let most = rungs
+                .iter()
+                .max_by(|a, b| a.disturbed_share.unwrap_or(0.0).total_cmp(&b.disturbed_share.unwrap_or(0.0)));
+            let culprit = most.and_then(|rung| rung.disturbance.as_ref()).map(Disturbance::culprit);
+            let culprit = culprit.map_or(String::new(), |culprit| format!(" ({culprit})"));
+            format!("up to {} of a hold was disturbed{culprit}", show_share(share))
+        }
+        Some(_) => "nothing disturbed it".to_owned(),
     });
     if climb.generator == Default::default() {
-        parts.push("generator not calibrated".to_owned());
+        parts.push("the generator was not calibrated".to_owned());
     }
-    let trusted = counted > 0 && limited == 0 && broken == 0 && not_steady.is_empty();
+    let trusted = unjudged.is_empty() && counted > 0 && broken == 0 && not_steady.is_empty();
     let verdict = match (counted, trusted) {
         (0, _) => "No:",
         (_, true) => "Yes:",
         (_, false) => "With care:",
     };
-    let mut sentences = vec![format!("{verdict} {}.", parts.join(", "))];
+    // What was not judged comes first: no other figure makes up for it.
+    if !unjudged.is_empty() {
+        let mut told: Vec<String> = unjudged
+            .iter()
+            .take(LOADS_NAMED)
+            .map(|rung| format!("{} ({})", show_number(rung.load), rung.verdict))
+            .collect();
+        if unjudged.len() > LOADS_NAMED {
+            told.push(format!("{} more", unjudged.len() - LOADS_NAMED));
+        }
+        parts.insert(0, format!("{} could not be judged: {}", of_all(unjudged.len()), told.join(", ")));
+    }
+    sentences.push(format!("{verdict} {}.", parts.join("; ")));
     if climb.run.shared_cores {
         let where_known = climb.run.environment.get("cores").and_then(Value::as_u64);
         let cores =
@@ -268,10 +299,10 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         sentences.push(format!("Server and generator ran on {cores}, so each took from the other."));
     }
     if climb.capacity.confidence.is_none() && counted > 0 {
-        sentences.push("Each load was held too seldom to say how firm its verdict is.".to_owned());
+        sentences.push("Each load ran too few times for a figure of confidence.".to_owned());
     }
     let evidence = json!({
-        "rungs": rungs.len(), "counted": counted, "generator_limited": limited, "books_broken": broken,
+        "rungs": rungs.len(), "counted": counted, "unjudged": unjudged.len(), "generator_limited": limited, "books_broken": broken,
         "not_steady": not_steady.len(), "deliveries_owed": owed.owed, "deliveries_lost": owed.lost,
         "deliveries_residual": owed.residual, "send_lag_p99_ns": send_lag_ns, "busy_share_max": busy_share,
         "disturbed_share_max": disturbed_share, "shared_cores": climb.run.shared_cores,

@@ -42,8 +42,8 @@ pub(super) fn floors(trial: &Trial, terms: &Terms) -> Floors {
 /// Even arrivals that met the same few places of every tick: correctness stands, latencies do not.
 pub(super) fn aliased(case: &Case<'_>) -> Option<Ruling> {
     let found = case.aliasing.filter(|found| found.is_locked())?;
-    let (objective, _) =
-        case.outcomes.iter().find(|(objective, _)| objective.figure().is_phase_dependent())?;
+    let objective =
+        case.outcomes.iter().map(|asked| asked.objective).find(|one| one.figure().is_phase_dependent())?;
     let places = match found.harmonic {
         1 => "one place".to_owned(),
         _ => "a few places".to_owned(),

@@ -3,11 +3,12 @@
 //! A rule says nothing (`None`) or decides. Reasons name what was measured, the limit and the remedy.
 
 use measure::trial::kind;
-use measure::{Books, Measure, Quantile, Trial};
+use measure::{Books, HostSecond, Measure, Quantile, Trial};
 
-use super::{Case, Intended, Ruling, Terms, Verdict, tightest};
+use super::views::{Over, Seen};
+use super::{Asked, Case, Intended, Ruling, Terms, Verdict, tightest};
 use crate::figures;
-use crate::objective::{Objective, Outcome};
+use crate::objective::Objective;
 use crate::steady::Steadiness;
 use crate::wording::{show_bytes, show_ns, show_number, show_share};
 
@@ -28,17 +29,22 @@ pub const OFFERED_SHARE_LEAST: f64 = 0.995;
 pub const SEND_LAG_SHARE: f64 = 0.05;
 /// Our own latency against the null server may take this share of the tightest latency bound.
 pub const OWN_LATENCY_SHARE: f64 = 0.10;
-/// A worker that is busier than this while it lags lags because of it.
+/// A worker that is busier than this while it lags lags because of it: not asleep, where nothing tells its time on a core.
 pub const BUSY_SHARE_MOST: f64 = 0.8;
+/// A worker that waits for a core for more than this share of a second while it lags lags because of it.
+pub const WAITS_SHARE_MOST: f64 = 0.1;
 /// A link may be filled to this share.
 pub const LINK_SHARE_MOST: f64 = 0.8;
-/// A second with more steal than this is disturbed.
-pub const STEAL_SHARE_MOST: f64 = 0.02;
-/// A hold with more disturbed seconds than this cannot be judged.
-pub const DISTURBED_SHARE_MOST: f64 = 0.05;
 /// Server and clients contradict each other when their late shares lie farther apart than this. The way to the client
 /// makes some ticks late for it that were on time at the server, hence as much as a quarter.
 pub const LATE_SHARES_APART_MOST: f64 = 0.25;
+
+/// Errors that a late or disturbed machine can make: something took longer than was waited for.
+const TIMEOUTS: [&str; 5] =
+    ["no answer in time", "answer never ended", "missing start", "missing stop", "timeout"];
+
+/// The bots found that the server had paired them with players of an earlier time.
+const OUT_OF_STEP: &str = "pairing out of step";
 
 /// Figures whose value the first error explains best.
 const COUNTS_OF_ERRORS: [&str; 4] = ["errors", "failed", "lost", "unanswered"];
@@ -106,8 +112,16 @@ pub(super) fn exited(case: &Case<'_>) -> Option<Ruling> {
     let event = case.trial.event(kind::SUBJECT_EXITED)?;
     let how = if event.text.is_empty() { "no exit status is known" } else { event.text.as_str() };
     let at = show_ns(event.at_ns as f64);
-    let reason =
-        format!("server exited: {how}, {at} into the trial; earlier rungs stand; its last output says why");
+    let output: Vec<&str> = case
+        .trial
+        .events
+        .iter()
+        .filter(|event| event.kind == kind::SUBJECT_OUTPUT)
+        .flat_map(|event| event.text.lines())
+        .collect();
+    let last_words =
+        if output.is_empty() { String::new() } else { format!("; its last output: {}", output.join(" | ")) };
+    let reason = format!("server exited: {how}, {at} into the trial; earlier rungs stand{last_words}");
     Some(Ruling::new(Verdict::Fail, "server exited", reason))
 }
 
@@ -146,18 +160,45 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
     if open as f64 >= OPEN_SHARE_LEAST * asked as f64 {
         return None;
     }
-    let connect = connections.failed.iter().max_by_key(|(_, count)| **count);
-    let broken = case.trial.errors.iter().max_by_key(|(_, count)| **count);
-    let because = match (connect, broken) {
-        (Some((cause, count)), _) => format!("{count} attempts failed ({cause})"),
-        (None, Some((cause, count))) => format!("{count} ended early ({cause})"),
-        (None, None) => {
-            "the others did not get in in time; a slower --ramp tells whether that is all".to_owned()
+    let mut causes: Vec<(&str, u64, &str)> = connections
+        .failed
+        .iter()
+        .map(|(cause, count)| (cause.as_str(), *count, "attempts failed"))
+        .chain(case.trial.errors.iter().map(|(cause, count)| (cause.as_str(), *count, "ended early")))
+        .filter(|(_, count, _)| *count > 0)
+        .collect();
+    causes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let because = match causes.as_slice() {
+        [] if open_in_ramp(case.trial) < asked => {
+            format!(
+                "only {} opened before the hold began and nothing says why; try a slower --ramp",
+                open_in_ramp(case.trial)
+            )
+        }
+        [] => "the others ended without an error".to_owned(),
+        causes => {
+            let told: Vec<String> = causes
+                .iter()
+                .take(3)
+                .map(|(cause, count, what)| format!("{count} {what} ({cause})"))
+                .collect();
+            told.join(", ") + &first_words(case.trial, causes[0].0)
         }
     };
     let when = if plays_games(case.trial) { format!("{COMES_BACK_WITHIN_S} s") } else { "second".to_owned() };
     let reason = format!("only {open} of {asked} connections open in the worst {when}, because {because}");
     Some(Ruling::new(Verdict::Fail, "connections.open_min", reason))
+}
+
+/// Connections opened before the hold.
+fn open_in_ramp(trial: &Trial) -> u64 {
+    trial.connections.opened_in_ramp
+}
+
+/// `; the first: words` of a cause, where they were kept.
+fn first_words(trial: &Trial, cause: &str) -> String {
+    let words = trial.error_samples().find(|(known, words)| *known == cause && !words.is_empty());
+    words.map_or(String::new(), |(_, words)| format!("; the first: {words}"))
 }
 
 fn plays_games(trial: &Trial) -> bool {
@@ -194,21 +235,39 @@ pub(super) struct LagLimit {
 
 /// With a latency objective, a share of its bound. Without one, on a server with ticks, one whole tick: a shot that
 /// leaves a tick later than planned falls into another tick, and until then the server cannot tell the difference.
-/// Otherwise a share of the patience, the only bound there is.
+/// Otherwise a share of the time after which an answer is late, the only bound there is. Where every objective is met the
+/// whole bound: what is timed from its planned instant and in time is in time, however late it left.
 pub(super) fn lag_limit(case: &Case<'_>) -> LagLimit {
     let period_ns = case.trial.head.tick_period_ns;
-    let percent = show_share(SEND_LAG_SHARE);
+    let (share, percent) = if case.meets_all() {
+        (1.0, String::new())
+    } else {
+        (SEND_LAG_SHARE, format!("{} of ", show_share(SEND_LAG_SHARE)))
+    };
     match tightest(case.terms) {
-        Some((objective, bound_ns)) => LagLimit {
-            limit_ns: SEND_LAG_SHARE * bound_ns,
-            why: format!("{percent} of the bound of {objective}"),
-        },
+        Some((objective, bound_ns)) => {
+            LagLimit { limit_ns: share * bound_ns, why: format!("{percent}the bound of {objective}") }
+        }
         None if period_ns > 0 => LagLimit { limit_ns: period_ns as f64, why: "one tick".to_owned() },
         None => LagLimit {
-            limit_ns: SEND_LAG_SHARE * case.terms.patience_ns as f64,
-            why: format!("{percent} of the patience"),
+            limit_ns: share * case.terms.patience_ns as f64,
+            why: format!("{percent}the time after which an answer is late"),
         },
     }
+}
+
+/// The largest reading of a second of the hold.
+pub(crate) fn most(trial: &Trial, read: fn(&HostSecond) -> Option<f64>) -> Option<f64> {
+    trial.hold_seconds().filter_map(|second| read(&second.host)).max_by(f64::total_cmp)
+}
+
+/// True when everything that went wrong took too long, and nothing was wrong, refused or lost.
+pub(super) fn only_timeouts(trial: &Trial) -> bool {
+    let is_timeout = |(cause, count): (&String, &u64)| *count == 0 || TIMEOUTS.contains(&cause.as_str());
+    let flow = trial.flow();
+    trial.errors.iter().all(is_timeout)
+        && trial.connections.failed.iter().all(is_timeout)
+        && flow.failed + flow.open_after + flow.not_sent == 0
 }
 
 pub(super) fn send_lag_ns(trial: &Trial, q: f64) -> Option<f64> {
@@ -235,66 +294,133 @@ pub(super) fn intended(case: &Case<'_>) -> Option<f64> {
 
 const MACHINE_NOT_SERVER: &str = "its latencies say more about this machine than about the server";
 
+/// What was measured with a generator at its limit says nothing against the server. What was met all the same is met:
+/// responses count from the planned instant, so a late generator makes them longer and never shorter.
+///
+/// Where only disturbed seconds show a late generator it was disturbed too, and `objectives` says so.
 pub(super) fn limited(case: &Case<'_>) -> Option<Ruling> {
-    let limited = |signal: &str, reason: String| Some(Ruling::new(Verdict::GeneratorLimited, signal, reason));
+    offered(case).or_else(|| lagging(case)).or_else(|| own_latency(case)).or_else(|| link(case))
+}
+
+fn is_limited(signal: &str, reason: String) -> Option<Ruling> {
+    Some(Ruling::new(Verdict::GeneratorLimited, signal, reason))
+}
+
+/// Another load than the one asked for was offered, and no disturbance is to blame.
+fn offered(case: &Case<'_>) -> Option<Ruling> {
+    let intended = intended(case)?;
     let offered = figures::paced(case.trial).offered as f64;
-    if let Some(intended) = intended(case) {
-        let forgiven = match case.terms.intended {
-            Some(Intended::PerSecond(_)) => 3.0 * intended.sqrt(),
-            _ => 0.0,
-        };
-        if offered < OFFERED_SHARE_LEAST * intended - forgiven {
-            let reason = format!(
-                "{} of the {} intended messages were offered (limit {}); this is another load than the one asked for; \
-                 use more workers or a lower rate",
-                show_share(offered / intended),
-                show_number(intended.round()),
-                show_share(OFFERED_SHARE_LEAST),
-            );
-            return limited("offered", reason);
-        }
+    let forgiven = match case.terms.intended {
+        Some(Intended::PerSecond(_)) => 3.0 * intended.sqrt(),
+        _ => 0.0,
+    };
+    if offered >= OFFERED_SHARE_LEAST * intended - forgiven {
+        return None;
     }
+    let share = show_share(offered / intended);
+    let of = show_number(intended.round());
+    let limit = show_share(OFFERED_SHARE_LEAST);
+    if case.disturbance.any() {
+        let reason = format!(
+            "disturbed: only {share} of the {of} intended messages were offered (limit {limit}), while {}; run it again on a \
+             quiet machine",
+            case.disturbance.culprit()
+        );
+        return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
+    }
+    let reason = format!(
+        "{share} of the {of} intended messages were offered (limit {limit}); this is another load than the one asked for; \
+         use more workers or a lower rate",
+    );
+    is_limited("offered", reason)
+}
+
+/// Sends left too late, in seconds that nothing disturbed.
+fn lagging(case: &Case<'_>) -> Option<Ruling> {
+    let view = case.fair_view()?;
     let limit = lag_limit(case);
-    let busy_share = case.trial.busy_share_max.unwrap_or(0.0);
+    let busy_share = view.busy_share_max.unwrap_or(0.0);
+    let cpu_share = most(view, |host| host.worker_cpu_share);
+    let waiting_share = most(view, |host| host.worker_waiting_share);
     // The smallest percentile that may be stated and is beyond the limit proves that p99 is too.
     let lagging = [(0.99, "p99"), (0.9, "p90"), (0.5, "p50")]
         .into_iter()
-        .find_map(|(q, name)| send_lag_ns(case.trial, q).map(|lag_ns| (name, lag_ns)))
+        .find_map(|(q, name)| send_lag_ns(view, q).map(|lag_ns| (name, lag_ns)))
         .filter(|(_, lag_ns)| *lag_ns > limit.limit_ns);
     // With too few sends for p99 the largest lag alone would prove little, but not that of a worker with no time left.
-    let max_ns = case.trial.distribution(Measure::SendLag).max_ns().map(|ns| ns as f64);
-    let overworked = (busy_share > BUSY_SHARE_MOST && send_lag_ns(case.trial, 0.99).is_none())
+    let max_ns = view.distribution(Measure::SendLag).max_ns().map(|ns| ns as f64);
+    let has_no_time = cpu_share.unwrap_or(busy_share) > BUSY_SHARE_MOST;
+    let overworked = (has_no_time && send_lag_ns(view, 0.99).is_none())
         .then(|| max_ns.filter(|max_ns| *max_ns > limit.limit_ns).map(|max_ns| ("max", max_ns)))
         .flatten();
-    if let Some((name, lag_ns)) = lagging.or(overworked) {
-        let (signal, remedy) = if busy_share > BUSY_SHARE_MOST {
-            let busy = show_share(busy_share);
+    let (name, lag_ns) = lagging.or(overworked)?;
+    let (signal, remedy) = match (cpu_share, waiting_share) {
+        (Some(share), _) if share > BUSY_SHARE_MOST => {
+            let share = show_share(share);
+            (
+                "worker.cpu",
+                format!("the busiest worker used {share} of a core: use more workers, cores or machines"),
+            )
+        }
+        (_, Some(share)) if share > WAITS_SHARE_MOST => {
+            let share = show_share(share);
+            (
+                "worker.waiting",
+                format!(
+                    "a worker waited for a core {share} of a second: give the generator cores of its own"
+                ),
+            )
+        }
+        (None, _) if busy_share > BUSY_SHARE_MOST => {
+            let share = show_share(busy_share);
             (
                 "worker.busy_share",
-                format!("the busiest worker was {busy} busy: use more workers, cores or machines"),
+                format!("the busiest worker was {share} busy: use more workers, cores or machines"),
             )
-        } else {
-            ("send_lag.p99", "give the generator cores of its own or --realtime".to_owned())
-        };
-        let reason = format!(
-            "send lag {name} was {} (limit {}: {}); {MACHINE_NOT_SERVER}; {remedy}",
-            show_ns(lag_ns),
-            show_ns(limit.limit_ns),
-            limit.why,
-        );
-        return limited(signal, reason);
-    }
-    if let (Some((objective, bound_ns)), Some(own_ns)) = (tightest(case.terms), own_latency_ns(case.terms))
-        && own_ns > OWN_LATENCY_SHARE * bound_ns
+        }
+        _ => ("send_lag.p99", "give the generator cores of its own or --realtime".to_owned()),
+    };
+    let reason = format!(
+        "send lag {name} was {} (limit {}: {}); {MACHINE_NOT_SERVER}; {remedy}",
+        show_ns(lag_ns),
+        show_ns(limit.limit_ns),
+        limit.why,
+    );
+    is_limited(signal, reason)
+}
+
+/// Our share of the latency against a server that does nothing is too large, and the rung's own readings do not show
+/// otherwise: a calibration never condemns a rung whose sends and receipts were in time.
+fn own_latency(case: &Case<'_>) -> Option<Ruling> {
+    if case.meets_all()
+        || case.terms.calibration.as_ref().is_some_and(|calibration| calibration.was_disturbed)
     {
-        let reason = format!(
-            "against a server that does nothing p99 was {} already (limit {}: {} of the bound of {objective}); \
-             {MACHINE_NOT_SERVER}; ask for less or use a faster machine",
-            show_ns(own_ns),
-            show_ns(OWN_LATENCY_SHARE * bound_ns),
-            show_share(OWN_LATENCY_SHARE),
-        );
-        return limited("own_latency.p99", reason);
+        return None;
+    }
+    let (objective, bound_ns) = tightest(case.terms)?;
+    let own_ns = own_latency_ns(case.terms)?;
+    let limit_ns = OWN_LATENCY_SHARE * bound_ns;
+    let in_time = |measure| match case.fair_view()?.distribution(measure).quantile(0.99, 0) {
+        Quantile::Ns(ns) => Some(ns as f64 <= limit_ns / 2.0),
+        Quantile::TooFew | Quantile::Infinite => None,
+    };
+    let is_fine = in_time(Measure::SendLag) == Some(true) && in_time(Measure::ReceiveLag) == Some(true);
+    if own_ns <= limit_ns || is_fine {
+        return None;
+    }
+    let reason = format!(
+        "against a server that does nothing p99 was {} already (limit {}: {} of the bound of {objective}); \
+         {MACHINE_NOT_SERVER}; ask for less or use a faster machine",
+        show_ns(own_ns),
+        show_ns(limit_ns),
+        show_share(OWN_LATENCY_SHARE),
+    );
+    is_limited("own_latency.p99", reason)
+}
+
+fn link(case: &Case<'_>) -> Option<Ruling> {
+    if case.meets_all() {
+        return None;
     }
     let link = case.terms.link.as_ref()?;
     let (speed, used) = (link.bytes_per_s?, case.trial.bytes_per_s?);
@@ -309,33 +435,7 @@ pub(super) fn limited(case: &Case<'_>) -> Option<Ruling> {
         show_bytes(speed),
         show_share(LINK_SHARE_MOST),
     );
-    limited("link", reason)
-}
-
-/// Share of the hold's seconds with steal or throttling, of those that could be read.
-pub(super) fn disturbed_share(trial: &Trial) -> Option<f64> {
-    let (mut readable, mut disturbed) = (0u32, 0u32);
-    for second in trial.hold_seconds() {
-        if second.steal_share.is_none() && second.throttle_events.is_none() {
-            continue;
-        }
-        readable += 1;
-        let stolen = second.steal_share.is_some_and(|share| share > STEAL_SHARE_MOST);
-        let throttled = second.throttle_events.is_some_and(|count| count > 0.0);
-        disturbed += u32::from(stolen || throttled);
-    }
-    (readable > 0).then(|| f64::from(disturbed) / f64::from(readable))
-}
-
-pub(super) fn disturbed(case: &Case<'_>) -> Option<Ruling> {
-    let share = case.disturbed_share.filter(|share| *share > DISTURBED_SHARE_MOST)?;
-    let reason = format!(
-        "disturbed: in {} of the hold's seconds (limit {}) somebody else had the processor or it was throttled; run it \
-         again on a quiet machine",
-        show_share(share),
-        show_share(DISTURBED_SHARE_MOST),
-    );
-    Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason))
+    is_limited("link", reason)
 }
 
 /// Two witnesses that contradict each other leave the case open; neither is preferred.
@@ -350,9 +450,16 @@ pub(super) fn inconsistent(case: &Case<'_>) -> Option<Ruling> {
         Some(Ruling::new(Verdict::Inconclusive, "inconsistent", reason))
     };
     let (ours, theirs) = (server.counts.late_share()?, trial.client_ticks.late_share()?);
-    if (ours - theirs).abs() > LATE_SHARES_APART_MOST {
+    // A disturbance makes ticks late on their way to the client; what it explains contradicts nobody.
+    let explained = if theirs > ours { case.disturbance.explains_messages } else { 0.0 };
+    if (ours - theirs).abs() - explained > LATE_SHARES_APART_MOST {
         return says("the late share of the ticks", show_share(ours), show_share(theirs));
     }
+    if case.disturbance.any() && case.fair.is_none() {
+        return None;
+    }
+    let trial = case.fair_view().unwrap_or(trial);
+    let server = trial.ticks.as_ref()?;
     let period_ns = trial.head.tick_period_ns;
     if let (Quantile::Ns(ours_ns), Quantile::Ns(theirs_ns)) =
         (server.interval.quantile(0.99, 0), trial.distribution(Measure::TickInterval).quantile(0.99, 0))
@@ -364,28 +471,90 @@ pub(super) fn inconsistent(case: &Case<'_>) -> Option<Ruling> {
     None
 }
 
+/// Objectives that no disturbance can have broken: wrong or refused answers, and what else is the server's own doing.
+pub(super) fn certain_objectives(case: &Case<'_>) -> Option<Ruling> {
+    let is_certain = |asked: &&Asked<'_>| {
+        let figure = asked.objective.figure();
+        matches!(asked.seen, Seen::NotMet { over: Over::All, .. })
+            && (!figure.is_disturbable() || (figure.name == "errors" && !only_timeouts(case.trial)))
+            // Replies that are still waited for may wait for a generator that is late.
+            && (figure.name != "errors" || case.trial.errors.values().any(|count| *count > 0))
+    };
+    broken(case, &case.outcomes.iter().filter(is_certain).collect::<Vec<_>>())
+}
+
 pub(super) fn objectives(case: &Case<'_>) -> Option<Ruling> {
     // Latencies read at a few places of the tick prove nothing, neither way.
     let is_believed = |objective: &Objective| !case.is_locked() || !objective.figure().is_phase_dependent();
-    let mut broken = case.outcomes.iter().filter_map(|(objective, outcome)| match outcome {
-        Outcome::NotMet { shown, .. } if is_believed(objective) => Some((*objective, shown)),
-        Outcome::NotMet { .. } => None,
-        Outcome::Met { .. } | Outcome::CannotTell { .. } => None,
-    });
-    let (first, shown) = broken.next()?;
-    let mut reason = format!("{} was {shown} (objective: {first})", first.figure().name);
-    for (objective, shown) in broken {
-        reason.push_str(&format!("; {} was {shown} (objective: {objective})", objective.figure().name));
-    }
-    if COUNTS_OF_ERRORS.contains(&first.figure().name)
-        && let Some((cause, words)) = case.trial.error_samples().next()
-    {
-        reason.push_str(&format!("; the first: {cause}"));
-        if !words.is_empty() {
-            reason.push_str(&format!(": {words}"));
+    let is_broken =
+        |asked: &&Asked<'_>| is_believed(asked.objective) && matches!(asked.seen, Seen::NotMet { .. });
+    let found = broken(case, &case.outcomes.iter().filter(is_broken).collect::<Vec<_>>());
+    found.or_else(|| {
+        let (first, shown) = case.outcomes.iter().find_map(|asked| match &asked.seen {
+            Seen::Disturbed { shown } if is_believed(asked.objective) => Some((asked.objective, shown)),
+            _ => None,
+        })?;
+        let reason = format!(
+            "{} was {shown} (objective: {first}), and that may not be the server: {}, and fewer than half of the seconds \
+             asked for were undisturbed; run it again on a quieter machine",
+            first.figure().name,
+            case.disturbance.culprit(),
+        );
+        Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason))
+    })
+}
+
+/// These objectives were not met; `None` without any.
+fn broken(case: &Case<'_>, asked: &[&Asked<'_>]) -> Option<Ruling> {
+    let first = asked.first()?.objective;
+    let told = |asked: &&Asked<'_>| {
+        let Seen::NotMet { shown, over } = &asked.seen else { return String::new() };
+        let objective = asked.objective;
+        let seconds = match over {
+            Over::All => String::new(),
+            Over::Fair => " in the undisturbed seconds".to_owned(),
+            Over::Unexplained => ", more than the disturbances of the machine explain".to_owned(),
+        };
+        format!("{} was {shown}{seconds} (objective: {objective})", objective.figure().name)
+    };
+    let mut reason = asked.iter().map(told).collect::<Vec<_>>().join("; ");
+    if COUNTS_OF_ERRORS.contains(&first.figure().name) {
+        let flow = case.trial.flow();
+        let silent = [(flow.open_after, "never answered"), (flow.not_sent, "never sent")];
+        for (count, what) in silent.into_iter().filter(|(count, _)| *count > 0) {
+            reason.push_str(&format!("; {} {what}", show_number(count as f64)));
+        }
+        if let Some((cause, words)) = case.trial.error_samples().next() {
+            reason.push_str(&format!("; the first: {cause}"));
+            if !words.is_empty() {
+                reason.push_str(&format!(": {words}"));
+            }
         }
     }
     Some(Ruling::new(Verdict::Fail, first.figure().name, reason))
+}
+
+/// Messages that never left, or never had their reply, are bad by default: a server that reads nothing keeps its ticks easily.
+pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
+    let flow = figures::paced(case.trial);
+    let unanswered = figures::questions(case.trial).open_after;
+    let (not_sent, offered) = (flow.not_sent, flow.offered);
+    let (count, what, signal) = if not_sent >= unanswered {
+        (not_sent, "never left, because the server did not read or had closed the connection", "not_sent")
+    } else {
+        (unanswered, "were never answered", "unanswered")
+    };
+    if count as f64 <= (1.0 - OFFERED_SHARE_LEAST) * offered as f64 {
+        return None;
+    }
+    let of = format!("{} of {} messages {what}", show_number(count as f64), show_number(offered as f64));
+    // A worker that was kept from its core sends late, and what it could not send by the end is not the server's doing.
+    let is_late = send_lag_ns(case.trial, 0.9).is_some_and(|lag_ns| lag_ns > lag_limit(case).limit_ns);
+    if case.disturbance.any() && is_late {
+        let reason = format!("{of}, and that may not be the server: {}", case.disturbance.culprit());
+        return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
+    }
+    Some(Ruling::new(Verdict::Fail, signal, of))
 }
 
 /// A server that runs fewer games than were asked for keeps its ticks easily.
@@ -395,12 +564,15 @@ pub(super) fn games_missing(case: &Case<'_>) -> Option<Ruling> {
     if trial.ticks.is_none() || period_ns == 0 || !plays_games(trial) {
         return None;
     }
-    // A log may begin and end within the hold's first and last second; those in between must all be there.
+    // A log may begin and end within the hold's first and last second; all others must be there.
     let due: Vec<u64> = trial.hold_seconds().map(|second| second.ticks.due).collect();
-    let from = due.iter().position(|count| *count > 0)?;
-    let to = due.iter().rposition(|count| *count > 0)?;
-    let counted: u64 = due[from..=to].iter().sum();
-    let owed = trial.head.load * (to - from + 1) as f64 * 1e9 / period_ns as f64;
+    let from = usize::from(due.len() > 2 && due[0] == 0);
+    let to = due.len() - usize::from(due.len() > 2 && due[due.len() - 1] == 0);
+    let counted: u64 = due[from..to].iter().sum();
+    if to <= from {
+        return None;
+    }
+    let owed = trial.head.load * (to - from) as f64 * 1e9 / period_ns as f64;
     let share = counted as f64 / owed;
     if share >= TICKS_DUE_LEAST {
         return None;
@@ -424,6 +596,17 @@ pub(super) fn wrong_answers(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, name, reason))
 }
 
+/// The server still pairs by players of an earlier time, and the bots could not mend it: nothing is known of this load.
+pub(super) fn out_of_step(case: &Case<'_>) -> Option<Ruling> {
+    let count = case.trial.errors.get(OUT_OF_STEP).filter(|count| **count > 0)?;
+    let reason = format!(
+        "pairing out of step: the server paired players with connections that had died ({count} times), and the bots could \
+         not bring it back in step; restart the server for each rung (--restart-per-rung){}",
+        first_words(case.trial, OUT_OF_STEP)
+    );
+    Some(Ruling::new(Verdict::Invalid, "pairing", reason))
+}
+
 pub(super) fn drifting(case: &Case<'_>) -> Option<Ruling> {
     let finding = case.finding.as_ref().filter(|finding| finding.steadiness == Steadiness::Drifting)?;
     let change = finding.change.as_ref()?;
@@ -443,8 +626,8 @@ pub(super) fn too_little(case: &Case<'_>) -> Option<Ruling> {
         let reason = "no objective was given, so nothing could be met; write one with --objective".to_owned();
         return Some(Ruling::new(Verdict::Inconclusive, "no objective", reason));
     }
-    let (objective, why) = case.outcomes.iter().find_map(|(objective, outcome)| match outcome {
-        Outcome::CannotTell { why } => Some((objective, why)),
+    let (objective, why) = case.outcomes.iter().find_map(|asked| match &asked.seen {
+        Seen::CannotTell { why } => Some((asked.objective, why)),
         _ => None,
     })?;
     let reason = format!("cannot tell whether {objective} held: {why}");

@@ -6,10 +6,11 @@
 //! was open at the end) is settled in `finish`, when all are known.
 //! Not here: which seconds are warm-up (`ladder::warm_up_cut`), reading (`store`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::process::Readings;
-use super::{Hold, SECOND_NS, Second, Trial, TrialConnections, TrialHead, TrialTicks, kind};
+use super::tick_cover::TickCover;
+use super::{Hold, HostSecond, SECOND_NS, Second, Trial, TrialConnections, TrialHead, TrialTicks, kind};
 use crate::distribution::Distribution;
 use crate::entry::{Entry, Event, Sample, TickSecond};
 use crate::flow::{Flow, Phase};
@@ -33,6 +34,8 @@ pub struct Sum {
     open_min: Option<u64>,
     open_least: Option<u64>,
     bytes: u64,
+    /// how much of the hold the server's ticks cover
+    cover: TickCover,
     /// over the server's ticks of the hold, ns; `None` once an entry did not say
     isr_numerator_ns: Option<f64>,
 }
@@ -51,8 +54,7 @@ struct Told {
 #[derive(Clone, Debug, Default)]
 struct Beside {
     ticks: TickCounts,
-    steal_share: Option<f64>,
-    throttle_events: Option<f64>,
+    host: HostSecond,
 }
 
 impl Sum {
@@ -65,6 +67,7 @@ impl Sum {
             complete: events.iter().any(|event| event.kind == kind::END),
             hold: find_hold(&events, cut_s),
             cut_s,
+            left_out: BTreeSet::new(),
             ops: BTreeMap::new(),
             errors: BTreeMap::new(),
             counters: BTreeMap::new(),
@@ -95,8 +98,15 @@ impl Sum {
             open_min: None,
             open_least: None,
             bytes: 0,
+            cover: TickCover::default(),
             isr_numerator_ns: Some(0.0),
         }
+    }
+
+    /// The same without these seconds: nothing that happened in them enters a sum. Before any entry is taken.
+    pub fn leaving_out(mut self, seconds: BTreeSet<u32>) -> Sum {
+        self.trial.left_out = seconds;
+        self
     }
 
     /// Takes one entry. A mark says nothing here that `new` was not told.
@@ -122,25 +132,26 @@ impl Sum {
         self.seconds.sort_by_key(|told| told.second.index);
         self.finish_connections();
         self.finish_seconds();
+        self.cover.finish(&mut self.trial);
         let trial = &mut self.trial;
-        let bytes = self.bytes as f64;
-        let held = trial.hold.as_ref().filter(|hold| hold.seconds() > 0.0);
-        trial.bytes_per_s = held.map(|hold| bytes / hold.seconds());
+        let held_s = trial.held_s();
+        trial.bytes_per_s = (held_s > 0.0).then(|| self.bytes as f64 / held_s);
         trial.busy_share_max = trial.busy_share_max.map(|share| share.min(1.0));
         let period_ns = trial.head.tick_period_ns;
         if let Some(ticks) = trial.ticks.as_mut().filter(|ticks| ticks.counts.due > 0 && period_ns > 0) {
             let denominator_ns = ticks.counts.due as f64 * 2.0 * period_ns as f64;
             ticks.isr = self.isr_numerator_ns.map(|numerator_ns| numerator_ns / denominator_ns);
         }
-        trial.subject = self.subject.figures();
-        trial.worker = self.worker.figures().unwrap_or_default();
+        trial.subject = self.subject.figures(&trial.left_out);
+        trial.worker = self.worker.figures(&trial.left_out).unwrap_or_default();
         self.trial
     }
 
     fn interval(&mut self, interval: &Interval) {
         let trial = &mut self.trial;
         let words = &trial.head.words;
-        let in_hold = trial.hold.as_ref().is_some_and(|hold| hold.holds_second(interval.index));
+        let is_kept = !trial.left_out.contains(&interval.index);
+        let in_hold = trial.hold.as_ref().is_some_and(|hold| hold.holds_second(interval.index)) && is_kept;
         let from_cut =
             trial.hold.as_ref().is_some_and(|hold| u64::from(interval.index) * SECOND_NS >= hold.from_ns);
         trial.connections.attempts += interval.connections.asked;
@@ -149,7 +160,7 @@ impl Sum {
             let sum = &mut trial.distributions[measure as usize];
             if measure == Measure::Handshake {
                 [true, false].into_iter().for_each(|part| sum.add(interval.distribution(measure, part)));
-            } else if from_cut {
+            } else if from_cut && is_kept {
                 sum.add(interval.distribution(measure, true));
             }
         }
@@ -181,7 +192,8 @@ impl Sum {
         // A server's seconds (or shorter entries) do not begin with ours: those that *end* in the hold are taken, which
         // cover as long as the hold, reach into the settling before it by less than one, and never into the drain behind it.
         let ends_in = |hold: &&Hold| told.to_ns > hold.from_ns && told.to_ns <= hold.to_ns;
-        if trial.hold.as_ref().filter(ends_in).is_none() {
+        self.cover.take(told);
+        if trial.hold.as_ref().filter(ends_in).is_none() || touches(&trial.left_out, told) {
             return;
         }
         let sum = trial.ticks.get_or_insert_with(|| TrialTicks {
@@ -191,6 +203,7 @@ impl Sum {
             busy: None,
             lateness: None,
             isr: None,
+            silence: None,
         });
         sum.counts.add(&told.counts);
         sum.interval.add(&told.interval);
@@ -205,8 +218,10 @@ impl Sum {
     }
 
     fn sample(&mut self, sample: &Sample) {
+        // A reading at the end of a second speaks of that second.
+        let index = (sample.at_ns.saturating_sub(SECOND_NS / 2) / SECOND_NS) as u32;
+        self.beside.entry(index).or_default().host.take(sample);
         let readings = match sample.who {
-            "machine" => return self.machine(sample),
             "subject" => &mut self.subject,
             "worker" => &mut self.worker,
             _ => return,
@@ -216,36 +231,38 @@ impl Sum {
         }
     }
 
-    fn machine(&mut self, sample: &Sample) {
-        // A reading at the end of a second speaks of that second.
-        let index = (sample.at_ns.saturating_sub(SECOND_NS / 2) / SECOND_NS) as u32;
-        let beside = self.beside.entry(index).or_default();
-        match sample.name {
-            "steal_share" => beside.steal_share = Some(sample.value),
-            "throttle_events" => beside.throttle_events = Some(sample.value),
-            _ => {}
-        }
-    }
-
     /// Adds up what depends on the order of the seconds, and puts together what was told of each.
     fn finish_seconds(&mut self) {
         let trial = &mut self.trial;
+        // In the whole view these are the operations; with seconds left out they say what stayed open at the end.
+        let mut whole: BTreeMap<String, Flow> = BTreeMap::new();
         for told in std::mem::take(&mut self.seconds) {
             let index = told.second.index;
+            let is_kept = !trial.left_out.contains(&index);
             for (name, flow) in trial.head.words.ops.iter().zip(&told.planned_in_hold) {
-                match trial.ops.get_mut(name) {
+                match whole.get_mut(name) {
                     Some(sum) => sum.append(flow),
                     None => {
-                        trial.ops.insert(name.clone(), *flow);
+                        whole.insert(name.clone(), *flow);
                     }
+                }
+                if is_kept {
+                    trial.ops.entry(name.clone()).or_default().add_doors(flow);
                 }
             }
             if trial.hold.as_ref().is_some_and(|hold| hold.holds_second(index)) {
                 trial.connections.open = told.open_end;
             }
-            let Beside { ticks, steal_share, throttle_events } =
-                self.beside.remove(&index).unwrap_or_default();
-            trial.seconds.push(Second { ticks, steal_share, throttle_events, ..told.second });
+            let Beside { ticks, mut host } = self.beside.remove(&index).unwrap_or_default();
+            host.programs.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+            trial.seconds.push(Second { ticks, host, ..told.second });
+        }
+        if trial.left_out.is_empty() {
+            trial.ops = whole;
+        } else {
+            for (name, flow) in &mut trial.ops {
+                flow.open_after = whole.get(name).map_or(0, |whole| whole.open_after);
+            }
         }
     }
 
@@ -281,6 +298,12 @@ fn find_hold(events: &[Event], cut_s: u32) -> Option<Hold> {
     Some(Hold { from_ns, to_ns: to_ns.max(from_ns), ended_by })
 }
 
+/// True when an entry of the server's speaks of a second that is left out, even in part.
+fn touches(left_out: &BTreeSet<u32>, told: &TickSecond) -> bool {
+    let (first, last) = (told.from_ns / SECOND_NS, told.to_ns.saturating_sub(1) / SECOND_NS);
+    !left_out.is_empty() && left_out.range(first as u32..=last as u32).next().is_some()
+}
+
 fn second_of(interval: &Interval) -> Second {
     let mut flow = Flow::default();
     interval.flows.iter().flatten().for_each(|part| flow.add(part));
@@ -290,6 +313,7 @@ fn second_of(interval: &Interval) -> Second {
         open_min: interval.connections.open_min,
         response_mean_ns: interval.distribution(Measure::Response, true).mean_ns(),
         delivery_mean_ns: interval.distribution(Measure::Delivery, true).mean_ns(),
+        client_ticks: interval.ticks,
         busy_share_max: interval.busy_share_max,
         ..Second::default()
     }

@@ -90,11 +90,15 @@ fn what_is_told_of_a_second_before_the_bots_word_is_kept_for_it() {
     let mut interval = Interval::new(&Vocabulary::new(&[], &[], &[], &[]));
     interval.index = 3;
     let interval = Entry::Interval(Box::new(interval));
-    let steal =
-        Entry::Sample(Sample { at_ns: 4_000 * MS_NS, who: "machine", name: "steal_share", value: 0.5 });
+    let steal = Entry::Sample(Sample {
+        at_ns: 4_000 * MS_NS,
+        who: "machine",
+        name: "steal_share".into(),
+        value: 0.5,
+    });
     let entries = [told(3_000, 4_000, 60), steal, told(9_000, 9_500, 60), interval];
     let seconds = trial(&entries).seconds;
     let series: Vec<_> =
-        seconds.iter().map(|second| (second.index, second.ticks.due, second.steal_share)).collect();
+        seconds.iter().map(|second| (second.index, second.ticks.due, second.host.steal_share)).collect();
     assert_eq!(series, [(3, 60, Some(0.5))], "a second that the bots never told is none");
 }

@@ -102,7 +102,7 @@ impl Plant {
 fn pattern() -> Rung {
     let trial = Scene { hold_s: 2, ..Scene::polling(1.0) }.build();
     let terms = Terms { objectives: vec!["errors == 0".parse().unwrap()], ..Terms::default() };
-    let judgement = judge(&trial, &terms);
+    let judgement = judge(&trial, None, &terms);
     answers(&RunFacts::default(), None, &[(trial, judgement)]).rungs.remove(0)
 }
 

@@ -2,7 +2,7 @@ use measure::Phase;
 
 use super::super::tests::{check, terms};
 use super::*;
-use crate::judge::{Intended, judge};
+use crate::judge::Intended;
 use crate::scene::Scene;
 use crate::steady::Steadiness;
 
@@ -45,7 +45,7 @@ fn a_server_that_cuts_off_whom_it_refuses_fails_by_its_errors_and_not_by_its_con
             interval.connections.open_min = 11;
             interval.connections.failed[0] = 3;
         });
-        let judgement = judge(&scene.build(), &terms(&[objective]));
+        let judgement = scene.judged(&terms(&[objective])).1;
         (judgement.verdict, judgement.signal.unwrap_or_default())
     };
     assert_eq!(cut_off("errors == 0"), (Verdict::Fail, "errors".to_owned()));
@@ -79,7 +79,7 @@ fn latencies_read_at_one_place_of_the_tick_are_not_believed() {
     check(&short(10.0).phases(ONE_PLACE), &latency, Verdict::Inconclusive, "aliased", &says);
     let slow = Scene { response_ns: 90_000_000, ..short(10.0) }.phases(ONE_PLACE);
     check(&slow, &latency, Verdict::Inconclusive, "aliased", &[]);
-    let judgement = judge(&slow.build(), &latency);
+    let judgement = slow.judged(&latency).1;
     assert_eq!(judgement.evidence["arrival_phases"]["harmonic"], 1);
 }
 
@@ -89,7 +89,7 @@ fn correctness_is_believed_wherever_in_the_tick_a_request_comes() {
     check(&refused, &terms(&["response.p50 < 10ms", "errors == 0"]), Verdict::Fail, "errors", &["was 24"]);
     let no_latency = terms(&["errors == 0"]);
     check(&short(10.0).phases(ONE_PLACE), &no_latency, Verdict::Pass, "", &[]);
-    assert!(judge(&short(10.0).phases(ONE_PLACE).build(), &no_latency).aliasing.unwrap().is_locked());
+    assert!(short(10.0).phases(ONE_PLACE).judged(&no_latency).1.aliasing.unwrap().is_locked());
     let wrong = short(10.0).phases(ONE_PLACE).edit(|_, interval| interval.errors[1] = 1);
     check(&wrong, &terms(&["response.p50 < 50ms"]), Verdict::Fail, "wrong winner", &[]);
 }
@@ -104,7 +104,7 @@ fn a_queue_that_comes_and_goes_is_no_drift_but_one_that_grows_is() {
             flow.answered = 300 + flow.open_before - flow.open_after;
         })
     };
-    let errors = terms(&["errors == 0"]);
+    let errors = terms(&["failed == 0"]);
     let flickers = waiting(|at| if at > 30 { 22 } else { 5 });
     check(&flickers, &errors, Verdict::Pass, "", &[]);
     check(&waiting(|at| u64::from(at) * 5), &errors, Verdict::Fail, "drifting", &["the backlog rose from"]);
@@ -115,6 +115,6 @@ fn late_ticks_are_no_drift_of_requests_unless_they_are_asked_about() {
     let mut scene = Scene::polling(5.0);
     scene.late_share = Some(Box::new(|at| if at < 30 { 0.02 } else { 0.2 }));
     check(&scene, &terms(&["errors == 0"]), Verdict::Pass, "", &[]);
-    assert_eq!(judge(&scene.build(), &terms(&["errors == 0"])).steady, Some(Steadiness::Steady));
+    assert_eq!(scene.judged(&terms(&["errors == 0"])).1.steady, Some(Steadiness::Steady));
     check(&scene, &terms(&["ticks.late_share < 25%"]), Verdict::Fail, "drifting", &[]);
 }

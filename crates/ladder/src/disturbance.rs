@@ -1,0 +1,232 @@
+//! Which seconds of a hold were disturbed, by what, and how much of what went wrong in them that can explain.
+//!
+//! A rung may pass under adverse conditions and may fail only under fair ones: stolen CPU, throttling and other programs
+//! make latencies longer, ticks later and deliveries fewer, and never better. So objectives that are met are met; those that
+//! are not are asked about again on the seconds in which nothing of that happened, and beyond what it can explain.
+//! Not here: what follows for the verdict (`judge`). Units: shares in [0, 1], cores.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use measure::{HostSecond, Trial};
+use serde::{Deserialize, Serialize};
+
+use crate::wording::show_share;
+
+/// A second with more steal than this is disturbed.
+pub const STEAL_SHARE_MOST: f64 = 0.02;
+/// A second in which other programs used more than this share of the cores is disturbed.
+pub const OTHERS_SHARE_MOST: f64 = 0.05;
+/// Other programs that used less than that have disturbed a second too when a worker was kept waiting for a core longer
+/// than this share of it …
+pub const WAITING_SHARE_MOST: f64 = 0.05;
+/// … and they used at least this share of the cores. Otherwise it waited for the server, which is no disturbance: they
+/// share the cores.
+pub const OTHERS_SHARE_LEAST: f64 = 0.02;
+/// A thread that is on its core or kept from it for this share of a second has no slack: a short delay can then make
+/// everything behind it late, so nothing is known of how much a disturbance explains.
+pub const NO_SLACK_SHARE: f64 = 0.9;
+/// A delay can make two ticks late: the one that it hits, whose interval is too long, and the next, whose interval is too
+/// short.
+pub const LATE_PER_HIT: f64 = 2.0;
+/// Fewer undisturbed seconds than this share of the hold that was asked for are too few to judge by …
+pub const FAIR_SHARE_LEAST: f64 = 0.5;
+/// … and so are fewer than this many, unless the hold was shorter.
+pub const FAIR_SECONDS_LEAST: usize = 3;
+/// A hold whose objectives are not met goes on for undisturbed seconds until it is this many times as long as asked.
+pub const HOLD_LONGER_MOST: u32 = 2;
+
+/// Programs named in a sentence.
+const PROGRAMS_NAMED: usize = 3;
+
+/// What disturbed a hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// seconds of the hold that could be looked at
+    pub seconds: u32,
+    /// of these, disturbed: in them or in the one before
+    pub disturbed: u32,
+    /// cores that other programs used in the disturbed seconds, mean; `None` where that is not readable
+    pub others_cores: Option<f64>,
+    /// the largest of them by name, with the cores that each used
+    pub programs: BTreeMap<String, f64>,
+    /// share of the CPU that the host took in the disturbed seconds, mean
+    pub steal_share: Option<f64>,
+    /// seconds with throttling, thermal or by a quota
+    pub throttled: u32,
+    /// the most that a worker was kept waiting for a core in a disturbed second
+    pub worker_waiting_share: Option<f64>,
+    /// cores of the machine that may be used
+    pub cores: Option<f64>,
+    /// of all ticks of the hold, at most this share can be late because of it
+    pub explains_ticks: f64,
+    /// of all messages of the hold, at most this share can be late because of it
+    pub explains_messages: f64,
+}
+
+impl Disturbance {
+    /// Disturbed seconds of those that could be looked at.
+    pub fn share(&self) -> Option<f64> {
+        (self.seconds > 0).then(|| f64::from(self.disturbed) / f64::from(self.seconds))
+    }
+
+    /// True when a second was disturbed.
+    pub fn any(&self) -> bool {
+        self.disturbed > 0
+    }
+
+    /// Who did it: `other programs used 1.1 of 2 cores (cc1 0.6, dpkg 0.4)`, `the host stole 12 % of the CPU`.
+    pub fn culprit(&self) -> String {
+        let mut parts = Vec::new();
+        let share_of_cores = |cores: f64| self.cores.map_or(cores, |all| cores / all);
+        if let Some(cores) = self.others_cores.filter(|cores| share_of_cores(*cores) > OTHERS_SHARE_LEAST) {
+            let of = self.cores.map_or(String::new(), |all| format!(" of {all:.0}"));
+            let mut named: Vec<(&String, &f64)> = self.programs.iter().collect();
+            named.sort_by(|a, b| b.1.total_cmp(a.1).then_with(|| a.0.cmp(b.0)));
+            let named: Vec<String> = named
+                .into_iter()
+                .take(PROGRAMS_NAMED)
+                .filter(|(_, cores)| **cores >= 0.05)
+                .map(|(name, cores)| format!("{name} {cores:.1}"))
+                .collect();
+            let named = if named.is_empty() { String::new() } else { format!(": {}", named.join(", ")) };
+            parts.push(format!("other programs used {cores:.1}{of} cores{named}"));
+        }
+        if let Some(share) = self.steal_share.filter(|share| *share > STEAL_SHARE_MOST) {
+            parts.push(format!("the host stole {} of the CPU", show_share(share)));
+        }
+        if self.throttled > 0 {
+            parts.push(format!("the CPU was throttled in {} s", self.throttled));
+        }
+        match (parts.is_empty(), self.worker_waiting_share) {
+            (true, Some(share)) => {
+                format!("the load generator waited for a core up to {} of the time", show_share(share))
+            }
+            (true, None) => "something else used the CPU".to_owned(),
+            (false, _) => parts.join("; "),
+        }
+    }
+}
+
+/// What disturbed the hold, and which seconds of the trial are not fair to judge by (by their index, also behind the hold,
+/// when answers to it still come).
+pub fn disturbance(trial: &Trial) -> (Disturbance, BTreeSet<u32>) {
+    let cores = trial.worker.allowed_cores;
+    let Some(hold) = &trial.hold else { return (Disturbance::default(), BTreeSet::new()) };
+    let from = (hold.from_ns / 1_000_000_000) as u32;
+    let own: BTreeSet<u32> = trial
+        .seconds
+        .iter()
+        .filter(|second| second.index + 1 >= from && is_disturbed(&second.host, cores))
+        .map(|second| second.index)
+        .collect();
+    let unfair: BTreeSet<u32> =
+        own.iter().flat_map(|index| [*index, index + 1]).filter(|index| *index >= from).collect();
+
+    let mut found = Disturbance { cores, ..Disturbance::default() };
+    let (mut others, mut steal) = (Mean::default(), Mean::default());
+    let (mut of_ticks, mut of_messages) = (0.0, 0.0);
+    for second in trial.hold_seconds() {
+        let host = &second.host;
+        if host.steal_share.is_none() && host.throttle_events.is_none() && host.others_cores.is_none() {
+            continue;
+        }
+        found.seconds += 1;
+        if !unfair.contains(&second.index) {
+            continue;
+        }
+        found.disturbed += 1;
+        of_ticks += explained(host, false);
+        of_messages += explained(host, true);
+        // Who disturbed the second before is named there.
+        if !own.contains(&second.index) {
+            continue;
+        }
+        others.add(host.others_cores);
+        steal.add(host.steal_share);
+        found.throttled += u32::from(is_throttled(host));
+        for (name, cores) in &host.programs {
+            *found.programs.entry(name.clone()).or_default() += cores;
+        }
+        let most = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            (a, b) => a.or(b),
+        };
+        found.worker_waiting_share = most(found.worker_waiting_share, host.worker_waiting_share);
+    }
+    (found.others_cores, found.steal_share) = (others.mean(), steal.mean());
+    let named = others.count.max(1) as f64;
+    found.programs.values_mut().for_each(|cores| *cores /= named);
+    found.programs.retain(|_, cores| *cores >= 0.02);
+    let all = f64::from(found.seconds.max(1));
+    (found.explains_ticks, found.explains_messages) = (of_ticks / all, of_messages / all);
+    (found, unfair)
+}
+
+/// How many undisturbed seconds are enough to judge a hold of `asked_s` by.
+pub fn fair_seconds_needed(asked_s: f64) -> usize {
+    let asked = asked_s.max(1.0).round() as usize;
+    ((asked_s * FAIR_SHARE_LEAST).ceil() as usize).max(FAIR_SECONDS_LEAST).min(asked)
+}
+
+/// Whether something other than server and generator took CPU in a second.
+pub fn is_disturbed(host: &HostSecond, cores: Option<f64>) -> bool {
+    let share_of_cores = |used: f64| cores.filter(|cores| *cores > 0.0).map_or(used, |cores| used / cores);
+    let others = host.others_cores.map_or(0.0, share_of_cores);
+    let waiting = host.worker_waiting_share.is_some_and(|share| share > WAITING_SHARE_MOST);
+    host.steal_share.is_some_and(|share| share > STEAL_SHARE_MOST)
+        || is_throttled(host)
+        || others > OTHERS_SHARE_MOST
+        || (waiting && others > OTHERS_SHARE_LEAST)
+}
+
+fn is_throttled(host: &HostSecond) -> bool {
+    [host.throttle_events, host.quota_throttle_events].into_iter().flatten().any(|count| count > 0.0)
+}
+
+/// The most of what happened in a disturbed second that the disturbance can explain.
+///
+/// What is late was due while its thread had no core: stolen by the host, or runnable and waiting. So the share of the
+/// second that the thread was kept from its core bounds it, unless the thread had no slack to catch up.
+fn explained(host: &HostSecond, counts_workers: bool) -> f64 {
+    if is_throttled(host) {
+        return 1.0;
+    }
+    // Without a look at the threads nothing bounds what other programs did to them.
+    let (Some(waiting), Some((_, busy))) = (host.subject_waiting_share, &host.subject_thread) else {
+        return 1.0;
+    };
+    let stolen = host.steal_share_max.or(host.steal_share).unwrap_or(0.0);
+    let mut kept_away = waiting + stolen;
+    if busy + kept_away > NO_SLACK_SHARE {
+        return 1.0;
+    }
+    if counts_workers {
+        let (Some(waiting), Some(busy)) = (host.worker_waiting_share, host.worker_cpu_share) else {
+            return 1.0;
+        };
+        if busy + waiting + stolen > NO_SLACK_SHARE {
+            return 1.0;
+        }
+        kept_away += waiting + stolen;
+    }
+    (LATE_PER_HIT * kept_away).min(1.0)
+}
+
+#[derive(Default)]
+struct Mean {
+    sum: f64,
+    count: usize,
+}
+
+impl Mean {
+    fn add(&mut self, value: Option<f64>) {
+        if let Some(value) = value {
+            self.sum += value;
+            self.count += 1;
+        }
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}

@@ -1,0 +1,102 @@
+//! Silence is data: ticks must cover the hold to its end, and requests that are open must be answered.
+//!
+//! Silence is judged by whole seconds and never by one late line: what a disturbance of a second or two can do is left to
+//! the objectives.
+
+use measure::{Second, Trial};
+
+use super::{Case, Ruling, Verdict};
+use crate::wording::{show_many, show_ns};
+
+/// The signal of a server that replies no more.
+pub(super) const STOPPED_REPLYING: &str = "stopped replying";
+
+/// Fewer silent seconds at the end of a hold than this prove nothing.
+const SILENT_SECONDS_LEAST: usize = 2;
+/// … and neither does a silence shorter than this share of the hold, where answers are rare.
+const SILENT_SHARE_LEAST: f64 = 0.05;
+
+/// The server's loop, or its log, stopped before the hold ended.
+pub(super) fn no_ticks(case: &Case<'_>) -> Option<Ruling> {
+    let trial = case.trial;
+    let hold = trial.hold.as_ref()?;
+    let told = trial.ticks.as_ref().and_then(|ticks| ticks.silence.as_ref());
+    let (from_ns, missed, how) = match told {
+        Some(silence) if silence.is_told => {
+            (silence.from_ns, silence.missed, "by the server's own later word")
+        }
+        Some(silence) => (silence.from_ns, silence.missed, "the server told nothing any more"),
+        None => {
+            let from = stopped(trial, |second| server_or_client_ticks(trial, second) > 0)?;
+            let ran: Vec<u64> = trial
+                .hold_seconds()
+                .filter(|second| second.index < from)
+                .map(|second| server_or_client_ticks(trial, second))
+                .collect();
+            let mean = ran.iter().sum::<u64>() as f64 / ran.len().max(1) as f64;
+            let silent = trial.hold_seconds().filter(|second| second.index >= from).count();
+            let whose = if trial.ticks.is_some() { "the server's log" } else { "the clients" };
+            (u64::from(from) * 1_000_000_000, (mean * silent as f64) as u64, whose)
+        }
+    };
+    let at = show_ns(from_ns.saturating_sub(hold.from_ns) as f64);
+    let reason = match told {
+        Some(_) => format!(
+            "no tick from {at} of the hold on, {} before its end: {} ticks were missed ({how})",
+            show_ns((hold.to_ns - from_ns) as f64),
+            show_many(missed),
+        ),
+        None => format!(
+            "no tick from {at} of the hold on, {} before its end, by {how}: about {} ticks were missed",
+            show_ns((hold.to_ns - from_ns) as f64),
+            show_many(missed),
+        ),
+    };
+    Some(Ruling::new(Verdict::Fail, "ticks.silence", reason))
+}
+
+fn server_or_client_ticks(trial: &Trial, second: &Second) -> u64 {
+    let counts = if trial.ticks.is_some() { second.ticks } else { second.client_ticks };
+    counts.due
+}
+
+/// Requests were open and nothing was answered any more.
+pub(super) fn no_replies(case: &Case<'_>) -> Option<Ruling> {
+    let trial = case.trial;
+    let hold = trial.hold.as_ref()?;
+    let is_owed = trial.hold_seconds().any(|second| second.flow.answered > 0 || second.flow.open_before > 0);
+    if !is_owed || trial.hold_seconds().all(|second| second.flow.open_before == 0) {
+        return None;
+    }
+    // Answered, failed: it replied. Seconds in which it owed nothing are no silence.
+    let replied = |second: &Second| {
+        second.flow.answered + second.flow.failed > 0
+            || (second.flow.open_before == 0 && second.flow.open_after == 0)
+    };
+    let last = trial.hold_seconds().last()?;
+    let from = stopped(trial, replied)?;
+    let unanswered = last.flow.open_after + trial.flow().not_sent;
+    let at_ns = (u64::from(from) * 1_000_000_000).saturating_sub(hold.from_ns);
+    let when = if at_ns == 0 {
+        "throughout the hold".to_owned()
+    } else {
+        format!("from {} of the hold on", show_ns(at_ns as f64))
+    };
+    let reason = format!(
+        "stopped replying: no reply {when}, with {} requests unanswered or never sent at its end",
+        show_many(unanswered.max(trial.flow().open_after))
+    );
+    Some(Ruling::new(Verdict::Fail, STOPPED_REPLYING, reason))
+}
+
+/// The first of the seconds at the end of the hold in which nothing happens any more; `None` where something does, or
+/// where the silence is too short to tell.
+fn stopped(trial: &Trial, happens: impl Fn(&Second) -> bool) -> Option<u32> {
+    let seconds: Vec<&Second> = trial.hold_seconds().collect();
+    let silent = seconds.iter().rev().take_while(|second| !happens(second)).count();
+    let ever = trial.seconds.iter().any(&happens);
+    let enough = SILENT_SECONDS_LEAST.max((SILENT_SHARE_LEAST * seconds.len() as f64).ceil() as usize);
+    // Of a hold that is silent throughout, one second is enough where it is all there is.
+    let enough = enough.min(seconds.len().max(1));
+    (ever && silent >= enough).then(|| seconds[seconds.len() - silent].index)
+}

@@ -1,0 +1,202 @@
+//! A rung may pass under adverse conditions and may fail only under fair ones.
+
+use measure::Sample;
+
+use super::*;
+
+fn sample(who: &'static str, name: &'static str, value: f64) -> Sample {
+    Sample { at_ns: 0, who, name: name.into(), value }
+}
+
+/// Another program takes so many of the two cores in these seconds of the hold, while the server's threads wait so long.
+fn beside(scene: Scene, seconds: std::ops::Range<u32>, cores: f64, waiting: f64) -> Scene {
+    let mut scene = scene;
+    scene.samples.push(Box::new(move |at| {
+        let is_beside = seconds.contains(&at);
+        let of = |value: f64| if is_beside { value } else { 0.0 };
+        let mut samples = vec![
+            sample("machine", "others_cores", of(cores)),
+            sample("subject", "waiting_share_max", of(waiting)),
+            sample("worker", "waiting_share_max", of(waiting)),
+            sample("worker", "cpu_share_max", 0.2),
+            sample("thread", "node", 0.3),
+        ];
+        if is_beside {
+            samples.push(sample("program", "cc1", cores * 0.6));
+            samples.push(sample("program", "dpkg", cores * 0.4));
+        }
+        samples
+    }));
+    scene
+}
+
+fn steal(scene: Scene, share: f64) -> Scene {
+    Scene { steal_share: Box::new(move |_| share), ..scene }
+}
+
+/// Late by this share in these seconds, 2 % in all others.
+fn late_in(seconds: std::ops::Range<u32>, share: f64) -> Scene {
+    let mut scene = Scene::arena(500.0);
+    scene.late_share = Some(Box::new(move |at| if seconds.contains(&at) { share } else { 0.02 }));
+    scene
+}
+
+#[test]
+fn objectives_that_are_met_in_spite_of_disturbances_are_met_and_it_is_said() {
+    for scene in [steal(Scene::arena(500.0), 0.07), beside(Scene::arena(500.0), 0..60, 1.1, 0.3)] {
+        check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
+        let (_, judgement) = scene.judged(&arena_terms());
+        assert_eq!(judgement.disturbed_share, Some(1.0));
+        assert!(judgement.remark.unwrap().starts_with("100 % of the hold was disturbed: "));
+    }
+    let remark = |scene: Scene| scene.judged(&arena_terms()).1.remark.unwrap();
+    assert!(remark(steal(Scene::arena(500.0), 0.12)).ends_with("the host stole 12 % of the CPU"));
+    let says = "other programs used 1.1 of 2 cores: cc1 0.7, dpkg 0.4";
+    assert!(remark(beside(Scene::arena(500.0), 0..60, 1.1, 0.3)).contains(says));
+}
+
+#[test]
+fn what_is_late_only_while_others_had_the_cpu_is_judged_by_the_other_seconds() {
+    let scene = beside(late_in(0..29, 0.9), 0..28, 1.1, 0.2);
+    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
+    let remark = scene.judged(&arena_terms()).1.remark.unwrap();
+    assert!(remark.ends_with("ticks.late_share judged by the 31 undisturbed seconds"), "{remark}");
+}
+
+#[test]
+fn what_is_late_in_the_undisturbed_seconds_too_fails() {
+    let scene = beside(Scene::arena(500.0).late(0.4), 0..28, 1.1, 0.2);
+    let says = ["ticks.late_share was 40 % in the undisturbed seconds"];
+    check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
+}
+
+#[test]
+fn too_few_undisturbed_seconds_are_inconclusive_and_the_culprit_is_named() {
+    let says = ["ticks.late_share was", "other programs used 1.1 of 2 cores: cc1 0.7, dpkg 0.4"];
+    let scene = beside(late_in(0..40, 0.5), 0..40, 1.1, 0.4);
+    check(&scene, &arena_terms(), Verdict::Inconclusive, "disturbed", &says);
+    let stolen = steal(Scene::arena(500.0).late(0.3), 0.12);
+    check(&stolen, &arena_terms(), Verdict::Inconclusive, "disturbed", &["the host stole 12 % of the CPU"]);
+}
+
+#[test]
+fn what_the_disturbances_cannot_explain_fails_even_when_every_second_was_disturbed() {
+    // Threads that were kept from their cores for 5 % of the time make at most 10 % of the ticks late.
+    let scene = |late: f64| steal(beside(Scene::arena(500.0).late(late), 0..60, 0.05, 0.0), 0.05);
+    let says = ["40 %, more than the disturbances of the machine explain"];
+    check(&scene(0.40), &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
+    check(&scene(0.34), &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
+    // A thread without slack explains everything: a short delay makes all that follows late.
+    let mut full = scene(0.9);
+    full.samples.push(Box::new(|_| vec![sample("thread", "node", 0.88)]));
+    check(&full, &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
+}
+
+#[test]
+fn a_percentile_beyond_what_disturbances_explain_fails() {
+    let slow = |slow: u64| {
+        let scene = Scene::asking(1000.0).edit(move |_, interval| {
+            let response = interval.distribution_mut(Measure::Response, true);
+            response.clear();
+            response.record_many(2_000_000, 1_000 - slow);
+            response.record_many(90_000_000, slow);
+        });
+        beside(scene, 0..60, 0.4, 0.02)
+    };
+    // Four times 2 % of waiting at server and generator explain 8 % of slow answers and no more.
+    check(&slow(70), &asking_terms(), Verdict::Inconclusive, "disturbed", &[]);
+    check(&slow(100), &asking_terms(), Verdict::Fail, "response.p99", &["more than the disturbances"]);
+}
+
+#[test]
+fn wrong_answers_refusals_and_a_crash_fail_however_disturbed_the_machine_was() {
+    let noisy = |scene: Scene| beside(steal(scene, 0.3), 0..60, 1.5, 0.5);
+    let wrong = noisy(Scene::arena(500.0).edit(|at, interval| interval.errors[1] = u64::from(at == 7)));
+    check(&wrong, &arena_terms(), Verdict::Fail, "wrong winner", &[]);
+    let refused = noisy(Scene::asking(100.0).turned_away(3, "GET /: status 503"));
+    check(&refused, &terms(&["errors == 0"]), Verdict::Fail, "errors", &["status 503"]);
+    let dead = noisy(Scene::arena(500.0).event(12, kind::SUBJECT_EXITED, "signal 9"));
+    check(&dead, &arena_terms(), Verdict::Fail, "server exited", &[]);
+}
+
+#[test]
+fn a_generator_that_is_late_only_in_disturbed_seconds_was_disturbed() {
+    let scene = |late_from: u32| {
+        let mut scene = Scene { response_ns: 2_000_000, ..Scene::asking(1000.0) };
+        scene = scene.edit(move |at, interval| {
+            let (lag_ns, response_ns) =
+                if at >= late_from { (9_000_000, 70_000_000) } else { (100_000, 2_000_000) };
+            for (measure, ns) in [(Measure::SendLag, lag_ns), (Measure::Response, response_ns)] {
+                interval.distribution_mut(measure, true).clear();
+                interval.distribution_mut(measure, true).record_many(ns, 1_000);
+            }
+        });
+        scene
+    };
+    check(&scene(40), &asking_terms(), Verdict::GeneratorLimited, "send_lag.p99", &[]);
+    check(&beside(scene(40), 40..60, 1.2, 0.4), &asking_terms(), Verdict::Pass, "", &[]);
+    check(&beside(scene(20), 20..60, 1.2, 0.4), &asking_terms(), Verdict::Inconclusive, "disturbed", &[]);
+}
+
+#[test]
+fn what_limits_the_generator_is_said() {
+    let with = |name: &'static str, value: f64| {
+        let mut scene = Scene { send_lag_ns: 20_000_000, ..Scene::arena(500.0) };
+        scene.samples.push(Box::new(move |_| vec![sample("worker", name, value)]));
+        scene
+    };
+    let says = ["the busiest worker used 97 % of a core"];
+    check(&with("cpu_share_max", 0.97), &arena_terms(), Verdict::GeneratorLimited, "worker.cpu", &says);
+    let says = ["waited for a core 34 % of a second"];
+    check(
+        &with("waiting_share_max", 0.34),
+        &arena_terms(),
+        Verdict::GeneratorLimited,
+        "worker.waiting",
+        &says,
+    );
+}
+
+#[test]
+fn waiting_for_the_server_on_shared_cores_is_no_disturbance() {
+    let mut scene = Scene::arena(500.0).late(0.4);
+    scene.samples.push(Box::new(|_| {
+        vec![sample("machine", "others_cores", 0.01), sample("worker", "waiting_share_max", 0.4)]
+    }));
+    check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
+}
+
+#[test]
+fn a_share_of_the_cpu_that_others_flattered_is_read_in_undisturbed_seconds() {
+    let cpu = terms(&["subject.cpu_share < 90%"]);
+    check(&Scene::arena(500.0), &cpu, Verdict::Pass, "", &[]);
+    check(&beside(Scene::arena(500.0), 0..10, 1.1, 0.2), &cpu, Verdict::Pass, "", &[]);
+    let says = ["other programs took CPU"];
+    check(
+        &beside(Scene::arena(500.0), 0..60, 1.1, 0.2),
+        &cpu,
+        Verdict::Inconclusive,
+        "subject.cpu_share",
+        &says,
+    );
+}
+
+#[test]
+fn ticks_late_on_their_way_to_a_disturbed_client_contradict_no_server() {
+    let seen =
+        |late: u64| Scene::arena(500.0).edit(move |_, interval| see_ticks(interval, 1_000, late, 90_000_000));
+    check(&beside(seen(500), 0..60, 1.1, 0.2), &arena_terms(), Verdict::Pass, "", &[]);
+    check(&beside(seen(1_000), 0..60, 0.3, 0.05), &arena_terms(), Verdict::Inconclusive, "inconsistent", &[]);
+}
+
+#[test]
+fn a_hold_goes_on_only_while_it_is_undecided() {
+    let enough = |scene: Scene| {
+        let terms = Terms { hold_ns: 60 * SECOND_NS, ..arena_terms() };
+        crate::judge::has_seen_enough(&scene.build(), &terms)
+    };
+    assert!(enough(Scene::arena(500.0).late(0.9)), "nothing was disturbed");
+    assert!(enough(beside(Scene::arena(500.0), 0..60, 1.1, 0.2)), "everything is met");
+    assert!(enough(beside(Scene::arena(500.0).late(0.9), 0..28, 1.1, 0.2)), "31 seconds were undisturbed");
+    assert!(!enough(beside(Scene::arena(500.0).late(0.9), 0..40, 1.1, 0.2)), "19 are too few");
+}

@@ -1,0 +1,148 @@
+//! A dead server never passes: silence is missed ticks and missed replies, at any moment of the hold.
+
+use measure::{Entry, Trial};
+
+use super::*;
+use crate::scene::HOLD_FROM_S;
+
+/// The same trial, of which the server's log tells nothing from a second of the hold on.
+fn hung(scene: &Scene, from_s: u32) -> Trial {
+    let until_ns = u64::from(HOLD_FROM_S + from_s) * SECOND_NS;
+    let told = |entry: &Entry| !matches!(entry, Entry::Ticks(second) if second.to_ns > until_ns);
+    let entries: Vec<Entry> = scene.entries().into_iter().filter(told).collect();
+    Trial::from_entries(scene.build().head, &entries, 0)
+}
+
+fn check_trial(trial: &Trial, verdict: Verdict, signal: &str, says: &[&str]) {
+    let judgement = judge(trial, None, &arena_terms());
+    let reason = judgement.reason.unwrap_or_default();
+    assert_eq!((judgement.verdict, judgement.signal.as_deref().unwrap_or("")), (verdict, signal), "{reason}");
+    says.iter().for_each(|part| assert!(reason.contains(part), "\"{part}\" is not in: {reason}"));
+}
+
+#[test]
+fn a_server_that_hangs_in_the_hold_fails_whenever_it_does() {
+    let mut scene = Scene::arena(20.0);
+    scene.hold_s = 30;
+    let says = ["no tick from 12 s of the hold on, 18 s before its end", "21600 ticks were missed"];
+    check_trial(&hung(&scene, 12), Verdict::Fail, "ticks.silence", &says);
+    check_trial(&hung(&scene, 28), Verdict::Fail, "ticks.silence", &["2 s before its end"]);
+    check_trial(&hung(&scene, 1), Verdict::Fail, "ticks.silence", &["34800 ticks were missed"]);
+    check_trial(&hung(&scene, 30), Verdict::Pass, "", &[]);
+    // The last line of a log that writes once per second may come after the hold.
+    check_trial(&hung(&scene, 29), Verdict::Pass, "", &[]);
+}
+
+#[test]
+fn a_line_across_the_end_of_the_hold_gives_it_its_part_of_the_missed_ticks() {
+    let mut scene = Scene::arena(20.0);
+    scene.hold_s = 10;
+    let end_ns = u64::from(HOLD_FROM_S + 10) * SECOND_NS;
+    let mut entries = scene.entries();
+    // It stood still from 1.6 s before the end on, and told so 0.6 s after it: 2,622 ticks were missed.
+    entries.retain(|entry| !matches!(entry, Entry::Ticks(second) if second.to_ns > end_ns - 2 * SECOND_NS));
+    let mut late = entries
+        .iter()
+        .find_map(|entry| if let Entry::Ticks(second) = entry { Some(second.clone()) } else { None })
+        .unwrap();
+    (late.from_ns, late.to_ns) = (end_ns - 2 * SECOND_NS, end_ns + 600_000_000);
+    late.counts.missed = 2_622;
+    late.counts.due += 2_622;
+    entries.push(Entry::Ticks(late));
+    let trial = Trial::from_entries(scene.build().head, &entries, 0);
+    let silence = trial.ticks.as_ref().unwrap().silence.as_ref().unwrap();
+    assert_eq!((silence.missed, silence.is_told), (2_017, true), "2,622 × 2 / 2.6");
+    check_trial(&trial, Verdict::Fail, "ticks.silence", &["by the server's own later word"]);
+}
+
+#[test]
+fn a_log_that_goes_on_while_the_loop_stands_still_fails() {
+    let mut scene = Scene::arena(20.0);
+    scene.hold_s = 30;
+    let mut entries = scene.entries();
+    for entry in &mut entries {
+        if let Entry::Ticks(second) = entry
+            && second.from_ns >= u64::from(HOLD_FROM_S + 12) * SECOND_NS
+        {
+            second.counts = Default::default();
+            second.interval = measure::Distribution::new();
+        }
+    }
+    let trial = Trial::from_entries(scene.build().head, &entries, 0);
+    check_trial(&trial, Verdict::Fail, "ticks.silence", &["no tick from 12 s of the hold on"]);
+}
+
+#[test]
+fn clients_that_see_no_more_ticks_are_a_silence_where_nothing_else_tells_them() {
+    let mut scene = Scene::arena(20.0).edit(|at, interval| {
+        if at < 40 {
+            see_ticks(interval, 60, 1, 25_000_000);
+        }
+    });
+    scene.late_share = None;
+    check(
+        &scene,
+        &arena_terms(),
+        Verdict::Fail,
+        "ticks.silence",
+        &["no tick from 40 s of the hold on", "by the clients"],
+    );
+}
+
+/// Clients that ask one after the other; the server answers up to a second of the hold and never again.
+fn stops_replying(from_s: u32) -> Scene {
+    Scene::asking(4.0).edit(move |at, interval| {
+        let flow = interval.flow_mut(1, Phase::Hold);
+        let open = |at: u32| if at >= from_s { 4 } else { 0 };
+        if at >= from_s {
+            (flow.offered, flow.sent, flow.answered) = (0, 0, 0);
+            interval.distribution_mut(Measure::Response, true).clear();
+        }
+        let flow = interval.flow_mut(1, Phase::Hold);
+        (flow.open_before, flow.open_after) = (open(at), open(at + 1));
+        if at + 1 == from_s {
+            (flow.offered, flow.sent) = (flow.offered + 4, flow.sent + 4);
+        }
+    })
+}
+
+#[test]
+fn a_server_that_stops_replying_fails_whatever_its_objectives() {
+    for objective in ["errors == 0", "service.p50 < 50ms", "rate_per_s > 0.1"] {
+        let says = ["stopped replying: no reply from 20 s of the hold on", "4 requests unanswered"];
+        check(&stops_replying(20), &terms(&[objective]), Verdict::Fail, "stopped replying", &says);
+    }
+}
+
+#[test]
+fn requests_that_are_open_from_before_the_hold_and_never_answered_fail_it() {
+    // Each client asked once in the ramp, was answered, asked again, and waits: in the hold nothing is planned at all.
+    let scene = Scene::asking(4.0).edit(|_, interval| {
+        let hold = interval.flow_mut(1, Phase::Hold);
+        (hold.offered, hold.sent, hold.answered) = (0, 0, 0);
+        let settle = interval.flow_mut(1, Phase::Settle);
+        (settle.open_before, settle.open_after) = (4, 4);
+        for measure in [Measure::Response, Measure::Service, Measure::SendLag] {
+            interval.distribution_mut(measure, true).clear();
+        }
+    });
+    let mut entries = scene.entries();
+    let first = entries
+        .iter_mut()
+        .find_map(|entry| if let Entry::Interval(interval) = entry { Some(interval) } else { None });
+    let ramp = first.unwrap().flow_mut(1, Phase::Ramp);
+    (ramp.offered, ramp.sent, ramp.answered) = (4, 4, 4);
+    let trial = Trial::from_entries(scene.build().head, &entries, 0);
+    let judgement = judge(&trial, None, &terms(&["errors == 0"]));
+    assert_eq!((judgement.verdict, judgement.signal.as_deref()), (Verdict::Fail, Some("stopped replying")));
+    assert!(judgement.reason.unwrap().contains("no reply throughout the hold"));
+}
+
+#[test]
+fn messages_that_the_server_never_reads_fail_a_rung_that_keeps_its_ticks() {
+    let scene = Scene::arena(20.0).edit(|_, interval| {
+        let shot = interval.flow_mut(0, Phase::Hold);
+        (shot.not_sent, shot.sent, shot.told) = (shot.offered, 0, 0);
+    });
+    check(&scene, &arena_terms(), Verdict::Fail, "not_sent", &["of 16800 messages never left"]);
+}

@@ -1,0 +1,52 @@
+//! What else went on in a second: on the machine, in the workers' threads and in the subject's.
+//!
+//! Everything that can make a server look worse than it is, and never better: it decides which seconds are fair to judge
+//! by (`ladder::disturbance`). A figure that was not readable is `None`, never 0.
+//! Units: shares in [0, 1]; cores of CPU time per second.
+
+use crate::entry::Sample;
+
+/// Readings of one second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostSecond {
+    /// share of all cores' time that the hypervisor gave to others
+    pub steal_share: Option<f64>,
+    /// the same of the core that lost most
+    pub steal_share_max: Option<f64>,
+    /// thermal or power throttle events
+    pub throttle_events: Option<f64>,
+    /// periods in which a CPU quota halted this process
+    pub quota_throttle_events: Option<f64>,
+    /// CPU that programs other than this one and the subject used, cores
+    pub others_cores: Option<f64>,
+    /// the largest of these programs by name, cores
+    pub programs: Vec<(String, f64)>,
+    /// the busiest worker thread's time on a core
+    pub worker_cpu_share: Option<f64>,
+    /// the most that one worker thread was runnable and had no core
+    pub worker_waiting_share: Option<f64>,
+    /// the same of the subject's threads
+    pub subject_waiting_share: Option<f64>,
+    /// the subject's busiest thread by name, and its time on a core
+    pub subject_thread: Option<(String, f64)>,
+}
+
+impl HostSecond {
+    /// Takes a reading; any that is none of these is passed over.
+    pub(super) fn take(&mut self, sample: &Sample) {
+        let value = Some(sample.value);
+        match (sample.who, &*sample.name) {
+            ("machine", "steal_share") => self.steal_share = value,
+            ("machine", "steal_share_max") => self.steal_share_max = value,
+            ("machine", "throttle_events") => self.throttle_events = value,
+            ("machine", "quota_throttle_events") => self.quota_throttle_events = value,
+            ("machine", "others_cores") => self.others_cores = value,
+            ("program", name) => self.programs.push((name.to_owned(), sample.value)),
+            ("worker", "cpu_share_max") => self.worker_cpu_share = value,
+            ("worker", "waiting_share_max") => self.worker_waiting_share = value,
+            ("subject", "waiting_share_max") => self.subject_waiting_share = value,
+            ("thread", name) => self.subject_thread = Some((name.to_owned(), sample.value)),
+            _ => {}
+        }
+    }
+}

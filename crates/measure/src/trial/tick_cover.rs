@@ -1,0 +1,106 @@
+//! Whether a server's ticks cover the hold to its end: silence is missed ticks.
+//!
+//! A server that hangs writes no line that says so. Where its last word ends well before the hold does, the ticks that were
+//! due from there on were missed, as many as were due in the time before. A line that lies across the end of the hold and
+//! is longer than usual (the server stood still and told so later) gives the hold its part.
+//! Units: ns since the start of the trial.
+
+use super::{Trial, TrialTicks};
+use crate::distribution::Distribution;
+use crate::entry::TickSecond;
+use crate::ticks::TickCounts;
+
+/// An entry may be this much longer than usual before the time behind the last one counts as silence: logs are written
+/// once per second or oftener, and a busy machine writes late.
+const LATER_THAN_USUAL: f64 = 1.25;
+/// … and this much later at least.
+const SLACK_NS: u64 = 250_000_000;
+
+/// The end of a hold of which a server told nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Silence {
+    /// the server's last word before the end of the hold ends here
+    pub from_ns: u64,
+    /// ticks that were due from there to the end of the hold, and are counted as missed
+    pub missed: u64,
+    /// by a later word of the server itself, and not only by its silence
+    pub is_told: bool,
+}
+
+/// Which part of a hold a server's entries cover.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TickCover {
+    source: String,
+    /// begin, end and ticks due of each entry
+    told: Vec<(u64, u64, u64)>,
+    /// entries longer than any usual one are kept whole: one of them may lie across the end
+    longest: Vec<TickSecond>,
+}
+
+impl TickCover {
+    /// Takes an entry, in any order.
+    pub fn take(&mut self, told: &TickSecond) {
+        if self.source.is_empty() {
+            self.source.clone_from(&told.source);
+        }
+        self.told.push((told.from_ns, told.to_ns, told.counts.due));
+        if told.to_ns - told.from_ns.min(told.to_ns) > 1_000_000_000 + SLACK_NS {
+            self.longest.push(told.clone());
+        }
+    }
+
+    /// Adds the missed ticks of an uncovered end. A hold that was cut off ends with what is known of it.
+    pub fn finish(&self, trial: &mut Trial) {
+        let Some(hold) = trial.hold.as_ref().filter(|_| trial.complete) else { return };
+        let (from_ns, to_ns) = (hold.from_ns, hold.to_ns);
+        if self.told.is_empty() || to_ns <= from_ns {
+            return;
+        }
+        let mut lengths: Vec<u64> = self.told.iter().map(|(from, to, _)| to.saturating_sub(*from)).collect();
+        lengths.sort_unstable();
+        let usual_ns = lengths[lengths.len() / 2];
+        let allowed_ns = (LATER_THAN_USUAL * usual_ns as f64) as u64 + SLACK_NS;
+        let until_ns = self.told.iter().map(|(_, to, _)| *to).filter(|to| *to <= to_ns).max().unwrap_or(0);
+        let silent_from_ns = until_ns.max(from_ns);
+        if to_ns - silent_from_ns <= allowed_ns {
+            return;
+        }
+        let across = self.longest.iter().find(|told| told.from_ns < to_ns && told.to_ns > to_ns);
+        let missed = match across {
+            Some(told) => {
+                let part = (to_ns - told.from_ns.max(from_ns)) as f64 / (told.to_ns - told.from_ns) as f64;
+                (told.counts.missed as f64 * part).round() as u64
+            }
+            None => {
+                (self.due_per_ns(trial, from_ns, until_ns) * (to_ns - silent_from_ns) as f64).round() as u64
+            }
+        };
+        if missed == 0 {
+            return;
+        }
+        let ticks = trial.ticks.get_or_insert_with(|| TrialTicks {
+            source: self.source.clone(),
+            counts: TickCounts::default(),
+            interval: Distribution::new(),
+            busy: None,
+            lateness: None,
+            isr: None,
+            silence: None,
+        });
+        ticks.counts.due += missed;
+        ticks.counts.missed += missed;
+        ticks.silence = Some(Silence { from_ns: silent_from_ns, missed, is_told: across.is_some() });
+    }
+
+    /// Ticks due per ns in the covered part of the hold; where none of it is covered, as many as the load owes.
+    fn due_per_ns(&self, trial: &Trial, from_ns: u64, until_ns: u64) -> f64 {
+        let covered = self.told.iter().filter(|(_, to, _)| *to > from_ns && *to <= until_ns);
+        let (ns, due) =
+            covered.fold((0u64, 0u64), |(ns, sum), (from, to, due)| (ns + (to - from), sum + due));
+        if ns > 0 && due > 0 {
+            return due as f64 / ns as f64;
+        }
+        let loops = if trial.head.load_unit == "games" { trial.head.load } else { 1.0 };
+        if trial.head.tick_period_ns > 0 { loops / trial.head.tick_period_ns as f64 } else { 0.0 }
+    }
+}
