@@ -14,7 +14,7 @@ pub mod ticks;
 pub mod trial;
 
 pub use distribution::{Distribution, Quantile, Summary};
-pub use entry::{Entry, Event, Sample, TickSecond};
+pub use entry::{Entry, Event, NAME_CHARS_MAX, Sample, TickSecond, plain_name};
 pub use flow::{Flow, Imbalance, Phase};
 pub use interval::{Connections, Interval, Measure, Vocabulary};
 pub use ledger::{Books, LedgerPart, LedgerShape};

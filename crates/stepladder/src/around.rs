@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use engine::{Clock, MonotonicClock};
 use measure::Entry;
 use store::{Committed, RunWriter};
-use watch::{Sampler, SamplerPlan};
+use watch::{Link, LinkKind, Sampler, SamplerPlan};
 
 use crate::progress::Progress;
 use crate::signals::Interrupt;
@@ -66,6 +66,9 @@ impl Surroundings for Around<'_> {
         self.sampled = Some(sampled);
         self.sampler = Some(Sampler::start(SamplerPlan {
             subject_pid: self.subject.pid,
+            // Where the way there cannot be found it is taken for here, and other programs are not blamed.
+            subject_is_here: Link::to(self.subject.address)
+                .map_or(true, |link| link.kind == LinkKind::Loopback),
             exit: self.subject.exit,
             tick_log: self.subject.tick_log.take(),
             zero_realtime_ns: realtime_zero_ns,

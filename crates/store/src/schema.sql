@@ -189,8 +189,8 @@ CREATE TABLE sample (
   trial    INTEGER NOT NULL,
   position INTEGER NOT NULL CHECK (position >= 0),
   at_ns    INTEGER NOT NULL CHECK (at_ns >= 0),
-  who      TEXT NOT NULL,         -- `subject`, `worker`, `machine`
-  name     TEXT NOT NULL,         -- unit last: `cpu_s`, `rss_bytes`, …
+  who      TEXT NOT NULL,         -- `subject`, `worker`, `machine`, `program`, `thread`
+  name     TEXT NOT NULL,         -- unit last: `cpu_s`, `rss_bytes`, …; of a program or thread its name, and value is in cores
   value    REAL,                  -- NULL is NaN
   crc      INTEGER NOT NULL,
   PRIMARY KEY (run, trial, position),

@@ -194,7 +194,7 @@ impl Fold {
     fn sample(&mut self, sample: &Sample) {
         // A reading at the end of a second speaks of that second.
         let index = (sample.at_ns.saturating_sub(SECOND_NS / 2) / SECOND_NS) as u32;
-        let (column, value) = match (sample.who, sample.name) {
+        let (column, value) = match (sample.who, &*sample.name) {
             ("subject" | "worker", "cpu_s") => {
                 let before = self.cpu.insert(sample.who, (sample.at_ns, sample.value));
                 let Some((at_ns, cpu_s)) = before.filter(|(at_ns, _)| *at_ns < sample.at_ns) else { return };

@@ -16,6 +16,10 @@ pub use environment::{cpu_model, environment, online_cores, virtual_machine};
 pub struct MachineReading {
     /// share of all cores' time that the hypervisor gave to others; `None` at the first reading
     pub steal_share: Option<f64>,
+    /// the same for the core that lost most; `None` at the first reading
+    pub steal_share_max: Option<f64>,
+    /// user, nice and system time of all cores since boot, without interrupts and without what was stolen, s
+    pub programs_cpu_s: Option<f64>,
     /// share of all cores' time that was not idle; `None` at the first reading
     pub busy_share: Option<f64>,
     /// thermal and power throttle events since the reading before
@@ -37,6 +41,7 @@ pub struct MachineReading {
 pub struct Machine {
     proc: PathBuf,
     cpu: Option<CpuTime>,
+    cores: Vec<CpuTime>,
     throttled: Option<u64>,
     quota_throttled: Option<u64>,
     throttle_files: Vec<PathBuf>,
@@ -48,6 +53,7 @@ pub struct Machine {
 #[derive(Clone, Copy, Debug)]
 struct CpuTime {
     total: u64,
+    programs: u64,
     idle: u64,
     steal: u64,
 }
@@ -77,6 +83,7 @@ impl Machine {
         Machine {
             proc: proc.to_owned(),
             cpu: None,
+            cores: Vec::new(),
             throttled: None,
             quota_throttled: None,
             throttle_files,
@@ -89,7 +96,10 @@ impl Machine {
     /// Reads everything anew.
     pub fn read(&mut self) -> MachineReading {
         let mut reading = MachineReading::default();
-        let now = self.cpu_time();
+        let (now, cores) = self.cpu_times();
+        reading.steal_share_max = steal_share_max(&self.cores, &cores);
+        reading.programs_cpu_s = now.map(|now| now.programs as f64 / procfs::ticks_per_second() as f64);
+        self.cores = cores;
         if let (Some(before), Some(now)) = (self.cpu, now) {
             let total = now.total.saturating_sub(before.total);
             if total > 0 {
@@ -129,13 +139,16 @@ impl Machine {
         !self.throttle_files.is_empty()
     }
 
-    fn cpu_time(&self) -> Option<CpuTime> {
-        let text = fs::read_to_string(self.proc.join("stat")).ok()?;
-        let line = text.lines().next()?.strip_prefix("cpu ")?;
-        let ticks: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal; what follows (guest) is part of user and nice already.
-        let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
-        Some(CpuTime { total: ticks.iter().take(8).sum(), idle: at(3) + at(4), steal: at(7) })
+    /// Of all cores together, and of each.
+    fn cpu_times(&self) -> (Option<CpuTime>, Vec<CpuTime>) {
+        let text = fs::read_to_string(self.proc.join("stat")).unwrap_or_default();
+        let mut lines = text.lines();
+        let all = lines.next().and_then(|line| line.strip_prefix("cpu ")).map(CpuTime::of);
+        let cores = lines.map_while(|line| line.strip_prefix("cpu")).map(|line| {
+            let (_, times) = line.split_once(' ').unwrap_or_default();
+            CpuTime::of(times)
+        });
+        (all, cores.collect())
     }
 
     fn pressure(&self) -> Option<f64> {
@@ -145,6 +158,33 @@ impl Machine {
             some.split_whitespace().find_map(|part| part.strip_prefix("avg10="))?.parse().ok()?;
         Some(percent / 100.0)
     }
+}
+
+impl CpuTime {
+    fn of(line: &str) -> Self {
+        let ticks: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+        // user nice system idle iowait irq softirq steal; what follows (guest) is part of user and nice already.
+        let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
+        CpuTime {
+            total: ticks.iter().take(8).sum(),
+            programs: at(0) + at(1) + at(2),
+            idle: at(3) + at(4),
+            steal: at(7),
+        }
+    }
+}
+
+/// `None` when there is nothing to compare, or cores came or went.
+fn steal_share_max(before: &[CpuTime], now: &[CpuTime]) -> Option<f64> {
+    if before.is_empty() || before.len() != now.len() {
+        return None;
+    }
+    let grown = |of: fn(&CpuTime) -> u64| {
+        before.iter().zip(now).map(move |(then, now)| of(now).saturating_sub(of(then))).max()
+    };
+    // Against the core that counted longest: one that was idle may count its time later.
+    let (stolen, longest) = (grown(|core| core.steal)?, grown(|core| core.total)?);
+    (longest > 0).then(|| (stolen as f64 / longest as f64).min(1.0))
 }
 
 fn cpu_folders(sys: &Path) -> Vec<PathBuf> {
@@ -208,7 +248,11 @@ mod tests {
     fn steal_and_throttling_are_those_of_the_second() {
         let root = tempfile::tempdir().unwrap();
         let (proc, sys) = (root.path().join("proc"), root.path().join("sys"));
-        plant(&proc, "stat", "cpu  100 0 50 800 20 0 10 20 5 0\ncpu0 1 2 3\n");
+        plant(
+            &proc,
+            "stat",
+            "cpu  100 0 50 800 20 0 10 20 5 0\ncpu0 50 0 25 400 10 0 5 10\ncpu1 50 0 25 400 10 0 5 10\nintr 7\n",
+        );
         plant(&proc, "pressure/cpu", "some avg10=12.50 avg60=1.00 avg300=0.00 total=5\nfull avg10=0.00\n");
         plant(&proc, "loadavg", "1.50 1.0 0.5 1/99 1234\n");
         plant(&proc, "self/cgroup", "0::/a\n");
@@ -228,12 +272,21 @@ mod tests {
         plant(&sys, "class/thermal/cooling_device0/temp", "99000\n");
         let mut machine = Machine::rooted(&proc, &sys);
         let first = machine.read();
-        assert_eq!((first.steal_share, first.throttle_events), (None, Some(0.0)));
-        plant(&proc, "stat", "cpu  150 0 60 820 20 0 10 40 9 0\n");
+        assert_eq!(
+            (first.steal_share, first.steal_share_max, first.throttle_events),
+            (None, None, Some(0.0))
+        );
+        plant(
+            &proc,
+            "stat",
+            "cpu  150 0 60 820 20 0 10 40 9 0\ncpu0 80 0 30 400 10 0 5 25\ncpu1 70 0 30 420 10 0 5 15\nintr 7\n",
+        );
         plant(&sys, "devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "10\n");
         plant(&sys, "fs/cgroup/a/cpu.stat", "nr_periods 9\nnr_throttled 6\n");
         let second = machine.read();
         assert_eq!(second.steal_share, Some(0.2));
+        assert_eq!(second.steal_share_max, Some(0.3), "15 ticks of one core's 50");
+        assert_eq!(second.programs_cpu_s, Some(210.0 / procfs::ticks_per_second() as f64));
         assert_eq!(second.busy_share, Some(0.8));
         assert_eq!((second.throttle_events, second.quota_throttle_events), (Some(3.0), Some(2.0)));
         assert_eq!((second.cpu_pressure_some_avg10, second.load1), (Some(0.125), Some(1.5)));

@@ -35,6 +35,8 @@ pub struct ProcessTree {
     proc: PathBuf,
     with_children: bool,
     known: BTreeMap<i32, Known>,
+    /// (process, thread) of everything that lived at the last reading
+    threads: Vec<(i32, i32)>,
     /// CPU of processes that ended without anybody waiting for them, in clock ticks
     forgotten_ticks: u64,
     shown_ticks: u64,
@@ -83,6 +85,7 @@ impl ProcessTree {
             proc,
             with_children,
             known,
+            threads: Vec::new(),
             forgotten_ticks: 0,
             shown_ticks: 0,
             has_children_files: true,
@@ -125,6 +128,7 @@ impl ProcessTree {
         }
         self.keep_forgotten(&found);
         self.known = found;
+        self.threads = alive.iter().flat_map(|(pid, tasks)| tasks.iter().map(|&tid| (*pid, tid))).collect();
         if alive.is_empty() {
             return None;
         }
@@ -138,6 +142,16 @@ impl ProcessTree {
             process_count: alive.len(),
             thread_count,
         })
+    }
+
+    /// The processes of the last reading, those that ended and were not waited for among them.
+    pub fn pids(&self) -> impl Iterator<Item = i32> {
+        self.known.keys().copied()
+    }
+
+    /// The threads of the last reading, each with its process's number before its own.
+    pub fn threads(&self) -> &[(i32, i32)] {
+        &self.threads
     }
 
     /// Keeps the time of ended processes that no member of the tree has taken over.

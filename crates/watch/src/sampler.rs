@@ -5,6 +5,9 @@
 //! difference between two readings. Everything goes as `Entry` into one channel; nobody is ever waited for.
 //! Units: `at_ns` on the trial's clock, which the caller gives as a closure.
 
+mod disturbance;
+
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -16,15 +19,18 @@ use measure::{Entry, Event, Sample};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::cores::AllowedCores;
-use crate::machine::Machine;
 use crate::process::{ProcessReading, ProcessTree};
 use crate::subject::ExitWatch;
 use crate::tick_log::TickLog;
+use disturbance::Disturbances;
 
 /// What is sampled.
 pub struct SamplerPlan {
     /// the subject's process, where it is known; its children belong to it
     pub subject_pid: Option<u32>,
+    /// the subject runs on this machine, whether its process is known or not. Where it does and is not known, its CPU
+    /// cannot be told from that of other programs, so nothing is said of them
+    pub subject_is_here: bool,
     /// tells of the subject's end; it becomes an event within a quarter of a second
     pub exit: Option<ExitWatch>,
     /// the subject's tick log, where it has one
@@ -97,11 +103,11 @@ struct Sampling {
     plan: SamplerPlan,
     subject: Option<ProcessTree>,
     own: Option<ProcessTree>,
-    machine: Machine,
+    disturbances: Disturbances,
     subject_cores: Option<AllowedCores>,
     own_cores: AllowedCores,
     samplings: u64,
-    last_machine_ns: Option<u64>,
+    last_disturbance_ns: Option<u64>,
     exit: Option<crate::subject::Exit>,
     complained_of_log: bool,
 }
@@ -112,11 +118,11 @@ impl Sampling {
         Sampling {
             subject,
             own: ProcessTree::own().ok(),
-            machine: Machine::new(),
+            disturbances: Disturbances::new(!plan.subject_is_here || plan.subject_pid.is_some()),
             subject_cores: None,
             own_cores: AllowedCores::own(),
             samplings: 0,
-            last_machine_ns: None,
+            last_disturbance_ns: None,
             exit: None,
             complained_of_log: false,
             plan,
@@ -175,19 +181,24 @@ impl Sampling {
             self.subject_cores = self.plan.subject_pid.and_then(AllowedCores::of).or(self.subject_cores);
         }
         self.samplings += 1;
+        let mut ours_s = 0.0;
         if let Some(reading) = self.subject.as_mut().and_then(ProcessTree::read) {
+            ours_s += reading.cpu_s;
             self.send_process("subject", &reading, self.subject_cores);
         }
         if let Some(reading) = self.own.as_mut().and_then(ProcessTree::read) {
+            ours_s += reading.cpu_s;
             self.send_process("worker", &reading, Some(self.own_cores));
         }
-        self.sample_machine();
+        self.sample_disturbances(ours_s);
         self.follow_log(is_last);
     }
 
     fn send_process(&self, who: &'static str, reading: &ProcessReading, cores: Option<AllowedCores>) {
         let at_ns = (self.plan.now_ns)();
-        let send = |name, value| self.send(Entry::Sample(Sample { at_ns, who, name, value }));
+        let send = |name: &'static str, value| {
+            self.send(Entry::Sample(Sample { at_ns, who, name: Cow::Borrowed(name), value }))
+        };
         send("cpu_s", reading.cpu_s);
         send("rss_bytes", reading.rss_bytes as f64);
         send("threads", reading.thread_count as f64);
@@ -199,30 +210,18 @@ impl Sampling {
         }
     }
 
-    fn sample_machine(&mut self) {
+    fn sample_disturbances(&mut self, ours_s: f64) {
         let at_ns = (self.plan.now_ns)();
         if self
-            .last_machine_ns
+            .last_disturbance_ns
             .is_some_and(|before_ns| at_ns.saturating_sub(before_ns) < SHORTEST_DIFFERENCE_NS)
         {
             return;
         }
-        let is_first = self.last_machine_ns.replace(at_ns).is_none();
-        let reading = self.machine.read();
-        let events = |count: Option<f64>| count.filter(|_| !is_first);
-        for (name, value) in [
-            ("steal_share", reading.steal_share),
-            ("busy_share", reading.busy_share),
-            ("throttle_events", events(reading.throttle_events)),
-            ("quota_throttle_events", events(reading.quota_throttle_events)),
-            ("cpu_pressure_some_avg10", reading.cpu_pressure_some_avg10),
-            ("load1", reading.load1),
-            ("frequency_hz", reading.frequency_hz),
-            ("temperature_c", reading.temperature_c),
-        ] {
-            if let Some(value) = value {
-                self.send(Entry::Sample(Sample { at_ns, who: "machine", name, value }));
-            }
+        self.last_disturbance_ns = Some(at_ns);
+        let now_ns = &self.plan.now_ns;
+        for (who, name, value) in self.disturbances.read(self.subject.as_ref(), ours_s, now_ns) {
+            self.send(Entry::Sample(Sample { at_ns, who, name, value }));
         }
     }
 
@@ -242,8 +241,8 @@ impl Sampling {
                         let Some(&(_, value)) = gauges.iter().find(|(known, _)| known == name) else {
                             continue;
                         };
-                        let sample =
-                            Sample { at_ns: second.to_ns, who: "subject", name, value: value as f64 };
+                        let (at_ns, name) = (second.to_ns, Cow::Borrowed(name));
+                        let sample = Sample { at_ns, who: "subject", name, value: value as f64 };
                         self.send(Entry::Sample(sample));
                     }
                     self.send(Entry::Ticks(Box::new(second)));
@@ -292,6 +291,7 @@ mod tests {
     fn plan(to: Sender<Entry>, begin: Instant) -> SamplerPlan {
         SamplerPlan {
             subject_pid: None,
+            subject_is_here: true,
             exit: None,
             tick_log: None,
             zero_realtime_ns: realtime_ms() * 1_000_000,
@@ -332,12 +332,12 @@ mod tests {
             .collect();
         let cpu: Vec<u64> = samples
             .iter()
-            .filter(|sample| (sample.who, sample.name) == ("subject", "cpu_s"))
+            .filter(|sample| (sample.who, &*sample.name) == ("subject", "cpu_s"))
             .map(|sample| sample.at_ns)
             .collect();
         assert!(cpu.len() >= 3 && cpu.len() as u64 == report.samplings, "{cpu:?}");
         assert!(cpu[0] < SECOND_NS && cpu[1] >= SECOND_NS);
-        let names: BTreeSet<_> = samples.iter().map(|sample| (sample.who, sample.name)).collect();
+        let names: BTreeSet<_> = samples.iter().map(|sample| (sample.who, &*sample.name)).collect();
         for name in
             [("subject", "rss_bytes"), ("subject", "fds"), ("subject", "allowed_cores"), ("worker", "cpu_s")]
         {

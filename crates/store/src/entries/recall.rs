@@ -1,7 +1,6 @@
 //! Recalling the entries of a trial: every row checked, every second complete, every page balanced.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
 
 use measure::{Distribution, Entry, Event, Sample, TickCounts, TickSecond, TrialHead};
 use rusqlite::{Connection, ToSql, params};
@@ -203,10 +202,12 @@ fn tick_second(row: &Row) -> Result<Entry, ReadError> {
 }
 
 fn sample(row: &Row) -> Result<Entry, ReadError> {
+    let about = row.text("who")?;
+    let who = Sample::WHO.into_iter().find(|who| *who == about);
     Ok(Entry::Sample(Sample {
         at_ns: row.u64("at_ns")?,
-        who: interned(row.text("who")?),
-        name: interned(row.text("name")?),
+        who: who.ok_or_else(|| row.odd("who", row.value("who")))?,
+        name: row.text("name")?.to_owned().into(),
         value: row.real("value")?.unwrap_or(f64::NAN),
     }))
 }
@@ -217,20 +218,4 @@ fn event(row: &Row) -> Result<Event, ReadError> {
         kind: row.text("kind")?.to_owned(),
         text: row.text("text")?.to_owned(),
     })
-}
-
-/// The same text, living for ever. A sampler's names are a few dozen literals, so what is kept here stays small.
-fn interned(text: &str) -> &'static str {
-    static KNOWN: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
-    // A panic elsewhere cannot leave a set half changed that is only ever added to.
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    match known.get(text) {
-        Some(same) => same,
-        None => {
-            let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
-            known.insert(kept);
-            kept
-        }
-    }
 }

@@ -89,7 +89,7 @@ pub fn event(at_s: u64, kind: &str) -> Entry {
 }
 
 pub fn sample(at_s: u64, name: &'static str, value: f64) -> Entry {
-    Entry::Sample(Sample { at_ns: at_s * 1_000_000_000, who: "subject", name, value })
+    Entry::Sample(Sample { at_ns: at_s * 1_000_000_000, who: "subject", name: name.into(), value })
 }
 
 /// An entry of every kind, so that each table gets a row.
@@ -339,14 +339,12 @@ pub fn any_books() -> impl Strategy<Value = Books> {
 pub fn any_entries() -> impl Strategy<Value = Vec<Entry>> {
     let sample = (
         COUNT,
-        0usize..3,
-        0usize..3,
+        0..Sample::WHO.len(),
+        prop_oneof![Just("cpu_s".to_owned()), "\\PC{0,32}"],
         any::<f64>().prop_filter("NaN is not equal to itself", |v| !v.is_nan()),
     )
         .prop_map(|(at_ns, who, name, value)| {
-            let who = ["subject", "worker", "machine"][who];
-            let name = ["cpu_s", "rss_bytes", "steal_share"][name];
-            Entry::Sample(Sample { at_ns, who, name, value })
+            Entry::Sample(Sample { at_ns, who: Sample::WHO[who], name: name.into(), value })
         });
     let event = (COUNT, "\\PC{0,12}", "\\PC{0,40}")
         .prop_map(|(at_ns, kind, text)| Entry::Event(Event { at_ns, kind, text }));

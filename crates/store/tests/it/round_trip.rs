@@ -167,6 +167,22 @@ fn a_reading_that_is_not_a_number_stays_one() {
 }
 
 #[test]
+fn the_name_of_a_program_comes_back_as_it_was_whatever_is_in_it() {
+    let given = given::store();
+    let writer = given.store.begin_run(&given::run_head(None), None).unwrap();
+    writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
+    let sample = |who, name: &str| {
+        Entry::Sample(Sample { at_ns: 1, who, name: measure::plain_name(name).into(), value: 0.5 })
+    };
+    let names = ["<script>\u{1b}[2J", "cc \"1\", 'x'; --", "ß\u{202e}é", "", &"long".repeat(20)];
+    let entries: Vec<Entry> =
+        Sample::WHO.into_iter().zip(names).map(|(who, name)| sample(who, name)).collect();
+    writer.append(entries.clone()).unwrap();
+    writer.end_trial(2).unwrap();
+    assert_eq!(given.store.trial_entries(writer.id(), 0).unwrap(), entries);
+}
+
+#[test]
 fn a_second_that_does_not_balance_stops_the_writer_and_harms_nothing_before() {
     let given = given::store();
     let writer = given.store.begin_run(&given::run_head(None), None).unwrap();

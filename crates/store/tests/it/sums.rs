@@ -131,7 +131,8 @@ fn rung(about: About, ended: Ended, seed: u64) -> Vec<Entry> {
             }
         }
         let at_ns = u64::from(index + 1) * SECOND_NS + random.u64(..9_000_000);
-        let sample = |who, name, value| Entry::Sample(Sample { at_ns, who, name, value });
+        let sample =
+            |who, name: &'static str, value| Entry::Sample(Sample { at_ns, who, name: name.into(), value });
         for who in ["subject", "worker"] {
             entries.push(sample(who, "cpu_s", f64::from(index) * 0.7 + random.f64() / 10.0));
             entries.push(sample(who, "allowed_cores", 2.0));

@@ -159,7 +159,9 @@ pub fn second(index: u32, load: f64, late: u64) -> (Entry, Vec<Entry>) {
         isr_numerator_ns: None,
         counters: vec![("frames".to_owned(), 30)],
     };
-    let sample = |who, name, value| Entry::Sample(Sample { at_ns: to_ns, who, name, value });
+    let sample = |who, name: &'static str, value| {
+        Entry::Sample(Sample { at_ns: to_ns, who, name: name.into(), value })
+    };
     let later = vec![
         Entry::Ticks(Box::new(ticks)),
         sample("subject", "cpu_s", f64::from(index) * 0.5),

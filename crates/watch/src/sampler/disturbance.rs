@@ -1,0 +1,101 @@
+//! What disturbed a second: other programs, threads that waited for a core, steal, throttling, a clock that was set.
+//!
+//! All of it are differences between two readings, so each speaks of its own second; the first reading tells only what
+//! needs none. Everything that compares processes is read together. Not here: when it is read (`sampler`).
+
+use std::borrow::Cow;
+use std::time::SystemTime;
+
+use crate::machine::Machine;
+use crate::others::{OtherPrograms, Totals};
+use crate::process::ProcessTree;
+use crate::realtime::Realtime;
+use crate::threads::Threads;
+
+/// `who`, `name` and value of a sample.
+pub(super) type Told = (&'static str, Cow<'static, str>, f64);
+
+/// How the threads of our workers are named (`engine::thread`).
+const WORKER_PREFIX: &str = "worker-";
+/// A thread that was on a core for less is not worth a name.
+const THREAD_CORES_MIN: f64 = 0.01;
+
+#[derive(Debug)]
+pub(super) struct Disturbances {
+    machine: Machine,
+    /// `None` where others cannot be told from the subject
+    others: Option<OtherPrograms>,
+    workers: Threads,
+    subject: Threads,
+    realtime: Option<Realtime>,
+    is_first: bool,
+}
+
+impl Disturbances {
+    pub fn new(others_can_be_told: bool) -> Self {
+        Disturbances {
+            machine: Machine::new(),
+            others: others_can_be_told.then(OtherPrograms::new),
+            workers: Threads::new(),
+            subject: Threads::new(),
+            realtime: None,
+            is_first: true,
+        }
+    }
+
+    /// What happened since the reading before. `ours_s`: CPU time of this process and the subject, read just before.
+    pub fn read(
+        &mut self,
+        subject: Option<&ProcessTree>,
+        ours_s: f64,
+        now_ns: &dyn Fn() -> u64,
+    ) -> Vec<Told> {
+        let mut told: Vec<Told> = Vec::new();
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        let mut put = |who, name: &'static str, value: Option<f64>| {
+            told.extend(value.map(|value| (who, Cow::Borrowed(name), value)));
+        };
+        let reading = self.machine.read();
+        let others = self.others.as_mut().and_then(|others| {
+            let totals = reading.programs_cpu_s.map(|machine_s| Totals { machine_s, ours_s });
+            let subject = subject.map(|tree| tree.pids().collect()).unwrap_or_default();
+            others.read(&subject, totals, now_ns())
+        });
+        let workers = self.workers.read(&Threads::of_this_process(WORKER_PREFIX), now_ns());
+        let subject = subject.and_then(|tree| self.subject.read(tree.threads(), now_ns()));
+        let events = |count: Option<f64>| count.filter(|_| !is_first);
+        put("machine", "steal_share", reading.steal_share);
+        put("machine", "steal_share_max", reading.steal_share_max);
+        put("machine", "busy_share", reading.busy_share);
+        put("machine", "throttle_events", events(reading.throttle_events));
+        put("machine", "quota_throttle_events", events(reading.quota_throttle_events));
+        put("machine", "cpu_pressure_some_avg10", reading.cpu_pressure_some_avg10);
+        put("machine", "load1", reading.load1);
+        put("machine", "frequency_hz", reading.frequency_hz);
+        put("machine", "temperature_c", reading.temperature_c);
+        put("machine", "others_cores", others.as_ref().map(|others| others.cores));
+        put("machine", "clock_step_ms", self.clock_step_ms(now_ns));
+        put("worker", "cpu_share_max", workers.as_ref().map(|workers| workers.cpu_share_max));
+        put("worker", "waiting_share_max", workers.as_ref().map(|workers| workers.waiting_share_max));
+        put("subject", "waiting_share_max", subject.as_ref().map(|subject| subject.waiting_share_max));
+        let named = |who, named: Vec<(String, f64)>| {
+            named.into_iter().map(move |(name, cores)| (who, Cow::Owned(name), cores))
+        };
+        let busiest =
+            subject.and_then(|subject| subject.busiest).filter(|(_, cores)| *cores >= THREAD_CORES_MIN);
+        told.extend(named("program", others.map(|others| others.programs).unwrap_or_default()));
+        told.extend(named("thread", Vec::from_iter(busiest)));
+        told
+    }
+
+    fn clock_step_ms(&mut self, now_ns: &dyn Fn() -> u64) -> Option<f64> {
+        let now = Realtime::compare(now_ns, realtime_ns);
+        let step_ns = self.realtime.replace(now).and_then(|before| now.step_since(&before));
+        step_ns.map(|step_ns| step_ns as f64 / 1e6)
+    }
+}
+
+/// ns since the epoch; 0 before it.
+pub(super) fn realtime_ns() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}

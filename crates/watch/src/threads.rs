@@ -1,0 +1,242 @@
+//! Threads: how long each was on a core and how long it waited for one, from `schedstat`.
+//!
+//! A thread that waits for a core is late whatever its program does, so this tells a crowded machine from a slow
+//! server. The kernel books waiting when it ends: a wait over two seconds counts in the second, up to a share of 1.
+//! Units: shares of the time since the reading before, in [0, 1]; times in ns.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use measure::plain_name;
+
+/// The largest shares over some threads, each over the time since that thread was read before.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThreadsReading {
+    /// largest share of time on a core
+    pub cpu_share_max: f64,
+    /// largest share of time runnable and without a core
+    pub waiting_share_max: f64,
+    /// the thread that was longest on a core: its name and that share
+    pub busiest: Option<(String, f64)>,
+}
+
+/// How many threads are read at once: 256 take about 2 ms.
+pub const READ_MAX: usize = 256;
+/// Of more threads the busiest are read each time, and as many others in turn.
+const OTHERS_IN_TURN: usize = 64;
+
+/// Reads threads again and again.
+#[derive(Debug)]
+pub struct Threads {
+    proc: PathBuf,
+    known: BTreeMap<(i32, i32), Seen>,
+    /// behind which thread the others go on next time
+    turn: (i32, i32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    at_ns: u64,
+    on_cpu_ns: u64,
+    waiting_ns: u64,
+    last_share: f64,
+}
+
+impl Threads {
+    /// Threads of this machine.
+    pub fn new() -> Self {
+        Self::rooted(PathBuf::from("/proc"))
+    }
+
+    fn rooted(proc: PathBuf) -> Self {
+        Threads { proc, known: BTreeMap::new(), turn: (0, 0) }
+    }
+
+    /// Reads the threads of some processes at `at_ns`; `None` when none of them was read before, or none can be.
+    ///
+    /// `threads` are pairs of a process's number and its thread's. Of more than `READ_MAX` the busiest are read.
+    pub fn read(&mut self, threads: &[(i32, i32)], at_ns: u64) -> Option<ThreadsReading> {
+        let chosen = self.choose(threads);
+        let mut known = BTreeMap::new();
+        let mut reading: Option<ThreadsReading> = None;
+        let mut busiest = None;
+        for &thread in &chosen {
+            let Some((on_cpu_ns, waiting_ns)) = self.times(thread) else { continue };
+            let mut seen = Seen { at_ns, on_cpu_ns, waiting_ns, last_share: 0.0 };
+            // Times that fell are those of another thread with the same number.
+            let before = self.known.get(&thread).filter(|before| {
+                before.at_ns < at_ns && before.on_cpu_ns <= on_cpu_ns && before.waiting_ns <= waiting_ns
+            });
+            if let Some(before) = before {
+                let share = |ns: u64| (ns as f64 / (at_ns - before.at_ns) as f64).min(1.0);
+                let (on_cpu, waiting) =
+                    (share(on_cpu_ns - before.on_cpu_ns), share(waiting_ns - before.waiting_ns));
+                seen.last_share = on_cpu;
+                let reading = reading.get_or_insert_default();
+                reading.waiting_share_max = reading.waiting_share_max.max(waiting);
+                if busiest.is_none() || on_cpu > reading.cpu_share_max {
+                    reading.cpu_share_max = on_cpu;
+                    busiest = Some(thread);
+                }
+            }
+            known.insert(thread, seen);
+        }
+        if chosen.len() < threads.len() {
+            // Threads that were left out this time keep what was read of them, as long as they live.
+            let alive: std::collections::BTreeSet<_> = threads.iter().collect();
+            let kept = self.known.iter().filter(|(thread, _)| alive.contains(thread));
+            kept.for_each(|(&thread, &seen)| {
+                known.entry(thread).or_insert(seen);
+            });
+        }
+        self.known = known;
+        let mut reading = reading?;
+        let name = busiest.and_then(|thread| self.name(thread));
+        reading.busiest = name.map(|name| (name, reading.cpu_share_max));
+        Some(reading)
+    }
+
+    /// The threads of this process whose name begins with `prefix`.
+    pub fn of_this_process(prefix: &str) -> Vec<(i32, i32)> {
+        let pid = std::process::id() as i32;
+        let Ok(entries) = fs::read_dir("/proc/self/task") else { return Vec::new() };
+        let tids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        tids.filter(|tid| {
+            fs::read(format!("/proc/self/task/{tid}/comm"))
+                .is_ok_and(|name| name.starts_with(prefix.as_bytes()))
+        })
+        .map(|tid| (pid, tid))
+        .collect()
+    }
+
+    fn choose(&mut self, threads: &[(i32, i32)]) -> Vec<(i32, i32)> {
+        if threads.len() <= READ_MAX {
+            return threads.to_vec();
+        }
+        let share = |thread: &(i32, i32)| self.known.get(thread).map_or(0.0, |seen| seen.last_share);
+        let mut by_share = threads.to_vec();
+        by_share.sort_by(|a, b| share(b).total_cmp(&share(a)).then(a.cmp(b)));
+        let mut others = by_share.split_off(READ_MAX - OTHERS_IN_TURN);
+        others.sort_unstable();
+        let behind = others.partition_point(|thread| *thread <= self.turn);
+        let in_turn: Vec<_> =
+            others.iter().cycle().skip(behind).take(OTHERS_IN_TURN.min(others.len())).collect();
+        self.turn = in_turn.last().map_or((0, 0), |last| **last);
+        by_share.extend(in_turn);
+        by_share
+    }
+
+    fn times(&self, (pid, tid): (i32, i32)) -> Option<(u64, u64)> {
+        let text = fs::read_to_string(self.proc.join(format!("{pid}/task/{tid}/schedstat"))).ok()?;
+        let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    }
+
+    fn name(&self, (pid, tid): (i32, i32)) -> Option<String> {
+        let name = fs::read(self.proc.join(format!("{pid}/task/{tid}/comm"))).ok()?;
+        Some(plain_name(&String::from_utf8_lossy(&name)))
+    }
+}
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn plant(proc: &Path, tid: i32, name: &str, on_cpu_ms: u64, waiting_ms: u64) {
+        let task = proc.join(format!("10/task/{tid}"));
+        fs::create_dir_all(&task).unwrap();
+        let times = format!("{} {} 7\n", on_cpu_ms * 1_000_000, waiting_ms * 1_000_000);
+        fs::write(task.join("schedstat"), times).unwrap();
+        fs::write(task.join("comm"), format!("{name}\n")).unwrap();
+    }
+
+    #[test]
+    fn the_busiest_and_the_longest_waiting_thread_are_those_of_the_second() {
+        let proc = tempfile::tempdir().unwrap();
+        let mut threads = Threads::rooted(proc.path().to_owned());
+        plant(proc.path(), 10, "main", 90_000, 50_000);
+        plant(proc.path(), 11, "io\u{1b}[1m-1", 100, 10);
+        let both = [(10, 10), (10, 11)];
+        assert_eq!(threads.read(&both, SECOND_NS), None, "there is no second yet");
+        plant(proc.path(), 10, "main", 90_200, 50_300);
+        plant(proc.path(), 11, "io\u{1b}[1m-1", 850, 15);
+        let reading = threads.read(&both, 2 * SECOND_NS).unwrap();
+        assert_eq!((reading.cpu_share_max, reading.waiting_share_max), (0.75, 0.3));
+        assert_eq!(reading.busiest, Some(("io[1m-1".to_owned(), 0.75)));
+    }
+
+    #[test]
+    fn a_wait_that_was_booked_late_is_a_whole_second_at_most() {
+        let proc = tempfile::tempdir().unwrap();
+        let mut threads = Threads::rooted(proc.path().to_owned());
+        plant(proc.path(), 10, "main", 0, 0);
+        threads.read(&[(10, 10)], SECOND_NS);
+        plant(proc.path(), 10, "main", 0, 3_000);
+        assert_eq!(threads.read(&[(10, 10)], 2 * SECOND_NS).unwrap().waiting_share_max, 1.0);
+    }
+
+    #[test]
+    fn a_thread_that_has_anothers_number_begins_anew() {
+        let proc = tempfile::tempdir().unwrap();
+        let mut threads = Threads::rooted(proc.path().to_owned());
+        plant(proc.path(), 10, "main", 900, 0);
+        threads.read(&[(10, 10)], SECOND_NS);
+        plant(proc.path(), 10, "main", 100, 0);
+        assert_eq!(threads.read(&[(10, 10)], 2 * SECOND_NS), None);
+    }
+
+    #[test]
+    fn of_very_many_threads_the_busiest_are_read_each_second_and_all_in_turn() {
+        let proc = tempfile::tempdir().unwrap();
+        let mut threads = Threads::rooted(proc.path().to_owned());
+        let all: Vec<(i32, i32)> = (0..600).map(|tid| (10, 1_000 + tid)).collect();
+        let busy = all[555].1;
+        let mut last = None;
+        for second in 1..=20 {
+            for &(_, tid) in &all {
+                plant(proc.path(), tid, "pool", if tid == busy { second * 500 } else { second }, 0);
+            }
+            last = threads.read(&all, second * SECOND_NS);
+        }
+        assert_eq!(last.unwrap().busiest, Some(("pool".to_owned(), 0.5)));
+        assert!(threads.known.len() == all.len(), "{} were read", threads.known.len());
+        let seconds = threads.known.values().filter(|seen| seen.at_ns == 20 * SECOND_NS).count();
+        assert_eq!(seconds, READ_MAX);
+    }
+
+    #[test]
+    fn a_busy_thread_of_this_process_is_found_by_its_name() {
+        let (stop, is_stopped) = channel::<()>();
+        let body = move || while is_stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {};
+        let busy = std::thread::Builder::new().name("test-worker-7".to_owned()).spawn(body).unwrap();
+        let mut threads = Threads::new();
+        let begin = Instant::now();
+        let mut found = None;
+        // On a crowded machine it may get little of a core in one second.
+        while found.is_none() && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(500));
+            let of_test = Threads::of_this_process("test-worker-");
+            found = threads
+                .read(&of_test, begin.elapsed().as_nanos() as u64)
+                .filter(|reading| reading.cpu_share_max > 0.2);
+        }
+        drop(stop);
+        busy.join().unwrap();
+        let reading = found.expect("a thread that does nothing but compute is on a core");
+        assert!(reading.cpu_share_max <= 1.0 && reading.waiting_share_max <= 1.0);
+        assert_eq!(reading.busiest.unwrap().0, "test-worker-7");
+    }
+}
