@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use measure::plain_name;
 
@@ -41,6 +41,8 @@ pub const PROGRAM_CORES_MIN: f64 = 0.02;
 pub const PROGRAMS_MAX: usize = 5;
 
 const PF_KTHREAD: u64 = 0x0020_0000;
+/// A number of a kernel thread that ended may be given to a program, so it is looked at again after so many readings.
+const KERNEL_EVERY: u64 = 16;
 const MOST_GENERATIONS: usize = 64;
 
 /// Reads other programs again and again.
@@ -50,7 +52,9 @@ pub struct OtherPrograms {
     own_pid: i32,
     sees_all: bool,
     before: Option<Before>,
-    text: Vec<u8>,
+    /// threads of the kernel, which are not read again for a while
+    of_kernel: BTreeSet<i32>,
+    readings: u64,
 }
 
 #[derive(Debug)]
@@ -70,6 +74,12 @@ struct Known {
     name: String,
 }
 
+/// What a number in /proc is.
+enum Process {
+    OfKernel,
+    Program(Known),
+}
+
 impl OtherPrograms {
     /// Those of this machine.
     pub fn new() -> Self {
@@ -80,7 +90,7 @@ impl OtherPrograms {
         // Process 2 of a whole machine is the kernel's thread maker; in a container it is something else, and under
         // hidepid it cannot be seen.
         let sees_all = fs::read_to_string(proc.join("2/comm")).is_ok_and(|name| name.trim() == "kthreadd");
-        OtherPrograms { proc, own_pid, sees_all, before: None, text: Vec::new() }
+        OtherPrograms { proc, own_pid, sees_all, before: None, of_kernel: BTreeSet::new(), readings: 0 }
     }
 
     /// Whether every process of the machine can be seen, so that the sum is exact to a clock tick per process.
@@ -130,11 +140,25 @@ impl OtherPrograms {
 
     fn scan(&mut self, subject: &BTreeSet<i32>) -> BTreeMap<i32, Known> {
         let mut found = BTreeMap::new();
+        if self.readings.is_multiple_of(KERNEL_EVERY) {
+            self.of_kernel.clear();
+        }
+        self.readings += 1;
         let Ok(entries) = fs::read_dir(&self.proc) else { return found };
         let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         for pid in pids {
             let before = self.before.as_ref().and_then(|before| before.known.get(&pid));
-            let Some(mut process) = read_process(&self.proc, pid, &mut self.text) else { continue };
+            if self.of_kernel.contains(&pid) {
+                continue;
+            }
+            let mut process = match read_process(&self.proc, pid) {
+                Some(Process::Program(process)) => process,
+                Some(Process::OfKernel) => {
+                    self.of_kernel.insert(pid);
+                    continue;
+                }
+                None => continue,
+            };
             let same = before.filter(|before| before.started_ticks == process.started_ticks);
             process.is_ours =
                 pid == self.own_pid || subject.contains(&pid) || same.is_some_and(|before| before.is_ours);
@@ -208,10 +232,12 @@ fn used(before: &BTreeMap<i32, Known>, now: &BTreeMap<i32, Known>) -> Vec<(i32, 
     used
 }
 
-/// `None` when it is gone, or is a thread of the kernel.
-fn read_process(proc: &std::path::Path, pid: i32, text: &mut Vec<u8>) -> Option<Known> {
-    text.clear();
-    File::open(proc.join(format!("{pid}/stat"))).ok()?.read_to_end(text).ok()?;
+/// `None` when it is gone.
+fn read_process(proc: &Path, pid: i32) -> Option<Process> {
+    // One read gives it whole; asking for its end or its size first would double the cost.
+    let mut text = [0; 1_024];
+    let count = File::open(proc.join(format!("{pid}/stat"))).ok()?.read(&mut text).ok()?;
+    let text = &text[..count];
     // A name may hold spaces and brackets, so it ends at the last one.
     let (open, close) =
         (text.iter().position(|&byte| byte == b'(')?, text.iter().rposition(|&byte| byte == b')')?);
@@ -223,14 +249,17 @@ fn read_process(proc: &std::path::Path, pid: i32, text: &mut Vec<u8>) -> Option<
         *field = text.parse().unwrap_or(0);
     }
     let field = |number: usize| fields[number - 3];
-    (field(9) & PF_KTHREAD == 0).then(|| Known {
+    if field(9) & PF_KTHREAD != 0 {
+        return Some(Process::OfKernel);
+    }
+    Some(Process::Program(Known {
         started_ticks: field(22),
         parent: field(4) as i32,
         own_ticks: field(14) + field(15),
         reaped_ticks: field(16) + field(17),
         is_ours: false,
         name,
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -338,9 +338,15 @@ mod tests {
         assert!(cpu.len() >= 3 && cpu.len() as u64 == report.samplings, "{cpu:?}");
         assert!(cpu[0] < SECOND_NS && cpu[1] >= SECOND_NS);
         let names: BTreeSet<_> = samples.iter().map(|sample| (sample.who, &*sample.name)).collect();
-        for name in
-            [("subject", "rss_bytes"), ("subject", "fds"), ("subject", "allowed_cores"), ("worker", "cpu_s")]
-        {
+        for name in [
+            ("subject", "rss_bytes"),
+            ("subject", "fds"),
+            ("subject", "allowed_cores"),
+            ("subject", "waiting_share_max"),
+            ("worker", "cpu_s"),
+            ("machine", "steal_share_max"),
+            ("machine", "others_cores"),
+        ] {
             assert!(names.contains(&name), "{name:?} of {names:?}");
         }
         assert!(names.contains(&("machine", "steal_share")) && names.contains(&("subject", "sockets")));
