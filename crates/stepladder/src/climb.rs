@@ -24,7 +24,7 @@ use crate::progress::Progress;
 use crate::signals::{INTERRUPTED, Interrupt};
 use crate::trial::{self, Order};
 use crate::under_test::{self, UnderTest};
-use crate::{calibration, preflight, replay, show};
+use crate::{calibration, judging, preflight, replay, show};
 
 /// An exit code and what to say.
 pub type Failure = (u8, anyhow::Error);
@@ -202,6 +202,7 @@ impl Climbing<'_> {
             spin_ns: plan.generator.spin_ns,
             margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
+            terms: Some(judging::terms(self.store, self.run, plan, order.load)?),
         };
         self.run_trial(&trial, subject, progress)?;
         let (trial, judgement) = judge_stored(self.store, self.run, plan, order.seq)?;
@@ -261,6 +262,7 @@ impl Climbing<'_> {
             spin_ns: plan.generator.spin_ns,
             margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
+            terms: None,
         };
         self.run_trial(&trial, server, progress)
     }

@@ -5,6 +5,7 @@
 //! seconds are whole intervals.
 //! Units: ns since the start of the trial.
 
+use ladder::disturbance::HOLD_LONGER_MOST;
 use plan::Hold;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -31,6 +32,8 @@ pub struct Seen {
     pub ticks_in_hold: u64,
     /// games played within the hold
     pub games_in_hold: u64,
+    /// the hold can be judged when it ends now: nothing disturbed it much, or every objective is met so far
+    pub can_be_judged: bool,
     /// the user or the subject ends the trial; the reason
     pub ends: Option<&'static str>,
 }
@@ -62,8 +65,14 @@ pub enum Cue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Ramp,
-    Settle { hold_ns: u64 },
-    Hold { from_ns: u64 },
+    Settle {
+        hold_ns: u64,
+    },
+    Hold {
+        from_ns: u64,
+        /// when it ends and when it must; `None` while a count is waited for
+        end: Option<(u64, u64)>,
+    },
     Drain,
 }
 
@@ -118,36 +127,85 @@ impl Conductor {
             }
             State::Settle { hold_ns } if now_ns + 2 * AHEAD_NS >= hold_ns => {
                 let hold_ns = hold_ns.max((now_ns + AHEAD_NS).next_multiple_of(SECOND_NS));
-                self.state = State::Hold { from_ns: hold_ns };
+                let end = match self.hold {
+                    Hold::Time(length_ns) => Some(end_after(hold_ns, length_ns)),
+                    Hold::Ticks(_) | Hold::Games(_) => None,
+                };
+                self.state = State::Hold { from_ns: hold_ns, end };
                 Some(Cue::Hold { at_ns: hold_ns })
             }
-            State::Hold { from_ns } => self.end_of_hold(now_ns, from_ns, seen),
+            State::Hold { from_ns, end } => self.end_of_hold(now_ns, from_ns, end, seen),
             State::Settle { .. } | State::Drain => None,
         }
     }
 
-    fn end_of_hold(&mut self, now_ns: u64, from_ns: u64, seen: &Seen) -> Option<Cue> {
-        let enough = match self.hold {
-            Hold::Time(length_ns) => {
-                let at_ns = from_ns + length_ns;
-                if now_ns + 2 * AHEAD_NS < at_ns {
-                    return None;
-                }
-                self.state = State::Drain;
-                return Some(Cue::Drain { at_ns, ended_by: describe(self.hold) });
-            }
-            Hold::Ticks(count) => seen.ticks_in_hold >= count,
-            Hold::Games(count) => seen.games_in_hold >= count,
+    /// When the hold ends as far as is known, ns since the start of the trial.
+    pub fn hold_ends_ns(&self) -> Option<u64> {
+        if let State::Hold { end: Some((end_ns, _)), .. } = self.state { Some(end_ns) } else { None }
+    }
+
+    /// A hold ends as asked. One whose objectives are not met, and of which too much was disturbed to say why, goes on by
+    /// whole seconds until it can be judged, to twice its length at most.
+    fn end_of_hold(
+        &mut self,
+        now_ns: u64,
+        from_ns: u64,
+        end: Option<(u64, u64)>,
+        seen: &Seen,
+    ) -> Option<Cue> {
+        let Some((end_ns, latest_ns)) = end.or_else(|| self.counted(now_ns, from_ns, seen)) else {
+            return None;
         };
-        let is_too_long = now_ns >= from_ns + LONGEST_COUNTED_HOLD_NS;
-        if !enough && !is_too_long {
+        self.state = State::Hold { from_ns, end: Some((end_ns, latest_ns)) };
+        if now_ns + 2 * AHEAD_NS < end_ns {
+            return None;
+        }
+        if !seen.can_be_judged && end_ns + SECOND_NS <= latest_ns {
+            self.state = State::Hold { from_ns, end: Some((end_ns + SECOND_NS, latest_ns)) };
             return None;
         }
         self.state = State::Drain;
-        let ended_by =
-            if enough { describe(self.hold) } else { format!("30 min without {}", describe(self.hold)) };
-        Some(Cue::Drain { at_ns: (now_ns + AHEAD_NS).next_multiple_of(SECOND_NS), ended_by })
+        let asked = describe(self.hold);
+        let length_ns = end_ns - from_ns;
+        let ended_by = match self.hold {
+            Hold::Time(asked_ns) if length_ns > asked_ns => {
+                format!(
+                    "{asked} and {} s more, to see undisturbed seconds",
+                    (length_ns - asked_ns) / SECOND_NS
+                )
+            }
+            Hold::Time(_) => asked,
+            _ if length_ns >= LONGEST_COUNTED_HOLD_NS && !self.has_counted(seen) => {
+                format!("30 min without {asked}")
+            }
+            _ => asked,
+        };
+        Some(Cue::Drain { at_ns: end_ns, ended_by })
     }
+
+    fn has_counted(&self, seen: &Seen) -> bool {
+        match self.hold {
+            Hold::Time(_) => true,
+            Hold::Ticks(count) => seen.ticks_in_hold >= count,
+            Hold::Games(count) => seen.games_in_hold >= count,
+        }
+    }
+
+    /// The end of a hold that waits for a count, once it is known.
+    fn counted(&self, now_ns: u64, from_ns: u64, seen: &Seen) -> Option<(u64, u64)> {
+        let is_too_long = now_ns >= from_ns + LONGEST_COUNTED_HOLD_NS;
+        let length_ns = (now_ns + 2 * AHEAD_NS).next_multiple_of(SECOND_NS).saturating_sub(from_ns);
+        match (self.has_counted(seen), is_too_long) {
+            (true, _) => Some(end_after(from_ns, length_ns)),
+            (false, true) => Some((from_ns + length_ns, from_ns + length_ns)),
+            (false, false) => None,
+        }
+    }
+}
+
+/// When a hold of a length ends, and when at the latest.
+fn end_after(from_ns: u64, length_ns: u64) -> (u64, u64) {
+    (from_ns + length_ns, from_ns.saturating_add(length_ns.saturating_mul(u64::from(HOLD_LONGER_MOST))))
 }
 
 /// A hold as the user writes it.
@@ -176,7 +234,8 @@ mod tests {
         cues
     }
 
-    const ALL_IN: Seen = Seen { open: 20, joined: 10, ticks_in_hold: 0, games_in_hold: 0, ends: None };
+    const ALL_IN: Seen =
+        Seen { open: 20, joined: 10, ticks_in_hold: 0, games_in_hold: 0, can_be_judged: true, ends: None };
 
     #[test]
     fn a_hold_of_a_time_begins_and_ends_on_whole_seconds() {
@@ -188,6 +247,20 @@ mod tests {
             Cue::Drain { at_ns: 9 * SECOND_NS, ended_by: "5s".to_owned() },
         ];
         assert_eq!(cues, expected);
+    }
+
+    #[test]
+    fn a_hold_that_cannot_be_judged_yet_goes_on_to_twice_its_length_at_most() {
+        let undecided = Seen { can_be_judged: false, ..ALL_IN };
+        let ends = |decided_ms: u64| {
+            let at = |ms: u64| (ms, if ms < decided_ms { undecided } else { ALL_IN });
+            let story: Vec<_> = (1_000..20_000).step_by(20).map(at).collect();
+            conduct(Hold::Time(5 * SECOND_NS), &story).pop().unwrap()
+        };
+        let more = |s: u64| format!("5s and {s} s more, to see undisturbed seconds");
+        assert_eq!(ends(0), Cue::Drain { at_ns: 9 * SECOND_NS, ended_by: "5s".to_owned() });
+        assert_eq!(ends(10_500), Cue::Drain { at_ns: 11 * SECOND_NS, ended_by: more(2) });
+        assert_eq!(ends(u64::MAX), Cue::Drain { at_ns: 14 * SECOND_NS, ended_by: more(5) });
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use anyhow::Context as _;
 use ladder::{
-    Calibration, Course, Intended, Judged, Judgement, Link, ListCourse, Purpose, Terms, judge, warm_up_cut,
+    Calibration, Course, Intended, Judged, Judgement, Link, ListCourse, Purpose, Terms, disturbance, judge,
+    warm_up_cut,
 };
-use measure::{Measure, Trial};
-use plan::{Bots, HttpModel, Plan};
+use measure::{Measure, Summary, Trial};
+use plan::{Bots, Hold, HttpModel, Plan};
 use store::{RunId, Store};
 
 /// Clients of the null server at an easy pace: our own share of every latency.
@@ -62,12 +63,13 @@ impl Done {
 
 /// Judges one stored trial, without its warm-up.
 pub fn judge_stored(store: &Store, run: &RunId, plan: &Plan, seq: u32) -> anyhow::Result<(Trial, Judgement)> {
-    let trial = store.trial_warmed_up(run, seq, warm_up_cut)?;
-    let judgement = judge(&trial, &terms(store, run, plan, trial.head.load)?);
+    let (trial, fair) = store.trial_views(run, seq, warm_up_cut, |trial| disturbance(trial).1)?;
+    let judgement = judge(&trial, fair.as_ref(), &terms(store, run, plan, trial.head.load)?);
     Ok((trial, judgement))
 }
 
-fn terms(store: &Store, run: &RunId, plan: &Plan, load: f64) -> anyhow::Result<Terms> {
+/// What a rung of a run is judged by.
+pub fn terms(store: &Store, run: &RunId, plan: &Plan, load: f64) -> anyhow::Result<Terms> {
     Ok(Terms {
         objectives: plan.objectives.clone(),
         calibration: calibration(store, run)?,
@@ -89,6 +91,10 @@ fn terms(store: &Store, run: &RunId, plan: &Plan, load: f64) -> anyhow::Result<T
         },
         patience_ns: plan.patience_ns,
         link: link(store, run)?,
+        hold_ns: match plan.ladder.hold {
+            Hold::Time(ns) => ns,
+            Hold::Ticks(_) | Hold::Games(_) => 0,
+        },
     })
 }
 
@@ -104,23 +110,44 @@ fn link(store: &Store, run: &RunId) -> anyhow::Result<Option<Link>> {
     }))
 }
 
-/// The generator as it was weighed before the climb; `None` when it was not.
+/// The generator as it was measured before the climb; `None` when it was not.
+///
+/// Of several calibrations those that nothing disturbed count, the last of them; without any the fastest.
 pub fn calibration(store: &Store, run: &RunId) -> anyhow::Result<Option<Calibration>> {
-    let mut found = None;
+    let mut found: Option<Calibration> = None;
+    let mut is_fair = false;
     for record in store.trials(run)? {
         let purpose = Purpose::named(&record.head.purpose);
         if purpose == Some(Purpose::Rung) {
             continue;
         }
         let trial = store.trial(run, record.head.seq, 0)?;
+        let was_disturbed = disturbance(&trial).0.any();
         let calibration: &mut Calibration = found.get_or_insert_default();
         calibration.protocol = trial.head.cell.get(PROTOCOL).cloned();
         if purpose == Some(Purpose::CalibrationLatency) {
-            calibration.own_latency = trial.distribution(Measure::Response).summary();
-            calibration.send_lag = trial.distribution(Measure::SendLag).summary();
+            let own_latency = trial.distribution(Measure::Response).summary();
+            let p99 = |summary: &Option<Summary>| summary.as_ref().and_then(|summary| summary.p99);
+            let is_better = match (was_disturbed, is_fair) {
+                (false, _) => true,
+                (true, true) => false,
+                (true, false) => {
+                    p99(&calibration.own_latency).is_none()
+                        || p99(&own_latency).unwrap_or(u64::MAX)
+                            < p99(&calibration.own_latency).unwrap_or(u64::MAX)
+                }
+            };
+            if is_better {
+                calibration.own_latency = own_latency;
+                calibration.send_lag = trial.distribution(Measure::SendLag).summary();
+            }
+            is_fair |= !was_disturbed;
+            calibration.was_disturbed = !is_fair;
         } else {
             let seconds = trial.hold.as_ref().map_or(0.0, measure::Hold::seconds);
-            calibration.ceiling_per_s = (seconds > 0.0).then(|| trial.flow().answered as f64 / seconds);
+            let ceiling_per_s = (seconds > 0.0).then(|| trial.flow().answered as f64 / seconds);
+            calibration.ceiling_per_s =
+                [calibration.ceiling_per_s, ceiling_per_s].into_iter().flatten().max_by(f64::total_cmp);
         }
     }
     Ok(found)

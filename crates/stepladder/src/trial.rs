@@ -16,7 +16,8 @@ use engine::collector::FromWorker;
 use engine::hand::MEETING_POINTS;
 use engine::thread::Setup;
 use engine::{Clock, Collector, Entrance, MonotonicClock, Progress, Shared, Timeline};
-use measure::trial::kind;
+use ladder::Terms;
+use measure::trial::{Sum, kind};
 use measure::{Entry, Event, Interval, LedgerPart, TrialHead};
 use plan::{Hold, Ramp, Target, WorkerPlan};
 
@@ -44,6 +45,8 @@ pub struct Order<'a> {
     pub margin_ns: u64,
     /// cores the workers stay on, in turn; empty: anywhere
     pub cores: Vec<usize>,
+    /// what the hold is judged by: one that cannot be judged yet goes on; `None`: it ends as asked
+    pub terms: Option<Terms>,
 }
 
 /// What goes on besides the workers: the watch's entries, the user's Ctrl-C, the subject's end.
@@ -135,9 +138,11 @@ pub fn run(order: &Order<'_>, around: &mut impl Surroundings) -> anyhow::Result<
         server_ticks: 0,
         client_ticks: 0,
         hold: None,
-        hold_until_ns: None,
         stop_ns: None,
         ledger: Vec::new(),
+        so_far: None,
+        can_be_judged: true,
+        told: Told::default(),
     };
     let outcome = stage.play(&mut collector, &hears, around);
     // Whatever happened, no worker goes on after this.
@@ -179,11 +184,36 @@ struct Stage<'a> {
     client_ticks: u64,
     /// begin of the hold
     hold: Option<u64>,
-    hold_until_ns: Option<u64>,
     stop_ns: Option<u64>,
     /// the workers' parts, as they come up
     ledger: Vec<LedgerPart>,
+    /// the hold as far as it is known
+    so_far: Option<Sum>,
+    /// see `Seen::can_be_judged`
+    can_be_judged: bool,
+    /// up to where the server told its ticks
+    told: Told,
 }
+
+/// How far a server's own ticks are told.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    until_ns: u64,
+    /// the longest usual entry
+    entry_ns: u64,
+}
+
+impl Told {
+    /// True when what is told reaches the end of the hold, but for an entry that is being gathered.
+    fn covers(&self, end_ns: u64) -> bool {
+        self.until_ns + self.entry_ns + self.entry_ns / 4 >= end_ns
+    }
+}
+
+/// A server's log may tell its last second of the hold so much later.
+const LAST_TICKS_WITHIN_NS: u64 = 3_000_000_000;
+/// The hold's outcome is looked at from so long before its end on.
+const LOOKS_AHEAD_NS: u64 = 2_000_000_000;
 
 impl Stage<'_> {
     /// Plays until every worker has handed over everything. Returns whether the trial is complete.
@@ -202,7 +232,9 @@ impl Stage<'_> {
                         for event in first_errors(&mut merged) {
                             around.keep(Entry::Event(event))?;
                         }
-                        around.keep(Entry::Interval(merged))?;
+                        let entry = Entry::Interval(merged);
+                        self.look_at(&entry);
+                        around.keep(entry)?;
                     }
                     Err(imbalance) => {
                         keep_event(
@@ -223,6 +255,7 @@ impl Stage<'_> {
                             let books = measure::ledger::close(&self.ledger, self.order.margin_ns);
                             around.keep(Entry::Books(Box::new(books)))?;
                         }
+                        self.wait_for_last_ticks(around)?;
                         return Ok(true);
                     }
                 }
@@ -230,19 +263,57 @@ impl Stage<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => bail!("the workers ended without a word"),
             }
-            for entry in around.entries() {
-                if let (Entry::Ticks(second), Some(from_ns)) = (&entry, self.hold)
-                    && second.to_ns > from_ns
-                {
-                    self.server_ticks += second.counts.due;
-                }
-                around.keep(entry)?;
-            }
+            self.take_entries(around)?;
             self.conduct(around)?;
             if self.stop_ns.is_some_and(|stop_ns| self.clock.now_ns() > stop_ns + 5_000_000_000) {
                 keep_event(around, self.clock.now_ns(), kind::BUG, "a worker did not end in time")?;
                 return Ok(false);
             }
+        }
+    }
+
+    /// Keeps what the watch saw.
+    fn take_entries(&mut self, around: &mut impl Surroundings) -> anyhow::Result<()> {
+        for entry in around.entries() {
+            if let Entry::Ticks(second) = &entry {
+                self.told.until_ns = self.told.until_ns.max(second.to_ns);
+                self.told.entry_ns =
+                    (second.to_ns - second.from_ns.min(second.to_ns)).clamp(250_000_000, 1_500_000_000);
+                if self.hold.is_some_and(|from_ns| second.to_ns > from_ns) {
+                    self.server_ticks += second.counts.due;
+                }
+            }
+            self.look_at(&entry);
+            around.keep(entry)?;
+        }
+        Ok(())
+    }
+
+    /// A server that writes its log once per second tells the last second of the hold a little later; one that stands still
+    /// never does.
+    fn wait_for_last_ticks(&mut self, around: &mut impl Surroundings) -> anyhow::Result<()> {
+        let Some(end_ns) = self.stop_ns.map(|stop_ns| stop_ns - DRAIN_NS) else { return Ok(()) };
+        let is_awaited = self.told.until_ns > 0 && self.seen.ends.is_none();
+        while is_awaited
+            && !self.told.covers(end_ns)
+            && self.clock.now_ns() < end_ns + LAST_TICKS_WITHIN_NS
+            && around.ends().is_none()
+        {
+            std::thread::sleep(Duration::from_millis(20));
+            self.take_entries(around)?;
+        }
+        Ok(())
+    }
+
+    /// Adds an entry to what is known of the hold, and towards its end asks whether it can be judged by that.
+    fn look_at(&mut self, entry: &Entry) {
+        let (Some(so_far), Some(terms)) = (&mut self.so_far, &self.order.terms) else { return };
+        so_far.take(entry);
+        let Entry::Interval(interval) = entry else { return };
+        let now_ns = u64::from(interval.index + 1) * 1_000_000_000;
+        let ends_ns = self.conductor.hold_ends_ns();
+        if ends_ns.is_none_or(|ends_ns| now_ns + LOOKS_AHEAD_NS >= ends_ns) {
+            self.can_be_judged = ladder::has_seen_enough(&so_far.clone().finish(), terms);
         }
     }
 
@@ -263,6 +334,7 @@ impl Stage<'_> {
         self.seen.open = sum(|progress| &progress.open);
         self.seen.ticks_in_hold = if self.server_ticks > 0 { self.server_ticks } else { self.client_ticks };
         self.seen.joined = sum(|progress| &progress.joined);
+        self.seen.can_be_judged = self.can_be_judged;
         let failed = sum(|progress| &progress.failed);
         if self.seen.ends.is_none() {
             match around.ends() {
@@ -278,7 +350,7 @@ impl Stage<'_> {
             head: &self.order.head,
             phase: self.phase,
             now_ns,
-            hold_until_ns: self.hold_until_ns,
+            hold_until_ns: self.conductor.hold_ends_ns(),
             open: self.seen.open,
             failed,
         });
@@ -296,9 +368,9 @@ impl Stage<'_> {
             Cue::Hold { at_ns } => {
                 self.timeline.hold_at(at_ns);
                 (self.phase, self.hold) = ("hold", Some(at_ns));
-                if let Hold::Time(length_ns) = self.order.hold {
-                    self.hold_until_ns = Some(at_ns + length_ns);
-                }
+                let begin = Event { at_ns, kind: kind::HOLD.to_owned(), text: String::new() };
+                let is_judged = self.order.terms.is_some();
+                self.so_far = is_judged.then(|| Sum::new(self.order.head.clone(), vec![begin], 0));
                 keep_event(around, at_ns, kind::HOLD, "")
             }
             Cue::Drain { at_ns, ended_by } => {

@@ -1,5 +1,7 @@
 //! One trial: its sum, each entry taken as it is read, or everything of it at once.
 
+use std::collections::BTreeSet;
+
 use measure::trial::Sum;
 use measure::{Entry, Trial, TrialHead};
 use rusqlite::{Transaction, params};
@@ -27,26 +29,35 @@ impl Store {
     pub fn trial(&self, run: &RunId, seq: u32, cut_s: u32) -> Result<Trial, StoreError> {
         let moment = self.moment()?;
         let head = self.head(&moment, run, seq)?;
-        self.sum(&moment, run, head, cut_s)
+        self.sum(&moment, run, head, cut_s, BTreeSet::new())
     }
 
-    /// A trial without its warm-up: `warm_up` looks at the whole and says how many seconds of its hold that is. Read once
-    /// more where there is any.
+    /// A trial as it is judged: without its warm-up, and once more without the seconds that are not fair to judge by,
+    /// where there are any. `warm_up` looks at the whole and says how many seconds of its hold that is; `unfair` names the
+    /// other seconds by their index. Read anew for each.
     ///
     /// Of one moment, also while it grows. Errors: as `trial_entries`.
-    pub fn trial_warmed_up(
+    pub fn trial_views(
         &self,
         run: &RunId,
         seq: u32,
         warm_up: impl FnOnce(&Trial) -> u32,
-    ) -> Result<Trial, StoreError> {
+        unfair: impl FnOnce(&Trial) -> BTreeSet<u32>,
+    ) -> Result<(Trial, Option<Trial>), StoreError> {
         let moment = self.moment()?;
         let head = self.head(&moment, run, seq)?;
-        let whole = self.sum(&moment, run, head, 0)?;
-        match warm_up(&whole) {
-            0 => Ok(whole),
-            cut_s => self.sum(&moment, run, whole.head, cut_s),
-        }
+        let whole = self.sum(&moment, run, head, 0, BTreeSet::new())?;
+        let cut_s = warm_up(&whole);
+        let judged = match cut_s {
+            0 => whole,
+            cut_s => self.sum(&moment, run, whole.head, cut_s, BTreeSet::new())?,
+        };
+        let unfair = unfair(&judged);
+        let fair = match unfair.is_empty() {
+            true => None,
+            false => Some(self.sum(&moment, run, judged.head.clone(), cut_s, unfair)?),
+        };
+        Ok((judged, fair))
     }
 
     fn head(&self, moment: &Transaction<'_>, run: &RunId, seq: u32) -> Result<TrialHead, StoreError> {
@@ -63,9 +74,11 @@ impl Store {
         run: &RunId,
         head: TrialHead,
         cut_s: u32,
+        left_out: BTreeSet<u32>,
     ) -> Result<Trial, StoreError> {
         let summed = || {
-            let mut sum = Sum::new(head.clone(), marks(moment, run, &head)?, cut_s);
+            let marks = marks(moment, run, &head)?;
+            let mut sum = Sum::new(head.clone(), marks, cut_s).leaving_out(left_out);
             visit(moment, run, &head, |_, entry| sum.take(&entry))?;
             Ok(sum.finish())
         };

@@ -106,6 +106,7 @@ fn every_kind_of_rung_fits_the_contract() {
         own_latency: Distribution::new().summary(),
         send_lag: rungs[0].0.distribution(Measure::SendLag).summary(),
         ceiling_per_s: Some(120_000.5),
+        was_disturbed: false,
     };
     check_contract(&answers(&facts(), Some(&calibration), &rungs));
     rungs.into_iter().for_each(|rung| check_contract(&climb_of(&[rung])));
@@ -167,7 +168,10 @@ fn answers_are_worded_for_each_outcome() {
     let limited = Scene { send_lag_ns: 40_000_000, ..Scene::arena(1000.0) };
     let limited = climb_of(&[arena(500.0, 0.02), judged(&limited, "ticks.late_share < 25%")]);
     assert!(text_of(&limited, "how_many").contains("1000 could not be judged (GENERATOR_LIMITED)"));
-    assert!(text_of(&limited, "why_not_more").starts_with("This machine gave out before the server"));
+    assert!(
+        text_of(&limited, "why_not_more")
+            .starts_with("The load generator reached its limit before the server did")
+    );
     assert!(
         text_of(&limited, "can_i_trust_it").starts_with("With care: generator at its limit in 1 of 2 rungs")
     );

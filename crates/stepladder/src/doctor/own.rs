@@ -190,6 +190,7 @@ fn weigh_once(
         spin_ns: 0,
         margin_ns: plan.patience_ns,
         cores: machine.cores.clone(),
+        terms: None,
     };
     let mut alone = Alone { server, entries: Vec::new() };
     trial::run(&order, &mut alone)?;
