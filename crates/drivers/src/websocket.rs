@@ -28,6 +28,8 @@ pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Beyond this much unsent the connection takes no more.
 const UNSENT_BYTES_MAX: usize = 128 * 1024;
 const GOING_AWAY_NORMALLY: u16 = 1000;
+/// What stands for a close frame without a code. Source: RFC 6455, section 7.1.5.
+const NO_CODE: u16 = 1005;
 
 /// One open WebSocket.
 pub struct WebSocket {
@@ -40,8 +42,8 @@ pub struct WebSocket {
     has_news: bool,
     /// the message whose last piece has not come yet
     pieces: Option<Box<Pieces>>,
-    /// the peer said goodbye, with this code
-    farewell: Option<Option<u16>>,
+    /// the peer sent a close frame with this code
+    farewell: Option<u16>,
     we_closed: bool,
 }
 
@@ -121,7 +123,7 @@ impl Driver for WebSocket {
 
     fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
         if let Some(code) = self.farewell {
-            return Poll::Ready(Err(Closed::ByPeer(code)));
+            return Poll::Ready(Err(Closed::ByPeer(Some(code))));
         }
         if std::mem::take(&mut self.has_news) {
             let count = self.carried.len();
@@ -151,7 +153,8 @@ impl Driver for WebSocket {
                 Front::Broken(why) => return Some(Err(Broken::Protocol(why))),
             };
             let so_far = self.pieces.as_ref().map_or(0, |pieces| pieces.bytes.len());
-            if header.payload_bytes + so_far > MESSAGE_BYTES_MAX {
+            // A length is the server's word, up to 2⁶⁴ − 1: it is compared with the room left and never added to.
+            if header.payload_bytes > MESSAGE_BYTES_MAX.saturating_sub(so_far) {
                 return Some(Err(Broken::TooLarge(MESSAGE_BYTES_MAX)));
             }
             if desk.rest().len() < header.header_bytes + header.payload_bytes {
@@ -166,7 +169,11 @@ impl Driver for WebSocket {
                 (Opcode::Pong, _) => drop(desk.take(header.payload_bytes)),
                 (Opcode::Close, _) => {
                     let payload = desk.take(header.payload_bytes);
-                    let code = payload.first_chunk::<2>().map(|code| u16::from_be_bytes(*code));
+                    let code = match *payload {
+                        [] => NO_CODE,
+                        [high, low, ..] => u16::from_be_bytes([high, low]),
+                        [_] => return Some(Err(Broken::Protocol("a close frame with half a code"))),
+                    };
                     self.farewell = Some(code);
                     self.close();
                     return None;

@@ -101,10 +101,31 @@ fn what_the_protocol_forbids_is_refused() {
     check(&[0x81, 126, 0, 5], Broken::Protocol("a length in more bytes than it needs"));
     check(&framed(true, 0, b"x"), Broken::Protocol("a further piece of no message"));
     check(&framed(false, 9, b"x"), Broken::Protocol("a control frame in pieces or of more than 125 bytes"));
+    check(&framed(true, 8, &[3]), Broken::Protocol("a close frame with half a code"));
     check(&framed(true, 1, &[0xFF, 0xFE]), Broken::NotUtf8);
     check(&framed(true, 2, &vec![0; MESSAGE_BYTES_MAX + 1]), Broken::TooLarge(MESSAGE_BYTES_MAX));
     let nested = [framed(false, 1, b"a"), framed(true, 1, b"b")].concat();
     check(&nested, Broken::Protocol("a new message inside another"));
+}
+
+/// Ten bytes that once overflowed a sum of lengths, and others of their kind.
+#[test]
+fn no_length_on_the_wire_overflows() {
+    let check = |bytes: &[u8]| {
+        let heard = block_on(heard_in_pieces(bytes, &[]));
+        assert_eq!(heard, Err(Broken::TooLarge(MESSAGE_BYTES_MAX)), "{bytes:?}");
+    };
+    let huge = [0xFF; 8];
+    for second in [0x80, 0x00] {
+        check(&[&[0x01, 0x01, b'a', second, 127][..], &huge].concat());
+    }
+    for first in [0x81, 0x82, 0x01] {
+        check(&[&[first, 127][..], &huge].concat());
+    }
+    let mut piecewise = Vec::new();
+    server_frame(&mut piecewise, false, 1, &vec![b'a'; MESSAGE_BYTES_MAX]);
+    piecewise.extend_from_slice(&[0x80, 0x01]);
+    check(&piecewise);
 }
 
 #[test]

@@ -305,6 +305,7 @@ fn a_broken_answer_is_told_with_its_bytes() {
     all("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n", Fault::Header);
     all("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", Fault::Header);
     all("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n", Fault::BodyTooLarge);
+    all("HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\nab", Fault::BodyTooLarge);
     all(&format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(HEAD_BYTES_MAX)), Fault::HeadTooLarge);
     all(&format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(129)), Fault::HeadTooLarge);
     let chunked = |body: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
@@ -396,6 +397,21 @@ fn a_large_body_is_gathered_once_or_counted_through() {
         assert!(ask(&mut exchange, &get, 2));
         let heard = read(&mut exchange, &mut desk, head.as_bytes(), &mut told);
         assert_eq!(heard, if keeps_body { Err(Fault::BodyTooLarge) } else { Ok(()) });
+    }
+}
+
+/// No cap stands between these lengths and the arithmetic.
+#[test]
+fn the_longest_length_that_can_be_said_is_waited_for_and_never_overflows() {
+    for (framing, body) in [
+        ("Content-Length: 18446744073709551615", "ab"),
+        ("Transfer-Encoding: chunked", "ffffffffffffffff\r\nab"),
+        ("Transfer-Encoding: chunked", "1\r\na\r\nffffffffffffffff\r\nb"),
+    ] {
+        let get = request(&Parts { keeps_body: false, body_bytes_max: u64::MAX, ..GET });
+        let answer = format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n{body}");
+        let (told, end) = outcome(&get, &[answer.as_bytes(), b"more", b"and more"]);
+        assert_eq!(end, Ok(End::CutOff), "{answer:?}: {told:?}");
     }
 }
 
