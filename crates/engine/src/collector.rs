@@ -30,7 +30,15 @@ pub enum FromWorker {
         /// who
         worker: usize,
     },
-    /// it could not begin or broke down: a bug of ours or a limit of this machine
+    /// it, one of its bots or one of its connections panicked, which is a bug of ours. It hands over nothing further:
+    /// what it counted since its last full second may contradict itself
+    Panicked {
+        /// who
+        worker: usize,
+        /// the panic's message
+        why: String,
+    },
+    /// it could not begin or go on: a limit of this machine
     Broke {
         /// who
         worker: usize,

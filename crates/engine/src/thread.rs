@@ -4,11 +4,15 @@
 //! connections each worker has a descriptor table of its own; then nothing outside may wake it, since a waker is a
 //! descriptor *number* and would be somebody else's socket here. So work comes down as instants that are looked at each
 //! turn, and results go up through a std channel.
+//! A panic in any task of a worker ends that worker and is reported. Left to the runtime, a task that panicked would
+//! just be gone, and the trial would go on with a hole in its numbers.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
 use std::task::Poll;
@@ -53,26 +57,47 @@ pub struct Setup {
 pub fn spawn<B: Bots>(setup: Setup) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name(format!("worker-{}", setup.plan.worker)).spawn(move || {
         let (worker, says) = (setup.plan.worker, setup.says.clone());
-        let broke = match catch_unwind(AssertUnwindSafe(|| run::<B>(setup))) {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(panic) => Some(panic_text(&*panic)),
-        };
-        let _ = says.send(match broke {
-            None => FromWorker::Done { worker },
-            Some(why) => FromWorker::Broke { worker, why },
+        let ended = catch_unwind(AssertUnwindSafe(|| run::<B>(setup)))
+            .unwrap_or_else(|panic| Err(Failure::Panic(panic_text(&*panic))));
+        let _ = says.send(match ended {
+            Ok(()) => FromWorker::Done { worker },
+            Err(Failure::Io(error)) => FromWorker::Broke { worker, why: error.to_string() },
+            Err(Failure::Panic(why)) => FromWorker::Panicked { worker, why },
         });
     })
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+/// Why a worker ended before its time.
+enum Failure {
+    /// the machine refused something
+    Io(io::Error),
+    /// the message of a panic
+    Panic(String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Io(error)
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a worker panicked".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 thread_local! {
-    /// since when the thread sleeps, and for how long it has slept since last asked
-    static SLEEP: (Cell<u64>, Cell<u64>) = const { (Cell::new(0), Cell::new(0)) };
+    static SLEEP: Sleep = const { Sleep { since_ns: Cell::new(0), until_ns: Cell::new(0), slept_ns: Cell::new(0) } };
+}
+
+/// The thread's last sleep in `epoll_wait`, as readings of CLOCK_MONOTONIC.
+struct Sleep {
+    since_ns: Cell<u64>,
+    /// when it ended: which connections have something to read is known from here on
+    until_ns: Cell<u64>,
+    /// how long the thread has slept since it was last asked
+    slept_ns: Cell<u64>,
 }
 
 struct Shell<B: Bots> {
@@ -84,6 +109,8 @@ struct Shell<B: Bots> {
     spin_ns: u64,
     density: Density,
     addresses: Vec<Address>,
+    /// the message of the first panic of a connection's task
+    panic: RefCell<Option<String>>,
 }
 
 /// How densely items fall due, and so how far apart the timer may fire.
@@ -116,15 +143,18 @@ impl Density {
     }
 }
 
-fn run<B: Bots>(setup: Setup) -> io::Result<()> {
+fn run<B: Bots>(setup: Setup) -> Result<(), Failure> {
     prepare_thread(&setup)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .event_interval(1024)
-        .on_thread_park(|| SLEEP.with(|(since, _)| since.set(crate::clock::monotonic_ns())))
+        .on_thread_park(|| SLEEP.with(|sleep| sleep.since_ns.set(crate::clock::monotonic_ns())))
         .on_thread_unpark(|| {
-            SLEEP.with(|(since, slept)| {
-                slept.set(slept.get() + crate::clock::monotonic_ns().saturating_sub(since.get()));
+            SLEEP.with(|sleep| {
+                let now_ns = crate::clock::monotonic_ns();
+                let slept_ns = now_ns.saturating_sub(sleep.since_ns.get());
+                sleep.slept_ns.set(sleep.slept_ns.get() + slept_ns);
+                sleep.until_ns.set(now_ns);
             });
         })
         .build()?;
@@ -134,7 +164,8 @@ fn run<B: Bots>(setup: Setup) -> io::Result<()> {
     let shell = {
         let _inside = runtime.enter();
         // SAFETY: the timer owns its descriptor and is not replaced while it is registered.
-        let timer = unsafe { AsyncFd::register_with_interest(Timer::new()?, Interest::READABLE) }?;
+        let timer = unsafe { AsyncFd::register_with_interest(Timer::new()?, Interest::READABLE) }
+            .map_err(io::Error::from)?;
         Rc::new(Shell::<B> {
             worker: RefCell::new(worker),
             clock: setup.clock,
@@ -144,6 +175,7 @@ fn run<B: Bots>(setup: Setup) -> io::Result<()> {
             spin_ns: setup.spin_ns,
             density: Density::default(),
             addresses: setup.addresses,
+            panic: RefCell::new(None),
         })
     };
     local.block_on(&runtime, unconstrained(keep_time(shell.clone())))?;
@@ -151,15 +183,19 @@ fn run<B: Bots>(setup: Setup) -> io::Result<()> {
     drop(local);
     drop(runtime);
     let Ok(shell) = Rc::try_unwrap(shell).map_err(|_| ()) else {
-        return Err(io::Error::other("a task of a worker outlived it"));
+        return Err(Failure::Panic("a task of a worker outlived it".to_owned()));
     };
     shell.worker.into_inner().finish(&setup.clock);
     Ok(())
 }
 
 /// Calls the worker whenever something is due, until it is done.
-async fn keep_time<B: Bots>(shell: Rc<Shell<B>>) -> io::Result<()> {
+async fn keep_time<B: Bots>(shell: Rc<Shell<B>>) -> Result<(), Failure> {
     loop {
+        // Looked at every 10 ms at least, like everything that comes from elsewhere.
+        if let Some(why) = shell.panic.take() {
+            return Err(Failure::Panic(why));
+        }
         shell.spin();
         let is_done = shell.turn(|worker, clock| {
             worker.due(clock);
@@ -175,6 +211,22 @@ async fn keep_time<B: Bots>(shell: Rc<Shell<B>>) -> io::Result<()> {
         fired.clear_ready();
         shell.armed_ns.set(u64::MAX);
     }
+}
+
+/// Polls a connection's task, and notes its panic. Where one has panicked none goes on: they share the worker, whose
+/// state may contradict itself now.
+async fn guard<B: Bots>(shell: Rc<Shell<B>>, task: impl Future<Output = ()>) {
+    let mut task = pin!(task);
+    poll_fn(|cx| {
+        if shell.panic.borrow().is_some() {
+            return Poll::Pending;
+        }
+        catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(cx))).unwrap_or_else(|panic| {
+            shell.panic.replace(Some(panic_text(&*panic)));
+            Poll::Ready(())
+        })
+    })
+    .await;
 }
 
 /// One connection from its knock to its end.
@@ -204,13 +256,13 @@ impl<B: Bots> Shell<B> {
     /// Calls the worker, then starts what it opened and sees to the timer.
     fn turn<T>(self: &Rc<Self>, call: impl FnOnce(&mut Worker<B>, &MonotonicClock) -> T) -> T {
         let mut worker = self.worker.borrow_mut();
-        let slept_ns = SLEEP.with(|(_, slept)| slept.take());
+        let slept_ns = SLEEP.with(|sleep| sleep.slept_ns.take());
         let now_ns = crate::clock::monotonic_ns();
         let awake_ns = now_ns.saturating_sub(self.awake_since_ns.replace(now_ns)).saturating_sub(slept_ns);
         worker.add_busy(awake_ns);
         let outcome = call(&mut worker, &self.clock);
         for opening in worker.take_openings() {
-            spawn_local(unconstrained(keep_line(self.clone(), opening)));
+            spawn_local(unconstrained(guard(self.clone(), keep_line(self.clone(), opening))));
         }
         drop(worker);
         // A timer that cannot be armed is told by `keep_time`, which arms it too.

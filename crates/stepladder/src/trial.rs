@@ -127,23 +127,7 @@ pub fn run(order: &Order<'_>, around: &mut impl Surroundings) -> anyhow::Result<
         threads.push(bots::catalog::start(setup).context("a worker thread could not be started")?);
     }
     drop(says);
-    let mut stage = Stage {
-        order,
-        clock,
-        timeline,
-        progresses,
-        conductor: conductor(order),
-        seen: Seen::default(),
-        phase: "ramp",
-        server_ticks: 0,
-        client_ticks: 0,
-        hold: None,
-        stop_ns: None,
-        ledger: Vec::new(),
-        so_far: None,
-        can_be_judged: true,
-        told: Told::default(),
-    };
+    let mut stage = stage(order, clock, timeline, progresses);
     let outcome = stage.play(&mut collector, &hears, around);
     // Whatever happened, no worker goes on after this.
     stage.timeline.drain_at(0);
@@ -158,6 +142,32 @@ pub fn run(order: &Order<'_>, around: &mut impl Surroundings) -> anyhow::Result<
         keep_event(around, clock.now_ns(), kind::END, "")?;
     }
     Ok(())
+}
+
+fn stage<'a>(
+    order: &'a Order<'a>,
+    clock: MonotonicClock,
+    timeline: Arc<Timeline>,
+    progresses: Vec<Arc<Progress>>,
+) -> Stage<'a> {
+    Stage {
+        order,
+        clock,
+        timeline,
+        progresses,
+        conductor: conductor(order),
+        seen: Seen::default(),
+        phase: "ramp",
+        server_ticks: 0,
+        client_ticks: 0,
+        hold: None,
+        stop_ns: None,
+        ledger: Vec::new(),
+        has_panicked: false,
+        so_far: None,
+        can_be_judged: true,
+        told: Told::default(),
+    }
 }
 
 fn conductor(order: &Order<'_>) -> Conductor {
@@ -193,6 +203,8 @@ struct Stage<'a> {
     can_be_judged: bool,
     /// up to where the server told its ticks
     told: Told,
+    /// a worker ended by a bug of ours, and hands over nothing further
+    has_panicked: bool,
 }
 
 /// How far a server's own ticks are told.
@@ -248,14 +260,20 @@ impl Stage<'_> {
                 Ok(FromWorker::Ledger { part }) => self.ledger.push(*part),
                 Ok(FromWorker::Done { .. }) => {
                     if collector.done() {
-                        for interval in collector.incomplete() {
-                            around.keep(Entry::Interval(interval))?;
-                        }
-                        if !self.ledger.is_empty() {
-                            let books = measure::ledger::close(&self.ledger, self.order.margin_ns);
-                            around.keep(Entry::Books(Box::new(books)))?;
-                        }
+                        self.keep_last(collector, around)?;
                         self.wait_for_last_ticks(around)?;
+                        return Ok(true);
+                    }
+                }
+                Ok(FromWorker::Panicked { worker, why }) => {
+                    let now_ns = self.clock.now_ns();
+                    keep_event(around, now_ns, kind::BUG, &format!("worker {worker} panicked: {why}"))?;
+                    self.has_panicked = true;
+                    if self.seen.ends.is_none() {
+                        self.seen.ends = Some("a worker panicked");
+                    }
+                    if collector.done() {
+                        self.keep_last(collector, around)?;
                         return Ok(true);
                     }
                 }
@@ -285,10 +303,20 @@ impl Stage<'_> {
             }
             self.look_at(&entry);
             around.keep(entry)?;
+    /// What only the end of all workers completes. Without the part of a worker that panicked the deliveries of the
+    /// others cannot be settled.
+    fn keep_last(&mut self, collector: &mut Collector, around: &mut impl Surroundings) -> anyhow::Result<()> {
+        for interval in collector.incomplete() {
+            around.keep(Entry::Interval(interval))?;
+        }
+        if !self.ledger.is_empty() && !self.has_panicked {
+            let books = measure::ledger::close(&self.ledger, self.order.margin_ns);
+            around.keep(Entry::Books(Box::new(books)))?;
         }
         Ok(())
     }
 
+<<<<<<< HEAD
     /// A server that writes its log once per second tells the last second of the hold a little later; one that stands still
     /// never does.
     fn wait_for_last_ticks(&mut self, around: &mut impl Surroundings) -> anyhow::Result<()> {
@@ -317,6 +345,8 @@ impl Stage<'_> {
         }
     }
 
+=======
+>>>>>>> 8b895ec (engine: a panic in a connection's task or a bot ends its worker and is reported)
     fn count(&mut self, interval: &measure::Interval) {
         let from_ns = u64::from(interval.index) * 1_000_000_000;
         if self.hold.is_some_and(|hold_ns| from_ns >= hold_ns) {
@@ -422,21 +452,4 @@ pub(crate) fn tls(target: &Target) -> anyhow::Result<Option<TlsSettings>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use measure::Vocabulary;
-
-    use super::*;
-
-    #[test]
-    fn first_errors_leave_their_second_and_become_marks_with_their_cause() {
-        let mut second =
-            Interval::new(&Vocabulary::new(&["get"], &["lost", "turned away (429, 503)"], &[], &[]));
-        second.index = 6;
-        second.samples = vec![(1, "status 503: \"busy\"".to_owned()), (0, "cut".to_owned())];
-        let events = first_errors(&mut second);
-        let texts: Vec<&str> = events.iter().map(|event| event.text.as_str()).collect();
-        assert_eq!(texts, ["turned away (429, 503): status 503: \"busy\"", "lost: cut"]);
-        assert!(events.iter().all(|event| event.kind == kind::ERROR && event.at_ns == 7_000_000_000));
-        assert!(first_errors(&mut second).is_empty());
-    }
-}
+mod tests;
