@@ -130,7 +130,7 @@ impl LedgerPart {
     /// The kernel took a message at `at_ns`, read just before it was handed over.
     pub fn departed(&mut self, local: u32, seq: u32, at_ns: u64) {
         let departures = &mut self.rows[local as usize].departures;
-        departures[seq as usize] = ((at_ns / DEPARTURE_UNIT_NS) as u32).min(NOT_SENT - 1);
+        departures[seq as usize] = (at_ns / DEPARTURE_UNIT_NS).min(u64::from(NOT_SENT - 1)) as u32;
     }
 
     /// A bot's wish to be a member leaves now. Whatever membership it had has ended.
@@ -173,13 +173,34 @@ impl LedgerPart {
     }
 
     /// The server said that so many more lines were dropped for this bot.
-    pub fn missed(&mut self, local: u32, count: u64) {
-        self.rows[local as usize].missed += count;
+    ///
+    /// False, and nothing is entered: more than all senders together can ever have sent, so it is no count of lines.
+    pub fn missed(&mut self, local: u32, count: u64) -> bool {
+        let most = self.owed_most();
+        let missed = &mut self.rows[local as usize].missed;
+        let is_believed = missed.checked_add(count).is_some_and(|sum| sum <= most);
+        if is_believed {
+            *missed += count;
+        }
+        is_believed
     }
 
     /// The server told its own books of this bot's present connection.
-    pub fn told(&mut self, local: u32, told: Told) {
-        self.rows[local as usize].told = Some(told);
+    ///
+    /// False, and nothing is entered: a figure in it is more than all senders together can ever have sent.
+    pub fn told(&mut self, local: u32, told: Told) -> bool {
+        let most = self.owed_most();
+        let figures = [told.owed, told.delivered, told.dropped, told.in_flight];
+        let is_believed = figures.iter().all(|&figure| figure <= most);
+        if is_believed {
+            self.rows[local as usize].told = Some(told);
+        }
+        is_believed
+    }
+
+    /// No receiver can be owed more: the numbers of all senders.
+    fn owed_most(&self) -> u64 {
+        u64::from(self.shape.senders) * u64::from(SEQ_END)
     }
 
     /// Opens the book for a block of messages that one bot read at `at_ns`.
