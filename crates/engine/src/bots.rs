@@ -51,6 +51,12 @@ pub trait Bots: Sized + 'static {
     /// A connection ended that the bot did not close itself, or never opened.
     fn closed(&mut self, line: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, Self::Driver>);
 
+    /// How many units were sent in and are not yet in, where a connection alone does not make them so, such as members
+    /// of a room. The ramp lasts until there are none; whoever counts them sees to it that this ends.
+    fn pending(&self) -> u64 {
+        0
+    }
+
     /// A batch of due items has been served; for what must not stand behind a backlog of them.
     fn turn(&mut self, _hand: &mut Hand<'_, Self::Driver>) {}
 

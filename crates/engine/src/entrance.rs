@@ -2,6 +2,8 @@
 //!
 //! Needed where a server tells its clients apart only by the order of their arrival. It is tried, never waited for: a
 //! worker that finds it taken looks again a little later. Not on the path of any message.
+//! It also remembers whether the server may be out of step with the groups: that is so at first, since nobody knows
+//! what an earlier trial left behind, and again whenever a part of a group went in without the rest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct Entrance {
     taken: Arc<AtomicBool>,
+    in_step: Arc<AtomicBool>,
 }
 
 impl Entrance {
@@ -21,5 +24,15 @@ impl Entrance {
     /// Gives it back.
     pub fn leave(&self) {
         self.taken.store(false, Ordering::Release);
+    }
+
+    /// True when the server may be out of step; the caller finds out, and until then nobody else is told.
+    pub fn take_doubt(&self) -> bool {
+        !self.in_step.swap(true, Ordering::Relaxed)
+    }
+
+    /// From now on the server may be out of step.
+    pub fn doubt(&self) {
+        self.in_step.store(false, Ordering::Relaxed);
     }
 }

@@ -12,6 +12,7 @@ use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 
 use drivers::http::{self, Answer, Http, Outgoing, Parts};
@@ -29,6 +30,10 @@ use crate::worker::{Handover, Worker};
 
 /// A simulated server. `peer` numbers its connections in the order of their arrival.
 pub trait Scene {
+    /// How long a connection takes until it stands, ns; `None`: it is refused.
+    fn opens_after_ns(&mut self, _peer: u64) -> Option<u64> {
+        Some(0)
+    }
     /// A connection has arrived.
     fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says);
     /// A message has arrived.
@@ -310,7 +315,7 @@ where
     B: Bots<Driver: Simulated>,
 {
     let sum = Summed(Rc::new(RefCell::new(Interval::new(&B::vocabulary(&plan.bots)))));
-    play_to::<B>(plan, times, scene, Box::new(sum.clone()));
+    play_to::<B>(plan, times, false, scene, Box::new(sum.clone()));
     sum.0.borrow().clone()
 }
 
@@ -319,24 +324,47 @@ pub fn play<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Playe
 where
     B: Bots<Driver: Simulated>,
 {
+    play_kept::<B>(plan, times, false, scene)
+}
+
+/// The same with a ramp that ends when all units are in, as the conductor ends it, and at the hold at the latest.
+pub fn play_settling<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Played
+where
+    B: Bots<Driver: Simulated>,
+{
+    play_kept::<B>(plan, times, true, scene)
+}
+
+fn play_kept<B>(plan: &WorkerPlan, times: Times, settles: bool, scene: &mut impl Scene) -> Played
+where
+    B: Bots<Driver: Simulated>,
+{
     let kept = Kept::default();
-    play_to::<B>(plan, times, scene, Box::new(kept.clone()));
+    play_to::<B>(plan, times, settles, scene, Box::new(kept.clone()));
     Rc::try_unwrap(kept.0).map_or_else(|shared| shared.borrow().clone(), RefCell::into_inner)
 }
 
-fn play_to<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene, handover: Box<dyn Handover>)
-where
+fn play_to<B>(
+    plan: &WorkerPlan,
+    times: Times,
+    settles: bool,
+    scene: &mut impl Scene,
+    handover: Box<dyn Handover>,
+) where
     B: Bots<Driver: Simulated>,
 {
     WIRES.with_borrow_mut(|wires| *wires = Wires::default());
     let timeline = Arc::new(Timeline::default());
-    timeline.settle_at(times.hold_ns);
+    if !settles {
+        timeline.settle_at(times.hold_ns);
+    }
     timeline.hold_at(times.hold_ns);
     timeline.drain_at(times.drain_ns);
     timeline.stop_at(times.drain_ns + 10_000_000_000);
+    let progress = Arc::new(Progress::default());
     let shared = Shared {
-        timeline,
-        progress: Arc::new(Progress::default()),
+        timeline: timeline.clone(),
+        progress: progress.clone(),
         entrance: Entrance::default(),
         met: Arc::default(),
         realtime_zero_ns: 0,
@@ -346,14 +374,18 @@ where
     let mut worker = Worker::<B>::new(plan, addresses, shared, handover);
     let clock = VirtualClock::default();
     let mut says = Says::default();
-    let mut lines: BTreeMap<u64, LineId> = BTreeMap::new();
+    let mut lines = Lines::default();
     loop {
         worker.due(&clock);
         settle(&mut worker, &clock, scene, &mut says, &mut lines);
         if worker.is_done() {
             break;
         }
+        if settles && timeline.settle_ns() == u64::MAX && progress.joined.load(Relaxed) >= plan.units {
+            timeline.settle_at(clock.now_ns());
+        }
         let arrival_ns = says.queue.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
+        let arrival_ns = arrival_ns.min(lines.next_open_ns());
         let mut next_ns = worker.next_due_ns().min(arrival_ns).max(clock.now_ns());
         if let Some((from_ns, to_ns)) = times.generator_stall
             && (from_ns..to_ns).contains(&next_ns)
@@ -361,17 +393,57 @@ where
             next_ns = to_ns;
         }
         clock.set(next_ns);
+        open_due(&mut worker, &clock, scene, &mut says, &mut lines);
         while let Some(Reverse((at_ns, ..))) = says.queue.peek()
             && *at_ns <= next_ns
         {
-            let Some(Reverse((_, _, peer, message))) = says.queue.pop() else { break };
+            let Some(Reverse((at_ns, _, peer, message))) = says.queue.pop() else { break };
+            worker.readable_since(at_ns);
             WIRES.with_borrow_mut(|wires| wires.to_bots.entry(peer).or_default().push_back(message));
-            if let Some(&line) = lines.get(&peer) {
+            if let Some(&line) = lines.by_peer.get(&peer) {
                 let _ = worker.poll_line(line, &mut Context::from_waker(Waker::noop()), &clock);
             }
         }
     }
     worker.finish(&clock);
+}
+
+/// Connections by the numbers that the simulated server knows them by.
+#[derive(Default)]
+struct Lines {
+    by_peer: BTreeMap<u64, LineId>,
+    /// on their way: when they stand, or are refused
+    opening: BinaryHeap<Reverse<(u64, u64, bool)>>,
+}
+
+impl Lines {
+    fn next_open_ns(&self) -> u64 {
+        self.opening.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns)
+    }
+}
+
+/// Opens what stands by now.
+fn open_due<B: Bots<Driver: Simulated>>(
+    worker: &mut Worker<B>,
+    clock: &VirtualClock,
+    scene: &mut impl Scene,
+    says: &mut Says,
+    lines: &mut Lines,
+) {
+    while lines.next_open_ns() <= clock.now_ns() {
+        let Some(Reverse((_, peer, is_refused))) = lines.opening.pop() else { return };
+        let line = lines.by_peer[&peer];
+        // One that was given up on its way never arrives.
+        if !worker.awaits(line, &Context::from_waker(Waker::noop())) {
+            continue;
+        }
+        if is_refused {
+            worker.opened(line, Err(OpenError::Refused), clock);
+        } else {
+            scene.opened(peer, clock.now_ns(), says);
+            worker.opened(line, Ok(B::Driver::to(peer)), clock);
+        }
+    }
 }
 
 /// Lets everything that happens at this instant happen.
@@ -380,18 +452,20 @@ fn settle<B: Bots<Driver: Simulated>>(
     clock: &VirtualClock,
     scene: &mut impl Scene,
     says: &mut Says,
-    lines: &mut BTreeMap<u64, LineId>,
+    lines: &mut Lines,
 ) {
     loop {
+        open_due(worker, clock, scene, says, lines);
         let openings: Vec<_> = worker.take_openings().collect();
         let arrived: Vec<_> = WIRES.with_borrow_mut(|wires| wires.to_server.drain(..).collect());
         if openings.is_empty() && arrived.is_empty() {
             return;
         }
         for opening in openings {
-            lines.insert(opening.knock, opening.line);
-            scene.opened(opening.knock, clock.now_ns(), says);
-            worker.opened(opening.line, Ok(B::Driver::to(opening.knock)), clock);
+            lines.by_peer.insert(opening.knock, opening.line);
+            let after_ns = scene.opens_after_ns(opening.knock);
+            let at_ns = clock.now_ns() + after_ns.unwrap_or(0);
+            lines.opening.push(Reverse((at_ns, opening.knock, after_ns.is_none())));
         }
         for (peer, message) in arrived {
             match message {

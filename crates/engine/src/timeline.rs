@@ -86,7 +86,7 @@ impl Timeline {
 /// One worker's connections, for the progress line and for the control plane to see the end of the ramp.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// units of load (games, clients) whose ramp instant has come
+    /// units of load (games, clients) whose ramp instant has come, and that their bots do not call pending
     pub joined: AtomicU64,
     /// connections open now
     pub open: AtomicU64,

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
 use drivers::{Address, Closed, Desk, Driver, OpenError};
-use measure::{Interval, LedgerPart};
+use measure::{Interval, LedgerPart, Measure};
 use plan::{Ramp, WorkerPlan};
 
 use crate::bots::Bots;
@@ -49,6 +49,8 @@ pub struct Worker<B: Bots> {
     unit_step: u64,
     unit_count: u64,
     joined: u64,
+    /// of these, as the conductor knows
+    told_joined: u64,
     page_ends_ns: u64,
     page_index: u32,
     /// the bots know that nothing further is planned
@@ -58,6 +60,8 @@ pub struct Worker<B: Bots> {
     busy_ns: u64,
     /// due items served since the trial began
     served: u64,
+    /// when the thread last learnt which connections have something to read; `u64::MAX`: not known
+    readable_since_ns: u64,
 }
 
 impl<B: Bots> Worker<B> {
@@ -82,12 +86,14 @@ impl<B: Bots> Worker<B> {
             unit_step: plan.workers as u64,
             unit_count: plan.units,
             joined: 0,
+            told_joined: 0,
             page_ends_ns: SECOND_NS,
             page_index: 0,
             is_draining: false,
             has_drained: false,
             busy_ns: 0,
             served: 0,
+            readable_since_ns: u64::MAX,
         }
     }
 
@@ -107,6 +113,7 @@ impl<B: Bots> Worker<B> {
             self.settle(clock);
         }
         self.bots.turn(&mut Hand { core: &mut self.core });
+        self.tell_joined();
         if !self.core.dirty.is_empty() || !self.core.ended.is_empty() {
             self.settle(clock);
         }
@@ -176,7 +183,7 @@ impl<B: Bots> Worker<B> {
                 Poll::Ready(Ok(bytes)) => {
                     self.core.interval.bytes_received += bytes as u64;
                     self.core.pause_after_read(id);
-                    self.hear(id, clock);
+                    self.hear(id, bytes, clock);
                 }
                 Poll::Ready(Err(why)) => {
                     if has_unsent {
@@ -190,9 +197,14 @@ impl<B: Bots> Worker<B> {
         }
     }
 
-    fn hear(&mut self, id: LineId, clock: &impl Clock) {
+    fn hear(&mut self, id: LineId, bytes: usize, clock: &impl Clock) {
         let at_ns = clock.now_ns();
         self.core.now_ns = at_ns;
+        if bytes > 0 {
+            let phase = self.core.shared.timeline.phase(at_ns);
+            let lag_ns = at_ns.saturating_sub(self.readable_since_ns);
+            self.core.interval.record(Measure::ReceiveLag, phase, lag_ns);
+        }
         // The driver is lent for the decoding, so that bots may use the hand while they look at the message.
         while let Some(line) = self.core.line_mut(id) {
             let (bot, was_open, mut driver) = match std::mem::replace(&mut line.state, State::Lent) {
@@ -257,6 +269,11 @@ impl<B: Bots> Worker<B> {
     /// Time the thread was not asleep since the last call.
     pub fn add_busy(&mut self, busy_ns: u64) {
         self.busy_ns += busy_ns;
+    }
+
+    /// At this instant, ns since the start of the trial, the thread learnt which connections have something to read.
+    pub fn readable_since(&mut self, at_ns: u64) {
+        self.readable_since_ns = at_ns;
     }
 
     /// True when the trial is over for this worker: it drained and nothing is open, or its time is up.
@@ -356,9 +373,16 @@ impl<B: Bots> Worker<B> {
         }
         let unit = self.joined as u32;
         self.joined += 1;
-        self.core.shared.progress.joined.store(self.joined, Relaxed);
         self.bots.join(unit, planned_ns, &mut Hand { core: &mut self.core });
         true
+    }
+
+    fn tell_joined(&mut self) {
+        let joined = self.joined.saturating_sub(self.bots.pending());
+        if joined != self.told_joined {
+            self.told_joined = joined;
+            self.core.shared.progress.joined.store(joined, Relaxed);
+        }
     }
 
     fn serve(&mut self, planned_ns: u64, item: Item) {
