@@ -113,7 +113,7 @@ fn main() {
             }
             FromWorker::Ledger { .. } => {}
             FromWorker::Done { .. } => break,
-            FromWorker::Broke { why, .. } => panic!("{why}"),
+            FromWorker::Broke { why, .. } | FromWorker::Panicked { why, .. } => panic!("{why}"),
         }
     }
     thread.join().expect("the worker ended well");

@@ -19,9 +19,10 @@ use measure::Vocabulary;
 use measure::interval::OPEN_TIME;
 use plan::{Arrivals, WorkerPlan};
 
+use crate::ends;
+
 const ECHO: usize = 0;
-const LOST: usize = 0;
-const WRONG: usize = 1;
+const WRONG: usize = ends::CAUSES.len();
 /// What a client wants at an instant.
 const ASK: u32 = 0;
 const COME_BACK: u32 = 1;
@@ -102,7 +103,8 @@ impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
     type Driver = D;
 
     fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
-        Vocabulary::new(&["echo"], &["connection lost", "wrong answer"], &[OPEN_TIME], &OpenError::CAUSES)
+        let causes = [&ends::CAUSES[..], &["wrong answer"]].concat();
+        Vocabulary::new(&["echo"], &causes, &[OPEN_TIME], &OpenError::CAUSES)
     }
 
     fn new(plan: &WorkerPlan) -> Self {
@@ -160,9 +162,7 @@ impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
     }
 
     fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
-        if !matches!(why, Closed::NotOpened(_)) {
-            hand.error(LOST);
-        }
+        ends::count(&why, hand);
         let failures = self.clients[bot as usize].failures + 1;
         self.clients[bot as usize] = Client { failures, ..Client::default() };
         if failures < self.open_attempts {

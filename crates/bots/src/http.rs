@@ -21,6 +21,7 @@ use engine::{Ask, Bots, Hand, LineId};
 use measure::{Phase, Vocabulary};
 use plan::{HttpBots, HttpModel, WorkerPlan};
 
+use crate::ends;
 use recipes::{Learnt, Recipes};
 use redirect::Astray;
 use stream::Stream;
@@ -239,10 +240,10 @@ impl<D: Http> Bots for Requests<D> {
             _ => {
                 client.failures += 1;
                 let bytes = errors::shown(hand.last_words());
-                hand.error_with(errors::of_end(&why), || match (&why, bytes.as_str()) {
-                    (Closed::Broken(broken), "") => broken.to_string(),
-                    (Closed::Broken(broken), bytes) => format!("{broken}: \"{bytes}\""),
-                    _ => "the server ended the connection with a request open".to_owned(),
+                hand.error_with(errors::of_end(&why), || match &why {
+                    Closed::ByPeer(None) => "the server ended the connection with a request open".to_owned(),
+                    Closed::Failed(error) => format!("{error}, with a request open"),
+                    _ => ends::words(&why, &bytes),
                 });
             }
         }

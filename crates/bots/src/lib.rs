@@ -7,6 +7,7 @@ pub mod arena;
 pub mod catalog;
 pub mod chat;
 pub mod echo;
+pub mod ends;
 pub mod http;
 pub mod pulse;
 

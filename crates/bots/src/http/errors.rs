@@ -3,6 +3,9 @@
 use drivers::http::Fault;
 use drivers::{Broken, Closed};
 
+use crate::ends;
+pub use crate::ends::shown;
+
 /// The causes, in the order of their indices. Names that begin with `wrong` fail a rung by themselves.
 pub const CAUSES: [&str; 21] = [
     "turned away (429, 503)",
@@ -56,7 +59,7 @@ pub fn of_status(status: u16) -> usize {
 pub fn of_end(why: &Closed) -> usize {
     match why {
         Closed::Broken(broken) => of_broken(*broken),
-        Closed::Failed(error) if error.raw_os_error() == Some(libc::ECONNRESET) => RESET,
+        Closed::Failed(error) if ends::is_reset(error) => RESET,
         Closed::Failed(_) | Closed::ByPeer(_) | Closed::NotOpened(_) => LOST,
     }
 }
@@ -68,14 +71,6 @@ fn of_broken(broken: Broken) -> usize {
         Broken::Protocol(_) | Broken::NotUtf8 => Fault::NotHttp,
     };
     FIRST_FAULT + Fault::ALL.iter().position(|one| *one == fault).unwrap_or(0)
-}
-
-/// Somebody else's bytes as text of one line.
-pub fn shown(bytes: &[u8]) -> String {
-    const CHARACTERS_MAX: usize = 120;
-    let text = String::from_utf8_lossy(bytes);
-    let short: String = text.chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect();
-    if text.chars().nth(CHARACTERS_MAX).is_some() { format!("{short}…") } else { short }
 }
 
 #[cfg(test)]

@@ -205,3 +205,20 @@ fn random_gaps_are_exponential_and_follow_from_the_seed_alone() {
     rehearse::<OverMessages>(&plan, times, &mut silent);
     assert_eq!(silent.gaps_ns, keeper.gaps_ns);
 }
+
+#[test]
+fn receive_lag_is_how_long_the_generator_leaves_lying_what_has_come() {
+    let mut scene = || Frozen { frozen_ns: 0, every_ns: SECOND_NS };
+    let calm = hold_100_s(None, &mut scene());
+    let lag = calm.distribution(Measure::ReceiveLag);
+    // One reading per message here; an interval of 0 is booked as 1 ns.
+    assert!((100_000..101_000).contains(&lag.count()), "{}", lag.count());
+    assert_eq!(lag.max_ns(), Some(1));
+    // What was under way when the core was taken away lies until it comes back.
+    let mut slow = Frozen { frozen_ns: 500_000_000, every_ns: SECOND_NS };
+    let stall = (50 * SECOND_NS + 300_000_000, 51 * SECOND_NS + 300_000_000);
+    let stalled = hold_100_s(Some(stall), &mut slow);
+    let lag_s = stalled.distribution(Measure::ReceiveLag).max_ns().unwrap() as f64 / 1e9;
+    // The server answers at 50.5 s, and the generator looks again at 51.3 s.
+    assert!((0.79..=0.81).contains(&lag_s), "{lag_s}");
+}

@@ -1,0 +1,102 @@
+//! How an open connection ended: by cause and in words, the same for every kind of bots.
+//!
+//! A reset, a goodbye, a broken protocol and a bare end mean different things for a server under load, so each is a
+//! cause of its own, and the first few of each keep what was seen: the close code, the kernel's words, the bytes.
+
+use std::borrow::Cow;
+
+use drivers::{Closed, Driver};
+use engine::Hand;
+
+/// The causes. A vocabulary begins with them, so that their indices are the same everywhere.
+pub const CAUSES: [&str; 4] =
+    ["connection lost", "connection reset", "closed by the server", "broken protocol"];
+const LOST: usize = 0;
+const RESET: usize = 1;
+const CLOSED: usize = 2;
+/// The index of `broken protocol`.
+pub const BROKEN: usize = 3;
+
+/// Counts the end of a connection under its cause. One that never opened is counted elsewhere, by the engine.
+pub fn count<D: Driver>(why: &Closed, hand: &mut Hand<'_, D>) {
+    let cause = match why {
+        Closed::NotOpened(_) => return,
+        Closed::ByPeer(None) => LOST,
+        Closed::ByPeer(Some(_)) => CLOSED,
+        Closed::Failed(error) if is_reset(error) => RESET,
+        Closed::Failed(_) => LOST,
+        Closed::Broken(_) => BROKEN,
+    };
+    let bytes = shown(hand.last_words());
+    hand.error_with(cause, || words(why, &bytes));
+}
+
+/// True when the peer cut the connection rather than ended it.
+pub fn is_reset(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ECONNRESET | libc::EPIPE))
+}
+
+/// What is kept of such an end; `bytes`: those that broke the protocol, as `shown`.
+pub fn words(why: &Closed, bytes: &str) -> String {
+    match why {
+        Closed::NotOpened(error) => error.to_string(),
+        Closed::ByPeer(None) => "the server ended the connection without a close frame or message".to_owned(),
+        Closed::ByPeer(Some(code)) => {
+            let meaning = meaning(*code).map_or(Cow::Borrowed(""), |words| format!(" ({words})").into());
+            format!("the server closed the connection with code {code}{meaning}")
+        }
+        Closed::Failed(error) => error.to_string(),
+        Closed::Broken(broken) if bytes.is_empty() => broken.to_string(),
+        Closed::Broken(broken) => format!("{broken}: \"{bytes}\""),
+    }
+}
+
+/// Source: RFC 6455, section 7.4.1, and the IANA registry of close codes.
+fn meaning(code: u16) -> Option<&'static str> {
+    Some(match code {
+        1000 => "normal closure",
+        1001 => "going away",
+        1002 => "protocol error",
+        1003 => "unsupported data",
+        1005 => "no code given",
+        1007 => "invalid payload",
+        1008 => "policy violation",
+        1009 => "message too big",
+        1011 => "internal error",
+        1012 => "service restart",
+        1013 => "try again later",
+        _ => return None,
+    })
+}
+
+/// Bytes of the peer as text of one line.
+pub fn shown(bytes: &[u8]) -> String {
+    const CHARACTERS_MAX: usize = 120;
+    let text = String::from_utf8_lossy(bytes);
+    let short: String = text.chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect();
+    if text.chars().nth(CHARACTERS_MAX).is_some() { format!("{short}…") } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use drivers::Broken;
+
+    use super::*;
+
+    #[test]
+    fn an_end_says_what_was_seen_of_it() {
+        let check = |why: Closed, bytes: &str, expected: &str| assert_eq!(words(&why, bytes), expected);
+        check(
+            Closed::ByPeer(Some(1013)),
+            "",
+            "the server closed the connection with code 1013 (try again later)",
+        );
+        check(Closed::ByPeer(Some(4_321)), "", "the server closed the connection with code 4321");
+        check(Closed::Broken(Broken::NotUtf8), "", "text that is not UTF-8");
+        check(
+            Closed::Broken(Broken::Protocol("unknown opcode")),
+            "\\u{3}",
+            "protocol error: unknown opcode: \"\\u{3}\"",
+        );
+    }
+}
