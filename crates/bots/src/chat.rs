@@ -1,6 +1,6 @@
 //! People in a room where each line goes to all others: the crowd whose books are kept.
 //!
-//! Each bot joins, waits until all have joined, speaks at its own pace, and books what it hears by the stamps in the
+//! Each bot joins, waits until all have joined (the ramp lasts as long), speaks at its own pace, and books what it hears by the stamps in the
 //! texts. After the hold all fall silent and the crowd finds out, in two rounds, that nothing is on its way any more: first
 //! every speaker has the server's answer behind its own lines, so the server has read them all; then every listener has
 //! an answer behind what the server had for it. What is missing then is lost, and not just late.
@@ -23,6 +23,7 @@ use measure::interval::OPEN_TIME;
 use measure::{LedgerShape, Phase, Vocabulary};
 use plan::{Arrivals, ChatBots, Misconduct, WorkerPlan};
 
+use crate::ends;
 use dialect::{Dialect, Who, Word};
 pub use irc::Irc;
 pub use lines::Lines;
@@ -33,9 +34,9 @@ use payload::Stamp;
 /// What a bot sends: its lines, and everything that only keeps the conversation going.
 const SAY: usize = 0;
 const KEEP: usize = 1;
-const LOST: usize = 0;
-const REFUSED: usize = 1;
-const WRONG: usize = 2;
+const REFUSED: usize = ends::CAUSES.len();
+const WRONG: usize = REFUSED + 1;
+const NOT_UNDERSTOOD: usize = REFUSED + 2;
 const DELIVERED: usize = 1;
 const MISSED: usize = 2;
 /// Points at which the crowd meets.
@@ -46,8 +47,11 @@ const SPEAK: u32 = 0;
 const COME_BACK: u32 = 1;
 const STORM: u32 = 2;
 const MISBEHAVE: u32 = 3;
+const JOIN_IS_LATE: u32 = 4;
 /// A bot that lost its connection comes back after this, times the number of failures in a row.
 const COME_BACK_NS: u64 = 100_000_000;
+/// The ramp does not wait longer for a bot that was sent in and is no member yet.
+const JOIN_PATIENCE_NS: u64 = 10_000_000_000;
 /// Those that have not joined so long after the ramp are not waited for.
 const JOIN_GRACE_NS: u64 = 2_000_000_000;
 /// Speakers whose answer has not come so long after the hold are not waited for in the first round.
@@ -79,6 +83,8 @@ struct Person {
     period_ns: u64,
     speaks: bool,
     has_met: bool,
+    /// the ramp waits for it
+    is_pending: bool,
     /// in a row
     failures: u32,
 }
@@ -91,6 +97,8 @@ pub struct Chat<L, D = Tcp<drivers::tcp::Lines>> {
     /// some of the crowd send what no chat allows
     hears_rubbish: bool,
     people: Vec<Person>,
+    /// of these, those that the ramp waits for
+    pending: u64,
     first_unit: u64,
     unit_step: u64,
     crowd: u64,
@@ -115,9 +123,10 @@ where
     type Driver = D;
 
     fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
+        let own = ["refused by the server", "wrong line", "not understood"];
         Vocabulary::new(
             &["say", "keep"],
-            &["connection lost", "refused by the server", "wrong line"],
+            &[&ends::CAUSES[..], &own].concat(),
             &[OPEN_TIME, "delivered", "missed_lines_told"],
             &OpenError::CAUSES,
         )
@@ -147,6 +156,7 @@ where
                 period_ns: misbehaviour.map_or(0, |misbehaviour| misbehaviour.period_ns),
                 speaks: chat.speaks(number),
                 has_met: false,
+                is_pending: false,
                 failures: 0,
             }
         };
@@ -155,6 +165,7 @@ where
             is_poisson: plan.arrivals == Arrivals::Poisson,
             hears_rubbish: chat.misbehave.iter().any(|some| some.kind == Misconduct::Malformed),
             people: (0..plan.units).map(person).collect(),
+            pending: 0,
             first_unit: plan.first_unit,
             unit_step: plan.workers as u64,
             crowd: plan.units_total,
@@ -175,7 +186,14 @@ where
         if self.people[unit as usize].misconduct.is_some() {
             hand.ledger().set_apart(unit);
         }
+        self.people[unit as usize].is_pending = true;
+        self.pending += 1;
+        hand.at(hand.now_ns() + JOIN_PATIENCE_NS, unit, JOIN_IS_LATE);
         self.come(unit, hand);
+    }
+
+    fn pending(&self) -> u64 {
+        self.pending
     }
 
     fn opened(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, D>) {
@@ -199,7 +217,7 @@ where
             let who = who(&self.plan, self.first_unit, self.unit_step, bot);
             let is_member = self.people[bot as usize].standing != Standing::Joining;
             let word = L::heard(text, who, is_member);
-            self.obey(word, line, bot, at_ns, hand);
+            self.obey(word, text, line, bot, at_ns, hand);
             block = rest;
         }
     }
@@ -213,6 +231,7 @@ where
             }
             COME_BACK => self.come(bot, hand),
             STORM => self.storm(bot, planned_ns, hand),
+            JOIN_IS_LATE => self.is_pending_no_more(bot),
             _ => self.misbehave(bot, planned_ns, hand),
         }
     }
@@ -220,10 +239,11 @@ where
     fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
         let now_ns = hand.now_ns();
         hand.ledger().left(bot, now_ns);
+        self.is_pending_no_more(bot);
         let person = &mut self.people[bot as usize];
         person.line = None;
-        if !matches!(why, Closed::NotOpened(_)) && person.misconduct.is_none() {
-            hand.error(LOST);
+        if person.misconduct.is_none() {
+            ends::count(&why, hand);
         }
         if self.drain_began_ns.is_some() {
             self.is_done(bot, hand);
@@ -276,23 +296,27 @@ where
         hand.open(bot, 0);
     }
 
-    fn obey(&mut self, word: Word, line: LineId, bot: u32, at_ns: u64, hand: &mut Hand<'_, D>) {
+    fn obey(&mut self, word: Word, text: &[u8], line: LineId, bot: u32, at_ns: u64, hand: &mut Hand<'_, D>) {
+        let said = || format!("\"{}\"", ends::shown(text));
         match word {
             Word::Nothing => {}
             Word::Joined => self.joined(line, bot, at_ns, hand),
             Word::Answer(answer) => hand.tell(line, KEEP, at_ns, &answer),
             Word::Missed(count) => {
-                hand.ledger().missed(bot, count);
-                hand.count(MISSED, count);
+                if hand.ledger().missed(bot, count) {
+                    hand.count(MISSED, count);
+                } else {
+                    hand.error_with(NOT_UNDERSTOOD, said);
+                }
             }
             Word::Refused => {
                 if self.people[bot as usize].misconduct != Some(Misconduct::Malformed) {
-                    hand.error(REFUSED);
+                    hand.error_with(REFUSED, said);
                 }
             }
             // Where some send rubbish, others hear it.
             Word::Strange if self.hears_rubbish => {}
-            Word::Strange => hand.error(WRONG),
+            Word::Strange => hand.error_with(WRONG, said),
             Word::CaughtUp(told) => match self.people[bot as usize].standing {
                 Standing::FallingSilent => {
                     self.people[bot as usize].standing = Standing::Silent;
@@ -302,8 +326,10 @@ where
                     }
                 }
                 Standing::CatchingUp => {
-                    if let Some(told) = told {
-                        hand.ledger().told(bot, told);
+                    if let Some(told) = told
+                        && !hand.ledger().told(bot, told)
+                    {
+                        hand.error_with(NOT_UNDERSTOOD, said);
                     }
                     hand.ledger().caught_up(bot);
                     self.is_done(bot, hand);
@@ -321,10 +347,16 @@ where
         person.standing = Standing::Member;
         person.failures = 0;
         hand.ledger().joined(bot, at_ns);
+        self.is_pending_no_more(bot);
+        let person = &mut self.people[bot as usize];
         if !std::mem::replace(&mut person.has_met, true) {
             hand.meet(JOINED);
         }
         self.turn_bad(line, bot, hand);
+    }
+
+    fn is_pending_no_more(&mut self, bot: u32) {
+        self.pending -= u64::from(std::mem::take(&mut self.people[bot as usize].is_pending));
     }
 
     /// All who may speak begin once the ramp is over and everybody is in, each at a moment of its own.

@@ -28,7 +28,7 @@ impl Dialect for Lines {
         let mut words = notice.split(' ');
         match (words.next(), words.next()) {
             (Some("joined"), Some(_)) => Word::Joined,
-            (Some("missed"), Some(count)) => count.parse().map_or(Word::Nothing, Word::Missed),
+            (Some("missed"), Some(count)) => number(count).map_or(Word::Nothing, Word::Missed),
             (Some("books"), Some(_)) => Word::CaughtUp(told(notice)),
             _ => Word::Nothing,
         }
@@ -44,7 +44,7 @@ fn told(notice: &str) -> Option<Told> {
     let words: Vec<&str> = notice.split(' ').collect();
     let after = |name: &str| {
         let at = words.iter().position(|word| *word == name)?;
-        words.get(at + 1)?.parse().ok()
+        number(words.get(at + 1)?)
     };
     Some(Told {
         owed: after("owed")?,
@@ -52,6 +52,12 @@ fn told(notice: &str) -> Option<Told> {
         dropped: after("dropped")?,
         in_flight: after("waiting")?,
     })
+}
+
+/// A count. One beyond 64 bits is as large as can be said: the ledger then refuses it, as it must.
+fn number(word: &str) -> Option<u64> {
+    let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| word.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -67,6 +73,7 @@ mod tests {
             ("* joined lobby", Word::Joined),
             ("* missed 17 lines", Word::Missed(17)),
             ("* missed a few lines", Word::Nothing),
+            ("* missed 99999999999999999999 lines", Word::Missed(u64::MAX)),
             ("* books owed 12 delivered 9 dropped 2 waiting 1", Word::CaughtUp(Some(told))),
             ("* books owed many", Word::CaughtUp(None)),
             ("* welcome", Word::Nothing),

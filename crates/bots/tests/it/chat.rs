@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bots::chat::{Chat, Irc, Lines, Mqtt, Nats};
 use drivers::tcp::packets::{packet_body, split_packet};
 use engine::Bots as _;
-use engine::rehearsal::{Blocks, Played, Says, Scene, Times, Wire, play};
+use engine::rehearsal::{Blocks, Played, Says, Scene, Times, Wire, play, play_settling};
 use measure::ledger::close;
 use measure::{Books, Measure, Phase};
 use plan::{Arrivals, Bots, ChatBots, Dialect, Misbehaviour, Misconduct};
@@ -26,6 +26,8 @@ enum Fate {
     IsLost,
     /// and its receiver is told
     IsDropped,
+    /// and its receiver is told this
+    IsDroppedSay(&'static str),
     ComesTwice,
     /// after so many ns more than the others
     ComesLate(u64),
@@ -40,6 +42,10 @@ struct Room {
     members: BTreeMap<u64, Member>,
     /// no connection is accepted at all
     is_shut: bool,
+    /// how long the answer to a wish to join takes, by connection
+    join_takes_ns: fn(u64) -> u64,
+    /// what is said instead of a member's books
+    lies: Option<&'static str>,
 }
 
 #[derive(Default)]
@@ -56,13 +62,17 @@ struct Member {
 impl Room {
     fn new(dialect: Dialect, fault: Fault) -> Self {
         let members = BTreeMap::new();
-        Room { dialect, delay_ns: 20 * MS, fault, deliveries: 0, members, is_shut: false }
+        let (is_shut, join_takes_ns, lies): (_, fn(u64) -> u64, _) = (false, |_| 0, None);
+        Room { dialect, delay_ns: 20 * MS, fault, deliveries: 0, members, is_shut, join_takes_ns, lies }
     }
 
     fn line(&mut self, peer: u64, line: &str, at_ns: u64, says: &mut Says) {
         let room = "#lobby";
         match self.dialect {
             Dialect::Lines if line.starts_with("/join ") => self.join(peer, "* joined lobby\n", at_ns, says),
+            Dialect::Lines if line == "/books" && self.lies.is_some() => {
+                says.message(at_ns.max(self.members[&peer].until_ns), peer, self.lies.unwrap_or_default());
+            }
             Dialect::Lines if line == "/books" => {
                 let member = &self.members[&peer];
                 let (owed, delivered, dropped) = (member.owed, member.delivered, member.dropped);
@@ -118,9 +128,13 @@ impl Room {
     }
 
     fn join(&mut self, peer: u64, answer: impl AsRef<[u8]>, at_ns: u64, says: &mut Says) {
-        self.members.get_mut(&peer).unwrap().has_joined = true;
+        let member = self.members.get_mut(&peer).unwrap();
+        let answer_ns = at_ns + MS + (self.join_takes_ns)(peer);
+        member.has_joined = true;
+        // In NATS it is the answer to a PING behind it that says so.
+        member.until_ns = member.until_ns.max(answer_ns);
         if !answer.as_ref().is_empty() {
-            says.message(at_ns + MS, peer, answer.as_ref());
+            says.message(answer_ns, peer, answer.as_ref());
         }
     }
 
@@ -143,13 +157,18 @@ impl Room {
                 member.until_ns = member.until_ns.max(at_ns);
                 says.message(at_ns, peer, line.as_str());
             };
-            match (self.fault)(self.deliveries) {
+            let fate = (self.fault)(self.deliveries);
+            match fate {
                 Fate::Comes => comes(at_ns + self.delay_ns, member),
                 Fate::IsLost => {}
-                Fate::IsDropped => {
+                Fate::IsDropped | Fate::IsDroppedSay(_) => {
                     member.delivered -= 1;
                     member.dropped += 1;
-                    says.message(at_ns + self.delay_ns, peer, "* missed 1 lines\n");
+                    let notice = match fate {
+                        Fate::IsDroppedSay(notice) => notice,
+                        _ => "* missed 1 lines\n",
+                    };
+                    says.message(at_ns + self.delay_ns, peer, notice);
                 }
                 Fate::ComesTwice => {
                     comes(at_ns + self.delay_ns, member);
@@ -369,4 +388,74 @@ fn a_crowd_that_is_not_let_in_says_nothing_and_owes_nothing() {
     let books = books_of(played);
     assert_eq!((books.judged.owed_max, books.judged.delivered), (0, 0));
     assert_eq!(books.judged.not_caught_up, BOTS);
+}
+
+/// Joins that take up to eight seconds, all of them over when the hold begins.
+#[test]
+fn in_every_dialect_the_books_are_exact_when_all_have_joined_before_the_hold() {
+    let times = Times { hold_ns: 12 * SECOND_NS, drain_ns: 32 * SECOND_NS, generator_stall: None };
+    let delays: [fn(u64) -> u64; 4] = [
+        |_| 0,
+        |peer| peer * 7_919 % 8_000 * MS,
+        |peer| if peer == 3 { 8 * SECOND_NS } else { 0 },
+        |peer| if peer == 3 { 0 } else { 8 * SECOND_NS },
+    ];
+    for dialect in [Dialect::Lines, Dialect::Irc, Dialect::Nats, Dialect::Mqtt] {
+        for (at, join_takes_ns) in delays.into_iter().enumerate() {
+            let mut room = Room { join_takes_ns, ..Room::new(dialect, |_| Fate::Comes) };
+            let bots = ChatBots { echoes: dialect == Dialect::Mqtt, ..chat(dialect) };
+            let plan = worker_plan(Bots::Chat(bots), BOTS);
+            let played = match dialect {
+                Dialect::Lines => play_settling::<Chat<Lines, Wire<Blocks>>>(&plan, times, &mut room),
+                Dialect::Irc => play_settling::<Chat<Irc, Wire<Blocks>>>(&plan, times, &mut room),
+                Dialect::Nats => play_settling::<Chat<Nats, Wire<Blocks>>>(&plan, times, &mut room),
+                Dialect::Mqtt => play_settling::<Chat<Mqtt, Wire<Blocks>>>(&plan, times, &mut room),
+            };
+            let judged = books_of(played).judged;
+            assert_eq!(judged.owed_min, judged.owed_max, "{dialect:?} with delays {at}");
+            assert_eq!(judged.delivered, judged.owed_min, "{dialect:?} with delays {at}");
+            assert!(judged.owed_min > 5_000, "{judged:?}");
+        }
+    }
+}
+
+/// The ramp is not held up for ever by one that never becomes a member.
+#[test]
+fn a_member_that_never_joins_is_waited_for_ten_seconds() {
+    let times = Times { hold_ns: 20 * SECOND_NS, drain_ns: 25 * SECOND_NS, generator_stall: None };
+    let mut room = Room::new(Dialect::Irc, |_| Fate::Comes);
+    room.join_takes_ns = |peer| if peer == 3 { 3_600 * SECOND_NS } else { 0 };
+    let plan = worker_plan(Bots::Chat(chat(Dialect::Irc)), BOTS);
+    let played = play_settling::<Chat<Irc, Wire<Blocks>>>(&plan, times, &mut room);
+    let first = played.seconds.iter().position(|second| second.flows[0].iter().any(|flow| flow.sent > 0));
+    // Ten seconds for the member, two more because not all are in.
+    assert_eq!(first, Some(12));
+}
+
+#[test]
+fn a_count_that_no_room_can_owe_is_not_understood_and_enters_no_books() {
+    let honest = rehearse_with(|_| Fate::Comes).judged;
+    for lies in [
+        "* books owed 18446744073709551615 delivered 1 dropped 0 waiting 0\n",
+        "* books owed 1 delivered 1 dropped 18446744073709551615 waiting 18446744073709551615\n",
+        "* books owed 99999999999999999999999 delivered 1 dropped 0 waiting 0\n",
+    ] {
+        let mut room = Room { lies: Some(lies), ..Room::new(Dialect::Lines, |_| Fate::Comes) };
+        let played = play_with(chat(Dialect::Lines), &mut room);
+        let not_understood: u64 = played.seconds.iter().map(|second| second.errors[6]).sum();
+        assert_eq!(not_understood, BOTS);
+        let words = played.seconds.iter().flat_map(|second| &second.samples).next();
+        assert_eq!(words.map(|(_, words)| words.as_str()), Some(format!("\"{}\"", lies.trim_end()).as_str()));
+        let judged = books_of(played).judged;
+        assert_eq!((judged.delivered, judged.lost), (honest.delivered, 0));
+        assert_eq!((judged.dropped, judged.residual), (0, 0));
+    }
+    let mut room = Room::new(Dialect::Lines, |_| Fate::Comes);
+    room.fault = |count| {
+        if count == 7_000 { Fate::IsDroppedSay("* missed 18446744073709551615 lines\n") } else { Fate::Comes }
+    };
+    let played = play_with(chat(Dialect::Lines), &mut room);
+    assert_eq!(played.seconds.iter().map(|second| second.counters[2]).sum::<u64>(), 0);
+    assert_eq!(played.seconds.iter().map(|second| second.errors[6]).sum::<u64>(), 1);
+    assert_eq!(books_of(played).judged.lost, 1);
 }
