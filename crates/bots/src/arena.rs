@@ -4,7 +4,10 @@
 //! it goes through the process-wide entrance, back to back for servers that accept in order, step by step for others.
 //! With 110 ms against 200 ms player 1 must win every game: the winner is a correctness check under load.
 //! The n-th shot of a player is planned n intervals after the start it was told, whatever the server does meanwhile.
+//! Some servers let a lone player wait for ever, even one that is gone; then all that follow are paired across. So no
+//! pair leaves while only one of it is in, and what others left is noticed and mended (`in_step`).
 
+mod in_step;
 pub mod message;
 
 use std::collections::VecDeque;
@@ -17,6 +20,8 @@ use engine::{Ask, Bots, Hand, LineId};
 use measure::Vocabulary;
 use plan::{Pairing, WorkerPlan};
 
+use crate::ends;
+use in_step::Probe;
 use message::{FIRE, Message, Stop};
 
 const START: usize = 0;
@@ -24,21 +29,25 @@ const SHOT: usize = 1;
 const OPS: [&str; 2] = ["start", "shot"];
 
 mod error {
-    pub const CONNECTION_LOST: usize = 0;
-    pub const MISSING_START: usize = 1;
-    pub const MISSING_STOP: usize = 2;
-    pub const WRONG_WINNER: usize = 3;
-    pub const OPPONENT_LEFT: usize = 4;
-    pub const NOT_UNDERSTOOD: usize = 5;
-    pub const BROKEN_PROTOCOL: usize = 6;
-    pub const NAMES: [&str; 7] = [
-        "connection lost",
+    use crate::ends;
+
+    pub const MISSING_START: usize = 4;
+    pub const MISSING_STOP: usize = 5;
+    pub const WRONG_WINNER: usize = 6;
+    pub const OPPONENT_LEFT: usize = 7;
+    pub const NOT_UNDERSTOOD: usize = 8;
+    pub const OUT_OF_STEP: usize = 9;
+    pub const NAMES: [&str; 10] = [
+        ends::CAUSES[0],
+        ends::CAUSES[1],
+        ends::CAUSES[2],
+        ends::CAUSES[3],
         "missing start",
         "missing stop",
         "wrong winner",
         "opponent left",
         "not understood",
-        "broken protocol",
+        "pairing out of step",
     ];
 }
 
@@ -48,12 +57,15 @@ mod counter {
     pub const WON_BY_PLAYER_1: usize = 2;
     pub const PAIRS_SWAPPED: usize = 3;
     pub const GAVE_UP: usize = 4;
-    pub const NAMES: [&str; 6] = [
+    /// pairs that got into step by an extra player
+    pub const HEALED: usize = 5;
+    pub const NAMES: [&str; 7] = [
         "games_started",
         "games_played",
         "won_by_player_1",
         "pairs_swapped",
         "pairs_gave_up",
+        "pairs_healed",
         measure::interval::OPEN_TIME,
     ];
 }
@@ -66,6 +78,7 @@ mod what {
     pub const START_DEADLINE: u32 = 2;
     pub const GAME_DEADLINE: u32 = 3;
     pub const REJOIN: u32 = 4;
+    pub const PROBE_OVER: u32 = 5;
     const KINDS: u32 = 8;
 
     pub fn code(kind: u32, game: u32) -> u32 {
@@ -91,6 +104,15 @@ const PAIRS_AT_ONCE: usize = 8;
 const START_DEADLINE_NS: u64 = 10_000_000_000;
 /// A pair that failed comes back after this, times the number of failures.
 const COME_BACK_NS: u64 = 100_000_000;
+const COME_BACK_STEPS_MAX: u32 = 10;
+/// A first snapshot's number is below this: 1,000 ticks a second for 30,000 years.
+const TICK_NUMBER_END: u64 = 1_000_000_000_000_000;
+/// Between two snapshots of a game no more ticks than those of an hour are believed.
+const TICKS_BELIEVED_NS: u64 = 3_600_000_000_000;
+/// A stamp is believed when it is at most a day off: clocks may differ.
+const STAMP_BELIEVED_NS: u64 = 24 * 3_600_000_000_000;
+/// Of a server that does not say how fast it ticks: 60 Hz.
+const TICK_PERIOD_NS: u64 = 16_666_667;
 
 #[derive(Clone, Copy, Default)]
 struct Player {
@@ -111,6 +133,23 @@ struct Pair {
     failures: u32,
     is_inside: bool,
     watches: bool,
+    probe: Probe,
+    /// extra players since the pair wanted in; see `in_step`
+    heals: u32,
+    /// extra players did not help
+    is_out_of_step: bool,
+    /// both must have started by then
+    start_deadline_ns: u64,
+}
+
+impl Pair {
+    fn has_started(&self) -> bool {
+        self.players.iter().all(|player| player.started_ns.is_some())
+    }
+
+    fn is_open(&self) -> bool {
+        self.players.iter().all(|player| player.is_open)
+    }
 }
 
 /// All pairs of one worker. Bot `2n` is the fast one of pair `n`, `2n + 1` the slow one.
@@ -124,6 +163,10 @@ pub struct Arena<D = WebSocket> {
     pairing: Pairing,
     longest_game_ns: u64,
     open_attempts: u32,
+    tick_period_ns: u64,
+    /// pairs of which one was in and the other was not when the hold ended; they are completed before all leave
+    unfinished: Vec<u32>,
+    drain_began_ns: u64,
 }
 
 impl<D> Bots for Arena<D>
@@ -159,6 +202,9 @@ where
             pairing: arena.pairing,
             longest_game_ns: arena.longest_game_ns,
             open_attempts: plan.open_attempts,
+            tick_period_ns: if plan.tick_period_ns > 0 { plan.tick_period_ns } else { TICK_PERIOD_NS },
+            unfinished: Vec::new(),
+            drain_began_ns: 0,
         }
     }
 
@@ -171,12 +217,17 @@ where
         let unit = bot / 2;
         let pair = &mut self.pairs[unit as usize];
         pair.players[bot as usize % 2].is_open = true;
-        if bot.is_multiple_of(2) && self.pairing == Pairing::Strict {
-            self.knock(bot + 1, hand);
-            return;
+        if pair.probe == Probe::Alone {
+            return self.wait_alone(unit, hand);
         }
-        if pair.players.iter().all(|player| player.is_open) {
-            hand.at(hand.now_ns() + START_DEADLINE_NS, unit * 2, what::code(what::START_DEADLINE, pair.game));
+        if bot.is_multiple_of(2) && pair.players[1].line.is_none() {
+            return self.knock(bot + 1, hand);
+        }
+        if pair.is_open() {
+            pair.start_deadline_ns = hand.now_ns() + START_DEADLINE_NS;
+            hand.at(pair.start_deadline_ns, unit * 2, what::code(what::START_DEADLINE, pair.game));
+        } else {
+            self.replace_the_misled(unit, hand);
         }
     }
 
@@ -186,7 +237,9 @@ where
             Some(Message::Tick { number, stamp_us }) => self.see_tick(bot, number, stamp_us, at_ns, hand),
             Some(Message::Start) => self.start(line, bot, at_ns, hand),
             Some(Message::Stop(stop)) => self.stop(line, bot, stop, at_ns, hand),
-            Some(Message::Unknown) | None => hand.error(error::NOT_UNDERSTOOD),
+            Some(Message::Unknown) | None => {
+                hand.error_with(error::NOT_UNDERSTOOD, || format!("\"{}\"", ends::shown(text)));
+            }
         }
     }
 
@@ -207,9 +260,9 @@ where
                 self.pairs[unit as usize].planned_ns = planned_ns;
                 self.enter(unit, hand);
             }
-            what::START_DEADLINE if pair.players.iter().any(|player| player.started_ns.is_none()) => {
-                hand.error(error::MISSING_START);
-                self.fail(unit, hand);
+            what::PROBE_OVER => self.bring_the_partner(unit, hand),
+            what::START_DEADLINE if !pair.has_started() && planned_ns >= pair.start_deadline_ns => {
+                self.start_is_missing(unit, hand);
             }
             what::GAME_DEADLINE => {
                 hand.error(error::MISSING_STOP);
@@ -227,14 +280,24 @@ where
     }
 
     fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
-        match why {
-            Closed::NotOpened(_) => {}
-            Closed::Broken(_) => hand.error(error::BROKEN_PROTOCOL),
-            Closed::ByPeer(_) | Closed::Failed(_) => hand.error(error::CONNECTION_LOST),
+        ends::count(&why, hand);
+        let never_opened = matches!(why, Closed::NotOpened(_));
+        if !never_opened {
+            self.doubt_half_pair(bot / 2, hand);
         }
         let player = &mut self.pairs[bot as usize / 2].players[bot as usize % 2];
         (player.line, player.is_open) = (None, false);
-        self.fail(bot / 2, hand);
+        if !(never_opened && self.knock_again_to_finish(bot, hand)) {
+            self.fail(bot / 2, hand);
+        }
+    }
+
+    fn drain(&mut self, hand: &mut Hand<'_, D>) {
+        self.finish_half_pairs(hand);
+    }
+
+    fn has_drained(&mut self, hand: &mut Hand<'_, D>) -> bool {
+        self.has_finished(hand)
     }
 }
 
@@ -266,6 +329,10 @@ where
             }
             self.queue.pop_front();
             self.pairs[unit as usize].is_inside = true;
+            if hand.entrance().take_doubt() {
+                self.probe(unit, hand);
+                continue;
+            }
             self.knock(unit * 2, hand);
             if self.pairing == Pairing::Pipelined {
                 self.knock(unit * 2 + 1, hand);
@@ -290,13 +357,24 @@ where
     }
 
     fn knock(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+        self.knock_unasked(bot, hand);
+        self.expect_start(bot, hand);
+    }
+
+    /// A player comes in, and no start is owed to it yet.
+    fn knock_unasked(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
         let pair = &mut self.pairs[bot as usize / 2];
         // One view per game is enough.
         let path = usize::from(pair.watches && !bot.is_multiple_of(2));
-        let line = hand.open(bot, path);
+        pair.players[bot as usize % 2].line = Some(hand.open(bot, path));
+    }
+
+    fn expect_start(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+        let pair = &mut self.pairs[bot as usize / 2];
         let player = &mut pair.players[bot as usize % 2];
-        player.line = Some(line);
-        player.start_ask = hand.expect(line, START, pair.planned_ns, hand.now_ns());
+        if let Some(line) = player.line {
+            player.start_ask = hand.expect(line, START, pair.planned_ns, hand.now_ns());
+        }
     }
 
     fn start(&mut self, line: LineId, bot: u32, at_ns: u64, hand: &mut Hand<'_, D>) {
@@ -304,21 +382,26 @@ where
         let pair = &mut self.pairs[unit as usize];
         let player = &mut pair.players[bot as usize % 2];
         if player.line != Some(line) || player.started_ns.is_some() {
-            hand.error(error::NOT_UNDERSTOOD);
+            hand.error_with(error::NOT_UNDERSTOOD, || "a second start of the same game".to_owned());
             return;
         }
         player.started_ns = Some(at_ns);
+        if pair.probe == Probe::Alone {
+            return self.was_not_alone(unit, hand);
+        }
         if let Some(ask) = player.start_ask.take() {
             hand.answered(ask, at_ns);
         }
         let game = pair.game;
         hand.at(at_ns + self.interval_ns[bot as usize % 2], bot, what::code(what::SHOT, game));
-        if pair.players.iter().all(|player| player.started_ns.is_some()) {
-            pair.failures = 0;
+        if pair.has_started() {
+            (pair.failures, pair.is_out_of_step) = (0, false);
+            hand.count(counter::HEALED, u64::from(std::mem::take(&mut pair.heals) > 0));
             hand.count(counter::GAMES_STARTED, 1);
             hand.at(at_ns + self.longest_game_ns, unit * 2, what::code(what::GAME_DEADLINE, game));
+            let was_inside = pair.is_inside;
             self.leave_entrance(unit, hand);
-            if self.pairing == Pairing::Strict {
+            if was_inside {
                 self.let_in(hand);
             }
         }
@@ -341,6 +424,13 @@ where
         }
         (player.stop, player.line, player.is_open) = (Some(stop), None, false);
         hand.close(line);
+        if pair.probe == Probe::Alone {
+            return self.was_not_alone(unit, hand);
+        }
+        if stop.has_error && pair.is_inside && !pair.has_started() {
+            // Its opponent was not its partner, who has not even started.
+            return self.replace_the_misled(unit, hand);
+        }
         if stop.has_error && !hand.drains() {
             hand.error(error::OPPONENT_LEFT);
         }
@@ -351,14 +441,36 @@ where
     }
 
     /// Books a snapshot. Its first one has no interval yet.
+    ///
+    /// Number and stamp are the server's word, up to 2⁶⁴ − 1. What cannot be true is counted as not understood, and
+    /// nothing is reckoned from it.
     fn see_tick(&mut self, bot: u32, number: u64, stamp_us: u64, at_ns: u64, hand: &mut Hand<'_, D>) {
         let player = &mut self.pairs[bot as usize / 2].players[bot as usize % 2];
-        if let Some((last_number, last_ns)) = player.last_tick.replace((number, at_ns)) {
-            let missed = number.saturating_sub(last_number + 1);
-            let interval_ms = at_ns / 1_000_000 - last_ns / 1_000_000;
-            let age_ns = hand.realtime_ns(at_ns).checked_sub(stamp_us * 1_000);
-            hand.tick(at_ns, at_ns - last_ns, interval_ms, missed, age_ns);
-        }
+        let now_ns = hand.realtime_ns(at_ns);
+        let stamp_ns = stamp_us.checked_mul(1_000).filter(|ns| ns.abs_diff(now_ns) <= STAMP_BELIEVED_NS);
+        let Some(stamp_ns) = stamp_ns else {
+            let words = || format!("the stamp {stamp_us} µs of a snapshot is more than a day off");
+            return hand.error_with(error::NOT_UNDERSTOOD, words);
+        };
+        let Some((last_number, last_ns)) = player.last_tick else {
+            if number >= TICK_NUMBER_END {
+                let words = || format!("{number} as the number of the first snapshot");
+                return hand.error_with(error::NOT_UNDERSTOOD, words);
+            }
+            player.last_tick = Some((number, at_ns));
+            return;
+        };
+        let ahead_max = TICKS_BELIEVED_NS / self.tick_period_ns;
+        let Some(ahead) = number.checked_sub(last_number).filter(|ahead| *ahead <= ahead_max) else {
+            // Which of the two is wrong is not known: the next one counts as a first one.
+            player.last_tick = None;
+            let words = || format!("snapshot {number} follows snapshot {last_number}");
+            return hand.error_with(error::NOT_UNDERSTOOD, words);
+        };
+        player.last_tick = Some((number, at_ns));
+        let interval_ms = at_ns / 1_000_000 - last_ns / 1_000_000;
+        let age_ns = now_ns.checked_sub(stamp_ns);
+        hand.tick(at_ns, at_ns - last_ns, interval_ms, ahead.saturating_sub(1), age_ns);
     }
 
     fn next_game(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
@@ -371,17 +483,18 @@ where
 
     /// The game cannot go on: both leave and come back a little later, a limited number of times in a row.
     fn fail(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        self.doubt_half_pair(unit, hand);
         self.clear(unit, hand);
         let pair = &mut self.pairs[unit as usize];
         pair.failures += 1;
         if hand.drains() {
             return;
         }
-        if pair.failures >= self.open_attempts {
+        if pair.failures >= self.open_attempts && !pair.is_out_of_step {
             hand.count(counter::GAVE_UP, 1);
             return;
         }
-        let back_ns = hand.now_ns() + COME_BACK_NS * u64::from(pair.failures);
+        let back_ns = hand.now_ns() + COME_BACK_NS * u64::from(pair.failures.min(COME_BACK_STEPS_MAX));
         hand.at(back_ns, unit * 2, what::code(what::REJOIN, pair.game));
     }
 
@@ -394,6 +507,7 @@ where
             }
         }
         pair.game = pair.game.wrapping_add(1);
+        (pair.probe, pair.heals) = (Probe::None, 0);
     }
 }
 

@@ -68,14 +68,18 @@ impl Scene for Referee {
     }
 }
 
-fn play(pairing: Pairing, fault: Fault, generator_stall: Option<(u64, u64)>) -> Trial {
-    let bots = Bots::Arena(ArenaBots {
+fn arena(pairing: Pairing, snapshots: f64) -> Bots {
+    Bots::Arena(ArenaBots {
         fast_ns: 110_000_000,
         slow_ns: 200_000_000,
         pairing,
-        snapshots: 0.0,
+        snapshots,
         longest_game_ns: 12 * SECOND_NS,
-    });
+    })
+}
+
+fn play(pairing: Pairing, fault: Fault, generator_stall: Option<(u64, u64)>) -> Trial {
+    let bots = arena(pairing, 0.0);
     let times = Times { hold_ns: 2 * SECOND_NS, drain_ns: 32 * SECOND_NS, generator_stall };
     let seconds = rehearse::<Arena<Wire>>(&worker_plan(bots, 50), times, &mut Referee::new(fault));
     sum_up(seconds, 2, 32)
@@ -128,4 +132,59 @@ fn shots_that_a_late_generator_never_sent_are_booked_as_not_sent() {
     let shots = trial.ops["shot"];
     assert_eq!(shots.offered, shots.sent + shots.not_sent);
     assert!(shots.not_sent > calm.offered / 8, "{shots:?}");
+}
+
+/// A referee whose snapshots carry these numbers and stamps (µs), ten a second to each second player.
+struct Announcer {
+    referee: Referee,
+    snapshots: &'static [(u64, u64)],
+    count: u64,
+}
+
+impl Scene for Announcer {
+    fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
+        let waits = self.referee.waiting.is_some();
+        self.referee.opened(peer, at_ns, says);
+        if waits {
+            for (at, (number, stamp_us)) in self.snapshots.iter().enumerate() {
+                let at_ns = at_ns + (at as u64 + 1) * 100_000_000;
+                says.message(at_ns, peer, format!(r#"{{"type":"tick","n":{number},"t":{stamp_us}}}"#));
+                self.count += 1;
+            }
+        }
+    }
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        self.referee.received(peer, message, at_ns, says);
+    }
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_true_is_not_understood_and_nothing_is_reckoned_from_it() {
+    const MOST: u64 = u64::MAX;
+    let check = |snapshots: &'static [(u64, u64)], missed: u64, errors: u64| {
+        let mut announcer = Announcer { referee: Referee::new(Fault::None), snapshots, count: 0 };
+        let times = Times { hold_ns: 2 * SECOND_NS, drain_ns: 8 * SECOND_NS, generator_stall: None };
+        let plan = worker_plan(arena(Pairing::Strict, 1.0), 1);
+        let seconds = rehearse::<Arena<Wire>>(&plan, times, &mut announcer);
+        let words = seconds.iter().flat_map(|second| &second.samples).count();
+        let ticks: u64 = seconds.iter().map(|second| second.ticks.missed).sum();
+        let names = &seconds[0].words.errors;
+        let total = |cause: usize| seconds.iter().map(|second| second.errors[cause]).sum::<u64>();
+        let counted: Vec<(&str, u64)> = (0..names.len())
+            .map(|cause| (names[cause].as_str(), total(cause)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let expected = if errors > 0 { vec![("not understood", errors)] } else { Vec::new() };
+        assert_eq!(announcer.count, snapshots.len() as u64, "one game");
+        assert_eq!((ticks, counted), (missed, expected), "{snapshots:?}");
+        assert_eq!(words as u64, errors.min(3), "the first three of a cause are kept in words");
+    };
+    check(&[(1, 1), (2, 1), (5, 1), (6, 1)], 2, 0);
+    check(&[(MOST, 1), (1, 1), (2, 1)], 0, 1);
+    check(&[(1, 1), (MOST, 1), (3, 1), (4, 1)], 0, 1);
+    check(&[(1, 1), (300_000, 1), (300_001, 1), (300_002, 1)], 0, 1);
+    check(&[(9, 1), (3, 1), (4, 1), (5, 1)], 0, 1);
+    check(&[(1, MOST), (2, MOST), (3, 1), (4, 1)], 0, 2);
+    check(&[(1, MOST / 1_000), (2, 1), (3, 1)], 0, 1);
 }

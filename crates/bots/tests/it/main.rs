@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests too.
 
 mod arena;
+mod arena_in_step;
 mod chat;
 mod echo;
 mod http;

@@ -1,0 +1,183 @@
+//! Keeping in step with a server that pairs strictly by arrival.
+//!
+//! Such a server may let a lone player wait for ever, even one whose connection is gone, and pairs the next one with it.
+//! Half a pair left behind, by us or by whoever was there before, then shifts every pair that follows.
+//! *Never leave half a pair*: when the hold ends, what is half in is completed first.
+//! *Notice*: where the server may be out of step (`Entrance::take_doubt`), the first player of a pair comes in alone. A
+//! game that begins for it now begins with a stranger. The same is known when one of a pair has started and the other
+//! has not long after both are in, or when a game ends with an error before the partner's has begun.
+//! *Mend*: one extra player makes the number of arrivals even again. Where the misled player was alone, it was that
+//! extra player itself, and it comes in anew; otherwise it is replaced, and the partner, who waits, gets the new one.
+//! After a few tries in vain it is an error: `pairing out of step`.
+
+use drivers::Driver;
+use drivers::websocket::{Heard, Message as Send};
+use engine::Hand;
+use plan::Pairing;
+
+use super::{Arena, Player, error, what};
+
+/// How long a player waits alone to find out whether a game begins for it.
+const PROBE_NS: u64 = 200_000_000;
+/// Extra players for one pair.
+const HEALS_MAX: u32 = 3;
+/// Half pairs are completed for so long after the hold.
+const FINISH_NS: u64 = 3_000_000_000;
+
+/// Whether a pair finds out if the server is in step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Probe {
+    /// it does not
+    #[default]
+    None,
+    /// its first player is in, or on its way in, alone
+    Alone,
+}
+
+impl<D> Arena<D>
+where
+    D: for<'a> Driver<Send<'a> = Send<'a>, Heard<'a> = Heard<'a>>,
+{
+    /// The first player of a pair comes in alone. Meanwhile no other pair comes in.
+    pub(super) fn probe(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        self.pairs[unit as usize].probe = Probe::Alone;
+        self.knock_unasked(unit * 2, hand);
+    }
+
+    pub(super) fn wait_alone(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        if hand.drains() {
+            return self.bring_the_partner(unit, hand);
+        }
+        let game = self.pairs[unit as usize].game;
+        hand.at(hand.now_ns() + PROBE_NS, unit * 2, what::code(what::PROBE_OVER, game));
+    }
+
+    /// No game began for the first player alone: the server is in step, and the partner follows.
+    pub(super) fn bring_the_partner(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        let pair = &mut self.pairs[unit as usize];
+        if std::mem::take(&mut pair.probe) != Probe::Alone {
+            return;
+        }
+        self.expect_start(unit * 2, hand);
+        self.knock(unit * 2 + 1, hand);
+        if self.pairing == Pairing::Pipelined {
+            self.leave_entrance(unit, hand);
+            self.let_in(hand);
+        }
+    }
+
+    /// A pair ends before both have started. While it had the entrance to itself, half of it may be left behind.
+    pub(super) fn doubt_half_pair(&self, unit: u32, hand: &Hand<'_, D>) {
+        let pair = &self.pairs[unit as usize];
+        let is_half_in = pair.is_inside && !pair.has_started();
+        if is_half_in && (pair.probe == Probe::Alone || pair.players.iter().any(|player| player.is_open)) {
+            hand.entrance().doubt();
+        }
+    }
+
+    /// A game began or ended for a player that came in alone: the stranger who had waited for it is gone now.
+    pub(super) fn was_not_alone(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        if self.lets_an_extra_player_in(unit, "a game began before the partner had connected", hand) {
+            self.probe(unit, hand);
+        }
+    }
+
+    /// The start of one or both has not come, long after both came in.
+    pub(super) fn start_is_missing(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        let pair = &self.pairs[unit as usize];
+        let has_one_started = pair.players.iter().any(|player| player.started_ns.is_some());
+        // Only who has the entrance to itself knows which player waits at the server. And where neither has started,
+        // the server may just be too slow or broken, which one extra player is enough to tell.
+        if pair.is_inside && !hand.drains() && (has_one_started || pair.heals == 0) {
+            return self.replace(unit, hand);
+        }
+        hand.error(error::MISSING_START);
+        self.fail(unit, hand);
+    }
+
+    /// Replaces the player whose game with a stranger has ended, once its partner is in.
+    pub(super) fn replace_the_misled(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        let pair = &self.pairs[unit as usize];
+        let is_misled = pair.players[0].stop.is_some() && !pair.has_started();
+        if is_misled && pair.players[1].is_open {
+            self.replace(unit, hand);
+        }
+    }
+
+    fn replace(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+        if self.lets_an_extra_player_in(
+            unit,
+            "only one of two players who had both connected was started",
+            hand,
+        ) {
+            self.knock(unit * 2, hand);
+        }
+    }
+
+    /// The first player leaves for an extra one. False: that was tried often enough, and the pair has failed.
+    fn lets_an_extra_player_in(&mut self, unit: u32, words: &str, hand: &mut Hand<'_, D>) -> bool {
+        let pair = &mut self.pairs[unit as usize];
+        let first = std::mem::replace(&mut pair.players[0], Player::default());
+        if let Some(line) = first.line {
+            hand.close(line);
+        }
+        pair.heals += 1;
+        if pair.heals > HEALS_MAX || hand.drains() {
+            // The pair does not give up: as long as it lasts, the error is to be seen in the hold too.
+            pair.is_out_of_step = true;
+            if !hand.drains() {
+                hand.error_with(error::OUT_OF_STEP, || {
+                    format!("{words}; {HEALS_MAX} extra players did not help")
+                });
+            }
+            self.fail(unit, hand);
+            return false;
+        }
+        // What was planned for the player that left is not for the extra one.
+        pair.game = pair.game.wrapping_add(1);
+        true
+    }
+
+    /// The hold has ended: pairs of which one is in, or nearly, and the other is not.
+    pub(super) fn finish_half_pairs(&mut self, hand: &mut Hand<'_, D>) {
+        self.drain_began_ns = hand.now_ns();
+        for unit in 0..self.pairs.len() as u32 {
+            let pair = &self.pairs[unit as usize];
+            let is_in = pair.players.iter().any(|player| player.line.is_some());
+            if !is_in || pair.has_started() {
+                continue;
+            }
+            self.unfinished.push(unit);
+            if pair.probe == Probe::Alone && pair.players[0].is_open {
+                self.bring_the_partner(unit, hand);
+            }
+        }
+    }
+
+    /// True when nobody is in whose partner is not.
+    pub(super) fn has_finished(&mut self, hand: &mut Hand<'_, D>) -> bool {
+        if hand.now_ns() >= self.drain_began_ns + FINISH_NS {
+            self.unfinished.clear();
+        }
+        let pairs = &self.pairs;
+        self.unfinished.retain(|unit| {
+            let pair = &pairs[*unit as usize];
+            let is_in = pair.players.iter().any(|player| player.line.is_some());
+            is_in && !pair.has_started()
+        });
+        self.unfinished.is_empty()
+    }
+
+    /// After the hold one of a pair did not get in and its partner is: it is tried again, so that none is left alone.
+    pub(super) fn knock_again_to_finish(&mut self, bot: u32, hand: &mut Hand<'_, D>) -> bool {
+        let pair = &mut self.pairs[bot as usize / 2];
+        let partner = pair.players[1 - bot as usize % 2];
+        let waits = partner.line.is_some() && partner.started_ns.is_none() && !pair.has_started();
+        if !waits || !hand.drains() || pair.heals >= HEALS_MAX {
+            return false;
+        }
+        pair.heals += 1;
+        self.knock_unasked(bot, hand);
+        true
+    }
+}
