@@ -303,6 +303,10 @@ impl Stage<'_> {
             }
             self.look_at(&entry);
             around.keep(entry)?;
+        }
+        Ok(())
+    }
+
     /// What only the end of all workers completes. Without the part of a worker that panicked the deliveries of the
     /// others cannot be settled.
     fn keep_last(&mut self, collector: &mut Collector, around: &mut impl Surroundings) -> anyhow::Result<()> {
@@ -316,7 +320,6 @@ impl Stage<'_> {
         Ok(())
     }
 
-<<<<<<< HEAD
     /// A server that writes its log once per second tells the last second of the hold a little later; one that stands still
     /// never does.
     fn wait_for_last_ticks(&mut self, around: &mut impl Surroundings) -> anyhow::Result<()> {
@@ -345,8 +348,6 @@ impl Stage<'_> {
         }
     }
 
-=======
->>>>>>> 8b895ec (engine: a panic in a connection's task or a bot ends its worker and is reported)
     fn count(&mut self, interval: &measure::Interval) {
         let from_ns = u64::from(interval.index) * 1_000_000_000;
         if self.hold.is_some_and(|hold_ns| from_ns >= hold_ns) {
