@@ -3,10 +3,12 @@
 //! Each server is a folder with `Options` and `run`; a run ends by SIGTERM, SIGINT or a `Shutdown` handle.
 //! Invariant: nothing here comes from `crates/`. The frame codec and the sleeper exist twice in this house on
 //! purpose, because a server that shared a bug with its judge would always be found innocent.
-//! The library never prints; what it has to say goes through return values and the tick log.
+//! The library never prints; what it has to say goes through return values and the tick log. One exception: a process
+//! that ends by a planted fault (`fault`) says so on stderr.
 
 pub mod arena;
 pub mod chat;
+pub mod fault;
 pub mod null;
 pub mod oracle;
 pub mod poll_loop;

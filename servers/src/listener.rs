@@ -8,9 +8,13 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+
+use crate::fault::Faults;
+use crate::{clock, stream};
 
 /// Asked for, and cut down by the kernel to net.core.somaxconn.
 const BACKLOG: i32 = 65_535;
@@ -20,6 +24,7 @@ const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
 pub(crate) struct Listener {
     socket: Socket,
+    faults: Option<Arc<Faults>>,
 }
 
 /// Why no connection was taken.
@@ -27,7 +32,7 @@ pub(crate) struct Listener {
 pub(crate) enum NotAccepted {
     /// Nobody is waiting.
     Nobody,
-    /// This one failed before it was taken; the next may be fine.
+    /// This one failed before it was taken, or a planted fault has reset it; the next may be fine.
     Failed,
     /// Descriptors or memory have run out: back off, or the loop would spin on the same connection.
     Exhausted,
@@ -61,7 +66,12 @@ impl Listener {
         }
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
-        Ok(Listener { socket })
+        Ok(Listener { socket, faults: None })
+    }
+
+    /// Begins the time of these faults with the first connection, and resets connections when they say so.
+    pub(crate) fn with_faults(self, faults: Option<Arc<Faults>>) -> Listener {
+        Listener { faults, ..self }
     }
 
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
@@ -94,7 +104,12 @@ impl Listener {
         let fd = unsafe { libc::accept4(self.raw(), (&raw mut storage).cast(), &mut length, flags) };
         if fd >= 0 {
             // SAFETY: `fd` was just opened and nobody else owns it.
-            return Ok((unsafe { OwnedFd::from_raw_fd(fd) }, peer_address(&storage)));
+            let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+            if self.faults.as_ref().is_some_and(|faults| faults.refuse_connection(clock::now_ns())) {
+                stream::reset_on_close(fd.as_raw_fd());
+                return Err(NotAccepted::Failed);
+            }
+            return Ok((fd, peer_address(&storage)));
         }
         Err(match io::Error::last_os_error().raw_os_error() {
             Some(libc::EAGAIN) | Some(libc::EINVAL) | Some(libc::EBADF) => NotAccepted::Nobody,

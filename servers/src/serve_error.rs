@@ -2,6 +2,8 @@
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
+use crate::fault::{Fault, Server};
+
 /// Cause and remedy of a server that did not run, or did not run to its ordinary end.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -47,6 +49,16 @@ pub enum ServeError {
         value: String,
         /// What is allowed.
         range: &'static str,
+    },
+    /// The server has nothing in which this fault could be planted; choose one of those that are named.
+    #[error("serve {server} cannot plant the fault {fault}; it can plant {known}")]
+    Fault {
+        /// Which server.
+        server: Server,
+        /// What was asked for.
+        fault: Fault,
+        /// The names of all kinds that this server can plant.
+        known: String,
     },
     /// The system refused something that a server cannot do without.
     #[error("{call} failed ({source})")]

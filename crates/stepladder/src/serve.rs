@@ -2,10 +2,12 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use servers::fault::{self, Fault};
 use servers::{ServeError, arena, chat, null, oracle, poll_loop};
 
 /// Which server.
@@ -60,6 +62,20 @@ pub struct ArenaArgs {
     /// New connections per second from one address [default: no limit]
     #[arg(long, value_name = "N")]
     per_address_rate: Option<u32>,
+    /// What becomes of a waiting player who has gone
+    #[arg(long, value_enum, default_value_t = PairingName::Strict)]
+    pairing: PairingName,
+    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = fault::help(fault::Server::Arena))]
+    faults: Vec<Fault>,
+}
+
+/// What becomes of a waiting player who has gone.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum PairingName {
+    /// it is forgotten, and the next two to arrive play each other
+    Strict,
+    /// as in the published original, the next to arrive plays against it, although it is dead and never fires
+    Forgetful,
 }
 
 /// Options of the chat.
@@ -107,9 +123,11 @@ pub struct ChatArgs {
     /// How long a client that has shut its sending side goes on receiving
     #[arg(long, default_value = "30s", value_name = "TIME", value_parser = duration)]
     half_closed: Duration,
-    /// A fault, for testing instruments: lose every n-th delivery in silence, and count it as delivered
+    /// Lose every n-th delivery and count it as delivered: the fault lose with a share of 1/N
     #[arg(long, value_name = "N")]
-    lose_one_in: Option<u64>,
+    lose_one_in: Option<NonZeroU64>,
+    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = fault::help(fault::Server::Chat))]
+    faults: Vec<Fault>,
 }
 
 /// What happens to a client whose backlog is full.
@@ -168,6 +186,8 @@ pub struct PollLoopArgs {
     /// Sockets at once; more are refused with status 503
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     max_connections: usize,
+    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = fault::help(fault::Server::PollLoop))]
+    faults: Vec<Fault>,
 }
 
 /// What happens to a request for which there is no place.
@@ -211,6 +231,8 @@ pub struct NullArgs {
     /// Threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = fault::help(fault::Server::Null))]
+    faults: Vec<Fault>,
 }
 
 /// What a null server speaks.
@@ -257,6 +279,8 @@ pub struct OracleArgs {
     /// Never answer every n-th plain request, nor what follows on its connection
     #[arg(long, value_name = "N")]
     no_answer_one_in: Option<u64>,
+    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = fault::help(fault::Server::Oracle))]
+    faults: Vec<Fault>,
 }
 
 /// How long the oracle's server takes.
@@ -321,7 +345,8 @@ pub fn run(server: Server) -> Result<(), ServeError> {
                 ProtocolName::Http => (null::Protocol::Http, "http"),
             };
             let (listen, threads) = (args.listen, args.threads);
-            let options = null::Options { listen, protocol, threads, ..Default::default() };
+            let options =
+                null::Options { listen, protocol, threads, faults: args.faults, ..Default::default() };
             null::run(options, |address| announce("null", scheme, address))
         }
         Server::Oracle(args) => {
@@ -367,7 +392,7 @@ impl ChatArgs {
             window: self.window,
             idle: self.idle,
             half_closed: self.half_closed,
-            lose_one_in: self.lose_one_in,
+            faults: self.lose_one_in.map(Fault::lose_one_in).into_iter().chain(self.faults).collect(),
             ..Default::default()
         }
     }
@@ -400,6 +425,7 @@ impl PollLoopArgs {
             append: self.append,
             tick_log_every: self.tick_log_every,
             max_connections: self.max_connections,
+            faults: self.faults,
             ..Default::default()
         }
     }
@@ -420,6 +446,7 @@ impl OracleArgs {
                 wrong_body_one_in: self.wrong_body_one_in,
                 no_answer_one_in: self.no_answer_one_in,
             },
+            planted: self.faults,
             ..Default::default()
         }
     }
@@ -442,6 +469,11 @@ impl ArenaArgs {
             snapshots: self.snapshots,
             max_connections: self.max_connections,
             connections_per_address_per_s: self.per_address_rate,
+            pairing: match self.pairing {
+                PairingName::Strict => arena::Pairing::Strict,
+                PairingName::Forgetful => arena::Pairing::Forgetful,
+            },
+            faults: self.faults,
             ..Default::default()
         }
     }

@@ -57,6 +57,7 @@ impl Thread {
         let Some(socket) = self.sockets.get_mut(key) else { return };
         let (stage, trigger) = (&socket.stage, &mut socket.trigger);
         let counts = &mut self.tally.counts;
+        let lost = &mut self.faults.lost;
         let fire_interval_ns = self.hall.fire_interval_ns;
         self.scratch.clear();
         let replies = &mut self.scratch;
@@ -75,7 +76,7 @@ impl Thread {
                         counts.shots += 1;
                         if !trigger.pull(now_ns, fire_interval_ns) {
                             counts.shots_early += 1;
-                        } else if shots.hand_in(*player, now_ns) {
+                        } else if lost.strike() || shots.hand_in(*player, now_ns) {
                             counts.shots_accepted += 1;
                         } else {
                             counts.shots_lost += 1;

@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 use super::lobby::{Arrival, Welcome};
 use super::mailbox::{Address, Letter, News, SocketKey};
 use super::message::START_FRAME;
+use super::options::Pairing;
 use super::rules::Player;
 use super::shots::Shots;
 use super::sockets::Stage;
@@ -170,7 +171,7 @@ impl Thread {
             snapshots: snapshots || self.hall.options.snapshots,
         };
         let welcome = self.hall.lobby.lock().unwrap_or_else(PoisonError::into_inner).arrive(newcomer);
-        let mut closed = false;
+        let (mut closed, mut again) = (false, false);
         match welcome {
             Welcome::Wait => {
                 self.set_stage(key, Stage::Waiting);
@@ -181,9 +182,17 @@ impl Thread {
                 let shots = self.games.insert([first, newcomer], speed, clock::now_ns());
                 self.set_stage(key, Stage::Playing(shots.clone(), Player::Two));
                 self.playing_count += 1;
-                answer.extend_from_slice(START_FRAME);
+                if self.faults.now.late_ns > 0 {
+                    self.deliver(newcomer.address, News::StartMessage);
+                } else {
+                    answer.extend_from_slice(START_FRAME);
+                }
                 let news = News::Start(shots, Player::One);
                 self.deliver(first.address, news);
+                if self.faults.twice.strike() {
+                    again = true;
+                    self.deliver(first.address, News::StartMessage);
+                }
             }
             Welcome::Closed => closed = true,
         }
@@ -191,6 +200,8 @@ impl Thread {
             self.part(key);
         } else if closed {
             self.close(key, close_code::GOING_AWAY);
+        } else if again {
+            self.deliver(newcomer.address, News::StartMessage);
         }
     }
 
@@ -205,6 +216,8 @@ impl Thread {
                     self.part(key);
                 }
             }
+            // A forgetful arena takes no notice: the game goes on against a player who never fires.
+            _ if self.hall.options.pairing == Pairing::Forgetful => {}
             // The player left while the letter was on its way.
             _ => shots.leave(player),
         }

@@ -1,8 +1,8 @@
 //! What all threads of one arena share. Counters are atomics; the few locks are held for a handful of
 //! instructions, or are only ever tried (`door`, the tallies).
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::lobby::Lobby;
 use super::mailbox::Mailbox;
@@ -10,6 +10,7 @@ use super::options::Options;
 use super::tally::Exchange;
 use crate::address_limit::AddressLimit;
 use crate::clock::WallClock;
+use crate::fault::Faults;
 use crate::listener::Listener;
 
 pub(crate) struct Hall {
@@ -32,6 +33,7 @@ pub(crate) struct Hall {
     /// When the control thread asks for the tallies next; a resting thread is awake by then.
     pub(crate) next_ask_ns: AtomicU64,
     pub(crate) going_down: AtomicBool,
+    pub(crate) faults: Option<Arc<Faults>>,
 }
 
 impl Hall {

@@ -23,6 +23,8 @@ pub(crate) struct Letter {
 pub(crate) enum News {
     /// A waiting player got an opponent.
     Start(Arc<Shots>, Player),
+    /// The start message, for a player who is in a game already: late or a second time, by a planted fault.
+    StartMessage,
     Snapshot(Snapshot),
     /// The game is over: the whole stop frame.
     Stop(Box<[u8]>),

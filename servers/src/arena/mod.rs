@@ -8,6 +8,7 @@
 //! Order of reading: `thread` (a turn), `greeting`, `conversation`, `playing`; then the pure parts.
 
 mod conversation;
+mod faults;
 mod games;
 mod greeting;
 mod hall;
@@ -30,11 +31,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub use crate::ticks::schedule::Ticker;
-pub use options::Options;
+pub use options::{Options, Pairing};
 
 use crate::ServeError;
 use crate::address_limit::AddressLimit;
 use crate::clock::{self, WallClock};
+use crate::fault::process::ProcessFaults;
+use crate::fault::{Faults, Server};
 use crate::listener::{Listener, Readiness};
 use crate::shutdown::{AllSignalsBlocked, Ear};
 use crate::thread_table;
@@ -58,19 +61,23 @@ const END_NS_MAX: u64 = 2 * SECOND_NS;
 /// Errors: options out of range, an address in use, an existing tick log, a tick log that cannot be written.
 pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     options.check()?;
+    let faults = Faults::of(Server::Arena, &options.faults)?;
     let table_sockets = thread_table::raise_limit();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let first_threads = options.threads.unwrap_or(cores);
     let threads = thread_table::threads_for(options.max_connections, table_sockets, first_threads);
     let listen_error = |source| ServeError::Listen { address: options.listen, source };
     let listener = Listener::bind(options.listen, Readiness::FirstBytes).map_err(listen_error)?;
+    let listener = listener.with_faults(faults.clone());
     let address = listener.address().map_err(ServeError::system("getsockname"))?;
     let log = match &options.tick_log {
         Some(path) => Some(TickLog::open(path, options.append)?),
         None => None,
     };
     let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
-    let hall = Arc::new(hall(options, listener, first_threads, threads, table_sockets));
+    let _process_faults =
+        ProcessFaults::start(faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
+    let hall = Arc::new(Hall { faults, ..hall(options, listener, first_threads, threads, table_sockets) });
     let mut control = Control {
         threads: spawn(&hall, threads).map_err(ServeError::system("starting a thread"))?,
         from_ns: hall.start_ns,
@@ -106,6 +113,7 @@ fn hall(
         next_player_id: AtomicU64::new(1),
         next_ask_ns: AtomicU64::new(start_ns + SECOND_NS),
         going_down: AtomicBool::new(false),
+        faults: None,
         options,
     }
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::fault::Fault;
 use crate::ticks::schedule::Ticker;
 use crate::{ServeError, Shutdown};
 
@@ -39,8 +40,23 @@ pub struct Options {
     pub handshake_timeout: Duration,
     /// How long a client may take to close after its stop.
     pub close_timeout: Duration,
+    /// What becomes of a waiting player who has gone.
+    pub pairing: Pairing,
+    /// Faults to plant, for testing instruments.
+    pub faults: Vec<Fault>,
     /// Ends the server from another thread, besides SIGTERM and SIGINT.
     pub shutdown: Option<Shutdown>,
+}
+
+/// What becomes of a waiting player who has gone. In both cases sockets are paired in order of arrival.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pairing {
+    /// It is forgotten, and the next two to arrive play each other.
+    #[default]
+    Strict,
+    /// It is not, as in the published original: the next to arrive plays against a dead socket, which never fires. The
+    /// game ends when the living player's bullets hit.
+    Forgetful,
 }
 
 impl Default for Options {
@@ -60,6 +76,8 @@ impl Default for Options {
             limit_loopback: false,
             handshake_timeout: Duration::from_secs(5),
             close_timeout: Duration::from_secs(5),
+            pairing: Pairing::Strict,
+            faults: Vec::new(),
             shutdown: None,
         }
     }

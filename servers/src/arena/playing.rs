@@ -4,7 +4,8 @@ use std::sync::PoisonError;
 
 use super::games::Game;
 use super::mailbox::{Address, Letter, News, SocketKey};
-use super::message::{OPPONENT_DISCONNECTED, SHUTTING_DOWN, Snapshot, Stop};
+use super::message::{OPPONENT_DISCONNECTED, SHUTTING_DOWN, START_FRAME, Snapshot, Stop};
+use super::options::Pairing;
 use super::rules::Player;
 use super::sockets::Stage;
 use super::thread::Thread;
@@ -21,28 +22,45 @@ enum Ending {
 
 impl Thread {
     pub(super) fn play_due_slots(&mut self) {
+        if self.faults.now.stops_ticks {
+            return;
+        }
         // The clock is read once per tick: one game's end is the next one's start. It costs 25 ns, and no game's
         // tick is stamped with a time at which it was not yet running.
         let mut now_ns = clock::now_ns();
         let turn_ns = now_ns;
+        let runs_ticks_late = self.faults.now.late_ticks.is_some();
         while let Some(slot) = self.games.next_due_slot(turn_ns) {
-            let mut i = 0;
-            while let Some(over) = self.play(slot, i, &mut now_ns) {
-                if !over {
-                    i += 1;
-                }
+            if !runs_ticks_late {
+                self.play_slot(slot, &mut now_ns);
             }
         }
+        if runs_ticks_late {
+            // A tick that is held back comes due between two visits of its slot, so every turn visits all of them.
+            (0..self.games.grid.slots()).for_each(|slot| self.play_slot(slot, &mut now_ns));
+        }
         self.played_ns = now_ns - turn_ns;
+    }
+
+    fn play_slot(&mut self, slot: usize, now_ns: &mut u64) {
+        let mut i = 0;
+        while let Some(over) = self.play(slot, i, now_ns) {
+            if !over {
+                i += 1;
+            }
+        }
     }
 
     /// Runs what is due of one game. None when the slot has no such game; true when the game is over and gone.
     fn play(&mut self, slot: usize, i: usize, now_ns: &mut u64) -> Option<bool> {
         let grid = self.games.grid;
-        let tick_rate_hz = self.hall.options.tick_rate;
+        let late_ticks = self.faults.now.late_ticks;
         self.games.foresee(slot, i);
         loop {
             let game = self.games.in_slot(slot, i)?;
+            if late_ticks.is_some_and(|share| game.ticks.is_held_back(share, *now_ns)) {
+                return Some(false);
+            }
             let Some(tick) = game.ticks.take(&grid, *now_ns) else { return Some(false) };
             let ending = match game.play(tick.started_ns) {
                 Some(winner) => Some(Ending::WonBy(winner)),
@@ -63,7 +81,7 @@ impl Thread {
             }
             let started_ns = *now_ns;
             *now_ns = clock::now_ns();
-            self.tally.ticks.enter(&tick, *now_ns - started_ns, tick_rate_hz);
+            self.record(&tick, *now_ns - started_ns);
             if ending.is_some() {
                 return Some(true);
             }
@@ -72,7 +90,7 @@ impl Thread {
 
     fn end(&mut self, game: Game, ending: Ending) {
         let counts = &mut self.tally.counts;
-        let (winner, error) = match ending {
+        let (mut winner, error) = match ending {
             Ending::WonBy(winner) => (Some(winner), None),
             Ending::SomeoneLeft => (None, Some(OPPONENT_DISCONNECTED)),
             Ending::ShuttingDown => (None, Some(SHUTTING_DOWN)),
@@ -81,6 +99,12 @@ impl Thread {
             Some(Player::One) => counts.won_by_1 += 1,
             Some(Player::Two) => counts.won_by_2 += 1,
             None => counts.abandoned += 1,
+        }
+        // What was counted above stays true: a fault that its server knew of would be easy to find.
+        if let Some(truth) = winner
+            && self.faults.wrong.strike()
+        {
+            winner = Some(truth.opponent());
         }
         for seat in &game.seats {
             let stop = Stop {
@@ -99,8 +123,16 @@ impl Thread {
     }
 
     pub(super) fn receive(&mut self, letter: Letter) {
+        if self.faults.now.late_ns > 0 {
+            return self.hold_back(letter);
+        }
+        self.read_letter(letter);
+    }
+
+    pub(super) fn read_letter(&mut self, letter: Letter) {
         match letter.news {
             News::Start(shots, player) => self.start(letter.to, shots, player),
+            News::StartMessage => self.tell(letter.to, START_FRAME),
             News::Snapshot(snapshot) => self.tell(letter.to, snapshot.frame()),
             News::Stop(frame) => self.stop(letter.to, &frame),
         }
@@ -122,7 +154,7 @@ impl Thread {
             self.leave_stage(key);
             if self.gone_by_ns.is_some() {
                 self.close(key, close_code::GOING_AWAY);
-            } else {
+            } else if !self.sockets.is_mute {
                 self.expect_the_end(key);
             }
         }
@@ -132,10 +164,14 @@ impl Thread {
     pub(super) fn end_all_games(&mut self) {
         let grid = self.games.grid;
         for slot in 0..grid.slots() {
-            while let Some(game) = self.games.in_slot(slot, 0) {
+            while self.games.in_slot(slot, 0).is_some() {
                 let now_ns = clock::now_ns();
-                while let Some(tick) = game.ticks.take(&grid, now_ns) {
-                    self.tally.ticks.enter(&tick, 0, self.hall.options.tick_rate);
+                // Ticks that a fault has stopped were never due.
+                while !self.faults.now.stops_ticks
+                    && let Some(game) = self.games.in_slot(slot, 0)
+                    && let Some(tick) = game.ticks.take(&grid, now_ns)
+                {
+                    self.record(&tick, 0);
                 }
                 if let Some(game) = self.games.remove(slot, 0) {
                     self.end(game, Ending::ShuttingDown);
@@ -157,6 +193,9 @@ impl Thread {
 
     /// A waiting player has gone.
     pub(super) fn forget(&mut self, key: SocketKey) {
+        if self.hall.options.pairing == Pairing::Forgetful {
+            return;
+        }
         let address = Address { thread: self.me, key };
         self.hall.lobby.lock().unwrap_or_else(PoisonError::into_inner).forget(address);
     }

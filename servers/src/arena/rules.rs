@@ -33,6 +33,13 @@ pub(crate) enum Player {
 impl Player {
     pub(crate) const BOTH: [Player; 2] = [Player::One, Player::Two];
 
+    pub(crate) fn opponent(self) -> Player {
+        match self {
+            Player::One => Player::Two,
+            Player::Two => Player::One,
+        }
+    }
+
     pub(crate) fn index(self) -> usize {
         self as usize
     }

@@ -45,6 +45,8 @@ pub(crate) struct Broken;
 #[derive(Default)]
 pub(crate) struct Sockets {
     places: Places<Socket>,
+    /// A planted fault: whatever is sent is lost.
+    pub(super) is_mute: bool,
 }
 
 impl Sockets {
@@ -85,6 +87,9 @@ impl Sockets {
 
     /// Sends now what fits and keeps the rest for `flush`. A socket that is gone takes everything.
     pub(crate) fn send(&mut self, key: SocketKey, bytes: &[u8], epoll: &Epoll) -> Result<(), Broken> {
+        if self.is_mute {
+            return Ok(());
+        }
         let Some(socket) = self.get_mut(key) else { return Ok(()) };
         if !socket.unsent.is_empty() {
             if socket.unsent.len() + bytes.len() > UNSENT_BYTES_MAX {
@@ -125,6 +130,11 @@ impl Sockets {
 impl Socket {
     pub(crate) fn read(&self, buffer: &mut [u8]) -> stream::Read {
         stream::read(self.fd.as_raw_fd(), buffer)
+    }
+
+    /// From now on dropping this socket resets the connection.
+    pub(crate) fn reset_on_close(&self) {
+        stream::reset_on_close(self.fd.as_raw_fd());
     }
 
     /// Nothing more will be said: at once, or as soon as the rest is sent.

@@ -17,6 +17,7 @@ use super::mailbox::{Letter, SocketKey};
 use super::sockets::{Sockets, Stage};
 use super::tally::Tally;
 use crate::epoll::{Epoll, LISTENER_KEY};
+use crate::fault::ThreadFaults;
 use crate::ticks::schedule::Grid;
 use crate::{clock, sleeper, thread_table};
 
@@ -75,6 +76,9 @@ pub(super) struct Thread {
     pub(super) endings: VecDeque<Deadline>,
     /// When the thread ends at the latest; None before the server goes down.
     pub(super) gone_by_ns: Option<u64>,
+    pub(super) faults: ThreadFaults,
+    /// Letters that a planted fault holds back, with when they are read; in the order of that.
+    pub(super) held_back: VecDeque<(u64, Letter)>,
 }
 
 /// A thread's whole life. It must be new: it gives itself a descriptor table of its own.
@@ -107,6 +111,8 @@ pub(super) fn run(hall: Arc<Hall>, me: usize) -> std::io::Result<()> {
         openings: VecDeque::new(),
         endings: VecDeque::new(),
         gone_by_ns: None,
+        faults: ThreadFaults::new(hall.faults.clone()),
+        held_back: VecDeque::new(),
         hall,
     };
     thread.live();
@@ -120,6 +126,7 @@ impl Thread {
         let mut wait_ns = 0;
         loop {
             self.read_sockets(wait_ns);
+            self.carry_out_faults();
             self.read_letters();
             self.play_due_slots();
             self.keep_listening();
@@ -207,7 +214,10 @@ impl Thread {
         }
         let now_ns = clock::now_ns();
         if self.is_playing() {
-            let until_ns = self.games.next_wake_ns(now_ns + TURN_NS_MAX);
+            let latest_ns = now_ns + TURN_NS_MAX;
+            // While no tick is run, every slot would be due.
+            let stopped = self.faults.now.stops_ticks;
+            let until_ns = if stopped { latest_ns } else { self.games.next_wake_ns(latest_ns) };
             if until_ns > now_ns {
                 sleeper::sleep_until(until_ns);
             }
@@ -217,7 +227,7 @@ impl Thread {
             if self.waiting_count > 0 || self.gone_by_ns.is_some() { WAITING_REST_NS } else { IDLE_REST_NS };
         // Just after the question, so that an idle arena's log is not late.
         let ask_ns = self.hall.next_ask_ns.load(Ordering::Relaxed) + 1_000_000;
-        let mut until_ns = now_ns + longest;
+        let mut until_ns = now_ns + longest.min(self.faults.rest_ns_max());
         if ask_ns > now_ns {
             until_ns = until_ns.min(ask_ns);
         }

@@ -92,6 +92,9 @@ impl Thread {
         }
         let me = self.me;
         let key = self.clients.insert(|key| Client::new(key, fd, batch::sender_id(me, key.place), now_ns));
+        if self.faults.now.stops_answers {
+            self.mute(key);
+        }
         self.desk().clients.store(self.clients.count(), Ordering::Relaxed);
         let here = self.enter(key, LOBBY);
         let watched = self.clients.get_mut(key).map(|client| client.fd());

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use super::clients::{Key, Stage};
 use super::deadlines::What;
 use super::entrance::Farewell;
+use super::faults::altered;
 use super::house::House;
 use super::thread::Thread;
 use super::words::{self, Said};
@@ -56,9 +57,12 @@ impl Thread {
             }
             match stream::read(client.fd(), &mut self.buffer) {
                 Read::Empty => return,
+                Read::Ended if self.holds_back() => return self.hold_back_end(key),
                 Read::Ended => return self.end_of_input(key),
                 Read::Bytes(count) => {
-                    if talks {
+                    if talks && self.holds_back() {
+                        self.hold_back_bytes(key, count);
+                    } else if talks {
                         self.hear_bytes(key, count);
                     }
                     // A short read was the last one, but for the end of the stream.
@@ -74,7 +78,7 @@ impl Thread {
         }
     }
 
-    fn hear_bytes(&mut self, key: Key, count: usize) {
+    pub(super) fn hear_bytes(&mut self, key: Key, count: usize) {
         let now_ns = clock::now_ns();
         let Some(client) = self.clients.get_mut(key) else { return };
         client.heard_ns = now_ns;
@@ -115,7 +119,11 @@ impl Thread {
         let said = words::read(line);
         if let Said::Text(text) = said {
             if let Some(client) = self.clients.get_mut(key) {
-                self.speech.add(client.name.as_deref(), text);
+                if self.faults.wrong.strike() {
+                    self.speech.add(client.name.as_deref(), &altered(text));
+                } else {
+                    self.speech.add(client.name.as_deref(), text);
+                }
             }
             return true;
         }
@@ -218,7 +226,7 @@ impl Thread {
     }
 
     /// The client sends nothing more. It may still want to hear, as one does whose input was a file.
-    fn end_of_input(&mut self, key: Key) {
+    pub(super) fn end_of_input(&mut self, key: Key) {
         let Some(client) = self.clients.get_mut(key) else { return };
         if client.stage == Stage::Finished || stream::is_gone(client.fd()) {
             return self.part(key);

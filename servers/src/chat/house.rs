@@ -8,13 +8,14 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::options::Options;
 use super::room::Tell;
 use super::rooms::Rooms;
 use super::totals::Totals;
 use crate::address_limit::AddressLimit;
+use crate::fault::Faults;
 use crate::listener::Listener;
 
 pub(super) struct House {
@@ -28,6 +29,7 @@ pub(super) struct House {
     /// Sockets that fit one thread's descriptor table.
     pub(super) table_sockets: usize,
     pub(super) going_down: AtomicBool,
+    pub(super) faults: Option<Arc<Faults>>,
 }
 
 impl House {

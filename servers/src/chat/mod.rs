@@ -13,6 +13,7 @@ mod batch;
 mod clients;
 mod deadlines;
 mod entrance;
+mod faults;
 mod hearing;
 mod house;
 mod metrics;
@@ -43,6 +44,8 @@ pub use totals::{Cuts, Totals};
 pub use window::Window;
 
 use crate::address_limit::AddressLimit;
+use crate::fault::process::ProcessFaults;
+use crate::fault::{Faults, Server};
 use crate::listener::{Listener, Readiness};
 use crate::shutdown::{AllSignalsBlocked, Ear};
 use crate::{ServeError, clock, thread_table};
@@ -79,6 +82,7 @@ pub enum News {
 /// Errors: options out of range, an address in use.
 pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, ServeError> {
     options.check()?;
+    let faults = Faults::of(Server::Chat, &options.faults)?;
     let table_sockets = thread_table::raise_limit();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let first_threads = options.threads.unwrap_or(cores);
@@ -87,6 +91,7 @@ pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, Serve
     let threads = thread_table::threads_for(options.max_clients, table_sockets, first_threads);
     let listen_error = |source| ServeError::Listen { address: options.listen, source };
     let listener = Listener::bind(options.listen, Readiness::Connected).map_err(listen_error)?;
+    let listener = listener.with_faults(faults.clone());
     let address = listener.address().map_err(ServeError::system("getsockname"))?;
     listener.set_send_buffer(options.send_buffer).map_err(ServeError::system("setsockopt"))?;
     let metrics = match options.metrics {
@@ -109,8 +114,11 @@ pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, Serve
         desks: desks.map_err(ServeError::system("eventfd"))?,
         table_sockets,
         going_down: AtomicBool::new(false),
+        faults,
         options,
     });
+    let _process_faults =
+        ProcessFaults::start(house.faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
     let mut control = Control {
         threads: spawn(&house).map_err(ServeError::system("starting a thread"))?,
         metrics,

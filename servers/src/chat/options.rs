@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::window::Window;
+use crate::fault::Fault;
 use crate::{ServeError, Shutdown};
 
 /// How a chat runs. The defaults are the published server on loopback, without its echo.
@@ -44,9 +45,8 @@ pub struct Options {
     pub half_closed: Duration,
     /// How long the end of the server waits for clients to take what is queued for them.
     pub drain: Duration,
-    /// A fault for testing instruments: every n-th delivery of each thread is lost in silence, and counted as
-    /// delivered.
-    pub lose_one_in: Option<u64>,
+    /// Faults to plant, for testing instruments.
+    pub faults: Vec<Fault>,
     /// Ends the server from another thread, besides SIGTERM and SIGINT.
     pub shutdown: Option<Shutdown>,
 }
@@ -83,7 +83,7 @@ impl Default for Options {
             line_timeout: Duration::from_secs(10),
             half_closed: Duration::from_secs(30),
             drain: Duration::from_secs(5),
-            lose_one_in: None,
+            faults: Vec::new(),
             shutdown: None,
         }
     }
@@ -109,9 +109,6 @@ impl Options {
         }
         if self.per_address_rate == Some(0) {
             return refuse("per-address-rate", "0".to_owned(), "at least 1 connection per second");
-        }
-        if self.lose_one_in == Some(0) {
-            return refuse("lose-one-in", "0".to_owned(), "at least 1");
         }
         if let Window::Fixed(window) = self.window
             && !(Duration::from_micros(10)..=Duration::from_secs(10)).contains(&window)

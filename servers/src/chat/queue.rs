@@ -83,6 +83,11 @@ impl Queue {
         self.account.delivered += 1;
     }
 
+    /// A line goes out once more, and the books know nothing of it: another such fault.
+    pub(super) fn repeat(&mut self, line: &[u8]) {
+        self.tell(line);
+    }
+
     /// The lines `from..to` are owed, and wait.
     pub(super) fn owe(&mut self, batch: &Arc<Batch>, from: u32, to: u32) {
         if from < to {

@@ -10,42 +10,11 @@ use super::clients::{Client, Key, Stage};
 use super::deadlines::What;
 use super::thread::Thread;
 use super::totals::Totals;
+use crate::fault::ThreadFaults;
 use crate::{clock, stream};
 
 /// Vectors per write; the system takes up to 1024.
 const VECTORS_MAX: usize = 64;
-
-/// The fault for testing instruments: which deliveries are lost in silence.
-pub(super) struct Losses {
-    every: u64,
-    /// Deliveries until the next one that is lost, that one included.
-    left: u64,
-}
-
-impl Losses {
-    pub(super) fn new(every: Option<u64>) -> Losses {
-        let every = every.unwrap_or(u64::MAX);
-        Losses { every, left: every }
-    }
-
-    /// True when none of the next `lines` is to be lost; they are counted then.
-    fn spare(&mut self, lines: u64) -> bool {
-        let spared = lines < self.left;
-        if spared && self.every < u64::MAX {
-            self.left -= lines;
-        }
-        spared
-    }
-
-    /// One more; true when it is to be lost.
-    fn strike(&mut self) -> bool {
-        if self.spare(1) {
-            return false;
-        }
-        self.left = self.every;
-        true
-    }
-}
 
 /// Why a client cannot be served any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +26,7 @@ enum Unserved {
 impl Thread {
     /// Writes what is new in every room, then the books to those who asked.
     pub(super) fn round(&mut self) {
+        self.slow_down();
         let (began_ns, used_ns) = (clock::now_ns(), clock::thread_cpu_ns());
         let mut due = std::mem::take(&mut self.due);
         self.desk().fetch(&mut due);
@@ -87,7 +57,7 @@ impl Thread {
 
     /// Gives the members of a room what is new there.
     fn serve(&mut self, place: u32) {
-        let Thread { rooms, clients, totals, losses, vectors, house, me, .. } = self;
+        let Thread { rooms, clients, totals, faults, vectors, house, me, .. } = self;
         let Some(local) = rooms.get_mut(place) else { return };
         local.is_due = false;
         local.room.fetch(*me, &mut local.pending);
@@ -97,14 +67,15 @@ impl Thread {
         let lines = last.end_line() - first_line;
         let shared: Vec<libc::iovec> = pending.iter().map(|batch| vector(batch.bytes())).collect();
         let bytes: usize = shared.iter().map(|vector| vector.iov_len).sum();
+        let may_share = shared.len() <= VECTORS_MAX && !faults.now.stops_answers;
         let (mut passed, mut unserved) = (0, Vec::new());
         for member in &local.members {
             let Some(client) = clients.at(*member) else { continue };
             let shares = client.queue.is_empty()
                 && client.position <= first_line
                 && client.own_end <= first_line
-                && shared.len() <= VECTORS_MAX
-                && losses.spare(lines);
+                && may_share
+                && faults.spares(lines);
             let mut sent = 0;
             if shares {
                 // SAFETY: the vectors point into `pending`.
@@ -130,7 +101,7 @@ impl Thread {
                     client.position = first_line + lines;
                     client.queue.advance(sent);
                 } else {
-                    owe(client, &pending, losses);
+                    owe(client, &pending, faults);
                     send(client, vectors, totals).map_err(|()| Unserved::Broken)?;
                 }
                 let cap = house.options.backlog as u64;
@@ -156,11 +127,11 @@ impl Thread {
 
     /// Queues for a client that is about to leave its room what was said there until now.
     pub(super) fn settle(&mut self, key: Key) {
-        let Thread { rooms, clients, totals, losses, due, me, .. } = self;
+        let Thread { rooms, clients, totals, faults, due, me, .. } = self;
         let Some(client) = clients.get_mut(key) else { return };
         let Some(local) = rooms.get_mut(client.room) else { return };
         local.room.fetch(*me, &mut local.pending);
-        book(totals, client, |_, client| owe(client, &local.pending, losses));
+        book(totals, client, |_, client| owe(client, &local.pending, faults));
         if !local.pending.is_empty() && !local.is_due {
             local.is_due = true;
             due.push(client.room);
@@ -169,6 +140,9 @@ impl Thread {
 
     /// The system takes more now.
     pub(super) fn unblock(&mut self, key: Key) {
+        if self.faults.now.stops_answers {
+            return;
+        }
         let Some(client) = self.clients.get_mut(key) else { return };
         client.is_blocked = false;
         if !client.queue.is_empty() {
@@ -216,14 +190,14 @@ fn book<T>(
 }
 
 /// Queues what a client is owed of these, which is all that is neither before its time nor its own.
-fn owe(client: &mut Client, batches: &[Arc<Batch>], losses: &mut Losses) {
+fn owe(client: &mut Client, batches: &[Arc<Batch>], faults: &mut ThreadFaults) {
     for batch in batches {
         if batch.end_line() <= client.position {
             continue;
         }
         let from = client.position.saturating_sub(batch.first_line()) as u32;
         let to = batch.line_count();
-        if client.own_end <= batch.first_line() && losses.spare(u64::from(to - from)) {
+        if client.own_end <= batch.first_line() && faults.spares(u64::from(to - from)) {
             client.queue.owe(batch, from, to);
             continue;
         }
@@ -231,13 +205,18 @@ fn owe(client: &mut Client, batches: &[Arc<Batch>], losses: &mut Losses) {
         for i in from..to {
             // Without own lines since it entered, the same number may be that of somebody before it.
             let own = client.own_end > batch.first_line() && batch.sender(i) == client.id;
-            let lost = !own && losses.strike();
+            let (lost, twice) =
+                if own { (false, false) } else { (faults.lost.strike(), faults.twice.strike()) };
             if own || lost {
                 client.queue.owe(batch, run, i);
                 run = i + 1;
             }
             if lost {
                 client.queue.lose_one();
+            } else if twice {
+                client.queue.owe(batch, run, i + 1);
+                client.queue.repeat(batch.bytes_of(i, i + 1));
+                run = i + 1;
             }
         }
         client.queue.owe(batch, run, to);

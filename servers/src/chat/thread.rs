@@ -15,13 +15,14 @@ use super::batch::Speech;
 use super::clients::{Clients, Key};
 use super::deadlines::{Deadlines, What};
 use super::entrance::Farewell;
+use super::faults::HeldBack;
 use super::house::{Desk, House};
 use super::room::Tell;
 use super::rooms::LocalRooms;
-use super::round::Losses;
 use super::totals::Totals;
 use super::window::Pace;
 use crate::epoll::{Epoll, LISTENER_KEY};
+use crate::fault::ThreadFaults;
 use crate::{clock, sleeper, thread_table};
 
 /// The longest sleep between two looks at the sockets while lines are on their way.
@@ -56,7 +57,9 @@ pub(super) struct Thread {
     /// Who had more to say than is heard in one turn.
     pub(super) unfinished: Vec<Key>,
     pub(super) pace: Pace,
-    pub(super) losses: Losses,
+    pub(super) faults: ThreadFaults,
+    /// What a planted fault holds back of what clients sent.
+    pub(super) held_back: HeldBack,
     pub(super) totals: Totals,
     pub(super) deadlines: Deadlines,
     /// When the thread ends at the latest; None before the server goes down.
@@ -92,7 +95,8 @@ pub(super) fn run(house: Arc<House>, me: usize) -> std::io::Result<()> {
         askers: Vec::new(),
         unfinished: Vec::new(),
         pace: Pace::new(options.window),
-        losses: Losses::new(options.lose_one_in),
+        faults: ThreadFaults::new(house.faults.clone()),
+        held_back: HeldBack::default(),
         totals: Totals::default(),
         deadlines: Deadlines::new(options),
         gone_by_ns: None,
@@ -113,6 +117,7 @@ impl Thread {
         loop {
             self.read_sockets(wait_ns);
             self.read_the_unfinished();
+            self.carry_out_faults();
             if self.has_work() && clock::now_ns() >= self.pace.next_ns() {
                 self.round();
             }
@@ -196,7 +201,7 @@ impl Thread {
             }
             return 0;
         }
-        let mut until_ns = now_ns + IDLE_REST_NS;
+        let mut until_ns = now_ns + IDLE_REST_NS.min(self.faults.rest_ns_max());
         if let Some(at_ns) = self.deadlines.next_ns() {
             until_ns = until_ns.min(at_ns);
         }

@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::fault::process::ProcessFaults;
+use crate::fault::{Fault, Faults, Server};
 use crate::listener::{Listener, Readiness};
 use crate::shutdown::{AllSignalsBlocked, Ear};
 use crate::{ServeError, Shutdown, clock, thread_table};
@@ -48,6 +50,8 @@ pub struct Options {
     /// How long a client may take from connecting to the end of its request. Over HTTP from the request's first
     /// byte, and for twice as long at worst; between requests a client may be silent for ever.
     pub handshake_timeout: Duration,
+    /// Faults to plant, for testing instruments.
+    pub faults: Vec<Fault>,
     /// Ends the server from another thread, besides SIGTERM and SIGINT.
     pub shutdown: Option<Shutdown>,
 }
@@ -60,6 +64,7 @@ impl Default for Options {
             threads: None,
             max_connections: 50_000,
             handshake_timeout: Duration::from_secs(5),
+            faults: Vec::new(),
             shutdown: None,
         }
     }
@@ -86,6 +91,7 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     if !(1..=10_000_000).contains(&options.max_connections) {
         return Err(range("max-connections", options.max_connections, "1 to 10000000"));
     }
+    let faults = Faults::of(Server::Null, &options.faults)?;
     let table_sockets = thread_table::raise_limit();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     // So many as were asked for, even where their tables hold fewer sockets: a second thread on a core costs the
@@ -98,7 +104,8 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
         // An instrument opens all its connections before it sends the first request.
         Protocol::Lines | Protocol::Http => Readiness::Connected,
     };
-    let listener = Listener::bind(options.listen, readiness).map_err(listen_error)?;
+    let listener =
+        Listener::bind(options.listen, readiness).map_err(listen_error)?.with_faults(faults.clone());
     let address = listener.address().map_err(ServeError::system("getsockname"))?;
     let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
     let house = Arc::new(House {
@@ -122,6 +129,8 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
         house.going_down.store(true, Ordering::Release);
     }
     let echoing = spawned.map_err(ServeError::system("starting a thread"))?;
+    let _process_faults =
+        ProcessFaults::start(faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
     on_listening(address);
     let lost = loop {
         if ear.hears_the_end(1_000_000_000) {

@@ -28,6 +28,8 @@ use std::time::Duration;
 pub use faults::Faults;
 pub use law::{Freeze, Service};
 
+use crate::fault::process::ProcessFaults;
+use crate::fault::{self, Fault};
 use crate::listener::{Listener, Readiness};
 use crate::shutdown::{AllSignalsBlocked, Ear};
 use crate::{ServeError, Shutdown, clock, thread_table};
@@ -50,6 +52,8 @@ pub struct Options {
     pub max_connections: usize,
     /// How long a request may take from its first byte to its last; twice as long at worst.
     pub request_timeout: Duration,
+    /// Faults of the whole server, beside those of single answers, for testing instruments.
+    pub planted: Vec<Fault>,
     /// Ends the server from another thread, besides SIGTERM and SIGINT.
     pub shutdown: Option<Shutdown>,
 }
@@ -63,6 +67,7 @@ impl Default for Options {
             faults: Faults::default(),
             max_connections: 10_000,
             request_timeout: Duration::from_secs(5),
+            planted: Vec::new(),
             shutdown: None,
         }
     }
@@ -147,9 +152,11 @@ struct House {
 /// Errors: options out of range, an address in use.
 pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     options.check()?;
+    let planted = fault::Faults::of(fault::Server::Oracle, &options.planted)?;
     thread_table::raise_limit();
     let listen_error = |source| ServeError::Listen { address: options.listen, source };
     let listener = Listener::bind(options.listen, Readiness::Connected).map_err(listen_error)?;
+    let listener = listener.with_faults(planted.clone());
     let address = listener.address().map_err(ServeError::system("getsockname"))?;
     let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
     let (start_ns, going_down) = (clock::now_ns(), AtomicBool::new(false));
@@ -161,6 +168,8 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     };
     drop(blocked);
     let answering = answering.map_err(ServeError::system("starting a thread"))?;
+    let _process_faults =
+        ProcessFaults::start(planted.as_ref()).map_err(ServeError::system("starting a thread"))?;
     on_listening(address);
     while !ear.hears_the_end(1_000_000_000) && !answering.is_finished() {}
     let lost = answering.is_finished();

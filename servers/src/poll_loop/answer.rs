@@ -21,8 +21,31 @@ pub(super) struct Answer {
     bytes: Vec<u8>,
     sent: usize,
     cost_per_chunk_ns: u64,
+    /// From where on nothing was sent yet, though it is done: by a planted fault.
+    kept_from: Option<usize>,
     /// The request still counts as one that is in the house.
     inside: bool,
+    pub(super) flaws: Flaws,
+}
+
+/// Planted faults of one answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flaws {
+    /// It is never sent, and counted as if it were.
+    pub(super) lost: bool,
+    /// It is sent twice.
+    pub(super) twice: bool,
+    /// It has status 500.
+    pub(super) wrong: bool,
+}
+
+/// How answers go out. Always `Now`, but for planted faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    Now,
+    /// Whole, and later: `send_rest`.
+    Later,
+    Never,
 }
 
 /// What became of a piece.
@@ -32,6 +55,8 @@ pub(super) enum Progress {
     GoesOn,
     /// It was the last; true when the network has something to read on that line.
     Complete(bool),
+    /// It is whole and is sent later; the line stays the loop's until then.
+    HeldBack,
     /// The client is gone.
     Dropped,
 }
@@ -39,7 +64,16 @@ pub(super) enum Progress {
 impl Answer {
     pub(super) fn to(arrival: Arrival) -> Answer {
         let Arrival { line, ask, .. } = arrival;
-        Answer { line, ask, bytes: Vec::new(), sent: 0, cost_per_chunk_ns: 0, inside: true }
+        Answer {
+            line,
+            ask,
+            bytes: Vec::new(),
+            sent: 0,
+            cost_per_chunk_ns: 0,
+            kept_from: None,
+            inside: true,
+            flaws: Flaws::default(),
+        }
     }
 
     /// Does one piece.
@@ -49,14 +83,18 @@ impl Answer {
         labour: &mut Labour,
         cost_scale: f64,
         porch: &Porch,
+        delivery: Delivery,
     ) -> Progress {
         if self.bytes.is_empty() {
             self.make(world, cost_scale);
         }
         labour.work(self.cost_per_chunk_ns);
         let end = (self.sent + CHUNK_BYTES).min(self.bytes.len());
-        let chunk = &self.bytes[self.sent..end];
-        self.sent = end;
+        let begin = std::mem::replace(&mut self.sent, end);
+        if delivery != Delivery::Now || self.flaws.lost {
+            return self.piece_kept(begin, porch, delivery);
+        }
+        let chunk = &self.bytes[self.kept_from.take().unwrap_or(begin)..end];
         let put = if end == self.bytes.len() {
             // Before these bytes are out: whoever has them may ask again at once.
             self.inside = false;
@@ -73,6 +111,28 @@ impl Answer {
         })
     }
 
+    /// A piece that is done and not sent, by a planted fault.
+    fn piece_kept(&mut self, begin: usize, porch: &Porch, delivery: Delivery) -> Progress {
+        self.kept_from.get_or_insert(begin);
+        if self.sent < self.bytes.len() {
+            return Progress::GoesOn;
+        }
+        self.inside = false;
+        porch.leave();
+        if delivery == Delivery::Later && !self.flaws.lost {
+            return Progress::HeldBack;
+        }
+        // Nothing is said, and the line is the network's again.
+        let put = self.line.put_last(&[], false, clock::now_ns());
+        put.map_or(Progress::Dropped, Progress::Complete)
+    }
+
+    /// Sends what was held back; true when the network has something to read on that line.
+    pub(super) fn send_rest(&self) -> bool {
+        let kept = &self.bytes[self.kept_from.unwrap_or(0)..];
+        self.line.put_last(kept, !self.ask.keep_alive, clock::now_ns()).unwrap_or(false)
+    }
+
     /// The answer ends its connection, if its head is not made yet.
     pub(super) fn end_the_line(&mut self) {
         self.ask.keep_alive &= !self.bytes.is_empty();
@@ -83,13 +143,16 @@ impl Answer {
         let page = services::make(self.ask.what, world, &mut body);
         response::write_head(
             &mut self.bytes,
-            page.status,
+            if self.flaws.wrong { 500 } else { page.status },
             page.content_type,
             self.ask.keep_alive,
             body.len(),
         );
         if !self.ask.head_only {
             self.bytes.extend_from_slice(&body);
+        }
+        if self.flaws.twice {
+            self.bytes.extend_from_within(..);
         }
         let chunks = self.bytes.len().div_ceil(CHUNK_BYTES) as u64;
         self.cost_per_chunk_ns = (page.cost_ns as f64 * cost_scale) as u64 / chunks;

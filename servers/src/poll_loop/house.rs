@@ -13,6 +13,7 @@ use super::options::Options;
 use super::porch::Porch;
 use super::services::Ask;
 use super::turn::Frames;
+use crate::fault::Faults;
 use crate::listener::Listener;
 use crate::places::Key;
 use crate::ticks::TickTally;
@@ -20,6 +21,7 @@ use crate::ticks::TickTally;
 pub(super) struct House {
     pub(super) options: Options,
     pub(super) listener: Listener,
+    pub(super) faults: Option<Arc<Faults>>,
     pub(super) porch: Porch,
     /// Wakes the network.
     pub(super) bell: Bell,
@@ -58,7 +60,11 @@ pub(super) struct Arrival {
 }
 
 impl House {
-    pub(super) fn new(options: Options, listener: Listener) -> io::Result<House> {
+    pub(super) fn new(
+        options: Options,
+        listener: Listener,
+        faults: Option<Arc<Faults>>,
+    ) -> io::Result<House> {
         Ok(House {
             porch: Porch::new(options.queue),
             bell: Bell::new()?,
@@ -72,6 +78,7 @@ impl House {
             closing: AtomicBool::new(false),
             options,
             listener,
+            faults,
         })
     }
 

@@ -48,6 +48,8 @@ pub use services::{SERVICES, Service};
 pub use turn::Priority;
 
 use crate::clock::{self, WallClock};
+use crate::fault::process::ProcessFaults;
+use crate::fault::{Faults, Server};
 use crate::listener::{Listener, Readiness};
 use crate::shutdown::{AllSignalsBlocked, Ear};
 use crate::ticks::TickTally;
@@ -72,11 +74,13 @@ const BELOW_NORMAL_NICE: libc::c_int = 10;
 /// Errors: options out of range, an address in use, an existing tick log, a tick log that cannot be written.
 pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     options.check()?;
+    let faults = Faults::of(Server::PollLoop, &options.faults)?;
     // Both threads use one table; what it cannot hold is not taken.
     let max_connections = options.max_connections.min(thread_table::raise_limit());
     let options = Options { max_connections, ..options };
     let listen_error = |source| ServeError::Listen { address: options.listen, source };
     let listener = Listener::bind(options.listen, Readiness::Connected).map_err(listen_error)?;
+    let listener = listener.with_faults(faults.clone());
     let address = listener.address().map_err(ServeError::system("getsockname"))?;
     let log = match &options.tick_log {
         Some(path) => Some(TickLog::open(path, options.append)?),
@@ -86,7 +90,9 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
         be_nice().map_err(ServeError::system("setpriority"))?;
     }
     let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
-    let house = Arc::new(House::new(options, listener).map_err(ServeError::system("eventfd"))?);
+    let _process_faults =
+        ProcessFaults::start(faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
+    let house = Arc::new(House::new(options, listener, faults).map_err(ServeError::system("eventfd"))?);
     let threads = spawn(&house).map_err(ServeError::system("starting a thread"))?;
     let mut control = Control {
         threads,

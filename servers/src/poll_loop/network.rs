@@ -16,6 +16,7 @@ use super::line::{Gone, Line, Standing};
 use super::options::Beyond;
 use super::services::Ask;
 use crate::epoll::{Epoll, LISTENER_KEY};
+use crate::fault::ThreadFaults;
 use crate::gate::Gate;
 use crate::http::request::{Fault, Front, Limits, Request, front};
 use crate::http::response;
@@ -90,6 +91,7 @@ struct Network<'h> {
     /// Nobody else is let in.
     shut: bool,
     limits: Limits,
+    faults: ThreadFaults,
 }
 
 pub(super) fn run(house: &House, arrivals: Sender<Arrival>) -> std::io::Result<()> {
@@ -107,6 +109,7 @@ pub(super) fn run(house: &House, arrivals: Sender<Arrival>) -> std::io::Result<(
         refused: false,
         shut: false,
         limits: Limits::default(),
+        faults: ThreadFaults::new(house.faults.clone()),
     };
     network.epoll.add(house.bell.raw(), BELL_KEY, false)?;
     network.live();
@@ -121,6 +124,9 @@ impl Network<'_> {
             let rest_ns = if gone_by_ns.is_some() { 5_000_000 } else { self.rest_ns() };
             let count = self.epoll.wait(rest_ns);
             let began_ns = clock::now_ns();
+            if self.faults.look() && self.faults.takes_drop() {
+                self.reset_all();
+            }
             for i in 0..count {
                 let ready = self.epoll.event(i);
                 match ready.key {
@@ -165,7 +171,7 @@ impl Network<'_> {
         let now_ns = clock::now_ns();
         let sweep_ns = if self.clients.count() > 0 { self.next_sweep_ns } else { u64::MAX };
         let back_ns = self.gate.look_again_ns().unwrap_or(u64::MAX);
-        sweep_ns.min(back_ns).saturating_sub(now_ns).min(60_000_000_000)
+        sweep_ns.min(back_ns).saturating_sub(now_ns).min(60_000_000_000).min(self.faults.rest_ns_max())
     }
 
     fn answer_the_bell(&mut self) {
@@ -193,7 +199,9 @@ impl Network<'_> {
             if self.clients.count() >= self.house.options.max_connections {
                 // Read first: closing on unread bytes would reset the connection under the answer.
                 stream::read(fd.as_raw_fd(), &mut self.buffer);
-                let _ = stream::write(fd.as_raw_fd(), ENDING.as_bytes());
+                if !self.faults.now.stops_answers {
+                    let _ = stream::write(fd.as_raw_fd(), ENDING.as_bytes());
+                }
                 continue;
             }
             self.greet(fd);
@@ -299,7 +307,9 @@ impl Network<'_> {
                 }
                 Front::Broken(fault) => {
                     at = bytes.len();
-                    say_fault(&line, fault, now_ns)?;
+                    if !self.faults.now.stops_answers {
+                        say_fault(&line, fault, now_ns)?;
+                    }
                 }
                 Front::Whole { request, bytes: length } => {
                     at += length;
@@ -336,6 +346,9 @@ impl Network<'_> {
             line.reset();
             return Err(Part);
         }
+        if self.faults.now.stops_answers {
+            return Ok(());
+        }
         let over = self.shut || !ask.keep_alive;
         let whole = if over { ENDING } else { REFUSED };
         let head_bytes = || whole.find("\r\n\r\n").map_or(whole.len(), |at| at + 4);
@@ -364,6 +377,16 @@ impl Network<'_> {
     /// Everybody was told all there is to tell.
     fn finish_all(&mut self, now_ns: u64) {
         self.clients.iter().for_each(|(_, client)| client.line.finish(now_ns));
+    }
+
+    /// A planted fault: every connection is reset.
+    fn reset_all(&mut self) {
+        for key in self.clients.keys() {
+            if let Some(client) = self.clients.get_mut(key) {
+                client.line.reset();
+            }
+            self.part(key);
+        }
     }
 
     fn part(&mut self, key: Key) {

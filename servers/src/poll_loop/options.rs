@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::turn::{Priority, Rules};
+use crate::fault::Fault;
 use crate::{ServeError, Shutdown};
 
 /// How a poll loop runs. The defaults are the published one, in the background, with nothing near.
@@ -45,6 +46,8 @@ pub struct Options {
     pub answer_timeout: Duration,
     /// How long the end of the server waits for what is in the house.
     pub drain: Duration,
+    /// Faults to plant, for testing instruments.
+    pub faults: Vec<Fault>,
     /// Ends the server from another thread, besides SIGTERM and SIGINT.
     pub shutdown: Option<Shutdown>,
 }
@@ -105,6 +108,7 @@ impl Default for Options {
             request_timeout: Duration::from_secs(5),
             answer_timeout: Duration::from_secs(10),
             drain: Duration::from_secs(5),
+            faults: Vec::new(),
             shutdown: None,
         }
     }

@@ -2,19 +2,24 @@
 //!
 //! What is done when is decided in `turn`; here it is done.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
-use super::answer::{Answer, Progress};
+use super::answer::{Answer, Delivery, Flaws, Progress};
 use super::house::{Arrival, House, Looped};
 use super::labour::Labour;
 use super::turn::{Step, Turn};
 use super::world::World;
+use crate::fault::ThreadFaults;
 use crate::ticks::schedule::{GameTicks, Grid, Ticker};
 use crate::{clock, sleeper};
 
 /// Short enough that a tick begins at once, whatever else wants the core.
 const SLICE_NS: u64 = 100_000;
+
+/// How often it is looked for the end of the server while a planted fault keeps ticks from being run.
+const STOPPED_REST_NS: u64 = 5_000_000;
 
 struct Loop<'h> {
     house: &'h House,
@@ -24,6 +29,9 @@ struct Loop<'h> {
     labour: Labour,
     answers: u64,
     dropped: u64,
+    faults: ThreadFaults,
+    /// Whole answers that a planted fault holds back, with when they are sent; in the order of that.
+    held_back: VecDeque<(u64, Answer)>,
 }
 
 pub(super) fn run(house: &House, arrivals: Receiver<Arrival>) {
@@ -37,6 +45,8 @@ pub(super) fn run(house: &House, arrivals: Receiver<Arrival>) {
         labour: Labour::new(),
         answers: 0,
         dropped: 0,
+        faults: ThreadFaults::new(house.faults.clone()),
+        held_back: VecDeque::new(),
     };
     one.live();
 }
@@ -49,14 +59,56 @@ impl Loop<'_> {
         let mut ticks = GameTicks::new(&grid, 0);
         let mut next = 1;
         while !self.is_done() {
-            sleeper::sleep_until(grid.turn_ns(next * slots));
+            self.rest_until(grid.turn_ns(next * slots), next);
+            if self.faults.now.stops_ticks {
+                sleeper::sleep_until(clock::now_ns() + STOPPED_REST_NS);
+                continue;
+            }
             let Some(tick) = ticks.take(&grid, clock::now_ns()) else { continue };
             next = tick.n + 1;
+            if self.faults.now.slow_ns > 0 {
+                sleeper::sleep_until(clock::now_ns() + self.faults.now.slow_ns);
+            }
             self.run_tick(tick.started_ns, grid.turn_ns(next * slots), tick.missed);
             let busy_ns = clock::now_ns() - tick.started_ns;
             let Looped { ticks, answers, dropped, frames } = &mut *self.house.looped();
-            ticks.enter(&tick, busy_ns, tick_rate);
+            if self.faults.now.lies {
+                ticks.enter_as_on_time(&tick, self.house.options.period_ns(), busy_ns, tick_rate);
+            } else {
+                ticks.enter(&tick, busy_ns, tick_rate);
+            }
             (*answers, *dropped, *frames) = (self.answers, self.dropped, self.turn.frames);
+        }
+    }
+
+    /// Until the n-th tick is due, or is late if a planted fault wants that; sends on what was held back.
+    fn rest_until(&mut self, due_ns: u64, n: u64) {
+        if !self.faults.look() {
+            return sleeper::sleep_until(due_ns);
+        }
+        loop {
+            let now_ns = clock::now_ns();
+            while self.held_back.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
+                let Some((_, answer)) = self.held_back.pop_front() else { break };
+                if answer.send_rest() {
+                    self.house.resume(answer.line.key);
+                }
+            }
+            self.faults.look();
+            let until_ns = due_ns + self.faults.now.late_ticks.map_or(0, |share| share.lateness_ns(n));
+            if now_ns >= until_ns || self.faults.now.stops_ticks {
+                return;
+            }
+            sleeper::sleep_until(until_ns.min(now_ns + self.faults.rest_ns_max()));
+        }
+    }
+
+    /// How an answer goes out.
+    fn delivery(&self) -> Delivery {
+        match self.faults.now {
+            now if now.stops_answers => Delivery::Never,
+            now if now.late_ns > 0 => Delivery::Later,
+            _ => Delivery::Now,
         }
     }
 
@@ -64,9 +116,17 @@ impl Loop<'_> {
         let options = &self.house.options;
         let ending = self.house.draining.load(Ordering::Acquire);
         while let Ok(arrival) = self.arrivals.try_recv() {
-            self.turn.arrive(arrival.at_ns, Answer::to(arrival));
+            let at_ns = arrival.at_ns;
+            let mut answer = Answer::to(arrival);
+            if self.faults.are_planted() {
+                // One after the other, so that each of them falls on exactly its share.
+                let ThreadFaults { lost, twice, wrong, .. } = &mut self.faults;
+                answer.flaws = Flaws { lost: lost.strike(), twice: twice.strike(), wrong: wrong.strike() };
+            }
+            self.turn.arrive(at_ns, answer);
         }
         self.turn.begin(started_ns, ends_ns, missed);
+        let delivery = self.delivery();
         loop {
             match self.turn.next(clock::now_ns()) {
                 Step::Answer(answer) => {
@@ -78,6 +138,7 @@ impl Loop<'_> {
                         &mut self.labour,
                         options.cost_scale,
                         &self.house.porch,
+                        delivery,
                     );
                     match piece {
                         Progress::GoesOn => continue,
@@ -87,9 +148,13 @@ impl Loop<'_> {
                                 self.house.resume(answer.line.key);
                             }
                         }
+                        Progress::HeldBack => self.answers += 1,
                         Progress::Dropped => self.dropped += 1,
                     }
-                    self.turn.answered();
+                    let held_back = piece == Progress::HeldBack;
+                    if let Some(answer) = self.turn.answered().filter(|_| held_back) {
+                        self.held_back.push_back((clock::now_ns() + self.faults.now.late_ns, answer));
+                    }
                 }
                 Step::Simulate => self.world.step(options.period_ns() as f64 / 1e9),
                 Step::Draw(cpu_ns) => {
@@ -105,6 +170,9 @@ impl Loop<'_> {
     fn is_done(&self) -> bool {
         let house = self.house;
         house.closing.load(Ordering::Acquire)
-            || house.shut.load(Ordering::Acquire) && house.porch.inside() == 0 && self.turn.is_idle()
+            || house.shut.load(Ordering::Acquire)
+                && house.porch.inside() == 0
+                && self.turn.is_idle()
+                && self.held_back.is_empty()
     }
 }

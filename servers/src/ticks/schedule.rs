@@ -8,6 +8,8 @@
 //! and every tick is classified.
 //! Units: `_ns` of the monotonic clock; `turn` counts slots since the thread's start.
 
+use crate::fault::Share;
+
 /// Which loop the games get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ticker {
@@ -165,6 +167,12 @@ impl GameTicks {
         Some(tick)
     }
 
+    /// Whether the next tick is due and a planted fault, which runs this share of ticks late, does not let it run yet.
+    pub(crate) fn is_held_back(&self, late: Share, now_ns: u64) -> bool {
+        let lateness_ns = late.lateness_ns(self.due + 1);
+        lateness_ns > 0 && now_ns < self.next_ns + lateness_ns
+    }
+
     fn scheduled_ns(&self, grid: &Grid, n: u64) -> u64 {
         grid.turn_ns(self.first_turn + n * grid.slots)
     }
@@ -253,6 +261,26 @@ mod tests {
         let caught_up: Vec<Tick> = std::iter::from_fn(|| ticks.take(&grid, late_ns)).collect();
         assert_eq!(caught_up.iter().map(|tick| tick.n).collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
         assert!(caught_up[1..].iter().all(|tick| tick.interval_ms == 0 && tick.missed == 0));
+    }
+
+    #[test]
+    fn ticks_that_are_run_late_make_the_planted_share_late_and_their_intervals_over_and_under() {
+        let grid = grid(Ticker::Steady);
+        let late: Share = Share::one_in(std::num::NonZeroU64::new(4).unwrap());
+        let mut ticks = GameTicks::new(&grid, 0);
+        let (mut run_late, mut over, mut under) = (0, 0, 0);
+        for now_ns in (START..START + 1_000 * 16_666_667 + 10 * MS).step_by(100_000) {
+            if !ticks.is_held_back(late, now_ns)
+                && let Some(tick) = ticks.take(&grid, now_ns)
+            {
+                assert_eq!(tick.missed, 0);
+                run_late += u64::from(tick.started_ns - tick.scheduled_ns >= 5 * MS);
+                over += u64::from(Class::of(tick.interval_ms, 60) == Class::Over);
+                under += u64::from(Class::of(tick.interval_ms, 60) == Class::Under);
+            }
+        }
+        assert_eq!(run_late, 250);
+        assert_eq!((over, under), (250, 249), "the next tick comes in time, too soon after the late one");
     }
 
     /// Oracle ISR: an outlier of s periods every λ ticks gives (s − 1)/(s + λ − 1).

@@ -75,6 +75,19 @@ impl TickTally {
         self.lateness_ns.saturating_record(tick.started_ns - tick.scheduled_ns);
     }
 
+    /// Enters this tick, and each one missed before it, as if it had run when it was due: a planted fault.
+    pub(crate) fn enter_as_on_time(&mut self, tick: &Tick, period_ns: u64, busy_ns: u64, tick_rate_hz: u32) {
+        let punctual = Tick {
+            missed: 0,
+            started_ns: tick.scheduled_ns,
+            interval_ns: period_ns,
+            interval_ms: period_ns / 1_000_000,
+            unsteadiness_ns: 0,
+            ..*tick
+        };
+        (0..=tick.missed).for_each(|_| self.enter(&punctual, busy_ns.min(period_ns), tick_rate_hz));
+    }
+
     /// Whole-millisecond intervals that occurred, ascending, and how often.
     pub(crate) fn interval_ms(&self) -> impl Iterator<Item = (u64, u64)> {
         let short = self.short_interval_ms.iter().enumerate().map(|(ms, count)| (ms as u64, *count));
@@ -139,5 +152,16 @@ mod tests {
         assert_eq!(counts.due, counts.on_time + counts.over + counts.under + counts.missed);
         assert_eq!(tally.interval_ms().last(), Some((400, 1)));
         assert_eq!(tally.interval_ms().map(|(_, count)| count).sum::<u64>(), tally.interval_ns.len());
+    }
+
+    #[test]
+    fn a_lying_tally_calls_late_and_missed_ticks_on_time_and_hides_none() {
+        let mut tally = TickTally::new();
+        for (interval_ms, missed) in [(22, 0), (11, 0), (90, 4)] {
+            tally.enter_as_on_time(&tick(interval_ms, missed), 16_666_666, 50, 60);
+        }
+        assert_eq!((tally.counts.due, tally.counts.on_time), (7, 7));
+        assert_eq!(tally.interval_ms().collect::<Vec<_>>(), [(16, 7)]);
+        assert_eq!((tally.counts.isr_numerator_ns, tally.lateness_ns.max()), (0, 0));
     }
 }

@@ -198,7 +198,11 @@ fn lines_said_after_a_join_was_answered_are_owed() {
 
 #[test]
 fn planted_losses_are_owed_counted_as_delivered_and_missing() {
-    let chat = Chat::start(Options { threads: Some(1), lose_one_in: Some(100), ..Options::default() });
+    let chat = Chat::start(Options {
+        threads: Some(1),
+        faults: vec!["lose:1%".parse().unwrap()],
+        ..Options::default()
+    });
     let mut all = talkers(&chat, 3);
     (0..120).for_each(|line| all[0].say(&format!("line {line}")));
     all[0].books();

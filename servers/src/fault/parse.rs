@@ -1,0 +1,225 @@
+//! `KIND[@TIME][:AMOUNT]` becomes a `Fault`, or an error that says why not.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::kinds::{self, Amount, ENTRIES, Entry};
+use super::share::Share;
+use super::{Fault, FaultError};
+
+const DAY: Duration = Duration::from_secs(86_400);
+/// The shortest stop of a process: it has to be stopped before what wakes it does so.
+const SHORTEST: Duration = Duration::from_millis(10);
+const LEAK_BYTES_PER_S_MAX: f64 = 1e12;
+
+impl FromStr for Fault {
+    type Err = FaultError;
+
+    fn from_str(text: &str) -> Result<Fault, FaultError> {
+        let (front, amount) = match text.split_once(':') {
+            Some((front, amount)) => (front, Some(amount)),
+            None => (text, None),
+        };
+        let (name, time) = match front.split_once('@') {
+            Some((name, time)) => (name, Some(time)),
+            None => (front, None),
+        };
+        let entry = ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| unknown(name))?;
+        let (kind, example) = (entry.name, entry.example);
+        let at = match time {
+            Some(given) => duration(given).ok_or_else(|| FaultError::BadTime {
+                kind,
+                given: given.to_owned(),
+                example,
+            })?,
+            None if entry.needs_time => return Err(FaultError::NoTime { kind, example }),
+            None => Duration::ZERO,
+        };
+        Ok(Fault { kind: made(entry, amount)?, at })
+    }
+}
+
+/// The kind with its amount.
+fn made(entry: &'static Entry, given: Option<&str>) -> Result<kinds::Kind, FaultError> {
+    let (kind, example) = (entry.name, entry.example);
+    let wants = match entry.amount {
+        Amount::None(made) => {
+            return given.map_or(Ok(made), |_| Err(FaultError::NeedlessAmount { kind, example }));
+        }
+        Amount::Time(_) => "a time from 10ms to 24h",
+        Amount::Share(_) => "a share above 0 and at most 100%",
+        Amount::BytesPerS(_) => "a size per second (kB, MB or GB)",
+    };
+    let given = given.ok_or(FaultError::NoAmount { kind, wants, example })?;
+    let made = match entry.amount {
+        Amount::None(made) => Some(made),
+        Amount::Time(make) => duration(given).filter(|time| *time >= SHORTEST).map(make),
+        Amount::Share(make) => share(given).map(make),
+        Amount::BytesPerS(make) => bytes(given).map(make),
+    };
+    made.ok_or_else(|| FaultError::BadAmount { kind, given: given.to_owned(), wants, example })
+}
+
+fn unknown(name: &str) -> FaultError {
+    let nearest = ENTRIES.iter().min_by_key(|entry| edits(name, entry.name));
+    FaultError::UnknownKind {
+        given: name.to_owned(),
+        nearest: nearest.map_or("", |entry| entry.example),
+        known: kinds::names(ENTRIES.iter()),
+    }
+}
+
+/// How many characters have to be added, removed or replaced to make one of the other (Levenshtein).
+fn edits(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in other.chars().enumerate() {
+            let replaced = before + usize::from(a != b);
+            before = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(before + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+/// A number and its unit; None for any other text.
+fn number(text: &str) -> Option<(f64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    Some((number.parse().ok()?, unit))
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let (number, unit) = number(text)?;
+    let seconds = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(number * seconds).ok().filter(|time| *time <= DAY)
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = number(text)?;
+    let factor = match unit {
+        "kB" | "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        _ => return None,
+    };
+    let bytes = number * factor;
+    (1.0..=LEAK_BYTES_PER_S_MAX).contains(&bytes).then_some(bytes as u64)
+}
+
+/// `1%`, `0.01` or `1e-2`. Exact, because a share says which events are chosen.
+fn share(text: &str) -> Option<Share> {
+    let (number, percent) = match text.strip_suffix('%') {
+        Some(number) => (number, 2),
+        None => (text, 0),
+    };
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{part}");
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let numerator: u64 = digits.parse().ok()?;
+    let places = i64::try_from(part.len()).ok()? + percent - exponent.parse::<i16>().map(i64::from).ok()?;
+    let power = 10u64.checked_pow(u32::try_from(places.abs()).ok()?)?;
+    if places >= 0 { Share::new(numerator, power) } else { Share::new(numerator.checked_mul(power)?, 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kinds::{Kind, Server};
+    use super::*;
+
+    fn parsed(text: &str) -> Fault {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn every_example_of_the_table_is_a_fault_of_its_kind() {
+        for entry in ENTRIES {
+            assert_eq!(parsed(entry.example).kind.name(), entry.name);
+        }
+    }
+
+    #[test]
+    fn a_fault_has_its_kind_time_and_amount() {
+        let s = Duration::from_secs;
+        let check =
+            |text: &str, kind: Kind, at: Duration| assert_eq!(parsed(text), Fault { kind, at }, "{text}");
+        let share = |numerator, denominator| Share::new(numerator, denominator).unwrap();
+        check("hang@12s", Kind::Hang, s(12));
+        check("freeze@1.5s:250ms", Kind::Freeze(Duration::from_millis(250)), Duration::from_millis(1500));
+        check("refuse@0s", Kind::Refuse, s(0));
+        check("lose:1e-5", Kind::Lose(share(1, 100_000)), s(0));
+        check("lose@2m:0.4", Kind::Lose(share(2, 5)), s(120));
+        check("wrong-answers:0.5%", Kind::WrongAnswers(share(1, 200)), s(0));
+        check("lie:100%", Kind::Lie(share(1, 1)), s(0));
+        check("late-ticks:1", Kind::LateTicks(share(1, 1)), s(0));
+        check("leak@3s:20MB", Kind::Leak(20_000_000), s(3));
+        check("late-answers:200ms", Kind::LateAnswers(Duration::from_millis(200)), s(0));
+    }
+
+    #[test]
+    fn what_is_no_fault_is_refused_with_the_cause_and_an_example() {
+        let check = |text: &str, message: &str| {
+            assert_eq!(text.parse::<Fault>().unwrap_err().to_string(), message, "{text}");
+        };
+        check("hang", "hang needs a time after the first connection, as in hang@12s");
+        check(
+            "hang@",
+            r#"hang: "" is no time from 0s to 24h (a number and us, ms, s, m or h), as in hang@12s"#,
+        );
+        check("hang@12s:1", "hang takes no amount; write hang@12s");
+        check("freeze@8s", "freeze needs a time from 10ms to 24h after a colon, as in freeze@8s:1s");
+        check("freeze@8s:1ms", r#"freeze: "1ms" is not a time from 10ms to 24h, as in freeze@8s:1s"#);
+        for share in ["140%", "0%", "-1%", "%", "", ".", "1e", "1e-99", "1e99", "many"] {
+            check(
+                &format!("late-ticks:{share}"),
+                &format!(
+                    r#"late-ticks: "{share}" is not a share above 0 and at most 100%, as in late-ticks:40%"#
+                ),
+            );
+        }
+        check("leak:20", r#"leak: "20" is not a size per second (kB, MB or GB), as in leak:20MB"#);
+        for time in ["12", "s", "-1s", "1e3s", "25h", "12 s"] {
+            let error = format!("exit@{time}").parse::<Fault>().unwrap_err();
+            assert!(matches!(error, FaultError::BadTime { kind: "exit", .. }), "{time}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_kind_is_answered_with_the_nearest_one_and_all_names() {
+        let message = |text: &str| text.parse::<Fault>().unwrap_err().to_string();
+        assert_eq!(
+            message("late-tick:40%"),
+            r#"there is no fault "late-tick"; did you mean late-ticks:40%? Known kinds: hang, freeze, exit, drop-all, refuse, wrong-answers, late-answers, lose, duplicate, stop-ticks, stop-answers, leak, collapse, late-ticks, lie"#
+        );
+        assert!(message("Hang@1s").contains("did you mean hang@12s?"));
+        assert!(message("dropall@1s").contains("did you mean drop-all@8s?"));
+        assert!(message("").contains("Known kinds: hang, "));
+    }
+
+    #[test]
+    fn the_help_of_a_server_lists_what_it_can_plant_once_and_nothing_else() {
+        for server in [Server::Arena, Server::Chat, Server::PollLoop, Server::Null, Server::Oracle] {
+            let help = kinds::help(server);
+            for entry in ENTRIES {
+                let listed = help.matches(&format!("\n  {}: ", entry.example)).count();
+                assert_eq!(
+                    listed,
+                    usize::from(server.can_plant(parsed(entry.example).kind)),
+                    "{}",
+                    entry.name
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Which faults are in effect when: what a server's threads share, and what each of them has of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::share::{Share, Strikes};
+use super::{Fault, Kind, Server, kinds};
+use crate::{ServeError, clock};
+
+/// How long a thread of a server with faults rests at most, so that a fault sets in on time.
+const REST_NS_MAX: u64 = 5_000_000;
+
+/// All faults of one server, and when their time began.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    list: Vec<Fault>,
+    /// When the first connection was accepted; 0: none was.
+    began_ns: AtomicU64,
+}
+
+/// What is wrong at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Effects {
+    pub(crate) refuses: bool,
+    pub(crate) stops_ticks: bool,
+    pub(crate) stops_answers: bool,
+    /// How often all connections were to be reset until now.
+    drops: usize,
+    /// By how much what is sent is late.
+    pub(crate) late_ns: u64,
+    /// By how much a turn takes longer.
+    pub(crate) slow_ns: u64,
+    wrong: Option<Share>,
+    lost: Option<Share>,
+    twice: Option<Share>,
+    /// The share of ticks that are run late.
+    pub(crate) late_ticks: Option<Share>,
+    /// The tick log calls every tick on time.
+    pub(crate) lies: bool,
+}
+
+impl Faults {
+    /// The faults of a server; None where there are none, so that nothing needs to be asked later.
+    ///
+    /// Errors: a fault that this server cannot plant.
+    pub(crate) fn of(server: Server, list: &[Fault]) -> Result<Option<Arc<Faults>>, ServeError> {
+        if let Some(fault) = list.iter().find(|fault| !server.can_plant(fault.kind)) {
+            let known = kinds::names(server.entries());
+            return Err(ServeError::Fault { server, fault: *fault, known });
+        }
+        let faults = || Arc::new(Faults { list: list.to_vec(), began_ns: AtomicU64::new(0) });
+        Ok((!list.is_empty()).then(faults))
+    }
+
+    pub(super) fn list(&self) -> &[Fault] {
+        &self.list
+    }
+
+    /// When the first connection was accepted.
+    pub(super) fn began_ns(&self) -> Option<u64> {
+        Some(self.began_ns.load(Ordering::Relaxed)).filter(|at_ns| *at_ns > 0)
+    }
+
+    /// A connection was accepted; true when it must be reset.
+    pub(crate) fn refuse_connection(&self, now_ns: u64) -> bool {
+        // Which of several threads is first does not matter.
+        let _ = self.began_ns.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
+        self.effects(now_ns).refuses
+    }
+
+    fn effects(&self, now_ns: u64) -> Effects {
+        let mut effects = Effects::default();
+        let Some(began_ns) = self.began_ns() else { return effects };
+        let since_ns = u128::from(now_ns.saturating_sub(began_ns));
+        for fault in self.list.iter().filter(|fault| fault.at.as_nanos() <= since_ns) {
+            match fault.kind {
+                Kind::Hang | Kind::Freeze(_) | Kind::Exit | Kind::Leak(_) => {}
+                Kind::DropAll => effects.drops += 1,
+                Kind::Refuse => effects.refuses = true,
+                Kind::WrongAnswers(share) => effects.wrong = Some(share),
+                Kind::LateAnswers(by) => effects.late_ns += by.as_nanos() as u64,
+                Kind::Lose(share) => effects.lost = Some(share),
+                Kind::Duplicate(share) => effects.twice = Some(share),
+                Kind::StopTicks => effects.stops_ticks = true,
+                Kind::StopAnswers => effects.stops_answers = true,
+                Kind::Collapse(by) => effects.slow_ns += by.as_nanos() as u64,
+                Kind::LateTicks(share) => effects.late_ticks = Some(share),
+                Kind::Lie(share) => {
+                    effects.late_ticks = Some(share);
+                    effects.lies = true;
+                }
+            }
+        }
+        effects
+    }
+}
+
+/// One thread's view of the faults: as of its last look, with counters of its own for the shares.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadFaults {
+    shared: Option<Arc<Faults>>,
+    pub(crate) now: Effects,
+    pub(crate) wrong: Strikes,
+    pub(crate) lost: Strikes,
+    pub(crate) twice: Strikes,
+    /// How many of `now.drops` were carried out.
+    dropped: usize,
+}
+
+impl ThreadFaults {
+    pub(crate) fn new(shared: Option<Arc<Faults>>) -> ThreadFaults {
+        ThreadFaults { shared, ..ThreadFaults::default() }
+    }
+
+    pub(crate) fn are_planted(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Looks which faults are in effect; once per turn. False when none ever will be.
+    pub(crate) fn look(&mut self) -> bool {
+        let Some(shared) = &self.shared else { return false };
+        self.now = shared.effects(clock::now_ns());
+        self.wrong.set(self.now.wrong);
+        self.lost.set(self.now.lost);
+        self.twice.set(self.now.twice);
+        true
+    }
+
+    /// Whether this thread has to reset all its connections now; once for each time that is planted.
+    pub(crate) fn takes_drop(&mut self) -> bool {
+        std::mem::replace(&mut self.dropped, self.now.drops) < self.now.drops
+    }
+
+    /// Whether none of the next `deliveries` is to be lost or sent twice; they are counted then.
+    pub(crate) fn spares(&mut self, deliveries: u64) -> bool {
+        if self.shared.is_none() {
+            return true;
+        }
+        let spared = self.lost.spares(deliveries) && self.twice.spares(deliveries);
+        if spared {
+            self.lost.pass(deliveries);
+            self.twice.pass(deliveries);
+        }
+        spared
+    }
+
+    /// The longest rest of the thread.
+    pub(crate) fn rest_ns_max(&self) -> u64 {
+        if self.shared.is_some() { REST_NS_MAX } else { u64::MAX }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn faults(server: Server, texts: &[&str]) -> Arc<Faults> {
+        let list: Vec<Fault> = texts.iter().map(|text| text.parse().unwrap()).collect();
+        Faults::of(server, &list).unwrap().unwrap()
+    }
+
+    #[test]
+    fn time_counts_from_the_first_connection_and_from_no_later_one() {
+        let faults = faults(Server::Arena, &["refuse@3s", "stop-ticks@5s"]);
+        assert_eq!(faults.effects(100 * S), Effects::default(), "nobody has connected");
+        assert!(!faults.refuse_connection(7 * S));
+        assert!(!faults.refuse_connection(10 * S - 1));
+        assert!(faults.refuse_connection(10 * S));
+        assert!(!faults.effects(12 * S - 1).stops_ticks);
+        assert!(faults.effects(12 * S).stops_ticks);
+    }
+
+    #[test]
+    fn refusing_from_the_beginning_refuses_the_first_connection() {
+        assert!(faults(Server::Null, &["refuse@0s"]).refuse_connection(S));
+    }
+
+    #[test]
+    fn delays_add_up_and_a_lie_is_late_ticks_with_a_false_log() {
+        let faults = faults(Server::Arena, &["collapse@1s:300ms", "collapse@2s:200ms", "lie:40%"]);
+        faults.refuse_connection(S);
+        let slow = |at_s: u64| faults.effects(at_s * S).slow_ns / 1_000_000;
+        assert_eq!([slow(1), slow(2), slow(3)], [0, 300, 500]);
+        assert!(faults.effects(S).lies && faults.effects(S).late_ticks.is_some());
+    }
+
+    #[test]
+    fn a_server_refuses_faults_that_it_cannot_plant_and_names_those_it_can() {
+        let check = |server, text: &str, message| {
+            let error = Faults::of(server, &[text.parse().unwrap()]).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        };
+        check(
+            Server::Null,
+            "drop-all@8s",
+            "serve null cannot plant the fault drop-all@8s; it can plant hang, freeze, exit, refuse, leak",
+        );
+        check(
+            Server::Chat,
+            "late-ticks:40%",
+            "serve chat cannot plant the fault late-ticks; it can plant hang, freeze, exit, drop-all, refuse, \
+             wrong-answers, late-answers, lose, duplicate, stop-answers, leak, collapse",
+        );
+        assert!(Faults::of(Server::Chat, &[]).unwrap().is_none());
+    }
+
+    #[test]
+    fn each_thread_drops_its_connections_once_per_planted_drop() {
+        let shared = faults(Server::Chat, &["drop-all@0s"]);
+        let mut thread = ThreadFaults::new(Some(shared.clone()));
+        thread.look();
+        assert!(!thread.takes_drop());
+        shared.refuse_connection(1);
+        thread.look();
+        assert_eq!([thread.takes_drop(), thread.takes_drop()], [true, false]);
+    }
+}
