@@ -12,10 +12,9 @@ use crate::{clock, sleeper};
 impl Thread {
     /// Once per turn.
     pub(super) fn carry_out_faults(&mut self) {
-        if !self.faults.look() {
+        if !self.look_at_faults() {
             return;
         }
-        self.sockets.is_mute = self.faults.now.stops_answers;
         if self.faults.takes_drop() {
             self.reset_all();
         }
@@ -28,6 +27,14 @@ impl Thread {
             let Some((_, letter)) = self.held_back.pop_front() else { break };
             self.read_letter(letter);
         }
+    }
+
+    /// Once per turn and after each accepted connection, as the first one begins the faults' time. False when none are
+    /// planted.
+    pub(super) fn look_at_faults(&mut self) -> bool {
+        let planted = self.faults.look();
+        self.sockets.is_mute = self.faults.now.stops_answers;
+        planted
     }
 
     fn reset_all(&mut self) {

@@ -99,6 +99,7 @@ impl Thread {
                     return;
                 }
             };
+            self.look_at_faults();
             if !door.admits(peer.ip(), now_ns) {
                 continue;
             }

@@ -80,6 +80,7 @@ impl Thread {
     }
 
     fn welcome(&mut self, fd: OwnedFd, peer: IpAddr) {
+        self.look_at_faults();
         let now_ns = clock::now_ns();
         let admitted = self.house.door.lock().unwrap_or_else(PoisonError::into_inner).admits(peer, now_ns);
         if !admitted {

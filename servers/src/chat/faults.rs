@@ -25,17 +25,24 @@ enum Input {
 impl Thread {
     /// Once per turn.
     pub(super) fn carry_out_faults(&mut self) {
-        let answered = !self.faults.now.stops_answers;
-        if !self.faults.look() {
+        if !self.look_at_faults() {
             return;
-        }
-        if answered && self.faults.now.stops_answers {
-            self.clients.keys().into_iter().for_each(|key| self.mute(key));
         }
         if self.faults.takes_drop() {
             self.reset_all();
         }
         self.hear_what_was_held_back();
+    }
+
+    /// Once per turn and after each accepted connection, as the first one begins the faults' time. False when none are
+    /// planted.
+    pub(super) fn look_at_faults(&mut self) -> bool {
+        let answered = !self.faults.now.stops_answers;
+        let planted = self.faults.look();
+        if answered && self.faults.now.stops_answers {
+            self.clients.keys().into_iter().for_each(|key| self.mute(key));
+        }
+        planted
     }
 
     /// From now on nothing is sent to this client, as if it took nothing.

@@ -118,9 +118,26 @@ pub(super) struct Entry {
     pub(super) needs_time: bool,
     pub(super) amount: Amount,
     pub(super) servers: &'static [Server],
-    /// What it does, for the help text.
+    /// What it does, for the help text; `{}` stands for what the server has of `things`.
     does: &'static str,
+    /// What it happens to: in the arena, in the chat, in the poll loop.
+    things: [&'static str; 3],
 }
+
+impl Entry {
+    fn does_to(&self, server: Server) -> String {
+        let thing = match server {
+            Server::Arena => self.things[0],
+            Server::Chat => self.things[1],
+            Server::PollLoop => self.things[2],
+            Server::Null | Server::Oracle => "",
+        };
+        self.does.replace("{}", thing)
+    }
+}
+
+/// For what happens to the server as a whole.
+const NO_THINGS: [&str; 3] = [""; 3];
 
 const ALL: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop, Server::Null, Server::Oracle];
 const WITH_ANSWERS: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop];
@@ -134,6 +151,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         amount: Amount::None(Kind::Hang),
         servers: ALL,
         does: "the process stops for good (SIGSTOP)",
+        things: NO_THINGS,
     },
     Entry {
         name: "freeze",
@@ -142,6 +160,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         amount: Amount::Time(Kind::Freeze),
         servers: ALL,
         does: "the process stops for that long, then goes on",
+        things: NO_THINGS,
     },
     Entry {
         name: "exit",
@@ -150,6 +169,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         amount: Amount::None(Kind::Exit),
         servers: ALL,
         does: "the process exits at once, with code 7",
+        things: NO_THINGS,
     },
     Entry {
         name: "drop-all",
@@ -158,6 +178,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         amount: Amount::None(Kind::DropAll),
         servers: WITH_ANSWERS,
         does: "every open connection is reset, once",
+        things: NO_THINGS,
     },
     Entry {
         name: "refuse",
@@ -166,6 +187,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         amount: Amount::None(Kind::Refuse),
         servers: ALL,
         does: "new connections are accepted and reset at once; open ones live on",
+        things: NO_THINGS,
     },
     Entry {
         name: "wrong-answers",
@@ -173,8 +195,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         needs_time: false,
         amount: Amount::Share(Kind::WrongAnswers),
         servers: WITH_ANSWERS,
-        does: "that share is wrong: games whose loser wins (arena), lines with an altered text (chat), \
-               answers with status 500 (poll-loop)",
+        does: "that share of {}",
+        things: ["games is won by the loser", "lines has an altered text", "answers has status 500"],
     },
     Entry {
         name: "late-answers",
@@ -183,6 +205,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         amount: Amount::Time(Kind::LateAnswers),
         servers: WITH_ANSWERS,
         does: "what is sent to clients is sent that much later",
+        things: NO_THINGS,
     },
     Entry {
         name: "lose",
@@ -190,7 +213,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         needs_time: false,
         amount: Amount::Share(Kind::Lose),
         servers: WITH_ANSWERS,
-        does: "that share is lost, and counted as if it were not: shots (arena), deliveries (chat), answers (poll-loop)",
+        does: "that share of {} is lost, and counted as if it were not",
+        things: ["shots", "deliveries", "answers"],
     },
     Entry {
         name: "duplicate",
@@ -198,7 +222,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         needs_time: false,
         amount: Amount::Share(Kind::Duplicate),
         servers: WITH_ANSWERS,
-        does: "that share is sent twice: the start message of games (arena), deliveries (chat), answers (poll-loop)",
+        does: "that share of {} is sent twice",
+        things: ["games' start messages", "deliveries", "answers"],
     },
     Entry {
         name: "stop-ticks",
@@ -207,6 +232,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         amount: Amount::None(Kind::StopTicks),
         servers: WITH_TICKS,
         does: "no tick is run any more; connections are still accepted and read",
+        things: NO_THINGS,
     },
     Entry {
         name: "stop-answers",
@@ -215,6 +241,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         amount: Amount::None(Kind::StopAnswers),
         servers: WITH_ANSWERS,
         does: "nothing is sent to any client any more; everything else goes on",
+        things: NO_THINGS,
     },
     Entry {
         name: "leak",
@@ -223,6 +250,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         amount: Amount::BytesPerS(Kind::Leak),
         servers: ALL,
         does: "that much memory is leaked per second",
+        things: NO_THINGS,
     },
     Entry {
         name: "collapse",
@@ -230,7 +258,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         needs_time: true,
         amount: Amount::Time(Kind::Collapse),
         servers: WITH_ANSWERS,
-        does: "every turn (arena), round of lines (chat) or tick (poll-loop) takes that much longer",
+        does: "every {} takes that much longer",
+        things: ["turn of a thread", "round of lines", "tick"],
     },
     Entry {
         name: "late-ticks",
@@ -239,6 +268,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         amount: Amount::Share(Kind::LateTicks),
         servers: WITH_TICKS,
         does: "that share of ticks is run late, by 5 ms or more",
+        things: NO_THINGS,
     },
     Entry {
         name: "lie",
@@ -247,6 +277,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         amount: Amount::Share(Kind::Lie),
         servers: WITH_TICKS,
         does: "as late-ticks, but the tick log calls every tick on time",
+        things: NO_THINGS,
     },
 ];
 
@@ -257,7 +288,7 @@ pub fn help(server: Server) -> String {
          TIME counts from the first connection. Kinds:",
     );
     for entry in server.entries() {
-        let _ = write!(text, "\n  {}: {}", entry.example, entry.does);
+        let _ = write!(text, "\n  {}: {}", entry.example, entry.does_to(server));
     }
     text
 }

@@ -220,6 +220,7 @@ mod tests {
                     entry.name
                 );
             }
+            assert!(!help.contains("{}") && !help.contains("  is "), "{help}");
         }
     }
 }

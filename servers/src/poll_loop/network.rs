@@ -196,6 +196,7 @@ impl Network<'_> {
                     return;
                 }
             };
+            self.faults.look();
             if self.clients.count() >= self.house.options.max_connections {
                 // Read first: closing on unread bytes would reset the connection under the answer.
                 stream::read(fd.as_raw_fd(), &mut self.buffer);

@@ -7,6 +7,7 @@ mod chat;
 mod chat_bad_input;
 mod chat_client;
 mod client;
+mod faults;
 mod http_client;
 mod http_null;
 mod null;
