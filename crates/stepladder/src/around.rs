@@ -3,7 +3,8 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use engine::{Clock, MonotonicClock};
-use measure::Entry;
+use measure::trial::kind;
+use measure::{Entry, Event};
 use store::{Committed, RunWriter};
 use watch::{Link, LinkKind, Sampler, SamplerPlan};
 
@@ -11,6 +12,9 @@ use crate::progress::Progress;
 use crate::signals::Interrupt;
 use crate::trial::{Ending, Standing, Surroundings};
 use crate::under_test::UnderTest;
+
+/// What the subject printed last, right behind the mark of its end; its own text, never markup.
+const SUBJECT_OUTPUT: &str = "subject output";
 
 /// Brings a trial's entries to the store, second by second.
 pub struct Around<'a> {
@@ -60,6 +64,16 @@ impl<'a> Around<'a> {
     }
 }
 
+/// The mark that follows the subject's end: what it printed last, where it printed anything and we saw it.
+fn output_at_exit(entry: &Entry, last_output: impl FnOnce() -> Option<String>) -> Option<Entry> {
+    let Entry::Event(exit) = entry else { return None };
+    if exit.kind != kind::SUBJECT_EXITED {
+        return None;
+    }
+    let text = last_output()?;
+    Some(Entry::Event(Event { at_ns: exit.at_ns, kind: SUBJECT_OUTPUT.to_owned(), text }))
+}
+
 impl Surroundings for Around<'_> {
     fn begin(&mut self, clock: MonotonicClock, realtime_zero_ns: u64) -> anyhow::Result<()> {
         let (to, sampled) = channel();
@@ -79,7 +93,14 @@ impl Surroundings for Around<'_> {
     }
 
     fn entries(&mut self) -> Vec<Entry> {
-        self.sampled.as_ref().map(|sampled| sampled.try_iter().collect()).unwrap_or_default()
+        let Some(sampled) = &self.sampled else { return Vec::new() };
+        let mut entries = Vec::new();
+        for entry in sampled.try_iter() {
+            let output = output_at_exit(&entry, || self.subject.last_output());
+            entries.push(entry);
+            entries.extend(output);
+        }
+        entries
     }
 
     fn ends(&mut self) -> Option<Ending> {
@@ -111,5 +132,25 @@ impl Surroundings for Around<'_> {
             let report = sampler.stop();
             self.subject.tick_log = report.tick_log;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_output_follows_the_end_of_the_subject_and_nothing_else() {
+        let event = |kind: &str| {
+            Entry::Event(Event { at_ns: 7, kind: kind.to_owned(), text: "exit code 3".to_owned() })
+        };
+        let printed = || Some("fatal: no memory".to_owned());
+        assert_eq!(output_at_exit(&event(kind::HOLD), printed), None);
+        let Some(Entry::Event(output)) = output_at_exit(&event(kind::SUBJECT_EXITED), printed) else {
+            panic!("its last output is kept")
+        };
+        assert_eq!((output.at_ns, output.kind.as_str()), (7, "subject output"));
+        assert_eq!(output.text, "fatal: no memory");
+        assert_eq!(output_at_exit(&event(kind::SUBJECT_EXITED), || None), None, "it was not started by us");
     }
 }

@@ -161,9 +161,9 @@ impl UnderTest {
         self.exit.as_ref().is_some_and(|exit| exit.peek().is_some())
     }
 
-    /// The last lines it printed: its own text, never markup.
-    pub fn last_lines(&self) -> Vec<String> {
-        self.started.as_ref().map(|started| started.last_lines(5)).unwrap_or_default()
+    /// What it printed last, once it has ended; `None` for one that we did not start, whose output we do not see.
+    pub fn last_output(&self) -> Option<String> {
+        self.started.as_ref().and_then(Started::last_output)
     }
 
     /// A fresh subject in place of this one, with the same options; one that we did not start goes on.
@@ -206,8 +206,8 @@ impl UnderTest {
     }
 
     fn end(&mut self) {
-        if let Some(started) = self.started.take() {
-            started.stop();
+        if let Some(trouble) = self.started.take().and_then(|started| started.stop().trouble()) {
+            anstream::eprintln!("stepladder: {trouble}");
         }
     }
 }

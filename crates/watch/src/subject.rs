@@ -17,6 +17,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal,
     test_kill_process_group,
@@ -29,10 +30,17 @@ use crate::inherited::Inherited;
 
 /// How long a subject may take to end by itself once it was asked to.
 pub const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// How long what was killed is waited for: a process that is stuck in the kernel may take for ever.
+const KILL_PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(10);
 const CONNECT_PATIENCE: Duration = Duration::from_millis(500);
 /// How many of its last lines go into a message.
 const TOLD_LINES: usize = 12;
+/// How many of its last lines are kept with the trial in which it ended.
+const OUTPUT_LINES: usize = 5;
+const OUTPUT_LINE_CHARS: usize = 200;
+/// A child of the subject may hold its output open for ever.
+const OUTPUT_PATIENCE: Duration = Duration::from_millis(300);
 
 /// The subject could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +124,30 @@ pub struct Stopped {
     pub by_itself: bool,
     /// true when it had to be killed, or left processes behind that had to be
     pub killed: bool,
+    /// true when something of it is left although it was killed: stuck in the kernel, or another user's
+    pub is_left: bool,
+}
+
+impl Stopped {
+    /// What had to be done beyond asking it to end, for the user; `None` when it ended as asked.
+    pub fn trouble(&self) -> Option<String> {
+        let patience_s = STOP_PATIENCE.as_secs();
+        match (self.is_left, self.killed, self.by_itself) {
+            (true, ..) => Some(format!(
+                "the server or a process it started did not end within {} s of SIGKILL (it is stuck in the kernel, or \
+                 belongs to another user); it is left running",
+                KILL_PATIENCE.as_secs()
+            )),
+            (false, true, false) => Some(format!(
+                "the server did not end within {patience_s} s of SIGTERM, so it was killed (SIGKILL)"
+            )),
+            (false, true, true) => Some(format!(
+                "the server had ended, but processes it started did not end within {patience_s} s of SIGTERM, so they \
+                 were killed (SIGKILL)"
+            )),
+            (false, false, _) => None,
+        }
+    }
 }
 
 /// The user's command line, as a shell runs it.
@@ -201,6 +233,18 @@ impl Started {
         self.output.last_lines(count)
     }
 
+    /// What a subject that has ended printed last: at most 5 lines of 200 characters each, control characters removed;
+    /// its own text, never markup. `None` when it printed nothing. Waits at most 0.3 s for what is still on its way.
+    pub fn last_output(&self) -> Option<String> {
+        self.output.wait_until_closed(OUTPUT_PATIENCE);
+        let lines = self.last_lines(OUTPUT_LINES);
+        let cut = |line: &String| {
+            let end = line.char_indices().nth(OUTPUT_LINE_CHARS);
+            end.map_or_else(|| line.clone(), |(end, _)| format!("{}…", &line[..end]))
+        };
+        (!lines.is_empty()).then(|| lines.iter().map(cut).collect::<Vec<_>>().join("\n"))
+    }
+
     /// Waits until it accepts TCP connections; returns how long that took.
     ///
     /// A connection that is closed at once is all the server sees. Errors: it ended, or `within` is over.
@@ -263,18 +307,18 @@ impl Started {
         // A process that was halted (SIGSTOP) would only see the other signal once it goes on.
         let _ = kill_process_group(self.group, Signal::CONT);
         let mut exit = before;
-        let mut killed = false;
+        let (mut killed, mut is_left) = (false, false);
         if !self.wait_for_group(&mut exit, patience) {
             killed = true;
             let _ = kill_process_group(self.group, Signal::KILL);
-            self.wait_for_group(&mut exit, Duration::from_secs(2));
+            is_left = !self.wait_for_group(&mut exit, KILL_PATIENCE);
         }
         if let Some(mut last_will) = self.last_will.take() {
             // It must not speak for a group whose number may soon be somebody else's.
             let _ = last_will.kill().and_then(|()| last_will.wait());
         }
         let exit = exit.unwrap_or(Exit::UNKNOWN);
-        Stopped { exit, by_itself: before.is_some(), killed }
+        Stopped { exit, by_itself: before.is_some(), killed, is_left }
     }
 
     /// Waits for the leader, reaps it, and waits for the rest of its group; false when time is up.
@@ -286,7 +330,8 @@ impl Started {
             }
             // While the leader is not reaped it keeps the group's number for us, but counts as a member.
             if exit.is_some() && self.child.try_wait().is_ok_and(|status| status.is_some()) {
-                let is_empty = test_kill_process_group(self.group).is_err();
+                // Any other error means that there are processes, which we may not signal.
+                let is_empty = test_kill_process_group(self.group) == Err(Errno::SRCH);
                 if is_empty {
                     return true;
                 }
@@ -299,7 +344,7 @@ impl Started {
     }
 
     fn exited(&self, exit: Exit) -> NotReady {
-        self.output.wait_until_closed(Duration::from_millis(300));
+        self.output.wait_until_closed(OUTPUT_PATIENCE);
         NotReady::Exited { command: self.command.clone(), exit, told: self.told() }
     }
 

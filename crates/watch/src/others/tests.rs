@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 

@@ -123,6 +123,52 @@ fn a_halted_server_can_be_stopped() {
 }
 
 #[test]
+fn what_had_to_be_done_to_stop_it_is_told() {
+    let check = |by_itself, killed, is_left, expected: Option<&str>| {
+        let trouble = Stopped { exit: Exit::UNKNOWN, by_itself, killed, is_left }.trouble();
+        match expected {
+            Some(words) => {
+                assert!(trouble.as_deref().is_some_and(|text| text.contains(words)), "{trouble:?}")
+            }
+            None => assert_eq!(trouble, None),
+        }
+    };
+    check(false, false, false, None);
+    check(true, false, false, None);
+    check(false, true, false, Some("did not end within 5 s of SIGTERM, so it was killed"));
+    check(true, true, false, Some("processes it started did not end"));
+    check(false, true, true, Some("it is left running"));
+}
+
+#[test]
+fn a_halted_server_that_ignores_its_end_is_killed_and_nothing_is_left() {
+    let mut started = start("trap '' TERM; echo at tcp://ready; while :; do sleep 0.05; done");
+    started.wait_for_url(LONG).unwrap();
+    kill_process_group(started.group, Signal::STOP).unwrap();
+    let group = started.group;
+    let stopped = started.stop_within(Duration::from_millis(200));
+    assert!(stopped.killed && !stopped.is_left);
+    assert!(test_kill_process_group(group).is_err(), "nothing of its group is left");
+}
+
+#[test]
+fn its_last_output_is_a_few_plain_lines() {
+    let script =
+        "for i in 1 2 3 4 5 6 7; do echo line $i; done; printf '\\033[31mfatal: %0300d\\n' 7 >&2; exit 3";
+    let started = start(script);
+    exit_of(&started);
+    let output = started.last_output().unwrap();
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!(lines.len(), 5, "{output}");
+    let fatal =
+        lines.iter().find(|line| line.starts_with("fatal: 000")).expect("standard error is there too");
+    assert_eq!((fatal.chars().count(), fatal.chars().last()), (201, Some('…')));
+    let silent = start("exit 3");
+    exit_of(&silent);
+    assert_eq!(silent.last_output(), None);
+}
+
+#[test]
 fn a_dropped_subject_does_not_live_on() {
     let started = start("sleep 60 & echo at tcp://ready; wait");
     started.wait_for_url(LONG).unwrap();
