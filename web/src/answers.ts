@@ -63,6 +63,8 @@ function whyNotMore(page: RunPage): Answer {
 /** What the judge names beside figures, as the head of an answer. */
 const SIGNALS: Record<string, string> = {
   'server exited': 'the server exited', 'connections.open_min': 'connections missing', 'ticks.due': 'fewer games than asked for',
+  'ticks.silence': 'its ticks stopped', 'stopped replying': 'it stopped replying', not_sent: 'messages never left',
+  unanswered: 'messages were never answered', pairing: 'the pairing was out of step',
   drifting: 'it got worse while held', interrupted: 'interrupted', bug: 'a mistake of Stepladder', 'no hold': 'no hold began',
 }
 
@@ -74,8 +76,8 @@ function leadOf(rung: Rung, signal: string | null, objective: MainFigure | null)
     return objective.unit === 'count' ? `${number(value)} ${figureName(objective.name)}` : `${figureName(objective.name)} ${inUnit(objective.unit)(value)}`
   }
   const reason = String(rung.reason ?? 'no reason given').split(/[:;,]/)[0]
-  if (rung.verdict === 'GENERATOR_LIMITED') return 'this machine gave out'
-  if (rung.verdict === 'INCONCLUSIVE') return `not judged: ${reason}`
+  if (rung.verdict === 'GENERATOR_LIMITED') return 'the load generator reached its limit'
+  if (rung.verdict === 'INCONCLUSIVE') return signal === 'disturbed' ? 'the machine was disturbed' : `not judged: ${reason}`
   return signal ? SIGNALS[signal] ?? figureName(signal) : reason
 }
 

@@ -5,8 +5,10 @@ import type { Series, TrialPage } from './data'
 
 export interface Event { at: number; kind: string; text: string; isBad: boolean }
 
-/** A second counts as disturbed beyond this steal (`STEAL_SHARE_MOST` of ladder's rules). */
+/** A second counts as disturbed beyond this steal (`STEAL_SHARE_MOST` of ladder's disturbance). */
 const STEAL = 0.02
+/** … and with more cores used by other programs than this: a twentieth of two (`OTHERS_SHARE_MOST`). */
+const OTHERS = 0.1
 /** So much of what stood falls away within a second before it is called an event. */
 const FALL = 0.02
 /** More of one kind are a state, not events; the columns show it. */
@@ -30,7 +32,7 @@ function noticed(trial: TrialPage): Event[] {
   const within = (t: number) => t >= span[0] && t < span[1]
   return [
     ...first(series, 'failed', 'first failed', within), ...first(series, 'lost', 'first lost', within),
-    ...falls(series, within), ...stolen(series, within),
+    ...falls(series, within), ...disturbed(series, within),
   ]
 }
 
@@ -54,13 +56,14 @@ function falls(series: Series, within: (t: number) => boolean): Event[] {
   return found.length > MOST ? [] : found
 }
 
-function stolen(series: Series, within: (t: number) => boolean): Event[] {
+function disturbed(series: Series, within: (t: number) => boolean): Event[] {
   const found: Event[] = []
   seconds(series).forEach((t, row) => {
-    const share = series.steal_share?.[row]
-    if (typeof share === 'number' && share > STEAL && within(t)) {
-      found.push({ at: t, kind: 'disturbed', text: `somebody else had ${(share * 100).toFixed(1)} % of the processor`, isBad: true })
-    }
+    const [share, cores] = [series.steal_share?.[row], series.others_cores?.[row]]
+    const parts: string[] = []
+    if (typeof cores === 'number' && cores > OTHERS) parts.push(`other programs used ${cores.toFixed(1)} cores`)
+    if (typeof share === 'number' && share > STEAL) parts.push(`the host stole ${(share * 100).toFixed(1)} % of the CPU`)
+    if (parts.length > 0 && within(t)) found.push({ at: t, kind: 'disturbed', text: parts.join(', '), isBad: true })
   })
   return found.length > MOST ? [] : found
 }

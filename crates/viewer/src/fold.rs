@@ -38,7 +38,8 @@ columns! {
     TicksOnTime "ticks_on_time", TicksOver "ticks_over", TicksUnder "ticks_under", TicksMissed "ticks_missed",
     LateShare "late_share", Frames "frames", SubjectCpu "subject_cpu_cores", SubjectRss "subject_rss_bytes",
     WorkerCpu "worker_cpu_cores", WorkerRss "worker_rss_bytes", BusyShare "busy_share", StealShare "steal_share",
-    ThrottleEvents "throttle_events", Bytes "bytes",
+    ThrottleEvents "throttle_events", OthersCores "others_cores", WorkerWaiting "worker_waiting_share",
+    SubjectWaiting "subject_waiting_share", SubjectThread "subject_thread_cores", Bytes "bytes",
 }
 
 /// One second.
@@ -210,6 +211,10 @@ impl Fold {
             ("worker", "rss_bytes") => (Column::WorkerRss, sample.value),
             ("machine", "steal_share") => (Column::StealShare, sample.value),
             ("machine", "throttle_events") => (Column::ThrottleEvents, sample.value),
+            ("machine", "others_cores") => (Column::OthersCores, sample.value),
+            ("worker", "waiting_share_max") => (Column::WorkerWaiting, sample.value),
+            ("subject", "waiting_share_max") => (Column::SubjectWaiting, sample.value),
+            ("thread", _) => (Column::SubjectThread, sample.value),
             _ => return,
         };
         self.row(index).put(column, value);

@@ -382,6 +382,7 @@ class RunView implements Page {
         trial.bots !== trial.load ? h('span', { class: 'muted' }, `${number(trial.bots)} bots`) : null,
         h('span', { class: 'spring' }), to(all[at - 1], '‹'), to(all[at + 1], '›')),
       rung?.reason ? h('p', { class: 'reason' }, rung.reason) : null,
+      rung?.remark ? h('p', { class: 'remark' }, rung.remark) : null,
       (trial.seconds_per_point ?? 1) > 1 ? h('p', { class: 'note' }, `A long trial: each point stands for the lowest or highest of about ${number(trial.seconds_per_point)} s.`) : null)
     this.ofRung.update(context)
   }

@@ -1,6 +1,5 @@
 import { lineOf, type Line } from '../chart'
 import { h } from '../dom'
-import { share } from '../format'
 import { shown } from '../figures'
 import { charts, marks, redrawn, type Panel } from './panel'
 
@@ -18,9 +17,10 @@ const panel: Panel = {
       const lagLimit = typeof evidence.send_lag_limit_ns === 'number' ? shown(evidence.send_lag_limit_ns, 'ns').textContent : null
       return [h('dl', { class: 'tiles' },
         tile('send lag p99', shown(rung.send_lag_ns?.p99 ?? evidence.send_lag_p99_ns, 'ns', 'too few sends for a p99'), lagLimit ? `limit ${lagLimit}` : null),
-        tile('busiest worker', shown(rung.worker?.busy_share_max, 'share'), 'limit 80 % while it lags'),
+        tile('busiest worker', shown(rung.worker?.cpu_share_max ?? rung.worker?.busy_share_max, 'share'), 'limit 80 % while it lags'),
+        tile('waited for a core', shown(rung.worker?.waiting_share_max, 'share', 'not readable here'), 'limit 10 % while it lags'),
         tile('own latency p99', shown(evidence.own_latency_p99_ns, 'ns', 'not calibrated, or too few answers for a p99'), 'against a server that does nothing'),
-        tile('disturbed seconds', shown(rung.disturbed_share, 'share', 'steal is not readable here'), `limit ${share(0.05)}`),
+        tile('disturbed seconds', shown(rung.disturbed_share, 'share', 'steal and other programs are not readable here'), 'met objectives stand all the same'),
         tile('its processor', shown(rung.worker?.cpu_cores, 'cores'), null),
         tile('not sent', shown(rung.not_sent, 'count'), null))]
     })
@@ -33,12 +33,14 @@ const panel: Panel = {
         },
       },
       {
-        options: { title: 'Busy and stolen', unit: 'share', unitRight: 'cores', sync: context.sync, top: 0.1 },
+        options: { title: 'Busy, waiting, stolen, and other programs', unit: 'share', unitRight: 'cores', sync: context.sync, top: 0.1 },
         plot: ({ trial }) => {
           const lines = [
             lineOf(trial.series, 'busy_share', 'busiest worker', 'c1'),
             lineOf(trial.series, 'steal_share', 'stolen by the host', 'fail', { fill: true }),
+            lineOf(trial.series, 'worker_waiting_share', 'worker waiting for a core', 'c3'),
             lineOf(trial.series, 'worker_cpu_cores', 'processor', 'c8', { right: true, dash: true }),
+            lineOf(trial.series, 'others_cores', 'other programs', 'c4', { right: true }),
           ].filter((line): line is Line => line !== null)
           return lines.length > 0 ? { x: trial.series.t as number[], ...marks(trial), lines } : null
         },

@@ -170,8 +170,16 @@ fn why_not_more(climb: &Climb) -> Conclusion {
     conclusion("why_not_more", &[sentence], evidence)
 }
 
+/// Failures that CPU has nothing to do with: the server was gone, silent or wrong.
+const NO_MATTER_OF_CPU: [&str; 6] =
+    ["ticks.silence", "stopped replying", "server exited", "not_sent", "deliveries.strangers", "pairing"];
+
 /// What the processor has to say about a failure; a hint, never the verdict.
 fn processor(climb: &Climb, rung: &Rung) -> Option<String> {
+    let signal = climb.capacity.first_failing_signal.as_deref().unwrap_or("");
+    if NO_MATTER_OF_CPU.contains(&signal) || signal.starts_with("wrong ") {
+        return None;
+    }
     let subject = rung.subject.as_ref()?;
     let share = subject.cpu_share?;
     let used = format!(
