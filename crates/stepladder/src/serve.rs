@@ -10,6 +10,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use servers::fault::{self, Fault};
 use servers::{ServeError, arena, chat, null, oracle, poll_loop};
 
+/// The short help of `--fault`; the long one lists what the server can plant.
+const FAULT_HELP: &str = "Plant a fault, to test what measures this server; --help lists the kinds";
+
 /// Which server.
 #[derive(Debug, Subcommand)]
 pub enum Server {
@@ -65,7 +68,7 @@ pub struct ArenaArgs {
     /// What becomes of a waiting player who has gone
     #[arg(long, value_enum, default_value_t = PairingName::Strict)]
     pairing: PairingName,
-    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = fault::help(fault::Server::Arena))]
+    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = FAULT_HELP, long_help = fault::help(fault::Server::Arena))]
     faults: Vec<Fault>,
 }
 
@@ -126,7 +129,7 @@ pub struct ChatArgs {
     /// Lose every n-th delivery and count it as delivered: the fault lose with a share of 1/N
     #[arg(long, value_name = "N")]
     lose_one_in: Option<NonZeroU64>,
-    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = fault::help(fault::Server::Chat))]
+    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = FAULT_HELP, long_help = fault::help(fault::Server::Chat))]
     faults: Vec<Fault>,
 }
 
@@ -186,7 +189,7 @@ pub struct PollLoopArgs {
     /// Sockets at once; more are refused with status 503
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     max_connections: usize,
-    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = fault::help(fault::Server::PollLoop))]
+    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = FAULT_HELP, long_help = fault::help(fault::Server::PollLoop))]
     faults: Vec<Fault>,
 }
 
@@ -231,7 +234,7 @@ pub struct NullArgs {
     /// Threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = fault::help(fault::Server::Null))]
+    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = FAULT_HELP, long_help = fault::help(fault::Server::Null))]
     faults: Vec<Fault>,
 }
 
@@ -279,7 +282,7 @@ pub struct OracleArgs {
     /// Never answer every n-th plain request, nor what follows on its connection
     #[arg(long, value_name = "N")]
     no_answer_one_in: Option<u64>,
-    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = fault::help(fault::Server::Oracle))]
+    #[arg(long = "fault", value_name = "KIND[@TIME][:AMOUNT]", help = FAULT_HELP, long_help = fault::help(fault::Server::Oracle))]
     faults: Vec<Fault>,
 }
 

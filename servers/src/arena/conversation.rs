@@ -76,7 +76,7 @@ impl Thread {
                         counts.shots += 1;
                         if !trigger.pull(now_ns, fire_interval_ns) {
                             counts.shots_early += 1;
-                        } else if lost.strike() || shots.hand_in(*player, now_ns) {
+                        } else if lost.selects_next() || shots.hand_in(*player, now_ns) {
                             counts.shots_accepted += 1;
                         } else {
                             counts.shots_lost += 1;

@@ -190,7 +190,7 @@ impl Thread {
                 }
                 let news = News::Start(shots, Player::One);
                 self.deliver(first.address, news);
-                if self.faults.twice.strike() {
+                if self.faults.twice.selects_next() {
                     again = true;
                     self.deliver(first.address, News::StartMessage);
                 }

@@ -102,7 +102,7 @@ impl Thread {
         }
         // What was counted above stays true: a fault that its server knew of would be easy to find.
         if let Some(truth) = winner
-            && self.faults.wrong.strike()
+            && self.faults.wrong.selects_next()
         {
             winner = Some(truth.opponent());
         }

@@ -119,7 +119,7 @@ impl Thread {
         let said = words::read(line);
         if let Said::Text(text) = said {
             if let Some(client) = self.clients.get_mut(key) {
-                if self.faults.wrong.strike() {
+                if self.faults.wrong.selects_next() {
                     self.speech.add(client.name.as_deref(), &altered(text));
                 } else {
                     self.speech.add(client.name.as_deref(), text);

@@ -206,7 +206,7 @@ fn owe(client: &mut Client, batches: &[Arc<Batch>], faults: &mut ThreadFaults) {
             // Without own lines since it entered, the same number may be that of somebody before it.
             let own = client.own_end > batch.first_line() && batch.sender(i) == client.id;
             let (lost, twice) =
-                if own { (false, false) } else { (faults.lost.strike(), faults.twice.strike()) };
+                if own { (false, false) } else { (faults.lost.selects_next(), faults.twice.selects_next()) };
             if own || lost {
                 client.queue.owe(batch, run, i);
                 run = i + 1;

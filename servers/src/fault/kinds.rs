@@ -31,7 +31,7 @@ pub enum Kind {
     StopTicks,
     /// Nothing is sent.
     StopAnswers,
-    /// So many bytes per second are leaked.
+    /// This many bytes per second are leaked.
     Leak(u64),
     /// Every turn of the loop takes this much longer.
     Collapse(Duration),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::share::{Share, Strikes};
+use super::share::{Selector, Share};
 use super::{Fault, Kind, Server, kinds};
 use crate::{ServeError, clock};
 
@@ -100,9 +100,9 @@ impl Faults {
 pub(crate) struct ThreadFaults {
     shared: Option<Arc<Faults>>,
     pub(crate) now: Effects,
-    pub(crate) wrong: Strikes,
-    pub(crate) lost: Strikes,
-    pub(crate) twice: Strikes,
+    pub(crate) wrong: Selector,
+    pub(crate) lost: Selector,
+    pub(crate) twice: Selector,
     /// How many of `now.drops` were carried out.
     dropped: usize,
 }
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn time_counts_from_the_first_connection_and_from_no_later_one() {
         let faults = faults(Server::Arena, &["refuse@3s", "stop-ticks@5s"]);
-        assert_eq!(faults.effects(100 * S), Effects::default(), "nobody has connected");
+        assert_eq!(faults.effects(100 * S), Effects::default(), "no client has connected");
         assert!(!faults.refuse_connection(7 * S));
         assert!(!faults.refuse_connection(10 * S - 1));
         assert!(faults.refuse_connection(10 * S));

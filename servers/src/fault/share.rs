@@ -62,16 +62,16 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 
 /// Counts events and chooses a share of them. Without a share it chooses none, and counts nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Strikes {
+pub(crate) struct Selector {
     share: Option<Share>,
     /// Below the share's denominator.
     level: u64,
 }
 
-impl Strikes {
+impl Selector {
     pub(super) fn set(&mut self, share: Option<Share>) {
         if self.share != share {
-            *self = Strikes { share, level: 0 };
+            *self = Selector { share, level: 0 };
         }
     }
 
@@ -89,7 +89,7 @@ impl Strikes {
     }
 
     /// Counts one event; true when it is chosen.
-    pub(crate) fn strike(&mut self) -> bool {
+    pub(crate) fn selects_next(&mut self) -> bool {
         let Some(share) = self.share else { return false };
         let level = self.level_after(share, 1);
         let chosen = level >= u128::from(share.denominator);
@@ -128,23 +128,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn strikes_choose_exactly_the_share_however_events_are_counted(
+        fn a_selector_chooses_exactly_the_share_however_events_are_counted(
             numerator in 1u64..50, more in 0u64..200, runs in prop::collection::vec(0u64..30, 1..60),
         ) {
             let share = share(numerator, numerator + more);
-            let mut strikes = Strikes::default();
-            strikes.set(Some(share));
+            let mut selector = Selector::default();
+            selector.set(Some(share));
             let mut n = 0;
             for run in runs {
-                if strikes.spares(run) {
+                if selector.spares(run) {
                     prop_assert!((n + 1..=n + run).all(|event| !share.falls_on(event)));
-                    strikes.pass(run);
+                    selector.pass(run);
                     n += run;
                 } else {
                     prop_assert!((n + 1..=n + run).any(|event| share.falls_on(event)));
                 }
                 n += 1;
-                prop_assert_eq!(strikes.strike(), share.falls_on(n));
+                prop_assert_eq!(selector.selects_next(), share.falls_on(n));
             }
         }
     }

@@ -121,7 +121,11 @@ impl Loop<'_> {
             if self.faults.are_planted() {
                 // One after the other, so that each of them falls on exactly its share.
                 let ThreadFaults { lost, twice, wrong, .. } = &mut self.faults;
-                answer.flaws = Flaws { lost: lost.strike(), twice: twice.strike(), wrong: wrong.strike() };
+                answer.flaws = Flaws {
+                    lost: lost.selects_next(),
+                    twice: twice.selects_next(),
+                    wrong: wrong.selects_next(),
+                };
             }
             self.turn.arrive(at_ns, answer);
         }

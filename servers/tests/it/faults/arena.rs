@@ -95,7 +95,7 @@ fn the_planted_share_of_games_starts_twice() {
 }
 
 #[test]
-fn lost_shots_count_as_accepted_and_hit_nobody() {
+fn lost_shots_count_as_accepted_and_never_hit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ticks.jsonl");
     let server = start(Options { tick_log: Some(path.clone()), ..options(&["lose:100%"]) });
@@ -226,7 +226,7 @@ fn a_forgetful_arena_pairs_the_next_player_with_a_dead_one_and_the_living_one_wi
     assert_eq!((dead.hear(), dead.hear()), (Frame::Close(Some(1000)), Frame::End));
     let mut two = Client::open(server.address, "/");
     assert_eq!(two.hear_text(), START);
-    // Nobody ends the game for the dead one.
+    // A dead opponent does not end the game.
     check_silent(&mut two.stream);
     two.say(FIRE);
     let stop: Value = serde_json::from_str(&two.hear_text()).unwrap();

@@ -4,6 +4,7 @@
 
 mod arena;
 mod chat;
+mod others;
 mod poll_loop;
 mod process;
 
