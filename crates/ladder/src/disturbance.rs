@@ -192,9 +192,9 @@ fn explained(host: &HostSecond, counts_workers: bool) -> f64 {
         return 1.0;
     }
     // Without a look at the threads nothing bounds what other programs did to them.
-    let (Some(waiting), Some((_, busy))) = (host.subject_waiting_share, &host.subject_thread) else {
-        return 1.0;
-    };
+    let Some(waiting) = host.subject_waiting_share else { return 1.0 };
+    // One that hardly ran is not named.
+    let busy = host.subject_thread.as_ref().map_or(0.0, |(_, cores)| *cores);
     let stolen = host.steal_share_max.or(host.steal_share).unwrap_or(0.0);
     let mut kept_away = waiting + stolen;
     if busy + kept_away > NO_SLACK_SHARE {

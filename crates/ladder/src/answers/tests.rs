@@ -477,3 +477,5 @@ proptest! {
         check_contract(&climb);
     }
 }
+
+mod words;

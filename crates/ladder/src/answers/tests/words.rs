@@ -1,0 +1,93 @@
+//! The three answers never contradict each other or the table above them: their sentences are checked against the rungs.
+
+use measure::Sample;
+
+use super::*;
+
+/// A rung by what happens in it.
+fn rung(load: f64, kind: u8) -> (Trial, Judgement) {
+    let sample = |who, name: &'static str, value| Sample { at_ns: 0, who, name: name.into(), value };
+    let mut scene = Scene::arena(load);
+    scene.hold_s = 20;
+    match kind {
+        0 => {}
+        1 => scene = scene.late(0.5),
+        2 => scene.send_lag_ns = 40_000_000,
+        3 => {
+            scene = scene.late(0.4);
+            scene.samples.push(Box::new(move |_| {
+                vec![sample("machine", "others_cores", 1.2), sample("program", "cc1", 1.2)]
+            }));
+        }
+        4 => scene.samples.push(Box::new(move |_| vec![sample("machine", "others_cores", 1.2)])),
+        5 => scene = scene.event(9, kind::BUG, "planted"),
+        6 => scene = scene.event(9, kind::SUBJECT_EXITED, "signal 9"),
+        _ => scene.late_share = None,
+    }
+    judged(&scene, "ticks.late_share < 25%")
+}
+
+/// The loads that a sentence names before a word.
+fn named_before(text: &str, word: &str) -> Vec<f64> {
+    let Some(sentence) = text.split_inclusive(". ").find(|sentence| sentence.contains(word)) else {
+        return Vec::new();
+    };
+    let head = sentence.split(word).next().unwrap_or("");
+    head.split(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .filter_map(|part| part.trim_matches('.').parse().ok())
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn the_sentences_say_what_the_rungs_are(kinds in proptest::collection::vec(0u8..8, 1..5)) {
+        let rungs: Vec<_> = kinds.iter().enumerate().map(|(at, &kind)| rung(100.0 * (at + 1) as f64, kind)).collect();
+        let climb = climb_of(&rungs);
+        check_contract(&climb);
+        let of = |verdict| climb.rungs.iter().filter(|rung| rung.verdict == verdict).map(|rung| rung.load).collect::<Vec<_>>();
+        let (passed, failed) = (of(Verdict::Pass), of(Verdict::Fail));
+        let unjudged: Vec<f64> = climb.rungs.iter().filter(|rung| !rung.verdict.counts()).map(|rung| rung.load).collect();
+        let (many, why, trust) =
+            (text_of(&climb, "how_many"), text_of(&climb, "why_not_more"), text_of(&climb, "can_i_trust_it"));
+
+        // How many: what held and what did not are in the table with those verdicts.
+        let upper = failed.iter().copied().fold(f64::INFINITY, f64::min);
+        let lower = passed.iter().copied().filter(|load| *load < upper).fold(f64::NEG_INFINITY, f64::max);
+        prop_assert_eq!(many.contains(" held, and nothing failed"), lower.is_finite() && upper.is_infinite(), "{}", many);
+        prop_assert_eq!(many.contains("did not: the capacity lies between"), lower.is_finite() && upper.is_finite(), "{}", many);
+        prop_assert_eq!(many.starts_with("Fewer than"), !lower.is_finite() && upper.is_finite(), "{}", many);
+        prop_assert_eq!(many.starts_with("Unknown"), passed.is_empty() && failed.is_empty(), "{}", many);
+        if lower.is_finite() {
+            prop_assert_eq!(named_before(many, " games (").first().copied(), Some(lower), "{}", many);
+        }
+        // Why not more: only where something failed is a failure named, and it is that of the smallest failing load.
+        prop_assert_eq!(why.starts_with("Nothing failed"), upper.is_infinite() && lower.is_finite() && unjudged.iter().all(|load| *load < lower), "{}", why);
+        if upper.is_finite() {
+            prop_assert!(why.starts_with(&format!("At {upper} games")), "{}", why);
+        }
+        // Can I trust it: never yes while a load was not judged, and that comes first.
+        prop_assert_eq!(trust.starts_with("No:"), passed.is_empty() && failed.is_empty(), "{}", trust);
+        prop_assert!(!trust.starts_with("Yes:") || unjudged.is_empty(), "{}", trust);
+        if !unjudged.is_empty() {
+            let head = format!(": {} of {} rungs could not be judged: {} (", unjudged.len(), kinds.len(), unjudged[0]);
+            prop_assert!(trust.contains(&head), "{} is not in {}", head, trust);
+            let at = trust.find(&head).unwrap();
+            prop_assert!(at < 12, "it comes first: {}", trust);
+        }
+        let limited = of(Verdict::GeneratorLimited).len();
+        prop_assert_eq!(trust.contains("the load generator kept up"), limited == 0, "{}", trust);
+        prop_assert_eq!(trust.contains("the books do not balance"), kinds.contains(&5), "{}", trust);
+        let most = climb.rungs.iter().filter_map(|rung| rung.disturbed_share).fold(0.0, f64::max);
+        prop_assert_eq!(trust.contains("nothing disturbed it"), most == 0.0, "{}", trust);
+        // The run: passed only when every load that was asked for was judged and held.
+        prop_assert_eq!(climb.verdict == Verdict::Pass, passed.len() == kinds.len());
+        prop_assert_eq!(climb.verdict == Verdict::Fail, !failed.is_empty());
+        prop_assert_eq!(exit_code(climb.verdict) == 0, passed.len() == kinds.len());
+        // No sentence says that what was not judged held.
+        for load in &unjudged {
+            prop_assert!(!many.contains(&format!("{load} games ({} clients) held", load * 2.0)), "{}", many);
+        }
+    }
+}
