@@ -6,12 +6,13 @@
 //! Units: `at_ns` on the trial's clock, which the caller gives as a closure.
 
 mod disturbance;
+mod placement;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use std::{fmt, io};
 
 use measure::trial::kind;
@@ -20,9 +21,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::cores::AllowedCores;
 use crate::process::{ProcessReading, ProcessTree};
+use crate::realtime::Realtime;
 use crate::subject::ExitWatch;
 use crate::tick_log::TickLog;
-use disturbance::Disturbances;
+use disturbance::{Disturbances, realtime_ns};
+use placement::Placement;
 
 /// What is sampled.
 pub struct SamplerPlan {
@@ -104,6 +107,10 @@ struct Sampling {
     subject: Option<ProcessTree>,
     own: Option<ProcessTree>,
     disturbances: Disturbances,
+    /// ns since the epoch
+    realtime_ns: fn() -> u64,
+    realtime: Realtime,
+    placement: Placement,
     subject_cores: Option<AllowedCores>,
     own_cores: AllowedCores,
     samplings: u64,
@@ -114,8 +121,15 @@ struct Sampling {
 
 impl Sampling {
     fn new(plan: SamplerPlan) -> Self {
+        Self::with_clock(plan, realtime_ns)
+    }
+
+    fn with_clock(plan: SamplerPlan, realtime_ns: fn() -> u64) -> Self {
         let subject = plan.subject_pid.and_then(|pid| ProcessTree::of(pid).ok());
         Sampling {
+            realtime_ns,
+            realtime: Realtime::compare(&plan.now_ns, realtime_ns),
+            placement: Placement::new(plan.zero_realtime_ns),
             subject,
             own: ProcessTree::own().ok(),
             disturbances: Disturbances::new(!plan.subject_is_here || plan.subject_pid.is_some()),
@@ -191,6 +205,7 @@ impl Sampling {
             self.send_process("worker", &reading, Some(self.own_cores));
         }
         self.sample_disturbances(ours_s);
+        self.compare_clocks();
         self.follow_log(is_last);
     }
 
@@ -225,18 +240,41 @@ impl Sampling {
         }
     }
 
+    /// Tells when the realtime clock was set, and reads the tick log's times by the clock as it stands.
+    fn compare_clocks(&mut self) {
+        let now = Realtime::compare(&self.plan.now_ns, self.realtime_ns);
+        let before = std::mem::replace(&mut self.realtime, now);
+        let Some(step_ns) = now.step_since(&before) else { return };
+        let at_ns = (self.plan.now_ns)();
+        self.placement.step(step_ns, at_ns);
+        let (name, value) = (Cow::Borrowed("clock_step_ms"), step_ns as f64 / 1e6);
+        self.send(Entry::Sample(Sample { at_ns, who: "machine", name, value }));
+        let (step_s, way) =
+            (step_ns.unsigned_abs() as f64 / 1e9, if step_ns < 0 { "back" } else { "forward" });
+        self.tell(
+            "clock",
+            format!(
+                "this machine's clock was set {way} by {step_s:.2} s; the trial is timed by another clock, and the \
+                 tick log's times are read by the new one from here on"
+            ),
+        );
+    }
+
     fn follow_log(&mut self, is_last: bool) {
         let Some(log) = &mut self.plan.tick_log else { return };
         // At the end nothing is waited for: what the log holds of its last second is that second.
-        let polled = log.poll(if is_last { u64::MAX } else { realtime_ms() });
+        let polled = log.poll(if is_last { u64::MAX } else { (self.realtime_ns)() / 1_000_000 });
+        let now_ns = (self.plan.now_ns)();
         let notices = log.take_notices();
         match polled {
             Ok(seconds) => {
                 for second in seconds {
                     let gauges = second.gauges.clone();
-                    let Some(second) = second.into_tick_second("log", self.plan.zero_realtime_ns) else {
-                        continue;
-                    };
+                    let placed = self.placement.place(second, now_ns);
+                    if let Some(notice) = placed.notice {
+                        self.tell("tick log", notice);
+                    }
+                    let Some(second) = placed.second else { continue };
                     for name in GAUGES {
                         let Some(&(_, value)) = gauges.iter().find(|(known, _)| known == name) else {
                             continue;
@@ -270,10 +308,6 @@ impl Sampling {
     }
 }
 
-fn realtime_ms() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
-}
-
 fn thread_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -282,6 +316,8 @@ fn thread_cpu_s() -> f64 {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::io::Write;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::sync::mpsc::channel;
     use std::time::Instant;
 
@@ -294,7 +330,7 @@ mod tests {
             subject_is_here: true,
             exit: None,
             tick_log: None,
-            zero_realtime_ns: realtime_ms() * 1_000_000,
+            zero_realtime_ns: realtime_ns(),
             now_ns: Box::new(move || begin.elapsed().as_nanos() as u64),
             to,
         }
@@ -305,7 +341,7 @@ mod tests {
         let subject = Started::start(shell("exec sleep 60"), "sleep").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("game.log");
-        let now_ms = realtime_ms();
+        let now_ms = realtime_ns() / 1_000_000;
         let text = |at_ms: u64| {
             format!(
                 "{{\"time\":{at_ms},\"title\":\"stepladder\",\"from_ms\":{},\"to_ms\":{at_ms},\"on_time\":60,\"sockets\":4}}\n",
@@ -358,6 +394,45 @@ mod tests {
         assert_eq!((ticks[0].from_ns, ticks[0].to_ns, ticks[0].counts.on_time), (0, SECOND_NS, 60));
         assert!(report.exit.is_none() && report.tick_log.is_some());
         subject.stop();
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_in_a_trial_is_told_and_moves_none_of_its_seconds() {
+        static NOW_NS: AtomicU64 = AtomicU64::new(0);
+        static REALTIME_NS: AtomicU64 = AtomicU64::new(ZERO_NS);
+        const ZERO_NS: u64 = 1_700_000_000 * SECOND_NS;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("game.log");
+        let mut log = std::fs::File::create(&path).unwrap();
+        let (to, from) = channel();
+        let plan = SamplerPlan {
+            tick_log: Some(TickLog::from_begin(&path, 60.0)),
+            zero_realtime_ns: ZERO_NS,
+            now_ns: Box::new(|| NOW_NS.load(Relaxed)),
+            ..plan(to, Instant::now())
+        };
+        let mut sampling = Sampling::with_clock(plan, || REALTIME_NS.load(Relaxed));
+        for second in 1..=6u64 {
+            // From its third second on the clock is 40 s behind.
+            let zero_ns = if second < 3 { ZERO_NS } else { ZERO_NS - 40 * SECOND_NS };
+            let stamp_ms = (zero_ns + second * SECOND_NS) / 1_000_000;
+            writeln!(log, r#"{{"time":{stamp_ms},"title":"tickOnTime","count":{}}}"#, 60 + second).unwrap();
+            NOW_NS.store(second * SECOND_NS + SECOND_NS / 5, Relaxed);
+            REALTIME_NS.store(zero_ns + second * SECOND_NS + SECOND_NS / 5, Relaxed);
+            sampling.sample(second == 6);
+        }
+        drop(sampling);
+        let (mut told, mut steps_ms, mut seconds) = (Vec::new(), Vec::new(), Vec::new());
+        for entry in from.iter() {
+            match entry {
+                Entry::Event(event) => told.push(event.kind),
+                Entry::Sample(sample) if sample.name == "clock_step_ms" => steps_ms.push(sample.value),
+                Entry::Ticks(ticks) => seconds.push((ticks.to_ns / SECOND_NS, ticks.counts.on_time)),
+                _ => {}
+            }
+        }
+        assert_eq!((told, steps_ms), (vec!["clock".to_owned()], vec![-40_000.0]));
+        assert_eq!(seconds, (1..=6).map(|second| (second, 60 + second)).collect::<Vec<_>>());
     }
 
     #[test]

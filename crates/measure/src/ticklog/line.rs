@@ -60,10 +60,14 @@ pub(super) const OVER: &str = "tickIntervalOverrun";
 pub(super) const UNDER: &str = "tickIntervalUnderrun";
 pub(super) const GAMES: &str = "games-played";
 
-/// No count and no time (ms since the epoch, year 2286) is larger; what adds them up need not fear an overflow.
-const LARGEST: u64 = 10_000_000_000_000;
-/// Eleven days between two ticks.
-const LONGEST_INTERVAL_MS: u64 = 1_000_000_000;
+/// No count of a line is larger; what adds them up need not fear an overflow.
+const LARGEST_COUNT: u64 = 1_000_000_000_000;
+/// No time of the realtime clock is later: year 2100, which also fits in ns.
+const LATEST_MS: u64 = 4_102_444_800_000;
+/// Nothing that lasts longer than an hour is an interval between two ticks, or the time that one line tells of.
+const LONGEST_INTERVAL_MS: u64 = 3_600_000;
+/// A sum over the ticks of one line: as many as there can be, each an hour off.
+const LARGEST_ISR_NS: f64 = 1e12 * 3.6e12;
 const GAUGES: [&str; 3] = ["games", "waiting", "sockets"];
 /// Fields of the own line that are not counters.
 const STRUCTURE: [&str; 13] = [
@@ -87,7 +91,7 @@ impl Line {
     pub fn parse(bytes: &[u8]) -> Result<Line, String> {
         let value: Value = serde_json::from_slice(bytes).map_err(|error| describe(&error))?;
         let Value::Object(fields) = value else { return Err("not a JSON object".to_owned()) };
-        let time_ms = whole(&fields, "time")?.ok_or("no \"time\"")?;
+        let time_ms = time(&fields, "time")?.ok_or("no \"time\"")?;
         let title = match fields.get("title") {
             None => None,
             Some(Value::String(title)) => Some(title.clone()),
@@ -131,10 +135,13 @@ impl OwnSecond {
         if !counts.balances() {
             return Err(format!("{} ticks due, but its classes add up to {classes}", counts.due));
         }
-        let to_ms = whole(fields, "to_ms")?.unwrap_or(time_ms);
-        let from_ms = whole(fields, "from_ms")?.unwrap_or(to_ms.saturating_sub(1_000));
+        let to_ms = time(fields, "to_ms")?.unwrap_or(time_ms);
+        let from_ms = time(fields, "from_ms")?.unwrap_or(to_ms.saturating_sub(1_000));
         if from_ms > to_ms {
             return Err("its \"from_ms\" lies after its \"to_ms\"".to_owned());
+        }
+        if to_ms - from_ms > LONGEST_INTERVAL_MS {
+            return Err(format!("it tells of {} s, which cannot be true", (to_ms - from_ms) / 1_000));
         }
         let tick_rate_hz = fields.get("tick_rate").and_then(Value::as_f64).filter(|&rate_hz| rate_hz > 0.0);
         let mut own = OwnSecond {
@@ -145,19 +152,29 @@ impl OwnSecond {
             interval: histogram(fields, "interval_ns")?,
             busy: histogram(fields, "busy_ns")?,
             lateness: histogram(fields, "lateness_ns")?,
-            isr_numerator_ns: fields.get("isr_numerator_ns").and_then(Value::as_f64),
+            isr_numerator_ns: fields
+                .get("isr_numerator_ns")
+                .and_then(Value::as_f64)
+                .filter(|&ns| (0.0..LARGEST_ISR_NS).contains(&ns)),
             counters: Vec::new(),
             gauges: Vec::new(),
         };
         for (name, value) in fields {
             // A field with its own unit is a measurement, not a count of something.
-            let Some(count) = value.as_u64().filter(|&count| count <= LARGEST && !name.ends_with("_ns"))
-            else {
+            if STRUCTURE.contains(&name.as_str()) || name.ends_with("_ns") {
                 continue;
-            };
+            }
+            let Some(count) = value.as_u64() else { continue };
+            if count > LARGEST_COUNT && (name.ends_with("_us") || name.ends_with("_ms")) {
+                // A time of a clock.
+                continue;
+            }
+            if count > LARGEST_COUNT {
+                return Err(cannot_be(name, count));
+            }
             if GAUGES.contains(&name.as_str()) {
                 own.gauges.push((name.clone(), count));
-            } else if !STRUCTURE.contains(&name.as_str()) {
+            } else {
                 own.counters.push((name.clone(), count));
             }
         }
@@ -170,10 +187,13 @@ fn point_set(fields: &Map<String, Value>) -> Result<BTreeMap<u64, u64>, String> 
         return Err("a tickInterval without \"pointSet\"".to_owned());
     };
     let mut intervals = BTreeMap::new();
+    let mut ticks = 0u64;
     for (key, value) in points {
         let ms: u64 = key.parse().map_err(|_| format!("{key:?} is not a number of whole ms"))?;
         let count = value.as_u64().ok_or_else(|| format!("the count of {key} ms is not a whole number"))?;
-        if ms > LONGEST_INTERVAL_MS || count > LARGEST {
+        // Keys may be written in two ways ("7", "07"), so it is the sum that is bounded.
+        ticks = count.saturating_add(ticks);
+        if ms > LONGEST_INTERVAL_MS || ticks > LARGEST_COUNT {
             return Err(format!("{count} ticks of {ms} ms, which cannot be true"));
         }
         *intervals.entry(ms).or_default() += count;
@@ -188,19 +208,40 @@ fn histogram(fields: &Map<String, Value>, name: &str) -> Result<Option<Distribut
         Some(_) => return Err(format!("{name:?} is not a text")),
     };
     let bytes = STANDARD.decode(text).map_err(|error| format!("{name:?} is not base64: {error}"))?;
-    Distribution::from_v2(&bytes).map(Some).map_err(|_| format!("{name:?} is not an HDR V2 histogram"))
+    let read = Distribution::from_v2(&bytes).map_err(|_| format!("{name:?} is not an HDR V2 histogram"))?;
+    // Counts are summed bucket by bucket, since their total may already have overflowed.
+    let total = read
+        .buckets()
+        .try_fold(0u64, |sum, (_, count)| sum.checked_add(count).filter(|&sum| sum <= LARGEST_COUNT));
+    match total {
+        Some(_) => Ok(Some(read)),
+        None => Err(format!("{name:?} holds more ticks than there can be")),
+    }
+}
+
+/// A field that holds a time, ms since the epoch; `None` when it is absent.
+fn time(fields: &Map<String, Value>, name: &str) -> Result<Option<u64>, String> {
+    whole_up_to(fields, name, LATEST_MS)
 }
 
 /// A field that holds a whole number, `None` when it is absent.
 fn whole(fields: &Map<String, Value>, name: &str) -> Result<Option<u64>, String> {
+    whole_up_to(fields, name, LARGEST_COUNT)
+}
+
+fn whole_up_to(fields: &Map<String, Value>, name: &str, largest: u64) -> Result<Option<u64>, String> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => match value.as_u64() {
-            Some(number) if number <= LARGEST => Ok(Some(number)),
-            Some(number) => Err(format!("{name:?} is {number}, which cannot be true")),
+            Some(number) if number <= largest => Ok(Some(number)),
+            Some(number) => Err(cannot_be(name, number)),
             None => Err(format!("{name:?} is {value}, not a whole number")),
         },
     }
+}
+
+fn cannot_be(name: &str, number: u64) -> String {
+    format!("{name:?} is {number}, which cannot be true")
 }
 
 fn plain(value: Option<&Value>) -> String {

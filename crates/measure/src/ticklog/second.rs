@@ -40,7 +40,7 @@ impl LoggedSecond {
     ///
     /// `zero_realtime_ns` is the realtime (ns since the epoch) at which the trial's clock stood at 0.
     pub fn into_tick_second(self, source: &str, zero_realtime_ns: u64) -> Option<TickSecond> {
-        let on_trial_clock = |ms: u64| (ms * NS_PER_MS).checked_sub(zero_realtime_ns);
+        let on_trial_clock = |ms: u64| ms.checked_mul(NS_PER_MS)?.checked_sub(zero_realtime_ns);
         Some(TickSecond {
             source: source.to_owned(),
             from_ns: on_trial_clock(self.from_ms)?,

@@ -193,6 +193,44 @@ fn malformed_lines_are_counted_and_named() {
 }
 
 #[test]
+fn a_number_that_cannot_be_spoils_its_line_and_no_other() {
+    let good = own_line(1_700_000_001_000, r#","on_time":60,"shots":7"#);
+    let mut huge = Distribution::new();
+    huge.record_many(16_000_000, u64::MAX / 2);
+    let huge = STANDARD.encode(huge.to_v2());
+    let check = |bad: String, reason: &str| {
+        let (summary, seconds) = read((good.clone() + &bad + &own_line(1_700_000_009_000, "")).as_bytes());
+        assert_eq!((summary.malformed, seconds.len()), (1, 2), "{bad}");
+        assert!(summary.malformed_examples[0].reason.contains(reason), "{:?}", summary.malformed_examples);
+        assert_eq!((summary.counts().due, summary.malformed_examples[0].line), (60, 2));
+    };
+    let own = |more: &str| own_line(1_700_000_002_000, more);
+    let max = u64::MAX;
+    for name in ["on_time", "over", "under", "missed", "due", "to_ms", "shots", "games", "games_played"] {
+        check(own(&format!(r#","{name}":{max}"#)), &format!("\"{name}\" is {max}"));
+    }
+    check(own(r#","on_time":1000000000001"#), "cannot be true");
+    check(own(&format!(r#","interval_ns":"{huge}""#)), "more ticks than there can be");
+    check(format!("{{\"time\":{max},\"title\":\"tickOnTime\",\"count\":1}}\n"), "\"time\" is");
+    check("{\"time\":9999999999999,\"title\":\"tickOnTime\",\"count\":1}\n".to_owned(), "\"time\" is");
+    let points = |points: &str| {
+        format!("{{\"time\":1700000002000,\"title\":\"tickInterval\",\"pointSet\":{{{points}}}}}\n")
+    };
+    check(points(r#""3600001":1"#), "3600001 ms");
+    check(points(&format!(r#""16":{max}"#)), "ticks of 16 ms");
+    check(points(r#""16":600000000000,"016":600000000000"#), "ticks of");
+    let long = own_line(1_700_000_002_000, "").replace(r#""from_ms":1700000001000"#, r#""from_ms":1000"#);
+    check(long, "it tells of");
+}
+
+#[test]
+fn a_clock_in_a_line_is_neither_a_count_nor_a_mistake() {
+    let line = own_line(1_700_000_001_000, r#","on_time":60,"written_us":1700000001000000"#);
+    let (summary, seconds) = read(line.as_bytes());
+    assert_eq!((summary.malformed, seconds[0].counters.len()), (0, 0));
+}
+
+#[test]
 fn a_line_without_an_end_does_not_fill_the_memory() {
     let mut reader = TickLogReader::new(60.0);
     for _ in 0..40 {

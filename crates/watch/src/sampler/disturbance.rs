@@ -1,4 +1,4 @@
-//! What disturbed a second: other programs, threads that waited for a core, steal, throttling, a clock that was set.
+//! What disturbed a second: other programs, threads that waited for a core, steal, throttling.
 //!
 //! All of it are differences between two readings, so each speaks of its own second; the first reading tells only what
 //! needs none. Everything that compares processes is read together. Not here: when it is read (`sampler`).
@@ -9,7 +9,6 @@ use std::time::SystemTime;
 use crate::machine::Machine;
 use crate::others::{OtherPrograms, Totals};
 use crate::process::ProcessTree;
-use crate::realtime::Realtime;
 use crate::threads::Threads;
 
 /// `who`, `name` and value of a sample.
@@ -27,7 +26,6 @@ pub(super) struct Disturbances {
     others: Option<OtherPrograms>,
     workers: Threads,
     subject: Threads,
-    realtime: Option<Realtime>,
     is_first: bool,
 }
 
@@ -38,7 +36,6 @@ impl Disturbances {
             others: others_can_be_told.then(OtherPrograms::new),
             workers: Threads::new(),
             subject: Threads::new(),
-            realtime: None,
             is_first: true,
         }
     }
@@ -74,7 +71,6 @@ impl Disturbances {
         put("machine", "frequency_hz", reading.frequency_hz);
         put("machine", "temperature_c", reading.temperature_c);
         put("machine", "others_cores", others.as_ref().map(|others| others.cores));
-        put("machine", "clock_step_ms", self.clock_step_ms(now_ns));
         put("worker", "cpu_share_max", workers.as_ref().map(|workers| workers.cpu_share_max));
         put("worker", "waiting_share_max", workers.as_ref().map(|workers| workers.waiting_share_max));
         put("subject", "waiting_share_max", subject.as_ref().map(|subject| subject.waiting_share_max));
@@ -86,12 +82,6 @@ impl Disturbances {
         told.extend(named("program", others.map(|others| others.programs).unwrap_or_default()));
         told.extend(named("thread", Vec::from_iter(busiest)));
         told
-    }
-
-    fn clock_step_ms(&mut self, now_ns: &dyn Fn() -> u64) -> Option<f64> {
-        let now = Realtime::compare(now_ns, realtime_ns);
-        let step_ns = self.realtime.replace(now).and_then(|before| now.step_since(&before));
-        step_ns.map(|step_ns| step_ns as f64 / 1e6)
     }
 }
 

@@ -1,0 +1,243 @@
+//! Where the seconds of a tick log lie on the trial's clock, and which of them were counted already.
+//!
+//! A log is stamped with realtime. Realtime may be set while it is written, and a log that was cut, replaced or rotated
+//! may tell of times that it told of before. So each second is laid where the clock of its writing puts it, and after
+//! its times went back by more than a second those that are counted already are left out.
+//! Invariant: no moment of a trial is counted twice after a jump, and none lies behind the present.
+//! Units: ns on the trial's clock unless a name says realtime.
+
+use measure::TickSecond;
+use measure::ticklog::LoggedSecond;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const NS_PER_MS: i64 = 1_000_000;
+/// Times of a log that go back by less are an adjustment of its clock.
+const JUMP_NS: u64 = SECOND_NS;
+/// A second that ends later than this after the present was stamped by another clock.
+const AHEAD_NS: u64 = 2 * SECOND_NS;
+/// By how much two clocks may seem apart because they are read one after the other.
+const READ_NS: u64 = SECOND_NS / 10;
+/// Stamps before and after a smaller step are less than a second apart, so both are read by the new clock.
+const STEP_NS_MIN: u64 = SECOND_NS;
+/// How many jumps of a log's times are told; all are heeded.
+const TOLD_JUMPS: u32 = 5;
+/// How long after a step lines may still come that were stamped before it.
+const OLD_STAMPS_NS: u64 = 5 * SECOND_NS;
+
+#[derive(Debug)]
+pub(super) struct Placement {
+    /// realtime at the trial's 0 by the clock as it stands
+    zero_ns: i64,
+    /// the same before the last step, and until when lines may be stamped by it
+    before_step: Option<(i64, u64)>,
+    last_to_ns: Option<u64>,
+    /// the latest moment that was counted
+    counted_to_ns: u64,
+    /// after a jump back: what ends before this was counted already
+    skip_to_ns: u64,
+    jumps: u32,
+    told_ahead: bool,
+}
+
+/// A second on the trial's clock, and what is to be said of its times.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Placed {
+    /// `None` when it is left out: before the trial, counted already, or behind the present
+    pub second: Option<TickSecond>,
+    pub notice: Option<String>,
+}
+
+impl Placement {
+    pub fn new(zero_realtime_ns: u64) -> Self {
+        Placement {
+            zero_ns: zero_realtime_ns as i64,
+            before_step: None,
+            last_to_ns: None,
+            counted_to_ns: 0,
+            skip_to_ns: 0,
+            jumps: 0,
+            told_ahead: false,
+        }
+    }
+
+    /// Realtime was set by `step_ns`, noticed at `now_ns`.
+    pub fn step(&mut self, step_ns: i64, now_ns: u64) {
+        if step_ns.unsigned_abs() >= STEP_NS_MIN {
+            self.before_step = Some((self.zero_ns, now_ns + OLD_STAMPS_NS));
+        }
+        self.zero_ns = self.zero_ns.saturating_add(step_ns);
+    }
+
+    /// Lays a second that was read at `now_ns`.
+    pub fn place(&mut self, second: LoggedSecond, now_ns: u64) -> Placed {
+        let on = |zero_ns: i64, ms: u64| (ms as i64).saturating_mul(NS_PER_MS).saturating_sub(zero_ns);
+        let old_zero_ns =
+            self.before_step.filter(|&(_, until_ns)| now_ns <= until_ns).map(|(zero_ns, _)| zero_ns);
+        let zeros_ns = || std::iter::once(self.zero_ns).chain(old_zero_ns);
+        // Its end lies shortly before the present, its begin where the second before ended; of two clocks it was
+        // stamped by the one that says so.
+        let nearest = |ms: u64, expected_ns: u64, latest_ns: u64| {
+            let places = zeros_ns().map(|zero_ns| on(zero_ns, ms));
+            let apart =
+                |place_ns: &i64| (*place_ns > latest_ns as i64, place_ns.abs_diff(expected_ns as i64));
+            places.min_by_key(apart).unwrap_or(0)
+        };
+        let end_ns = nearest(second.to_ms, now_ns, now_ns + READ_NS);
+        let length_ns = (second.to_ms.saturating_sub(second.from_ms) as i64).saturating_mul(NS_PER_MS);
+        let begin_ns = match (old_zero_ns, self.last_to_ns) {
+            // The step may lie inside this second, so its begin is by the old clock.
+            (Some(_), Some(last_ns)) => nearest(second.from_ms, last_ns, now_ns).min(end_ns),
+            _ => end_ns.saturating_sub(length_ns),
+        };
+        let (Ok(from_ns), Ok(to_ns)) = (u64::try_from(begin_ns), u64::try_from(end_ns)) else {
+            return Placed::default();
+        };
+        if to_ns > now_ns + AHEAD_NS {
+            let first = !std::mem::replace(&mut self.told_ahead, true);
+            let ahead_s = (to_ns - now_ns) as f64 / 1e9;
+            return Placed {
+                second: None,
+                notice: first.then(|| {
+                    format!(
+                        "times in the tick log lie {ahead_s:.1} s in the future of this machine's clock; seconds that \
+                         lie in the future are left out"
+                    )
+                }),
+            };
+        }
+        let back_ns = self.last_to_ns.map_or(0, |last_ns| last_ns.saturating_sub(to_ns));
+        self.last_to_ns = Some(to_ns);
+        let mut notice = None;
+        if back_ns > JUMP_NS {
+            self.skip_to_ns = self.counted_to_ns;
+            self.jumps += 1;
+            notice = (self.jumps <= TOLD_JUMPS).then(|| format!(
+                "the times in the tick log went back by {:.1} s; what was counted already is not counted again",
+                back_ns as f64 / 1e9
+            ));
+        }
+        // By its middle: what tells of a whole second may overlap a little with the one before the jump.
+        if from_ns.midpoint(to_ns) < self.skip_to_ns {
+            return Placed { second: None, notice };
+        }
+        self.counted_to_ns = self.counted_to_ns.max(to_ns);
+        let laid = second.into_tick_second("log", 0);
+        Placed { second: laid.map(|second| TickSecond { from_ns, to_ns, ..second }), notice }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use measure::{Distribution, TickCounts};
+
+    use super::*;
+
+    const ZERO_MS: u64 = 1_700_000_000_000;
+
+    /// A second that ends `to_ms` after the trial's begin by the log's clock.
+    fn second(from_ms: i64, to_ms: i64) -> LoggedSecond {
+        LoggedSecond {
+            from_ms: ZERO_MS.saturating_add_signed(from_ms),
+            to_ms: ZERO_MS.saturating_add_signed(to_ms),
+            counts: TickCounts { due: 60, on_time: 60, ..TickCounts::default() },
+            interval: Distribution::new(),
+            busy: None,
+            lateness: None,
+            isr_numerator_ns: None,
+            counters: Vec::new(),
+            gauges: Vec::new(),
+        }
+    }
+
+    fn placement() -> Placement {
+        Placement::new(ZERO_MS * 1_000_000)
+    }
+
+    /// (from, to) in ms, and whether something was said.
+    fn place(placement: &mut Placement, from_ms: i64, to_ms: i64, now_ms: u64) -> (Option<(u64, u64)>, bool) {
+        let placed = placement.place(second(from_ms, to_ms), now_ms * 1_000_000);
+        let at = placed.second.map(|second| (second.from_ns / 1_000_000, second.to_ns / 1_000_000));
+        (at, placed.notice.is_some())
+    }
+
+    #[test]
+    fn a_second_lies_where_its_stamps_say_and_not_before_the_trial() {
+        let mut placement = placement();
+        assert_eq!(place(&mut placement, -400, 600, 700), (None, false));
+        assert_eq!(place(&mut placement, 600, 1_600, 1_700), (Some((600, 1_600)), false));
+        assert_eq!(place(&mut placement, 1_600, 2_600, 2_700), (Some((1_600, 2_600)), false));
+    }
+
+    #[test]
+    fn a_step_of_the_clock_moves_no_second() {
+        let check = |step_ms: i64| {
+            let mut placement = placement();
+            assert_eq!(place(&mut placement, 0, 1_000, 1_200), (Some((0, 1_000)), false));
+            // Stamped before the step and read after it; then one that the step lies in; then one after it.
+            placement.step(step_ms * 1_000_000, 2_100_000_000);
+            assert_eq!(
+                place(&mut placement, 1_000, 2_000, 2_200),
+                (Some((1_000, 2_000)), false),
+                "{step_ms}"
+            );
+            assert_eq!(
+                place(&mut placement, 2_000, 3_000 + step_ms, 3_200),
+                (Some((2_000, 3_000)), false),
+                "{step_ms}"
+            );
+            assert_eq!(
+                place(&mut placement, 3_000 + step_ms, 4_000 + step_ms, 4_200),
+                (Some((3_000, 4_000)), false)
+            );
+            assert_eq!(
+                place(&mut placement, 19_000 + step_ms, 20_000 + step_ms, 20_200),
+                (Some((19_000, 20_000)), false)
+            );
+        };
+        [3_600_000, 30_000, 4_000, 1_300, -1_300, -4_000, -30_000, -3_600_000].into_iter().for_each(check);
+    }
+
+    #[test]
+    fn times_that_go_back_are_told_and_nothing_is_counted_twice() {
+        let mut placement = placement();
+        for second in 1..=5u64 {
+            let to_ms = second as i64 * 1_000;
+            place(&mut placement, to_ms - 1_000, to_ms, second * 1_000 + 200);
+        }
+        // The log was replaced by a copy that is written on.
+        assert_eq!(place(&mut placement, 1_000, 2_000, 6_200), (None, true));
+        assert_eq!(place(&mut placement, 2_000, 3_000, 6_200), (None, false));
+        assert_eq!(place(&mut placement, 4_000, 5_000, 6_200), (None, false));
+        assert_eq!(place(&mut placement, 5_000, 6_000, 6_200), (Some((5_000, 6_000)), false));
+    }
+
+    #[test]
+    fn two_processes_that_share_a_log_both_count() {
+        let mut placement = placement();
+        assert_eq!(place(&mut placement, 0, 1_000, 1_100), (Some((0, 1_000)), false));
+        assert_eq!(place(&mut placement, 40, 1_040, 1_100), (Some((40, 1_040)), false));
+        assert_eq!(place(&mut placement, 1_000, 2_000, 2_100), (Some((1_000, 2_000)), false));
+    }
+
+    #[test]
+    fn a_second_in_the_future_is_left_out_and_told_once() {
+        let mut placement = placement();
+        assert_eq!(place(&mut placement, 90_000, 91_000, 1_200), (None, true));
+        assert_eq!(place(&mut placement, 91_000, 92_000, 2_200), (None, false));
+        assert_eq!(place(&mut placement, 2_000, 3_000, 3_200), (Some((2_000, 3_000)), false));
+    }
+
+    #[test]
+    fn no_stamp_makes_a_negative_or_an_endless_second() {
+        for to_ms in [0, 1, ZERO_MS, u64::MAX / 2, u64::MAX] {
+            for from_ms in [0, ZERO_MS, u64::MAX] {
+                let mut placement = placement();
+                placement.step(-5_000_000_000, 100);
+                let told = LoggedSecond { from_ms, to_ms, ..second(0, 0) };
+                if let Some(second) = placement.place(told, 10 * SECOND_NS).second {
+                    assert!(second.from_ns <= second.to_ns && second.to_ns <= 12 * SECOND_NS, "{second:?}");
+                }
+            }
+        }
+    }
+}
