@@ -204,7 +204,9 @@ mod tests {
     #[test]
     fn this_machine_can_be_examined() {
         let findings = examine();
-        for name in ["cores", "memory", "descriptors", "ports", "clock", "timers", "stalls", "noise"] {
+        for name in
+            ["cores", "memory", "descriptors", "ports", "clock", "timers", "stalls", "noise", "disturbance"]
+        {
             assert!(findings.iter().any(|finding| finding.name == name), "{name}");
         }
         for finding in &findings {

@@ -6,7 +6,7 @@ use std::{env, fs, thread};
 
 use procfs::Current;
 use serde_json::json;
-use watch::{AllowedCores, Machine, Ports};
+use watch::{AllowedCores, Machine, OtherPrograms, Ports};
 
 use super::timing::{clock_cost_ns, stalls, timer_lateness};
 use super::{Finding, Grade};
@@ -43,7 +43,8 @@ pub fn examine() -> Vec<Finding> {
     findings.extend(timers());
     findings.push(stalled());
     // Last of all, so that its second is the one in which the others were found.
-    findings.push(noise(&mut machine));
+    let (noise, tells_steal) = noise(&mut machine);
+    findings.extend([noise, seen(OtherPrograms::new().sees_all(), tells_waiting(), tells_steal)]);
     findings.extend([throttling(&machine), realtime()]);
     findings.extend(tools());
     findings
@@ -215,8 +216,9 @@ fn stalled() -> Finding {
     )
 }
 
-fn noise(machine: &mut Machine) -> Finding {
+fn noise(machine: &mut Machine) -> (Finding, bool) {
     let reading = machine.read();
+    let tells_steal = reading.steal_share.is_some();
     let percent =
         |share: Option<f64>| share.map_or("—".to_owned(), |share| format!("{:.1} %", share * 100.0));
     let text = format!(
@@ -230,14 +232,40 @@ fn noise(machine: &mut Machine) -> Finding {
         "load1": reading.load1,
     });
     let finding = Finding::new("noise", Grade::Good, text, figures);
-    if reading.steal_share.is_some_and(|share| share > MOST_STEAL) {
-        return finding
-            .with_remedy("the host gives this machine's time to others; measure at another hour or place");
-    }
-    finding.poor_if(
-        reading.cpu_pressure_some_avg10.is_some_and(|share| share > MOST_PRESSURE),
-        "other work waits for the cores; stop it before a climb",
-    )
+    let finding = if reading.steal_share.is_some_and(|share| share > MOST_STEAL) {
+        finding.with_remedy("the host gives this machine's time to others; measure at another hour or place")
+    } else {
+        finding.poor_if(
+            reading.cpu_pressure_some_avg10.is_some_and(|share| share > MOST_PRESSURE),
+            "other work waits for the cores; stop it before a climb",
+        )
+    };
+    (finding, tells_steal)
+}
+
+/// What of a second's disturbances can be read here.
+fn seen(sees_all: bool, tells_waiting: bool, tells_steal: bool) -> Finding {
+    let mut parts = vec![if sees_all {
+        "CPU of other programs is read, by name"
+    } else {
+        "processes outside this container or of other users cannot be seen, so the CPU of other programs is known \
+         only roughly (0.2 cores)"
+    }];
+    parts.push(if tells_waiting {
+        "threads' waiting for a core is read"
+    } else {
+        "threads' waiting for a core cannot be read (no /proc/self/schedstat)"
+    });
+    parts.push(if tells_steal { "steal is read" } else { "steal cannot be read" });
+    let grade = if sees_all && tells_waiting && tells_steal { Grade::Good } else { Grade::Note };
+    let figures =
+        json!({ "others_cores": sees_all, "waiting_share": tells_waiting, "steal_share": tells_steal });
+    Finding::new("disturbance", grade, parts.join("; "), figures)
+}
+
+/// Whether the kernel says how long a thread waited for a core.
+fn tells_waiting() -> bool {
+    read("/proc/self/schedstat").is_some_and(|times| times.split_whitespace().count() >= 2)
 }
 
 fn throttling(machine: &Machine) -> Finding {
@@ -344,5 +372,18 @@ fn short(ns: u64) -> String {
         1_000..1_000_000 => format!("{:.0} µs", ns as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
         _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_here_is_said() {
+        let all = seen(true, true, true);
+        assert_eq!((all.grade, all.text.contains("cannot")), (Grade::Good, false));
+        let none = seen(false, false, false);
+        assert_eq!((none.grade, none.text.matches("cannot").count()), (Grade::Note, 3), "{}", none.text);
     }
 }
