@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::{io, thread};
 
 use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
-use crate::place::{Place, arena_on, command_line, eventually, free_port, is_gone, processes};
+use crate::place::{Place, arena_on, command_line, eventually, free_port, is_gone, parse, processes, send};
 
 #[test]
 fn a_server_that_a_command_starts_is_watched_with_its_ticks_and_stopped_at_the_end() {
@@ -135,4 +135,38 @@ fn an_echo_over_lines_of_tcp_is_climbed_after_a_calibration_over_lines() {
 
 pub fn url_of(line: &str) -> String {
     line.split_whitespace().find(|word| word.starts_with("ws://")).expect("a URL").to_owned()
+}
+
+#[test]
+fn what_a_server_printed_before_it_ended_is_kept_behind_its_end() {
+    let (place, port) = (Place::new(), free_port());
+    let url = format!("ws://127.0.0.1:{port}");
+    let server = arena_on(port, "");
+    let start =
+        format!("{server} & echo $! > server.pid; wait $!; echo 'fatal: out of <b>seats</b>' >&2; exit 7");
+    let mut climb = place.start_climb(&[
+        &url, "--bots", "arena", "--rungs", "2", "--hold", "8s", "--start", &start, "--ticks", "client",
+    ]);
+    climb.wait_for("rung 2 games · hold");
+    let pid = std::fs::read_to_string(place.path("server.pid")).expect("the command wrote it");
+    send(pid.trim().parse().expect("a process number"), libc::SIGKILL);
+    let ran = climb.finish();
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    let runs = place.run(["runs"]).out;
+    let name = runs.split_whitespace().find(|word| word.ends_with("-1")).expect("a run").to_owned();
+    let events: Vec<(String, String)> = place
+        .run(["export", &name])
+        .out
+        .lines()
+        .map(parse)
+        .filter(|row| row["table"] == "event")
+        .map(|row| {
+            (row["kind"].as_str().unwrap_or("").to_owned(), row["text"].as_str().unwrap_or("").to_owned())
+        })
+        .collect();
+    let exited = events.iter().position(|(kind, _)| kind == "subject exited").expect("its end");
+    assert_eq!(events[exited].1, "exit code 7", "{events:?}");
+    let (kind, text) = &events[exited + 1];
+    assert_eq!(kind, "subject output");
+    assert!(text.ends_with("fatal: out of <b>seats</b>") && text.lines().count() <= 5, "{text}");
 }
