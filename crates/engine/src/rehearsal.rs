@@ -42,8 +42,29 @@ pub trait Scene {
     fn closed(&mut self, _peer: u64, _at_ns: u64, _says: &mut Says) {}
 }
 
-/// Instant, order, peer and message; no message is the end of the connection.
-type Saying = (u64, u64, u64, Option<Vec<u8>>);
+/// Instant, order, peer and what is said.
+type Saying = (u64, u64, u64, Said);
+
+/// What a connection brings.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Said {
+    Message(Vec<u8>),
+    /// its end
+    End(End),
+}
+
+/// How a simulated server ends a connection.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// without a word
+    Bare,
+    /// by a close frame with this code
+    Code(u16),
+    /// by a reset
+    Reset,
+    /// by these bytes, which the protocol does not allow
+    Broken(Vec<u8>),
+}
 
 /// What a simulated server says, and when.
 #[derive(Default)]
@@ -56,13 +77,18 @@ impl Says {
     /// A message that arrives at an instant.
     pub fn message(&mut self, at_ns: u64, peer: u64, message: impl Into<Vec<u8>>) {
         self.count += 1;
-        self.queue.push(Reverse((at_ns, self.count, peer, Some(message.into()))));
+        self.queue.push(Reverse((at_ns, self.count, peer, Said::Message(message.into()))));
     }
 
     /// The end of a connection, at an instant.
     pub fn goodbye(&mut self, at_ns: u64, peer: u64) {
+        self.end(at_ns, peer, End::Bare);
+    }
+
+    /// The same, in one of the ways in which a connection can end.
+    pub fn end(&mut self, at_ns: u64, peer: u64, end: End) {
         self.count += 1;
-        self.queue.push(Reverse((at_ns, self.count, peer, None)));
+        self.queue.push(Reverse((at_ns, self.count, peer, Said::End(end))));
     }
 }
 
@@ -74,7 +100,7 @@ thread_local! {
 struct Wires {
     knocks: u64,
     to_server: VecDeque<(u64, Option<Vec<u8>>)>,
-    to_bots: BTreeMap<u64, VecDeque<Option<Vec<u8>>>>,
+    to_bots: BTreeMap<u64, VecDeque<Said>>,
 }
 
 /// What goes over a simulated connection: the shape that a real driver's messages have.
@@ -179,6 +205,7 @@ pub struct Wire<F = Messages> {
     peer: u64,
     unsent: Vec<Vec<u8>>,
     is_heard: bool,
+    is_broken: bool,
 }
 
 /// A driver whose server is simulated.
@@ -189,7 +216,7 @@ pub trait Simulated: Driver<Knock = u64> {
 
 impl<F: Freight> Simulated for Wire<F> {
     fn to(peer: u64) -> Self {
-        Wire { carries: PhantomData, peer, unsent: Vec::new(), is_heard: true }
+        Wire { carries: PhantomData, peer, unsent: Vec::new(), is_heard: true, is_broken: false }
     }
 }
 
@@ -225,8 +252,17 @@ impl<F: Freight> Driver for Wire<F> {
         let next = WIRES.with_borrow_mut(|wires| wires.to_bots.get_mut(&self.peer)?.pop_front());
         match next {
             None => Poll::Pending,
-            Some(None) => Poll::Ready(Err(Closed::ByPeer(None))),
-            Some(Some(message)) => {
+            Some(Said::End(End::Bare)) => Poll::Ready(Err(Closed::ByPeer(None))),
+            Some(Said::End(End::Code(code))) => Poll::Ready(Err(Closed::ByPeer(Some(code)))),
+            Some(Said::End(End::Reset)) => {
+                Poll::Ready(Err(Closed::Failed(io::Error::from_raw_os_error(libc::ECONNRESET))))
+            }
+            Some(Said::End(End::Broken(message))) => {
+                desk.lay(&message);
+                (self.is_heard, self.is_broken) = (false, true);
+                Poll::Ready(Ok(message.len()))
+            }
+            Some(Said::Message(message)) => {
                 desk.lay(&message);
                 self.is_heard = false;
                 Poll::Ready(Ok(message.len()))
@@ -237,6 +273,9 @@ impl<F: Freight> Driver for Wire<F> {
     fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<F::Heard<'d>, Broken>> {
         if std::mem::replace(&mut self.is_heard, true) {
             return None;
+        }
+        if self.is_broken {
+            return Some(Err(Broken::Protocol("planted")));
         }
         let count = desk.rest().len();
         Some(Ok(F::heard(desk.take(count))))

@@ -15,7 +15,7 @@ use drivers::websocket::{Heard, Message as Send};
 use engine::Hand;
 use plan::Pairing;
 
-use super::{Arena, Player, error, what};
+use super::{Arena, error, what};
 
 /// How long a player waits alone to find out whether a game begins for it.
 const PROBE_NS: u64 = 200_000_000;
@@ -117,7 +117,7 @@ where
     /// The first player leaves for an extra one. False: that was tried often enough, and the pair has failed.
     fn lets_an_extra_player_in(&mut self, unit: u32, words: &str, hand: &mut Hand<'_, D>) -> bool {
         let pair = &mut self.pairs[unit as usize];
-        let first = std::mem::replace(&mut pair.players[0], Player::default());
+        let first = std::mem::take(&mut pair.players[0]);
         if let Some(line) = first.line {
             hand.close(line);
         }

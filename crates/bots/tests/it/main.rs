@@ -6,6 +6,7 @@ mod arena;
 mod arena_in_step;
 mod chat;
 mod echo;
+mod ends;
 mod http;
 
 use std::net::{Ipv4Addr, SocketAddr};
