@@ -208,7 +208,7 @@ fn random_gaps_are_exponential_and_follow_from_the_seed_alone() {
 
 #[test]
 fn receive_lag_is_how_long_the_generator_leaves_lying_what_has_come() {
-    let mut scene = || Frozen { frozen_ns: 0, every_ns: SECOND_NS };
+    let scene = || Frozen { frozen_ns: 0, every_ns: SECOND_NS };
     let calm = hold_100_s(None, &mut scene());
     let lag = calm.distribution(Measure::ReceiveLag);
     // One reading per message here; an interval of 0 is booked as 1 ns.

@@ -1,6 +1,5 @@
 //! A panic anywhere in a worker is reported: left to the runtime, a task that panicked would just be gone.
 
-use std::future::Future;
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -58,8 +57,8 @@ macro_rules! as_the_driver_within {
 impl<D: Driver> Driver for Decodes<D> {
     as_the_driver_within!();
 
-    fn open(knock: D::Knock, to: &Address) -> impl Future<Output = Result<Self, OpenError>> {
-        async { D::open(knock, to).await.map(Decodes) }
+    async fn open(knock: D::Knock, to: &Address) -> Result<Self, OpenError> {
+        D::open(knock, to).await.map(Decodes)
     }
 
     fn next<'d>(&mut self, _: &'d mut Desk) -> Option<Result<D::Heard<'d>, Broken>> {
