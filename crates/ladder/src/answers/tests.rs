@@ -173,7 +173,8 @@ fn answers_are_worded_for_each_outcome() {
             .starts_with("The load generator reached its limit before the server did")
     );
     assert!(
-        text_of(&limited, "can_i_trust_it").starts_with("With care: generator at its limit in 1 of 2 rungs")
+        text_of(&limited, "can_i_trust_it")
+            .starts_with("With care: 1 of 2 rungs could not be judged: 1000 (GENERATOR_LIMITED); the load")
     );
     let empty = climb_of(&[]);
     assert!(text_of(&empty, "how_many").starts_with("Unknown"));

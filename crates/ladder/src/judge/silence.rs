@@ -27,7 +27,8 @@ pub(super) fn no_ticks(case: &Case<'_>) -> Option<Ruling> {
         }
         Some(silence) => (silence.from_ns, silence.missed, "the server told nothing any more"),
         None => {
-            let from = stopped(trial, |second| server_or_client_ticks(trial, second) > 0)?;
+            let ticks = |second: &Second| server_or_client_ticks(trial, second) > 0;
+            let from = stopped(trial, ticks).filter(|_| trial.seconds.iter().any(ticks))?;
             let ran: Vec<u64> = trial
                 .hold_seconds()
                 .filter(|second| second.index < from)
@@ -94,9 +95,8 @@ pub(super) fn no_replies(case: &Case<'_>) -> Option<Ruling> {
 fn stopped(trial: &Trial, happens: impl Fn(&Second) -> bool) -> Option<u32> {
     let seconds: Vec<&Second> = trial.hold_seconds().collect();
     let silent = seconds.iter().rev().take_while(|second| !happens(second)).count();
-    let ever = trial.seconds.iter().any(&happens);
     let enough = SILENT_SECONDS_LEAST.max((SILENT_SHARE_LEAST * seconds.len() as f64).ceil() as usize);
     // Of a hold that is silent throughout, one second is enough where it is all there is.
     let enough = enough.min(seconds.len().max(1));
-    (ever && silent >= enough).then(|| seconds[seconds.len() - silent].index)
+    (silent > 0 && silent >= enough).then(|| seconds[seconds.len() - silent].index)
 }
