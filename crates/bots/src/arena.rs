@@ -191,7 +191,7 @@ where
         let mut pairs = vec![Pair::default(); plan.units as usize];
         for (unit, pair) in pairs.iter_mut().enumerate() {
             let global = plan.first_unit + unit as u64 * plan.workers as u64;
-            pair.watches = is_watched(global, arena.snapshots);
+            pair.watches = is_watched(global, watched_share(arena.snapshots, plan.units_total));
         }
         Arena {
             speaks: PhantomData,
@@ -525,6 +525,15 @@ fn judge_game<D: Driver>(fast: Stop, slow: Stop, hand: &mut Hand<'_, D>) {
     } else {
         hand.error(error::WRONG_WINNER);
     }
+}
+
+/// Fewer watched games than this tell nothing of the others: one may just be between two games.
+const WATCHED_LEAST: u64 = 3;
+
+/// The share of the games that is watched where any is: of few games more than was asked for.
+fn watched_share(share: f64, games: u64) -> f64 {
+    let least = WATCHED_LEAST.min(games) as f64 / games.max(1) as f64;
+    if share > 0.0 { share.max(least) } else { 0.0 }
 }
 
 /// Spreads `share` of the games evenly over all games.

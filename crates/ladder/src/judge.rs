@@ -89,6 +89,9 @@ pub struct Terms {
     /// how long the hold was asked to be, ns; 0 where it was to end with a count, or is not known
     #[serde(default)]
     pub hold_ns: u64,
+    /// the server surely tells its ticks, and goes on telling when there are none: it is one of ours, and so is its log
+    #[serde(default)]
+    pub tells_ticks: bool,
 }
 
 /// How many messages the plan means to offer.
@@ -216,7 +219,7 @@ impl Case<'_> {
 type Rule = fn(&Case<'_>) -> Option<Ruling>;
 
 /// The rules in the order in which they are asked.
-const IN_ORDER: [Rule; 23] = [
+const IN_ORDER: [Rule; 25] = [
     // Nothing is proved.
     rules::books,
     rules::interrupted,
@@ -229,7 +232,9 @@ const IN_ORDER: [Rule; 23] = [
     rules::out_of_step,
     rules::wrong_answers,
     deliveries::strangers,
+    rules::broken_connections,
     silence::no_ticks,
+    silence::clients_hear_nothing,
     silence::no_replies,
     rules::certain_objectives,
     // The generator is asked about before the server is.

@@ -6,7 +6,7 @@ use ladder::{
     warm_up_cut,
 };
 use measure::{Measure, Summary, Trial};
-use plan::{Bots, Hold, HttpModel, Plan};
+use plan::{Bots, Hold, HttpModel, Plan, SubjectSource, TickSource};
 use store::{RunId, Store};
 
 /// Clients of the null server at an easy pace: our own share of every latency.
@@ -95,6 +95,8 @@ pub fn terms(store: &Store, run: &RunId, plan: &Plan, load: f64) -> anyhow::Resu
             Hold::Time(ns) => ns,
             Hold::Ticks(_) | Hold::Games(_) => 0,
         },
+        tells_ticks: matches!(plan.subject.source, SubjectSource::BuiltIn { .. })
+            && matches!(plan.subject.ticks, TickSource::Log(_)),
     })
 }
 

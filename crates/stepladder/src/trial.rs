@@ -211,14 +211,14 @@ struct Stage<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     until_ns: u64,
-    /// the longest usual entry
+    /// how long an entry is
     entry_ns: u64,
 }
 
 impl Told {
-    /// True when what is told reaches the end of the hold, but for an entry that is being gathered.
+    /// True when what is told reaches the end of the hold, but for the edge of an entry.
     fn covers(&self, end_ns: u64) -> bool {
-        self.until_ns + self.entry_ns + self.entry_ns / 4 >= end_ns
+        self.until_ns + self.entry_ns / 10 >= end_ns
     }
 }
 

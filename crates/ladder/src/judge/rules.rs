@@ -43,6 +43,9 @@ pub const LATE_SHARES_APART_MOST: f64 = 0.25;
 const TIMEOUTS: [&str; 5] =
     ["no answer in time", "answer never ended", "missing start", "missing stop", "timeout"];
 
+/// Errors that end a connection which stood.
+const BROKEN: [&str; 4] = ["connection lost", "connection reset", "closed by the server", "broken protocol"];
+
 /// The bots found that the server had paired them with players of an earlier time.
 const OUT_OF_STEP: &str = "pairing out of step";
 
@@ -200,6 +203,29 @@ fn open_in_ramp(trial: &Trial) -> u64 {
 fn first_words(trial: &Trial, cause: &str) -> String {
     let words = trial.error_samples().find(|(known, words)| *known == cause && !words.is_empty());
     words.map_or(String::new(), |(_, words)| format!("; the first: {words}"))
+}
+
+/// Connections that stood and that the server ended, reset or broke within the hold: bots that come back at once fill the gap,
+/// but users were thrown out.
+pub(super) fn broken_connections(case: &Case<'_>) -> Option<Ruling> {
+    let trial = case.trial;
+    // Bots that misbehave on purpose are rightly thrown out.
+    if trial.books.as_ref().is_some_and(|books| books.receivers.iter().any(|receiver| receiver.is_apart)) {
+        return None;
+    }
+    let broken: u64 = BROKEN.iter().filter_map(|cause| trial.errors.get(*cause)).sum();
+    let asked = trial.connections.asked;
+    if asked == 0 || broken as f64 <= (1.0 - OPEN_SHARE_LEAST) * asked as f64 {
+        return None;
+    }
+    let causes: Vec<String> = BROKEN
+        .iter()
+        .filter_map(|cause| Some((cause, trial.errors.get(*cause).filter(|count| **count > 0)?)))
+        .map(|(cause, count)| format!("{count} {cause}"))
+        .collect();
+    let reason =
+        format!("the server broke {broken} of {asked} connections in the hold: {}", causes.join(", "));
+    Some(Ruling::new(Verdict::Fail, "connections.broken", reason))
 }
 
 fn plays_games(trial: &Trial) -> bool {

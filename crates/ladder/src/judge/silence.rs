@@ -20,7 +20,16 @@ const SILENT_SHARE_LEAST: f64 = 0.05;
 pub(super) fn no_ticks(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let hold = trial.hold.as_ref()?;
-    let told = trial.ticks.as_ref().and_then(|ticks| ticks.silence.as_ref());
+    if trial.ticks.is_none() && case.terms.tells_ticks && trial.complete {
+        let reason =
+            "no tick throughout the hold: the server, which tells its ticks in a log, told none".to_owned();
+        return Some(Ruling::new(Verdict::Fail, "ticks.silence", reason));
+    }
+    let told = trial
+        .ticks
+        .as_ref()
+        .and_then(|ticks| ticks.silence.as_ref())
+        .filter(|silence| !silence.is_brief || case.terms.tells_ticks);
     let (from_ns, missed, how) = match told {
         Some(silence) if silence.is_told => {
             (silence.from_ns, silence.missed, "by the server's own later word")
@@ -54,6 +63,21 @@ pub(super) fn no_ticks(case: &Case<'_>) -> Option<Ruling> {
         ),
     };
     Some(Ruling::new(Verdict::Fail, "ticks.silence", reason))
+}
+
+/// The server's log goes on, and its clients hear nothing any more.
+pub(super) fn clients_hear_nothing(case: &Case<'_>) -> Option<Ruling> {
+    let trial = case.trial;
+    let hold = trial.hold.as_ref().filter(|_| trial.ticks.is_some())?;
+    let hears = |second: &Second| second.client_ticks.due > 0;
+    let from = stopped(trial, hears).filter(|_| trial.seconds.iter().any(hears))?;
+    let from_ns = u64::from(from) * 1_000_000_000;
+    let reason = format!(
+        "the server's clients heard nothing from {} of the hold on, {} before its end, although its tick log goes on",
+        show_ns(from_ns.saturating_sub(hold.from_ns) as f64),
+        show_ns((hold.to_ns - from_ns) as f64),
+    );
+    Some(Ruling::new(Verdict::Fail, "client_ticks.silence", reason))
 }
 
 fn server_or_client_ticks(trial: &Trial, second: &Second) -> u64 {

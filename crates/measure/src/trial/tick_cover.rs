@@ -25,6 +25,9 @@ pub struct Silence {
     pub missed: u64,
     /// by a later word of the server itself, and not only by its silence
     pub is_told: bool,
+    /// shorter than an entry of the log: nothing came of the hold's last moments, though it was waited for. It means something
+    /// only of a server that goes on writing when nothing is left to tell, and its ticks are not counted as missed
+    pub is_brief: bool,
 }
 
 /// Which part of a hold a server's entries cover.
@@ -62,8 +65,13 @@ impl TickCover {
         let allowed_ns = (LATER_THAN_USUAL * usual_ns as f64) as u64 + SLACK_NS;
         let until_ns = self.told.iter().map(|(_, to, _)| *to).filter(|to| *to <= to_ns).max().unwrap_or(0);
         let silent_from_ns = until_ns.max(from_ns);
-        if to_ns - silent_from_ns <= allowed_ns {
-            return;
+        let is_brief = to_ns - silent_from_ns <= allowed_ns;
+        if is_brief {
+            let last_ns = self.told.iter().map(|(_, to, _)| *to).max().unwrap_or(0);
+            let heard_until_ns = trial.event(super::kind::END).map_or(0, |end| end.at_ns);
+            if last_ns >= to_ns || heard_until_ns < last_ns + allowed_ns {
+                return;
+            }
         }
         let across = self.longest.iter().find(|told| told.from_ns < to_ns && told.to_ns > to_ns);
         let missed = match across {
@@ -87,9 +95,12 @@ impl TickCover {
             isr: None,
             silence: None,
         });
-        ticks.counts.due += missed;
-        ticks.counts.missed += missed;
-        ticks.silence = Some(Silence { from_ns: silent_from_ns, missed, is_told: across.is_some() });
+        if !is_brief {
+            ticks.counts.due += missed;
+            ticks.counts.missed += missed;
+        }
+        let is_told = across.is_some();
+        ticks.silence = Some(Silence { from_ns: silent_from_ns, missed, is_told, is_brief });
     }
 
     /// Ticks due per ns in the covered part of the hold; where none of it is covered, as many as the load owes.

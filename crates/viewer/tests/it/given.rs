@@ -41,7 +41,7 @@ pub fn objectives() -> Vec<Objective> {
 }
 
 pub fn terms() -> Terms {
-    Terms { objectives: objectives(), calibration: None, intended: None, patience_ns: SECOND_NS, link: None }
+    Terms { objectives: objectives(), patience_ns: SECOND_NS, ..Terms::default() }
 }
 
 /// Judges by these objectives whatever the plan says, as `stepladder` does with the plan's.
@@ -54,7 +54,7 @@ impl Judge for ByRules {
         let mut rungs = Vec::new();
         for mark in store.trial_marks(run)?.into_iter().filter(|mark| mark.is_ended) {
             let trial = store.trial(run, mark.head.seq, 0)?;
-            let judgement = judge(&trial, &terms);
+            let judgement = judge(&trial, None, &terms);
             rungs.push((trial, judgement));
         }
         let facts = RunFacts {

@@ -77,7 +77,7 @@ fn what_judging_takes() {
         let (sum_s, sum_cpu_s) = (began.elapsed().as_secs_f64(), cpu_s() - cpu_before_s);
         let cut_s = ladder::warm_up_cut(&whole);
         let trial = if cut_s == 0 { whole } else { given.store.trial(writer.id(), 0, cut_s).unwrap() };
-        let judgement = ladder::judge(&trial, &given::terms());
+        let judgement = ladder::judge(&trial, None, &given::terms());
         println!(
             "an hour with {warm_up_s} s of warm-up: summed in {sum_s:.2} s ({sum_cpu_s:.2} s of CPU), judged without {cut_s} s \
              in {:.2} s ({:.2} s of CPU): {}; {before_mb:.0} MB before, at most {:.0} MB",

@@ -73,6 +73,68 @@ fn a_log_that_goes_on_while_the_loop_stands_still_fails() {
 }
 
 #[test]
+fn a_server_of_ours_that_dies_in_the_last_second_or_before_the_first_entry_fails() {
+    let mut scene = Scene::arena(20.0);
+    scene.hold_s = 30;
+    let ours = Terms { tells_ticks: true, ..arena_terms() };
+    let late_end = |trial: &Trial| {
+        let mut trial = trial.clone();
+        // The trial listened on for 3 s, and nothing came.
+        trial
+            .events
+            .iter_mut()
+            .filter(|event| event.kind == kind::END)
+            .for_each(|event| event.at_ns += 3 * SECOND_NS);
+        trial
+    };
+    let build = |from_s: u32| {
+        let until_ns = u64::from(HOLD_FROM_S + from_s) * SECOND_NS;
+        let mut entries = scene.entries();
+        entries.retain(|entry| !matches!(entry, Entry::Ticks(second) if second.to_ns > until_ns));
+        for entry in &mut entries {
+            if let Entry::Event(event) = entry
+                && event.kind == kind::END
+            {
+                event.at_ns += 3 * SECOND_NS;
+            }
+        }
+        Trial::from_entries(scene.build().head, &entries, 0)
+    };
+    for from_s in [0, 29] {
+        let judgement = judge(&build(from_s), None, &ours);
+        assert_eq!(judgement.signal.as_deref(), Some("ticks.silence"), "{from_s}: {:?}", judgement.reason);
+    }
+    // A foreign server may tell nothing when its games have ended, and one that says nothing at all may have another log.
+    assert_eq!(judge(&build(29), None, &arena_terms()).verdict, Verdict::Pass);
+    assert_eq!(judge(&build(0), None, &arena_terms()).verdict, Verdict::Inconclusive);
+    assert_eq!(judge(&late_end(&build(30)), None, &ours).verdict, Verdict::Pass);
+}
+
+#[test]
+fn a_server_that_ticks_on_and_tells_its_clients_nothing_fails() {
+    let hears_until = |until: u32| {
+        Scene::arena(20.0).edit(move |at, interval| {
+            if at < until {
+                see_ticks(interval, 180, 2, 25_000_000);
+            }
+        })
+    };
+    let says = ["heard nothing from 50 s of the hold on, 10 s before its end"];
+    check(&hears_until(50), &arena_terms(), Verdict::Fail, "client_ticks.silence", &says);
+    check(&hears_until(59), &arena_terms(), Verdict::Pass, "", &[]);
+}
+
+#[test]
+fn a_server_that_throws_its_clients_out_fails_although_they_come_back() {
+    let resets = |count: u64| {
+        Scene::arena(500.0).edit(move |at, interval| interval.errors[0] = if at == 20 { count } else { 0 })
+    };
+    let says = ["the server broke 1000 of 1000 connections in the hold: 1000 connection lost"];
+    check(&resets(1000), &arena_terms(), Verdict::Fail, "connections.broken", &says);
+    check(&resets(40), &arena_terms(), Verdict::Pass, "", &[]);
+}
+
+#[test]
 fn clients_that_see_no_more_ticks_are_a_silence_where_nothing_else_tells_them() {
     let mut scene = Scene::arena(20.0).edit(|at, interval| {
         if at < 40 {
