@@ -108,6 +108,8 @@ pub struct Flags {
     pub spin: Option<String>,
     /// `--open-attempts 10`
     pub open_attempts: Option<String>,
+    /// `--no-calibration` is `Some(false)`
+    pub calibrate: Option<bool>,
 }
 
 /// What the command line may say of HTTP, as raw text.
@@ -210,6 +212,7 @@ const WORKERS: Setting = setting("--workers", "generator.workers", "2");
 const REALTIME: Setting = setting("--realtime", "generator.realtime", "true");
 const SPIN: Setting = setting("--spin", "generator.spin", "20us");
 const OPEN_ATTEMPTS: Setting = setting("--open-attempts", "generator.open_attempts", "10");
+const CALIBRATE: Setting = setting("--no-calibration", "generator.calibrate", "false");
 
 /// Longest busy wait: beyond it a worker would only burn its core.
 const SPIN_NS_MAX: u64 = 50_000;
@@ -313,6 +316,11 @@ fn switch(reader: &mut Reader, setting: Setting, flag: Option<bool>, file: Optio
     }
 }
 
+/// A switch that is on unless it is turned off.
+fn switch_off(reader: &mut Reader, setting: Setting, flag: Option<bool>, file: Option<&Text>) -> bool {
+    flag.unwrap_or_else(|| reader.value(setting, None, file, units::boolean).unwrap_or(true))
+}
+
 fn unit_of(bots: &Bots) -> &'static str {
     match bots {
         Bots::Arena(_) => "games",
@@ -388,6 +396,7 @@ fn generator_of(reader: &mut Reader, flags: &Flags, file: &Scenario) -> Generato
         spin_ns: spin_ns.unwrap_or(0),
         // At most 1000 by the line above.
         open_attempts: attempts.map_or(defaults::OPEN_ATTEMPTS, |count| count as u32),
+        calibrate: switch_off(reader, CALIBRATE, flags.calibrate, keys.calibrate.as_ref()),
     }
 }
 

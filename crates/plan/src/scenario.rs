@@ -257,6 +257,9 @@ pub struct GeneratorKeys {
     /// Attempts to open one connection before its bot gives up.
     #[schemars(with = "Option<u32>", example = 10)]
     pub open_attempts: Option<Text>,
+    /// false: the generator is not measured against a server that does nothing before the climb.
+    #[schemars(with = "Option<bool>", example = false)]
+    pub calibrate: Option<Text>,
 }
 
 /// Certificates.

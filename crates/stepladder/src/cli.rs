@@ -49,6 +49,8 @@ pub enum Command {
     Export(ExportArgs),
     /// What this machine can do: descriptors, ports, cores, clock, pacing, own ceiling
     Doctor(DoctorArgs),
+    /// Climb servers with known faults, and say whether every verdict was right on this machine
+    Selftest(SelftestArgs),
 }
 
 /// Options of `climb`.
@@ -140,6 +142,9 @@ pub struct ClimbArgs {
     /// Attempts in a row to open one connection before its bot gives up
     #[arg(long, value_name = "N", help_heading = "How")]
     open_attempts: Option<String>,
+    /// Begin with the first load at once; the generator's own latency and its ceiling stay unknown
+    #[arg(long, help_heading = "How")]
+    no_calibration: bool,
     /// A condition that every rung must meet; see below
     #[arg(long, value_name = "EXPR", help_heading = "Judged by")]
     objective: Vec<String>,
@@ -397,6 +402,29 @@ pub struct DoctorArgs {
     pub target: Option<String>,
 }
 
+/// Options of `selftest`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit: 0 every verdict was right, 1 at least one was wrong, 2 it could not be run, 130 interrupted."
+)]
+pub struct SelftestArgs {
+    /// Only about a dozen cases, which cover every kind of verdict, in under 4 minutes
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the cases here as a JSON array, each with what was expected and what came (- for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Only cases whose server and fault contain this text, e.g. "arena hang"
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// Print the cases and what is expected of each, and run nothing
+    #[arg(long)]
+    pub list: bool,
+    /// Use one core until a signal comes: the busy program that some cases run beside the climb
+    #[arg(long, hide = true, exclusive = true)]
+    pub hog: bool,
+}
+
 impl ClimbArgs {
     /// What the command line says, for `plan::layers`. Errors: the file of the body cannot be read.
     pub fn flags(&self) -> anyhow::Result<Flags> {
@@ -444,6 +472,7 @@ impl ClimbArgs {
             realtime: set(self.realtime),
             spin: self.spin.clone(),
             open_attempts: self.open_attempts.clone(),
+            calibrate: self.no_calibration.then_some(false),
         })
     }
 }

@@ -11,11 +11,13 @@ use plan::scenario::ScenarioText;
 use plan::{Plan, Target};
 use store::{RunState, Store};
 
-use crate::cli::{AgainArgs, ClimbArgs, DoctorArgs, ExportArgs, ShowArgs, StoreArgs, TicksArgs};
+use crate::cli::{
+    AgainArgs, ClimbArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs, TicksArgs,
+};
 use crate::climb::{self, Failure, Outputs};
 use crate::signals::Interrupt;
 use crate::view::Beside;
-use crate::{doctor, replay, show, ticks};
+use crate::{doctor, replay, selftest, show, ticks};
 
 /// Could not be measured, or not be read.
 const NOT_MEASURED: u8 = 2;
@@ -140,6 +142,24 @@ pub fn doctor(args: &DoctorArgs) -> Answer {
     let target = args.target.as_deref().map(address_of).transpose().map_err(wrong_usage)?;
     doctor::report(&mut out, args.json, show::width(), colour, target).map_err(not_measured)?;
     Ok(0)
+}
+
+/// `stepladder selftest`
+pub fn selftest(args: &SelftestArgs, interrupt: &Interrupt) -> Answer {
+    let (quick, only, json) = (args.quick, args.only.clone(), args.json.clone());
+    let options = selftest::Options { quick, only, json };
+    let cases = options.cases();
+    if cases.is_empty() {
+        let only = args.only.as_deref().unwrap_or_default();
+        return Err(wrong_usage(anyhow::anyhow!(
+            "--only {only}: no case contains this; stepladder selftest --list shows all"
+        )));
+    }
+    if args.list {
+        print(&selftest::plain(&cases))?;
+        return Ok(0);
+    }
+    selftest::run(&options, interrupt).map_err(|error| (NOT_MEASURED, error))
 }
 
 /// Where a URL leads to; nothing is sent there.

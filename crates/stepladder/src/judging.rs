@@ -21,11 +21,10 @@ pub const PROTOCOL: &str = "protocol";
 
 /// The course that a plan asks for.
 pub fn course(plan: &Plan) -> Course {
+    let calibrations =
+        [(Purpose::CalibrationLatency, LATENCY_CLIENTS), (Purpose::CalibrationCeiling, CEILING_CLIENTS)];
     Course::List(ListCourse {
-        calibrations: vec![
-            (Purpose::CalibrationLatency, LATENCY_CLIENTS),
-            (Purpose::CalibrationCeiling, CEILING_CLIENTS),
-        ],
+        calibrations: if plan.generator.calibrate { calibrations.to_vec() } else { Vec::new() },
         rungs: plan.ladder.rungs.clone(),
         cells: plan.ladder.cells.iter().map(|cell| cell.names.clone()).collect(),
         is_open_ended: plan.ladder.is_open_ended,

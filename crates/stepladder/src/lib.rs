@@ -17,6 +17,7 @@ pub mod progress;
 pub mod replay;
 pub mod report;
 pub mod secrets;
+pub mod selftest;
 pub mod serve;
 pub mod show;
 pub mod signals;

@@ -35,6 +35,8 @@ fn main() -> ExitCode {
         Command::Report(args) => report::report(&args),
         Command::Export(args) => commands::export(&args),
         Command::Doctor(args) => commands::doctor(&args),
+        Command::Selftest(args) if args.hog => stepladder::selftest::hog(),
+        Command::Selftest(args) => interrupt().and_then(|interrupt| commands::selftest(&args, &interrupt)),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),

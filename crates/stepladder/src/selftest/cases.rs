@@ -1,0 +1,274 @@
+//! The table of cases: what is planted, and what must and must never come of it.
+//!
+//! Times of faults count from the server's first connection, where the ramp begins. It lasts 0.1 s, the settle time 1 s,
+//! and the hold goes from 2 s to 10 s.
+
+use std::path::Path;
+
+use ladder::Verdict;
+use ladder::Verdict::{Fail, Invalid, Pass};
+
+use super::Outcome;
+use super::child::HOG_NAME;
+
+/// A reference server, and the load that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// 20 games, 40 players, 280 shots per second
+    Arena,
+    /// 60 chatters, 4,700 deliveries per second
+    Chat,
+    /// 5 requesters that each wait for their answer
+    PollLoop,
+}
+
+impl Subject {
+    /// As after `climb`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subject::Arena => "arena",
+            Subject::Chat => "chat",
+            Subject::PollLoop => "poll-loop",
+        }
+    }
+
+    fn load(self) -> &'static [&'static str] {
+        match self {
+            Subject::Arena => &["--rungs", "20"],
+            // A p99 needs 10,000 deliveries, also when half of the seconds were disturbed.
+            Subject::Chat => &["--rungs", "60"],
+            Subject::PollLoop => &["--requesters", "5", "--services", "root", "--views", "foreground"],
+        }
+    }
+}
+
+/// What is done to the machine meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// nothing
+    Quiet,
+    /// a program of ours uses one core
+    Hog,
+    /// the climbing process is stopped for 60 ms of every 120 ms of the hold; the server is not
+    Throttled,
+}
+
+impl Machine {
+    /// For programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Machine::Quiet => "as it is",
+            Machine::Hog => "a busy program beside it",
+            Machine::Throttled => "a throttled generator",
+        }
+    }
+}
+
+/// One climb and what must come of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// the server
+    pub subject: Subject,
+    /// further options of the climb
+    pub arguments: &'static [&'static str],
+    /// each as after `--fault`; none: a healthy server
+    pub faults: &'static [&'static str],
+    /// what is done to the machine
+    pub machine: Machine,
+    /// what comes on a machine that is not overloaded, one of these
+    pub expected: &'static [Outcome],
+    /// what is wrong under any condition
+    pub never: &'static [Verdict],
+    /// also with `--quick`
+    pub quick: bool,
+}
+
+impl Case {
+    /// A server without a fault: it may be undecided on a bad machine, but it never fails.
+    const fn healthy(subject: Subject) -> Case {
+        Case {
+            subject,
+            arguments: &[],
+            faults: &[],
+            machine: Machine::Quiet,
+            expected: PASSES,
+            never: &[Fail, Invalid],
+            quick: false,
+        }
+    }
+
+    /// A server with a fault that must be seen.
+    const fn planted(
+        subject: Subject,
+        faults: &'static [&'static str],
+        expected: &'static [Outcome],
+    ) -> Case {
+        Case { faults, expected, never: &[Pass], ..Case::healthy(subject) }
+    }
+
+    const fn with(self, arguments: &'static [&'static str]) -> Case {
+        Case { arguments, ..self }
+    }
+
+    const fn on(self, machine: Machine) -> Case {
+        Case { machine, ..self }
+    }
+
+    const fn expecting(self, expected: &'static [Outcome]) -> Case {
+        Case { expected, ..self }
+    }
+
+    const fn never(self, never: &'static [Verdict]) -> Case {
+        Case { never, ..self }
+    }
+
+    const fn quick(self) -> Case {
+        Case { quick: true, ..self }
+    }
+
+    /// What is planted, with the options that matter: `hang@6s`, `healthy, a throttled generator`.
+    pub fn what(&self) -> String {
+        let mut parts: Vec<String> = self.faults.iter().map(|fault| (*fault).to_owned()).collect();
+        if parts.is_empty() {
+            parts.push("healthy".to_owned());
+        }
+        let options = self.arguments.iter().filter(|word| **word != "--objective");
+        let options = options.copied().collect::<Vec<_>>().join(" ");
+        parts.extend((!options.is_empty()).then_some(options));
+        parts.extend((self.machine != Machine::Quiet).then(|| self.machine.name().to_owned()));
+        parts.join(", ")
+    }
+
+    /// What `--only` looks into.
+    pub fn line(&self) -> String {
+        format!("{} {}", self.subject.name(), self.what())
+    }
+
+    /// `FAIL (ticks.silence) or INCONCLUSIVE`.
+    pub fn expected_text(&self) -> String {
+        self.expected.iter().map(Outcome::text).collect::<Vec<_>>().join(" or ")
+    }
+
+    /// The words behind `climb`, without those that say where the results go.
+    fn words(&self) -> Vec<&'static str> {
+        let mut words = vec![self.subject.name()];
+        words.extend(self.subject.load());
+        words.extend(["--hold", "8s", "--settle", "1s", "--seed", "7", "--no-calibration"]);
+        words.extend(self.arguments);
+        words
+    }
+
+    fn server_words(&self) -> Vec<&'static str> {
+        self.faults.iter().flat_map(|fault| ["--fault", fault]).collect()
+    }
+
+    /// The words behind `climb`; `results` and `store` say where its results go.
+    pub fn climb_arguments(&self, results: &Path, store: &Path) -> Vec<String> {
+        let mut words: Vec<String> = self.words().into_iter().map(str::to_owned).collect();
+        for (name, path) in [("--json", results), ("--store", store)] {
+            words.extend([name.to_owned(), path.display().to_string()]);
+        }
+        words.push("--".to_owned());
+        words.extend(self.server_words().into_iter().map(str::to_owned));
+        words
+    }
+
+    /// A command that repeats the climb by hand.
+    pub fn command(&self) -> String {
+        let mut words = vec!["stepladder", "climb"];
+        words.extend(self.words());
+        let server = self.server_words();
+        if !server.is_empty() {
+            words.push("--");
+            words.extend(server);
+        }
+        let quoted =
+            |word: &str| if word.contains([' ', '<', '>']) { format!("'{word}'") } else { word.to_owned() };
+        words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+    }
+}
+
+use Machine::{Hog, Throttled};
+use Subject::{Arena, Chat, PollLoop};
+
+/// Late by less than the arena allows, more than this.
+const STRICT_TICKS: &[&str] = &["--objective", "ticks.late_share < 5%"];
+const RESPONSE_P50: &[&str] = &["--objective", "response.p50 < 100ms"];
+const NO_ERRORS: &[&str] = &["--objective", "errors == 0"];
+const RESPONSE_P90: &[&str] = &["--objective", "response.p90 < 100ms"];
+const NOT_TWICE: &[&str] = &["--objective", "deliveries.duplicated == 0"];
+const LITTLE_MEMORY: &[&str] = &["--objective", "subject.rss_bytes < 100MB"];
+const SNAPSHOTS: &[&str] = &["--snapshots", "100%"];
+
+const PASSES: &[Outcome] = &[Outcome::pass()];
+const SILENT: &[Outcome] = &[Outcome::fail("ticks.silence")];
+const NO_CONNECTIONS: &[Outcome] = &[Outcome::fail("connections.open_min")];
+const EXITED: &[Outcome] = &[Outcome::fail("server exited")];
+const NO_REPLY: &[Outcome] = &[Outcome::fail("stopped replying")];
+const LATE_TICKS: &[Outcome] = &[Outcome::fail("ticks.late_share")];
+const LATE_LINES: &[Outcome] = &[Outcome::fail("deliveries.latency.p99")];
+const ERRORS: &[Outcome] = &[Outcome::fail("errors")];
+const RESIDUAL: &[Outcome] = &[Outcome::invalid("deliveries.residual")];
+const TWICE: &[Outcome] = &[Outcome::fail("deliveries.duplicated")];
+/// A rung beside a busy program, of a server that is healthy.
+const IN_SPITE: &[Outcome] =
+    &[Outcome::pass(), Outcome::inconclusive(HOG_NAME), Outcome::generator_limited("")];
+const LIMITED: &[Outcome] = &[Outcome::generator_limited("send lag"), Outcome::pass()];
+
+/// Every case, in the order in which they are run.
+pub const CASES: &[Case] = &[
+    Case::healthy(Arena).quick(),
+    Case::healthy(Chat).quick(),
+    Case::healthy(PollLoop).quick(),
+    Case::planted(Arena, &["hang@0s"], NO_CONNECTIONS),
+    Case::planted(Arena, &["hang@1s"], SILENT),
+    Case::planted(Arena, &["hang@3s"], SILENT),
+    Case::planted(Arena, &["hang@6s"], SILENT).quick(),
+    Case::planted(Arena, &["hang@9s"], SILENT),
+    Case::planted(Arena, &["freeze@5s:1s"], PASSES).never(&[Invalid]),
+    Case::planted(Arena, &["freeze@5s:1s"], LATE_TICKS).with(STRICT_TICKS),
+    Case::planted(Arena, &["exit@6s"], EXITED).quick(),
+    Case::planted(Arena, &["drop-all@5s"], NO_CONNECTIONS),
+    Case::planted(Arena, &["drop-all@5s"], ERRORS).with(NO_ERRORS),
+    Case::planted(Arena, &["refuse@0s"], NO_CONNECTIONS),
+    Case::planted(Arena, &["wrong-answers:10%"], &[Outcome::fail("wrong winner")]).quick(),
+    Case::planted(Arena, &["late-answers:200ms"], &[Outcome::fail("response.p50")]).with(RESPONSE_P50),
+    Case::planted(Arena, &["stop-ticks@5s"], SILENT),
+    Case::planted(Arena, &["stop-answers@5s"], ERRORS),
+    Case::planted(Arena, &["stop-answers@5s"], &[Outcome::inconclusive("inconsistent")]).with(SNAPSHOTS),
+    Case::planted(Arena, &["leak:30MB"], &[Outcome::fail("subject.rss_bytes")]).with(LITTLE_MEMORY),
+    Case::planted(Arena, &["collapse@5s:300ms"], LATE_TICKS),
+    Case::planted(Arena, &["late-ticks:40%"], LATE_TICKS).quick(),
+    Case::planted(Arena, &["late-ticks:1%"], PASSES).never(&[Fail, Invalid]),
+    Case::planted(Arena, &["lie:40%"], &[Outcome::inconclusive("inconsistent")]).with(SNAPSHOTS).quick(),
+    Case::planted(Chat, &["hang@0s"], NO_CONNECTIONS),
+    Case::planted(Chat, &["hang@6s"], NO_REPLY).quick(),
+    Case::planted(Chat, &["hang@9s"], NO_REPLY),
+    Case::planted(Chat, &["freeze@5s:1s"], LATE_LINES),
+    Case::planted(Chat, &["exit@6s"], EXITED),
+    Case::planted(Chat, &["drop-all@5s"], NO_CONNECTIONS),
+    Case::planted(Chat, &["refuse@0s"], NO_CONNECTIONS),
+    Case::planted(Chat, &["wrong-answers:1%"], &[Outcome::fail("deliveries.strangers")]),
+    Case::planted(Chat, &["late-answers:200ms"], LATE_LINES).quick(),
+    Case::planted(Chat, &["lose:1e-3"], RESIDUAL),
+    Case::planted(Chat, &["duplicate:1e-3"], TWICE).with(NOT_TWICE),
+    Case::planted(Chat, &["stop-answers@5s"], NO_REPLY),
+    Case::planted(Chat, &["collapse@5s:300ms"], LATE_LINES),
+    Case::planted(PollLoop, &["hang@0s"], NO_CONNECTIONS),
+    Case::planted(PollLoop, &["hang@6s"], NO_REPLY),
+    Case::planted(PollLoop, &["hang@9s"], NO_REPLY),
+    Case::planted(PollLoop, &["freeze@5s:1s"], &[Outcome::fail("response.p90")]).with(RESPONSE_P90),
+    Case::planted(PollLoop, &["exit@6s"], EXITED),
+    Case::planted(PollLoop, &["refuse@0s"], ERRORS),
+    Case::planted(PollLoop, &["wrong-answers:5%"], ERRORS).quick(),
+    Case::planted(PollLoop, &["late-answers:200ms"], &[Outcome::fail("response.p90")]).with(RESPONSE_P90),
+    Case::planted(PollLoop, &["lose:1e-2"], ERRORS),
+    Case::planted(PollLoop, &["stop-ticks@5s"], NO_REPLY),
+    Case::planted(PollLoop, &["stop-answers@5s"], NO_REPLY),
+    Case::healthy(Arena).on(Hog).expecting(IN_SPITE).quick(),
+    Case::healthy(Chat).on(Hog).expecting(IN_SPITE),
+    Case::planted(Arena, &["late-ticks:40%"], LATE_TICKS).on(Hog),
+    Case::planted(Arena, &["hang@6s"], SILENT).on(Hog),
+    Case::healthy(Arena).on(Throttled).expecting(LIMITED).quick(),
+    Case::healthy(Chat).on(Throttled).expecting(LIMITED),
+];

@@ -1,0 +1,108 @@
+use ladder::Verdict;
+use serde_json::json;
+
+use super::*;
+
+/// What a climb's JSON says.
+fn came(verdict: &str, signal: &str, disturbed_share: f64, code: i32) -> Came {
+    let rung = json!({
+        "verdict": verdict, "reason": "so it was", "remark": "100 % of the hold was disturbed: cc1 1.0",
+        "disturbed_share": disturbed_share, "extra": { "signal": signal },
+    });
+    Came::read(&json!({ "verdict": verdict, "rungs": [rung] }), Some(code))
+}
+
+fn case(expected: &'static [Outcome], never: &'static [Verdict]) -> Case {
+    Case { expected, never, ..CASES[0] }
+}
+
+fn check(case: &Case, came: &Came, agreement: &str) {
+    let name = match expectation::compare(case, came) {
+        Agreement::Ok => "ok".to_owned(),
+        Agreement::Undecided { disturbed_by } => format!("undecided: {disturbed_by}"),
+        Agreement::Wrong => "wrong".to_owned(),
+    };
+    assert_eq!(name, agreement, "{came:?}");
+}
+
+#[test]
+fn a_case_agrees_when_verdict_signal_and_exit_code_are_those_expected() {
+    let hang = case(&[Outcome::fail("ticks.silence")], &[Verdict::Pass]);
+    check(&hang, &came("FAIL", "ticks.silence", 0.0, 1), "ok");
+    check(&hang, &came("FAIL", "ticks.silence", 0.0, 0), "wrong");
+    check(&hang, &came("FAIL", "ticks.late_share", 0.0, 1), "wrong");
+    let words = case(&[Outcome::inconclusive("cc1")], &[]);
+    check(&words, &came("INCONCLUSIVE", "disturbed", 1.0, 2), "ok");
+}
+
+#[test]
+fn a_disturbance_excuses_what_is_not_expected_but_nothing_that_must_never_come() {
+    let hang = case(&[Outcome::fail("ticks.silence")], &[Verdict::Pass]);
+    check(&hang, &came("INCONCLUSIVE", "disturbed", 1.0, 2), "undecided: cc1 1.0");
+    check(&hang, &came("INCONCLUSIVE", "disturbed", 0.0, 2), "wrong");
+    check(&hang, &came("PASS", "", 1.0, 0), "wrong");
+    let healthy = case(&[Outcome::pass()], &[Verdict::Fail]);
+    check(&healthy, &came("FAIL", "ticks.late_share", 1.0, 1), "wrong");
+    check(&healthy, &came("GENERATOR_LIMITED", "send_lag.p99", 0.0, 2), "undecided: cc1 1.0");
+}
+
+#[test]
+fn a_climb_without_results_is_wrong() {
+    let none = Came { code: Some(2), disturbed_share: 1.0, ..Came::default() };
+    check(&case(&[Outcome::inconclusive("")], &[]), &none, "wrong");
+    assert_eq!(none.short(), "no result (exit 2)");
+}
+
+#[test]
+fn no_healthy_server_may_fail_and_no_expected_outcome_is_one_that_must_never_come() {
+    for case in CASES {
+        assert!(!case.expected.is_empty(), "{}", case.line());
+        if case.faults.is_empty() {
+            assert!(case.never.contains(&Verdict::Fail), "{}", case.line());
+        }
+        for outcome in case.expected {
+            assert!(!case.never.contains(&outcome.verdict), "{}: {}", case.line(), outcome.text());
+            assert_eq!(outcome.code, i32::from(ladder::exit_code(outcome.verdict)), "{}", case.line());
+        }
+        // A fault that may pass is one that the objective allows.
+        let may_pass = case.expected.iter().any(|outcome| outcome.verdict == Verdict::Pass);
+        assert!(may_pass || case.never.contains(&Verdict::Pass) || case.faults.is_empty(), "{}", case.line());
+    }
+}
+
+#[test]
+fn every_case_has_a_line_of_its_own() {
+    let mut lines: Vec<String> = CASES.iter().map(Case::line).collect();
+    lines.sort();
+    lines.dedup();
+    assert_eq!(lines.len(), CASES.len());
+}
+
+#[test]
+fn the_quick_cases_cover_every_verdict_and_every_server() {
+    let options = Options { quick: true, only: None, json: None };
+    let quick = options.cases();
+    assert!((10..=15).contains(&quick.len()), "{}", quick.len());
+    assert!(expected_seconds(&quick) < 240.0);
+    for subject in [Subject::Arena, Subject::Chat, Subject::PollLoop] {
+        assert!(quick.iter().any(|case| case.subject == subject && case.faults.is_empty()));
+        assert!(quick.iter().any(|case| case.subject == subject && !case.faults.is_empty()));
+    }
+    for verdict in [Verdict::Pass, Verdict::Fail, Verdict::Inconclusive, Verdict::GeneratorLimited] {
+        assert!(quick.iter().any(|case| case.expected.iter().any(|outcome| outcome.verdict == verdict)));
+    }
+}
+
+#[test]
+fn only_takes_the_cases_whose_line_contains_a_text() {
+    let only = |text: &str| Options { quick: false, only: Some(text.to_owned()), json: None }.cases().len();
+    assert!(only("chat late-answers") == 1 && only("poll-loop") > 5 && only("no such case") == 0);
+}
+
+#[test]
+fn the_table_of_the_method_is_that_of_the_program() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/method/selftest.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let table = markdown(&CASES.iter().collect::<Vec<_>>());
+    assert!(text.contains(&table), "docs/method/selftest.md is out of date; its table must be:\n{table}");
+}
