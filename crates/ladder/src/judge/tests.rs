@@ -403,6 +403,7 @@ fn a_judgement_survives_its_json() {
 }
 
 mod disturbed;
+mod matrix;
 mod silent;
 
 proptest! {

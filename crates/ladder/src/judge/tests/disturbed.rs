@@ -4,7 +4,7 @@ use measure::Sample;
 
 use super::*;
 
-fn sample(who: &'static str, name: &'static str, value: f64) -> Sample {
+pub(super) fn sample(who: &'static str, name: &'static str, value: f64) -> Sample {
     Sample { at_ns: 0, who, name: name.into(), value }
 }
 
@@ -30,7 +30,7 @@ fn beside(scene: Scene, seconds: std::ops::Range<u32>, cores: f64, waiting: f64)
     scene
 }
 
-fn steal(scene: Scene, share: f64) -> Scene {
+pub(super) fn steal(scene: Scene, share: f64) -> Scene {
     Scene { steal_share: Box::new(move |_| share), ..scene }
 }
 

@@ -152,7 +152,7 @@ fn clients_that_see_no_more_ticks_are_a_silence_where_nothing_else_tells_them() 
 }
 
 /// Clients that ask one after the other; the server answers up to a second of the hold and never again.
-fn stops_replying(from_s: u32) -> Scene {
+pub(super) fn stops_replying(from_s: u32) -> Scene {
     Scene::asking(4.0).edit(move |at, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
         let open = |at: u32| if at >= from_s { 4 } else { 0 };

@@ -1,0 +1,229 @@
+//! Every fault on three machines: quiet, a host that steals 7 % of the CPU, and another program on 1.1 of 2 cores.
+//!
+//! The same matrix as `stepladder selftest`, without a clock. A healthy server passes on all three and a faulty one on none;
+//! what a disturbance can explain may end INCONCLUSIVE there, everything else fails wherever it happens.
+
+use Verdict::{Fail, Inconclusive, Invalid, Pass};
+use measure::{Entry, Trial};
+
+use super::disturbed::{sample, steal};
+use super::silent::stops_replying;
+use super::*;
+use crate::disturbance::disturbance;
+use crate::scene::{HOLD_FROM_S, lose};
+
+/// Verdict and signal.
+type Ends = (Verdict, &'static str);
+
+/// What was planted, what is asked, and how it ends on each of the three machines.
+struct Row {
+    fault: &'static str,
+    objectives: &'static [&'static str],
+    scene: fn() -> Scene,
+    /// entries that the trial lacks
+    lacks: fn(&Entry) -> bool,
+    quiet: Ends,
+    steal: Ends,
+    beside: Ends,
+}
+
+const ARENA: &[&str] = &["ticks.late_share < 25%"];
+const ASKING: &[&str] = &["response.p99 < 50ms", "errors == 0"];
+const CHAT: &[&str] = &["deliveries.lost == 0", "deliveries.latency.p99 < 50ms"];
+const NO_ERRORS: &[&str] = &["errors == 0"];
+
+const PASSES: Ends = (Pass, "");
+const EXITED: Ends = (Fail, "server exited");
+const SILENT: Ends = (Fail, "ticks.silence");
+const LATE: Ends = (Fail, "ticks.late_share");
+const NO_REPLY: Ends = (Fail, "stopped replying");
+const DISTURBED: Ends = (Inconclusive, "disturbed");
+
+/// A row whose fault ends in the same way on every machine: no disturbance explains it.
+const fn certain(
+    fault: &'static str,
+    objectives: &'static [&'static str],
+    scene: fn() -> Scene,
+    ends: Ends,
+) -> Row {
+    Row { fault, objectives, scene, lacks: |_| false, quiet: ends, steal: ends, beside: ends }
+}
+
+/// A row whose fault fails on a quiet machine, where nothing else can have caused it.
+const fn explainable(
+    fault: &'static str,
+    objectives: &'static [&'static str],
+    scene: fn() -> Scene,
+    quiet: Ends,
+    others: [Ends; 2],
+) -> Row {
+    Row { steal: others[0], beside: others[1], ..certain(fault, objectives, scene, quiet) }
+}
+
+const fn lacking(row: Row, lacks: fn(&Entry) -> bool) -> Row {
+    Row { lacks, ..row }
+}
+
+const ROWS: &[Row] = &[
+    certain("none, arena", ARENA, arena, PASSES),
+    certain("none, requests", ASKING, asking, PASSES),
+    certain("none, chat", CHAT, chat, PASSES),
+    certain("none, poll-loop", NO_ERRORS, || Scene::polling(10.0), PASSES),
+    lacking(certain("hang early in the hold", ARENA, arena, SILENT), |entry| ends_after(entry, 2)),
+    lacking(certain("hang in the middle of the hold", ARENA, arena, SILENT), |entry| ends_after(entry, 30)),
+    lacking(certain("hang 2 s before the end", ARENA, arena, SILENT), |entry| ends_after(entry, 58)),
+    certain("hang, requests", ASKING, || stops_replying(20), NO_REPLY),
+    certain("hang 2 s before the end, requests", NO_ERRORS, || stops_replying(56), NO_REPLY),
+    certain("exit", ARENA, || arena().event(20, kind::SUBJECT_EXITED, "exit code 7"), EXITED),
+    certain("exit, chat", CHAT, || chat().event(20, kind::SUBJECT_EXITED, "exit code 7"), EXITED),
+    certain("drop-all for good", ARENA, || arena().edit(no_connections), (Fail, "connections.open_min")),
+    certain("refuse", NO_ERRORS, || asking().turned_away(3, "GET /: status 503"), (Fail, "errors")),
+    certain("wrong-answers", ARENA, || arena().edit(wrong_winner), (Fail, "wrong winner")),
+    certain("wrong-answers, chat", CHAT, strange_lines, (Fail, "deliveries.strangers")),
+    certain("late-answers", ASKING, || slow_by(1_000), (Fail, "response.p99")),
+    explainable(
+        "late-answers of 5 %",
+        ASKING,
+        || slow_by(50),
+        (Fail, "response.p99"),
+        [DISTURBED, DISTURBED],
+    ),
+    certain("lose, counted as if it were not", CHAT, || lossy(0), (Invalid, "deliveries.residual")),
+    explainable("lose, told", CHAT, || lossy(1), (Fail, "deliveries.lost"), [DISTURBED, DISTURBED]),
+    certain("duplicate", &["deliveries.duplicated == 0"], twice, (Fail, "deliveries.duplicated")),
+    certain("leak", &["subject.rss_bytes < 40MB"], arena, (Fail, "subject.rss_bytes")),
+    explainable("late-ticks:40%", ARENA, || arena().late(0.4), LATE, [LATE, DISTURBED]),
+    certain("late-ticks:90%", ARENA, || arena().late(0.9), LATE),
+    certain("collapse", ARENA, || collapse(20), LATE),
+    certain("lie:40%", ARENA, lie, (Inconclusive, "inconsistent")),
+];
+
+fn arena() -> Scene {
+    Scene::arena(500.0)
+}
+
+fn asking() -> Scene {
+    Scene::asking(1000.0)
+}
+
+fn chat() -> Scene {
+    Scene::chat(100)
+}
+
+/// Told by the server behind this second of the hold.
+fn ends_after(entry: &Entry, hold_s: u32) -> bool {
+    let end_ns = u64::from(HOLD_FROM_S + hold_s) * SECOND_NS;
+    matches!(entry, Entry::Ticks(second) if second.to_ns > end_ns)
+}
+
+fn no_connections(at: u32, interval: &mut measure::Interval) {
+    if at >= 20 {
+        (interval.connections.open_min, interval.connections.open_end) = (0, 0);
+    }
+}
+
+fn wrong_winner(at: u32, interval: &mut measure::Interval) {
+    interval.errors[1] = u64::from(at == 7);
+}
+
+/// So many of the thousand answers of each second take 200 ms.
+fn slow_by(slow: u64) -> Scene {
+    asking().edit(move |_, interval| {
+        let response = interval.distribution_mut(Measure::Response, true);
+        response.clear();
+        response.record_many(2_000_000, 1_000 - slow);
+        response.record_many(200_000_000, slow);
+    })
+}
+
+/// Twelve deliveries are lost, of which the server tells all or none.
+fn lossy(told: u64) -> Scene {
+    chat().receivers(move |one| {
+        if one.receiver == 7 {
+            lose(one, 12, 12 * told, 0);
+        }
+    })
+}
+
+fn twice() -> Scene {
+    chat().receivers(|one| one.sum.duplicated = u64::from(one.receiver == 7))
+}
+
+fn strange_lines() -> Scene {
+    let mut scene = chat();
+    if let Some(books) = &mut scene.books {
+        books.strangers = 3;
+    }
+    scene
+}
+
+/// Every tick is late from a second of the hold on.
+fn collapse(from_s: u32) -> Scene {
+    let late_share: Option<Box<dyn Fn(u32) -> f64>> =
+        Some(Box::new(move |at| if at >= from_s { 1.0 } else { 0.02 }));
+    Scene { late_share, ..arena() }
+}
+
+/// The log tells 3 % of late ticks, the clients see 80 %.
+fn lie() -> Scene {
+    arena().edit(|_, interval| see_ticks(interval, 1_000, 800, 23_000_000))
+}
+
+/// The server's threads and ours waited this long for a core.
+fn waiting(mut scene: Scene, share: f64) -> Scene {
+    scene.samples.push(Box::new(move |_| {
+        vec![
+            sample("subject", "waiting_share_max", share),
+            sample("worker", "waiting_share_max", share),
+            sample("worker", "cpu_share_max", 0.2),
+            sample("thread", "node", 0.3),
+        ]
+    }));
+    scene
+}
+
+fn quiet(scene: Scene) -> Scene {
+    waiting(scene, 0.0)
+}
+
+fn stolen(scene: Scene) -> Scene {
+    steal(waiting(scene, 0.0), 0.07)
+}
+
+fn beside(scene: Scene) -> Scene {
+    let mut scene = waiting(scene, 0.1);
+    scene
+        .samples
+        .push(Box::new(|_| vec![sample("machine", "others_cores", 1.1), sample("program", "cc1", 1.1)]));
+    scene
+}
+
+fn check_row(row: &Row, machine: &str, scene: &Scene, ends: Ends) {
+    let head = || scene.build().head;
+    let entries: Vec<Entry> = scene.entries().into_iter().filter(|entry| !(row.lacks)(entry)).collect();
+    let trial = Trial::from_entries(head(), &entries, 0);
+    let (_, unfair) = disturbance(&trial);
+    let fair = (!unfair.is_empty()).then(|| Trial::from_entries_without(head(), &entries, 0, unfair.clone()));
+    assert_eq!(unfair.is_empty(), machine == "quiet", "{}: {machine}", row.fault);
+    let judgement = judge(&trial, fair.as_ref(), &terms(row.objectives));
+    let found = (judgement.verdict, judgement.signal.as_deref().unwrap_or(""));
+    assert_eq!(found, ends, "{} on a machine that is {machine}: {:?}", row.fault, judgement.reason);
+}
+
+#[test]
+fn every_fault_is_judged_rightly_on_a_quiet_a_stolen_and_a_shared_machine() {
+    for row in ROWS {
+        check_row(row, "quiet", &quiet((row.scene)()), row.quiet);
+        check_row(row, "stolen from", &stolen((row.scene)()), row.steal);
+        check_row(row, "shared", &beside((row.scene)()), row.beside);
+    }
+}
+
+#[test]
+fn no_row_lets_a_faulty_server_pass_or_a_healthy_one_fail() {
+    for row in ROWS {
+        let all = [row.quiet.0, row.steal.0, row.beside.0];
+        let is_healthy = row.fault.starts_with("none");
+        assert!(all.iter().all(|verdict| (*verdict == Pass) == is_healthy), "{}", row.fault);
+    }
+}
