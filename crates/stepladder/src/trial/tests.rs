@@ -87,6 +87,7 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
         spin_ns: 0,
         margin_ns: 0,
         cores: Vec::new(),
+        terms: None,
     };
     let (says, hears) = channel();
     let (mut collector, _ends) = Collector::new(2, &says);
