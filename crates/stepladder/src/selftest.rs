@@ -79,12 +79,14 @@ pub fn run(options: &Options, interrupt: &Interrupt) -> anyhow::Result<u8> {
     }
     print.line(&summary(&ran));
     write_json(&ran, options.json.as_deref())?;
-    let is_wrong = ran.iter().any(|one| matches!(one.agreement, Agreement::Wrong));
-    Ok(match (interrupt.is_asked(), is_wrong) {
-        (true, _) => INTERRUPTED,
-        (false, true) => 1,
-        (false, false) => 0,
-    })
+    Ok(exit_code(ran.iter().map(|one| &one.agreement), interrupt.is_asked()))
+}
+
+fn exit_code<'a>(mut agreements: impl Iterator<Item = &'a Agreement>, is_interrupted: bool) -> u8 {
+    match is_interrupted {
+        true => INTERRUPTED,
+        false => u8::from(agreements.any(|agreement| matches!(agreement, Agreement::Wrong))),
+    }
 }
 
 impl Ran {

@@ -12,8 +12,8 @@ fn came(verdict: &str, signal: &str, disturbed_share: f64, code: i32) -> Came {
     Came::read(&json!({ "verdict": verdict, "rungs": [rung] }), Some(code))
 }
 
-fn case(expected: &'static [Outcome], never: &'static [Verdict]) -> Case {
-    Case { expected, never, ..CASES[0] }
+fn case(expected: Outcome, never: &'static [Verdict]) -> Case {
+    Case { expected: Box::leak(Box::new([expected])), never, ..CASES[0] }
 }
 
 fn check(case: &Case, came: &Came, agreement: &str) {
@@ -27,21 +27,21 @@ fn check(case: &Case, came: &Came, agreement: &str) {
 
 #[test]
 fn a_case_agrees_when_verdict_signal_and_exit_code_are_those_expected() {
-    let hang = case(&[Outcome::fail("ticks.silence")], &[Verdict::Pass]);
+    let hang = case(Outcome::fail("ticks.silence"), &[Verdict::Pass]);
     check(&hang, &came("FAIL", "ticks.silence", 0.0, 1), "ok");
     check(&hang, &came("FAIL", "ticks.silence", 0.0, 0), "wrong");
     check(&hang, &came("FAIL", "ticks.late_share", 0.0, 1), "wrong");
-    let words = case(&[Outcome::inconclusive("cc1")], &[]);
+    let words = case(Outcome::inconclusive("cc1"), &[]);
     check(&words, &came("INCONCLUSIVE", "disturbed", 1.0, 2), "ok");
 }
 
 #[test]
 fn a_disturbance_excuses_what_is_not_expected_but_nothing_that_must_never_come() {
-    let hang = case(&[Outcome::fail("ticks.silence")], &[Verdict::Pass]);
+    let hang = case(Outcome::fail("ticks.silence"), &[Verdict::Pass]);
     check(&hang, &came("INCONCLUSIVE", "disturbed", 1.0, 2), "undecided: cc1 1.0");
     check(&hang, &came("INCONCLUSIVE", "disturbed", 0.0, 2), "wrong");
     check(&hang, &came("PASS", "", 1.0, 0), "wrong");
-    let healthy = case(&[Outcome::pass()], &[Verdict::Fail]);
+    let healthy = case(Outcome::pass(), &[Verdict::Fail]);
     check(&healthy, &came("FAIL", "ticks.late_share", 1.0, 1), "wrong");
     check(&healthy, &came("GENERATOR_LIMITED", "send_lag.p99", 0.0, 2), "undecided: cc1 1.0");
 }
@@ -49,8 +49,16 @@ fn a_disturbance_excuses_what_is_not_expected_but_nothing_that_must_never_come()
 #[test]
 fn a_climb_without_results_is_wrong() {
     let none = Came { code: Some(2), disturbed_share: 1.0, ..Came::default() };
-    check(&case(&[Outcome::inconclusive("")], &[]), &none, "wrong");
+    check(&case(Outcome::inconclusive(""), &[]), &none, "wrong");
     assert_eq!(none.short(), "no result (exit 2)");
+}
+
+#[test]
+fn only_a_wrong_verdict_and_an_interruption_are_told_by_the_exit_code() {
+    let undecided = Agreement::Undecided { disturbed_by: "cc1 1.0".to_owned() };
+    assert_eq!(exit_code([&Agreement::Ok, &undecided].into_iter(), false), 0);
+    assert_eq!(exit_code([&Agreement::Ok, &Agreement::Wrong].into_iter(), false), 1);
+    assert_eq!(exit_code([&Agreement::Wrong].into_iter(), true), INTERRUPTED);
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod main_job;
 mod output;
 mod place;
 mod rest;
+mod selftest;
 mod serving;
 mod tick_logs;
 mod tidy;

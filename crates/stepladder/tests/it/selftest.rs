@@ -1,0 +1,87 @@
+//! `selftest`: the verdicts of this program on this machine, and that nothing stays behind of it.
+
+use serde_json::Value;
+
+use crate::place::{Place, Running, children, command_line, eventually, is_gone, parse};
+
+/// `./check --quick` leaves out what takes minutes.
+fn is_quick() -> bool {
+    std::env::var_os("STEPLADDER_QUICK").is_some()
+}
+
+#[test]
+fn no_verdict_is_wrong_on_this_machine() {
+    if is_quick() {
+        return;
+    }
+    let place = Place::new();
+    let words = ["selftest", "--quick", "--json", "cases.json"];
+    // It takes longer than a test waits for a child.
+    let output = place.command(words).output().expect("the program starts");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let cases = place.json("cases.json");
+    let cases = cases.as_array().expect("an array");
+    assert!(cases.len() >= 10, "{printed}");
+    let wrong: Vec<&Value> = cases.iter().filter(|case| case["status"] == "wrong").collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(printed.contains(&format!("{} cases in", cases.len())), "{printed}");
+    assert!(printed.lines().any(|line| line.contains("hang@6s") && line.contains("FAIL")), "{printed}");
+    assert_eq!(left_behind(&place), [""; 0]);
+}
+
+#[test]
+fn the_list_names_every_case_and_runs_none() {
+    let place = Place::new();
+    let ran = place.run(["selftest", "--list"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.starts_with("subject"), "{ran:#?}");
+    assert!(ran.out.lines().any(|line| line.starts_with("chat") && line.contains("late-answers:200ms")));
+    let quick = place.run(["selftest", "--list", "--quick"]).out.lines().count();
+    assert!(quick < ran.out.lines().count() / 2, "{ran:#?}");
+}
+
+#[test]
+fn cases_that_do_not_exist_are_refused() {
+    let place = Place::new();
+    place
+        .run(["selftest", "--only", "arena on fire"])
+        .refused(3, &["--only arena on fire: no case contains this", "stepladder selftest --list"]);
+}
+
+/// The climb of a self test, and its server.
+fn climb_and_server(selftest: &Running) -> [u32; 2] {
+    let child = |of: u32, what: &'static str| {
+        eventually(what, || children(of).into_iter().find(|pid| command_line(*pid).contains(what)))
+    };
+    let climb = child(selftest.pid(), " climb arena");
+    [climb, child(climb, " serve arena")]
+}
+
+fn left_behind(place: &Place) -> Vec<String> {
+    let names = place.files_ending("").into_iter();
+    names.filter(|name| name.contains("selftest-") || name.ends_with(".ticklog")).collect()
+}
+
+#[test]
+fn ctrl_c_ends_the_climb_and_its_server_and_leaves_no_file() {
+    let place = Place::new();
+    let selftest = place.start(["selftest", "--only", "arena hang@3s", "--json", "-"]);
+    let pids = climb_and_server(&selftest);
+    selftest.signal(libc::SIGINT);
+    let ran = selftest.finish();
+    assert_eq!(ran.code, 130, "{ran:#?}");
+    assert_eq!(parse(&ran.out).as_array().map(Vec::len), Some(0), "no case was finished: {ran:#?}");
+    pids.into_iter().for_each(|pid| eventually("it has ended", || is_gone(pid).then_some(())));
+    assert_eq!(left_behind(&place), [""; 0]);
+}
+
+#[test]
+fn a_self_test_that_is_killed_leaves_neither_climb_nor_server() {
+    let place = Place::new();
+    let selftest = place.start(["selftest", "--only", "arena healthy"]);
+    let pids = climb_and_server(&selftest);
+    selftest.signal(libc::SIGKILL);
+    assert_eq!(selftest.finish().code, 137);
+    pids.into_iter().for_each(|pid| eventually("it has ended", || is_gone(pid).then_some(())));
+}
