@@ -68,7 +68,7 @@ pub struct Flags {
     pub localities: Option<String>,
     /// `--hold 60s|2Mticks|1000games`
     pub hold: Option<String>,
-    /// `--ramp 2ms|5000/s|0s`
+    /// `--ramp 2ms|5000/s|60s/all|0s`
     pub ramp: Option<String>,
     /// `--settle 2s`
     pub settle: Option<String>,

@@ -8,6 +8,7 @@ pub mod known;
 pub mod layers;
 pub mod mistakes;
 pub mod plan;
+pub mod ramp;
 pub mod scenario;
 pub mod target;
 pub mod units;
@@ -18,8 +19,9 @@ pub use mistakes::{Mistake, Mistakes, Place, Wrong, WrongRequest};
 pub use plan::{
     ArenaBots, Arrivals, Bots, Cell, ChatBots, Dialect, EchoBots, Generator, Hold, HttpBots, HttpCheck,
     HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, Ladder, Misbehaviour, Misconduct, Pairing, Plan,
-    Ramp, Subject, SubjectSource, TickSource, Variable, VariableLaw,
+    Ramp, RampRule, Subject, SubjectSource, TickSource, Variable, VariableLaw,
 };
+pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};
 pub use target::{Scheme, Target, TargetError, TargetRefused, may_load};
 pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};

@@ -407,8 +407,8 @@ pub struct Ladder {
     pub rungs: Vec<f64>,
     /// `games`, `clients`, `requesters`, `req/s`, `in_flight`
     pub load_unit: String,
-    /// how the bots arrive
-    pub ramp: Ramp,
+    /// how the bots of each rung arrive
+    pub ramp: RampRule,
     /// between the ramp and the hold, ns
     pub settle_ns: u64,
     /// when a hold has seen enough
@@ -423,7 +423,22 @@ pub struct Ladder {
     pub is_open_ended: bool,
 }
 
-/// How the bots arrive.
+/// How the bots of each rung arrive, as its author said it. `of` makes the pace of a rung of it.
+///
+/// Stored plans hold either the pace itself or `{"within": ns}`, so plans of earlier builds are read as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RampRule {
+    /// the same pace on every rung, so the ramp takes longer with more units of load
+    Pace(Ramp),
+    /// all units of a rung within the same time, so they arrive faster with more of them
+    Total {
+        /// that time, ns; > 0
+        within: u64,
+    },
+}
+
+/// At which pace the units of load arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ramp {

@@ -227,7 +227,8 @@ pub struct LadderKeys {
     /// poll-loop: objects near: none, moderate, high or all.
     #[schemars(example = json!(["none", "high"]))]
     pub localities: Option<OneOrMore>,
-    /// How the bots arrive: a gap, a rate, or 0s for all at once.
+    /// How the bots arrive: one every so often (2ms, or 2ms/each), a rate (5000/s), all of a rung within a time (60s/all), or 0s
+    /// for all at once.
     #[schemars(with = "Option<String>", example = &"2ms")]
     pub ramp: Option<Text>,
     /// Time between the ramp and the hold.

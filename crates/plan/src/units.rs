@@ -10,10 +10,11 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::known;
-use crate::plan::{Arrivals, Hold, Pairing, Ramp, TickSource};
+use crate::plan::{Arrivals, Hold, Pairing, TickSource};
 
 pub mod chat;
 pub mod http;
+mod ramp;
 
 /// No duration in a plan is longer than a week: beyond it the author meant another unit.
 pub const DURATION_NS_MAX: u64 = 7 * 24 * 3600 * 1_000_000_000;
@@ -274,47 +275,6 @@ impl fmt::Display for Hold {
             Hold::Time(ns) => Duration(ns).fmt(f),
             Hold::Ticks(count) => counted(f, count, "ticks"),
             Hold::Games(count) => counted(f, count, "games"),
-        }
-    }
-}
-
-impl FromStr for Ramp {
-    type Err = UnitError;
-
-    fn from_str(text: &str) -> Result<Ramp, UnitError> {
-        let text = text.trim();
-        if let Some(rate) = text.strip_suffix("/s") {
-            let rate = rate.trim();
-            refuse_non_numbers(text, rate)?;
-            // Finite by the line above; a rate beyond a thousand million is "all at once" and should say so.
-            let rate_per_s: f64 = rate.parse().map_err(|_| UnitError::NotANumber(text.into()))?;
-            return match rate_per_s {
-                0.0 => Err(UnitError::Zero { text: text.into(), why: "nobody would ever arrive" }),
-                _ if (0.001..=1e9).contains(&rate_per_s) => Ok(Ramp::PerSecond(rate_per_s)),
-                _ => Err(UnitError::OutOfRange {
-                    text: text.into(),
-                    least: "0.001/s".into(),
-                    most: "1000000000/s".into(),
-                }),
-            };
-        }
-        match duration_ns(text) {
-            Ok(0) => Ok(Ramp::AtOnce),
-            Ok(ns) => Ok(Ramp::Every(ns)),
-            Err(UnitError::UnknownUnit { text, unit, .. }) => {
-                Err(UnitError::UnknownUnit { text, unit, known: "ns, us, ms, s, m, h, /s" })
-            }
-            Err(other) => Err(other),
-        }
-    }
-}
-
-impl fmt::Display for Ramp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Ramp::Every(ns) => Duration(ns).fmt(f),
-            Ramp::PerSecond(rate_per_s) => write!(f, "{rate_per_s}/s"),
-            Ramp::AtOnce => f.write_str("0s"),
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::plan::{Arrivals, Bots, ChatBots, Hold, HttpBots, HttpModel, Plan, Ramp};
+use crate::ramp;
 use crate::target::Target;
 
 /// What one worker does in one trial.
@@ -112,7 +113,7 @@ pub fn needs(plan: &Plan, load: f64) -> Needs {
         connections_most,
         descriptors: with_headroom(connections_most),
         opens_per_s,
-        ramp_ns: ramp_length_ns(plan.ladder.ramp, units),
+        ramp_ns: ramp::length_ns(plan.ladder.ramp.of(units), units),
         ledger_bytes: match &plan.bots {
             Bots::Arena(_) | Bots::Echo(_) | Bots::Http(_) => 0,
             Bots::Chat(chat) => ledger_bytes(plan, chat, units),
@@ -127,8 +128,9 @@ fn ledger_bytes(plan: &Plan, chat: &ChatBots, units: u64) -> u64 {
         Hold::Time(ns) => ns,
         Hold::Ticks(_) | Hold::Games(_) => HOLD_NS_MOST,
     };
-    let talk_ns =
-        ramp_length_ns(plan.ladder.ramp, units) as f64 + plan.ladder.settle_ns as f64 + hold_ns as f64;
+    let talk_ns = ramp::length_ns(plan.ladder.ramp.of(units), units) as f64
+        + plan.ladder.settle_ns as f64
+        + hold_ns as f64;
     let lines = talkers as f64 * (talk_ns / chat.gap_mean_ns().max(1.0));
     let pairs = talkers.saturating_mul(units);
     // A float turns into an integer by saturating.
@@ -169,7 +171,7 @@ pub fn split(
                 first_unit,
                 units: units.saturating_sub(first_unit).div_ceil(workers as u64),
                 units_total: units,
-                ramp: plan.ladder.ramp,
+                ramp: plan.ladder.ramp.of(units),
                 arrivals: plan.arrivals,
                 bots: plan.bots.clone(),
                 target: target.clone(),
@@ -222,7 +224,7 @@ pub fn loopback_sources(count: usize, to: IpAddr) -> Vec<IpAddr> {
 }
 
 /// What is dealt out: the load itself, but connections where the load is a rate.
-fn unit_count(plan: &Plan, load: f64) -> u64 {
+pub(crate) fn unit_count(plan: &Plan, load: f64) -> u64 {
     match &plan.bots {
         Bots::Http(HttpBots { model: HttpModel::Open { connections, .. }, .. }) => *connections,
         // A float turns into an integer by saturating; NaN becomes 0.
@@ -260,15 +262,6 @@ fn connections_max(plan: &Plan) -> u64 {
 
 fn with_headroom(connections: u64) -> u64 {
     connections.saturating_add(connections.div_ceil(10))
-}
-
-fn ramp_length_ns(ramp: Ramp, units: u64) -> u64 {
-    let gaps = units.saturating_sub(1);
-    match ramp {
-        Ramp::Every(gap_ns) => gaps.saturating_mul(gap_ns),
-        Ramp::PerSecond(rate_per_s) => (gaps as f64 / rate_per_s * 1e9) as u64,
-        Ramp::AtOnce => 0,
-    }
 }
 
 /// SplitMix64 of seed and worker: neighbouring workers get seeds that have nothing in common.

@@ -5,7 +5,8 @@
 //! The same for a climb, which stores them, and for `doctor`, which only shows them.
 
 use plan::{
-    Arrivals, Bots, EchoBots, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Plan, Ramp, Scheme,
+    Arrivals, Bots, EchoBots, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Plan, Ramp, RampRule,
+    Scheme,
 };
 
 use crate::judging::LATENCY_RATE_PER_S;
@@ -48,7 +49,7 @@ pub fn load(bots: &Bots, clients: f64) -> f64 {
 pub fn plan_of(plan: &Plan, scheme: Scheme, is_closed: bool, clients: u64) -> Plan {
     let (bots, arrivals) = bots(scheme, is_closed, clients);
     let mut plan = Plan { bots, arrivals, ..plan.clone() };
-    plan.ladder.ramp = Ramp::AtOnce;
+    plan.ladder.ramp = RampRule::Pace(Ramp::AtOnce);
     plan.ladder.settle_ns = SETTLE_NS;
     plan.ladder.cells = Vec::new();
     plan.generator.workers = None;

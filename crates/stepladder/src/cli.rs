@@ -79,7 +79,8 @@ pub struct ClimbArgs {
     /// When a rung has seen enough: 60s, 2Mticks or 1000games
     #[arg(long, value_name = "ENOUGH", help_heading = "How")]
     hold: Option<String>,
-    /// How the bots arrive, or a rate's connections open: 2ms (one unit each), 5000/s or 0s
+    /// How the bots arrive, or a rate's connections open: 2ms (one every 2 ms; 2ms/each is the same), 5000/s, 60s/all (all
+    /// of a rung within 60 s) or 0s (all at once)
     #[arg(long, value_name = "PACE", help_heading = "How")]
     ramp: Option<String>,
     /// Between the ramp and the hold

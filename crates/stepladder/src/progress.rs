@@ -95,6 +95,9 @@ impl Progress {
         if standing.failed > 0 {
             line += &format!(" ({} attempts failed)", standing.failed);
         }
+        if standing.phase == "ramp" {
+            line += &of_ramp(standing.now_ns, standing.ramp_ns);
+        }
         if let Some(left_s) = left {
             line += &format!(" · {left_s} s left");
         }
@@ -128,6 +131,16 @@ impl Progress {
             bar.reset();
         }
     }
+}
+
+/// ` · 12 s of 99 minutes`; nothing where a ramp takes less than a second, or longer than planned.
+fn of_ramp(now_ns: u64, ramp_ns: u64) -> String {
+    const SECOND_NS: u64 = 1_000_000_000;
+    if ramp_ns < SECOND_NS || now_ns > ramp_ns {
+        return String::new();
+    }
+    let now_ns = now_ns / SECOND_NS * SECOND_NS;
+    format!(" · {} of {}", plan::ramp::show_length(now_ns), plan::ramp::show_length(ramp_ns))
 }
 
 /// `rung 10 requesters, object · foreground`
@@ -164,6 +177,18 @@ mod tests {
             head.cell.insert(axis.to_owned(), value.to_owned());
         }
         assert_eq!(place(&head), "rung 10 requesters, object · foreground");
+    }
+
+    #[test]
+    fn a_ramp_of_seconds_tells_how_far_it_is_and_a_short_one_does_not() {
+        let check = |now_s: f64, ramp_s: f64, expected: &str| {
+            assert_eq!(of_ramp((now_s * 1e9) as u64, (ramp_s * 1e9) as u64), expected);
+        };
+        check(12.7, 5_940.0, " · 12 s of 99 minutes");
+        check(0.0, 4.0, " · 0 s of 4 s");
+        check(0.1, 0.9, "");
+        check(5.0, 4.0, "");
+        check(0.0, 0.0, "");
     }
 
     #[test]

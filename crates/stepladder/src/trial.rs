@@ -19,7 +19,7 @@ use engine::{Clock, Collector, Entrance, MonotonicClock, Progress, Shared, Timel
 use ladder::Terms;
 use measure::trial::{Sum, kind};
 use measure::{Entry, Event, Interval, LedgerPart, TrialHead};
-use plan::{Hold, Ramp, Target, WorkerPlan};
+use plan::{Hold, Target, WorkerPlan};
 
 use crate::conductor::{Conductor, Cue, DRAIN_NS, Seen};
 
@@ -84,6 +84,8 @@ pub struct Standing<'a> {
     pub now_ns: u64,
     /// when the hold ends, ns, where that is known
     pub hold_until_ns: Option<u64>,
+    /// how long the ramp is planned to take, ns
+    pub ramp_ns: u64,
     /// connections open now
     pub open: u64,
     /// failed attempts so far
@@ -172,12 +174,11 @@ fn stage<'a>(
 
 fn conductor(order: &Order<'_>) -> Conductor {
     let units = order.workers.iter().map(|plan| plan.units).sum();
-    let ramp_ns = match order.workers.first().map(|plan| plan.ramp) {
-        Some(Ramp::Every(gap_ns)) => gap_ns.saturating_mul(units),
-        Some(Ramp::PerSecond(rate)) => (units as f64 * 1e9 / rate) as u64,
-        Some(Ramp::AtOnce) | None => 0,
-    };
-    Conductor::new(order.hold, order.settle_ns, units, order.head.connections, ramp_ns)
+    Conductor::new(order.hold, order.settle_ns, units, order.head.connections, ramp_ns(order, units))
+}
+
+fn ramp_ns(order: &Order<'_>, units: u64) -> u64 {
+    order.workers.first().map_or(0, |plan| plan::ramp::length_ns(plan.ramp, units))
 }
 
 struct Stage<'a> {
@@ -382,6 +383,7 @@ impl Stage<'_> {
             phase: self.phase,
             now_ns,
             hold_until_ns: self.conductor.hold_ends_ns(),
+            ramp_ns: ramp_ns(self.order, self.order.workers.iter().map(|plan| plan.units).sum()),
             open: self.seen.open,
             failed,
         });

@@ -4,7 +4,7 @@ use crate::layers::reader::{Reader, Said, Setting, setting};
 use crate::layers::subject::Found;
 use crate::layers::{Flags, cells, defaults, name_of, switch, unit_of};
 use crate::mistakes::{Place, Wrong, WrongRequest};
-use crate::plan::{Bots, Hold, HttpModel, Ladder, Ramp, SubjectSource, TickSource};
+use crate::plan::{Bots, Hold, HttpModel, Ladder, Ramp, RampRule, SubjectSource, TickSource};
 use crate::scenario::{LadderKeys, OneOrMore, Scenario, Text};
 use crate::units::{self, http};
 
@@ -110,7 +110,7 @@ pub(super) fn read(
     let keys = file.ladder.as_ref().unwrap_or(&empty);
     let is_poll_loop = found.is_some_and(Found::is_poll_loop);
     let (rungs, is_open_ended) = rungs(reader, loads, bots, is_poll_loop);
-    let ramp = reader.value(RAMP, flags.ramp.as_deref(), keys.ramp.as_ref(), str::parse::<Ramp>);
+    let ramp = reader.value(RAMP, flags.ramp.as_deref(), keys.ramp.as_ref(), str::parse::<RampRule>);
     let settle = reader.value(SETTLE, flags.settle.as_deref(), keys.settle.as_ref(), units::duration_ns);
     let hold_said = reader.said(HOLD, flags.hold.as_deref(), keys.hold.as_ref());
     let hold = hold_said.as_ref().and_then(|said| reader.read(said, str::parse::<Hold>));
@@ -143,11 +143,11 @@ pub(super) fn read(
     Ladder {
         rungs,
         load_unit: unit_of(bots).into(),
-        ramp: ramp.unwrap_or(match bots {
+        ramp: ramp.unwrap_or(RampRule::Pace(match bots {
             Bots::Arena(_) | Bots::Echo(_) => Ramp::Every(defaults::RAMP_NS),
             Bots::Http(_) => Ramp::AtOnce,
             Bots::Chat(_) => Ramp::PerSecond(defaults::CHAT_RAMP_PER_S),
-        }),
+        })),
         settle_ns: settle.unwrap_or(settle_ns),
         hold: hold.unwrap_or(Hold::Time(hold_ns)),
         restart_per_rung,

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{ArenaBots, EchoBots, Hold, Ladder, Pairing, Ramp};
+use crate::plan::{ArenaBots, EchoBots, Hold, Ladder, Pairing, Ramp, RampRule};
 use crate::target::Scheme;
 
 mod cells;
@@ -64,7 +64,7 @@ fn climb_arena_needs_nothing_else() {
         ladder: Ladder {
             rungs: vec![500.0, 1000.0, 2000.0],
             load_unit: "games".into(),
-            ramp: Ramp::Every(2_000_000),
+            ramp: RampRule::Pace(Ramp::Every(2_000_000)),
             settle_ns: 2_000_000_000,
             hold: Hold::Time(30_000_000_000),
             restart_per_rung: false,
@@ -150,7 +150,7 @@ fn flags_go_before_the_scenario_and_the_scenario_before_defaults() {
     let plan = resolve(&flags, scenario(text), 9).unwrap();
     assert_eq!(plan.ladder.rungs, [7.0]);
     assert_eq!(plan.ladder.hold, Hold::Time(5_000_000_000));
-    assert_eq!(plan.ladder.ramp, Ramp::Every(1_000_000));
+    assert_eq!(plan.ladder.ramp, RampRule::Pace(Ramp::Every(1_000_000)));
     assert!(!plan.ladder.restart_per_rung);
     assert_eq!(plan.ladder.settle_ns, defaults::SETTLE_NS);
     assert_eq!(plan.seed, u64::MAX);
@@ -316,6 +316,36 @@ fn every_mistake_is_told_at_once() {
             "--open-attempts: \"1.5\" is not a whole number (for example: --open-attempts 10)",
             "--name: nothing is written (for example: --name master)",
         ],
+    );
+}
+
+#[test]
+fn a_ramp_says_its_pace_or_its_total_on_the_command_line_and_in_a_file() {
+    let total = RampRule::Total { within: 60_000_000_000 };
+    let of_flag = resolve(&Flags { ramp: some("60s/all"), ..flags("arena") }, None, 1).unwrap();
+    assert_eq!(of_flag.ladder.ramp, total);
+    let of_file = |ramp: &str| {
+        let text = format!("subject: {{ target: arena }}\nladder: {{ rungs: [10], ramp: {ramp} }}\n");
+        let file = ScenarioText { path: "scenarios/x.yaml".into(), text };
+        resolve(&Flags::default(), Some(file), 1)
+    };
+    assert_eq!(of_file("60s/all").unwrap().ladder.ramp, total);
+    assert_eq!(of_file("2ms/each").unwrap().ladder.ramp, RampRule::Pace(Ramp::Every(2_000_000)));
+    assert_eq!(
+        of_file("60s/some").unwrap_err().to_string(),
+        "scenarios/x.yaml:2: ladder.ramp: \"60s/some\" has an unknown unit \"/some\"; known: /s after a number, /each or /all after \
+         a time (for example: ramp: 2ms)"
+    );
+    check(
+        Flags { ramp: some("60s/"), ..flags("arena") },
+        &[
+            "--ramp: \"60s/\" has an unknown unit \"/\"; known: /s after a number, /each or /all after a time (for \
+           example: --ramp 2ms)",
+        ],
+    );
+    check(
+        Flags { ramp: some("5000/all"), ..flags("arena") },
+        &["--ramp: \"5000\" has no unit; say 5000s or 5000ms (for example: --ramp 2ms)"],
     );
 }
 

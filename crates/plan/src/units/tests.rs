@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::plan::{Ramp, RampRule};
 
 fn message<T: std::fmt::Debug>(result: Result<T, UnitError>) -> String {
     match result {
@@ -77,24 +78,41 @@ fn a_hold_is_a_time_or_a_count() {
 }
 
 #[test]
-fn a_ramp_is_a_gap_a_rate_or_all_at_once() {
+fn a_ramp_is_a_gap_a_rate_a_total_or_all_at_once() {
     for (text, ramp) in [
-        ("2ms", Ramp::Every(2_000_000)),
-        ("5000/s", Ramp::PerSecond(5000.0)),
-        ("0.5 /s", Ramp::PerSecond(0.5)),
-        ("0s", Ramp::AtOnce),
+        ("2ms", RampRule::Pace(Ramp::Every(2_000_000))),
+        ("2ms/each", RampRule::Pace(Ramp::Every(2_000_000))),
+        ("5000/s", RampRule::Pace(Ramp::PerSecond(5000.0))),
+        ("0.5 /s", RampRule::Pace(Ramp::PerSecond(0.5))),
+        ("60s/all", RampRule::Total { within: 60_000_000_000 }),
+        (" 1.5m / all ", RampRule::Total { within: 90_000_000_000 }),
+        ("0s", RampRule::Pace(Ramp::AtOnce)),
+        ("0s/each", RampRule::Pace(Ramp::AtOnce)),
+        ("0s/all", RampRule::Pace(Ramp::AtOnce)),
     ] {
         assert_eq!(text.parse(), Ok(ramp), "{text}");
     }
+    let behind = "known: /s after a number, /each or /all after a time";
     for (text, wrong) in [
-        ("0/s", "\"0/s\" is zero: nobody would ever arrive"),
+        ("0/s", "\"0/s\" is zero: nothing would ever arrive"),
         ("-1/s", "\"-1/s\" is negative"),
         ("x/s", "\"x/s\" is not a number"),
         ("1e12/s", "must be between 0.001/s and 1000000000/s, got 1e12/s"),
         ("5", "\"5\" has no unit; say 5s or 5ms"),
-        ("5/m", "\"5/m\" has an unknown unit \"/m\"; known: ns, us, ms, s, m, h, /s"),
+        ("2 parsecs", "\"2 parsecs\" has an unknown unit \"parsecs\"; known: ns, us, ms, s, m, h, /s"),
+        ("5000/all", "\"5000\" has no unit; say 5000s or 5000ms"),
+        ("5/each", "\"5\" has no unit; say 5s or 5ms"),
+        ("/all", "nothing is written"),
+        ("-1s/all", "\"-1s\" is negative"),
+        ("169h/all", "must be between 0s and 168h, got 169h"),
+        ("60s/s", "\"60s/s\" is not a number"),
+        ("5000/s/all", "\"5000/s\" has an unknown unit \"/s\"; known: ns, us, ms, s, m, h"),
     ] {
-        assert_eq!(message(text.parse::<Ramp>()), wrong, "{text}");
+        assert_eq!(message(text.parse::<RampRule>()), wrong, "{text}");
+    }
+    for (text, unit) in [("60s/", "/"), ("60s/some", "/some"), ("5/m", "/m")] {
+        let wrong = format!("\"{text}\" has an unknown unit \"{unit}\"; {behind}");
+        assert_eq!(message(text.parse::<RampRule>()), wrong, "{text}");
     }
 }
 
@@ -174,9 +192,12 @@ proptest! {
 
     #[test]
     fn ramps_read_back_as_shown(ns in 1u64..=DURATION_NS_MAX, rate_per_s in 0.001f64..1e9) {
-        for ramp in [Ramp::Every(ns), Ramp::PerSecond(rate_per_s), Ramp::AtOnce] {
-            prop_assert_eq!(ramp.to_string().parse::<Ramp>(), Ok(ramp));
+        for pace in [Ramp::Every(ns), Ramp::PerSecond(rate_per_s), Ramp::AtOnce] {
+            let rule = RampRule::Pace(pace);
+            prop_assert_eq!(rule.to_string().parse::<RampRule>(), Ok(rule));
         }
+        let rule = RampRule::Total { within: ns };
+        prop_assert_eq!(rule.to_string().parse::<RampRule>(), Ok(rule));
     }
 
     #[test]
@@ -189,7 +210,7 @@ proptest! {
     #[test]
     fn no_text_makes_a_parser_panic(text in "\\PC{0,12}", digits in "[-+.0-9eE]{0,24}", unit in "[a-zA-Zµ/%]{0,6}") {
         for text in [text, format!("{digits}{unit}")] {
-            let _ = (text.parse::<Hold>(), text.parse::<Ramp>(), text.parse::<TickSource>(), text.parse::<Arrivals>());
+            let _ = (text.parse::<Hold>(), text.parse::<RampRule>(), text.parse::<TickSource>(), text.parse::<Arrivals>());
             let _ = (rung_load(&text), share(&text), boolean(&text), duration_ns(&text));
             let _ = (whole_within(&text, 1, 9), number_within(&text, 1.0, 9.0));
         }

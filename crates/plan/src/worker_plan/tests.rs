@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::{
-    ArenaBots, Arrivals, ChatBots, Dialect, EchoBots, Generator, Hold, Ladder, Pairing, Subject,
+    ArenaBots, Arrivals, ChatBots, Dialect, EchoBots, Generator, Hold, Ladder, Pairing, RampRule, Subject,
     SubjectSource, TickSource,
 };
 use crate::target::Scheme;
@@ -31,7 +31,7 @@ fn plan_of(bots: Bots, ramp: Ramp) -> Plan {
         ladder: Ladder {
             rungs: vec![500.0],
             load_unit: "games".into(),
-            ramp,
+            ramp: RampRule::Pace(ramp),
             settle_ns: 0,
             hold: Hold::Time(1),
             restart_per_rung: false,

@@ -45,7 +45,7 @@ fn climb_poll_loop_needs_nothing_else() {
     assert_eq!(names, ["root", "pilot", "force-field", "ihost", "objects", "object", "script"]);
     assert_eq!(plan.ladder.rungs, (1..=20).map(f64::from).collect::<Vec<_>>());
     assert_eq!((plan.ladder.settle_ns, plan.ladder.hold), (500_000_000, Hold::Time(2_000_000_000)));
-    assert_eq!((plan.ladder.ramp, plan.arrivals), (Ramp::AtOnce, Arrivals::Closed));
+    assert_eq!((plan.ladder.ramp, plan.arrivals), (RampRule::Pace(Ramp::AtOnce), Arrivals::Closed));
     assert_eq!(plan.objectives[0].to_string(), "errors == 0");
     assert_eq!(
         cells_of(&plan),

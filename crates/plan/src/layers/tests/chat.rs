@@ -31,7 +31,7 @@ fn climb_chat_needs_nothing_else() {
         ladder: Ladder {
             rungs: vec![128.0, 256.0, 512.0, 1024.0],
             load_unit: "clients".into(),
-            ramp: Ramp::PerSecond(2000.0),
+            ramp: RampRule::Pace(Ramp::PerSecond(2000.0)),
             settle_ns: 2_000_000_000,
             hold: Hold::Time(30_000_000_000),
             restart_per_rung: false,

@@ -41,7 +41,10 @@ fn climb_http_needs_nothing_else() {
     };
     assert_eq!(http_of(&plan), &expected);
     assert_eq!(plan.ladder.rungs, [1.0, 4.0, 16.0, 64.0]);
-    assert_eq!((plan.ladder.load_unit.as_str(), plan.ladder.ramp), ("requesters", Ramp::AtOnce));
+    assert_eq!(
+        (plan.ladder.load_unit.as_str(), plan.ladder.ramp),
+        ("requesters", RampRule::Pace(Ramp::AtOnce))
+    );
     assert_eq!((plan.arrivals, plan.objectives[0].to_string().as_str()), (Arrivals::Closed, "errors == 0"));
     assert_eq!(plan.subject.ticks, TickSource::None);
     let stored = serde_json::to_string(&plan).unwrap();
