@@ -231,8 +231,8 @@ pub const FIGURES: &[FigureDoc] = table! {
         scalar!("worker.busy_share", Share, "the busiest worker's share of the hold that it did not sleep", |trial| {
             trial.busy_share_max.map_or(NO_HOLD, Reading::Value)
         });
-        scalar!("audit", Ok, "what the bots claim and what the server says at the end agree", |_| {
-            Reading::Absent("this trial has no audit")
+        scalar!("audit", Ok, "not measured yet, so a plan that names it is refused: the server's final state is what the bots claim", |_| {
+            Reading::Absent("no workload audits yet")
         });
     }
 };

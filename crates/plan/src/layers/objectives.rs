@@ -17,6 +17,10 @@ const OBJECTIVE: Setting = Setting {
     example_in_file: "[ticks.late_share < 25%]",
 };
 
+/// No bots claim anything yet that a server's final state could be audited against.
+const AUDIT_INSTEAD: &str =
+    "no workload audits yet; use failed == 0 for wrong answers, or deliveries.lost == 0 for broadcasts";
+
 pub(super) fn read(
     reader: &mut Reader,
     flags: &Flags,
@@ -93,7 +97,7 @@ fn never_measured(
             }
             Bots::Chat(_) => None,
         },
-        "audit" => not_measured("these bots claim nothing that could be audited"),
+        "audit" => not_measured(AUDIT_INSTEAD),
         _ => None,
     }
 }

@@ -422,7 +422,8 @@ fn settings_that_contradict_each_other_are_refused() {
         &[
             "--objective: subject.cpu_share would never be measured: nobody knows the server's process; name it (--pid N) \
              or start it here (--start)",
-            "--objective: audit would never be measured: these bots claim nothing that could be audited",
+            "--objective: audit would never be measured: no workload audits yet; use failed == 0 for wrong answers, or \
+             deliveries.lost == 0 for broadcasts",
         ],
     );
     check(
