@@ -240,15 +240,24 @@ fn mark(event: &Event) -> Value {
 }
 
 /// What became of the shots, where both sides count them: the bots what they sent, the server what reached it and what
-/// it took. The two count their own whole seconds, so a share may miss one by the shots of an instant.
+/// it took. `offered` and `sent` are those of the hold; everything else is over the time that the server's entries in the
+/// hold span (`covered_…`), on both sides. The share can exceed 1 by what was on its way when that time began, and by what
+/// the bots sent unevenly within the second at either edge.
 fn shots(trial: &Trial) -> Option<Value> {
     let flow: &Flow = trial.ops.get("shot")?;
-    let received = *trial.subject_counters.get("shots")?;
-    let accepted = trial.subject_counters.get("shots_accepted");
-    let delivered_share = (flow.sent > 0).then(|| received as f64 / flow.sent as f64);
+    trial.subject_counters.get("shots")?;
+    let both = trial.same_time.as_ref();
+    let counted = |name: &str| both.map(|both| both.counters.get(name).copied());
+    let sent = both.and_then(|both| both.sent.get("shot").copied());
+    let received = counted("shots").map(Option::unwrap_or_default);
+    let delivered_share =
+        sent.zip(received).filter(|(sent, _)| *sent > 0.0).map(|(sent, received)| received as f64 / sent);
     Some(json!({
-        "offered": flow.offered, "sent": flow.sent, "server_received": received, "server_accepted": accepted,
-        "delivered_share": delivered_share,
+        "offered": flow.offered, "sent": flow.sent,
+        "covered_from_ns": both.map(|both| both.from_ns), "covered_to_ns": both.map(|both| both.to_ns),
+        "covered_s": both.map(|both| both.covered_ns as f64 / 1e9),
+        "covered_sent": sent.map(f64::round), "server_received": received,
+        "server_accepted": counted("shots_accepted").flatten(), "delivered_share": delivered_share,
     }))
 }
 

@@ -7,10 +7,12 @@
 
 mod host;
 mod process;
+mod same_time;
 mod sum;
 mod tick_cover;
 
 pub use host::HostSecond;
+pub use same_time::SameTime;
 pub use sum::Sum;
 pub use tick_cover::Silence;
 
@@ -110,6 +112,10 @@ impl Hold {
         self.to_ns.saturating_sub(self.from_ns) as f64 / 1e9
     }
 
+    fn contains(&self, from_ns: u64, to_ns: u64) -> bool {
+        from_ns >= self.from_ns && to_ns <= self.to_ns
+    }
+
     fn holds_second(&self, index: u32) -> bool {
         let (from_ns, to_ns) = (u64::from(index) * SECOND_NS, (u64::from(index) + 1) * SECOND_NS);
         from_ns >= self.from_ns && to_ns <= self.to_ns
@@ -196,6 +202,9 @@ pub struct Trial {
     /// time that these counters speak of, ns. A server's entries do not begin and end with the hold, so it is a little
     /// more or less than the hold
     pub subject_told_ns: u64,
+    /// the server's counters and what the bots sent, both over exactly the same time; `None` where the server told nothing
+    /// that lies wholly in the hold
+    pub same_time: Option<SameTime>,
     /// connections
     pub connections: TrialConnections,
     /// of messages planned in the hold, by `Measure`; handshakes are those of the whole trial

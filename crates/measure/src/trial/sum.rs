@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::process::Readings;
+use super::same_time::Collecting;
 use super::tick_cover::TickCover;
 use super::{Hold, HostSecond, SECOND_NS, Second, Trial, TrialConnections, TrialHead, TrialTicks, kind};
 use crate::distribution::Distribution;
@@ -36,6 +37,8 @@ pub struct Sum {
     bytes: u64,
     /// how much of the hold the server's ticks cover
     cover: TickCover,
+    /// both sides' counters over the same time
+    same_time: Collecting,
     /// over the server's ticks of the hold, ns; `None` once an entry did not say
     isr_numerator_ns: Option<f64>,
 }
@@ -73,6 +76,7 @@ impl Sum {
             counters: BTreeMap::new(),
             subject_counters: BTreeMap::new(),
             subject_told_ns: 0,
+            same_time: None,
             connections: TrialConnections { asked: head.connections, ..TrialConnections::default() },
             distributions: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
             ticks: None,
@@ -99,6 +103,7 @@ impl Sum {
             open_least: None,
             bytes: 0,
             cover: TickCover::default(),
+            same_time: Collecting::default(),
             isr_numerator_ns: Some(0.0),
         }
     }
@@ -133,6 +138,8 @@ impl Sum {
         self.finish_connections();
         self.finish_seconds();
         self.cover.finish(&mut self.trial);
+        let ops = &self.trial.head.words.ops;
+        self.trial.same_time = self.same_time.finish(ops, &self.trial.left_out);
         let trial = &mut self.trial;
         let held_s = trial.held_s();
         trial.bytes_per_s = (held_s > 0.0).then(|| self.bytes as f64 / held_s);
@@ -176,6 +183,8 @@ impl Sum {
             let busy_share = interval.busy_share_max;
             trial.busy_share_max = Some(trial.busy_share_max.map_or(busy_share, |most| most.max(busy_share)));
         }
+        let sent = |phases: &[Flow; Phase::ALL.len()]| phases.iter().map(|flow| flow.sent).sum();
+        self.same_time.second(interval.index, interval.flows.iter().map(sent).collect());
         let of_hold = interval.flows.iter().map(|phases| phases[Phase::Hold as usize]);
         self.seconds.push(Told {
             second: second_of(interval),
@@ -195,6 +204,9 @@ impl Sum {
         self.cover.take(told);
         if trial.hold.as_ref().filter(ends_in).is_none() || touches(&trial.left_out, told) {
             return;
+        }
+        if trial.hold.as_ref().is_some_and(|hold| hold.contains(told.from_ns, told.to_ns)) {
+            self.same_time.entry(told.from_ns, told.to_ns, &told.counters);
         }
         let sum = trial.ticks.get_or_insert_with(|| TrialTicks {
             source: told.source.clone(),
