@@ -1,11 +1,14 @@
 //! What a sweep of requesters over a server with ticks shows, in words: rates, ceilings, failures, frames, long answers.
 //!
 //! A pure function of the published rungs. Each conclusion appears only where its evidence is there, and names it; what a
-//! cell was not asked is not concluded about. Rungs that say more about this machine than about the server are no evidence.
+//! cell was not asked is not concluded about. Rungs that say more about this machine than about the server are no evidence,
+//! and a single rung alone bends nothing: what one rung says must be borne out by its neighbours or by a repeat (`evidence`).
 //! Invariant: no threshold is so narrow that the edges of a short hold reach it; an edge is one tick of the hold.
 //! Units: rates per second, with one decimal in words; speed-ups against one requester, with two.
 //! Not here: what the bots and the server did to be so measured (docs/method/http.md).
 
+mod evidence;
+pub mod facts;
 mod limits;
 mod rates;
 mod sizes;
@@ -17,6 +20,7 @@ use serde_json::{Map, Value, json};
 use crate::contract::{Conclusion, ErrorSample, Rung};
 use crate::judge::Verdict;
 use crate::wording::show_cell;
+use evidence::FirmBy;
 
 /// Two rates of one server are the same within this. Ticks are exact; what differs is where a hold begins in one.
 pub const SAME_RATE: f64 = 0.02;
@@ -59,8 +63,8 @@ pub const COST_RATE: f64 = 0.95;
 pub const COST_TIME: f64 = 1.1;
 /// … or so much more of the processor, of the cores that the server may use.
 pub const COST_CPU_SHARE: f64 = 0.05;
-/// More bytes per second than the other by this factor is more.
-pub const MORE_BYTES: f64 = 1.1;
+/// What one requester gets is firm where something else agrees with it within this: what two and three get, each.
+pub const FIRM_WITHIN: f64 = 0.05;
 
 /// What never began to be held is no evidence.
 const HOLD_LEAST_S: f64 = 0.01;
@@ -79,7 +83,7 @@ pub fn sweep(rungs: &[Rung]) -> Vec<Conclusion> {
         limits::responses_collapse,
         limits::short_answers,
         sizes::cost_of_long_answers,
-        sizes::small_against_large,
+        facts::small_against_large,
     ];
     finders.into_iter().filter_map(|find| find(&cells)).collect()
 }
@@ -102,6 +106,10 @@ struct Step<'a> {
     busy_share: Option<f64>,
     /// of the ticks
     late_share: Option<f64>,
+    /// something else took the machine's time in a part of the hold
+    is_disturbed: bool,
+    /// the same load was held again in the same cell, and the rates agree
+    is_repeated: bool,
 }
 
 /// All loads of one cell, ascending.
@@ -109,6 +117,8 @@ struct Cell<'a> {
     names: BTreeMap<String, String>,
     tick_rate_hz: f64,
     steps: Vec<Step<'a>>,
+    /// what agrees with the rate of one requester; `None` where nothing does
+    firm_by: Option<FirmBy>,
 }
 
 /// All cells, in the order in which they were held.
@@ -126,15 +136,17 @@ impl<'a> Sweep<'a> {
             let names = rung.cell.clone().unwrap_or_default();
             let at = cells.iter().position(|cell| cell.names == names).unwrap_or_else(|| {
                 let tick_rate_hz = rung.ticks.as_ref().map_or(0.0, |ticks| 1e9 / ticks.period_ns as f64);
-                cells.push(Cell { names, tick_rate_hz, steps: Vec::new() });
+                cells.push(Cell { names, tick_rate_hz, steps: Vec::new(), firm_by: None });
                 cells.len() - 1
             });
-            // Of a load that was held twice the first counts, as in the table.
-            if cells[at].step(step.requesters).is_none() {
-                cells[at].steps.push(step);
-            }
+            cells[at].steps.push(step);
         }
-        cells.iter_mut().for_each(|cell| cell.steps.sort_by(|a, b| a.requesters.total_cmp(&b.requesters)));
+        for cell in &mut cells {
+            cell.steps = evidence::agreeing(std::mem::take(&mut cell.steps));
+        }
+        cells.retain(|cell| !cell.steps.is_empty());
+        let firm_by: Vec<Option<FirmBy>> = (0..cells.len()).map(|at| evidence::firm_by(&cells, at)).collect();
+        cells.iter_mut().zip(firm_by).for_each(|(cell, firm_by)| cell.firm_by = firm_by);
         let varies =
             |axis: &&String| cells.iter().any(|cell| cell.names.get(*axis) != cells[0].names.get(*axis));
         let axes: BTreeSet<&String> = cells.iter().flat_map(|cell| cell.names.keys()).collect();
@@ -197,6 +209,8 @@ impl<'a> Step<'a> {
             cpu_share: rung.subject.as_ref().and_then(|subject| subject.cpu_share),
             busy_share: ticks.busy_ns.as_ref().and_then(of_period),
             late_share: ticks.late_share,
+            is_disturbed: rung.disturbed_share.is_some_and(|share| share > 0.0),
+            is_repeated: false,
         })
     }
 
@@ -226,19 +240,23 @@ impl<'a> Cell<'a> {
         self.step(1.0).filter(|step| step.is_clean() && step.rate_per_s > 0.0 && !is_late(step))
     }
 
+    /// The same, where something else agrees with it: what a speed-up may be told against.
+    fn firm_base(&self) -> Option<&Step<'a>> {
+        self.base().filter(|_| self.firm_by.is_some())
+    }
+
     fn json(&self) -> Value {
         json!(self.names)
     }
 }
 
-/// True when a rung speaks of the server: not limited by this machine, not broken, not disturbed by others. Whether it met
-/// its objectives does not matter here.
+/// True when a rung speaks of the server: it was judged. Whether it met its objectives does not matter here. What was
+/// disturbed only in a part may count all the same, by its neighbours (`evidence::agreeing`).
 fn is_evidence(rung: &Rung) -> bool {
     let signal = rung.extra.get("signal").and_then(Value::as_str).unwrap_or("");
     let is_spoiled = match rung.verdict {
         Verdict::Pass | Verdict::Fail => signal == "server exited",
-        Verdict::Inconclusive => matches!(signal, "disturbed" | "inconsistent"),
-        Verdict::GeneratorLimited | Verdict::Invalid => true,
+        Verdict::Inconclusive | Verdict::GeneratorLimited | Verdict::Invalid => true,
     };
     rung.load_unit == "requesters" && !is_spoiled && rung.hold_s > HOLD_LEAST_S
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::evidence::FirmBy;
 use super::{
     Cell, ENOUGH_OF_CEILING, LASTING_RUNGS, LINEAR_LEAST, PLATEAU_RUNGS, PLATEAU_SPREAD, SAME_RATE,
     SLOTS_WITHIN, SLOTS_WITHIN_MOST, SPEED_UP_RUNGS, SUPER_LINEAR, Step, Sweep, TICK_FULL, conclusion,
@@ -10,18 +11,12 @@ use super::{
 use crate::contract::Conclusion;
 use crate::wording::{show_ns, show_share};
 
-/// What one requester gets, and whether that is one request per tick.
+/// What one requester gets, whether that is one request per tick, and where nothing else agrees with it.
 pub(super) fn base_rate(sweep: &Sweep<'_>) -> Option<Conclusion> {
-    let is_one_per_tick = |cell: &Cell<'_>, step: &Step<'_>| {
-        (step.rate_per_s / cell.tick_rate_hz - 1.0).abs() <= SAME_RATE + step.edge
-    };
     let bases: Vec<(&Cell<'_>, &Step<'_>)> =
         sweep.cells.iter().filter_map(|cell| Some((cell, cell.base()?))).collect();
-    let (ticked, others): (Vec<_>, Vec<_>) =
-        bases.iter().partition(|(cell, step)| is_one_per_tick(cell, step));
-    let cells_of = |found: &[(&Cell<'_>, &Step<'_>)]| -> String {
-        sweep.among(&found.iter().map(|(cell, _)| *cell).collect::<Vec<_>>())
-    };
+    let is_one_per_tick = |cell: &Cell<'_>| cell.firm_by == Some(FirmBy::Ticks);
+    let (ticked, others): (Vec<_>, Vec<_>) = bases.iter().partition(|(cell, _)| is_one_per_tick(cell));
     let mut sentences = Vec::new();
     if let Some((cell, _)) = ticked.first() {
         let rate = median(ticked.iter().map(|(_, step)| step.rate_per_s))?;
@@ -29,23 +24,37 @@ pub(super) fn base_rate(sweep: &Sweep<'_>) -> Option<Conclusion> {
             "One requester gets {} responses: one request per tick of {} ticks{}.",
             per_s(rate),
             per_s(cell.tick_rate_hz),
-            cells_of(&ticked),
+            sweep.among(&ticked.iter().map(|(cell, _)| *cell).collect::<Vec<_>>()),
         ));
     }
     for (cell, step) in &others {
         let of = sweep.among(&[*cell]);
         let (rate, ticks) = (per_s(step.rate_per_s), per_s(cell.tick_rate_hz));
-        sentences
-            .push(format!("One requester gets {rate} responses{of}, which is not one per tick ({ticks})."));
+        sentences.push(if cell.firm_by.is_some() {
+            format!("One requester gets {rate} responses{of}, which is not one per tick ({ticks}).")
+        } else {
+            let next = cell.clean().find(|step| step.requesters > 1.0);
+            let each = next.map_or(String::new(), |next| {
+                let each = per_s(next.rate_per_s / next.requesters);
+                format!(", and {} get {each} each", requesters(next.requesters))
+            });
+            format!(
+                "The base rate of one requester is not firm{of}: {rate} was measured once, but the ticks are {ticks}{each}."
+            )
+        });
     }
     let told = |(cell, step): &(&Cell<'_>, &Step<'_>)| {
         json!({
             "cell": cell.json(), "rate_per_s": step.rate_per_s, "tick_rate_per_s": cell.tick_rate_hz,
-            "one_per_tick": is_one_per_tick(cell, step),
+            "one_per_tick": is_one_per_tick(cell), "agrees_with": cell.firm_by.map(FirmBy::name),
         })
     };
+    if bases.is_empty() {
+        return None;
+    }
+    let firm = bases.iter().filter(|(cell, _)| cell.firm_by.is_some());
     let evidence = json!({
-        "rate_per_s": median(bases.iter().map(|(_, step)| step.rate_per_s))?,
+        "rate_per_s": median(firm.map(|(_, step)| step.rate_per_s)),
         "one_per_tick": others.is_empty(), "cells": bases.iter().map(told).collect::<Vec<_>>(),
     });
     Some(conclusion("base_rate", &sentences, evidence))
@@ -201,47 +210,67 @@ struct SpeedUp {
     times: f64,
     /// what the edges of both holds may add or take
     edges: f64,
+    is_repeated: bool,
 }
 
 fn speed_ups(cell: &Cell<'_>, up_to: f64) -> Vec<SpeedUp> {
-    let Some(base) = cell.base() else { return Vec::new() };
+    let Some(base) = cell.firm_base() else { return Vec::new() };
     let several = cell.clean().filter(|step| step.requesters > 1.0 && step.requesters <= up_to);
     several
         .map(|step| SpeedUp {
             requesters: step.requesters,
             times: step.rate_per_s / base.rate_per_s,
             edges: step.edge + base.edge,
+            is_repeated: step.is_repeated,
         })
         .collect()
+}
+
+/// Those that stand out and are borne out, by a neighbour that stands out too or by a repeat.
+fn borne_out<'u>(ups: &'u [SpeedUp], stands_out: impl Fn(&SpeedUp) -> bool) -> Vec<&'u SpeedUp> {
+    let is_so = |at: Option<usize>| at.and_then(|at| ups.get(at)).is_some_and(&stands_out);
+    let is_borne_out = |at: usize| ups[at].is_repeated || is_so(at.checked_sub(1)) || is_so(Some(at + 1));
+    (0..ups.len()).filter(|&at| stands_out(&ups[at]) && is_borne_out(at)).map(|at| &ups[at]).collect()
+}
+
+fn has_its_share(up: &SpeedUp) -> bool {
+    up.times >= (LINEAR_LEAST - up.edges) * up.requesters
+}
+
+/// Whether a speed-up is linear; `None` where single rungs disagree and nothing bears them out.
+fn is_linear(ups: &[SpeedUp]) -> Option<bool> {
+    if !borne_out(ups, |up| !has_its_share(up)).is_empty() {
+        return Some(false);
+    }
+    // One rung below the last may have been spoiled by what else ran; it is named.
+    let odd = ups.iter().filter(|up| !has_its_share(up)).count();
+    (odd < LASTING_RUNGS && ups.last().is_some_and(has_its_share)).then_some(true)
 }
 
 /// Whether twice the requesters get twice the responses, as long as there is a ceiling left to reach.
 pub(super) fn linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
     let knee = knee(sweep);
-    let found: Vec<(&Cell<'_>, Vec<SpeedUp>)> = sweep
+    let found: Vec<(&Cell<'_>, Vec<SpeedUp>, bool)> = sweep
         .cells
         .iter()
         .map(|cell| (cell, speed_ups(cell, knee)))
         .filter(|(_, ups)| ups.len() >= SPEED_UP_RUNGS)
+        .filter_map(|(cell, ups)| {
+            let is_linear = is_linear(&ups)?;
+            Some((cell, ups, is_linear))
+        })
         .collect();
-    let has_its_share = |up: &SpeedUp| up.times >= (LINEAR_LEAST - up.edges) * up.requesters;
-    let odd = |ups: &[SpeedUp]| ups.iter().position(|up| !has_its_share(up));
-    // One rung below the last may have been spoiled by what else ran; it is named.
-    let is_linear = |ups: &[SpeedUp]| {
-        let spoiled = ups.iter().filter(|up| !has_its_share(up)).count();
-        spoiled < LASTING_RUNGS && ups.last().is_some_and(has_its_share)
-    };
     let last = |ups: &[SpeedUp]| {
         ups.last().map_or(String::new(), |up| format!("{:.2} with {}", up.times, up.requesters))
     };
-    let (linear, others): (Vec<_>, Vec<_>) = found.iter().partition(|(_, ups)| is_linear(ups));
+    let (linear, others): (Vec<_>, Vec<_>) = found.iter().partition(|(_, _, is_linear)| *is_linear);
     let mut sentences = Vec::new();
-    if let Some((_, ups)) = linear.first() {
-        let cells: Vec<&Cell<'_>> = linear.iter().map(|(cell, _)| *cell).collect();
+    if let Some((_, ups, _)) = linear.first() {
+        let cells: Vec<&Cell<'_>> = linear.iter().map(|(cell, ..)| *cell).collect();
         let up_to = ups.last()?.requesters;
         let mut shown = last(ups);
-        if let Some((ups, at)) = linear.iter().find_map(|(_, ups)| Some((ups, odd(ups)?))) {
-            shown += &format!("; but {:.2} with {}", ups[at].times, ups[at].requesters);
+        if let Some(odd) = linear.iter().find_map(|(_, ups, _)| ups.iter().find(|up| !has_its_share(up))) {
+            shown += &format!("; but {:.2} with {}", odd.times, odd.requesters);
         }
         sentences.push(format!(
             "The speed-up is linear up to {}{}: {shown}.",
@@ -249,60 +278,58 @@ pub(super) fn linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
             sweep.among(&cells)
         ));
     }
-    for (cell, ups) in &others {
+    for (cell, ups, _) in &others {
         sentences.push(format!("It is not linear{}: {}.", sweep.among(&[*cell]), last(ups)));
     }
     if sentences.is_empty() {
         return None;
     }
-    let told = |(cell, ups): &(&Cell<'_>, Vec<SpeedUp>)| {
+    let told = |(cell, ups, is_linear): &(&Cell<'_>, Vec<SpeedUp>, bool)| {
         let ups_told: Vec<Value> = ups.iter().map(|up| json!([up.requesters, up.times])).collect();
-        json!({ "cell": cell.json(), "is_linear": is_linear(ups), "speed_ups": ups_told })
+        json!({ "cell": cell.json(), "is_linear": is_linear, "speed_ups": ups_told })
     };
-    let up_to = found.iter().filter_map(|(_, ups)| ups.last()).map(|up| up.requesters).fold(0.0, f64::max);
+    let up_to = found.iter().filter_map(|(_, ups, _)| ups.last()).map(|up| up.requesters).fold(0.0, f64::max);
     let evidence = json!({
         "up_to_requesters": up_to, "is_linear": others.is_empty(), "cells": found.iter().map(told).collect::<Vec<_>>(),
     });
     Some(conclusion("linearity", &sentences, evidence))
 }
 
-/// Whether anywhere n requesters get more than n times what one gets.
+/// Whether anywhere n requesters get more than n times what one gets. Nothing is said where a single rung does and neither a
+/// neighbour nor a repeat bears it out.
 pub(super) fn super_linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
-    let mut most: Option<f64> = None;
-    let mut beyond: Vec<(&Cell<'_>, SpeedUp)> = Vec::new();
-    let mut looked_at = 0;
-    for cell in &sweep.cells {
-        let ups = speed_ups(cell, f64::INFINITY);
-        if ups.len() < SPEED_UP_RUNGS {
-            continue;
-        }
-        looked_at += ups.len();
-        for up in ups {
-            let each = up.times / up.requesters;
-            most = Some(most.map_or(each, |most| most.max(each)));
-            if each > SUPER_LINEAR + up.edges {
-                beyond.push((cell, up));
-            }
-        }
-    }
-    let most = most?;
-    let evidence = |beyond: &[(&Cell<'_>, SpeedUp)]| {
-        let told = |(cell, up): &(&Cell<'_>, SpeedUp)| json!({ "cell": cell.json(), "requesters": up.requesters, "speed_up": up.times });
-        json!({
-            "per_requester_most": most, "rungs": looked_at, "super_linear": beyond.iter().map(told).collect::<Vec<_>>(),
-        })
-    };
-    let Some((cell, first)) = beyond.first() else {
+    let is_beyond = |up: &SpeedUp| up.times / up.requesters > SUPER_LINEAR + up.edges;
+    let cells: Vec<(&Cell<'_>, Vec<SpeedUp>)> = sweep
+        .cells
+        .iter()
+        .map(|cell| (cell, speed_ups(cell, f64::INFINITY)))
+        .filter(|(_, ups)| ups.len() >= SPEED_UP_RUNGS)
+        .collect();
+    let all = || cells.iter().flat_map(|(_, ups)| ups);
+    let most = all().map(|up| up.times / up.requesters).max_by(f64::total_cmp)?;
+    let beyond: Vec<(&Cell<'_>, &SpeedUp)> = cells
+        .iter()
+        .flat_map(|(cell, ups)| borne_out(ups, is_beyond).into_iter().map(move |up| (*cell, up)))
+        .collect();
+    let told = |(cell, up): &(&Cell<'_>, &SpeedUp)| json!({ "cell": cell.json(), "requesters": up.requesters, "speed_up": up.times });
+    let evidence = json!({
+        "per_requester_most": most, "rungs": all().count(),
+        "super_linear": beyond.iter().map(told).collect::<Vec<_>>(),
+    });
+    if let Some((cell, first)) = beyond.first() {
         let sentence = format!(
-            "The speed-up is never super-linear: no number of requesters gets more than its share (at most {most:.2} of it)."
+            "The speed-up is super-linear at n = {}{}: {:.2}; look for what one requester alone waits for.",
+            first.requesters,
+            sweep.among(&[*cell]),
+            first.times,
         );
-        return Some(conclusion("never_super_linear", &[sentence], evidence(&beyond)));
-    };
+        return Some(conclusion("super_linear", &[sentence], evidence));
+    }
+    if all().any(is_beyond) {
+        return None;
+    }
     let sentence = format!(
-        "The speed-up is super-linear at n = {}{}: {:.2}; look for what one requester alone waits for.",
-        first.requesters,
-        sweep.among(&[*cell]),
-        first.times,
+        "The speed-up is never super-linear: no number of requesters gets more than its share (at most {most:.2} of it)."
     );
-    Some(conclusion("super_linear", &[sentence], evidence(&beyond)))
+    Some(conclusion("never_super_linear", &[sentence], evidence))
 }

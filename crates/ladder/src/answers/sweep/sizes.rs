@@ -1,10 +1,10 @@
-//! Long answers against short ones: what they cost, and which move more.
+//! Long answers against short ones: what they cost.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    COST_CPU_SHARE, COST_RATE, COST_TIME, Cell, LONG_BYTES_LEAST, MORE_BYTES, SAME_RATE, SHORT_BYTES_MOST,
-    Step, Sweep, conclusion, per_s, rates, requesters,
+    COST_CPU_SHARE, COST_RATE, COST_TIME, Cell, LONG_BYTES_LEAST, SHORT_BYTES_MOST, Step, Sweep, conclusion,
+    per_s, rates, requesters,
 };
 use crate::contract::Conclusion;
 use crate::wording::{show_bytes, show_ns, show_share};
@@ -101,52 +101,4 @@ pub(super) fn cost_of_long_answers(sweep: &Sweep<'_>) -> Option<Conclusion> {
         return None;
     }
     Some(conclusion("cost_of_long_answers", &sentences, json!({ "pairs": told })))
-}
-
-/// Whether several small answers tell more in the same time than one large one.
-///
-/// Several: the short answers of as many requesters as get most. One large: one requester that asks for long ones.
-pub(super) fn small_against_large(sweep: &Sweep<'_>) -> Option<Conclusion> {
-    let moved = |step: &Step<'_>| step.bytes_per_s.unwrap_or(0.0);
-    let mut best: Option<(&Cell<'_>, &Step<'_>, &Cell<'_>, &Step<'_>)> = None;
-    let mut told: Vec<Value> = Vec::new();
-    for (short, long) in pairs(sweep) {
-        let several = || short.clean().filter(|step| step.requesters > 1.0);
-        let most = several().map(moved).fold(0.0, f64::max);
-        // The fewest that move as much as any.
-        let Some(several) = several().find(|step| moved(step) >= (1.0 - SAME_RATE) * most) else { continue };
-        let Some(one) = long.base() else { continue };
-        let (small, large) = (moved(several), moved(one));
-        if small <= 0.0 || large <= 0.0 || small.max(large) < MORE_BYTES * small.min(large) {
-            continue;
-        }
-        told.push(json!({
-            "small": { "cell": short.json(), "requesters": several.requesters, "bytes_per_s": small,
-                "bytes_per_tick": small / short.tick_rate_hz, "bytes_per_answer": bytes_of(short) },
-            "large": { "cell": long.json(), "requesters": 1, "bytes_per_s": large,
-                "bytes_per_tick": large / long.tick_rate_hz, "bytes_per_answer": bytes_of(long) },
-            "more": if small > large { "small" } else { "large" },
-        }));
-        // The server in its best state speaks for all; the others stand in the evidence.
-        if best.is_none_or(|(_, other, ..)| several.rate_per_s > other.rate_per_s) {
-            best = Some((short, several, long, one));
-        }
-    }
-    let (short, several, long, one) = best?;
-    let which = if moved(several) > moved(one) {
-        "Several small answers tell more than one large one"
-    } else {
-        "One large answer tells more than several small ones"
-    };
-    let show = |cell: &Cell<'_>, step: &Step<'_>| {
-        let (per_s, per_tick) = (show_bytes(moved(step)), show_bytes(moved(step) / cell.tick_rate_hz));
-        let verb = if step.requesters == 1.0 { "moves" } else { "move" };
-        format!(
-            "{} of {} {verb} {per_s}/s, {per_tick} per tick",
-            requesters(step.requesters),
-            sweep.name(cell)
-        )
-    };
-    let sentence = format!("{which}: {}; {}.", show(short, several), show(long, one));
-    Some(conclusion("small_against_large", &[sentence], json!({ "pairs": told })))
 }
