@@ -252,7 +252,7 @@ pub struct HttpArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sweep of poll-loop")]
 pub struct SweepArgs {
-    /// root, pilot, force-field, ihost, objects, object, script, or all [default: root,object]
+    /// root, pilot, force-field, ihost, objects, object, script, property, or all [default: root,object]
     #[arg(long, value_name = "LIST")]
     services: Option<String>,
     /// background, foreground, or all [default: all]

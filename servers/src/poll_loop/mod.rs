@@ -44,7 +44,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub use options::{Beyond, Locality, Options};
-pub use services::{SERVICES, Service};
+pub use services::{FACTS, SERVICES, Service};
 pub use turn::Priority;
 
 use crate::clock::{self, WallClock};

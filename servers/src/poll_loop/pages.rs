@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::services::Argument;
+use super::services::{Argument, FACTS};
 use super::world::{SUBSYSTEMS, World};
 
 /// Writing to memory does not fail.
@@ -127,4 +127,28 @@ pub(super) fn script(world: &World, _: Argument, out: &mut Vec<u8>) {
         );
     }
     put!(out, "]}}\n");
+}
+
+/// One of `FACTS` of one object, with its name.
+pub(super) fn property(world: &World, which: Argument, out: &mut Vec<u8>) {
+    let (object, fact) = (which as usize / FACTS.len(), which as usize % FACTS.len());
+    let Some(object) = world.object(object) else { return };
+    let name = FACTS[fact];
+    match fact {
+        0 => {
+            put!(out, "{name:<12}{:>12.1}\n", object.heading_deg);
+        }
+        1 => {
+            put!(out, "{name:<12}{:>12.1}\n", object.hull_percent);
+        }
+        2 => {
+            put!(out, "{name:<12}{:>12}\n", object.class.trim_end());
+        }
+        3..=5 => {
+            put!(out, "{name:<12}{:>12.1}\n", object.position_m[fact - 3]);
+        }
+        _ => {
+            put!(out, "{name:<12}{:>12.2}\n", object.velocity_m_per_s[fact - 6]);
+        }
+    }
 }

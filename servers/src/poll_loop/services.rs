@@ -1,4 +1,4 @@
-//! The seven services: where they are, how long their pages are, and what they cost.
+//! The eight services: where they are, how long their pages are, and what they cost.
 //!
 //! The table is the whole of it. A page's bytes are exact (every number has a fixed width), so that an instrument may
 //! rely on them; its cost is its formatting, some µs to some 100 µs, plus the planted processor time that stands here.
@@ -17,7 +17,7 @@ pub(super) const CHUNK_BYTES: usize = 1_460;
 pub struct Service {
     /// How a user calls it, on the command line and in results.
     pub name: &'static str,
-    /// Without the query that some understand: `force` (−1000 to 1000) and `id` (0 to 400).
+    /// Without the query that some understand: `force` (−1000 to 1000), `id` (0 to 400) and `fact` (one of `FACTS`).
     pub path: &'static str,
     /// Of a page with status 200.
     pub content_type: &'static str,
@@ -32,7 +32,22 @@ pub struct Service {
     page: fn(&World, Argument, &mut Vec<u8>),
 }
 
-/// What a query asked for, as a number: an object's, or a force.
+/// The facts of an object that `property` tells one by one, in the names of its query. The page of `object` holds all of
+/// them, and its parts and contacts besides. An instrument that compares the two relies on their number
+/// (`OBJECT_FACTS` of its sweep).
+pub const FACTS: [&str; 9] = [
+    "heading",
+    "hull",
+    "class",
+    "position-x",
+    "position-y",
+    "position-z",
+    "velocity-x",
+    "velocity-y",
+    "velocity-z",
+];
+
+/// What a query asked for, as a number: an object's, a force, or an object's and a fact's (`object * FACTS.len() + fact`).
 pub(super) type Argument = i32;
 
 const HTML: &str = "text/html";
@@ -41,7 +56,7 @@ const JSON: &str = "application/json";
 
 /// All of them, short ones and long ones.
 #[rustfmt::skip]
-pub const SERVICES: [Service; 7] = [
+pub const SERVICES: [Service; 8] = [
     Service { name: "root",        path: "/",               content_type: HTML, cost_us:     0, cost_per_object_us: 0, bytes:   381, bytes_per_object:  0, page: pages::root },
     Service { name: "pilot",       path: "/pilot",          content_type: TEXT, cost_us:    60, cost_per_object_us: 0, bytes:   153, bytes_per_object:  0, page: pages::pilot },
     Service { name: "force-field", path: "/force-field",    content_type: TEXT, cost_us:   100, cost_per_object_us: 0, bytes:    12, bytes_per_object:  0, page: pages::force_field },
@@ -49,10 +64,12 @@ pub const SERVICES: [Service; 7] = [
     Service { name: "objects",     path: "/objects",        content_type: HTML, cost_us:   100, cost_per_object_us: 5, bytes:    93, bytes_per_object: 88, page: pages::objects },
     Service { name: "object",      path: "/object",         content_type: HTML, cost_us: 1_200, cost_per_object_us: 7, bytes: 4_701, bytes_per_object: 61, page: pages::object },
     Service { name: "script",      path: "/script/objects", content_type: JSON, cost_us:   150, cost_per_object_us: 6, bytes:    47, bytes_per_object: 95, page: pages::script },
+    Service { name: "property",    path: "/property",       content_type: TEXT, cost_us:    60, cost_per_object_us: 0, bytes:    25, bytes_per_object:  0, page: pages::property },
 ];
 
 const FORCE_FIELD: usize = 2;
 const OBJECT: usize = 5;
+const PROPERTY: usize = 7;
 
 /// A request, understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +103,9 @@ fn what(request: &Request<'_>) -> What {
     let Some(place) = SERVICES.iter().position(|service| service.path == path) else {
         return What::Not(404);
     };
+    if place == PROPERTY {
+        return property(request);
+    }
     let text = match place {
         FORCE_FIELD => request.query("force").or_else(|| form_value(request.body, "force")),
         OBJECT => request.query("id"),
@@ -99,6 +119,18 @@ fn what(request: &Request<'_>) -> What {
         }
         Some(Ok(number)) => What::Page(place, Some(number)),
         Some(Err(_)) => What::Not(400),
+    }
+}
+
+/// One fact of one object; the heading of our own craft where nothing else was asked for.
+fn property(request: &Request<'_>) -> What {
+    let Ok(object) = request.query("id").unwrap_or("0").parse::<Argument>() else { return What::Not(400) };
+    let name = request.query("fact").unwrap_or(FACTS[0]);
+    match FACTS.iter().position(|fact| *fact == name) {
+        Some(fact) if (0..OBJECTS as Argument).contains(&object) => {
+            What::Page(PROPERTY, Some(object * FACTS.len() as Argument + fact as Argument))
+        }
+        _ => What::Not(404),
     }
 }
 
@@ -161,7 +193,11 @@ mod tests {
                 world.force = if tick % 2 == 0 { FORCE_MAX } else { -FORCE_MAX };
                 for (place, service) in SERVICES.iter().enumerate() {
                     let mut body = Vec::new();
-                    let number = (place == OBJECT).then_some(tick * 2);
+                    let number = match place {
+                        OBJECT => Some(tick * 2),
+                        PROPERTY => Some(tick),
+                        _ => None,
+                    };
                     let page = make(What::Page(place, number), &mut world, &mut body);
                     assert_eq!(page.status, 200);
                     let expected = service.bytes + service.bytes_per_object * near;
@@ -196,6 +232,7 @@ mod tests {
         }
         assert_eq!(SERVICES[0].cost_us, 0);
         assert_eq!((SERVICES[FORCE_FIELD].name, SERVICES[OBJECT].name), ("force-field", "object"));
+        assert_eq!(SERVICES[PROPERTY].name, "property");
     }
 
     #[test]
@@ -214,9 +251,38 @@ mod tests {
         check("GET /object?id=401", "", What::Not(404));
         check("GET /object?id=-1", "", What::Not(404));
         check("GET /script/objects", "", What::Page(6, None));
+        check("GET /property", "", What::Page(PROPERTY, Some(0)));
+        check("GET /property?id=2&fact=velocity-z", "", What::Page(PROPERTY, Some(26)));
+        check("GET /property?fact=hull&id=400", "", What::Page(PROPERTY, Some(3_601)));
+        check("GET /property?id=401", "", What::Not(404));
+        check("GET /property?id=-1", "", What::Not(404));
+        check("GET /property?id=x", "", What::Not(400));
+        check("GET /property?fact=mass", "", What::Not(404));
         check("GET /script", "", What::Not(404));
         check("DELETE /", "", What::Not(405));
         assert!(ask("HEAD /pilot", "").head_only);
+    }
+
+    #[test]
+    fn every_single_fact_of_an_object_stands_on_its_full_page_too() {
+        let mut world = World::new(0);
+        world.step(1.0 / 30.0);
+        let mut text = |place, argument| {
+            let mut body = Vec::new();
+            make(What::Page(place, Some(argument)), &mut world, &mut body);
+            String::from_utf8(body).unwrap()
+        };
+        for object in [0, 3, 400] {
+            let page = text(OBJECT, object);
+            for (fact, name) in FACTS.iter().enumerate() {
+                let single = text(PROPERTY, object * FACTS.len() as i32 + fact as i32);
+                let value = single.strip_prefix(name).map(str::trim);
+                let label = name.split('-').next().unwrap();
+                let line = page.lines().find(|line| line.starts_with(label)).unwrap();
+                let is_on_page = line.split_whitespace().any(|word| Some(word) == value);
+                assert!(is_on_page, "{name} {single:?} is not in {line:?}");
+            }
+        }
     }
 
     #[test]

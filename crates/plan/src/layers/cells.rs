@@ -29,7 +29,7 @@ const PRIORITY_NAMES: [&str; 2] = ["normal", "below-normal"];
 const LOCALITY_NAMES: [&str; 3] = ["none", "moderate", "high"];
 
 /// The services with the path of each.
-const SERVICE_PATHS: [(&str, &str); 7] = [
+const SERVICE_PATHS: [(&str, &str); 8] = [
     ("root", "/"),
     ("pilot", "/pilot"),
     ("force-field", "/force-field?force=50"),
@@ -37,6 +37,8 @@ const SERVICE_PATHS: [(&str, &str); 7] = [
     ("objects", "/objects"),
     ("object", "/object?id=1"),
     ("script", "/script/objects"),
+    // One fact of the object whose full page `object` asks for; all of them cost the same and are as long.
+    ("property", "/property?id=1&fact=heading"),
 ];
 /// A short answer and a long one.
 const SERVICES_USUAL: [&str; 2] = ["root", "object"];

@@ -42,7 +42,7 @@ fn climb_poll_loop_needs_nothing_else() {
     let Bots::Http(http) = &plan.bots else { panic!("{plan:?}") };
     assert_eq!(http.model, HttpModel::Closed { think_ns: 0 });
     let names: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
-    assert_eq!(names, ["root", "pilot", "force-field", "ihost", "objects", "object", "script"]);
+    assert_eq!(names, ["root", "pilot", "force-field", "ihost", "objects", "object", "script", "property"]);
     assert_eq!(plan.ladder.rungs, (1..=20).map(f64::from).collect::<Vec<_>>());
     assert_eq!((plan.ladder.settle_ns, plan.ladder.hold), (500_000_000, Hold::Time(2_000_000_000)));
     assert_eq!((plan.ladder.ramp, plan.arrivals), (RampRule::Pace(Ramp::AtOnce), Arrivals::Closed));
@@ -147,7 +147,7 @@ fn axes_with_strange_values_are_refused() {
     check(
         Flags { services: some("rot,root,root"), ..sweep("fore", "high", "") },
         &[
-            "--services: \"rot\" is unknown; known: root, pilot, force-field, ihost, objects, object, script, or all; did \
+            "--services: \"rot\" is unknown; known: root, pilot, force-field, ihost, objects, object, script, property, or all; did \
              you mean root? (for example: --services root,object)",
             "--services: root is there twice; each is swept once (for example: --services root,object)",
             "--views: \"fore\" is unknown; known: background, foreground, or all; did you mean foreground? (for example: \
