@@ -147,11 +147,8 @@ pub fn disturbance(trial: &Trial) -> (Disturbance, BTreeSet<u32>) {
         for (name, cores) in &host.programs {
             *found.programs.entry(name.clone()).or_default() += cores;
         }
-        let most = |a: Option<f64>, b: Option<f64>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.max(b)),
-            (a, b) => a.or(b),
-        };
-        found.worker_waiting_share = most(found.worker_waiting_share, host.worker_waiting_share);
+        let waiting = [found.worker_waiting_share, host.worker_waiting_share].into_iter().flatten();
+        found.worker_waiting_share = waiting.max_by(f64::total_cmp);
     }
     (found.others_cores, found.steal_share) = (others.mean(), steal.mean());
     let named = others.count.max(1) as f64;

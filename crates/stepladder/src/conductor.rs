@@ -153,9 +153,7 @@ impl Conductor {
         end: Option<(u64, u64)>,
         seen: &Seen,
     ) -> Option<Cue> {
-        let Some((end_ns, latest_ns)) = end.or_else(|| self.counted(now_ns, from_ns, seen)) else {
-            return None;
-        };
+        let (end_ns, latest_ns) = end.or_else(|| self.counted(now_ns, from_ns, seen))?;
         self.state = State::Hold { from_ns, end: Some((end_ns, latest_ns)) };
         if now_ns + 2 * AHEAD_NS < end_ns {
             return None;

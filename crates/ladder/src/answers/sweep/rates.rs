@@ -227,7 +227,7 @@ fn speed_ups(cell: &Cell<'_>, up_to: f64) -> Vec<SpeedUp> {
 }
 
 /// Those that stand out and are borne out, by a neighbour that stands out too or by a repeat.
-fn borne_out<'u>(ups: &'u [SpeedUp], stands_out: impl Fn(&SpeedUp) -> bool) -> Vec<&'u SpeedUp> {
+fn borne_out(ups: &[SpeedUp], stands_out: impl Fn(&SpeedUp) -> bool) -> Vec<&SpeedUp> {
     let is_so = |at: Option<usize>| at.and_then(|at| ups.get(at)).is_some_and(&stands_out);
     let is_borne_out = |at: usize| ups[at].is_repeated || is_so(at.checked_sub(1)) || is_so(Some(at + 1));
     (0..ups.len()).filter(|&at| stands_out(&ups[at]) && is_borne_out(at)).map(|at| &ups[at]).collect()
