@@ -38,11 +38,11 @@ impl Surroundings for Keeper {
 
 impl Keeper {
     fn texts_of(&self, wanted: &str) -> Vec<&str> {
-        let text = |entry| match entry {
-            &Entry::Event(ref event) if event.kind == wanted => Some(event.text.as_str()),
+        let texts = self.0.iter().filter_map(|entry| match entry {
+            Entry::Event(event) if event.kind == wanted => Some(event.text.as_str()),
             _ => None,
-        };
-        self.0.iter().filter_map(text).collect()
+        });
+        texts.collect()
     }
 
     fn workers_by_second(&self) -> Vec<(u32, u32)> {
