@@ -5,9 +5,10 @@
 
 mod conclusions;
 mod deliveries;
+mod shots;
 pub mod sweep;
 
-use measure::{Distribution, Event, Flow, Measure, Quantile, Summary, Trial};
+use measure::{Distribution, Event, Measure, Quantile, Summary, Trial};
 use serde_json::{Map, Value, json};
 
 use crate::capacity::{Held, capacity};
@@ -211,7 +212,7 @@ fn extra(trial: &Trial, judgement: &Judgement) -> Map<String, Value> {
         put("intended", json!(intended));
         put("pace_share", json!((intended > 0.0).then(|| figures::paced(trial).sent as f64 / intended)));
     }
-    if let Some(shots) = shots(trial) {
+    if let Some(shots) = shots::shots(trial) {
         put("shots", shots);
     }
     let never = figures::never_answered(trial);
@@ -237,28 +238,6 @@ fn extra(trial: &Trial, judgement: &Judgement) -> Map<String, Value> {
 
 fn mark(event: &Event) -> Value {
     json!({ "at_ns": event.at_ns, "kind": event.kind, "text": event.text })
-}
-
-/// What became of the shots, where both sides count them: the bots what they sent, the server what reached it and what
-/// it took. `offered` and `sent` are those of the hold; everything else is over the time that the server's entries in the
-/// hold span (`covered_…`), on both sides. The share can exceed 1 by what was on its way when that time began, and by what
-/// the bots sent unevenly within the second at either edge.
-fn shots(trial: &Trial) -> Option<Value> {
-    let flow: &Flow = trial.ops.get("shot")?;
-    trial.subject_counters.get("shots")?;
-    let both = trial.same_time.as_ref();
-    let counted = |name: &str| both.map(|both| both.counters.get(name).copied());
-    let sent = both.and_then(|both| both.sent.get("shot").copied());
-    let received = counted("shots").map(Option::unwrap_or_default);
-    let delivered_share =
-        sent.zip(received).filter(|(sent, _)| *sent > 0.0).map(|(sent, received)| received as f64 / sent);
-    Some(json!({
-        "offered": flow.offered, "sent": flow.sent,
-        "covered_from_ns": both.map(|both| both.from_ns), "covered_to_ns": both.map(|both| both.to_ns),
-        "covered_s": both.map(|both| both.covered_ns as f64 / 1e9),
-        "covered_sent": sent.map(f64::round), "server_received": received,
-        "server_accepted": counted("shots_accepted").flatten(), "delivered_share": delivered_share,
-    }))
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn the_whole_sweep_has_every_combination_once() {
     let all = Flags { services: some("all"), ..sweep("all", "all", "all") };
     let plan = plan_of_flags(&all);
     let cells = cells_of(&plan);
-    assert_eq!(cells.len(), 7 * 2 * 2 * 3);
+    assert_eq!(cells.len(), 8 * 2 * 2 * 3);
     let distinct: std::collections::BTreeSet<&String> = cells.iter().collect();
     assert_eq!(distinct.len(), cells.len());
     let restarts = plan.ladder.cells.windows(2).filter(|pair| pair[0].options != pair[1].options).count();
