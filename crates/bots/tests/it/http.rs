@@ -166,7 +166,7 @@ fn co_a_throttled_generator_is_named_and_the_server_is_not_blamed() {
         patience_ns: SECOND_NS,
         ..ladder::Terms::default()
     };
-    let judgement = ladder::judge(&trial, &terms);
+    let judgement = ladder::judge(&trial, None, &terms);
     assert_eq!(judgement.verdict, ladder::Verdict::GeneratorLimited, "{judgement:?}");
 }
 

@@ -264,7 +264,9 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
             format!("{} not steady (first at {}: {how})", of_all(not_steady.len()), show_number(rung.load))
         }
         (None, 0) => "every hold was steady".to_owned(),
-        (None, _) => format!("{} too short or too disturbed to tell whether they were steady", of_all(untold)),
+        (None, _) => {
+            format!("{} too short or too disturbed to tell whether they were steady", of_all(untold))
+        }
     });
     parts.push(match disturbed_share {
         None => "whether other programs disturbed it is not readable here".to_owned(),
