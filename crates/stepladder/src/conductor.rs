@@ -266,7 +266,7 @@ mod tests {
         let played = Seen { games_in_hold: 1_000, ..ALL_IN };
         let cues = conduct(
             Hold::Games(1_000),
-            &[(1_000, ALL_IN), (3_990, ALL_IN), (9_000, ALL_IN), (9_100, played)],
+            &[(1_000, ALL_IN), (3_990, ALL_IN), (9_000, ALL_IN), (9_100, played), (9_970, played)],
         );
         assert_eq!(
             cues.last(),
