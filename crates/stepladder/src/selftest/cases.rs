@@ -37,7 +37,16 @@ impl Subject {
             Subject::Arena => &["--rungs", "20"],
             // A p99 needs 10,000 deliveries, also when half of the seconds were disturbed.
             Subject::Chat => &["--rungs", "60"],
-            Subject::PollLoop => &["--requesters", "5", "--services", "root", "--views", "foreground"],
+            Subject::PollLoop => &[
+                "--requesters",
+                "5",
+                "--services",
+                "root",
+                "--views",
+                "foreground",
+                "--priorities",
+                "normal",
+            ],
         }
     }
 }
@@ -193,8 +202,9 @@ use Subject::{Arena, Chat, PollLoop};
 
 /// Late by less than the arena allows, more than this.
 const STRICT_TICKS: &[&str] = &["--objective", "ticks.late_share < 5%"];
-const RESPONSE_P50: &[&str] = &["--objective", "response.p50 < 100ms"];
-const NO_ERRORS: &[&str] = &["--objective", "errors == 0"];
+/// For the few starts of games, and for the few requests that a frozen server keeps waiting.
+const RESPONSE_MAX: &[&str] = &["--objective", "response.max < 150ms"];
+const NO_KEEP_ALIVE: &[&str] = &["--no-keep-alive"];
 const RESPONSE_P90: &[&str] = &["--objective", "response.p90 < 100ms"];
 const NOT_TWICE: &[&str] = &["--objective", "deliveries.duplicated == 0"];
 const LITTLE_MEMORY: &[&str] = &["--objective", "subject.rss_bytes < 100MB"];
@@ -203,6 +213,13 @@ const SNAPSHOTS: &[&str] = &["--snapshots", "100%"];
 const PASSES: &[Outcome] = &[Outcome::pass()];
 const SILENT: &[Outcome] = &[Outcome::fail("ticks.silence")];
 const NO_CONNECTIONS: &[Outcome] = &[Outcome::fail("connections.open_min")];
+const BROKEN: &[Outcome] = &[Outcome::fail("connections.broken"), Outcome::fail("connections.open_min")];
+const NO_LINES: &[Outcome] = &[Outcome::fail("deliveries.lost"), Outcome::fail("deliveries.latency.p99")];
+const NO_WELCOME: &[Outcome] = &[
+    Outcome::fail("connections.open_min"),
+    Outcome::fail("deliveries.lost"),
+    Outcome::fail("deliveries.latency.p99"),
+];
 const EXITED: &[Outcome] = &[Outcome::fail("server exited")];
 const NO_REPLY: &[Outcome] = &[Outcome::fail("stopped replying")];
 const LATE_TICKS: &[Outcome] = &[Outcome::fail("ticks.late_share")];
@@ -228,42 +245,45 @@ pub const CASES: &[Case] = &[
     Case::planted(Arena, &["freeze@5s:1s"], PASSES).never(&[Invalid]),
     Case::planted(Arena, &["freeze@5s:1s"], LATE_TICKS).with(STRICT_TICKS),
     Case::planted(Arena, &["exit@6s"], EXITED).quick(),
-    Case::planted(Arena, &["drop-all@5s"], NO_CONNECTIONS),
-    Case::planted(Arena, &["drop-all@5s"], ERRORS).with(NO_ERRORS),
+    Case::planted(Arena, &["drop-all@5s"], BROKEN),
+    Case::planted(Arena, &["drop-all@5s", "refuse@5s"], BROKEN),
     Case::planted(Arena, &["refuse@0s"], NO_CONNECTIONS),
+    // Nobody new arrives in the hold, so nothing is refused.
+    Case::planted(Arena, &["refuse@5s"], PASSES).never(&[Fail, Invalid]),
     Case::planted(Arena, &["wrong-answers:10%"], &[Outcome::fail("wrong winner")]).quick(),
-    Case::planted(Arena, &["late-answers:200ms"], &[Outcome::fail("response.p50")]).with(RESPONSE_P50),
+    Case::planted(Arena, &["late-answers:200ms"], &[Outcome::fail("response.max")]).with(RESPONSE_MAX),
     Case::planted(Arena, &["stop-ticks@5s"], SILENT),
-    Case::planted(Arena, &["stop-answers@5s"], ERRORS),
-    Case::planted(Arena, &["stop-answers@5s"], &[Outcome::inconclusive("inconsistent")]).with(SNAPSHOTS),
+    Case::planted(Arena, &["stop-answers@5s"], &[Outcome::fail("client_ticks.silence")]).with(SNAPSHOTS),
     Case::planted(Arena, &["leak:30MB"], &[Outcome::fail("subject.rss_bytes")]).with(LITTLE_MEMORY),
     Case::planted(Arena, &["collapse@5s:300ms"], LATE_TICKS),
     Case::planted(Arena, &["late-ticks:40%"], LATE_TICKS).quick(),
     Case::planted(Arena, &["late-ticks:1%"], PASSES).never(&[Fail, Invalid]),
     Case::planted(Arena, &["lie:40%"], &[Outcome::inconclusive("inconsistent")]).with(SNAPSHOTS).quick(),
-    Case::planted(Chat, &["hang@0s"], NO_CONNECTIONS),
-    Case::planted(Chat, &["hang@6s"], NO_REPLY).quick(),
-    Case::planted(Chat, &["hang@9s"], NO_REPLY),
+    Case::planted(Chat, &["hang@0s"], NO_WELCOME),
+    Case::planted(Chat, &["hang@6s"], NO_LINES).quick(),
+    Case::planted(Chat, &["hang@9s"], NO_LINES),
     Case::planted(Chat, &["freeze@5s:1s"], LATE_LINES),
     Case::planted(Chat, &["exit@6s"], EXITED),
-    Case::planted(Chat, &["drop-all@5s"], NO_CONNECTIONS),
+    Case::planted(Chat, &["drop-all@5s"], BROKEN),
     Case::planted(Chat, &["refuse@0s"], NO_CONNECTIONS),
     Case::planted(Chat, &["wrong-answers:1%"], &[Outcome::fail("deliveries.strangers")]),
     Case::planted(Chat, &["late-answers:200ms"], LATE_LINES).quick(),
     Case::planted(Chat, &["lose:1e-3"], RESIDUAL),
     Case::planted(Chat, &["duplicate:1e-3"], TWICE).with(NOT_TWICE),
-    Case::planted(Chat, &["stop-answers@5s"], NO_REPLY),
+    Case::planted(Chat, &["stop-answers@5s"], NO_LINES),
     Case::planted(Chat, &["collapse@5s:300ms"], LATE_LINES),
-    Case::planted(PollLoop, &["hang@0s"], NO_CONNECTIONS),
-    Case::planted(PollLoop, &["hang@6s"], NO_REPLY),
-    Case::planted(PollLoop, &["hang@9s"], NO_REPLY),
-    Case::planted(PollLoop, &["freeze@5s:1s"], &[Outcome::fail("response.p90")]).with(RESPONSE_P90),
+    Case::planted(PollLoop, &["hang@0s"], SILENT),
+    Case::planted(PollLoop, &["hang@6s"], SILENT),
+    Case::planted(PollLoop, &["hang@9s"], SILENT),
+    Case::planted(PollLoop, &["freeze@5s:1s"], &[Outcome::fail("response.max")]).with(RESPONSE_MAX),
     Case::planted(PollLoop, &["exit@6s"], EXITED),
     Case::planted(PollLoop, &["refuse@0s"], ERRORS),
     Case::planted(PollLoop, &["wrong-answers:5%"], ERRORS).quick(),
     Case::planted(PollLoop, &["late-answers:200ms"], &[Outcome::fail("response.p90")]).with(RESPONSE_P90),
-    Case::planted(PollLoop, &["lose:1e-2"], ERRORS),
-    Case::planted(PollLoop, &["stop-ticks@5s"], NO_REPLY),
+    Case::planted(PollLoop, &["refuse@5s"], ERRORS).with(NO_KEEP_ALIVE),
+    // Two of 2,400 requests; a larger share would leave all five requesters waiting.
+    Case::planted(PollLoop, &["lose:1e-3"], ERRORS),
+    Case::planted(PollLoop, &["stop-ticks@5s"], SILENT),
     Case::planted(PollLoop, &["stop-answers@5s"], NO_REPLY),
     Case::healthy(Arena).on(Hog).expecting(IN_SPITE).quick(),
     Case::healthy(Chat).on(Hog).expecting(IN_SPITE),
