@@ -46,6 +46,10 @@ impl Ending {
                     // The parent ended in between, so the signal will never come.
                     return Err(io::ErrorKind::Interrupted.into());
                 }
+                // This process blocks what ends it (`signals`), and a child would inherit that.
+                let mut none = std::mem::zeroed();
+                libc::sigemptyset(&mut none);
+                libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
                 Ok(())
             });
         }
