@@ -1,8 +1,8 @@
 //! Which rungs count: repeats and neighbours must agree with what one rung alone says.
 //!
 //! A hold of two or three seconds is spoiled by one pause of the machine, and a conclusion from it sounds as sure as any
-//! other. So a rung that was disturbed counts only where undisturbed neighbours agree, a load that was held twice only where
-//! both agree, and the rate of one requester is a base only where something else agrees with it.
+//! other. So a rung that was disturbed counts only where undisturbed neighbours agree (its next neighbours, where the whole cell
+//! was disturbed: what disturbs makes no two rates agree), a load that was held twice only where both agree, and the rate of one requester is a base only where something else agrees with it.
 //! Not here: how many rungs each conclusion takes (`rates`, `limits`).
 
 use super::{Cell, FIRM_WITHIN, FRAMES_KEPT, SAME_RATE, Step};
@@ -64,14 +64,16 @@ pub(super) fn agreeing<'a>(mut held: Vec<Step<'a>>) -> Vec<Step<'a>> {
     steps
 }
 
-/// True for a rung that nothing disturbed, and for one that its undisturbed neighbours agree with.
+/// True for a rung that nothing disturbed, and for one that its neighbours agree with: the undisturbed ones, if there are any.
 fn is_borne_out(steps: &[Step<'_>], at: usize) -> bool {
     let step = &steps[at];
     if !step.is_disturbed {
         return true;
     }
-    let below = steps[..at].iter().rfind(|other| !other.is_disturbed);
-    let above = steps[at + 1..].iter().find(|other| !other.is_disturbed);
+    let all_disturbed = steps.iter().all(|step| step.is_disturbed);
+    let counts = |other: &&Step<'_>| all_disturbed || !other.is_disturbed;
+    let below = steps[..at].iter().rfind(counts);
+    let above = steps[at + 1..].iter().find(counts);
     let neighbours: Vec<&Step<'_>> = below.into_iter().chain(above).collect();
     let within = SAME_RATE + step.edge + neighbours.iter().map(|other| other.edge).fold(0.0, f64::max);
     let rates_agree = match (below, above) {

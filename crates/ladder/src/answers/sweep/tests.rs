@@ -402,10 +402,12 @@ fn a_disturbed_rung_counts_only_where_undisturbed_neighbours_agree() {
         assert_eq!(disturbed(load, 0.8), load, "{load:?}");
         assert_eq!(disturbed(load, 1.3), load, "{load:?}");
     }
-    // Where everything was disturbed nothing agrees.
+    // Where everything was disturbed the next neighbours speak: no disturbance makes rates agree.
     let mut all = plant().rungs();
     edited(&mut all, |_| true, |rung| rung.disturbed_share = Some(0.01));
-    assert_eq!(ids(&all), [] as [&str; 0]);
+    assert_eq!(ids(&all), ids(&plant().rungs()));
+    edited(&mut all, |_| true, |rung| rung.rate_per_s *= 1.0 + 0.2 * (rung.load * 7.0).sin());
+    assert!(!ids(&all).contains(&"linearity".to_owned()), "{:?}", ids(&all));
 }
 
 #[test]
