@@ -30,8 +30,11 @@ pub(super) fn unowed(case: &Case<'_>) -> Option<Ruling> {
 /// One by one, since a surplus here must not hide a loss there. A receiver that never had the last word has only half of
 /// the server's books: that is a backlog, and no contradiction.
 pub(super) fn residual(case: &Case<'_>) -> Option<Ruling> {
-    // A line that came altered is missing under its own name, and `strangers` says so.
-    let books = case.trial.books.as_ref().filter(|books| books.drops_are_told && books.strangers == 0)?;
+    let books = case.trial.books.as_ref().filter(|books| books.drops_are_told)?;
+    // A line that came altered is missing under its own name; that is a wrong answer, and its own rule says so.
+    if books.strangers > 0 || super::rules::wrong_answers(case).is_some() {
+        return None;
+    }
     let is_wrong = |receiver: &&ReceiverBooks| {
         !receiver.is_apart && receiver.sum.not_caught_up == 0 && receiver.sum.residual != 0
     };

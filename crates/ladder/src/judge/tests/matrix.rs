@@ -79,6 +79,12 @@ const ROWS: &[Row] = &[
     certain("drop-all for good", ARENA, || arena().edit(no_connections), (Fail, "connections.open_min")),
     certain("refuse", NO_ERRORS, || asking().turned_away(3, "GET /: status 503"), (Fail, "errors")),
     certain("wrong-answers", ARENA, || arena().edit(wrong_winner), (Fail, "wrong winner")),
+    certain(
+        "wrong-answers, chat, no line any more",
+        CHAT,
+        || lossy(0).edit(wrong_winner),
+        (Fail, "wrong winner"),
+    ),
     certain("wrong-answers, chat", CHAT, strange_lines, (Fail, "deliveries.strangers")),
     certain("late-answers", ASKING, || slow_by(1_000), (Fail, "response.p99")),
     explainable(
