@@ -79,12 +79,12 @@ fn a_server_of_ours_that_dies_in_the_last_second_or_before_the_first_entry_fails
     let ours = Terms { tells_ticks: true, ..arena_terms() };
     let late_end = |trial: &Trial| {
         let mut trial = trial.clone();
-        // The trial listened on for 3 s, and nothing came.
+        // The trial listened on for 4 s, and nothing came.
         trial
             .events
             .iter_mut()
             .filter(|event| event.kind == kind::END)
-            .for_each(|event| event.at_ns += 3 * SECOND_NS);
+            .for_each(|event| event.at_ns += 4 * SECOND_NS);
         trial
     };
     let build = |from_s: u32| {
@@ -95,7 +95,7 @@ fn a_server_of_ours_that_dies_in_the_last_second_or_before_the_first_entry_fails
             if let Entry::Event(event) = entry
                 && event.kind == kind::END
             {
-                event.at_ns += 3 * SECOND_NS;
+                event.at_ns += 4 * SECOND_NS;
             }
         }
         Trial::from_entries(scene.build().head, &entries, 0)
