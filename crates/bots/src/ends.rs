@@ -9,8 +9,7 @@ use drivers::{Closed, Driver};
 use engine::Hand;
 
 /// The causes. A vocabulary begins with them, so that their indices are the same everywhere.
-pub const CAUSES: [&str; 4] =
-    ["connection lost", "connection reset", "closed by the server", "broken protocol"];
+pub const CAUSES: [&str; 4] = measure::interval::BROKEN_CONNECTIONS;
 const LOST: usize = 0;
 const RESET: usize = 1;
 const CLOSED: usize = 2;

@@ -17,6 +17,10 @@ use crate::ticks::TickCounts;
 /// mean is known besides its worst moment.
 pub const OPEN_TIME: &str = "open_connection_ms";
 
+/// How a connection that stood can end without its bot's doing, as bots count it and the judge reads it.
+pub const BROKEN_CONNECTIONS: [&str; 4] =
+    ["connection lost", "connection reset", "closed by the server", "broken protocol"];
+
 /// The names behind the indices of an interval, fixed for one kind of bots and stored with each trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vocabulary {

@@ -13,9 +13,6 @@ use crate::signals::Interrupt;
 use crate::trial::{Ending, Standing, Surroundings};
 use crate::under_test::UnderTest;
 
-/// What the subject printed last, right behind the mark of its end; its own text, never markup.
-const SUBJECT_OUTPUT: &str = "subject output";
-
 /// Brings a trial's entries to the store, second by second.
 pub struct Around<'a> {
     /// the subject
@@ -71,7 +68,7 @@ fn output_at_exit(entry: &Entry, last_output: impl FnOnce() -> Option<String>) -
         return None;
     }
     let text = last_output()?;
-    Some(Entry::Event(Event { at_ns: exit.at_ns, kind: SUBJECT_OUTPUT.to_owned(), text }))
+    Some(Entry::Event(Event { at_ns: exit.at_ns, kind: kind::SUBJECT_OUTPUT.to_owned(), text }))
 }
 
 impl Surroundings for Around<'_> {

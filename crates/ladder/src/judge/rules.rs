@@ -2,6 +2,7 @@
 //!
 //! A rule says nothing (`None`) or decides. Reasons name what was measured, the limit and the remedy.
 
+use measure::interval::BROKEN_CONNECTIONS;
 use measure::trial::kind;
 use measure::{Books, HostSecond, Measure, Quantile, Trial};
 
@@ -42,9 +43,6 @@ pub const LATE_SHARES_APART_MOST: f64 = 0.25;
 /// Errors that a late or disturbed machine can make: something took longer than was waited for.
 const TIMEOUTS: [&str; 5] =
     ["no answer in time", "answer never ended", "missing start", "missing stop", "timeout"];
-
-/// Errors that end a connection which stood.
-const BROKEN: [&str; 4] = ["connection lost", "connection reset", "closed by the server", "broken protocol"];
 
 /// The bots found that the server had paired them with players of an earlier time.
 const OUT_OF_STEP: &str = "pairing out of step";
@@ -213,12 +211,12 @@ pub(super) fn broken_connections(case: &Case<'_>) -> Option<Ruling> {
     if trial.books.as_ref().is_some_and(|books| books.receivers.iter().any(|receiver| receiver.is_apart)) {
         return None;
     }
-    let broken: u64 = BROKEN.iter().filter_map(|cause| trial.errors.get(*cause)).sum();
+    let broken: u64 = BROKEN_CONNECTIONS.iter().filter_map(|cause| trial.errors.get(*cause)).sum();
     let asked = trial.connections.asked;
     if asked == 0 || broken as f64 <= (1.0 - OPEN_SHARE_LEAST) * asked as f64 {
         return None;
     }
-    let causes: Vec<String> = BROKEN
+    let causes: Vec<String> = BROKEN_CONNECTIONS
         .iter()
         .filter_map(|cause| Some((cause, trial.errors.get(*cause).filter(|count| **count > 0)?)))
         .map(|(cause, count)| format!("{count} {cause}"))
