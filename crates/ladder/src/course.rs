@@ -105,7 +105,7 @@ impl Judged {
             was_interrupted: trial.event("interrupted").is_some() || drained,
             subject_exited,
             request_failed: figures::any_failed(trial) || judgement.is_some_and(Judgement::stopped_replying),
-            was_disturbed: disturbance(trial).0.any(),
+            was_disturbed: disturbance(trial).any(),
         })
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! A rung may pass under adverse conditions and may fail only under fair ones: stolen CPU, throttling and other programs
 //! make latencies longer, ticks later and deliveries fewer, and never better. So objectives that are met are met; those that
-//! are not are asked about again on the seconds in which nothing of that happened, and beyond what it can explain.
+//! are not are asked about again on the seconds in which nothing of that happened, or on those in which least of it did,
+//! beyond what it can explain.
 //! Not here: what follows for the verdict (`judge`). Units: shares in [0, 1], cores.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use measure::{HostSecond, Trial};
+use measure::{HostSecond, Second, Trial};
 use serde::{Deserialize, Serialize};
 
 use crate::wording::show_share;
@@ -107,21 +108,23 @@ impl Disturbance {
     }
 }
 
-/// What disturbed the hold, and which seconds of the trial are not fair to judge by (by their index, also behind the hold,
-/// when answers to it still come).
-pub fn disturbance(trial: &Trial) -> (Disturbance, BTreeSet<u32>) {
-    let cores = trial.worker.allowed_cores;
-    let Some(hold) = &trial.hold else { return (Disturbance::default(), BTreeSet::new()) };
-    let from = (hold.from_ns / 1_000_000_000) as u32;
-    let own: BTreeSet<u32> = trial
-        .seconds
-        .iter()
-        .filter(|second| second.index + 1 >= from && is_disturbed(&second.host, cores))
-        .map(|second| second.index)
-        .collect();
-    let unfair: BTreeSet<u32> =
-        own.iter().flat_map(|index| [*index, index + 1]).filter(|index| *index >= from).collect();
+/// The seconds of a trial on which an objective that was not met is asked about again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LeastDisturbed {
+    /// the others, by their index; also behind the hold, when answers to it still come
+    pub left_out: BTreeSet<u32>,
+    /// nothing disturbed those that are kept, so they say what all would have said
+    pub are_undisturbed: bool,
+    /// of the ticks in those that are kept, at most this share can be late because of a disturbance
+    pub explains_ticks: f64,
+    /// the same of the messages
+    pub explains_messages: f64,
+}
 
+/// What disturbed the hold.
+pub fn disturbance(trial: &Trial) -> Disturbance {
+    let cores = trial.worker.allowed_cores;
+    let Unfair { own, all: unfair } = unfair(trial);
     let mut found = Disturbance { cores, ..Disturbance::default() };
     let (mut others, mut steal) = (Mean::default(), Mean::default());
     let (mut of_ticks, mut of_messages) = (0.0, 0.0);
@@ -156,7 +159,67 @@ pub fn disturbance(trial: &Trial) -> (Disturbance, BTreeSet<u32>) {
     found.programs.retain(|_, cores| *cores >= 0.02);
     let all = f64::from(found.seconds.max(1));
     (found.explains_ticks, found.explains_messages) = (of_ticks / all, of_messages / all);
-    (found, unfair)
+    found
+}
+
+/// The seconds to ask again about what was not met in a hold that was to last `hold_ns` (0: not known).
+///
+/// The undisturbed ones where they are enough; otherwise as many as are needed of those in which a disturbance explains
+/// least. They are chosen by what happened to the threads, never by how the server did.
+pub fn least_disturbed(trial: &Trial, hold_ns: u64) -> LeastDisturbed {
+    let asked_s = match hold_ns {
+        0 => trial.hold.as_ref().map_or(0.0, |hold| hold.seconds()),
+        ns => ns as f64 / 1e9,
+    };
+    let needed = fair_seconds_needed(asked_s);
+    let mut left_out = unfair(trial).all;
+    let (disturbed, undisturbed): (Vec<_>, Vec<_>) =
+        trial.hold_seconds().partition(|second| left_out.contains(&second.index));
+    if undisturbed.len() >= needed {
+        return LeastDisturbed { left_out, are_undisturbed: true, ..LeastDisturbed::default() };
+    }
+    let mut before = 0.0;
+    let mut by_bound = Vec::new();
+    for second in disturbed {
+        let own = explained(&second.host, false);
+        // What a thread without slack could not do is still late in the second after.
+        by_bound.push((if before >= 1.0 { 1.0 } else { own }, second));
+        before = own;
+    }
+    by_bound.sort_by(|a, b| a.0.total_cmp(&b.0));
+    by_bound.truncate(needed - undisturbed.len());
+    let kept = (undisturbed.len() + by_bound.len()).max(1) as f64;
+    let (mut ticks, mut messages) = (0.0, 0.0);
+    for (bound, second) in by_bound {
+        left_out.remove(&second.index);
+        ticks += bound;
+        messages += explained(&second.host, true).max(bound);
+    }
+    LeastDisturbed {
+        left_out,
+        are_undisturbed: false,
+        explains_ticks: ticks / kept,
+        explains_messages: messages / kept,
+    }
+}
+
+/// Disturbed seconds by their index, from the one before the hold on.
+struct Unfair {
+    /// something took CPU in them
+    own: BTreeSet<u32>,
+    /// in them or in the one before: not fair to judge by
+    all: BTreeSet<u32>,
+}
+
+fn unfair(trial: &Trial) -> Unfair {
+    let Some(hold) = &trial.hold else { return Unfair { own: BTreeSet::new(), all: BTreeSet::new() } };
+    let from = (hold.from_ns / 1_000_000_000) as u32;
+    let is_own = |second: &&Second| {
+        second.index + 1 >= from && is_disturbed(&second.host, trial.worker.allowed_cores)
+    };
+    let own: BTreeSet<u32> = trial.seconds.iter().filter(is_own).map(|second| second.index).collect();
+    let all = own.iter().flat_map(|index| [*index, index + 1]).filter(|index| *index >= from).collect();
+    Unfair { own, all }
 }
 
 /// How many undisturbed seconds are enough to judge a hold of `asked_s` by.

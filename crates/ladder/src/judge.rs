@@ -2,7 +2,7 @@
 //!
 //! A rung may pass under adverse conditions and may fail only under fair ones. So each objective is asked over all seconds;
 //! where it is not met, over the undisturbed seconds alone; where those are too few, beyond what the disturbances can
-//! explain (`views`). Evidence that no disturbance explains decides first.
+//! explain, first of all in the seconds that were disturbed least (`views`). Evidence that no disturbance explains decides first.
 //! Rules are asked in order and the first that speaks decides, because each takes the ground from those behind it:
 //! books that do not add up prove nothing, a dead or silent server has failed, and latencies of a generator that was late
 //! say more about this machine than about the server. The order is that of `IN_ORDER`.
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::aliasing::{Aliasing, aliasing};
-use crate::disturbance::{Disturbance, disturbance};
+use crate::disturbance::{Disturbance, disturbance, least_disturbed};
 use crate::objective::{Objective, Outcome};
 use crate::steady::{self, Finding, Floors, Steadiness};
 
@@ -252,12 +252,13 @@ const IN_ORDER: [Rule; 25] = [
 
 /// Judges one trial.
 ///
-/// `fair` is the same trial without the seconds that `disturbance` calls unfair; `None` where there are none, or it is not
-/// known.
-pub fn judge(trial: &Trial, fair: Option<&Trial>, terms: &Terms) -> Judgement {
-    let (disturbance, _) = disturbance(trial);
-    let fair = fair.filter(|fair| views::has_enough(fair, terms));
-    let view = View { trial, fair, disturbance: &disturbance };
+/// `calmer` is the same trial without the seconds that `least_disturbed` leaves out; `None` where there are none.
+pub fn judge(trial: &Trial, calmer: Option<&Trial>, terms: &Terms) -> Judgement {
+    let disturbance = disturbance(trial);
+    let chosen = least_disturbed(trial, terms.hold_ns);
+    let fair = calmer.filter(|_| chosen.are_undisturbed);
+    let least = calmer.filter(|_| !chosen.are_undisturbed).map(|calmer| (calmer, &chosen));
+    let view = View { trial, fair, least, disturbance: &disturbance };
     let outcomes = terms
         .objectives
         .iter()
@@ -290,13 +291,11 @@ pub fn judge(trial: &Trial, fair: Option<&Trial>, terms: &Terms) -> Judgement {
 /// Whether a hold that is under way has what it takes to be judged when it ends now: every objective is met so far, or
 /// enough undisturbed seconds were seen.
 pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
-    let (found, unfair) = disturbance(trial);
-    let fair = trial.hold_seconds().filter(|second| !unfair.contains(&second.index)).count();
     let is_undecided = |objective: &Objective| {
         objective.figure().is_disturbable() && matches!(objective.evaluate(trial), Outcome::NotMet { .. })
     };
-    !found.any()
-        || fair >= crate::disturbance::fair_seconds_needed(terms.hold_ns as f64 / 1e9)
+    !disturbance(trial).any()
+        || least_disturbed(trial, terms.hold_ns).are_undisturbed
         || !terms.objectives.iter().any(is_undecided)
 }
 

@@ -27,7 +27,7 @@ pub use capacity::{Capacity, CellCapacity, Held, capacity};
 pub use closing::{Closing, Table, closing, pace_share};
 pub use contract::{Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, RunFacts, Rung};
 pub use course::{Course, Judged, ListCourse, Next, OPEN_END_MOST, Purpose, Stop, TrialOrder};
-pub use disturbance::{Disturbance, disturbance};
+pub use disturbance::{Disturbance, disturbance, least_disturbed};
 pub use figures::{FIGURES, FigureDoc, Reading, UnitKind};
 pub use judge::{Calibration, Intended, Judgement, Link, Terms, Verdict, has_seen_enough, judge};
 pub use objective::{Objective, ObjectiveError, Op, Outcome, default_objectives};

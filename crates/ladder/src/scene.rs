@@ -10,7 +10,7 @@ use measure::{
     TrialHead, Vocabulary,
 };
 
-use crate::disturbance::disturbance;
+use crate::disturbance::least_disturbed;
 use crate::judge::{Judgement, Terms, judge};
 
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -175,13 +175,13 @@ impl Scene {
         Trial::from_entries(self.head(), &self.entries(), 0)
     }
 
-    /// As a stored trial is judged: whole, and without its disturbed seconds.
+    /// As a stored trial is judged: whole, and its least disturbed seconds alone.
     pub fn judged(&self, terms: &Terms) -> (Trial, Judgement) {
         let trial = self.build();
-        let (_, unfair) = disturbance(&trial);
-        let fair = (!unfair.is_empty())
-            .then(|| Trial::from_entries_without(self.head(), &self.entries(), 0, unfair));
-        let judgement = judge(&trial, fair.as_ref(), terms);
+        let left_out = least_disturbed(&trial, terms.hold_ns).left_out;
+        let calmer = (!left_out.is_empty())
+            .then(|| Trial::from_entries_without(self.head(), &self.entries(), 0, left_out));
+        let judgement = judge(&trial, calmer.as_ref(), terms);
         (trial, judgement)
     }
 

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use ladder::{
     Calibration, Course, Intended, Judged, Judgement, Link, ListCourse, Purpose, Terms, disturbance, judge,
-    warm_up_cut,
+    least_disturbed, warm_up_cut,
 };
 use measure::{Measure, Summary, Trial};
 use plan::{Bots, Hold, HttpModel, Plan, SubjectSource, TickSource};
@@ -62,8 +62,9 @@ impl Done {
 
 /// Judges one stored trial, without its warm-up.
 pub fn judge_stored(store: &Store, run: &RunId, plan: &Plan, seq: u32) -> anyhow::Result<(Trial, Judgement)> {
-    let (trial, fair) = store.trial_views(run, seq, warm_up_cut, |trial| disturbance(trial).1)?;
-    let judgement = judge(&trial, fair.as_ref(), &terms(store, run, plan, trial.head.load)?);
+    let left_out = |trial: &Trial| least_disturbed(trial, hold_ns(plan)).left_out;
+    let (trial, calmer) = store.trial_views(run, seq, warm_up_cut, left_out)?;
+    let judgement = judge(&trial, calmer.as_ref(), &terms(store, run, plan, trial.head.load)?);
     Ok((trial, judgement))
 }
 
@@ -90,13 +91,18 @@ pub fn terms(store: &Store, run: &RunId, plan: &Plan, load: f64) -> anyhow::Resu
         },
         patience_ns: plan.patience_ns,
         link: link(store, run)?,
-        hold_ns: match plan.ladder.hold {
-            Hold::Time(ns) => ns,
-            Hold::Ticks(_) | Hold::Games(_) => 0,
-        },
+        hold_ns: hold_ns(plan),
         tells_ticks: matches!(plan.subject.source, SubjectSource::BuiltIn { .. })
             && matches!(plan.subject.ticks, TickSource::Log(_)),
     })
+}
+
+/// How long a hold is to last; 0 where a count ends it.
+fn hold_ns(plan: &Plan) -> u64 {
+    match plan.ladder.hold {
+        Hold::Time(ns) => ns,
+        Hold::Ticks(_) | Hold::Games(_) => 0,
+    }
 }
 
 /// The way to the server, as it was found when the run began.
@@ -123,7 +129,7 @@ pub fn calibration(store: &Store, run: &RunId) -> anyhow::Result<Option<Calibrat
             continue;
         }
         let trial = store.trial(run, record.head.seq, 0)?;
-        let was_disturbed = disturbance(&trial).0.any();
+        let was_disturbed = disturbance(&trial).any();
         let calibration: &mut Calibration = found.get_or_insert_default();
         calibration.protocol = trial.head.cell.get(PROTOCOL).cloned();
         if purpose == Some(Purpose::CalibrationLatency) {

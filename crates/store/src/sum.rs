@@ -32,9 +32,9 @@ impl Store {
         self.sum(&moment, run, head, cut_s, BTreeSet::new())
     }
 
-    /// A trial as it is judged: without its warm-up, and once more without the seconds that are not fair to judge by,
-    /// where there are any. `warm_up` looks at the whole and says how many seconds of its hold that is; `unfair` names the
-    /// other seconds by their index. Read anew for each.
+    /// A trial as it is judged: without its warm-up, and once more without the seconds that were disturbed most, where
+    /// there are any. `warm_up` looks at the whole and says how many seconds of its hold that is; `left_out` names those
+    /// others by their index. Read anew for each.
     ///
     /// Of one moment, also while it grows. Errors: as `trial_entries`.
     pub fn trial_views(
@@ -42,7 +42,7 @@ impl Store {
         run: &RunId,
         seq: u32,
         warm_up: impl FnOnce(&Trial) -> u32,
-        unfair: impl FnOnce(&Trial) -> BTreeSet<u32>,
+        left_out: impl FnOnce(&Trial) -> BTreeSet<u32>,
     ) -> Result<(Trial, Option<Trial>), StoreError> {
         let moment = self.moment()?;
         let head = self.head(&moment, run, seq)?;
@@ -52,12 +52,12 @@ impl Store {
             0 => whole,
             cut_s => self.sum(&moment, run, whole.head, cut_s, BTreeSet::new())?,
         };
-        let unfair = unfair(&judged);
-        let fair = match unfair.is_empty() {
+        let left_out = left_out(&judged);
+        let rest = match left_out.is_empty() {
             true => None,
-            false => Some(self.sum(&moment, run, judged.head.clone(), cut_s, unfair)?),
+            false => Some(self.sum(&moment, run, judged.head.clone(), cut_s, left_out)?),
         };
-        Ok((judged, fair))
+        Ok((judged, rest))
     }
 
     fn head(&self, moment: &Transaction<'_>, run: &RunId, seq: u32) -> Result<TrialHead, StoreError> {

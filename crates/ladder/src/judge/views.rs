@@ -1,12 +1,12 @@
-//! One objective, seen three ways: over all seconds, over the undisturbed ones, and beyond what disturbances explain.
+//! One objective, seen three ways: over all seconds, over the undisturbed ones, and beyond what disturbances explain
+//! (in the seconds in which they explain least, and in all).
 //!
 //! Met over all seconds is met: what disturbs makes no figure better but CPU shares, which are read in undisturbed seconds
 //! only. Not met is asked about again where it can be asked fairly.
 
 use measure::Trial;
 
-use super::Terms;
-use crate::disturbance::{Disturbance, fair_seconds_needed};
+use crate::disturbance::{Disturbance, LeastDisturbed};
 use crate::objective::{Objective, Outcome};
 
 /// What a trial says about an objective once disturbances are allowed for.
@@ -42,6 +42,8 @@ pub enum Over {
     All,
     /// in the undisturbed seconds alone
     Fair,
+    /// in the least disturbed seconds, by more than the disturbances can explain
+    LeastDisturbed,
     /// in all of the hold, by more than the disturbances can explain
     Unexplained,
 }
@@ -65,6 +67,9 @@ impl Seen {
     pub fn name(&self) -> &'static str {
         match self {
             Seen::MetInFairSeconds | Seen::NotMet { over: Over::Fair, .. } => "undisturbed seconds",
+            Seen::NotMet { over: Over::LeastDisturbed, .. } => {
+                "least disturbed seconds, beyond what disturbances explain"
+            }
             Seen::NotMet { over: Over::Unexplained, .. } => "all seconds, beyond what disturbances explain",
             _ => "all seconds",
         }
@@ -74,18 +79,11 @@ impl Seen {
 /// The seconds of a trial.
 pub(super) struct View<'a> {
     pub trial: &'a Trial,
+    /// without its disturbed seconds, where it has enough others
     pub fair: Option<&'a Trial>,
+    /// otherwise: its least disturbed seconds, and what disturbances explain in these
+    pub least: Option<(&'a Trial, &'a LeastDisturbed)>,
     pub disturbance: &'a Disturbance,
-}
-
-/// Whether so many undisturbed seconds are left that they can be judged by.
-pub(super) fn has_enough(fair: &Trial, terms: &Terms) -> bool {
-    let asked_s = if terms.hold_ns > 0 {
-        terms.hold_ns as f64 / 1e9
-    } else {
-        fair.hold.as_ref().map_or(0.0, |hold| hold.seconds())
-    };
-    fair.hold_seconds().count() >= fair_seconds_needed(asked_s)
 }
 
 impl View<'_> {
@@ -109,25 +107,32 @@ impl View<'_> {
             return Seen::NotMet { shown, over: Over::All };
         }
         // The books of deliveries know no seconds.
-        if let Some(fair) =
-            self.fair.filter(|_| !figure.name.starts_with("deliveries.") || figure.name.contains("latency"))
-        {
+        let knows_seconds = !figure.name.starts_with("deliveries.") || figure.name.contains("latency");
+        if let Some(fair) = self.fair.filter(|_| knows_seconds) {
             match objective.evaluate(fair) {
                 Outcome::Met { .. } => return Seen::MetInFairSeconds,
                 Outcome::NotMet { shown, .. } => return Seen::NotMet { shown, over: Over::Fair },
                 Outcome::CannotTell { .. } => {}
             }
         }
-        let explained = if figure.counts_workers() {
-            self.disturbance.explains_messages
-        } else {
-            self.disturbance.explains_ticks
-        };
-        if explained < 1.0 && objective.is_missed_without(self.trial, explained) {
+        if let Some((trial, least)) = self.least.filter(|_| knows_seconds)
+            && let Outcome::NotMet { shown, .. } = objective.evaluate(trial)
+            && is_unexplained(objective, trial, least.explains_ticks, least.explains_messages)
+        {
+            return Seen::NotMet { shown, over: Over::LeastDisturbed };
+        }
+        let whole = self.disturbance;
+        if is_unexplained(objective, self.trial, whole.explains_ticks, whole.explains_messages) {
             return Seen::NotMet { shown, over: Over::Unexplained };
         }
         Seen::Disturbed { shown }
     }
+}
+
+/// Whether an objective is not met even without what disturbances explain, at most, of ticks or of messages.
+fn is_unexplained(objective: &Objective, trial: &Trial, of_ticks: f64, of_messages: f64) -> bool {
+    let explained = if objective.figure().counts_workers() { of_messages } else { of_ticks };
+    explained < 1.0 && objective.is_missed_without(trial, explained)
 }
 
 fn plain(outcome: Outcome, over: Over) -> Seen {
