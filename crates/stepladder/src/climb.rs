@@ -18,13 +18,13 @@ use plan::{Hold, Plan, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunWriter, Store, StoreError};
 
 use crate::around::Around;
-use crate::judging::{Done, PROTOCOL, course, judge_stored};
+use crate::judging::{JudgedRun, PROTOCOL, course};
 use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::signals::{INTERRUPTED, Interrupt};
 use crate::trial::{self, Order};
 use crate::under_test::{self, UnderTest};
-use crate::{calibration, judging, preflight, replay, show};
+use crate::{calibration, preflight, show};
 
 /// An exit code and what to say.
 pub type Failure = (u8, anyhow::Error);
@@ -92,10 +92,10 @@ fn climb_subject(
     let (tell, committed) = channel();
     let writer = store.begin_run(&run_head(plan, subject.address)?, Some(tell))?;
     let run = writer.id().clone();
-    let climbing =
-        Climbing { plan, machine, store, writer: &writer, committed: &committed, interrupt, run: &run };
-    let outcome = climbing.all_trials(subject, progress);
-    let climb = replay::climb_of(store, &run);
+    let climbing = Climbing { plan, machine, store, writer: &writer, committed: &committed, interrupt };
+    let mut judged = JudgedRun::open(store, &run)?;
+    let outcome = climbing.all_trials(&mut judged, subject, progress);
+    let climb = judged.read_rest(store).and_then(|()| judged.answers());
     let end = RunEnd {
         outcome: match &outcome {
             Err(_) => Outcome::Broken,
@@ -135,24 +135,28 @@ struct Climbing<'a> {
     writer: &'a RunWriter,
     committed: &'a Receiver<Committed>,
     interrupt: &'a Interrupt,
-    run: &'a RunId,
 }
 
 impl Climbing<'_> {
-    fn all_trials(&self, subject: &mut UnderTest, progress: &mut Progress) -> anyhow::Result<()> {
+    fn all_trials(
+        &self,
+        judged: &mut JudgedRun,
+        subject: &mut UnderTest,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
         let course = course(self.plan);
-        let (mut null, mut done) = (None, Done::default());
+        let mut null = None;
         let outcome = loop {
-            let done = done.up_to_now(self.store, self.run, self.plan)?;
-            let Next::Trial(order) = course.next(done) else { break Ok(()) };
+            let Next::Trial(order) = course.next(judged.done()) else { break Ok(()) };
             if self.interrupt.is_asked() {
                 break Ok(());
             }
             let outcome = if order.purpose == Purpose::Rung {
                 stop(null.take());
-                self.rung(&order, subject, progress)
+                self.rung(&order, judged, subject, progress)
             } else {
-                self.calibration(&order, subject.target.scheme, &mut null, progress)
+                let outcome = self.calibration(&order, subject.target.scheme, &mut null, progress);
+                outcome.and_then(|()| judged.read_on(self.store))
             };
             if outcome.is_err() {
                 break outcome;
@@ -165,6 +169,7 @@ impl Climbing<'_> {
     fn rung(
         &self,
         order: &TrialOrder,
+        judged: &mut JudgedRun,
         subject: &mut UnderTest,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
@@ -203,10 +208,11 @@ impl Climbing<'_> {
             spin_ns: plan.generator.spin_ns,
             margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
-            terms: Some(judging::terms(self.store, self.run, plan, order.load)?),
+            terms: Some(judged.terms(order.load)),
         };
         self.run_trial(&trial, subject, progress)?;
-        let (trial, judgement) = judge_stored(self.store, self.run, plan, order.seq)?;
+        judged.read_on(self.store)?;
+        let Some((trial, judgement)) = judged.rungs().last() else { anyhow::bail!("the rung was not stored") };
         let verdict = store::Verdict {
             judge: "climb".to_owned(),
             verdict: judgement.verdict.name().to_owned(),
@@ -215,7 +221,7 @@ impl Climbing<'_> {
             evidence: serde_json::to_string(&judgement.evidence)?,
         };
         self.writer.verdict(order.seq, verdict)?;
-        progress.say(&show::rung(&trial, &judgement));
+        progress.say(&show::rung(trial, judgement));
         Ok(())
     }
 

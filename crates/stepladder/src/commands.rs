@@ -15,9 +15,10 @@ use crate::cli::{
     AgainArgs, ClimbArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs, TicksArgs,
 };
 use crate::climb::{self, Failure, Outputs};
+use crate::judging::JudgedRun;
 use crate::signals::Interrupt;
 use crate::view::Beside;
-use crate::{doctor, replay, selftest, show, ticks};
+use crate::{doctor, selftest, show, ticks};
 
 /// Could not be measured, or not be read.
 const NOT_MEASURED: u8 = 2;
@@ -98,7 +99,7 @@ pub fn show(args: &ShowArgs) -> Answer {
     let store = Store::open(&args.store).map_err(climb::no_store)?;
     let run = store.find_run(&args.run).map_err(|error| (WRONG_USAGE, error.into()))?;
     let record = store.run(&run).map_err(not_measured)?;
-    let climb = replay::climb_of(&store, &run).map_err(|error| (NOT_MEASURED, error))?;
+    let climb = JudgedRun::whole(&store, &run).and_then(|run| run.answers()).map_err(|error| (NOT_MEASURED, error))?;
     if let RunState::CutOff(cut_off) = &record.state {
         anstream::eprintln!("stepladder: {}: {cut_off}", args.store.display());
     }

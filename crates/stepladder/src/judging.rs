@@ -2,12 +2,12 @@
 
 use anyhow::Context as _;
 use ladder::{
-    Calibration, Course, Intended, Judged, Judgement, Link, ListCourse, Purpose, Terms, disturbance, judge,
-    least_disturbed, warm_up_cut,
+    Calibration, Climb, Course, Intended, Judged, Judgement, Link, ListCourse, Purpose, RunFacts, Terms, answers,
+    disturbance, judge, least_disturbed, warm_up_cut,
 };
 use measure::{Measure, Summary, Trial};
 use plan::{Bots, Hold, HttpModel, Plan, SubjectSource, TickSource};
-use store::{RunId, Store};
+use store::{RunHead, RunId, RunState, Store};
 
 /// Clients of the null server at an easy pace: our own share of every latency.
 pub const LATENCY_CLIENTS: f64 = 64.0;
@@ -31,70 +31,140 @@ pub fn course(plan: &Plan) -> Course {
     })
 }
 
-/// A stored run's plan.
-pub fn stored_plan(store: &Store, run: &RunId) -> anyhow::Result<Plan> {
-    let record = store.run(run)?;
-    serde_json::from_str(&record.head.plan)
-        .with_context(|| format!("the plan of run {run} is of another version of Stepladder"))
+/// A run with its trials judged, as far as it was read. What was stored never changes, so each trial is read and judged
+/// once, while the climb goes on as well as afterwards.
+pub struct JudgedRun {
+    id: RunId,
+    head: RunHead,
+    plan: Plan,
+    link: Option<Link>,
+    calibration: Option<Calibration>,
+    /// trials that were read
+    read: usize,
+    done: Vec<Judged>,
+    rungs: Vec<(Trial, Judgement)>,
 }
 
-/// The stored trials of a run with what is said of them, as the course wants to see them.
-///
-/// What was stored never changes, so each trial is read and judged once, however often the course is asked.
-#[derive(Default)]
-pub struct Done {
-    judged: Vec<Judged>,
-    trials: usize,
-}
-
-impl Done {
-    /// All of them, with those that were stored since the last call.
-    pub fn up_to_now(&mut self, store: &Store, run: &RunId, plan: &Plan) -> anyhow::Result<&[Judged]> {
-        for record in store.trials(run)?.into_iter().skip(self.trials) {
-            let (trial, judgement) = judge_stored(store, run, plan, record.head.seq)?;
-            let judgement = (record.head.purpose == Purpose::Rung.name()).then_some(&judgement);
-            self.judged.extend(Judged::of(&trial, judgement));
-            self.trials += 1;
-        }
-        Ok(&self.judged)
+impl JudgedRun {
+    /// The run without its trials. Errors: it is unknown, or its plan is of another version.
+    pub fn open(store: &Store, run: &RunId) -> anyhow::Result<JudgedRun> {
+        let head = store.run(run)?.head;
+        let plan = serde_json::from_str(&head.plan)
+            .with_context(|| format!("the plan of run {run} is of another version of Stepladder"))?;
+        let link = link_of(&head)?;
+        let (id, done, rungs) = (run.clone(), Vec::new(), Vec::new());
+        Ok(JudgedRun { id, head, plan, link, calibration: None, read: 0, done, rungs })
     }
-}
 
-/// Judges one stored trial, without its warm-up.
-pub fn judge_stored(store: &Store, run: &RunId, plan: &Plan, seq: u32) -> anyhow::Result<(Trial, Judgement)> {
-    let left_out = |trial: &Trial| least_disturbed(trial, hold_ns(plan)).left_out;
-    let (trial, calmer) = store.trial_views(run, seq, warm_up_cut, left_out)?;
-    let judgement = judge(&trial, calmer.as_ref(), &terms(store, run, plan, trial.head.load)?);
-    Ok((trial, judgement))
-}
+    /// The whole run, also a trial that was cut off.
+    pub fn whole(store: &Store, run: &RunId) -> anyhow::Result<JudgedRun> {
+        let mut whole = JudgedRun::open(store, run)?;
+        whole.read_rest(store)?;
+        Ok(whole)
+    }
 
-/// What a rung of a run is judged by.
-pub fn terms(store: &Store, run: &RunId, plan: &Plan, load: f64) -> anyhow::Result<Terms> {
-    Ok(Terms {
-        objectives: plan.objectives.clone(),
-        calibration: calibration(store, run)?,
-        intended: match &plan.bots {
-            // The next game begins when one ends, so a slow server plans fewer shots; the games that stand are judged.
-            Bots::Arena(_) => None,
-            Bots::Echo(echo) if echo.rate_per_s > 0.0 => Some(Intended::PerSecond(echo.rate_per_s * load)),
-            Bots::Chat(chat) => {
-                // A load is a whole number of clients by the plan.
-                let speakers = chat.speaker_count(load.round() as u64);
-                Some(Intended::PerSecond(speakers as f64 * 1e9 / chat.gap_mean_ns()))
+    /// Reads and judges the trials that ended since the last call; of a run that is no longer recorded also one that was
+    /// cut off.
+    pub fn read_on(&mut self, store: &Store) -> anyhow::Result<()> {
+        // Before the trials: one that ends in between is left for the next time.
+        let is_recording = matches!(store.run(&self.id)?.state, RunState::Recording);
+        self.read(store, |is_ended| is_ended || !is_recording)
+    }
+
+    /// Reads and judges all trials that were not read yet. Nothing may be recorded any more.
+    pub fn read_rest(&mut self, store: &Store) -> anyhow::Result<()> {
+        self.read(store, |_| true)
+    }
+
+    fn read(&mut self, store: &Store, is_final: impl Fn(bool) -> bool) -> anyhow::Result<()> {
+        for mark in store.trial_marks(&self.id)?.into_iter().skip(self.read) {
+            if !is_final(mark.is_ended) {
+                break;
             }
-            Bots::Http(http) => match http.model {
-                HttpModel::Open { .. } => Some(Intended::PerSecond(load)),
-                HttpModel::Closed { .. } => None,
+            if mark.head.purpose == Purpose::Rung.name() {
+                let left_out = |trial: &Trial| least_disturbed(trial, hold_ns(&self.plan)).left_out;
+                let (trial, calmer) = store.trial_views(&self.id, mark.head.seq, warm_up_cut, left_out)?;
+                let judgement = judge(&trial, calmer.as_ref(), &self.terms(trial.head.load));
+                self.done.extend(Judged::of(&trial, Some(&judgement)));
+                self.rungs.push((trial, judgement));
+            } else {
+                let trial = store.trial(&self.id, mark.head.seq, 0)?;
+                self.done.extend(Judged::of(&trial, None));
+                calibrate(&mut self.calibration, &trial);
+            }
+            self.read += 1;
+        }
+        Ok(())
+    }
+
+    /// The run's plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The trials that were read, as the course wants to see them.
+    pub fn done(&self) -> &[Judged] {
+        &self.done
+    }
+
+    /// The rungs that were read, in their order.
+    pub fn rungs(&self) -> &[(Trial, Judgement)] {
+        &self.rungs
+    }
+
+    /// What its rungs say about the server; `None` without any.
+    pub fn answers(&self) -> anyhow::Result<Option<Climb>> {
+        if self.rungs.is_empty() {
+            return Ok(None);
+        }
+        let head = &self.head;
+        let facts = RunFacts {
+            id: self.id.to_string(),
+            name: head.name.clone(),
+            subject: head.subject.clone(),
+            scenario: head.scenario.clone(),
+            seed: head.seed,
+            arrivals: head.arrivals.clone(),
+            started_unix_ms: head.started_unix_ms,
+            stepladder: head.stepladder.clone(),
+            git: head.git.clone(),
+            command: head.command.clone(),
+            environment: serde_json::from_str(&head.environment)?,
+            shared_cores: head.shared_cores,
+            capacity_unit: self.plan.ladder.load_unit.clone(),
+        };
+        Ok(Some(answers(&facts, self.calibration.as_ref(), &self.rungs)))
+    }
+
+    /// What a rung is judged by.
+    pub fn terms(&self, load: f64) -> Terms {
+        let plan = &self.plan;
+        Terms {
+            objectives: plan.objectives.clone(),
+            calibration: self.calibration.clone(),
+            intended: match &plan.bots {
+                // The next game begins when one ends, so a slow server plans fewer shots; the games that stand are judged.
+                Bots::Arena(_) => None,
+                Bots::Echo(echo) if echo.rate_per_s > 0.0 => Some(Intended::PerSecond(echo.rate_per_s * load)),
+                Bots::Chat(chat) => {
+                    // A load is a whole number of clients by the plan.
+                    let speakers = chat.speaker_count(load.round() as u64);
+                    Some(Intended::PerSecond(speakers as f64 * 1e9 / chat.gap_mean_ns()))
+                }
+                Bots::Http(http) => match http.model {
+                    HttpModel::Open { .. } => Some(Intended::PerSecond(load)),
+                    HttpModel::Closed { .. } => None,
+                },
+                // Each answer starts the next question.
+                Bots::Echo(_) => None,
             },
-            // Each answer starts the next question.
-            Bots::Echo(_) => None,
-        },
-        patience_ns: plan.patience_ns,
-        link: link(store, run)?,
-        hold_ns: hold_ns(plan),
-        tells_ticks: matches!(plan.subject.source, SubjectSource::BuiltIn { .. })
-            && matches!(plan.subject.ticks, TickSource::Log(_)),
-    })
+            patience_ns: plan.patience_ns,
+            link: self.link.clone(),
+            hold_ns: hold_ns(plan),
+            tells_ticks: matches!(plan.subject.source, SubjectSource::BuiltIn { .. })
+                && matches!(plan.subject.ticks, TickSource::Log(_)),
+        }
+    }
 }
 
 /// How long a hold is to last; 0 where a count ends it.
@@ -106,8 +176,8 @@ fn hold_ns(plan: &Plan) -> u64 {
 }
 
 /// The way to the server, as it was found when the run began.
-fn link(store: &Store, run: &RunId) -> anyhow::Result<Option<Link>> {
-    let environment: serde_json::Value = serde_json::from_str(&store.run(run)?.head.environment)?;
+fn link_of(head: &RunHead) -> anyhow::Result<Option<Link>> {
+    let environment: serde_json::Value = serde_json::from_str(&head.environment)?;
     Ok(environment.get("link").and_then(|link| {
         Some(Link {
             name: link.get("interface")?.as_str()?.to_owned(),
@@ -117,45 +187,36 @@ fn link(store: &Store, run: &RunId) -> anyhow::Result<Option<Link>> {
     }))
 }
 
-/// The generator as it was measured before the climb; `None` when it was not.
+/// Adds a calibration to what is known of the generator.
 ///
-/// Of several calibrations those that nothing disturbed count, the last of them; without any the fastest.
-pub fn calibration(store: &Store, run: &RunId) -> anyhow::Result<Option<Calibration>> {
-    let mut found: Option<Calibration> = None;
-    let mut is_fair = false;
-    for record in store.trials(run)? {
-        let purpose = Purpose::named(&record.head.purpose);
-        if purpose == Some(Purpose::Rung) {
-            continue;
-        }
-        let trial = store.trial(run, record.head.seq, 0)?;
-        let was_disturbed = disturbance(&trial).any();
-        let calibration: &mut Calibration = found.get_or_insert_default();
-        calibration.protocol = trial.head.cell.get(PROTOCOL).cloned();
-        if purpose == Some(Purpose::CalibrationLatency) {
-            let own_latency = trial.distribution(Measure::Response).summary();
-            let p99 = |summary: &Option<Summary>| summary.as_ref().and_then(|summary| summary.p99);
-            let is_better = match (was_disturbed, is_fair) {
-                (false, _) => true,
-                (true, true) => false,
-                (true, false) => {
-                    p99(&calibration.own_latency).is_none()
-                        || p99(&own_latency).unwrap_or(u64::MAX)
-                            < p99(&calibration.own_latency).unwrap_or(u64::MAX)
-                }
-            };
-            if is_better {
-                calibration.own_latency = own_latency;
-                calibration.send_lag = trial.distribution(Measure::SendLag).summary();
+/// Of several those that nothing disturbed count, the last of them; without any the fastest.
+fn calibrate(found: &mut Option<Calibration>, trial: &Trial) {
+    let was_disturbed = disturbance(trial).any();
+    let is_first = found.as_ref().is_none_or(|found| found.own_latency.is_none());
+    let calibration: &mut Calibration = found.get_or_insert_default();
+    calibration.protocol = trial.head.cell.get(PROTOCOL).cloned();
+    if Purpose::named(&trial.head.purpose) == Some(Purpose::CalibrationLatency) {
+        let is_fair = !is_first && !calibration.was_disturbed;
+        let own_latency = trial.distribution(Measure::Response).summary();
+        let p99 = |summary: &Option<Summary>| summary.as_ref().and_then(|summary| summary.p99);
+        let is_better = match (was_disturbed, is_fair) {
+            (false, _) => true,
+            (true, true) => false,
+            (true, false) => {
+                p99(&calibration.own_latency).is_none()
+                    || p99(&own_latency).unwrap_or(u64::MAX)
+                        < p99(&calibration.own_latency).unwrap_or(u64::MAX)
             }
-            is_fair |= !was_disturbed;
-            calibration.was_disturbed = !is_fair;
-        } else {
-            let seconds = trial.hold.as_ref().map_or(0.0, measure::Hold::seconds);
-            let ceiling_per_s = (seconds > 0.0).then(|| trial.flow().answered as f64 / seconds);
-            calibration.ceiling_per_s =
-                [calibration.ceiling_per_s, ceiling_per_s].into_iter().flatten().max_by(f64::total_cmp);
+        };
+        if is_better {
+            calibration.own_latency = own_latency;
+            calibration.send_lag = trial.distribution(Measure::SendLag).summary();
         }
+        calibration.was_disturbed = was_disturbed && !is_fair;
+    } else {
+        let seconds = trial.hold.as_ref().map_or(0.0, measure::Hold::seconds);
+        let ceiling_per_s = (seconds > 0.0).then(|| trial.flow().answered as f64 / seconds);
+        calibration.ceiling_per_s =
+            [calibration.ceiling_per_s, ceiling_per_s].into_iter().flatten().max_by(f64::total_cmp);
     }
-    Ok(found)
 }

@@ -14,7 +14,6 @@ pub mod judging;
 pub mod preflight;
 pub mod probe;
 pub mod progress;
-pub mod replay;
 pub mod report;
 pub mod secrets;
 pub mod selftest;

@@ -11,7 +11,7 @@ use ladder::{Climb, FigureDoc, Judgement, Reading, Verdict};
 use measure::{Trial, TrialHead};
 use store::{RunId, RunRecord, RunState, Store};
 
-use crate::replay;
+use crate::judging::JudgedRun;
 
 const NOT_STATED: &str = ladder::closing::NOT_STATED;
 
@@ -234,7 +234,8 @@ type Row = (&'static str, Option<f64>, Option<f64>, fn(f64) -> String);
 ///
 /// The two were not interleaved, so the difference may be the machine's; that is said below the table.
 pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<String> {
-    let (Some(before), Some(after)) = (replay::climb_of(store, old)?, replay::climb_of(store, new)?) else {
+    let answers = |run| JudgedRun::whole(store, run)?.answers();
+    let (Some(before), Some(after)) = (answers(old)?, answers(new)?) else {
         return Ok(String::new());
     };
     let mut table = Table::new();

@@ -13,17 +13,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use ladder::{Climb, Judgement, Objective};
-use measure::Trial;
-use store::{RunId, RunState, Store, StoreError};
+use ladder::{Climb, Objective};
+use store::{RunId, Store, StoreError};
 use viewer::{Judge, Unjudged, ViewError, Viewer};
 
 use crate::cli::{ClimbArgs, ViewArgs};
 use crate::climb::Failure;
-use crate::judging::{judge_stored, stored_plan};
+use crate::judging::JudgedRun;
 use crate::report::Report;
 use crate::signals::Interrupt;
-use crate::{climb, replay};
+use crate::climb;
 
 const NOT_MEASURED: u8 = 2;
 const WRONG_USAGE: u8 = 3;
@@ -33,37 +32,23 @@ const LIVE: &str = "#/live";
 /// Judges stored runs by their plans. A rung is judged once, however often the page asks.
 #[derive(Default)]
 pub struct Replay {
-    /// of the run that was asked for last
-    known: Mutex<Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    run: Option<RunId>,
-    rungs: Vec<(Trial, Judgement)>,
+    /// the run that was asked for last
+    known: Mutex<Option<(RunId, JudgedRun)>>,
 }
 
 impl Judge for Replay {
     fn climb(&self, store: &Store, run: &RunId) -> Result<Option<Climb>, Unjudged> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.run.as_ref() != Some(run) {
-            *known = Known { run: Some(run.clone()), rungs: Vec::new() };
-        }
-        // Before the trials: one that ends in between is left for the next time.
-        let is_recording = matches!(store.run(run)?.state, RunState::Recording);
-        let plan = stored_plan(store, run)?;
-        for mark in store.trial_marks(run)? {
-            let is_rung = mark.head.purpose == ladder::Purpose::Rung.name();
-            let is_known = known.rungs.iter().any(|(trial, _)| trial.head.seq == mark.head.seq);
-            if is_rung && !is_known && (mark.is_ended || !is_recording) {
-                known.rungs.push(judge_stored(store, run, &plan, mark.head.seq)?);
-            }
-        }
-        Ok(replay::answers_of(store, run, &known.rungs)?)
+        let judged = match &mut *known {
+            Some((id, judged)) if id == run => judged,
+            other => &mut other.insert((run.clone(), JudgedRun::open(store, run)?)).1,
+        };
+        judged.read_on(store)?;
+        Ok(judged.answers()?)
     }
 
     fn objectives(&self, store: &Store, run: &RunId) -> Result<Vec<Objective>, Unjudged> {
-        Ok(stored_plan(store, run)?.objectives)
+        Ok(JudgedRun::open(store, run)?.plan().objectives.clone())
     }
 }
 
