@@ -214,9 +214,8 @@ struct Unfair {
 fn unfair(trial: &Trial) -> Unfair {
     let Some(hold) = &trial.hold else { return Unfair { own: BTreeSet::new(), all: BTreeSet::new() } };
     let from = (hold.from_ns / 1_000_000_000) as u32;
-    let is_own = |second: &&Second| {
-        second.index + 1 >= from && is_disturbed(&second.host, trial.worker.allowed_cores)
-    };
+    let is_own =
+        |second: &&Second| second.index + 1 >= from && is_disturbed(&second.host, trial.worker.allowed_cores);
     let own: BTreeSet<u32> = trial.seconds.iter().filter(is_own).map(|second| second.index).collect();
     let all = own.iter().flat_map(|index| [*index, index + 1]).filter(|index| *index >= from).collect();
     Unfair { own, all }

@@ -16,6 +16,11 @@ use thiserror::Error;
 use crate::figures::{FigureDoc, Of, Reading, Source, UnitKind, sample};
 use crate::wording::show_number;
 
+/// Classes of ticks end a whole millisecond from the period (`measure::TickClasses`).
+const LATE_TICK_S: f64 = 0.001;
+/// Of a latency's bound: what a disturbance may add to any message without being counted.
+const FORGIVEN_SHARE: f64 = 0.1;
+
 /// One condition that a rung must meet.
 #[derive(Clone, Debug)]
 pub struct Objective {
@@ -189,23 +194,40 @@ impl Objective {
         (is_latency && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
     }
 
-    /// Whether the objective is not met even when this share of everything is taken out for the better: the latest
-    /// messages, or late ticks. Only percentiles and the share of late ticks can be asked so; all others are `false`.
-    pub fn is_missed_without(&self, trial: &Trial, share: f64) -> bool {
+    /// Whether the objective is not met even without what threads that had no core for `kept_away` of the time can
+    /// explain. Only percentiles and shares of late ticks can be asked so; all others are `false`.
+    ///
+    /// A wait of length w delays what was due in it, and what it began with: at n events per second, waits that sum up to
+    /// W per second delay at most `W·n + W/d` of them by more than d. Those are taken out, the others forgiven d: a tenth
+    /// of a latency's bound, and for ticks the distance between a tick on time and a late one.
+    pub fn is_missed_without(&self, trial: &Trial, kept_away: f64) -> bool {
         let (Op::Less | Op::AtMost) = self.op else { return false };
+        let seconds = trial.hold_seconds().count() as f64;
+        let share = |events: f64, delay_s: f64| kept_away * (1.0 + seconds / (events * delay_s));
         match self.figure.source {
             Source::Quantile(of, q) => {
                 let Ok((values, never)) = sample(trial, of) else { return false };
+                let forgiven_ns = FORGIVEN_SHARE * self.bound;
+                let share = share((values.count() + never) as f64, forgiven_ns / 1e9);
+                if share.is_nan() || share >= 1.0 {
+                    return false;
+                }
                 match values.quantile(q * (1.0 - share), never) {
-                    measure::Quantile::Ns(ns) => !self.op.holds(ns as f64, self.bound),
+                    measure::Quantile::Ns(ns) => !self.op.holds(ns as f64 - forgiven_ns, self.bound),
                     measure::Quantile::Infinite => true,
                     measure::Quantile::TooFew => false,
                 }
             }
-            _ if self.figure.name.ends_with("late_share") => match self.figure.read(trial) {
-                Reading::Value(late) => !self.op.holds(late - share, self.bound),
-                _ => false,
-            },
+            _ if self.figure.name.ends_with("late_share") => {
+                let Reading::Value(late) = self.figure.read(trial) else { return false };
+                let counts = match self.figure.counts_workers() {
+                    true => trial.client_ticks,
+                    false => trial.ticks.as_ref().map(|ticks| ticks.counts).unwrap_or_default(),
+                };
+                // They may lie on as many threads as there are cores, and a wait holds up one.
+                let per_thread = counts.due as f64 / trial.worker.allowed_cores.unwrap_or(1.0).max(1.0);
+                !self.op.holds(late - share(per_thread, LATE_TICK_S), self.bound)
+            }
             _ => false,
         }
     }

@@ -212,7 +212,9 @@ impl Climbing<'_> {
         };
         self.run_trial(&trial, subject, progress)?;
         judged.read_on(self.store)?;
-        let Some((trial, judgement)) = judged.rungs().last() else { anyhow::bail!("the rung was not stored") };
+        let Some((trial, judgement)) = judged.rungs().last() else {
+            anyhow::bail!("the rung was not stored")
+        };
         let verdict = store::Verdict {
             judge: "climb".to_owned(),
             verdict: judgement.verdict.name().to_owned(),

@@ -99,7 +99,9 @@ pub fn show(args: &ShowArgs) -> Answer {
     let store = Store::open(&args.store).map_err(climb::no_store)?;
     let run = store.find_run(&args.run).map_err(|error| (WRONG_USAGE, error.into()))?;
     let record = store.run(&run).map_err(not_measured)?;
-    let climb = JudgedRun::whole(&store, &run).and_then(|run| run.answers()).map_err(|error| (NOT_MEASURED, error))?;
+    let climb = JudgedRun::whole(&store, &run)
+        .and_then(|run| run.answers())
+        .map_err(|error| (NOT_MEASURED, error))?;
     if let RunState::CutOff(cut_off) = &record.state {
         anstream::eprintln!("stepladder: {}: {cut_off}", args.store.display());
     }

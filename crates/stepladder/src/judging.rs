@@ -2,8 +2,8 @@
 
 use anyhow::Context as _;
 use ladder::{
-    Calibration, Climb, Course, Intended, Judged, Judgement, Link, ListCourse, Purpose, RunFacts, Terms, answers,
-    disturbance, judge, least_disturbed, warm_up_cut,
+    Calibration, Climb, Course, Intended, Judged, Judgement, Link, ListCourse, Purpose, RunFacts, Terms,
+    answers, disturbance, judge, least_disturbed, warm_up_cut,
 };
 use measure::{Measure, Summary, Trial};
 use plan::{Bots, Hold, HttpModel, Plan, SubjectSource, TickSource};
@@ -145,7 +145,9 @@ impl JudgedRun {
             intended: match &plan.bots {
                 // The next game begins when one ends, so a slow server plans fewer shots; the games that stand are judged.
                 Bots::Arena(_) => None,
-                Bots::Echo(echo) if echo.rate_per_s > 0.0 => Some(Intended::PerSecond(echo.rate_per_s * load)),
+                Bots::Echo(echo) if echo.rate_per_s > 0.0 => {
+                    Some(Intended::PerSecond(echo.rate_per_s * load))
+                }
                 Bots::Chat(chat) => {
                     // A load is a whole number of clients by the plan.
                     let speakers = chat.speaker_count(load.round() as u64);

@@ -18,11 +18,11 @@ use store::{RunId, Store, StoreError};
 use viewer::{Judge, Unjudged, ViewError, Viewer};
 
 use crate::cli::{ClimbArgs, ViewArgs};
+use crate::climb;
 use crate::climb::Failure;
 use crate::judging::JudgedRun;
 use crate::report::Report;
 use crate::signals::Interrupt;
-use crate::climb;
 
 const NOT_MEASURED: u8 = 2;
 const WRONG_USAGE: u8 = 3;

@@ -539,7 +539,8 @@ fn broken(case: &Case<'_>, asked: &[&Asked<'_>]) -> Option<Ruling> {
             Over::All => String::new(),
             Over::Fair => " in the undisturbed seconds".to_owned(),
             Over::LeastDisturbed => {
-                " in the least disturbed seconds, more than the disturbances of the machine explain".to_owned()
+                " in the least disturbed seconds, more than the disturbances of the machine explain"
+                    .to_owned()
             }
             Over::Unexplained => ", more than the disturbances of the machine explain".to_owned(),
         };
