@@ -77,11 +77,11 @@ fn main() {
     let shared = Shared {
         timeline,
         progress: Arc::new(Progress::default()),
-        entrance: engine::Entrance::default(),
+        pairing_lock: engine::PairingLock::default(),
         met: Arc::default(),
         realtime_zero_ns: 0,
     };
-    let (says, heard) = channel();
+    let (says, received) = channel();
     let (mut collector, mut ends) = Collector::new(1, &says);
     let address = drivers::Address { socket, host: target.authority(), path: "/".to_owned(), tls: None };
     let setup = Setup {
@@ -99,7 +99,7 @@ fn main() {
     let thread = spawn::<Requests<Http1>>(setup).expect("a thread can be started");
     let mut sums: [Distribution; 3] = Default::default();
     let (mut answered, mut answered_in_all) = (0, 0);
-    while let Ok(message) = heard.recv() {
+    while let Ok(message) = received.recv() {
         match message {
             FromWorker::Second { worker, interval } => {
                 if let Some(merged) = collector.add(worker, interval).expect("the books balance") {

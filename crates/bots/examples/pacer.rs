@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use bots::Pulse;
+use bots::NullBot;
 use engine::collector::FromWorker;
 use engine::thread::{Setup, spawn};
 use engine::{Collector, MonotonicClock, Progress, Shared, Timeline};
@@ -79,11 +79,11 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
     let shared = Shared {
         timeline,
         progress: Arc::new(Progress::default()),
-        entrance: engine::Entrance::default(),
+        pairing_lock: engine::PairingLock::default(),
         met: std::sync::Arc::default(),
         realtime_zero_ns: 0,
     };
-    let (says, heard) = channel();
+    let (says, received) = channel();
     let (mut collector, mut ends) = Collector::new(1, &says);
     let address = drivers::Address {
         socket: plan.address,
@@ -102,9 +102,9 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
         realtime,
         spin_ns,
     };
-    let thread = spawn::<Pulse>(setup).expect("a thread can be started");
+    let thread = spawn::<NullBot>(setup).expect("a thread can be started");
     let mut lag = Distribution::new();
-    while let Ok(message) = heard.recv() {
+    while let Ok(message) = received.recv() {
         match message {
             FromWorker::Second { worker, interval } => {
                 if let Some(merged) = collector.add(worker, interval).expect("the books balance") {

@@ -1,7 +1,7 @@
 //! Players of the arena, in pairs: one fires every 110 ms, one every 200 ms, next game when one ends.
 //!
 //! The protocol tells players apart only by the order of their arrival, so a pair must reach the server side by side:
-//! it goes through the process-wide entrance, back to back for servers that accept in order, step by step for others.
+//! it takes the process-wide pairing lock, back to back for servers that accept in order, step by step for others.
 //! With 110 ms against 200 ms player 1 must win every game: the winner is a correctness check under load.
 //! The n-th shot of a player is planned n intervals after the start it was told, whatever the server does meanwhile.
 //! Some servers let a lone player wait for ever, even one that is gone; then all that follow are paired across. So no
@@ -14,9 +14,9 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use drivers::websocket::{Heard, Message as Send};
+use drivers::websocket::{Message as Send, Received};
 use drivers::{Closed, Driver, OpenError, WebSocket};
-use engine::{Ask, Bots, Hand, LineId};
+use engine::{BotContext, Bots, ConnectionId, RequestId};
 use measure::Vocabulary;
 use plan::{Pairing, WorkerPlan};
 
@@ -94,7 +94,7 @@ mod what {
     }
 }
 
-/// The entrance is tried again this much later when another worker's pair is in it.
+/// The pairing lock is tried again this much later when another worker's pair holds it.
 const ENTRANCE_RETRY_NS: u64 = 50_000;
 /// The same when a pair stays in it until the server has started its game.
 const STRICT_RETRY_NS: u64 = 500_000;
@@ -116,8 +116,8 @@ const TICK_PERIOD_NS: u64 = 16_666_667;
 
 #[derive(Clone, Copy, Default)]
 struct Player {
-    line: Option<LineId>,
-    start_ask: Option<Ask>,
+    line: Option<ConnectionId>,
+    start_ask: Option<RequestId>,
     is_open: bool,
     started_ns: Option<u64>,
     stop: Option<Stop>,
@@ -171,7 +171,7 @@ pub struct Arena<D = WebSocket> {
 
 impl<D> Bots for Arena<D>
 where
-    D: for<'a> Driver<Send<'a> = Send<'a>, Heard<'a> = Heard<'a>>,
+    D: for<'a> Driver<Send<'a> = Send<'a>, Received<'a> = Received<'a>>,
 {
     type Driver = D;
 
@@ -208,45 +208,52 @@ where
         }
     }
 
-    fn join(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    fn join(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         self.pairs[unit as usize].planned_ns = planned_ns;
-        self.enter(unit, hand);
+        self.enter(unit, ctx);
     }
 
-    fn opened(&mut self, _: LineId, bot: u32, hand: &mut Hand<'_, D>) {
+    fn opened(&mut self, _: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
         let unit = bot / 2;
         let pair = &mut self.pairs[unit as usize];
         pair.players[bot as usize % 2].is_open = true;
         if pair.probe == Probe::Alone {
-            return self.wait_alone(unit, hand);
+            return self.wait_alone(unit, ctx);
         }
         if bot.is_multiple_of(2) && pair.players[1].line.is_none() {
-            return self.knock(bot + 1, hand);
+            return self.begin_connect(bot + 1, ctx);
         }
         if pair.is_open() {
-            pair.start_deadline_ns = hand.now_ns() + START_DEADLINE_NS;
-            hand.at(pair.start_deadline_ns, unit * 2, what::code(what::START_DEADLINE, pair.game));
+            pair.start_deadline_ns = ctx.now_ns() + START_DEADLINE_NS;
+            ctx.at(pair.start_deadline_ns, unit * 2, what::code(what::START_DEADLINE, pair.game));
         } else {
-            self.replace_the_misled(unit, hand);
+            self.replace_the_misled(unit, ctx);
         }
     }
 
-    fn heard(&mut self, line: LineId, bot: u32, heard: Heard<'_>, at_ns: u64, hand: &mut Hand<'_, D>) {
-        let (Heard::Text(text) | Heard::Binary(text)) = heard;
+    fn received(
+        &mut self,
+        line: ConnectionId,
+        bot: u32,
+        received: Received<'_>,
+        at_ns: u64,
+        ctx: &mut BotContext<'_, D>,
+    ) {
+        let (Received::Text(text) | Received::Binary(text)) = received;
         match message::read(text) {
-            Some(Message::Tick { number, stamp_us }) => self.see_tick(bot, number, stamp_us, at_ns, hand),
-            Some(Message::Start) => self.start(line, bot, at_ns, hand),
-            Some(Message::Stop(stop)) => self.stop(line, bot, stop, at_ns, hand),
+            Some(Message::Tick { number, stamp_us }) => self.see_tick(bot, number, stamp_us, at_ns, ctx),
+            Some(Message::Start) => self.start(line, bot, at_ns, ctx),
+            Some(Message::Stop(stop)) => self.stop(line, bot, stop, at_ns, ctx),
             Some(Message::Unknown) | None => {
-                hand.error_with(error::NOT_UNDERSTOOD, || format!("\"{}\"", ends::shown(text)));
+                ctx.error_with(error::NOT_UNDERSTOOD, || format!("\"{}\"", ends::shown(text)));
             }
         }
     }
 
-    fn due(&mut self, bot: u32, code: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    fn due(&mut self, bot: u32, code: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         if what::kind(code) == what::ENTER {
             self.tries_again = false;
-            self.let_in(hand);
+            self.let_in(ctx);
             return;
         }
         let unit = bot / 2;
@@ -255,66 +262,66 @@ where
             return;
         }
         match what::kind(code) {
-            what::SHOT => self.shoot(bot, planned_ns, hand),
+            what::SHOT => self.shoot(bot, planned_ns, ctx),
             what::REJOIN => {
                 self.pairs[unit as usize].planned_ns = planned_ns;
-                self.enter(unit, hand);
+                self.enter(unit, ctx);
             }
-            what::PROBE_OVER => self.bring_the_partner(unit, hand),
+            what::PROBE_OVER => self.bring_the_partner(unit, ctx),
             what::START_DEADLINE if !pair.has_started() && planned_ns >= pair.start_deadline_ns => {
-                self.start_is_missing(unit, hand);
+                self.start_is_missing(unit, ctx);
             }
             what::GAME_DEADLINE => {
-                hand.error(error::MISSING_STOP);
-                self.fail(unit, hand);
+                ctx.error(error::MISSING_STOP);
+                self.fail(unit, ctx);
             }
             _ => {}
         }
     }
 
     /// A worker that cannot keep up has seconds of shots before the timer of those who wait to come in.
-    fn turn(&mut self, hand: &mut Hand<'_, D>) {
+    fn turn(&mut self, ctx: &mut BotContext<'_, D>) {
         if !self.queue.is_empty() {
-            self.let_in(hand);
+            self.let_in(ctx);
         }
     }
 
-    fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
-        ends::count(&why, hand);
+    fn closed(&mut self, _: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
+        ends::count(&why, ctx);
         let never_opened = matches!(why, Closed::NotOpened(_));
         if !never_opened {
-            self.doubt_half_pair(bot / 2, hand);
+            self.doubt_half_pair(bot / 2, ctx);
         }
         let player = &mut self.pairs[bot as usize / 2].players[bot as usize % 2];
         (player.line, player.is_open) = (None, false);
-        if !(never_opened && self.knock_again_to_finish(bot, hand)) {
-            self.fail(bot / 2, hand);
+        if !(never_opened && self.knock_again_to_finish(bot, ctx)) {
+            self.fail(bot / 2, ctx);
         }
     }
 
-    fn drain(&mut self, hand: &mut Hand<'_, D>) {
-        self.finish_half_pairs(hand);
+    fn drain(&mut self, ctx: &mut BotContext<'_, D>) {
+        self.finish_half_pairs(ctx);
     }
 
-    fn has_drained(&mut self, hand: &mut Hand<'_, D>) -> bool {
-        self.has_finished(hand)
+    fn has_drained(&mut self, ctx: &mut BotContext<'_, D>) -> bool {
+        self.has_finished(ctx)
     }
 }
 
 impl<D> Arena<D>
 where
-    D: for<'a> Driver<Send<'a> = Send<'a>, Heard<'a> = Heard<'a>>,
+    D: for<'a> Driver<Send<'a> = Send<'a>, Received<'a> = Received<'a>>,
 {
-    fn enter(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+    fn enter(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
         self.queue.push_back((unit, self.pairs[unit as usize].game));
         if !self.tries_again {
-            self.let_in(hand);
+            self.let_in(ctx);
         }
     }
 
-    /// Lets pairs in, in order, as long as the entrance is free.
-    fn let_in(&mut self, hand: &mut Hand<'_, D>) {
-        if hand.drains() {
+    /// Lets pairs in, in order, as long as the pairing lock is free.
+    fn let_in(&mut self, ctx: &mut BotContext<'_, D>) {
+        if ctx.drains() {
             self.queue.clear();
             return;
         }
@@ -324,19 +331,19 @@ where
                 self.queue.pop_front();
                 continue;
             }
-            if !hand.entrance().try_enter() {
+            if !ctx.pairing_lock().try_enter() {
                 break;
             }
             self.queue.pop_front();
             self.pairs[unit as usize].is_inside = true;
-            if hand.entrance().take_doubt() {
-                self.probe(unit, hand);
+            if ctx.pairing_lock().take_doubt() {
+                self.probe(unit, ctx);
                 continue;
             }
-            self.knock(unit * 2, hand);
+            self.begin_connect(unit * 2, ctx);
             if self.pairing == Pairing::Pipelined {
-                self.knock(unit * 2 + 1, hand);
-                self.leave_entrance(unit, hand);
+                self.begin_connect(unit * 2 + 1, ctx);
+                self.leave_entrance(unit, ctx);
             }
         }
         if !self.queue.is_empty() && !self.tries_again {
@@ -345,77 +352,77 @@ where
                 Pairing::Pipelined => ENTRANCE_RETRY_NS,
                 Pairing::Strict => STRICT_RETRY_NS,
             };
-            hand.at(hand.now_ns() + retry_ns, 0, what::code(what::ENTER, 0));
+            ctx.at(ctx.now_ns() + retry_ns, 0, what::code(what::ENTER, 0));
         }
     }
 
-    fn leave_entrance(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+    fn leave_entrance(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
         let pair = &mut self.pairs[unit as usize];
         if std::mem::take(&mut pair.is_inside) {
-            hand.entrance().leave();
+            ctx.pairing_lock().leave();
         }
     }
 
-    fn knock(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
-        self.knock_unasked(bot, hand);
-        self.expect_start(bot, hand);
+    fn begin_connect(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
+        self.knock_unasked(bot, ctx);
+        self.expect_start(bot, ctx);
     }
 
     /// A player comes in, and no start is owed to it yet.
-    fn knock_unasked(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+    fn knock_unasked(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let pair = &mut self.pairs[bot as usize / 2];
         // One view per game is enough.
         let path = usize::from(pair.watches && !bot.is_multiple_of(2));
-        pair.players[bot as usize % 2].line = Some(hand.open(bot, path));
+        pair.players[bot as usize % 2].line = Some(ctx.open(bot, path));
     }
 
-    fn expect_start(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+    fn expect_start(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let pair = &mut self.pairs[bot as usize / 2];
         let player = &mut pair.players[bot as usize % 2];
         if let Some(line) = player.line {
-            player.start_ask = hand.expect(line, START, pair.planned_ns, hand.now_ns());
+            player.start_ask = ctx.expect(line, START, pair.planned_ns, ctx.now_ns());
         }
     }
 
-    fn start(&mut self, line: LineId, bot: u32, at_ns: u64, hand: &mut Hand<'_, D>) {
+    fn start(&mut self, line: ConnectionId, bot: u32, at_ns: u64, ctx: &mut BotContext<'_, D>) {
         let unit = bot / 2;
         let pair = &mut self.pairs[unit as usize];
         let player = &mut pair.players[bot as usize % 2];
         if player.line != Some(line) || player.started_ns.is_some() {
-            hand.error_with(error::NOT_UNDERSTOOD, || "a second start of the same game".to_owned());
+            ctx.error_with(error::NOT_UNDERSTOOD, || "a second start of the same game".to_owned());
             return;
         }
         player.started_ns = Some(at_ns);
         if pair.probe == Probe::Alone {
-            return self.was_not_alone(unit, hand);
+            return self.was_not_alone(unit, ctx);
         }
         if let Some(ask) = player.start_ask.take() {
-            hand.answered(ask, at_ns);
+            ctx.answered(ask, at_ns);
         }
         let game = pair.game;
-        hand.at(at_ns + self.interval_ns[bot as usize % 2], bot, what::code(what::SHOT, game));
+        ctx.at(at_ns + self.interval_ns[bot as usize % 2], bot, what::code(what::SHOT, game));
         if pair.has_started() {
             (pair.failures, pair.is_out_of_step) = (0, false);
-            hand.count(counter::HEALED, u64::from(std::mem::take(&mut pair.heals) > 0));
-            hand.count(counter::GAMES_STARTED, 1);
-            hand.at(at_ns + self.longest_game_ns, unit * 2, what::code(what::GAME_DEADLINE, game));
+            ctx.count(counter::HEALED, u64::from(std::mem::take(&mut pair.heals) > 0));
+            ctx.count(counter::GAMES_STARTED, 1);
+            ctx.at(at_ns + self.longest_game_ns, unit * 2, what::code(what::GAME_DEADLINE, game));
             let was_inside = pair.is_inside;
-            self.leave_entrance(unit, hand);
+            self.leave_entrance(unit, ctx);
             if was_inside {
-                self.let_in(hand);
+                self.let_in(ctx);
             }
         }
     }
 
-    fn shoot(&mut self, bot: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    fn shoot(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         let pair = &self.pairs[bot as usize / 2];
         let player = &pair.players[bot as usize % 2];
         let (Some(line), None) = (player.line, player.stop) else { return };
-        hand.at(planned_ns + self.interval_ns[bot as usize % 2], bot, what::code(what::SHOT, pair.game));
-        hand.tell(line, SHOT, planned_ns, Send::Text(FIRE));
+        ctx.at(planned_ns + self.interval_ns[bot as usize % 2], bot, what::code(what::SHOT, pair.game));
+        ctx.send(line, SHOT, planned_ns, Send::Text(FIRE));
     }
 
-    fn stop(&mut self, line: LineId, bot: u32, stop: Stop, at_ns: u64, hand: &mut Hand<'_, D>) {
+    fn stop(&mut self, line: ConnectionId, bot: u32, stop: Stop, at_ns: u64, ctx: &mut BotContext<'_, D>) {
         let unit = bot / 2;
         let pair = &mut self.pairs[unit as usize];
         let player = &mut pair.players[bot as usize % 2];
@@ -423,20 +430,20 @@ where
             return;
         }
         (player.stop, player.line, player.is_open) = (Some(stop), None, false);
-        hand.close(line);
+        ctx.close(line);
         if pair.probe == Probe::Alone {
-            return self.was_not_alone(unit, hand);
+            return self.was_not_alone(unit, ctx);
         }
         if stop.has_error && pair.is_inside && !pair.has_started() {
             // Its opponent was not its partner, who has not even started.
-            return self.replace_the_misled(unit, hand);
+            return self.replace_the_misled(unit, ctx);
         }
-        if stop.has_error && !hand.drains() {
-            hand.error(error::OPPONENT_LEFT);
+        if stop.has_error && !ctx.drains() {
+            ctx.error(error::OPPONENT_LEFT);
         }
         if let [Some(fast), Some(slow)] = pair.players.map(|player| player.stop) {
-            judge_game(fast, slow, hand);
-            self.next_game(unit, at_ns, hand);
+            judge_game(fast, slow, ctx);
+            self.next_game(unit, at_ns, ctx);
         }
     }
 
@@ -444,18 +451,18 @@ where
     ///
     /// Number and stamp are the server's word, up to 2⁶⁴ − 1. What cannot be true is counted as not understood, and
     /// nothing is reckoned from it.
-    fn see_tick(&mut self, bot: u32, number: u64, stamp_us: u64, at_ns: u64, hand: &mut Hand<'_, D>) {
+    fn see_tick(&mut self, bot: u32, number: u64, stamp_us: u64, at_ns: u64, ctx: &mut BotContext<'_, D>) {
         let player = &mut self.pairs[bot as usize / 2].players[bot as usize % 2];
-        let now_ns = hand.realtime_ns(at_ns);
+        let now_ns = ctx.realtime_ns(at_ns);
         let stamp_ns = stamp_us.checked_mul(1_000).filter(|ns| ns.abs_diff(now_ns) <= STAMP_BELIEVED_NS);
         let Some(stamp_ns) = stamp_ns else {
             let words = || format!("the stamp {stamp_us} µs of a snapshot is more than a day off");
-            return hand.error_with(error::NOT_UNDERSTOOD, words);
+            return ctx.error_with(error::NOT_UNDERSTOOD, words);
         };
         let Some((last_number, last_ns)) = player.last_tick else {
             if number >= TICK_NUMBER_END {
                 let words = || format!("{number} as the number of the first snapshot");
-                return hand.error_with(error::NOT_UNDERSTOOD, words);
+                return ctx.error_with(error::NOT_UNDERSTOOD, words);
             }
             player.last_tick = Some((number, at_ns));
             return;
@@ -465,45 +472,45 @@ where
             // Which of the two is wrong is not known: the next one counts as a first one.
             player.last_tick = None;
             let words = || format!("snapshot {number} follows snapshot {last_number}");
-            return hand.error_with(error::NOT_UNDERSTOOD, words);
+            return ctx.error_with(error::NOT_UNDERSTOOD, words);
         };
         player.last_tick = Some((number, at_ns));
         let interval_ms = at_ns / 1_000_000 - last_ns / 1_000_000;
         let age_ns = now_ns.checked_sub(stamp_ns);
-        hand.tick(at_ns, at_ns - last_ns, interval_ms, ahead.saturating_sub(1), age_ns);
+        ctx.tick(at_ns, at_ns - last_ns, interval_ms, ahead.saturating_sub(1), age_ns);
     }
 
-    fn next_game(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
-        self.clear(unit, hand);
+    fn next_game(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
+        self.clear(unit, ctx);
         self.pairs[unit as usize].planned_ns = planned_ns;
-        if !hand.drains() {
-            self.enter(unit, hand);
+        if !ctx.drains() {
+            self.enter(unit, ctx);
         }
     }
 
     /// The game cannot go on: both leave and come back a little later, a limited number of times in a row.
-    fn fail(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
-        self.doubt_half_pair(unit, hand);
-        self.clear(unit, hand);
+    fn fail(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
+        self.doubt_half_pair(unit, ctx);
+        self.clear(unit, ctx);
         let pair = &mut self.pairs[unit as usize];
         pair.failures += 1;
-        if hand.drains() {
+        if ctx.drains() {
             return;
         }
         if pair.failures >= self.open_attempts && !pair.is_out_of_step {
-            hand.count(counter::GAVE_UP, 1);
+            ctx.count(counter::GAVE_UP, 1);
             return;
         }
-        let back_ns = hand.now_ns() + COME_BACK_NS * u64::from(pair.failures.min(COME_BACK_STEPS_MAX));
-        hand.at(back_ns, unit * 2, what::code(what::REJOIN, pair.game));
+        let back_ns = ctx.now_ns() + COME_BACK_NS * u64::from(pair.failures.min(COME_BACK_STEPS_MAX));
+        ctx.at(back_ns, unit * 2, what::code(what::REJOIN, pair.game));
     }
 
-    fn clear(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
-        self.leave_entrance(unit, hand);
+    fn clear(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
+        self.leave_entrance(unit, ctx);
         let pair = &mut self.pairs[unit as usize];
         for player in std::mem::take(&mut pair.players) {
             if let Some(line) = player.line {
-                hand.close(line);
+                ctx.close(line);
             }
         }
         pair.game = pair.game.wrapping_add(1);
@@ -512,18 +519,18 @@ where
 }
 
 /// The fast one must win, and as player 1; as player 2 it may win too, and then the pair was swapped on its way in.
-fn judge_game<D: Driver>(fast: Stop, slow: Stop, hand: &mut Hand<'_, D>) {
+fn judge_game<D: Driver>(fast: Stop, slow: Stop, ctx: &mut BotContext<'_, D>) {
     if fast.has_error || slow.has_error {
         return;
     }
-    hand.count(counter::GAMES_PLAYED, 1);
+    ctx.count(counter::GAMES_PLAYED, 1);
     if fast.player == 2 && slow.player == 1 {
-        hand.count(counter::PAIRS_SWAPPED, 1);
+        ctx.count(counter::PAIRS_SWAPPED, 1);
     }
     if fast.won && !slow.won {
-        hand.count(counter::WON_BY_PLAYER_1, u64::from(fast.player != 2));
+        ctx.count(counter::WON_BY_PLAYER_1, u64::from(fast.player != 2));
     } else {
-        hand.error(error::WRONG_WINNER);
+        ctx.error(error::WRONG_WINNER);
     }
 }
 

@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use drivers::{Closed, Driver, OpenError, Tcp};
-use engine::{Bots, Hand, LineId};
+use engine::{BotContext, Bots, ConnectionId};
 use measure::interval::OPEN_TIME;
 use measure::{LedgerShape, Phase, Vocabulary};
 use plan::{Arrivals, ChatBots, Misconduct, WorkerPlan};
@@ -76,7 +76,7 @@ enum Standing {
 }
 
 struct Person {
-    line: Option<LineId>,
+    line: Option<ConnectionId>,
     standing: Standing,
     misconduct: Option<Misconduct>,
     /// between two storms, ns
@@ -118,7 +118,7 @@ pub struct Chat<L, D = Tcp<drivers::tcp::Lines>> {
 impl<L, D> Bots for Chat<L, D>
 where
     L: Dialect,
-    D: for<'a> Driver<Send<'a> = &'a [u8], Heard<'a> = &'a [u8]>,
+    D: for<'a> Driver<Send<'a> = &'a [u8], Received<'a> = &'a [u8]>,
 {
     type Driver = D;
 
@@ -182,102 +182,109 @@ where
         }
     }
 
-    fn join(&mut self, unit: u32, _: u64, hand: &mut Hand<'_, D>) {
+    fn join(&mut self, unit: u32, _: u64, ctx: &mut BotContext<'_, D>) {
         if self.people[unit as usize].misconduct.is_some() {
-            hand.ledger().set_apart(unit);
+            ctx.ledger().set_apart(unit);
         }
         self.people[unit as usize].is_pending = true;
         self.pending += 1;
-        hand.at(hand.now_ns() + JOIN_PATIENCE_NS, unit, JOIN_IS_LATE);
-        self.come(unit, hand);
+        ctx.at(ctx.now_ns() + JOIN_PATIENCE_NS, unit, JOIN_IS_LATE);
+        self.come(unit, ctx);
     }
 
     fn pending(&self) -> u64 {
         self.pending
     }
 
-    fn opened(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, D>) {
+    fn opened(&mut self, line: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
         (person.line, person.standing) = (Some(line), Standing::Joining);
         self.out.clear();
         L::hello(&mut self.out, who(&self.plan, self.first_unit, self.unit_step, bot));
-        let now_ns = hand.now_ns();
-        hand.tell(line, KEEP, now_ns, &self.out);
+        let now_ns = ctx.now_ns();
+        ctx.send(line, KEEP, now_ns, &self.out);
     }
 
-    fn heard(&mut self, line: LineId, bot: u32, mut block: &[u8], at_ns: u64, hand: &mut Hand<'_, D>) {
+    fn received(
+        &mut self,
+        line: ConnectionId,
+        bot: u32,
+        mut block: &[u8],
+        at_ns: u64,
+        ctx: &mut BotContext<'_, D>,
+    ) {
         loop {
             let delivered = {
-                let mut book = hand.deliveries(bot, at_ns);
+                let mut book = ctx.deliveries(bot, at_ns);
                 block = L::book(block, &mut book);
                 book.new_count()
             };
-            hand.count(DELIVERED, delivered);
+            ctx.count(DELIVERED, delivered);
             let Some((text, rest)) = L::split(block) else { return };
             let who = who(&self.plan, self.first_unit, self.unit_step, bot);
             let is_member = self.people[bot as usize].standing != Standing::Joining;
-            let word = L::heard(text, who, is_member);
-            self.obey(word, text, line, bot, at_ns, hand);
+            let word = L::received(text, who, is_member);
+            self.obey(word, text, line, bot, at_ns, ctx);
             block = rest;
         }
     }
 
-    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         match what {
             SPEAK => {
                 let gap_ns = self.gap_ns();
-                hand.at(planned_ns + gap_ns, bot, SPEAK);
-                self.say(bot, planned_ns, hand);
+                ctx.at(planned_ns + gap_ns, bot, SPEAK);
+                self.say(bot, planned_ns, ctx);
             }
-            COME_BACK => self.come(bot, hand),
-            STORM => self.storm(bot, planned_ns, hand),
+            COME_BACK => self.come(bot, ctx),
+            STORM => self.storm(bot, planned_ns, ctx),
             JOIN_IS_LATE => self.is_pending_no_more(bot),
-            _ => self.misbehave(bot, planned_ns, hand),
+            _ => self.misbehave(bot, planned_ns, ctx),
         }
     }
 
-    fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
-        let now_ns = hand.now_ns();
-        hand.ledger().left(bot, now_ns);
+    fn closed(&mut self, _: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
+        let now_ns = ctx.now_ns();
+        ctx.ledger().left(bot, now_ns);
         self.is_pending_no_more(bot);
         let person = &mut self.people[bot as usize];
         person.line = None;
         if person.misconduct.is_none() {
-            ends::count(&why, hand);
+            ends::count(&why, ctx);
         }
         if self.drain_began_ns.is_some() {
-            self.is_done(bot, hand);
+            self.is_done(bot, ctx);
             return;
         }
         let person = &mut self.people[bot as usize];
         person.standing = Standing::Away;
         person.failures += 1;
         if person.failures < self.open_attempts {
-            hand.at(hand.now_ns() + COME_BACK_NS * u64::from(person.failures), bot, COME_BACK);
+            ctx.at(ctx.now_ns() + COME_BACK_NS * u64::from(person.failures), bot, COME_BACK);
         }
     }
 
-    fn turn(&mut self, hand: &mut Hand<'_, D>) {
+    fn turn(&mut self, ctx: &mut BotContext<'_, D>) {
         if self.speaking_since_ns.is_none() {
-            self.begin_when_all_are_in(hand);
+            self.begin_when_all_are_in(ctx);
         }
     }
 
-    fn drain(&mut self, hand: &mut Hand<'_, D>) {
-        self.drain_began_ns = Some(hand.now_ns());
+    fn drain(&mut self, ctx: &mut BotContext<'_, D>) {
+        self.drain_began_ns = Some(ctx.now_ns());
         self.waiting = self.people.len();
         for bot in 0..self.people.len() as u32 {
-            self.fall_silent(bot, hand);
+            self.fall_silent(bot, ctx);
         }
     }
 
-    fn has_drained(&mut self, hand: &mut Hand<'_, D>) -> bool {
+    fn has_drained(&mut self, ctx: &mut BotContext<'_, D>) -> bool {
         let began_ns = self.drain_began_ns.unwrap_or(0);
-        let is_late = hand.now_ns() >= began_ns + SILENCE_GRACE_NS;
-        if !self.second_round && (is_late || hand.met(SILENT) >= self.crowd) {
+        let is_late = ctx.now_ns() >= began_ns + SILENCE_GRACE_NS;
+        if !self.second_round && (is_late || ctx.met(SILENT) >= self.crowd) {
             self.second_round = true;
             for bot in 0..self.people.len() as u32 {
-                self.catch_up(bot, hand);
+                self.catch_up(bot, ctx);
             }
         }
         self.waiting == 0
@@ -287,72 +294,80 @@ where
 impl<L, D> Chat<L, D>
 where
     L: Dialect,
-    D: for<'a> Driver<Send<'a> = &'a [u8], Heard<'a> = &'a [u8]>,
+    D: for<'a> Driver<Send<'a> = &'a [u8], Received<'a> = &'a [u8]>,
 {
     /// Comes in, or comes back.
-    fn come(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
-        let now_ns = hand.now_ns();
-        hand.ledger().asked(bot, now_ns);
-        hand.open(bot, 0);
+    fn come(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
+        let now_ns = ctx.now_ns();
+        ctx.ledger().asked(bot, now_ns);
+        ctx.open(bot, 0);
     }
 
-    fn obey(&mut self, word: Word, text: &[u8], line: LineId, bot: u32, at_ns: u64, hand: &mut Hand<'_, D>) {
+    fn obey(
+        &mut self,
+        word: Word,
+        text: &[u8],
+        line: ConnectionId,
+        bot: u32,
+        at_ns: u64,
+        ctx: &mut BotContext<'_, D>,
+    ) {
         let said = || format!("\"{}\"", ends::shown(text));
         match word {
             Word::Nothing => {}
-            Word::Joined => self.joined(line, bot, at_ns, hand),
-            Word::Answer(answer) => hand.tell(line, KEEP, at_ns, &answer),
+            Word::Joined => self.joined(line, bot, at_ns, ctx),
+            Word::Answer(answer) => ctx.send(line, KEEP, at_ns, &answer),
             Word::Missed(count) => {
-                if hand.ledger().missed(bot, count) {
-                    hand.count(MISSED, count);
+                if ctx.ledger().missed(bot, count) {
+                    ctx.count(MISSED, count);
                 } else {
-                    hand.error_with(NOT_UNDERSTOOD, said);
+                    ctx.error_with(NOT_UNDERSTOOD, said);
                 }
             }
             Word::Refused => {
                 if self.people[bot as usize].misconduct != Some(Misconduct::Malformed) {
-                    hand.error_with(REFUSED, said);
+                    ctx.error_with(REFUSED, said);
                 }
             }
             // Where some send rubbish, others hear it.
             Word::Strange if self.hears_rubbish => {}
-            Word::Strange => hand.error_with(WRONG, said),
+            Word::Strange => ctx.error_with(WRONG, said),
             Word::CaughtUp(told) => match self.people[bot as usize].standing {
                 Standing::FallingSilent => {
                     self.people[bot as usize].standing = Standing::Silent;
-                    hand.meet(SILENT);
+                    ctx.meet(SILENT);
                     if self.second_round {
-                        self.catch_up(bot, hand);
+                        self.catch_up(bot, ctx);
                     }
                 }
                 Standing::CatchingUp => {
                     if let Some(told) = told
-                        && !hand.ledger().told(bot, told)
+                        && !ctx.ledger().told(bot, told)
                     {
-                        hand.error_with(NOT_UNDERSTOOD, said);
+                        ctx.error_with(NOT_UNDERSTOOD, said);
                     }
-                    hand.ledger().caught_up(bot);
-                    self.is_done(bot, hand);
+                    ctx.ledger().caught_up(bot);
+                    self.is_done(bot, ctx);
                 }
                 _ => {}
             },
         }
     }
 
-    fn joined(&mut self, line: LineId, bot: u32, at_ns: u64, hand: &mut Hand<'_, D>) {
+    fn joined(&mut self, line: ConnectionId, bot: u32, at_ns: u64, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
         if person.standing != Standing::Joining {
             return;
         }
         person.standing = Standing::Member;
         person.failures = 0;
-        hand.ledger().joined(bot, at_ns);
+        ctx.ledger().joined(bot, at_ns);
         self.is_pending_no_more(bot);
         let person = &mut self.people[bot as usize];
         if !std::mem::replace(&mut person.has_met, true) {
-            hand.meet(JOINED);
+            ctx.meet(JOINED);
         }
-        self.turn_bad(line, bot, hand);
+        self.turn_bad(line, bot, ctx);
     }
 
     fn is_pending_no_more(&mut self, bot: u32) {
@@ -362,13 +377,13 @@ where
     /// All who may speak begin once the ramp is over and everybody is in, each at a moment of its own.
     ///
     /// So nothing is said before all are members, and what is owed is known exactly.
-    fn begin_when_all_are_in(&mut self, hand: &mut Hand<'_, D>) {
-        let now_ns = hand.now_ns();
-        if hand.phase(now_ns) == Phase::Ramp || hand.drains() {
+    fn begin_when_all_are_in(&mut self, ctx: &mut BotContext<'_, D>) {
+        let now_ns = ctx.now_ns();
+        if ctx.phase(now_ns) == Phase::Ramp || ctx.drains() {
             return;
         }
         let ended_ns = *self.ramp_ended_ns.get_or_insert(now_ns);
-        if hand.met(JOINED) < self.crowd && now_ns < ended_ns + JOIN_GRACE_NS {
+        if ctx.met(JOINED) < self.crowd && now_ns < ended_ns + JOIN_GRACE_NS {
             return;
         }
         self.speaking_since_ns = Some(now_ns);
@@ -376,9 +391,9 @@ where
         for bot in 0..self.people.len() as u32 {
             let begin_ns = now_ns + self.random.u64(0..gap_ns);
             if self.people[bot as usize].speaks {
-                hand.at(begin_ns, bot, SPEAK);
+                ctx.at(begin_ns, bot, SPEAK);
             }
-            self.plan_misconduct(bot, now_ns, begin_ns, hand);
+            self.plan_misconduct(bot, now_ns, begin_ns, ctx);
         }
     }
 
@@ -391,64 +406,64 @@ where
         self.random.u64(self.plan.gap_min_ns..=self.plan.gap_max_ns)
     }
 
-    fn say(&mut self, bot: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    fn say(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         let person = &self.people[bot as usize];
         let (Some(line), Standing::Member) = (person.line, person.standing) else {
-            return hand.not_sent(SAY, planned_ns);
+            return ctx.not_sent(SAY, planned_ns);
         };
-        let Some(seq) = hand.ledger().next_seq(bot) else { return hand.not_sent(SAY, planned_ns) };
+        let Some(seq) = ctx.ledger().next_seq(bot) else { return ctx.not_sent(SAY, planned_ns) };
         let bytes = self.random.usize(self.plan.line_min_bytes..=self.plan.line_max_bytes);
         let sender = (self.first_unit + u64::from(bot) * self.unit_step) as u32;
         self.text.clear();
         self.out.clear();
         payload::write(&mut self.text, Stamp { sender, seq, planned_ns }, bytes - 1);
         L::say(&mut self.out, &self.plan.room, &self.text);
-        if !hand.cast(line, SAY, planned_ns, (bot, seq), &self.out) {
-            hand.ledger().take_back(bot);
+        if !ctx.broadcast(line, SAY, planned_ns, (bot, seq), &self.out) {
+            ctx.ledger().take_back(bot);
         }
     }
 
     /// First round: an answer behind its own lines.
-    fn fall_silent(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+    fn fall_silent(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
         let is_member =
             person.standing == Standing::Member && person.misconduct != Some(Misconduct::HalfOpen);
         let Some(line) = person.line.filter(|_| is_member) else {
             // One that is on its way in, or can send nothing, is not waited for.
-            return self.is_done(bot, hand);
+            return self.is_done(bot, ctx);
         };
         person.standing = Standing::FallingSilent;
-        hand.read_freely(line);
-        self.ask_behind(line, hand);
+        ctx.read_freely(line);
+        self.ask_behind(line, ctx);
     }
 
     /// Second round: an answer behind everything that the server has for it.
-    fn catch_up(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+    fn catch_up(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
         // One whose first answer has not come is asked once more when it does.
         if person.standing == Standing::Silent
             && let Some(line) = person.line
         {
             person.standing = Standing::CatchingUp;
-            self.ask_behind(line, hand);
+            self.ask_behind(line, ctx);
         }
     }
 
-    fn ask_behind(&mut self, line: LineId, hand: &mut Hand<'_, D>) {
+    fn ask_behind(&mut self, line: ConnectionId, ctx: &mut BotContext<'_, D>) {
         self.out.clear();
         L::barrier(&mut self.out);
-        let now_ns = hand.now_ns();
-        hand.tell(line, KEEP, now_ns, &self.out);
+        let now_ns = ctx.now_ns();
+        ctx.send(line, KEEP, now_ns, &self.out);
     }
 
-    fn is_done(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+    fn is_done(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let before = std::mem::replace(&mut self.people[bot as usize].standing, Standing::Done);
         if before == Standing::Done {
             return;
         }
         self.waiting -= 1;
         if !matches!(before, Standing::Silent | Standing::CatchingUp) {
-            hand.meet(SILENT);
+            ctx.meet(SILENT);
         }
     }
 }

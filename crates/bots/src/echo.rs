@@ -12,9 +12,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use drivers::tcp::lines;
-use drivers::websocket::{Heard, Message};
+use drivers::websocket::{Message, Received};
 use drivers::{Closed, Driver, OpenError, WebSocket};
-use engine::{Ask, Bots, Hand, LineId};
+use engine::{BotContext, Bots, ConnectionId, RequestId};
 use measure::Vocabulary;
 use measure::interval::OPEN_TIME;
 use plan::{Arrivals, WorkerPlan};
@@ -31,8 +31,8 @@ const COME_BACK_NS: u64 = 100_000_000;
 
 #[derive(Default)]
 struct Client {
-    line: Option<LineId>,
-    asked: VecDeque<Ask>,
+    line: Option<ConnectionId>,
+    asked: VecDeque<RequestId>,
     /// in a row
     failures: u32,
 }
@@ -44,7 +44,7 @@ pub trait Carriage<D: Driver>: 'static {
     /// What the driver sends for a message with its end.
     fn message(bytes: &[u8]) -> D::Send<'_>;
     /// Calls `hears` for each message, without its end.
-    fn each(heard: D::Heard<'_>, hears: impl FnMut(&[u8]));
+    fn each(received: D::Received<'_>, hears: impl FnMut(&[u8]));
 }
 
 /// A text message each, as over WebSocket.
@@ -52,7 +52,7 @@ pub struct Texts;
 
 impl<D> Carriage<D> for Texts
 where
-    D: for<'a> Driver<Send<'a> = Message<'a>, Heard<'a> = Heard<'a>>,
+    D: for<'a> Driver<Send<'a> = Message<'a>, Received<'a> = Received<'a>>,
 {
     const END: &'static [u8] = b"";
 
@@ -60,8 +60,8 @@ where
         Message::Text(bytes)
     }
 
-    fn each(heard: Heard<'_>, mut hears: impl FnMut(&[u8])) {
-        let (Heard::Text(bytes) | Heard::Binary(bytes)) = heard;
+    fn each(received: Received<'_>, mut hears: impl FnMut(&[u8])) {
+        let (Received::Text(bytes) | Received::Binary(bytes)) = received;
         hears(bytes);
     }
 }
@@ -71,7 +71,7 @@ pub struct Lines;
 
 impl<D> Carriage<D> for Lines
 where
-    D: for<'a> Driver<Send<'a> = &'a [u8], Heard<'a> = &'a [u8]>,
+    D: for<'a> Driver<Send<'a> = &'a [u8], Received<'a> = &'a [u8]>,
 {
     const END: &'static [u8] = b"\n";
 
@@ -79,8 +79,8 @@ where
         bytes
     }
 
-    fn each(heard: &[u8], hears: impl FnMut(&[u8])) {
-        lines(heard).for_each(hears);
+    fn each(received: &[u8], hears: impl FnMut(&[u8])) {
+        lines(received).for_each(hears);
     }
 }
 
@@ -131,42 +131,49 @@ impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
         }
     }
 
-    fn join(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    fn join(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         if self.gap_ns > 0 {
             let phase_ns = self.random_gap_ns(unit).unwrap_or_else(|| self.phases.u64(0..self.gap_ns));
-            hand.at(planned_ns + phase_ns, unit, ASK);
+            ctx.at(planned_ns + phase_ns, unit, ASK);
         }
-        hand.open(unit, 0);
+        ctx.open(unit, 0);
     }
 
-    fn opened(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, D>) {
+    fn opened(&mut self, line: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
         self.clients[bot as usize].line = Some(line);
         self.clients[bot as usize].failures = 0;
         if self.gap_ns == 0 {
-            self.ask(bot, hand.now_ns(), hand);
+            self.ask(bot, ctx.now_ns(), ctx);
         }
     }
 
-    fn heard(&mut self, _: LineId, bot: u32, heard: D::Heard<'_>, at_ns: u64, hand: &mut Hand<'_, D>) {
-        C::each(heard, |message| self.hear(bot, message, at_ns, hand));
+    fn received(
+        &mut self,
+        _: ConnectionId,
+        bot: u32,
+        received: D::Received<'_>,
+        at_ns: u64,
+        ctx: &mut BotContext<'_, D>,
+    ) {
+        C::each(received, |message| self.receive(bot, message, at_ns, ctx));
     }
 
-    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         if what == COME_BACK {
-            hand.open(bot, 0);
+            ctx.open(bot, 0);
             return;
         }
         let gap_ns = self.random_gap_ns(bot).unwrap_or(self.gap_ns);
-        hand.at(planned_ns + gap_ns, bot, ASK);
-        self.ask(bot, planned_ns, hand);
+        ctx.at(planned_ns + gap_ns, bot, ASK);
+        self.ask(bot, planned_ns, ctx);
     }
 
-    fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
-        ends::count(&why, hand);
+    fn closed(&mut self, _: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
+        ends::count(&why, ctx);
         let failures = self.clients[bot as usize].failures + 1;
         self.clients[bot as usize] = Client { failures, ..Client::default() };
         if failures < self.open_attempts {
-            hand.at(hand.now_ns() + COME_BACK_NS * u64::from(failures), bot, COME_BACK);
+            ctx.at(ctx.now_ns() + COME_BACK_NS * u64::from(failures), bot, COME_BACK);
         }
     }
 }
@@ -179,23 +186,23 @@ impl<D: Driver, C: Carriage<D>> Echo<D, C> {
         Some((-(1.0 - random.f64()).ln() * self.gap_ns as f64) as u64)
     }
 
-    fn hear(&mut self, bot: u32, message: &[u8], at_ns: u64, hand: &mut Hand<'_, D>) {
-        let Some(ask) = self.clients[bot as usize].asked.pop_front() else { return hand.error(WRONG) };
+    fn receive(&mut self, bot: u32, message: &[u8], at_ns: u64, ctx: &mut BotContext<'_, D>) {
+        let Some(ask) = self.clients[bot as usize].asked.pop_front() else { return ctx.error(WRONG) };
         if message == &self.message[..self.payload_bytes] {
-            hand.answered(ask, at_ns);
+            ctx.answered(ask, at_ns);
         } else {
-            hand.failed(ask);
-            hand.error(WRONG);
+            ctx.failed(ask);
+            ctx.error(WRONG);
         }
-        if self.gap_ns == 0 && !hand.drains() {
-            self.ask(bot, at_ns, hand);
+        if self.gap_ns == 0 && !ctx.drains() {
+            self.ask(bot, at_ns, ctx);
         }
     }
 
-    fn ask(&mut self, bot: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    fn ask(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         let client = &mut self.clients[bot as usize];
-        let Some(line) = client.line else { return hand.not_sent(ECHO, planned_ns) };
-        if let Some(ask) = hand.ask(line, ECHO, planned_ns, C::message(&self.message)) {
+        let Some(line) = client.line else { return ctx.not_sent(ECHO, planned_ns) };
+        if let Some(ask) = ctx.request(line, ECHO, planned_ns, C::message(&self.message)) {
             client.asked.push_back(ask);
         }
     }

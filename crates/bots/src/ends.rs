@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use drivers::{Closed, Driver};
-use engine::Hand;
+use engine::BotContext;
 
 /// The causes. A vocabulary begins with them, so that their indices are the same everywhere.
 pub const CAUSES: [&str; 4] = measure::interval::BROKEN_CONNECTIONS;
@@ -17,7 +17,7 @@ const CLOSED: usize = 2;
 pub const BROKEN: usize = 3;
 
 /// Counts the end of a connection under its cause. One that never opened is counted elsewhere, by the engine.
-pub fn count<D: Driver>(why: &Closed, hand: &mut Hand<'_, D>) {
+pub fn count<D: Driver>(why: &Closed, ctx: &mut BotContext<'_, D>) {
     let cause = match why {
         Closed::NotOpened(_) => return,
         Closed::ByPeer(None) => LOST,
@@ -26,8 +26,8 @@ pub fn count<D: Driver>(why: &Closed, hand: &mut Hand<'_, D>) {
         Closed::Failed(_) => LOST,
         Closed::Broken(_) => BROKEN,
     };
-    let bytes = shown(hand.last_words());
-    hand.error_with(cause, || words(why, &bytes));
+    let bytes = shown(ctx.error_excerpt());
+    ctx.error_with(cause, || words(why, &bytes));
 }
 
 /// True when the peer cut the connection rather than ended it.

@@ -15,9 +15,9 @@ mod stream;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use drivers::http::{Answer, Heard, Http, Outgoing};
+use drivers::http::{Answer, Http, Outgoing, Received};
 use drivers::{Closed, OpenError};
-use engine::{Ask, Bots, Hand, LineId};
+use engine::{BotContext, Bots, ConnectionId, RequestId};
 use measure::{Phase, Vocabulary};
 use plan::{HttpBots, HttpModel, WorkerPlan};
 
@@ -58,7 +58,7 @@ pub fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary> {
 /// A request that is open.
 struct Asked {
     tag: u32,
-    ask: Ask,
+    ask: RequestId,
     request: usize,
     hops: u32,
     sent_ns: u64,
@@ -74,7 +74,7 @@ struct Planned {
 
 #[derive(Default)]
 struct Client {
-    line: Option<LineId>,
+    line: Option<ConnectionId>,
     /// the connection can be used
     is_open: bool,
     /// stands in the queue of those that are free
@@ -147,84 +147,91 @@ impl<D: Http> Bots for Requests<D> {
         }
     }
 
-    fn join(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    fn join(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         if !self.looks_for_late {
             self.looks_for_late = true;
-            hand.at(hand.now_ns() + self.look_gap_ns(), 0, LOOK_FOR_LATE);
+            ctx.at(ctx.now_ns() + self.look_gap_ns(), 0, LOOK_FOR_LATE);
         }
         match (self.http.keep_alive, &self.stream) {
-            (true, _) => self.open(unit, hand),
-            (false, Some(_)) => self.is_free(unit, hand),
+            (true, _) => self.open(unit, ctx),
+            (false, Some(_)) => self.is_free(unit, ctx),
             (false, None) => {
                 let request = self.recipes.choose();
-                self.open_for(unit, Planned { planned_ns, request }, hand);
+                self.open_for(unit, Planned { planned_ns, request }, ctx);
             }
         }
     }
 
-    fn opened(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, D>) {
+    fn opened(&mut self, line: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
         let client = &mut self.clients[bot as usize];
         client.line = Some(line);
         client.is_open = true;
         client.was_answered = false;
         if let Some(planned) = client.pending.take() {
             self.pending_count -= 1;
-            return self.ask(bot, planned, true, hand);
+            return self.ask(bot, planned, true, ctx);
         }
         if self.stream.is_some() {
-            return self.is_free(bot, hand);
+            return self.is_free(bot, ctx);
         }
         let request = self.recipes.choose();
-        self.ask(bot, Planned { planned_ns: hand.now_ns(), request }, false, hand);
+        self.ask(bot, Planned { planned_ns: ctx.now_ns(), request }, false, ctx);
     }
 
-    fn heard(&mut self, line: LineId, bot: u32, heard: Heard<'_>, at_ns: u64, hand: &mut Hand<'_, D>) {
-        match heard {
-            Heard::Began { tag } => {
+    fn received(
+        &mut self,
+        line: ConnectionId,
+        bot: u32,
+        received: Received<'_>,
+        at_ns: u64,
+        ctx: &mut BotContext<'_, D>,
+    ) {
+        match received {
+            Received::Began { tag } => {
                 let asked = self.clients[bot as usize].asked.iter_mut().find(|asked| asked.tag == tag);
                 if let Some(asked) = asked.filter(|asked| asked.hops == 0) {
                     asked.has_begun = true;
-                    hand.began(asked.ask, at_ns);
+                    ctx.began(asked.ask, at_ns);
                 }
             }
-            Heard::Answer(answer) => self.hear(line, bot, &answer, at_ns, hand),
+            Received::Answer(answer) => self.receive(line, bot, &answer, at_ns, ctx),
         }
     }
 
-    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         match what {
             REQUEST => {
-                self.plan_next(hand);
-                self.count_phase(planned_ns, hand);
+                self.plan_next(ctx);
+                self.count_phase(planned_ns, ctx);
                 let request = self.recipes.choose();
-                self.dispatch(Planned { planned_ns, request }, hand);
+                self.dispatch(Planned { planned_ns, request }, ctx);
             }
             ASK => {
                 let request = self.recipes.choose();
                 let planned = Planned { planned_ns, request };
                 let client = &self.clients[bot as usize];
                 match (self.http.keep_alive, client.is_open) {
-                    (true, true) if client.asked.is_empty() => self.ask(bot, planned, false, hand),
+                    (true, true) if client.asked.is_empty() => self.ask(bot, planned, false, ctx),
                     // It asks once it is connected again, or has done so.
                     (true, _) => {}
-                    (false, _) => self.open_for(bot, planned, hand),
+                    (false, _) => self.open_for(bot, planned, ctx),
                 }
             }
-            COME_BACK => self.come_back(bot, hand),
+            COME_BACK => self.come_back(bot, ctx),
             _ => {
-                hand.at(planned_ns + self.look_gap_ns(), 0, LOOK_FOR_LATE);
-                self.give_up_the_late(hand);
+                ctx.at(planned_ns + self.look_gap_ns(), 0, LOOK_FOR_LATE);
+                self.give_up_the_late(ctx);
             }
         }
     }
 
-    fn closed(&mut self, _: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, D>) {
+    fn closed(&mut self, _: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
         let was_asked = !self.clients[bot as usize].asked.is_empty();
         self.forget_line(bot);
         let client = &mut self.clients[bot as usize];
         if let Some(planned) = client.pending.take() {
             self.pending_count -= 1;
-            hand.not_sent(planned.request, planned.planned_ns);
+            ctx.not_sent(planned.request, planned.planned_ns);
         }
         match &why {
             Closed::NotOpened(_) => {
@@ -239,52 +246,52 @@ impl<D: Http> Bots for Requests<D> {
             }
             _ => {
                 client.failures += 1;
-                let bytes = errors::shown(hand.last_words());
-                hand.error_with(errors::of_end(&why), || match &why {
+                let bytes = errors::shown(ctx.error_excerpt());
+                ctx.error_with(errors::of_end(&why), || match &why {
                     Closed::ByPeer(None) => "the server ended the connection with a request open".to_owned(),
                     Closed::Failed(error) => format!("{error}, with a request open"),
                     _ => ends::words(&why, &bytes),
                 });
             }
         }
-        self.go_on_without_line(bot, hand);
+        self.go_on_without_line(bot, ctx);
     }
 
-    fn turn(&mut self, hand: &mut Hand<'_, D>) {
-        if self.origin_ns.is_none() && self.stream.is_some() && hand.settle_ns() != u64::MAX {
-            self.origin_ns = Some(hand.settle_ns());
-            self.plan_next(hand);
+    fn turn(&mut self, ctx: &mut BotContext<'_, D>) {
+        if self.origin_ns.is_none() && self.stream.is_some() && ctx.settle_ns() != u64::MAX {
+            self.origin_ns = Some(ctx.settle_ns());
+            self.plan_next(ctx);
         }
     }
 
-    fn has_drained(&mut self, _: &mut Hand<'_, D>) -> bool {
+    fn has_drained(&mut self, _: &mut BotContext<'_, D>) -> bool {
         self.waiting.is_empty() && self.open_asks == 0 && self.pending_count == 0
     }
 
-    fn leave(&mut self, hand: &mut Hand<'_, D>) {
+    fn leave(&mut self, ctx: &mut BotContext<'_, D>) {
         let pending = self.clients.iter_mut().filter_map(|client| client.pending.take());
         for planned in self.waiting.drain(..).chain(pending) {
-            hand.not_sent(planned.request, planned.planned_ns);
+            ctx.not_sent(planned.request, planned.planned_ns);
         }
     }
 }
 
 impl<D: Http> Requests<D> {
     /// Puts the stream's next request on the clock.
-    fn plan_next(&mut self, hand: &mut Hand<'_, D>) {
+    fn plan_next(&mut self, ctx: &mut BotContext<'_, D>) {
         let (Some(stream), Some(origin_ns)) = (&mut self.stream, self.origin_ns) else { return };
-        hand.at(origin_ns + stream.next_ns(), 0, REQUEST);
+        ctx.at(origin_ns + stream.next_ns(), 0, REQUEST);
     }
 
-    fn count_phase(&mut self, planned_ns: u64, hand: &mut Hand<'_, D>) {
-        if self.tick_period_ns > 0 && hand.phase(planned_ns) == Phase::Hold {
+    fn count_phase(&mut self, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
+        if self.tick_period_ns > 0 && ctx.phase(planned_ns) == Phase::Hold {
             let place = planned_ns % self.tick_period_ns * PHASES as u64 / self.tick_period_ns;
-            hand.count(place as usize, 1);
+            ctx.count(place as usize, 1);
         }
     }
 
     /// Gives a planned request to a free client, or lets it wait for one.
-    fn dispatch(&mut self, planned: Planned, hand: &mut Hand<'_, D>) {
+    fn dispatch(&mut self, planned: Planned, ctx: &mut BotContext<'_, D>) {
         while let Some(bot) = self.free.pop_front() {
             let client = &mut self.clients[bot as usize];
             client.is_queued = false;
@@ -292,21 +299,21 @@ impl<D: Http> Requests<D> {
                 continue;
             }
             if !self.http.keep_alive {
-                return self.open_for(bot, planned, hand);
+                return self.open_for(bot, planned, ctx);
             }
-            self.ask(bot, planned, false, hand);
+            self.ask(bot, planned, false, ctx);
             return self.queue_if_free(bot);
         }
-        hand.waits(planned.planned_ns);
+        ctx.waits(planned.planned_ns);
         if self.waiting.len() >= WAITING_MAX {
-            return hand.not_sent(planned.request, planned.planned_ns);
+            return ctx.not_sent(planned.request, planned.planned_ns);
         }
         self.waiting.push_back(planned);
         if let Some(bot) = self.spare.pop() {
             if self.http.keep_alive {
-                self.open(bot, hand);
+                self.open(bot, ctx);
             } else {
-                self.is_free(bot, hand);
+                self.is_free(bot, ctx);
             }
         }
     }
@@ -328,65 +335,72 @@ impl<D: Http> Requests<D> {
     }
 
     /// A client has room again: what has waited longest goes first.
-    fn is_free(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+    fn is_free(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         while self.has_room(bot) {
             let Some(planned) = self.waiting.pop_front() else { break };
             if self.http.keep_alive {
-                self.ask(bot, planned, true, hand);
+                self.ask(bot, planned, true, ctx);
             } else {
-                self.knock_for(bot, planned, hand);
+                self.knock_for(bot, planned, ctx);
             }
         }
         self.queue_if_free(bot);
     }
 
-    fn open(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
-        self.clients[bot as usize].line = Some(hand.open(bot, 0));
+    fn open(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
+        self.clients[bot as usize].line = Some(ctx.open(bot, 0));
     }
 
     /// A connection for one request. Its send lag ends here: how long the connection takes is the server's doing.
-    fn open_for(&mut self, bot: u32, planned: Planned, hand: &mut Hand<'_, D>) {
-        hand.waits(planned.planned_ns);
-        self.knock_for(bot, planned, hand);
+    fn open_for(&mut self, bot: u32, planned: Planned, ctx: &mut BotContext<'_, D>) {
+        ctx.waits(planned.planned_ns);
+        self.knock_for(bot, planned, ctx);
     }
 
-    fn knock_for(&mut self, bot: u32, planned: Planned, hand: &mut Hand<'_, D>) {
+    fn knock_for(&mut self, bot: u32, planned: Planned, ctx: &mut BotContext<'_, D>) {
         self.clients[bot as usize].pending = Some(planned);
         self.pending_count += 1;
-        self.open(bot, hand);
+        self.open(bot, ctx);
     }
 
-    fn ask(&mut self, bot: u32, planned: Planned, has_waited: bool, hand: &mut Hand<'_, D>) {
+    fn ask(&mut self, bot: u32, planned: Planned, has_waited: bool, ctx: &mut BotContext<'_, D>) {
         let client = &mut self.clients[bot as usize];
-        let Some(line) = client.line else { return hand.not_sent(planned.request, planned.planned_ns) };
+        let Some(line) = client.line else { return ctx.not_sent(planned.request, planned.planned_ns) };
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
         let ready = self.recipes.ready::<D>(planned.request, &client.learnt);
         let what = Outgoing { prepared: ready.as_ref(), tag };
         let ask = if has_waited {
-            hand.ask_after_waiting(line, planned.request, planned.planned_ns, what)
+            ctx.request_after_waiting(line, planned.request, planned.planned_ns, what)
         } else {
-            hand.ask(line, planned.request, planned.planned_ns, what)
+            ctx.request(line, planned.request, planned.planned_ns, what)
         };
         if let Some(ask) = ask {
-            let (request, sent_ns) = (planned.request, hand.now_ns());
+            let (request, sent_ns) = (planned.request, ctx.now_ns());
             client.asked.push(Asked { tag, ask, request, hops: 0, sent_ns, has_begun: false });
             self.open_asks += 1;
         }
     }
 
-    fn hear(&mut self, line: LineId, bot: u32, answer: &Answer<'_>, at_ns: u64, hand: &mut Hand<'_, D>) {
+    fn receive(
+        &mut self,
+        line: ConnectionId,
+        bot: u32,
+        answer: &Answer<'_>,
+        at_ns: u64,
+        ctx: &mut BotContext<'_, D>,
+    ) {
         let client = &mut self.clients[bot as usize];
         let Some(at) = client.asked.iter().position(|asked| asked.tag == answer.tag) else { return };
         let (request, hops) = (client.asked[at].request, client.asked[at].hops);
         if self.http.redirects_max > 0 && (300..400).contains(&answer.status) && answer.location.is_some() {
-            match self.follow(line, bot, at, answer, hand) {
+            match self.follow(line, bot, at, answer, ctx) {
                 Ok(()) => return,
                 Err(astray) => {
-                    hand.error_with(astray.cause(), || astray.to_string());
+                    ctx.error_with(astray.cause(), || astray.to_string());
                     let asked = self.take_asked(bot, at);
-                    hand.failed(asked.ask);
-                    return self.go_on(line, bot, answer.closes, true, at_ns, hand);
+                    ctx.failed(asked.ask);
+                    return self.go_on(line, bot, answer.closes, true, at_ns, ctx);
                 }
             }
         }
@@ -396,17 +410,17 @@ impl<D: Http> Requests<D> {
         match outcome {
             Ok(()) => {
                 if !asked.has_begun && hops == 0 {
-                    hand.began(asked.ask, at_ns);
+                    ctx.began(asked.ask, at_ns);
                 }
                 self.recipes.learn(request, answer, &mut self.clients[bot as usize].learnt);
-                hand.answered(asked.ask, at_ns);
+                ctx.answered(asked.ask, at_ns);
             }
             Err(wrong) => {
-                hand.failed(asked.ask);
-                hand.error_with(wrong.cause(), || wrong.to_string());
+                ctx.failed(asked.ask);
+                ctx.error_with(wrong.cause(), || wrong.to_string());
             }
         }
-        self.go_on(line, bot, answer.closes, !is_right, at_ns, hand);
+        self.go_on(line, bot, answer.closes, !is_right, at_ns, ctx);
     }
 
     fn take_asked(&mut self, bot: u32, at: usize) -> Asked {
@@ -417,11 +431,11 @@ impl<D: Http> Requests<D> {
     /// Asks again where a redirect points, on the same connection; the first request stays open until the last answer.
     fn follow<'a>(
         &mut self,
-        line: LineId,
+        line: ConnectionId,
         bot: u32,
         at: usize,
         answer: &Answer<'a>,
-        hand: &mut Hand<'_, D>,
+        ctx: &mut BotContext<'_, D>,
     ) -> Result<(), Astray<'a>> {
         let location = answer.location.unwrap_or_default();
         let client = &mut self.clients[bot as usize];
@@ -440,7 +454,7 @@ impl<D: Http> Requests<D> {
         asked.tag = tag;
         let request = asked.request;
         let prepared = self.recipes.redirected::<D>(request, &client.learnt, path);
-        if !hand.follow(line, Outgoing { prepared: &prepared, tag }) {
+        if !ctx.follow(line, Outgoing { prepared: &prepared, tag }) {
             return Err(Astray::NotTaken);
         }
         Ok(())
@@ -449,12 +463,12 @@ impl<D: Http> Requests<D> {
     /// After an answer, right or wrong: the next request.
     fn go_on(
         &mut self,
-        line: LineId,
+        line: ConnectionId,
         bot: u32,
         closes: bool,
         has_failed: bool,
         at_ns: u64,
-        hand: &mut Hand<'_, D>,
+        ctx: &mut BotContext<'_, D>,
     ) {
         let client = &mut self.clients[bot as usize];
         client.was_answered = true;
@@ -464,41 +478,41 @@ impl<D: Http> Requests<D> {
         if is_over {
             // Other requests that were open on it are lost with it, and booked so when it is closed.
             self.forget_line(bot);
-            hand.close(line);
+            ctx.close(line);
         }
         match self.http.model {
             HttpModel::Open { .. } => {
                 if is_over && self.http.keep_alive {
-                    self.come_back_later(bot, 0, hand);
+                    self.come_back_later(bot, 0, ctx);
                 } else {
-                    self.is_free(bot, hand);
+                    self.is_free(bot, ctx);
                 }
             }
             HttpModel::Closed { think_ns } => {
-                if hand.drains() {
+                if ctx.drains() {
                     return;
                 }
                 // Who was turned away does not come back at once; that would be a storm of its own making.
                 let pause_ns = think_ns + COME_BACK_NS * failures.min(COME_BACK_STEPS_MAX);
                 if is_over && self.http.keep_alive {
-                    return self.come_back_later(bot, failures, hand);
+                    return self.come_back_later(bot, failures, ctx);
                 }
                 if pause_ns > 0 {
-                    return hand.at(at_ns + pause_ns, bot, ASK);
+                    return ctx.at(at_ns + pause_ns, bot, ASK);
                 }
                 let request = self.recipes.choose();
                 let planned = Planned { planned_ns: at_ns, request };
                 if self.http.keep_alive {
-                    self.ask(bot, planned, false, hand);
+                    self.ask(bot, planned, false, ctx);
                 } else {
-                    self.open_for(bot, planned, hand);
+                    self.open_for(bot, planned, ctx);
                 }
             }
         }
     }
 
     /// A connection is no longer this client's, nor is what was asked on it.
-    fn forget_line(&mut self, bot: u32) -> Option<LineId> {
+    fn forget_line(&mut self, bot: u32) -> Option<ConnectionId> {
         let client = &mut self.clients[bot as usize];
         self.open_asks -= client.asked.len();
         client.asked.clear();
@@ -507,34 +521,34 @@ impl<D: Http> Requests<D> {
     }
 
     /// After a connection was lost: who keeps one, or asks in a loop, comes back; a stream's next request gets a new one.
-    fn go_on_without_line(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+    fn go_on_without_line(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         if self.http.keep_alive || self.stream.is_none() {
-            self.come_back_later(bot, self.clients[bot as usize].failures, hand);
+            self.come_back_later(bot, self.clients[bot as usize].failures, ctx);
         } else {
-            self.is_free(bot, hand);
+            self.is_free(bot, ctx);
         }
     }
 
     /// A client without a connection gets one: at once after none or a peaceful end, else later.
-    fn come_back_later(&mut self, bot: u32, failures: u64, hand: &mut Hand<'_, D>) {
-        if hand.drains() && self.waiting.is_empty() {
+    fn come_back_later(&mut self, bot: u32, failures: u64, ctx: &mut BotContext<'_, D>) {
+        if ctx.drains() && self.waiting.is_empty() {
             return;
         }
         match COME_BACK_NS * failures.min(COME_BACK_STEPS_MAX) {
-            0 => self.come_back(bot, hand),
-            pause_ns => hand.at(hand.now_ns() + pause_ns, bot, COME_BACK),
+            0 => self.come_back(bot, ctx),
+            pause_ns => ctx.at(ctx.now_ns() + pause_ns, bot, COME_BACK),
         }
     }
 
-    fn come_back(&mut self, bot: u32, hand: &mut Hand<'_, D>) {
+    fn come_back(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         if self.clients[bot as usize].line.is_some() {
             return;
         }
         if self.http.keep_alive {
-            self.open(bot, hand);
+            self.open(bot, ctx);
         } else {
             let request = self.recipes.choose();
-            self.open_for(bot, Planned { planned_ns: hand.now_ns(), request }, hand);
+            self.open_for(bot, Planned { planned_ns: ctx.now_ns(), request }, ctx);
         }
     }
 
@@ -542,20 +556,20 @@ impl<D: Http> Requests<D> {
         (self.http.timeout_ns / 10).clamp(10_000_000, 1_000_000_000)
     }
 
-    fn give_up_the_late(&mut self, hand: &mut Hand<'_, D>) {
-        let now_ns = hand.now_ns();
+    fn give_up_the_late(&mut self, ctx: &mut BotContext<'_, D>) {
+        let now_ns = ctx.now_ns();
         for bot in 0..self.clients.len() {
             let client = &mut self.clients[bot];
             let is_late = |asked: &Asked| now_ns.saturating_sub(asked.sent_ns) > self.http.timeout_ns;
             let Some(late) = client.asked.iter().find(|asked| is_late(asked)) else { continue };
             let cause = if late.has_begun { errors::NEVER_ENDED } else { errors::NO_ANSWER };
             let timeout_s = self.http.timeout_ns as f64 / 1e9;
-            hand.error_with(cause, || format!("given up after {timeout_s} s"));
+            ctx.error_with(cause, || format!("given up after {timeout_s} s"));
             client.failures += 1;
             if let Some(line) = self.forget_line(bot as u32) {
-                hand.close(line);
+                ctx.close(line);
             }
-            self.go_on_without_line(bot as u32, hand);
+            self.go_on_without_line(bot as u32, ctx);
         }
     }
 }

@@ -9,9 +9,9 @@ pub mod chat;
 pub mod echo;
 pub mod ends;
 pub mod http;
-pub mod pulse;
+pub mod null;
 
 pub use arena::Arena;
 pub use chat::Chat;
 pub use echo::Echo;
-pub use pulse::Pulse;
+pub use null::NullBot;

@@ -1,4 +1,4 @@
-//! What a request and its answer cost over HTTP/1.1 without a socket: asked, written, laid on the desk, heard.
+//! What a request and its answer cost over HTTP/1.1 without a socket: requested, written, laid into the buffer, received.
 //!
 //! `cargo run --release -p drivers --example exchange -- [bytes of the body]`
 //! Answers as nginx gives them. `recalled`: each head equals the last one but for its date. `read`: each has another
@@ -8,10 +8,10 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use drivers::Desk;
+use drivers::ReadBuffer;
 use drivers::http::one::exchange::Exchange;
 use drivers::http::one::request::Request;
-use drivers::http::{Heard, Parts};
+use drivers::http::{Parts, Received};
 
 const ROUNDS: usize = 9;
 const EXCHANGES: usize = 500_000;
@@ -52,7 +52,7 @@ fn weigh(name: &str, answers: &[Vec<u8>], late_bytes: Option<usize>) {
         keeps_body: false,
         body_bytes_max: 1 << 20,
     }));
-    let (mut exchange, mut desk) = (Exchange::default(), Desk::new());
+    let (mut exchange, mut buffer) = (Exchange::default(), ReadBuffer::new());
     let mut rounds: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             let begin = Instant::now();
@@ -61,11 +61,11 @@ fn weigh(name: &str, answers: &[Vec<u8>], late_bytes: Option<usize>) {
                 assert!(exchange.ask(&request, index as u32));
                 exchange.wrote(exchange.unsent().map_or(0, <[u8]>::len));
                 let (early, late) = answer.split_at(answer.len() - late_bytes.unwrap_or(0));
-                let mut heard = read(&mut exchange, &mut desk, early);
+                let mut received = read(&mut exchange, &mut buffer, early);
                 if late_bytes.is_some() {
-                    heard += read(&mut exchange, &mut desk, late);
+                    received += read(&mut exchange, &mut buffer, late);
                 }
-                assert_eq!(heard, 1, "an answer to each request");
+                assert_eq!(received, 1, "an answer to each request");
             }
             begin.elapsed().as_nanos() as f64 / EXCHANGES as f64
         })
@@ -75,12 +75,12 @@ fn weigh(name: &str, answers: &[Vec<u8>], late_bytes: Option<usize>) {
 }
 
 /// One read; returns how many whole answers were heard.
-fn read(exchange: &mut Exchange, desk: &mut Desk, bytes: &[u8]) -> usize {
-    exchange.lay(desk)[..bytes.len()].copy_from_slice(bytes);
-    exchange.came(bytes.len(), desk);
+fn read(exchange: &mut Exchange, buffer: &mut ReadBuffer, bytes: &[u8]) -> usize {
+    exchange.lay(buffer)[..bytes.len()].copy_from_slice(bytes);
+    exchange.came(bytes.len(), buffer);
     let mut answers = 0;
-    while let Some(heard) = exchange.next(desk).expect("a right answer") {
-        answers += usize::from(matches!(heard, Heard::Answer(_)));
+    while let Some(received) = exchange.next(buffer).expect("a right answer") {
+        answers += usize::from(matches!(received, Received::Answer(_)));
     }
     answers
 }

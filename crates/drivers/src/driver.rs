@@ -6,26 +6,26 @@ use std::net::IpAddr;
 use std::task::{Context, Poll};
 
 use crate::address::Address;
-use crate::desk::Desk;
+use crate::read_buffer::ReadBuffer;
 
 /// One connection to the subject.
 ///
 /// It is opened in two steps, because the order in which connections reach a server can matter (the arena pairs its
-/// players by order of arrival): `knock` puts the connection into the server's queue without waiting, `open` waits
+/// players by order of arrival): `begin_connect` puts the connection into the server's queue without waiting, `open` waits
 /// until it is usable.
 pub trait Driver: Sized + 'static {
     /// A connection on its way.
-    type Knock: 'static;
+    type Connecting: 'static;
     /// What can be sent.
     type Send<'a>;
     /// What can be heard.
-    type Heard<'a>;
+    type Received<'a>;
 
     /// Begins a connection and returns at once; where the kernel allows it the first bytes are already sent.
-    fn knock(to: &Address, from: Option<IpAddr>) -> Result<Self::Knock, OpenError>;
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Self::Connecting, OpenError>;
 
     /// Waits until the connection can be used.
-    fn open(knock: Self::Knock, to: &Address) -> impl Future<Output = Result<Self, OpenError>>;
+    fn open(begin_connect: Self::Connecting, to: &Address) -> impl Future<Output = Result<Self, OpenError>>;
 
     /// Encodes into the connection's buffer. Never waits. Errors: `Refused` when too much is waiting already.
     fn send(&mut self, what: Self::Send<'_>) -> Result<(), Refused>;
@@ -33,11 +33,11 @@ pub trait Driver: Sized + 'static {
     /// Hands the buffer to the kernel. The clock is read by the caller, just before.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Reads once into the desk, behind what the last read left incomplete. Returns how many bytes came.
-    fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>>;
+    /// Reads once into the buffer, behind what the last read left incomplete. Returns how many bytes came.
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>>;
 
-    /// The next whole message on the desk; `None` when only a part is left, which the driver takes back.
-    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<Self::Heard<'d>, Broken>>;
+    /// The next whole message in the buffer; `None` when only a part is left, which the driver takes back.
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Self::Received<'d>, Broken>>;
 
     /// Says goodbye politely; to be flushed like anything else.
     fn close(&mut self);

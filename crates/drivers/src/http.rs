@@ -20,7 +20,7 @@ pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 pub const KEPT_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A version of HTTP.
-pub trait Http: for<'a> Driver<Send<'a> = Outgoing<'a, Self::Prepared>, Heard<'a> = Heard<'a>> {
+pub trait Http: for<'a> Driver<Send<'a> = Outgoing<'a, Self::Prepared>, Received<'a> = Received<'a>> {
     /// A request in the form in which it is sent.
     type Prepared: Clone + fmt::Debug + 'static;
 
@@ -90,7 +90,7 @@ pub struct Outgoing<'a, P> {
 
 /// What comes back.
 #[derive(Debug)]
-pub enum Heard<'d> {
+pub enum Received<'d> {
     /// the first bytes of an answer whose rest is still to come; never said of one that came whole with one read
     Began {
         /// of the request

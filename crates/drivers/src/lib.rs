@@ -5,20 +5,20 @@
 
 pub mod address;
 pub mod connect;
-pub mod desk;
 pub mod driver;
 pub mod http;
 pub mod nowhere;
+pub mod read_buffer;
 pub mod tcp;
 pub mod websocket;
 
-mod farewell;
+mod shutdown;
 mod stream;
 
 pub use address::{Address, TlsSettings};
-pub use desk::Desk;
 pub use driver::{Broken, Closed, Driver, OpenError, Refused};
 pub use http::{Http1, Http2};
 pub use nowhere::Nowhere;
+pub use read_buffer::ReadBuffer;
 pub use tcp::Tcp;
 pub use websocket::WebSocket;

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::task::{Context, Poll};
 
 use crate::address::Address;
-use crate::desk::Desk;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::read_buffer::ReadBuffer;
 
 /// A connection to nowhere.
 #[derive(Debug, Default)]
@@ -18,11 +18,11 @@ pub struct Nowhere {
 }
 
 impl Driver for Nowhere {
-    type Knock = ();
+    type Connecting = ();
     type Send<'a> = ();
-    type Heard<'a> = Infallible;
+    type Received<'a> = Infallible;
 
-    fn knock(_: &Address, _: Option<IpAddr>) -> Result<(), OpenError> {
+    fn begin_connect(_: &Address, _: Option<IpAddr>) -> Result<(), OpenError> {
         Ok(())
     }
 
@@ -38,11 +38,11 @@ impl Driver for Nowhere {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_read(&mut self, _: &mut Context<'_>, _: &mut Desk) -> Poll<Result<usize, Closed>> {
+    fn poll_read(&mut self, _: &mut Context<'_>, _: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
         if self.is_closed { Poll::Ready(Err(Closed::ByPeer(None))) } else { Poll::Pending }
     }
 
-    fn next(&mut self, _: &mut Desk) -> Option<Result<Infallible, Broken>> {
+    fn next(&mut self, _: &mut ReadBuffer) -> Option<Result<Infallible, Broken>> {
         None
     }
 

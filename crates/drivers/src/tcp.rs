@@ -23,9 +23,9 @@ use tokio::net::TcpStream;
 
 use crate::address::Address;
 use crate::connect;
-use crate::desk::Desk;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
-use crate::farewell::Farewell;
+use crate::read_buffer::ReadBuffer;
+use crate::shutdown::Shutdown;
 use crate::stream;
 pub use framing::{Framing, Front, Raw};
 pub use length_prefixed::LengthPrefixed;
@@ -46,28 +46,28 @@ pub struct Tcp<F> {
     unsent: Vec<u8>,
     /// the incomplete message that the last read ended with
     carried: Vec<u8>,
-    farewell: Farewell,
+    shutdown: Shutdown,
     framed: PhantomData<F>,
 }
 
 impl<F: Framing> Driver for Tcp<F> {
-    type Knock = Socket;
+    type Connecting = Socket;
     /// Whole lines with their ends for `Lines`, one payload for `LengthPrefixed`, anything for `Raw`.
     type Send<'a> = &'a [u8];
     /// A block of whole lines for `Lines` (see `lines`), one payload for `LengthPrefixed`, what came for `Raw`.
-    type Heard<'a> = &'a [u8];
+    type Received<'a> = &'a [u8];
 
-    fn knock(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
         connect::begin(to.socket, from)
     }
 
-    async fn open(knock: Socket, _: &Address) -> Result<Self, OpenError> {
-        Ok(Tcp::new(stream::standing(knock).await?))
+    async fn open(begin_connect: Socket, _: &Address) -> Result<Self, OpenError> {
+        Ok(Tcp::new(stream::standing(begin_connect).await?))
     }
 
     fn send(&mut self, what: &[u8]) -> Result<(), Refused> {
         // Behind a goodbye the kernel takes nothing either, and would end the connection for the attempt.
-        if self.farewell.is_said() || self.unsent.len() > UNSENT_BYTES_MAX {
+        if self.shutdown.is_said() || self.unsent.len() > UNSENT_BYTES_MAX {
             return Err(Refused(UNSENT_BYTES_MAX));
         }
         F::write(&mut self.unsent, what);
@@ -76,29 +76,29 @@ impl<F: Framing> Driver for Tcp<F> {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(stream::poll_write_all(&mut self.stream, cx, &mut self.unsent))?;
-        self.farewell.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
+        self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
-        match ready!(stream::poll_read(&mut self.stream, cx, desk.lay(&self.carried))) {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
+        match ready!(stream::poll_read(&mut self.stream, cx, buffer.lay(&self.carried))) {
             Err(error) => Poll::Ready(Err(Closed::Failed(error))),
             Ok(0) => Poll::Ready(Err(Closed::ByPeer(None))),
             Ok(count) => {
                 self.carried.clear();
-                desk.filled(count);
+                buffer.filled(count);
                 Poll::Ready(Ok(count))
             }
         }
     }
 
-    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<&'d [u8], Broken>> {
-        match F::front(desk.rest()) {
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<&'d [u8], Broken>> {
+        match F::front(buffer.rest()) {
             Front::Whole { header_bytes, payload_bytes } => {
-                desk.take(header_bytes);
-                Some(Ok(desk.take(payload_bytes)))
+                buffer.take(header_bytes);
+                Some(Ok(buffer.take(payload_bytes)))
             }
             Front::Incomplete => {
-                self.carry(desk);
+                self.carry(buffer);
                 None
             }
             Front::TooLarge => Some(Err(Broken::TooLarge(MESSAGE_BYTES_MAX))),
@@ -106,7 +106,7 @@ impl<F: Framing> Driver for Tcp<F> {
     }
 
     fn close(&mut self) {
-        self.farewell.say();
+        self.shutdown.say();
     }
 
     fn unsent_bytes(&self) -> usize {
@@ -120,18 +120,18 @@ impl<F> Tcp<F> {
             stream,
             unsent: Vec::new(),
             carried: Vec::new(),
-            farewell: Farewell::default(),
+            shutdown: Shutdown::default(),
             framed: PhantomData,
         }
     }
 
-    fn carry(&mut self, desk: &mut Desk) {
-        let rest_bytes = desk.rest().len();
+    fn carry(&mut self, buffer: &mut ReadBuffer) {
+        let rest_bytes = buffer.rest().len();
         self.carried.clear();
         if rest_bytes <= CARRIED_BYTES_KEPT && self.carried.capacity() > CARRIED_BYTES_KEPT {
             self.carried = Vec::new();
         }
-        self.carried.extend_from_slice(desk.take(rest_bytes));
+        self.carried.extend_from_slice(buffer.take(rest_bytes));
     }
 }
 

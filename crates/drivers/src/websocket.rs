@@ -1,6 +1,6 @@
 //! WebSocket, client side, `ws` and `wss`.
 //!
-//! Our own codec on the workers' hot path: frames are decoded in place out of the shared desk and a read may carry
+//! Our own codec on the workers' hot path: frames are decoded in place out of the shared read buffer and a read may carry
 //! many of them. Text is checked for UTF-8, pings are answered, pieces are joined, a message has at most 64 KiB.
 //! Knocking connects *and* sends the upgrade request, so a server that accepts in order sees us in order.
 
@@ -18,8 +18,8 @@ use tokio::net::TcpStream;
 
 use crate::address::Address;
 use crate::connect;
-use crate::desk::Desk;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::read_buffer::ReadBuffer;
 use crate::stream::{self, Stream};
 use frame::{Front, Opcode};
 
@@ -43,7 +43,7 @@ pub struct WebSocket {
     /// the message whose last piece has not come yet
     pieces: Option<Box<Pieces>>,
     /// the peer sent a close frame with this code
-    farewell: Option<u16>,
+    shutdown: Option<u16>,
     we_closed: bool,
 }
 
@@ -53,7 +53,7 @@ struct Pieces {
 }
 
 /// A connection on its way.
-pub struct Knock {
+pub struct Connecting {
     socket: Socket,
     key: String,
     request: Vec<u8>,
@@ -71,7 +71,7 @@ pub enum Message<'a> {
 
 /// What can be heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard<'a> {
+pub enum Received<'a> {
     /// checked UTF-8
     Text(&'a [u8]),
     /// bytes
@@ -79,28 +79,28 @@ pub enum Heard<'a> {
 }
 
 impl Driver for WebSocket {
-    type Knock = Knock;
+    type Connecting = Connecting;
     type Send<'a> = Message<'a>;
-    type Heard<'a> = Heard<'a>;
+    type Received<'a> = Received<'a>;
 
-    fn knock(to: &Address, from: Option<IpAddr>) -> Result<Knock, OpenError> {
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Connecting, OpenError> {
         let socket = connect::begin(to.socket, from)?;
         let key = handshake::random_key();
         let request = handshake::request(&to.host, &to.path, &key);
         let sent_bytes = if to.tls.is_some() { 0 } else { connect::send_now(&socket, &request)? };
-        Ok(Knock { socket, key, request, sent_bytes })
+        Ok(Connecting { socket, key, request, sent_bytes })
     }
 
-    async fn open(knock: Knock, to: &Address) -> Result<Self, OpenError> {
+    async fn open(begin_connect: Connecting, to: &Address) -> Result<Self, OpenError> {
         // What took the request's first bytes stands.
-        let tcp = match knock.sent_bytes {
-            0 => stream::standing(knock.socket).await?,
-            _ => TcpStream::from_std(knock.socket.into())?,
+        let tcp = match begin_connect.sent_bytes {
+            0 => stream::standing(begin_connect.socket).await?,
+            _ => TcpStream::from_std(begin_connect.socket.into())?,
         };
         let mut stream = Stream::over(tcp, to, |tls| &tls.config).await?;
-        stream.write_all(&knock.request[knock.sent_bytes..]).await?;
+        stream.write_all(&begin_connect.request[begin_connect.sent_bytes..]).await?;
         stream.flush().await?;
-        let carried = await_answer(&mut stream, &knock.key).await?;
+        let carried = await_answer(&mut stream, &begin_connect.key).await?;
         Ok(WebSocket::new(stream, carried))
     }
 
@@ -121,35 +121,35 @@ impl Driver for WebSocket {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
-        if let Some(code) = self.farewell {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
+        if let Some(code) = self.shutdown {
             return Poll::Ready(Err(Closed::ByPeer(Some(code))));
         }
         if std::mem::take(&mut self.has_news) {
             let count = self.carried.len();
-            desk.lay(&self.carried);
+            buffer.lay(&self.carried);
             self.carried.clear();
             return Poll::Ready(Ok(count));
         }
-        match ready!(stream::poll_read(&mut self.stream, cx, desk.lay(&self.carried))) {
+        match ready!(stream::poll_read(&mut self.stream, cx, buffer.lay(&self.carried))) {
             Err(error) => Poll::Ready(Err(Closed::Failed(error))),
             Ok(0) => Poll::Ready(Err(Closed::ByPeer(None))),
             Ok(count) => {
                 self.carried.clear();
-                desk.filled(count);
+                buffer.filled(count);
                 Poll::Ready(Ok(count))
             }
         }
     }
 
-    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<Heard<'d>, Broken>> {
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
         loop {
-            if self.farewell.is_some() {
+            if self.shutdown.is_some() {
                 return None;
             }
-            let header = match frame::read_header(desk.rest()) {
+            let header = match frame::read_header(buffer.rest()) {
                 Front::Header(header) => header,
-                Front::Incomplete => return self.carry(desk),
+                Front::Incomplete => return self.carry(buffer),
                 Front::Broken(why) => return Some(Err(Broken::Protocol(why))),
             };
             let so_far = self.pieces.as_ref().map_or(0, |pieces| pieces.bytes.len());
@@ -157,24 +157,24 @@ impl Driver for WebSocket {
             if header.payload_bytes > MESSAGE_BYTES_MAX.saturating_sub(so_far) {
                 return Some(Err(Broken::TooLarge(MESSAGE_BYTES_MAX)));
             }
-            if desk.rest().len() < header.header_bytes + header.payload_bytes {
-                return self.carry(desk);
+            if buffer.rest().len() < header.header_bytes + header.payload_bytes {
+                return self.carry(buffer);
             }
-            desk.take(header.header_bytes);
+            buffer.take(header.header_bytes);
             match (header.opcode, header.is_final) {
                 (Opcode::Ping, _) => {
-                    let payload = desk.take(header.payload_bytes);
+                    let payload = buffer.take(header.payload_bytes);
                     frame::write_frame(&mut self.unsent, Opcode::Pong, payload, random_mask());
                 }
-                (Opcode::Pong, _) => drop(desk.take(header.payload_bytes)),
+                (Opcode::Pong, _) => drop(buffer.take(header.payload_bytes)),
                 (Opcode::Close, _) => {
-                    let payload = desk.take(header.payload_bytes);
+                    let payload = buffer.take(header.payload_bytes);
                     let code = match *payload {
                         [] => NO_CODE,
                         [high, low, ..] => u16::from_be_bytes([high, low]),
                         [_] => return Some(Err(Broken::Protocol("a close frame with half a code"))),
                     };
-                    self.farewell = Some(code);
+                    self.shutdown = Some(code);
                     self.close();
                     return None;
                 }
@@ -182,33 +182,35 @@ impl Driver for WebSocket {
                     return Some(Err(Broken::Protocol("a new message inside another")));
                 }
                 (Opcode::Text, true) => {
-                    if std::str::from_utf8(&desk.rest()[..header.payload_bytes]).is_err() {
+                    if std::str::from_utf8(&buffer.rest()[..header.payload_bytes]).is_err() {
                         return Some(Err(Broken::NotUtf8));
                     }
-                    return Some(Ok(Heard::Text(desk.take(header.payload_bytes))));
+                    return Some(Ok(Received::Text(buffer.take(header.payload_bytes))));
                 }
-                (Opcode::Binary, true) => return Some(Ok(Heard::Binary(desk.take(header.payload_bytes)))),
+                (Opcode::Binary, true) => {
+                    return Some(Ok(Received::Binary(buffer.take(header.payload_bytes))));
+                }
                 (opcode @ (Opcode::Text | Opcode::Binary), false) => {
-                    let bytes = desk.take(header.payload_bytes).to_vec();
+                    let bytes = buffer.take(header.payload_bytes).to_vec();
                     self.pieces = Some(Box::new(Pieces { opcode, bytes }));
                 }
                 (Opcode::Continuation, is_final) => {
                     let Some(pieces) = self.pieces.as_mut() else {
                         return Some(Err(Broken::Protocol("a further piece of no message")));
                     };
-                    pieces.bytes.extend_from_slice(desk.take(header.payload_bytes));
+                    pieces.bytes.extend_from_slice(buffer.take(header.payload_bytes));
                     if !is_final {
                         continue;
                     }
                     let Some(whole) = self.pieces.take() else { continue };
-                    desk.joined = whole.bytes;
+                    buffer.joined = whole.bytes;
                     if whole.opcode == Opcode::Binary {
-                        return Some(Ok(Heard::Binary(&desk.joined)));
+                        return Some(Ok(Received::Binary(&buffer.joined)));
                     }
-                    if std::str::from_utf8(&desk.joined).is_err() {
+                    if std::str::from_utf8(&buffer.joined).is_err() {
                         return Some(Err(Broken::NotUtf8));
                     }
-                    return Some(Ok(Heard::Text(&desk.joined)));
+                    return Some(Ok(Received::Text(&buffer.joined)));
                 }
             }
         }
@@ -236,18 +238,18 @@ impl WebSocket {
             carried,
             has_news,
             pieces: None,
-            farewell: None,
+            shutdown: None,
             we_closed: false,
         }
     }
 
-    fn carry<T>(&mut self, desk: &mut Desk) -> Option<T> {
+    fn carry<T>(&mut self, buffer: &mut ReadBuffer) -> Option<T> {
         if self.carried.capacity() > 4096 {
             self.carried = Vec::new();
         }
-        let rest_bytes = desk.rest().len();
+        let rest_bytes = buffer.rest().len();
         self.carried.clear();
-        self.carried.extend_from_slice(desk.take(rest_bytes));
+        self.carried.extend_from_slice(buffer.take(rest_bytes));
         None
     }
 }

@@ -6,7 +6,7 @@ use drivers::{Closed, Driver};
 use measure::{LedgerShape, Vocabulary};
 use plan::WorkerPlan;
 
-use crate::hand::{Hand, LineId};
+use crate::context::{BotContext, ConnectionId};
 
 /// All bots of one worker. Every call returns at once.
 pub trait Bots: Sized + 'static {
@@ -16,7 +16,7 @@ pub trait Bots: Sized + 'static {
     /// The names of what they count; the same for every worker of a trial.
     fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary>;
 
-    /// Paths they connect to; `Hand::open` takes an index into it.
+    /// Paths they connect to; `BotContext::open` takes an index into it.
     fn paths(plan: &WorkerPlan) -> Vec<String> {
         vec![plan.target.path.clone()]
     }
@@ -30,26 +30,32 @@ pub trait Bots: Sized + 'static {
     fn new(plan: &WorkerPlan) -> Self;
 
     /// The ramp instant of one unit of load has come; `unit` counts this worker's units from 0.
-    fn join(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, Self::Driver>);
+    fn join(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, Self::Driver>);
 
     /// A connection can be used.
-    fn opened(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, Self::Driver>);
+    fn opened(&mut self, connection: ConnectionId, bot: u32, ctx: &mut BotContext<'_, Self::Driver>);
 
     /// A message was read at `at_ns`.
-    fn heard(
+    fn received(
         &mut self,
-        line: LineId,
+        connection: ConnectionId,
         bot: u32,
-        heard: <Self::Driver as Driver>::Heard<'_>,
+        received: <Self::Driver as Driver>::Received<'_>,
         at_ns: u64,
-        hand: &mut Hand<'_, Self::Driver>,
+        ctx: &mut BotContext<'_, Self::Driver>,
     );
 
-    /// An instant asked for with `Hand::at` has come.
-    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, hand: &mut Hand<'_, Self::Driver>);
+    /// An instant asked for with `BotContext::at` has come.
+    fn due(&mut self, bot: u32, what: u32, planned_ns: u64, ctx: &mut BotContext<'_, Self::Driver>);
 
     /// A connection ended that the bot did not close itself, or never opened.
-    fn closed(&mut self, line: LineId, bot: u32, why: Closed, hand: &mut Hand<'_, Self::Driver>);
+    fn closed(
+        &mut self,
+        connection: ConnectionId,
+        bot: u32,
+        why: Closed,
+        ctx: &mut BotContext<'_, Self::Driver>,
+    );
 
     /// How many units were sent in and are not yet in, where a connection alone does not make them so, such as members
     /// of a room. The ramp lasts until there are none; whoever counts them sees to it that this ends.
@@ -58,16 +64,16 @@ pub trait Bots: Sized + 'static {
     }
 
     /// A batch of due items has been served; for what must not stand behind a backlog of them.
-    fn turn(&mut self, _hand: &mut Hand<'_, Self::Driver>) {}
+    fn turn(&mut self, _hand: &mut BotContext<'_, Self::Driver>) {}
 
     /// Nothing further is planned. Connections are closed by the worker once `has_drained`.
-    fn drain(&mut self, _hand: &mut Hand<'_, Self::Driver>) {}
+    fn drain(&mut self, _hand: &mut BotContext<'_, Self::Driver>) {}
 
     /// The connections are closed now: what the bots still meant to send never leaves.
-    fn leave(&mut self, _hand: &mut Hand<'_, Self::Driver>) {}
+    fn leave(&mut self, _hand: &mut BotContext<'_, Self::Driver>) {}
 
     /// Whether everything that the bots wait for after the hold has come; asked at each turn, for some seconds at most.
-    fn has_drained(&mut self, _hand: &mut Hand<'_, Self::Driver>) -> bool {
+    fn has_drained(&mut self, _hand: &mut BotContext<'_, Self::Driver>) -> bool {
         true
     }
 }

@@ -1,4 +1,4 @@
-//! The hand at the delivery ledger: what a broadcast owes, and what came of it.
+//! The bots' context at the delivery ledger: what a broadcast owes, and what came of it.
 //!
 //! Bots are named by their number within the worker here; the ledger knows the numbers of the whole crowd.
 
@@ -9,9 +9,9 @@ use measure::LedgerPart;
 use measure::Measure;
 use measure::ledger::Deliveries;
 
-use crate::hand::{Hand, LineId};
+use crate::context::{BotContext, ConnectionId};
 
-impl<D: Driver> Hand<'_, D> {
+impl<D: Driver> BotContext<'_, D> {
     /// The worker's part of the ledger. Only bots that asked for one in `Bots::ledger` may call this.
     pub fn ledger(&mut self) -> &mut LedgerPart {
         self.core.ledger.as_mut().expect("these bots asked for a ledger")
@@ -36,7 +36,7 @@ impl<D: Driver> Hand<'_, D> {
     }
 
     /// Ends the sending side of a connection, and nothing else: the other side may go on.
-    pub fn shut_sending(&mut self, line: LineId) {
-        self.core.shut_sending(line);
+    pub fn shut_sending(&mut self, connection: ConnectionId) {
+        self.core.shut_sending(connection);
     }
 }

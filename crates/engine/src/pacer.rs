@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::hand::LineId;
+use crate::context::ConnectionId;
 
 /// What falls due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,11 +21,11 @@ pub(crate) enum Item {
         what: u32,
     },
     /// a connection that paused reads again
-    Read(LineId),
+    Read(ConnectionId),
     /// a connection must be open by now
-    OpenDeadline(LineId),
+    OpenDeadline(ConnectionId),
     /// a goodbye must be answered by now
-    CloseDeadline(LineId),
+    CloseDeadline(ConnectionId),
 }
 
 /// A heap of instants.

@@ -27,7 +27,7 @@ use tokio::task::{LocalSet, spawn_local, unconstrained};
 use crate::bots::Bots;
 use crate::clock::{Clock, MonotonicClock};
 use crate::collector::{FromWorker, ToCollector};
-use crate::hand::{LineId, Opening, Shared};
+use crate::context::{ConnectionId, Opening, Shared};
 use crate::timer::Timer;
 use crate::worker::Worker;
 
@@ -229,14 +229,14 @@ async fn guard<B: Bots>(shell: Rc<Shell<B>>, task: impl Future<Output = ()>) {
     .await;
 }
 
-/// One connection from its knock to its end.
+/// One connection from its connect to its end.
 async fn keep_line<B: Bots>(shell: Rc<Shell<B>>, opening: Opening<B::Driver>) {
-    let Opening { line, knock, address } = opening;
+    let Opening { connection, begin_connect, address } = opening;
     let outcome = {
         // On the heap, so that an idle connection does not keep the room that its handshake took.
-        let mut open = Box::pin(B::Driver::open(knock, &shell.addresses[address as usize]));
+        let mut open = Box::pin(B::Driver::open(begin_connect, &shell.addresses[address as usize]));
         poll_fn(|cx| {
-            if !shell.worker.borrow_mut().awaits(line, cx) {
+            if !shell.worker.borrow_mut().awaits(connection, cx) {
                 return Poll::Ready(None);
             }
             open.as_mut().poll(cx).map(Some)
@@ -244,12 +244,12 @@ async fn keep_line<B: Bots>(shell: Rc<Shell<B>>, opening: Opening<B::Driver>) {
         .await
     };
     let Some(outcome) = outcome else { return };
-    shell.turn(|worker, clock| worker.opened(line, outcome, clock));
-    listen(&shell, line).await;
+    shell.turn(|worker, clock| worker.opened(connection, outcome, clock));
+    listen(&shell, connection).await;
 }
 
-async fn listen<B: Bots>(shell: &Rc<Shell<B>>, line: LineId) {
-    poll_fn(|cx| shell.turn(|worker, clock| worker.poll_line(line, cx, clock))).await;
+async fn listen<B: Bots>(shell: &Rc<Shell<B>>, connection: ConnectionId) {
+    poll_fn(|cx| shell.turn(|worker, clock| worker.poll_connection(connection, cx, clock))).await;
 }
 
 impl<B: Bots> Shell<B> {

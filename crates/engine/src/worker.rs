@@ -7,13 +7,13 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
-use drivers::{Address, Closed, Desk, Driver, OpenError};
+use drivers::{Address, Closed, Driver, OpenError, ReadBuffer};
 use measure::{Interval, LedgerPart, Measure};
 use plan::{Ramp, WorkerPlan};
 
 use crate::bots::Bots;
 use crate::clock::Clock;
-use crate::hand::{Core, Hand, LineId, Opening, Shared, State};
+use crate::context::{BotContext, ConnectionId, Opening, Shared, State, WorkerState};
 use crate::pacer::Item;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -41,8 +41,8 @@ pub trait Handover {
 /// One thread's bots.
 pub struct Worker<B: Bots> {
     bots: B,
-    core: Core<B::Driver>,
-    desk: Desk,
+    core: WorkerState<B::Driver>,
+    buffer: ReadBuffer,
     handover: Box<dyn Handover>,
     ramp: Ramp,
     first_unit: u64,
@@ -73,13 +73,13 @@ impl<B: Bots> Worker<B> {
         handover: Box<dyn Handover>,
     ) -> Self {
         let interval = Box::new(Interval::new(&B::vocabulary(&plan.bots)));
-        let mut core = Core::new(interval, plan, addresses, shared);
+        let mut core = WorkerState::new(interval, plan, addresses, shared);
         core.ledger = B::ledger(plan).map(|shape| Box::new(LedgerPart::new(shape)));
-        core.open_page();
+        core.open_interval();
         Worker {
             bots: B::new(plan),
             core,
-            desk: Desk::new(),
+            buffer: ReadBuffer::new(),
             handover,
             ramp: plan.ramp,
             first_unit: plan.first_unit,
@@ -112,7 +112,7 @@ impl<B: Bots> Worker<B> {
             self.served += 1;
             self.settle(clock);
         }
-        self.bots.turn(&mut Hand { core: &mut self.core });
+        self.bots.turn(&mut BotContext { core: &mut self.core });
         self.tell_joined();
         if !self.core.dirty.is_empty() || !self.core.ended.is_empty() {
             self.settle(clock);
@@ -132,32 +132,42 @@ impl<B: Bots> Worker<B> {
     }
 
     /// A connection can be used, or never will be.
-    pub fn opened(&mut self, line: LineId, outcome: Result<B::Driver, OpenError>, clock: &impl Clock) {
+    pub fn opened(
+        &mut self,
+        connection: ConnectionId,
+        outcome: Result<B::Driver, OpenError>,
+        clock: &impl Clock,
+    ) {
         self.look(clock);
         match outcome {
             Ok(driver) => {
-                if let Some(bot) = self.core.line_opened(line, driver) {
-                    self.bots.opened(line, bot, &mut Hand { core: &mut self.core });
+                if let Some(bot) = self.core.connection_opened(connection, driver) {
+                    self.bots.opened(connection, bot, &mut BotContext { core: &mut self.core });
                 }
             }
-            Err(error) => self.end(line, Closed::NotOpened(error)),
+            Err(error) => self.end(connection, Closed::NotOpened(error)),
         }
         self.settle(clock);
     }
 
     /// Reads and hears until the connection has nothing more. Ready: it is gone.
-    pub fn poll_line(&mut self, id: LineId, cx: &mut Context<'_>, clock: &impl Clock) -> Poll<()> {
+    pub fn poll_connection(
+        &mut self,
+        id: ConnectionId,
+        cx: &mut Context<'_>,
+        clock: &impl Clock,
+    ) -> Poll<()> {
         loop {
             self.serve_due(DUE_BEFORE_LINE, clock);
             let now_ns = self.core.now_ns;
-            let Some(line) = self.core.line_mut(id) else { return Poll::Ready(()) };
-            if line.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
-                line.waker = Some(cx.waker().clone());
+            let Some(connection) = self.core.connection_mut(id) else { return Poll::Ready(()) };
+            if connection.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
+                connection.waker = Some(cx.waker().clone());
             }
-            let (State::Open(driver) | State::Closing(driver)) = &mut line.state else {
+            let (State::Open(driver) | State::Closing(driver)) = &mut connection.state else {
                 return Poll::Ready(());
             };
-            if line.reads_from_ns > now_ns {
+            if connection.reads_from_ns > now_ns {
                 // It reads nothing now, by its own will; what it has to send goes on.
                 if driver.unsent_bytes() > 0 {
                     self.core.flush(id, cx, false);
@@ -165,8 +175,8 @@ impl<B: Bots> Worker<B> {
                 }
                 return Poll::Pending;
             }
-            self.desk.set_limit(line.read_bytes_max);
-            let read = driver.poll_read(cx, &mut self.desk);
+            self.buffer.set_limit(connection.read_bytes_max);
+            let read = driver.poll_read(cx, &mut self.buffer);
             let has_unsent = driver.unsent_bytes() > 0;
             match read {
                 Poll::Pending => {
@@ -174,7 +184,7 @@ impl<B: Bots> Worker<B> {
                         // Registers this task for the room to come.
                         self.core.flush(id, cx, false);
                         self.settle(clock);
-                        if self.core.line_mut(id).is_none() {
+                        if self.core.connection_mut(id).is_none() {
                             return Poll::Ready(());
                         }
                     }
@@ -183,7 +193,7 @@ impl<B: Bots> Worker<B> {
                 Poll::Ready(Ok(bytes)) => {
                     self.core.interval.bytes_received += bytes as u64;
                     self.core.pause_after_read(id);
-                    self.hear(id, bytes, clock);
+                    self.receive(id, bytes, clock);
                 }
                 Poll::Ready(Err(why)) => {
                     if has_unsent {
@@ -197,7 +207,7 @@ impl<B: Bots> Worker<B> {
         }
     }
 
-    fn hear(&mut self, id: LineId, bytes: usize, clock: &impl Clock) {
+    fn receive(&mut self, id: ConnectionId, bytes: usize, clock: &impl Clock) {
         let at_ns = clock.now_ns();
         self.core.now_ns = at_ns;
         if bytes > 0 {
@@ -205,51 +215,57 @@ impl<B: Bots> Worker<B> {
             let lag_ns = at_ns.saturating_sub(self.readable_since_ns);
             self.core.interval.record(Measure::ReceiveLag, phase, lag_ns);
         }
-        // The driver is lent for the decoding, so that bots may use the hand while they look at the message.
-        while let Some(line) = self.core.line_mut(id) {
-            let (bot, was_open, mut driver) = match std::mem::replace(&mut line.state, State::Lent) {
-                State::Open(driver) => (line.bot, true, driver),
-                State::Closing(driver) => (line.bot, false, driver),
+        // The driver is lent for the decoding, so that bots may use their context while they look at the message.
+        while let Some(connection) = self.core.connection_mut(id) {
+            let (bot, was_open, mut driver) = match std::mem::replace(&mut connection.state, State::Lent) {
+                State::Open(driver) => (connection.bot, true, driver),
+                State::Closing(driver) => (connection.bot, false, driver),
                 other => {
-                    line.state = other;
+                    connection.state = other;
                     break;
                 }
             };
             let broken = {
-                let heard = driver.next(&mut self.desk);
+                let received = driver.next(&mut self.buffer);
                 let needs_flush = driver.unsent_bytes() > 0;
-                line.state = if was_open { State::Open(driver) } else { State::Closing(driver) };
+                connection.state = if was_open { State::Open(driver) } else { State::Closing(driver) };
                 if needs_flush && !self.core.dirty.contains(&id) {
                     self.core.dirty.push(id);
                 }
-                match heard {
+                match received {
                     None => break,
-                    Some(Ok(heard)) if was_open => {
-                        self.bots.heard(id, bot, heard, at_ns, &mut Hand { core: &mut self.core });
+                    Some(Ok(received)) if was_open => {
+                        self.bots.received(
+                            id,
+                            bot,
+                            received,
+                            at_ns,
+                            &mut BotContext { core: &mut self.core },
+                        );
                         continue;
                     }
                     Some(Ok(_)) => continue,
                     Some(Err(broken)) => broken,
                 }
             };
-            self.core.keep_last_words(self.desk.rest());
+            self.core.keep_error_excerpt(self.buffer.rest());
             self.end(id, Closed::Broken(broken));
-            self.core.keep_last_words(&[]);
+            self.core.keep_error_excerpt(&[]);
             break;
         }
         self.settle(clock);
     }
 
-    /// Connections whose knock was made and that wait for the thread.
+    /// Connections whose connect has begun and that wait for the thread.
     pub(crate) fn take_openings(&mut self) -> std::vec::Drain<'_, Opening<B::Driver>> {
         self.core.opening.drain(..)
     }
 
     /// True while somebody waits for this connection to open; remembers whom to wake when that ends.
-    pub(crate) fn awaits(&mut self, id: LineId, cx: &Context<'_>) -> bool {
-        match self.core.line_mut(id) {
-            Some(line) if matches!(line.state, State::Opening) => {
-                line.waker = Some(cx.waker().clone());
+    pub(crate) fn awaits(&mut self, id: ConnectionId, cx: &Context<'_>) -> bool {
+        match self.core.connection_mut(id) {
+            Some(connection) if matches!(connection.state, State::Opening) => {
+                connection.waker = Some(cx.waker().clone());
                 true
             }
             _ => false,
@@ -283,7 +299,7 @@ impl<B: Bots> Worker<B> {
     }
 
     fn line_count(&self) -> usize {
-        self.core.lines.iter().filter(|line| !matches!(line.state, State::Free)).count()
+        self.core.connections.iter().filter(|connection| !matches!(connection.state, State::Free)).count()
     }
 
     /// Hands over the last, incomplete second.
@@ -312,24 +328,24 @@ impl<B: Bots> Worker<B> {
             return;
         }
         let has_backlog =
-            |core: &Core<B::Driver>| core.pacer.next_ns().is_some_and(|next_ns| next_ns < drain_ns);
+            |core: &WorkerState<B::Driver>| core.pacer.next_ns().is_some_and(|next_ns| next_ns < drain_ns);
         if has_backlog(&self.core) && self.core.now_ns < drain_ns.saturating_add(BACKLOG_GRACE_NS) {
             return;
         }
         if !self.is_draining {
             self.is_draining = true;
-            self.bots.drain(&mut Hand { core: &mut self.core });
+            self.bots.drain(&mut BotContext { core: &mut self.core });
             self.settle(clock);
         }
         let stop_ns = self.core.shared.timeline.stop_ns();
         let is_late = self.core.now_ns >= stop_ns.min(drain_ns.saturating_add(DRAIN_NS_MAX));
-        if !is_late && !self.bots.has_drained(&mut Hand { core: &mut self.core }) {
+        if !is_late && !self.bots.has_drained(&mut BotContext { core: &mut self.core }) {
             return;
         }
-        self.bots.leave(&mut Hand { core: &mut self.core });
-        for index in 0..self.core.lines.len() {
-            let line = &self.core.lines[index];
-            let id = LineId { index: index as u32, generation: line.generation };
+        self.bots.leave(&mut BotContext { core: &mut self.core });
+        for index in 0..self.core.connections.len() {
+            let connection = &self.core.connections[index];
+            let id = ConnectionId { index: index as u32, generation: connection.generation };
             self.core.close(id);
         }
         // What a worker that could not keep up still has to send was planned, and now never leaves: each message of it
@@ -342,7 +358,7 @@ impl<B: Bots> Worker<B> {
     }
 
     fn turn_page(&mut self) {
-        self.core.close_page(self.page_ends_ns.min(self.core.now_ns));
+        self.core.close_interval(self.page_ends_ns.min(self.core.now_ns));
         let busy_ns = std::mem::take(&mut self.busy_ns);
         self.core.interval.busy_ns = busy_ns;
         self.core.interval.busy_share_max = (busy_ns as f64 / SECOND_NS as f64).min(1.0);
@@ -350,7 +366,7 @@ impl<B: Bots> Worker<B> {
         self.page_index += 1;
         self.page_ends_ns += SECOND_NS;
         self.core.interval.reset(self.page_index);
-        self.core.open_page();
+        self.core.open_interval();
     }
 
     fn ramp_instant_ns(&self, unit: u64) -> u64 {
@@ -373,7 +389,7 @@ impl<B: Bots> Worker<B> {
         }
         let unit = self.joined as u32;
         self.joined += 1;
-        self.bots.join(unit, planned_ns, &mut Hand { core: &mut self.core });
+        self.bots.join(unit, planned_ns, &mut BotContext { core: &mut self.core });
         true
     }
 
@@ -389,18 +405,18 @@ impl<B: Bots> Worker<B> {
         match item {
             Item::Bot { bot, what } => {
                 if planned_ns < self.core.shared.timeline.drain_ns() {
-                    self.bots.due(bot, what, planned_ns, &mut Hand { core: &mut self.core });
+                    self.bots.due(bot, what, planned_ns, &mut BotContext { core: &mut self.core });
                 }
             }
-            Item::Read(line) => self.core.read_again(line),
-            Item::OpenDeadline(line) => self.core.open_deadline_passed(line),
-            Item::CloseDeadline(line) => self.core.close_deadline_passed(line),
+            Item::Read(connection) => self.core.read_again(connection),
+            Item::OpenDeadline(connection) => self.core.open_deadline_passed(connection),
+            Item::CloseDeadline(connection) => self.core.close_deadline_passed(connection),
         }
     }
 
-    fn end(&mut self, id: LineId, why: Closed) {
-        if let Some(bot) = self.core.line_ended(id, &why) {
-            self.bots.closed(id, bot, why, &mut Hand { core: &mut self.core });
+    fn end(&mut self, id: ConnectionId, why: Closed) {
+        if let Some(bot) = self.core.connection_ended(id, &why) {
+            self.bots.closed(id, bot, why, &mut BotContext { core: &mut self.core });
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use drivers::tcp::{Lines, lines};
-use drivers::{Address, Closed, Desk, Driver, Http1, OpenError, Tcp, WebSocket};
+use drivers::{Address, Closed, Driver, Http1, OpenError, ReadBuffer, Tcp, WebSocket};
 use plan::{Scheme, Target};
 use tokio::time::{sleep, timeout};
 
@@ -77,8 +77,9 @@ async fn let_in(
             open_and_close(address, connections, async |_: &mut Http1, _| Ok(())).await
         }
         Scheme::Tcp | Scheme::Irc | Scheme::Mqtt => {
-            let stays =
-                async |socket: &mut _, desk: &mut _| does_not_hang_up(socket, desk, hangs_up_within).await;
+            let stays = async |socket: &mut _, buffer: &mut _| {
+                does_not_hang_up(socket, buffer, hangs_up_within).await
+            };
             open_and_close(address, connections, stays).await
         }
         Scheme::Nats => open_and_close(address, connections, greets).await,
@@ -88,14 +89,14 @@ async fn let_in(
 async fn open_and_close<D: Driver>(
     address: &Address,
     connections: u64,
-    is_usable: impl AsyncFn(&mut D, &mut Desk) -> Result<(), OpenError>,
+    is_usable: impl AsyncFn(&mut D, &mut ReadBuffer) -> Result<(), OpenError>,
 ) -> Result<(), OpenError> {
-    let (mut open, mut desk) = (Vec::new(), Desk::new());
+    let (mut open, mut buffer) = (Vec::new(), ReadBuffer::new());
     for _ in 0..connections {
-        let knock = D::knock(address, None)?;
+        let begin_connect = D::begin_connect(address, None)?;
         let opens = async {
-            let mut socket = D::open(knock, address).await?;
-            is_usable(&mut socket, &mut desk).await?;
+            let mut socket = D::open(begin_connect, address).await?;
+            is_usable(&mut socket, &mut buffer).await?;
             Ok(socket)
         };
         open.push(timeout(HANDSHAKE_WITHIN, opens).await.unwrap_or(Err(OpenError::Timeout))?);
@@ -107,21 +108,21 @@ async fn open_and_close<D: Driver>(
             let _ = poll_fn(|cx| socket.poll_flush(cx)).await;
         }
         for socket in &mut open {
-            until_closed(socket, &mut desk).await;
+            until_closed(socket, &mut buffer).await;
         }
     };
     let _ = timeout(GOODBYE_WITHIN, pin!(goodbyes)).await;
     Ok(())
 }
 
-async fn until_closed<D: Driver>(socket: &mut D, desk: &mut Desk) {
+async fn until_closed<D: Driver>(socket: &mut D, buffer: &mut ReadBuffer) {
     poll_fn(|cx| {
-        while let Poll::Ready(read) = socket.poll_read(cx, desk) {
+        while let Poll::Ready(read) = socket.poll_read(cx, buffer) {
             if read.is_err() {
                 return Poll::Ready(());
             }
-            while let Some(heard) = socket.next(desk) {
-                if heard.is_err() {
+            while let Some(received) = socket.next(buffer) {
+                if received.is_err() {
                     return Poll::Ready(());
                 }
             }
@@ -134,13 +135,13 @@ async fn until_closed<D: Driver>(socket: &mut D, desk: &mut Desk) {
 /// Listens for a moment. What a server says before it hangs up is its reason.
 async fn does_not_hang_up(
     socket: &mut Tcp<Lines>,
-    desk: &mut Desk,
+    buffer: &mut ReadBuffer,
     within: Duration,
 ) -> Result<(), OpenError> {
     let mut said = None;
     let hangs_up = async {
         loop {
-            match first_line(socket, desk).await {
+            match first_line(socket, buffer).await {
                 Ok(line) => said = said.take().or(Some(line)),
                 Err(why) => return why,
             }
@@ -154,8 +155,8 @@ async fn does_not_hang_up(
 }
 
 /// A NATS server speaks first.
-async fn greets(socket: &mut Tcp<Lines>, desk: &mut Desk) -> Result<(), OpenError> {
-    let line = first_line(socket, desk).await?;
+async fn greets(socket: &mut Tcp<Lines>, buffer: &mut ReadBuffer) -> Result<(), OpenError> {
+    let line = first_line(socket, buffer).await?;
     if line.starts_with("INFO ") {
         return Ok(());
     }
@@ -163,9 +164,9 @@ async fn greets(socket: &mut Tcp<Lines>, desk: &mut Desk) -> Result<(), OpenErro
 }
 
 /// The first line of what comes next, fit to be shown.
-async fn first_line(socket: &mut Tcp<Lines>, desk: &mut Desk) -> Result<String, OpenError> {
+async fn first_line(socket: &mut Tcp<Lines>, buffer: &mut ReadBuffer) -> Result<String, OpenError> {
     loop {
-        match poll_fn(|cx| socket.poll_read(cx, desk)).await {
+        match poll_fn(|cx| socket.poll_read(cx, buffer)).await {
             Ok(_) => {}
             Err(Closed::Failed(error)) => return Err(error.into()),
             Err(Closed::ByPeer(_) | Closed::NotOpened(_) | Closed::Broken(_)) => {
@@ -173,7 +174,7 @@ async fn first_line(socket: &mut Tcp<Lines>, desk: &mut Desk) -> Result<String, 
             }
         }
         let mut line = None;
-        while let Some(block) = socket.next(desk) {
+        while let Some(block) = socket.next(buffer) {
             let block = block.map_err(|broken| OpenError::WrongProtocol {
                 protocol: "line",
                 why: format!("it sent {broken} without an end of line"),

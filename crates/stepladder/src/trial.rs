@@ -13,9 +13,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use drivers::{Address, TlsSettings};
 use engine::collector::FromWorker;
-use engine::hand::MEETING_POINTS;
+use engine::context::MEETING_POINTS;
 use engine::thread::Setup;
-use engine::{Clock, Collector, Entrance, MonotonicClock, Progress, Shared, Timeline};
+use engine::{Clock, Collector, MonotonicClock, PairingLock, Progress, Shared, Timeline};
 use ladder::Terms;
 use measure::trial::{Sum, kind};
 use measure::{Entry, Event, Interval, LedgerPart, TrialHead};
@@ -100,7 +100,7 @@ pub fn run(order: &Order<'_>, around: &mut impl Surroundings) -> anyhow::Result<
     let timeline = Arc::new(Timeline::default());
     let (says, hears) = channel();
     let (mut collector, ends) = Collector::new(order.workers.len(), &says);
-    let entrance = Entrance::default();
+    let pairing_lock = PairingLock::default();
     let met = Arc::<[AtomicU64; MEETING_POINTS]>::default();
     let mut progresses = Vec::new();
     let mut threads = Vec::new();
@@ -111,7 +111,7 @@ pub fn run(order: &Order<'_>, around: &mut impl Surroundings) -> anyhow::Result<
         let shared = Shared {
             timeline: timeline.clone(),
             progress,
-            entrance: entrance.clone(),
+            pairing_lock: pairing_lock.clone(),
             met: met.clone(),
             realtime_zero_ns,
         };

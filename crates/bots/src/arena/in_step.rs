@@ -3,7 +3,7 @@
 //! Such a server may let a lone player wait for ever, even one whose connection is gone, and pairs the next one with it.
 //! Half a pair left behind, by us or by whoever was there before, then shifts every pair that follows.
 //! *Never leave half a pair*: when the hold ends, what is half in is completed first.
-//! *Notice*: where the server may be out of step (`Entrance::take_doubt`), the first player of a pair comes in alone. A
+//! *Notice*: where the server may be out of step (`PairingLock::take_doubt`), the first player of a pair comes in alone. A
 //! game that begins for it now begins with a stranger. The same is known when one of a pair has started and the other
 //! has not long after both are in, or when a game ends with an error before the partner's has begun.
 //! *Mend*: one extra player makes the number of arrivals even again. Where the misled player was alone, it was that
@@ -11,8 +11,8 @@
 //! After a few tries in vain it is an error: `pairing out of step`.
 
 use drivers::Driver;
-use drivers::websocket::{Heard, Message as Send};
-use engine::Hand;
+use drivers::websocket::{Message as Send, Received};
+use engine::BotContext;
 use plan::Pairing;
 
 use super::{Arena, error, what};
@@ -36,101 +36,101 @@ pub(super) enum Probe {
 
 impl<D> Arena<D>
 where
-    D: for<'a> Driver<Send<'a> = Send<'a>, Heard<'a> = Heard<'a>>,
+    D: for<'a> Driver<Send<'a> = Send<'a>, Received<'a> = Received<'a>>,
 {
     /// The first player of a pair comes in alone. Meanwhile no other pair comes in.
-    pub(super) fn probe(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+    pub(super) fn probe(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
         self.pairs[unit as usize].probe = Probe::Alone;
-        self.knock_unasked(unit * 2, hand);
+        self.knock_unasked(unit * 2, ctx);
     }
 
-    pub(super) fn wait_alone(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
-        if hand.drains() {
-            return self.bring_the_partner(unit, hand);
+    pub(super) fn wait_alone(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
+        if ctx.drains() {
+            return self.bring_the_partner(unit, ctx);
         }
         let game = self.pairs[unit as usize].game;
-        hand.at(hand.now_ns() + PROBE_NS, unit * 2, what::code(what::PROBE_OVER, game));
+        ctx.at(ctx.now_ns() + PROBE_NS, unit * 2, what::code(what::PROBE_OVER, game));
     }
 
     /// No game began for the first player alone: the server is in step, and the partner follows.
-    pub(super) fn bring_the_partner(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+    pub(super) fn bring_the_partner(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
         let pair = &mut self.pairs[unit as usize];
         if std::mem::take(&mut pair.probe) != Probe::Alone {
             return;
         }
-        self.expect_start(unit * 2, hand);
-        self.knock(unit * 2 + 1, hand);
+        self.expect_start(unit * 2, ctx);
+        self.begin_connect(unit * 2 + 1, ctx);
         if self.pairing == Pairing::Pipelined {
-            self.leave_entrance(unit, hand);
-            self.let_in(hand);
+            self.leave_entrance(unit, ctx);
+            self.let_in(ctx);
         }
     }
 
-    /// A pair ends before both have started. While it had the entrance to itself, half of it may be left behind.
-    pub(super) fn doubt_half_pair(&self, unit: u32, hand: &Hand<'_, D>) {
+    /// A pair ends before both have started. While it held the pairing lock, half of it may be left behind.
+    pub(super) fn doubt_half_pair(&self, unit: u32, ctx: &BotContext<'_, D>) {
         let pair = &self.pairs[unit as usize];
         let is_half_in = pair.is_inside && !pair.has_started();
         if is_half_in && (pair.probe == Probe::Alone || pair.players.iter().any(|player| player.is_open)) {
-            hand.entrance().doubt();
+            ctx.pairing_lock().doubt();
         }
     }
 
     /// A game began or ended for a player that came in alone: the stranger who had waited for it is gone now.
-    pub(super) fn was_not_alone(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
-        if self.lets_an_extra_player_in(unit, "a game began before the partner had connected", hand) {
-            self.probe(unit, hand);
+    pub(super) fn was_not_alone(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
+        if self.lets_an_extra_player_in(unit, "a game began before the partner had connected", ctx) {
+            self.probe(unit, ctx);
         }
     }
 
     /// The start of one or both has not come, long after both came in.
-    pub(super) fn start_is_missing(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+    pub(super) fn start_is_missing(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
         let pair = &self.pairs[unit as usize];
         let has_one_started = pair.players.iter().any(|player| player.started_ns.is_some());
-        // Only who has the entrance to itself knows which player waits at the server. And where neither has started,
+        // Only the holder of the pairing lock knows which player waits at the server. And where neither has started,
         // the server may just be too slow or broken, which one extra player is enough to tell.
-        if pair.is_inside && !hand.drains() && (has_one_started || pair.heals == 0) {
-            return self.replace(unit, hand);
+        if pair.is_inside && !ctx.drains() && (has_one_started || pair.heals == 0) {
+            return self.replace(unit, ctx);
         }
-        hand.error(error::MISSING_START);
-        self.fail(unit, hand);
+        ctx.error(error::MISSING_START);
+        self.fail(unit, ctx);
     }
 
     /// Replaces the player whose game with a stranger has ended, once its partner is in.
-    pub(super) fn replace_the_misled(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+    pub(super) fn replace_the_misled(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
         let pair = &self.pairs[unit as usize];
         let is_misled = pair.players[0].stop.is_some() && !pair.has_started();
         if is_misled && pair.players[1].is_open {
-            self.replace(unit, hand);
+            self.replace(unit, ctx);
         }
     }
 
-    fn replace(&mut self, unit: u32, hand: &mut Hand<'_, D>) {
+    fn replace(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
         if self.lets_an_extra_player_in(
             unit,
             "only one of two players who had both connected was started",
-            hand,
+            ctx,
         ) {
-            self.knock(unit * 2, hand);
+            self.begin_connect(unit * 2, ctx);
         }
     }
 
     /// The first player leaves for an extra one. False: that was tried often enough, and the pair has failed.
-    fn lets_an_extra_player_in(&mut self, unit: u32, words: &str, hand: &mut Hand<'_, D>) -> bool {
+    fn lets_an_extra_player_in(&mut self, unit: u32, words: &str, ctx: &mut BotContext<'_, D>) -> bool {
         let pair = &mut self.pairs[unit as usize];
         let first = std::mem::take(&mut pair.players[0]);
         if let Some(line) = first.line {
-            hand.close(line);
+            ctx.close(line);
         }
         pair.heals += 1;
-        if pair.heals > HEALS_MAX || hand.drains() {
+        if pair.heals > HEALS_MAX || ctx.drains() {
             // The pair does not give up: as long as it lasts, the error is to be seen in the hold too.
             pair.is_out_of_step = true;
-            if !hand.drains() {
-                hand.error_with(error::OUT_OF_STEP, || {
+            if !ctx.drains() {
+                ctx.error_with(error::OUT_OF_STEP, || {
                     format!("{words}; {HEALS_MAX} extra players did not help")
                 });
             }
-            self.fail(unit, hand);
+            self.fail(unit, ctx);
             return false;
         }
         // What was planned for the player that left is not for the extra one.
@@ -139,8 +139,8 @@ where
     }
 
     /// The hold has ended: pairs of which one is in, or nearly, and the other is not.
-    pub(super) fn finish_half_pairs(&mut self, hand: &mut Hand<'_, D>) {
-        self.drain_began_ns = hand.now_ns();
+    pub(super) fn finish_half_pairs(&mut self, ctx: &mut BotContext<'_, D>) {
+        self.drain_began_ns = ctx.now_ns();
         for unit in 0..self.pairs.len() as u32 {
             let pair = &self.pairs[unit as usize];
             let is_in = pair.players.iter().any(|player| player.line.is_some());
@@ -149,14 +149,14 @@ where
             }
             self.unfinished.push(unit);
             if pair.probe == Probe::Alone && pair.players[0].is_open {
-                self.bring_the_partner(unit, hand);
+                self.bring_the_partner(unit, ctx);
             }
         }
     }
 
     /// True when nobody is in whose partner is not.
-    pub(super) fn has_finished(&mut self, hand: &mut Hand<'_, D>) -> bool {
-        if hand.now_ns() >= self.drain_began_ns + FINISH_NS {
+    pub(super) fn has_finished(&mut self, ctx: &mut BotContext<'_, D>) -> bool {
+        if ctx.now_ns() >= self.drain_began_ns + FINISH_NS {
             self.unfinished.clear();
         }
         let pairs = &self.pairs;
@@ -169,15 +169,15 @@ where
     }
 
     /// After the hold one of a pair did not get in and its partner is: it is tried again, so that none is left alone.
-    pub(super) fn knock_again_to_finish(&mut self, bot: u32, hand: &mut Hand<'_, D>) -> bool {
+    pub(super) fn knock_again_to_finish(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) -> bool {
         let pair = &mut self.pairs[bot as usize / 2];
         let partner = pair.players[1 - bot as usize % 2];
         let waits = partner.line.is_some() && partner.started_ns.is_none() && !pair.has_started();
-        if !waits || !hand.drains() || pair.heals >= HEALS_MAX {
+        if !waits || !ctx.drains() || pair.heals >= HEALS_MAX {
             return false;
         }
         pair.heals += 1;
-        self.knock_unasked(bot, hand);
+        self.knock_unasked(bot, ctx);
         true
     }
 }

@@ -48,7 +48,7 @@ pub trait Dialect: 'static {
     fn barrier(out: &mut Vec<u8>);
 
     /// What the next line says to a bot. `is_member`: it has joined already.
-    fn heard(line: &[u8], who: Who<'_>, is_member: bool) -> Word;
+    fn received(line: &[u8], who: Who<'_>, is_member: bool) -> Word;
 
     /// The first message of a block, without its end, and what follows.
     fn split(block: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -31,7 +31,7 @@ impl Dialect for Irc {
         out.extend_from_slice(format!("PING :{TOKEN}\r\n").as_bytes());
     }
 
-    fn heard(line: &[u8], who: Who<'_>, _: bool) -> Word {
+    fn received(line: &[u8], who: Who<'_>, _: bool) -> Word {
         let Ok(line) = std::str::from_utf8(line) else { return Word::Nothing };
         if let Some(token) = line.strip_prefix("PING ") {
             return Word::Answer(format!("PONG {token}\r\n").into_bytes());
@@ -91,7 +91,7 @@ mod tests {
             ("ERROR :Closing connection", Word::Refused),
             ("", Word::Nothing),
         ] {
-            assert_eq!(Irc::heard(line.as_bytes(), WHO, false), word, "{line}");
+            assert_eq!(Irc::received(line.as_bytes(), WHO, false), word, "{line}");
         }
     }
 

@@ -20,7 +20,7 @@ impl Dialect for Lines {
         out.extend_from_slice(b"/books\n");
     }
 
-    fn heard(line: &[u8], _: Who<'_>, _: bool) -> Word {
+    fn received(line: &[u8], _: Who<'_>, _: bool) -> Word {
         let Some(notice) = line.strip_prefix(b"* ").and_then(|notice| std::str::from_utf8(notice).ok())
         else {
             return Word::Strange;
@@ -80,8 +80,8 @@ mod tests {
             ("hello", Word::Strange),
             ("*", Word::Strange),
         ] {
-            assert_eq!(Lines::heard(line.as_bytes(), WHO, true), word, "{line}");
+            assert_eq!(Lines::received(line.as_bytes(), WHO, true), word, "{line}");
         }
-        assert_eq!(Lines::heard(b"* \xff", WHO, true), Word::Strange);
+        assert_eq!(Lines::received(b"* \xff", WHO, true), Word::Strange);
     }
 }

@@ -1,7 +1,7 @@
 //! What some clients do to a server: read slowly or not at all, hang up by half, come back all at once, send rubbish.
 
 use drivers::Driver;
-use engine::{Hand, LineId};
+use engine::{BotContext, ConnectionId};
 use plan::Misconduct;
 
 use super::dialect::Dialect;
@@ -16,46 +16,52 @@ const HUGE_LINE_BYTES: usize = 100_000;
 impl<L, D> Chat<L, D>
 where
     L: Dialect,
-    D: for<'a> Driver<Send<'a> = &'a [u8], Heard<'a> = &'a [u8]>,
+    D: for<'a> Driver<Send<'a> = &'a [u8], Received<'a> = &'a [u8]>,
 {
     /// A new member begins to behave badly, if it is one of those.
-    pub(super) fn turn_bad(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, D>) {
+    pub(super) fn turn_bad(&mut self, line: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
         match self.people[bot as usize].misconduct {
-            Some(Misconduct::SlowReader) => hand.read_slowly(line, SLOW_BYTES, SLOW_GAP_NS),
-            Some(Misconduct::Stalled) => hand.stop_reading(line),
-            Some(Misconduct::HalfOpen) => hand.shut_sending(line),
+            Some(Misconduct::SlowReader) => ctx.read_slowly(line, SLOW_BYTES, SLOW_GAP_NS),
+            Some(Misconduct::Stalled) => ctx.stop_reading(line),
+            Some(Misconduct::HalfOpen) => ctx.shut_sending(line),
             Some(Misconduct::ReconnectStorm | Misconduct::Malformed) | None => {}
         }
     }
 
     /// What bad behaviour there is to plan once all are in.
-    pub(super) fn plan_misconduct(&mut self, bot: u32, now_ns: u64, begin_ns: u64, hand: &mut Hand<'_, D>) {
+    pub(super) fn plan_misconduct(
+        &mut self,
+        bot: u32,
+        now_ns: u64,
+        begin_ns: u64,
+        ctx: &mut BotContext<'_, D>,
+    ) {
         let person = &self.people[bot as usize];
         match person.misconduct {
             // All at the same instant: that is the storm.
-            Some(Misconduct::ReconnectStorm) => hand.at(now_ns + person.period_ns, bot, STORM),
-            Some(Misconduct::Malformed) => hand.at(begin_ns, bot, MISBEHAVE),
+            Some(Misconduct::ReconnectStorm) => ctx.at(now_ns + person.period_ns, bot, STORM),
+            Some(Misconduct::Malformed) => ctx.at(begin_ns, bot, MISBEHAVE),
             _ => {}
         }
     }
 
-    pub(super) fn storm(&mut self, bot: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    pub(super) fn storm(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
-        hand.at(planned_ns + person.period_ns, bot, STORM);
+        ctx.at(planned_ns + person.period_ns, bot, STORM);
         // One that is still on its way in from the last storm goes on coming in.
         if let Some(line) = person.line.take() {
             person.standing = Standing::Away;
-            let now_ns = hand.now_ns();
-            hand.ledger().left(bot, now_ns);
-            hand.close(line);
-            self.come(bot, hand);
+            let now_ns = ctx.now_ns();
+            ctx.ledger().left(bot, now_ns);
+            ctx.close(line);
+            self.come(bot, ctx);
         }
     }
 
     /// Sends something that no chat allows, each time something else.
-    pub(super) fn misbehave(&mut self, bot: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
+    pub(super) fn misbehave(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         let gap_ns = self.gap_ns();
-        hand.at(planned_ns + gap_ns, bot, MISBEHAVE);
+        ctx.at(planned_ns + gap_ns, bot, MISBEHAVE);
         let person = &self.people[bot as usize];
         let (Some(line), Standing::Member) = (person.line, person.standing) else { return };
         self.out.clear();
@@ -69,6 +75,6 @@ where
                 self.out.push(b'\n');
             }
         }
-        hand.tell(line, KEEP, planned_ns, &self.out);
+        ctx.send(line, KEEP, planned_ns, &self.out);
     }
 }

@@ -48,7 +48,7 @@ impl Dialect for Mqtt {
         write_packet_header(out, PINGREQ, 0);
     }
 
-    fn heard(packet: &[u8], _: Who<'_>, _: bool) -> Word {
+    fn received(packet: &[u8], _: Who<'_>, _: bool) -> Word {
         let body = packet_body(packet);
         match packet.first() {
             Some(&SUBACK) if body.last() == Some(&NOT_GRANTED) => Word::Refused,
@@ -114,7 +114,7 @@ mod tests {
             (b"\x30\x0b\x00\x05lobbytext", Word::Strange),
             (b"", Word::Nothing),
         ] {
-            assert_eq!(Mqtt::heard(packet, WHO, false), word, "{packet:?}");
+            assert_eq!(Mqtt::received(packet, WHO, false), word, "{packet:?}");
         }
     }
 

@@ -30,7 +30,7 @@ impl Dialect for Nats {
         out.extend_from_slice(b"PING\r\n");
     }
 
-    fn heard(line: &[u8], _: Who<'_>, is_member: bool) -> Word {
+    fn received(line: &[u8], _: Who<'_>, is_member: bool) -> Word {
         match line {
             b"PING" => Word::Answer(b"PONG\r\n".to_vec()),
             // The first answers the greeting: the subscription stands.
@@ -84,7 +84,7 @@ mod tests {
             ("+OK", true, Word::Nothing),
             ("hello", true, Word::Strange),
         ] {
-            assert_eq!(Nats::heard(line.as_bytes(), WHO, is_member), word, "{line}");
+            assert_eq!(Nats::received(line.as_bytes(), WHO, is_member), word, "{line}");
         }
     }
 

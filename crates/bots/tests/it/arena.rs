@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use bots::Arena;
-use engine::rehearsal::{Says, Scene, Times, Wire, rehearse};
+use engine::simulation::{Says, Scene, Times, Wire, simulate};
 use measure::{Measure, Trial};
 use plan::{ArenaBots, Bots, Pairing};
 
@@ -81,7 +81,7 @@ fn arena(pairing: Pairing, snapshots: f64) -> Bots {
 fn play(pairing: Pairing, fault: Fault, generator_stall: Option<(u64, u64)>) -> Trial {
     let bots = arena(pairing, 0.0);
     let times = Times { hold_ns: 2 * SECOND_NS, drain_ns: 32 * SECOND_NS, generator_stall };
-    let seconds = rehearse::<Arena<Wire>>(&worker_plan(bots, 50), times, &mut Referee::new(fault));
+    let seconds = simulate::<Arena<Wire>>(&worker_plan(bots, 50), times, &mut Referee::new(fault));
     sum_up(seconds, 2, 32)
 }
 
@@ -166,7 +166,7 @@ fn a_snapshot_that_cannot_be_true_is_not_understood_and_nothing_is_reckoned_from
         let mut announcer = Announcer { referee: Referee::new(Fault::None), snapshots, count: 0 };
         let times = Times { hold_ns: 2 * SECOND_NS, drain_ns: 8 * SECOND_NS, generator_stall: None };
         let plan = worker_plan(arena(Pairing::Strict, 1.0), 1);
-        let seconds = rehearse::<Arena<Wire>>(&plan, times, &mut announcer);
+        let seconds = simulate::<Arena<Wire>>(&plan, times, &mut announcer);
         let words = seconds.iter().flat_map(|second| &second.samples).count();
         let ticks: u64 = seconds.iter().map(|second| second.ticks.missed).sum();
         let names = &seconds[0].words.errors;

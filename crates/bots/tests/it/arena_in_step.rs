@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bots::Arena;
-use engine::rehearsal::{Says, Scene, Times, Wire, rehearse};
+use engine::simulation::{Says, Scene, Times, Wire, simulate};
 use measure::{Interval, Trial};
 use plan::{ArenaBots, Bots, Pairing};
 use proptest::prelude::*;
@@ -133,7 +133,7 @@ fn rung(pairs: u64, pairing: Pairing, hold_ms: u64, server: &mut Forgetful) -> V
         longest_game_ns: 12 * SECOND_NS,
     });
     let times = Times { hold_ns: SECOND_NS, drain_ns: SECOND_NS + hold_ms * MS, generator_stall: None };
-    let seconds = rehearse::<Arena<Wire>>(&worker_plan(bots, pairs), times, server);
+    let seconds = simulate::<Arena<Wire>>(&worker_plan(bots, pairs), times, server);
     server.end_rung();
     seconds
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bots::chat::{Chat, Irc, Lines, Mqtt, Nats};
 use drivers::tcp::packets::{packet_body, split_packet};
 use engine::Bots as _;
-use engine::rehearsal::{Blocks, Played, Says, Scene, Times, Wire, play, play_settling};
+use engine::simulation::{Blocks, Played, Says, Scene, Times, Wire, play, play_settling};
 use measure::ledger::close;
 use measure::{Books, Measure, Phase};
 use plan::{Arrivals, Bots, ChatBots, Dialect, Misbehaviour, Misconduct};

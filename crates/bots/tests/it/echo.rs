@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use bots::Echo;
 use bots::echo::Lines;
-use engine::rehearsal::{Blocks, Says, Scene, Simulated, Times, Wire, rehearse};
+use engine::simulation::{Blocks, Says, Scene, Simulated, Times, Wire, simulate};
 use measure::{Measure, Quantile, Trial};
 use plan::{Arrivals, Bots, EchoBots};
 
@@ -37,7 +37,7 @@ where
 {
     let bots = Bots::Echo(EchoBots { rate_per_s, payload_bytes: 8 });
     let times = Times { hold_ns: 10 * SECOND_NS, drain_ns: 110 * SECOND_NS, generator_stall };
-    sum_up(rehearse::<B>(&worker_plan(bots, 200), times, scene), 10, 110)
+    sum_up(simulate::<B>(&worker_plan(bots, 200), times, scene), 10, 110)
 }
 
 #[track_caller]
@@ -160,7 +160,7 @@ impl Scene for Moody {
 fn questions_whose_connection_ended_are_lost_and_not_forgotten() {
     let bots = Bots::Echo(EchoBots { rate_per_s: 5.0, payload_bytes: 8 });
     let times = Times { hold_ns: SECOND_NS, drain_ns: 4 * SECOND_NS, generator_stall: None };
-    let trial = sum_up(rehearse::<OverMessages>(&worker_plan(bots, 200), times, &mut Moody(0)), 1, 4);
+    let trial = sum_up(simulate::<OverMessages>(&worker_plan(bots, 200), times, &mut Moody(0)), 1, 4);
     let flow = trial.flow();
     assert!(flow.lost > 50, "{flow:?}");
     assert!(trial.errors["connection lost"] > 50);
@@ -191,7 +191,7 @@ fn random_gaps_are_exponential_and_follow_from_the_seed_alone() {
     let plan = plan::WorkerPlan { arrivals: Arrivals::Poisson, ..worker_plan(bots, 200) };
     let times = Times { hold_ns: SECOND_NS, drain_ns: 100 * SECOND_NS, generator_stall: None };
     let mut keeper = Timekeeper::default();
-    rehearse::<OverLines>(&plan, times, &mut keeper);
+    simulate::<OverLines>(&plan, times, &mut keeper);
     let gaps_ns = &keeper.gaps_ns;
     // About 99,000 gaps: four standard errors of their mean are 1.3 %, of a share 0.6 percentage points.
     let mean_s = gaps_ns.iter().sum::<u64>() as f64 / gaps_ns.len() as f64 / 1e9;
@@ -202,7 +202,7 @@ fn random_gaps_are_exponential_and_follow_from_the_seed_alone() {
         assert!((share - expected).abs() < 0.006, "{share} are longer than {means} means");
     }
     let mut silent = Timekeeper { is_silent: true, ..Timekeeper::default() };
-    rehearse::<OverMessages>(&plan, times, &mut silent);
+    simulate::<OverMessages>(&plan, times, &mut silent);
     assert_eq!(silent.gaps_ns, keeper.gaps_ns);
 }
 

@@ -2,7 +2,7 @@
 
 use bots::chat::{Chat, Irc};
 use bots::{Arena, Echo};
-use engine::rehearsal::{Blocks, End, Says, Scene, Simulated, Times, Wire, rehearse};
+use engine::simulation::{Blocks, End, Says, Scene, Simulated, Times, Wire, simulate};
 use plan::{ArenaBots, Bots, ChatBots, Dialect, EchoBots, Pairing};
 
 use crate::{SECOND_NS, worker_plan};
@@ -24,7 +24,7 @@ fn check<B: engine::Bots<Driver: Simulated>>(bots: Bots) {
     let times = Times { hold_ns: SECOND_NS, drain_ns: 5 * SECOND_NS / 2, generator_stall: None };
     let mut plan = worker_plan(bots, 20);
     plan.open_attempts = 1;
-    let seconds = rehearse::<B>(&plan, times, &mut Ending);
+    let seconds = simulate::<B>(&plan, times, &mut Ending);
     let names = &seconds[0].words.errors;
     let expected = [
         ("connection lost", "the server ended the connection without a close frame or message"),

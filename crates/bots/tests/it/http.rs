@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use bots::http::Requests;
-use engine::rehearsal::{Exchanges, Says, Scene, Times, Wire, rehearse, rehearse_sum};
+use engine::simulation::{Exchanges, Says, Scene, Times, Wire, simulate, simulate_sum};
 use measure::{Interval, Measure, Phase, Quantile};
 use plan::{Arrivals, Bots, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, WorkerPlan};
 
@@ -134,7 +134,7 @@ fn co_the_percentiles_of_a_server_that_freezes_are_exact_whatever_the_number_of_
             let plan = open(2000.0, connections, arrivals, 3);
             // The hold begins with a freeze and holds ten of them whole.
             let times = Times { hold_ns: 10 * SECOND_NS, drain_ns: 110 * SECOND_NS, generator_stall: None };
-            let sum = rehearse_sum::<Simulated>(&plan, times, &mut Law(freezing));
+            let sum = simulate_sum::<Simulated>(&plan, times, &mut Law(freezing));
             for (q, exact_ms) in [(0.95, 500.0), (0.99, 900.0), (0.999, 990.0)] {
                 let what = format!("{connections} connections, {arrivals}, p{}", q * 100.0);
                 assert_close(&what, response_ms(&sum, q), exact_ms, 0.01);
@@ -156,7 +156,7 @@ fn co_a_throttled_generator_is_named_and_the_server_is_not_blamed() {
     let plan = open(2000.0, 64, Arrivals::Poisson, 3);
     let stall = Some((12 * SECOND_NS, 13 * SECOND_NS));
     let times = Times { hold_ns: 10 * SECOND_NS, drain_ns: 20 * SECOND_NS, generator_stall: stall };
-    let seconds = rehearse::<Simulated>(&plan, times, &mut Law(Some));
+    let seconds = simulate::<Simulated>(&plan, times, &mut Law(Some));
     let trial = sum_up(seconds, 10, 20);
     // A tenth of the requests was planned while the generator stood still.
     let lag = trial.distribution(Measure::SendLag).quantile(0.99, 0);
@@ -181,7 +181,7 @@ fn poll_the_percentiles_of_a_poll_loop_are_those_of_theory() {
         (240.0, 52.3, 20.3, 2000, 0.04, 0.02),
     ] {
         let plan = open(rate_per_s, 256, Arrivals::Poisson, 11);
-        let sum = rehearse_sum::<Simulated>(&plan, times(hold_s), &mut Law(poll_loop(None)));
+        let sum = simulate_sum::<Simulated>(&plan, times(hold_s), &mut Law(poll_loop(None)));
         assert_close(&format!("p99 at {rate_per_s}/s"), response_ms(&sum, 0.99), p99_ms, p99_error);
         assert_close(&format!("mean at {rate_per_s}/s"), mean_ms(&sum), mean, mean_error);
     }
@@ -191,7 +191,7 @@ fn poll_the_percentiles_of_a_poll_loop_are_those_of_theory() {
 fn poll_max_one_requester_gets_the_tick_rate_ten_get_all_slots_and_more_get_no_more() {
     for (requesters, rate_per_s) in [(1, 30.0), (2, 60.0), (5, 150.0), (10, 300.0), (14, 300.0), (20, 300.0)]
     {
-        let sum = rehearse_sum::<Simulated>(&closed(requesters), times(60), &mut Law(poll_loop(None)));
+        let sum = simulate_sum::<Simulated>(&closed(requesters), times(60), &mut Law(poll_loop(None)));
         let answered = sum.flows[0][Phase::Hold as usize].answered as f64 / 60.0;
         assert_close(&format!("{requesters} requesters"), answered, rate_per_s, 0.005);
     }
@@ -200,7 +200,7 @@ fn poll_max_one_requester_gets_the_tick_rate_ten_get_all_slots_and_more_get_no_m
 #[test]
 fn poll_14_beyond_fourteen_requesters_some_are_refused_and_fourteen_are_not() {
     for (requesters, is_refused) in [(10, false), (14, false), (15, true), (20, true)] {
-        let sum = rehearse_sum::<Simulated>(&closed(requesters), times(20), &mut Law(poll_loop(Some(14))));
+        let sum = simulate_sum::<Simulated>(&closed(requesters), times(20), &mut Law(poll_loop(Some(14))));
         let flow = sum.flows[0][Phase::Hold as usize];
         assert_eq!(flow.failed > 0, is_refused, "{requesters} requesters: {} refused", flow.failed);
         assert_eq!(sum.errors[0], sum.flows[0].iter().map(|flow| flow.failed).sum::<u64>());
@@ -212,7 +212,7 @@ fn poll_14_beyond_fourteen_requesters_some_are_refused_and_fourteen_are_not() {
 fn poll_14_refusals_are_as_many_as_theory_says_and_count_as_never_answered() {
     for (rate_per_s, refused_share) in [(240.0, 0.010), (270.0, 0.029), (285.0, 0.045)] {
         let plan = open(rate_per_s, 256, Arrivals::Poisson, 5);
-        let sum = rehearse_sum::<Simulated>(&plan, times(600), &mut Law(poll_loop(Some(14))));
+        let sum = simulate_sum::<Simulated>(&plan, times(600), &mut Law(poll_loop(Some(14))));
         let flow = sum.flows[0][Phase::Hold as usize];
         let share = flow.failed as f64 / flow.sent as f64;
         assert_close(&format!("refused at {rate_per_s}/s"), share, refused_share, 0.1);
@@ -225,7 +225,7 @@ fn poll_14_refusals_are_as_many_as_theory_says_and_count_as_never_answered() {
 fn poll_even_arrivals_hold_294_where_random_ones_hold_236() {
     let p99_ms = |rate_per_s: f64, arrivals| {
         let plan = open(rate_per_s, 256, arrivals, 21);
-        response_ms(&rehearse_sum::<Simulated>(&plan, times(1500), &mut Law(poll_loop(None))), 0.99)
+        response_ms(&simulate_sum::<Simulated>(&plan, times(1500), &mut Law(poll_loop(None))), 0.99)
     };
     for (arrivals, rate_per_s, holds) in [
         (Arrivals::Poisson, 236.0 * 0.98, true),
@@ -254,7 +254,7 @@ fn mm1_the_exact_percentile_lies_in_the_interval_of_nearly_all_runs() {
                 busy_until_ns = busy_until_ns.max(at_ns as f64) + service_ns;
                 Some(busy_until_ns as u64)
             };
-            response_ms(&rehearse_sum::<Simulated>(&plan, times(60), &mut Law(serve)), 0.99)
+            response_ms(&simulate_sum::<Simulated>(&plan, times(60), &mut Law(serve)), 0.99)
         })
         .collect();
     let mean = estimates.iter().sum::<f64>() / estimates.len() as f64;
@@ -268,7 +268,7 @@ fn mm1_the_exact_percentile_lies_in_the_interval_of_nearly_all_runs() {
 fn what_is_unanswered_at_the_stop_took_at_least_so_long() {
     let plan = open(100.0, 16, Arrivals::Even, 9);
     // From the fifth second of the hold on the server says nothing more.
-    let sum = rehearse_sum::<Simulated>(
+    let sum = simulate_sum::<Simulated>(
         &plan,
         times(10),
         &mut Law(|at_ns| Some(if at_ns < 6 * SECOND_NS { at_ns } else { u64::MAX })),

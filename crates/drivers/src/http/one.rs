@@ -1,7 +1,7 @@
 //! HTTP/1.1: one request at a time on a connection.
 //!
 //! The hot path of everything that asks. A request is encoded once and shared by all connections, an answer is decoded
-//! in place out of the desk: between them nothing is allocated, copied or carried, as long as an answer comes with one
+//! in place out of the buffer: between them nothing is allocated, copied or carried, as long as an answer comes with one
 //! read. One that comes in pieces is counted through, or gathered in a buffer of the connection where somebody looks
 //! at its body; a quiet connection owns no buffer at all.
 //! Strict where leniency would hide a server's fault: see `head` and `chunks`, pure and beside this file.
@@ -21,12 +21,12 @@ use std::task::{Context, Poll, ready};
 use socket2::Socket;
 use tokio::io::AsyncWrite;
 
-use super::{Fault, Heard, Http, Outgoing, Parts};
+use super::{Fault, Http, Outgoing, Parts, Received};
 use crate::address::Address;
 use crate::connect;
-use crate::desk::Desk;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
-use crate::farewell::Farewell;
+use crate::read_buffer::ReadBuffer;
+use crate::shutdown::Shutdown;
 use crate::stream::{self, Stream};
 use exchange::{End, Exchange};
 use request::Request;
@@ -39,7 +39,7 @@ pub struct Prepared(Rc<Request>);
 pub struct Http1 {
     stream: Stream,
     exchange: Exchange,
-    farewell: Farewell,
+    shutdown: Shutdown,
 }
 
 impl Http for Http1 {
@@ -51,22 +51,22 @@ impl Http for Http1 {
 }
 
 impl Driver for Http1 {
-    type Knock = Socket;
+    type Connecting = Socket;
     type Send<'a> = Outgoing<'a, Prepared>;
-    type Heard<'a> = Heard<'a>;
+    type Received<'a> = Received<'a>;
 
-    fn knock(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
         connect::begin(to.socket, from)
     }
 
-    async fn open(knock: Socket, to: &Address) -> Result<Self, OpenError> {
-        let stream = Stream::open(knock, to, |tls| &tls.config_http1).await?;
-        Ok(Http1 { stream, exchange: Exchange::default(), farewell: Farewell::default() })
+    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
+        let stream = Stream::open(begin_connect, to, |tls| &tls.config_http1).await?;
+        Ok(Http1 { stream, exchange: Exchange::default(), shutdown: Shutdown::default() })
     }
 
     /// Refuses while a request is open, and behind an answer that closes the connection.
     fn send(&mut self, what: Outgoing<'_, Prepared>) -> Result<(), Refused> {
-        if !self.farewell.is_said() && self.exchange.ask(&what.prepared.0, what.tag) {
+        if !self.shutdown.is_said() && self.exchange.ask(&what.prepared.0, what.tag) {
             Ok(())
         } else {
             Err(Refused(self.unsent_bytes()))
@@ -85,17 +85,17 @@ impl Driver for Http1 {
             }
         }
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        self.farewell.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
+        self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
-        let is_clean = match ready!(stream::poll_read(&mut self.stream, cx, self.exchange.lay(desk))) {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
+        let is_clean = match ready!(stream::poll_read(&mut self.stream, cx, self.exchange.lay(buffer))) {
             Ok(0) => true,
             // Many servers end the connection without TLS's own goodbye.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
             Err(error) => return Poll::Ready(Err(Closed::Failed(error))),
             Ok(count) => {
-                self.exchange.came(count, desk);
+                self.exchange.came(count, buffer);
                 return Poll::Ready(Ok(count));
             }
         };
@@ -106,13 +106,13 @@ impl Driver for Http1 {
         })
     }
 
-    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<Heard<'d>, Broken>> {
-        self.exchange.next(desk).map_err(Broken::Http).transpose()
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
+        self.exchange.next(buffer).map_err(Broken::Http).transpose()
     }
 
     /// What is unsent stays so: who says goodbye no longer waits for an answer.
     fn close(&mut self) {
-        if self.farewell.say() {
+        if self.shutdown.say() {
             self.exchange.stop_sending();
         }
     }

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::address::{Address, TlsSettings};
-use crate::desk::Desk;
 use crate::driver::{Broken, Closed, OpenError};
+use crate::read_buffer::ReadBuffer;
 use server::{Over, Server};
 
 const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ca.pem");
@@ -39,10 +39,10 @@ fn address(socket: std::net::SocketAddr, tls: Option<TlsSettings>) -> Address {
     Address { socket, host: "localhost".to_owned(), path: "/".to_owned(), tls }
 }
 
-/// A connection with a desk of its own.
+/// A connection with a buffer of its own.
 struct Client<D> {
     driver: D,
-    desk: Desk,
+    buffer: ReadBuffer,
     received_bytes: usize,
     /// what ended the connection behind answers that are told first
     ended: Option<Closed>,
@@ -61,8 +61,8 @@ struct Told {
 
 impl<D: Http> Client<D> {
     async fn open(to: &Address) -> Result<Self, OpenError> {
-        let driver = D::open(D::knock(to, None)?, to).await?;
-        Ok(Client { driver, desk: Desk::new(), received_bytes: 0, ended: None })
+        let driver = D::open(D::begin_connect(to, None)?, to).await?;
+        Ok(Client { driver, buffer: ReadBuffer::new(), received_bytes: 0, ended: None })
     }
 
     async fn send(&mut self, prepared: &D::Prepared, tag: u32) {
@@ -73,25 +73,25 @@ impl<D: Http> Client<D> {
     }
 
     /// The next answers, at least one, in the order in which they are told.
-    async fn hear(&mut self, began: &mut Vec<u32>) -> Result<Vec<Told>, Closed> {
+    async fn receive(&mut self, began: &mut Vec<u32>) -> Result<Vec<Told>, Closed> {
         let mut told = Vec::new();
         if let Some(why) = self.ended.take() {
             return Err(why);
         }
         while told.is_empty() {
-            self.received_bytes += poll_fn(|cx| self.driver.poll_read(cx, &mut self.desk)).await?;
-            while let Some(heard) = self.driver.next(&mut self.desk) {
-                match heard {
+            self.received_bytes += poll_fn(|cx| self.driver.poll_read(cx, &mut self.buffer)).await?;
+            while let Some(received) = self.driver.next(&mut self.buffer) {
+                match received {
                     Err(broken) if told.is_empty() => return Err(Closed::Broken(broken)),
                     Err(broken) => {
                         self.ended = Some(Closed::Broken(broken));
                         return Ok(told);
                     }
-                    Ok(Heard::Began { tag }) => {
+                    Ok(Received::Began { tag }) => {
                         assert!(!began.contains(&tag), "an answer begins once");
                         began.push(tag);
                     }
-                    Ok(Heard::Answer(answer)) => told.push(Told {
+                    Ok(Received::Answer(answer)) => told.push(Told {
                         tag: answer.tag,
                         status: answer.status,
                         body: answer.body.to_vec(),
@@ -109,14 +109,14 @@ impl<D: Http> Client<D> {
 
     async fn ask(&mut self, parts: &Parts<'_>) -> Result<Told, Closed> {
         self.send(&D::prepare(parts), 5).await;
-        let mut told = self.hear(&mut Vec::new()).await?;
+        let mut told = self.receive(&mut Vec::new()).await?;
         assert_eq!((told.len(), told[0].tag), (1, 5));
         Ok(told.remove(0))
     }
 
     /// Reads until the connection ends, and says why it did.
     async fn end(&mut self) -> Closed {
-        match self.hear(&mut Vec::new()).await {
+        match self.receive(&mut Vec::new()).await {
             Ok(told) => panic!("{told:?}"),
             Err(why) => why,
         }
@@ -200,7 +200,7 @@ proptest! {
             }
             let (mut told, mut began) = (Vec::new(), Vec::new());
             while told.len() < questions.len() {
-                told.extend(client.hear(&mut began).await.unwrap());
+                told.extend(client.receive(&mut began).await.unwrap());
             }
             told.sort_by_key(|told| told.tag);
             for (tag, (told, question)) in told.iter().zip(&questions).enumerate() {
@@ -287,10 +287,10 @@ fn one_request_at_a_time_and_as_many_as_the_server_allows() {
         poll_fn(|cx| client.driver.poll_flush(cx)).await.unwrap();
         let mut count = 0;
         while count < server::STREAMS_MAX as usize {
-            count += client.hear(&mut Vec::new()).await.unwrap().len();
+            count += client.receive(&mut Vec::new()).await.unwrap().len();
         }
         client.send(&prepared, 1000).await;
-        assert_eq!(client.hear(&mut Vec::new()).await.unwrap()[0].tag, 1000);
+        assert_eq!(client.receive(&mut Vec::new()).await.unwrap()[0].tag, 1000);
     });
 }
 

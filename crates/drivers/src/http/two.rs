@@ -20,12 +20,12 @@ use std::task::{Context, Poll, ready};
 use socket2::Socket;
 use tokio::io::AsyncWrite;
 
-use super::{Fault, Heard, Http, Outgoing, Parts};
+use super::{Fault, Http, Outgoing, Parts, Received};
 use crate::address::Address;
 use crate::connect;
-use crate::desk::Desk;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
-use crate::farewell::Farewell;
+use crate::read_buffer::ReadBuffer;
+use crate::shutdown::Shutdown;
 use crate::stream::{self, Stream};
 use request::Request;
 use talk::{End, Talk};
@@ -44,7 +44,7 @@ pub struct Prepared(Rc<Request>);
 pub struct Http2 {
     stream: Stream,
     talk: Box<Talk>,
-    farewell: Farewell,
+    shutdown: Shutdown,
 }
 
 impl Http for Http2 {
@@ -56,22 +56,22 @@ impl Http for Http2 {
 }
 
 impl Driver for Http2 {
-    type Knock = Socket;
+    type Connecting = Socket;
     type Send<'a> = Outgoing<'a, Prepared>;
-    type Heard<'a> = Heard<'a>;
+    type Received<'a> = Received<'a>;
 
-    fn knock(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
         connect::begin(to.socket, from)
     }
 
-    async fn open(knock: Socket, to: &Address) -> Result<Self, OpenError> {
-        let stream = Stream::open(knock, to, |tls| &tls.config_http2).await?;
+    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
+        let stream = Stream::open(begin_connect, to, |tls| &tls.config_http2).await?;
         if to.tls.is_some() && stream.protocol() != Some(b"h2") {
             let why = "it does not offer h2 in the TLS handshake (ALPN)".to_owned();
             return Err(OpenError::WrongProtocol { protocol: PROTOCOL, why });
         }
         let talk = Talk::begin().await.map_err(io::Error::other)?;
-        let mut opening = Http2 { stream, talk: Box::new(talk), farewell: Farewell::default() };
+        let mut opening = Http2 { stream, talk: Box::new(talk), shutdown: Shutdown::default() };
         opening.await_settings().await?;
         Ok(opening)
     }
@@ -96,20 +96,20 @@ impl Driver for Http2 {
             pipe.wrote(count);
         }
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        self.farewell.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
+        self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
         if let Some(end) = self.talk.end() {
             return Poll::Ready(self.end(end));
         }
-        let count = match ready!(stream::poll_read(&mut self.stream, cx, desk.lay(&[]))) {
+        let count = match ready!(stream::poll_read(&mut self.stream, cx, buffer.lay(&[]))) {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 return Poll::Ready(Err(Closed::Failed(error)));
             }
             Ok(count) if count > 0 => {
-                desk.filled(count);
-                self.talk.pipe().borrow_mut().came(desk.take(count));
+                buffer.filled(count);
+                self.talk.pipe().borrow_mut().came(buffer.take(count));
                 count
             }
             Ok(_) | Err(_) => {
@@ -124,12 +124,12 @@ impl Driver for Http2 {
         }
     }
 
-    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<Heard<'d>, Broken>> {
-        self.talk.next(desk).map_err(Broken::Http).transpose()
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
+        self.talk.next(buffer).map_err(Broken::Http).transpose()
     }
 
     fn close(&mut self) {
-        if self.farewell.say() {
+        if self.shutdown.say() {
             self.talk.close();
         }
     }

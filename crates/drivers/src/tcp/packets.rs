@@ -96,20 +96,20 @@ mod tests {
                 bytes.extend_from_slice(body);
             }
             let cut = cut.index(bytes.len() + 1);
-            let mut heard = Vec::new();
+            let mut received = Vec::new();
             let mut from = 0;
             for to in [cut, bytes.len()] {
                 while let Front::Whole { payload_bytes, .. } = Packets::front(&bytes[from..to]) {
                     let mut block = &bytes[from..from + payload_bytes];
                     while let Some((packet, rest)) = split_packet(block) {
-                        heard.push(packet_body(packet).to_vec());
+                        received.push(packet_body(packet).to_vec());
                         block = rest;
                     }
                     prop_assert!(block.is_empty());
                     from += payload_bytes;
                 }
             }
-            prop_assert_eq!(heard, bodies);
+            prop_assert_eq!(received, bodies);
         }
 
         #[test]

@@ -22,18 +22,18 @@ async fn flush<F: Framing>(socket: &mut Tcp<F>) {
     poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();
 }
 
-async fn read<F: Framing>(socket: &mut Tcp<F>, desk: &mut Desk) -> Result<usize, Closed> {
-    poll_fn(|cx| socket.poll_read(cx, desk)).await
+async fn read<F: Framing>(socket: &mut Tcp<F>, buffer: &mut ReadBuffer) -> Result<usize, Closed> {
+    poll_fn(|cx| socket.poll_read(cx, buffer)).await
 }
 
 /// What was heard, and what ended it.
 type Told = (Vec<Vec<u8>>, Option<Broken>);
 
 /// Feeds `bytes` in reads that end at `cuts`, none larger than `limit`, and returns what was heard.
-async fn heard<F: Framing>(bytes: &[u8], cuts: &[usize], limit: usize) -> Told {
+async fn received<F: Framing>(bytes: &[u8], cuts: &[usize], limit: usize) -> Told {
     let (mut far, mut socket) = pair::<F>().await;
-    let (mut desk, mut heard) = (Desk::new(), Vec::new());
-    desk.set_limit(limit);
+    let (mut buffer, mut received) = (ReadBuffer::new(), Vec::new());
+    buffer.set_limit(limit);
     let mut edges: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     edges.extend([0, bytes.len()]);
     edges.sort_unstable();
@@ -42,18 +42,18 @@ async fn heard<F: Framing>(bytes: &[u8], cuts: &[usize], limit: usize) -> Told {
         far.write_all(&bytes[edge[0]..edge[1]]).await.unwrap();
         let mut wanted = edge[1] - edge[0];
         while wanted > 0 {
-            let count = read(&mut socket, &mut desk).await.unwrap();
+            let count = read(&mut socket, &mut buffer).await.unwrap();
             assert!(count <= limit, "{count} bytes in one read, {limit} allowed");
             wanted -= count;
-            while let Some(message) = socket.next(&mut desk) {
+            while let Some(message) = socket.next(&mut buffer) {
                 match message {
-                    Ok(message) => heard.push(message.to_vec()),
-                    Err(broken) => return (heard, Some(broken)),
+                    Ok(message) => received.push(message.to_vec()),
+                    Err(broken) => return (received, Some(broken)),
                 }
             }
         }
     }
-    (heard, None)
+    (received, None)
 }
 
 fn too_large() -> Broken {
@@ -138,7 +138,7 @@ proptest! {
     ) {
         let mut bytes: Vec<u8> = some.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();
         bytes.extend(begun);
-        let told = each_line(block_on(heard::<Lines>(&bytes, &cuts, limit)));
+        let told = each_line(block_on(received::<Lines>(&bytes, &cuts, limit)));
         prop_assert!(told == naive_lines(&bytes), "{} bytes at {cuts:?}", bytes.len());
     }
 
@@ -150,28 +150,28 @@ proptest! {
         let told = |payloads: &[Vec<u8>]| (payloads.to_vec(), None);
         let bytes = written::<LengthPrefixed<1>>(&bytes_of_1);
         prop_assert_eq!(naive_frames(1, &bytes), told(&bytes_of_1));
-        prop_assert!(block_on(heard::<LengthPrefixed<1>>(&bytes, &cuts, limit)) == told(&bytes_of_1));
+        prop_assert!(block_on(received::<LengthPrefixed<1>>(&bytes, &cuts, limit)) == told(&bytes_of_1));
         let bytes = written::<LengthPrefixed<2>>(&bytes_of_2);
         prop_assert!(naive_frames(2, &bytes) == told(&bytes_of_2));
-        prop_assert!(block_on(heard::<LengthPrefixed<2>>(&bytes, &cuts, limit)) == told(&bytes_of_2));
+        prop_assert!(block_on(received::<LengthPrefixed<2>>(&bytes, &cuts, limit)) == told(&bytes_of_2));
         let bytes = written::<LengthPrefixed>(&bytes_of_4);
         prop_assert!(naive_frames(4, &bytes) == told(&bytes_of_4));
-        prop_assert!(block_on(heard::<LengthPrefixed>(&bytes, &cuts, limit)) == told(&bytes_of_4));
+        prop_assert!(block_on(received::<LengthPrefixed>(&bytes, &cuts, limit)) == told(&bytes_of_4));
     }
 
     #[test]
     fn any_bytes_are_frames_a_part_of_one_or_refused(
         bytes in vec(prop_oneof![3 => Just(0u8), 1 => any::<u8>()], 1..300), cuts in vec(any::<usize>(), 0..12),
     ) {
-        prop_assert_eq!(block_on(heard::<LengthPrefixed<1>>(&bytes, &cuts, usize::MAX)), naive_frames(1, &bytes));
-        prop_assert_eq!(block_on(heard::<LengthPrefixed<2>>(&bytes, &cuts, usize::MAX)), naive_frames(2, &bytes));
-        prop_assert_eq!(block_on(heard::<LengthPrefixed<4>>(&bytes, &cuts, usize::MAX)), naive_frames(4, &bytes));
+        prop_assert_eq!(block_on(received::<LengthPrefixed<1>>(&bytes, &cuts, usize::MAX)), naive_frames(1, &bytes));
+        prop_assert_eq!(block_on(received::<LengthPrefixed<2>>(&bytes, &cuts, usize::MAX)), naive_frames(2, &bytes));
+        prop_assert_eq!(block_on(received::<LengthPrefixed<4>>(&bytes, &cuts, usize::MAX)), naive_frames(4, &bytes));
     }
 
     #[test]
     fn raw_bytes_are_heard_as_they_come(bytes in vec(any::<u8>(), 1..300), cuts in vec(any::<usize>(), 0..12)) {
-        let (heard, broken) = block_on(heard::<Raw>(&bytes, &cuts, usize::MAX));
-        prop_assert_eq!((heard.concat(), broken), (bytes, None));
+        let (received, broken) = block_on(received::<Raw>(&bytes, &cuts, usize::MAX));
+        prop_assert_eq!((received.concat(), broken), (bytes, None));
     }
 }
 
@@ -179,14 +179,14 @@ proptest! {
 fn lines_before_one_beyond_the_cap_are_heard_and_it_is_refused_before_it_ends() {
     let check = |line_bytes: usize, expected: Option<Broken>| {
         let bytes = [b"first\n", vec![b'x'; line_bytes - 1].as_slice(), b"\nlast\n"].concat();
-        let (told, broken) = each_line(block_on(heard::<Lines>(&bytes, &[], usize::MAX)));
+        let (told, broken) = each_line(block_on(received::<Lines>(&bytes, &[], usize::MAX)));
         assert_eq!((told[0].as_slice(), broken), (&b"first"[..], expected));
         assert_eq!(told.len(), if broken.is_some() { 1 } else { 3 });
     };
     check(MESSAGE_BYTES_MAX, None);
     check(MESSAGE_BYTES_MAX + 1, Some(too_large()));
     let endless = vec![b'x'; MESSAGE_BYTES_MAX + 1];
-    assert_eq!(block_on(heard::<Lines>(&endless, &[], 1000)), (vec![], Some(too_large())));
+    assert_eq!(block_on(received::<Lines>(&endless, &[], 1000)), (vec![], Some(too_large())));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_frame_beyond_the_cap_is_refused_by_its_length_alone() {
     let beyond = (MESSAGE_BYTES_MAX as u32 + 1).to_be_bytes();
     let bytes = [&[0, 0, 0, 2, b'h', b'i'], beyond.as_slice()].concat();
     let told = (vec![b"hi".to_vec()], Some(too_large()));
-    assert_eq!(block_on(heard::<LengthPrefixed>(&bytes, &[], usize::MAX)), told);
+    assert_eq!(block_on(received::<LengthPrefixed>(&bytes, &[], usize::MAX)), told);
 }
 
 #[test]
@@ -207,32 +207,32 @@ fn a_payload_is_never_sent_with_a_length_cut_off() {
 fn all_whole_lines_of_a_read_are_one_block() {
     block_on(async {
         let (mut far, mut socket) = pair::<Lines>().await;
-        let mut desk = Desk::new();
+        let mut buffer = ReadBuffer::new();
         far.write_all(&[b"a line\n".repeat(1000).as_slice(), b"and a beg"].concat()).await.unwrap();
-        assert_eq!(read(&mut socket, &mut desk).await.unwrap(), 7009);
-        let block = socket.next(&mut desk).unwrap().unwrap();
+        assert_eq!(read(&mut socket, &mut buffer).await.unwrap(), 7009);
+        let block = socket.next(&mut buffer).unwrap().unwrap();
         assert_eq!(lines(block).filter(|line| line == b"a line").count(), 1000);
-        assert_eq!(socket.next(&mut desk), None);
+        assert_eq!(socket.next(&mut buffer), None);
         far.write_all(b"in\r\n\n").await.unwrap();
-        assert_eq!(read(&mut socket, &mut desk).await.unwrap(), 5);
-        let block = socket.next(&mut desk).unwrap().unwrap();
+        assert_eq!(read(&mut socket, &mut buffer).await.unwrap(), 5);
+        let block = socket.next(&mut buffer).unwrap().unwrap();
         assert_eq!(lines(block).collect::<Vec<_>>(), [&b"and a begin"[..], b""]);
     });
 }
 
-/// Two connections take turns at one desk; neither sees the other's rest.
+/// Two connections take turns with one buffer; neither sees the other's rest.
 #[test]
 fn what_is_incomplete_stays_with_its_connection() {
     block_on(async {
         let (mut far_a, mut a) = pair::<Lines>().await;
         let (mut far_b, mut b) = pair::<Lines>().await;
-        let mut desk = Desk::new();
+        let mut buffer = ReadBuffer::new();
         let mut check = async |is_a: bool, piece: &str, expected: Option<&str>| {
             let (far, socket) = if is_a { (&mut far_a, &mut a) } else { (&mut far_b, &mut b) };
             far.write_all(piece.as_bytes()).await.unwrap();
-            read(socket, &mut desk).await.unwrap();
-            assert_eq!(socket.next(&mut desk), expected.map(|block| Ok(block.as_bytes())));
-            assert!(expected.is_none() || socket.next(&mut desk).is_none());
+            read(socket, &mut buffer).await.unwrap();
+            assert_eq!(socket.next(&mut buffer), expected.map(|block| Ok(block.as_bytes())));
+            assert!(expected.is_none() || socket.next(&mut buffer).is_none());
         };
         check(true, "this ", None).await;
         check(false, "that ", None).await;
@@ -267,7 +267,7 @@ fn many_messages_leave_in_one_write_and_exactly_as_they_should() {
 fn a_goodbye_ends_our_side_behind_the_last_message_and_the_servers_last_bytes_are_heard() {
     block_on(async {
         let (mut far, mut socket) = pair::<Lines>().await;
-        let mut desk = Desk::new();
+        let mut buffer = ReadBuffer::new();
         socket.send(b"/quit\n").unwrap();
         socket.close();
         assert!(socket.send(b"too late\n").is_err());
@@ -276,10 +276,10 @@ fn a_goodbye_ends_our_side_behind_the_last_message_and_the_servers_last_bytes_ar
         far.read_to_end(&mut bytes).await.unwrap();
         assert_eq!(bytes, b"/quit\n");
         far.write_all(b"bye\n").await.unwrap();
-        read(&mut socket, &mut desk).await.unwrap();
-        assert_eq!(socket.next(&mut desk), Some(Ok(&b"bye\n"[..])));
+        read(&mut socket, &mut buffer).await.unwrap();
+        assert_eq!(socket.next(&mut buffer), Some(Ok(&b"bye\n"[..])));
         drop(far);
-        let end = read(&mut socket, &mut desk).await;
+        let end = read(&mut socket, &mut buffer).await;
         assert!(matches!(end, Err(Closed::ByPeer(None))), "{end:?}");
         // It is gone for good; saying so again is no failure.
         socket.close();
@@ -314,21 +314,21 @@ fn a_connection_that_nobody_reads_takes_so_much_and_no_more_and_its_goodbye_wait
 fn a_large_message_leaves_no_large_buffer_behind() {
     block_on(async {
         let (mut far, mut socket) = pair::<LengthPrefixed>().await;
-        let mut desk = Desk::new();
+        let mut buffer = ReadBuffer::new();
         let mut bytes = Vec::new();
         LengthPrefixed::<4>::write(&mut bytes, &[b'x'; 50_000]);
         far.write_all(&bytes[..40_000]).await.unwrap();
         let mut come = 0;
         while come < 40_000 {
-            come += read(&mut socket, &mut desk).await.unwrap();
-            assert_eq!(socket.next(&mut desk), None);
+            come += read(&mut socket, &mut buffer).await.unwrap();
+            assert_eq!(socket.next(&mut buffer), None);
         }
         assert!(socket.carried.capacity() >= 40_000);
         far.write_all(&bytes[40_000..]).await.unwrap();
         let mut heard_bytes = None;
         while heard_bytes.is_none() {
-            read(&mut socket, &mut desk).await.unwrap();
-            while let Some(message) = socket.next(&mut desk) {
+            read(&mut socket, &mut buffer).await.unwrap();
+            while let Some(message) = socket.next(&mut buffer) {
                 heard_bytes = Some(message.unwrap().len());
             }
         }
@@ -347,14 +347,14 @@ fn a_knock_from_a_chosen_address_opens_and_is_heard_from() {
     block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let to = address(&listener);
-        let knock = Tcp::<Lines>::knock(&to, Some("127.0.0.77".parse().unwrap())).unwrap();
-        let mut socket = Tcp::<Lines>::open(knock, &to).await.unwrap();
+        let begin_connect = Tcp::<Lines>::begin_connect(&to, Some("127.0.0.77".parse().unwrap())).unwrap();
+        let mut socket = Tcp::<Lines>::open(begin_connect, &to).await.unwrap();
         let (mut far, from) = listener.accept().await.unwrap();
         assert_eq!(from.ip().to_string(), "127.0.0.77");
         far.write_all(b"* welcome\n").await.unwrap();
-        let mut desk = Desk::new();
-        read(&mut socket, &mut desk).await.unwrap();
-        assert_eq!(socket.next(&mut desk), Some(Ok(&b"* welcome\n"[..])));
+        let mut buffer = ReadBuffer::new();
+        read(&mut socket, &mut buffer).await.unwrap();
+        assert_eq!(socket.next(&mut buffer), Some(Ok(&b"* welcome\n"[..])));
     });
 }
 
@@ -363,25 +363,25 @@ fn a_server_that_refuses_is_told_from_one_that_closes_and_one_that_resets() {
     block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let to = address(&listener);
-        let mut desk = Desk::new();
-        let knock = Tcp::<Lines>::knock(&to, None).unwrap();
+        let mut buffer = ReadBuffer::new();
+        let begin_connect = Tcp::<Lines>::begin_connect(&to, None).unwrap();
         let (far, _) = listener.accept().await.unwrap();
-        let mut socket = Tcp::<Lines>::open(knock, &to).await.unwrap();
+        let mut socket = Tcp::<Lines>::open(begin_connect, &to).await.unwrap();
         drop(far);
-        let end = read(&mut socket, &mut desk).await;
+        let end = read(&mut socket, &mut buffer).await;
         assert!(matches!(end, Err(Closed::ByPeer(None))), "{end:?}");
 
-        let knock = Tcp::<Lines>::knock(&to, None).unwrap();
+        let begin_connect = Tcp::<Lines>::begin_connect(&to, None).unwrap();
         let (far, _) = listener.accept().await.unwrap();
         far.set_zero_linger().unwrap();
         drop(far);
-        let error = Tcp::<Lines>::open(knock, &to).await.err().unwrap();
+        let error = Tcp::<Lines>::open(begin_connect, &to).await.err().unwrap();
         assert!(matches!(error, OpenError::ClosedEarly), "{error}");
 
         drop(listener);
-        let error = match Tcp::<Lines>::knock(&to, None) {
+        let error = match Tcp::<Lines>::begin_connect(&to, None) {
             Err(error) => error,
-            Ok(knock) => Tcp::<Lines>::open(knock, &to).await.err().unwrap(),
+            Ok(begin_connect) => Tcp::<Lines>::open(begin_connect, &to).await.err().unwrap(),
         };
         assert!(matches!(error, OpenError::Refused), "{error}");
     });

@@ -26,7 +26,7 @@ fn server_frame(out: &mut Vec<u8>, is_final: bool, opcode: u8, payload: &[u8]) {
 /// Feeds `bytes` in reads that end at `cuts` and returns what was heard.
 async fn heard_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Vec<u8>>, Broken> {
     let (mut far, mut socket) = pair().await;
-    let (mut desk, mut heard) = (Desk::new(), Vec::new());
+    let (mut buffer, mut received) = (ReadBuffer::new(), Vec::new());
     let mut edges: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     edges.extend([0, bytes.len()]);
     edges.sort_unstable();
@@ -34,16 +34,16 @@ async fn heard_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Vec<u8>>, B
     for edge in edges.windows(2) {
         far.write_all(&bytes[edge[0]..edge[1]]).await.unwrap();
         let mut wanted = edge[1] - edge[0];
-        while wanted > 0 && socket.farewell.is_none() {
-            wanted -= poll_fn(|cx| socket.poll_read(cx, &mut desk)).await.unwrap();
-            while let Some(message) = socket.next(&mut desk) {
+        while wanted > 0 && socket.shutdown.is_none() {
+            wanted -= poll_fn(|cx| socket.poll_read(cx, &mut buffer)).await.unwrap();
+            while let Some(message) = socket.next(&mut buffer) {
                 match message? {
-                    Heard::Text(bytes) | Heard::Binary(bytes) => heard.push(bytes.to_vec()),
+                    Received::Text(bytes) | Received::Binary(bytes) => received.push(bytes.to_vec()),
                 }
             }
         }
     }
-    Ok(heard)
+    Ok(received)
 }
 
 async fn pair() -> (TcpStream, WebSocket) {
@@ -74,9 +74,9 @@ proptest! {
                 server_frame(&mut bytes, true, 9, b"are you there");
             }
         }
-        let heard = block_on(heard_in_pieces(&bytes, &cuts)).unwrap();
+        let received = block_on(heard_in_pieces(&bytes, &cuts)).unwrap();
         let expected: Vec<Vec<u8>> = messages.iter().map(|(text, _)| text.clone().into_bytes()).collect();
-        prop_assert_eq!(heard, expected);
+        prop_assert_eq!(received, expected);
     }
 
     #[test]
@@ -112,8 +112,8 @@ fn what_the_protocol_forbids_is_refused() {
 #[test]
 fn no_length_on_the_wire_overflows() {
     let check = |bytes: &[u8]| {
-        let heard = block_on(heard_in_pieces(bytes, &[]));
-        assert_eq!(heard, Err(Broken::TooLarge(MESSAGE_BYTES_MAX)), "{bytes:?}");
+        let received = block_on(heard_in_pieces(bytes, &[]));
+        assert_eq!(received, Err(Broken::TooLarge(MESSAGE_BYTES_MAX)), "{bytes:?}");
     };
     let huge = [0xFF; 8];
     for second in [0x80, 0x00] {
@@ -133,14 +133,14 @@ fn a_goodbye_is_answered_and_its_code_is_told() {
     block_on(async {
         let (mut far, mut socket) = pair().await;
         far.write_all(&[0x88, 2, 0x03, 0xE9]).await.unwrap();
-        let mut desk = Desk::new();
-        poll_fn(|cx| socket.poll_read(cx, &mut desk)).await.unwrap();
-        assert!(socket.next(&mut desk).is_none());
+        let mut buffer = ReadBuffer::new();
+        poll_fn(|cx| socket.poll_read(cx, &mut buffer)).await.unwrap();
+        assert!(socket.next(&mut buffer).is_none());
         poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();
         let mut answer = [0u8; 8];
         far.read_exact(&mut answer).await.unwrap();
         assert_eq!(answer[..2], [0x88, 0x82]);
-        let end = poll_fn(|cx| socket.poll_read(cx, &mut desk)).await;
+        let end = poll_fn(|cx| socket.poll_read(cx, &mut buffer)).await;
         assert!(matches!(end, Err(Closed::ByPeer(Some(1001)))), "{end:?}");
     });
 }
@@ -173,16 +173,16 @@ fn an_independent_server_understands_every_message() {
                 }
             }
         });
-        let knock = WebSocket::knock(&to, Some("127.0.0.77".parse().unwrap())).unwrap();
-        let mut socket = WebSocket::open(knock, &to).await.unwrap();
-        let mut desk = Desk::new();
+        let begin_connect = WebSocket::begin_connect(&to, Some("127.0.0.77".parse().unwrap())).unwrap();
+        let mut socket = WebSocket::open(begin_connect, &to).await.unwrap();
+        let mut buffer = ReadBuffer::new();
         for text in &texts {
             socket.send(Message::Text(text.as_bytes())).unwrap();
             poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();
             loop {
-                poll_fn(|cx| socket.poll_read(cx, &mut desk)).await.unwrap();
-                if let Some(heard) = socket.next(&mut desk) {
-                    assert_eq!(heard, Ok(Heard::Text(text.as_bytes())));
+                poll_fn(|cx| socket.poll_read(cx, &mut buffer)).await.unwrap();
+                if let Some(received) = socket.next(&mut buffer) {
+                    assert_eq!(received, Ok(Received::Text(text.as_bytes())));
                     break;
                 }
             }
@@ -199,15 +199,15 @@ fn a_server_that_closes_at_once_is_told_from_one_that_refuses() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = listener.local_addr().unwrap();
         let to = Address { socket, host: "x".to_owned(), path: "/".to_owned(), tls: None };
-        let knock = WebSocket::knock(&to, None).unwrap();
+        let begin_connect = WebSocket::begin_connect(&to, None).unwrap();
         let (far, _) = listener.accept().await.unwrap();
         drop(far);
-        let error = WebSocket::open(knock, &to).await.err().unwrap();
+        let error = WebSocket::open(begin_connect, &to).await.err().unwrap();
         assert!(matches!(error, OpenError::ClosedEarly), "{error}");
         drop(listener);
-        let error = match WebSocket::knock(&to, None) {
+        let error = match WebSocket::begin_connect(&to, None) {
             Err(error) => error,
-            Ok(knock) => WebSocket::open(knock, &to).await.err().unwrap(),
+            Ok(begin_connect) => WebSocket::open(begin_connect, &to).await.err().unwrap(),
         };
         assert!(matches!(error, OpenError::Refused), "{error}");
     });
@@ -220,18 +220,18 @@ fn what_comes_with_the_answer_is_heard_without_another_read() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = listener.local_addr().unwrap();
         let to = Address { socket, host: "x".to_owned(), path: "/".to_owned(), tls: None };
-        let mut knock = WebSocket::knock(&to, None).unwrap();
-        knock.key = "dGhlIHNhbXBsZSBub25jZQ==".to_owned();
+        let mut begin_connect = WebSocket::begin_connect(&to, None).unwrap();
+        begin_connect.key = "dGhlIHNhbXBsZSBub25jZQ==".to_owned();
         let (mut far, _) = listener.accept().await.unwrap();
         let mut answer = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
             Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
             .to_vec();
         server_frame(&mut answer, true, 1, b"hello");
         far.write_all(&answer).await.unwrap();
-        let mut socket = WebSocket::open(knock, &to).await.unwrap();
-        let mut desk = Desk::new();
-        poll_fn(|cx| socket.poll_read(cx, &mut desk)).await.unwrap();
-        assert_eq!(socket.next(&mut desk), Some(Ok(Heard::Text(b"hello"))));
+        let mut socket = WebSocket::open(begin_connect, &to).await.unwrap();
+        let mut buffer = ReadBuffer::new();
+        poll_fn(|cx| socket.poll_read(cx, &mut buffer)).await.unwrap();
+        assert_eq!(socket.next(&mut buffer), Some(Ok(Received::Text(b"hello"))));
     });
 }
 
@@ -268,13 +268,13 @@ async fn tls_echo(listener: TcpListener) {
 
 async fn over_tls(socket: std::net::SocketAddr, tls: crate::TlsSettings) -> Result<Vec<u8>, OpenError> {
     let to = Address { socket, host: "localhost".to_owned(), path: "/".to_owned(), tls: Some(tls) };
-    let mut socket = WebSocket::open(WebSocket::knock(&to, None)?, &to).await?;
+    let mut socket = WebSocket::open(WebSocket::begin_connect(&to, None)?, &to).await?;
     socket.send(Message::Text(b"over TLS")).unwrap();
     poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();
-    let mut desk = Desk::new();
+    let mut buffer = ReadBuffer::new();
     loop {
-        poll_fn(|cx| socket.poll_read(cx, &mut desk)).await.unwrap();
-        if let Some(Ok(Heard::Text(text))) = socket.next(&mut desk) {
+        poll_fn(|cx| socket.poll_read(cx, &mut buffer)).await.unwrap();
+        if let Some(Ok(Received::Text(text))) = socket.next(&mut buffer) {
             return Ok(text.to_vec());
         }
     }

@@ -9,10 +9,14 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
-use drivers::{Address, Broken, Closed, Desk, Driver, Http1, Http2, OpenError, Refused, Tcp, WebSocket, tcp};
+use drivers::{
+    Address, Broken, Closed, Driver, Http1, Http2, OpenError, ReadBuffer, Refused, Tcp, WebSocket, tcp,
+};
 use engine::collector::FromWorker;
 use engine::thread::{Setup, spawn};
-use engine::{Bots, Collector, Entrance, Hand, LineId, MonotonicClock, Progress, Shared, Timeline};
+use engine::{
+    BotContext, Bots, Collector, ConnectionId, MonotonicClock, PairingLock, Progress, Shared, Timeline,
+};
 use measure::Vocabulary;
 use plan::{Arrivals, EchoBots, Ramp, Scheme, Target, WorkerPlan};
 
@@ -29,12 +33,12 @@ struct Opens<D>(D);
 /// What both leave to the driver within.
 macro_rules! as_the_driver_within {
     () => {
-        type Knock = D::Knock;
+        type Connecting = D::Connecting;
         type Send<'a> = D::Send<'a>;
-        type Heard<'a> = D::Heard<'a>;
+        type Received<'a> = D::Received<'a>;
 
-        fn knock(to: &Address, from: Option<IpAddr>) -> Result<D::Knock, OpenError> {
-            D::knock(to, from)
+        fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<D::Connecting, OpenError> {
+            D::begin_connect(to, from)
         }
         fn send(&mut self, what: D::Send<'_>) -> Result<(), Refused> {
             self.0.send(what)
@@ -42,8 +46,12 @@ macro_rules! as_the_driver_within {
         fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             self.0.poll_flush(cx)
         }
-        fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
-            self.0.poll_read(cx, desk)
+        fn poll_read(
+            &mut self,
+            cx: &mut Context<'_>,
+            buffer: &mut ReadBuffer,
+        ) -> Poll<Result<usize, Closed>> {
+            self.0.poll_read(cx, buffer)
         }
         fn close(&mut self) {
             self.0.close();
@@ -57,11 +65,11 @@ macro_rules! as_the_driver_within {
 impl<D: Driver> Driver for Decodes<D> {
     as_the_driver_within!();
 
-    async fn open(knock: D::Knock, to: &Address) -> Result<Self, OpenError> {
-        D::open(knock, to).await.map(Decodes)
+    async fn open(begin_connect: D::Connecting, to: &Address) -> Result<Self, OpenError> {
+        D::open(begin_connect, to).await.map(Decodes)
     }
 
-    fn next<'d>(&mut self, _: &'d mut Desk) -> Option<Result<D::Heard<'d>, Broken>> {
+    fn next<'d>(&mut self, _: &'d mut ReadBuffer) -> Option<Result<D::Received<'d>, Broken>> {
         panic!("planted in the codec");
     }
 }
@@ -69,13 +77,13 @@ impl<D: Driver> Driver for Decodes<D> {
 impl<D: Driver> Driver for Opens<D> {
     as_the_driver_within!();
 
-    async fn open(knock: D::Knock, to: &Address) -> Result<Self, OpenError> {
-        let _opened = D::open(knock, to).await.map(Opens)?;
+    async fn open(begin_connect: D::Connecting, to: &Address) -> Result<Self, OpenError> {
+        let _opened = D::open(begin_connect, to).await.map(Opens)?;
         panic!("planted in the handshake");
     }
 
-    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<D::Heard<'d>, Broken>> {
-        self.0.next(desk)
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<D::Received<'d>, Broken>> {
+        self.0.next(buffer)
     }
 }
 
@@ -95,18 +103,18 @@ impl<D: Driver, const IN: u8> Bots for Listeners<D, IN> {
     fn new(_: &WorkerPlan) -> Self {
         Listeners(PhantomData)
     }
-    fn join(&mut self, unit: u32, planned_ns: u64, hand: &mut Hand<'_, D>) {
-        hand.open(unit, 0);
-        hand.at(planned_ns + 1, unit, 0);
+    fn join(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
+        ctx.open(unit, 0);
+        ctx.at(planned_ns + 1, unit, 0);
     }
-    fn opened(&mut self, _: LineId, _: u32, _: &mut Hand<'_, D>) {}
-    fn heard(&mut self, _: LineId, _: u32, _: D::Heard<'_>, _: u64, _: &mut Hand<'_, D>) {
+    fn opened(&mut self, _: ConnectionId, _: u32, _: &mut BotContext<'_, D>) {}
+    fn received(&mut self, _: ConnectionId, _: u32, _: D::Received<'_>, _: u64, _: &mut BotContext<'_, D>) {
         assert!(IN != HEARD, "planted in {}", "a bot that hears");
     }
-    fn due(&mut self, _: u32, _: u32, _: u64, _: &mut Hand<'_, D>) {
+    fn due(&mut self, _: u32, _: u32, _: u64, _: &mut BotContext<'_, D>) {
         assert!(IN != DUE, "planted in what is due");
     }
-    fn closed(&mut self, _: LineId, _: u32, _: Closed, _: &mut Hand<'_, D>) {}
+    fn closed(&mut self, _: ConnectionId, _: u32, _: Closed, _: &mut BotContext<'_, D>) {}
 }
 
 /// How a server begins to speak, so that a client has bytes to decode.
@@ -201,7 +209,7 @@ fn last_word<B: Bots>(greeting: Greeting) -> (usize, FromWorker) {
         shared: Shared {
             timeline,
             progress: Arc::new(Progress::default()),
-            entrance: Entrance::default(),
+            pairing_lock: PairingLock::default(),
             met: Arc::default(),
             realtime_zero_ns: 0,
         },

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use bots::http::recipes::{Learnt, Recipes};
-use drivers::http::{Answer, Fault, Heard, Http, Outgoing};
-use drivers::{Address, Broken, Closed, Desk, Http1, Http2, OpenError};
+use drivers::http::{Answer, Fault, Http, Outgoing, Received};
+use drivers::{Address, Broken, Closed, Http1, Http2, OpenError, ReadBuffer};
 use plan::{Bots, HttpBots, HttpVersion, Target, VariableLaw, WorkerPlan};
 use tokio::time::{sleep, timeout};
 
@@ -109,12 +109,12 @@ async fn attempt<D: Http>(
     index: usize,
     within: Duration,
 ) -> Outcome {
-    let opens = async { D::open(D::knock(address, None)?, address).await };
+    let opens = async { D::open(D::begin_connect(address, None)?, address).await };
     let mut socket = match timeout(HANDSHAKE_WITHIN, opens).await.unwrap_or(Err(OpenError::Timeout)) {
         Ok(socket) => socket,
         Err(error) => return Outcome::NotOpened(error),
     };
-    let mut desk = Desk::new();
+    let mut buffer = ReadBuffer::new();
     let answer = async {
         let ready = recipes.ready::<D>(index, &Learnt::new());
         let request = ready.as_ref().clone();
@@ -125,17 +125,17 @@ async fn attempt<D: Http>(
         // A server that hangs up at once has perhaps said why.
         let _ = poll_fn(|cx| socket.poll_flush(cx)).await;
         loop {
-            while let Some(heard) = socket.next(&mut desk) {
-                match heard {
-                    Ok(Heard::Began { .. }) => {}
-                    Ok(Heard::Answer(answer)) => return answered(recipes, index, &answer),
+            while let Some(received) = socket.next(&mut buffer) {
+                match received {
+                    Ok(Received::Began { .. }) => {}
+                    Ok(Received::Answer(answer)) => return answered(recipes, index, &answer),
                     Err(broken) => return Outcome::Broken(broken, Vec::new()),
                 }
             }
             // HTTP/2 has something to say between two reads.
             let read = poll_fn(|cx| {
                 let _ = socket.poll_flush(cx);
-                socket.poll_read(cx, &mut desk)
+                socket.poll_read(cx, &mut buffer)
             });
             match read.await {
                 Ok(_) => {}
@@ -146,7 +146,7 @@ async fn attempt<D: Http>(
     };
     let outcome = timeout(within, answer).await.unwrap_or(Outcome::NoAnswer);
     match outcome {
-        Outcome::Broken(broken, _) => Outcome::Broken(broken, desk.rest().to_vec()),
+        Outcome::Broken(broken, _) => Outcome::Broken(broken, buffer.rest().to_vec()),
         outcome => outcome,
     }
 }

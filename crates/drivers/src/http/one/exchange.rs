@@ -1,6 +1,6 @@
 //! One request and its answer, and then the next: what a connection knows between its reads. No socket, no clock.
 //!
-//! The bytes of a read lie on the desk. An answer all of which is there is told in place; of any other the head is
+//! The bytes of a read lie in the read buffer. An answer all of which is there is reported in place; of any other the head is
 //! carried until it is whole, and the body is counted through or gathered in `store`, each byte once.
 
 use std::rc::Rc;
@@ -8,8 +8,8 @@ use std::rc::Rc;
 use super::chunks::Chunks;
 use super::head::{self, Body, Head};
 use super::request::Request;
-use crate::desk::Desk;
-use crate::http::{Answer, Fault, Heard};
+use crate::http::{Answer, Fault, Received};
+use crate::read_buffer::ReadBuffer;
 
 /// Where a connection is in its talk with the server.
 #[derive(Default)]
@@ -106,16 +106,16 @@ impl Exchange {
     }
 
     /// Room for one read, behind what the last one left incomplete.
-    pub fn lay<'d>(&self, desk: &'d mut Desk) -> &'d mut [u8] {
-        desk.lay(if self.awaits_head() { &self.store } else { &[] })
+    pub fn lay<'d>(&self, buffer: &'d mut ReadBuffer) -> &'d mut [u8] {
+        buffer.lay(if self.awaits_head() { &self.store } else { &[] })
     }
 
     /// So many bytes were read into that room.
-    pub fn came(&mut self, count: usize, desk: &mut Desk) {
+    pub fn came(&mut self, count: usize, buffer: &mut ReadBuffer) {
         if self.awaits_head() {
             self.store.clear();
         }
-        desk.filled(count);
+        buffer.filled(count);
     }
 
     fn awaits_head(&self) -> bool {
@@ -135,82 +135,86 @@ impl Exchange {
         }
     }
 
-    /// What has come next, if anything is whole. After a fault the offending bytes are the rest of the desk.
-    pub fn next<'d>(&mut self, desk: &'d mut Desk) -> Result<Option<Heard<'d>>, Fault> {
+    /// What has come next, if anything is whole. After a fault the offending bytes are the rest of the buffer.
+    pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Received<'d>>, Fault> {
         match self.stage {
             _ if self.has_surplus => Err(Fault::Unasked),
-            Stage::Ended => Ok(Some(Heard::Answer(self.gathered(desk)))),
-            _ if desk.rest().is_empty() => Ok(None),
+            Stage::Ended => Ok(Some(Received::Answer(self.gathered(buffer)))),
+            _ if buffer.rest().is_empty() => Ok(None),
             Stage::Idle => Err(Fault::Unasked),
-            Stage::Head { has_begun } => self.hear_head(has_begun, desk),
-            Stage::Sized(_) | Stage::Chunked(_) | Stage::UntilEnd => self.hear_body(desk),
+            Stage::Head { has_begun } => self.hear_head(has_begun, buffer),
+            Stage::Sized(_) | Stage::Chunked(_) | Stage::UntilEnd => self.hear_body(buffer),
         }
     }
 
-    fn hear_head<'d>(&mut self, has_begun: bool, desk: &'d mut Desk) -> Result<Option<Heard<'d>>, Fault> {
+    fn hear_head<'d>(
+        &mut self,
+        has_begun: bool,
+        buffer: &'d mut ReadBuffer,
+    ) -> Result<Option<Received<'d>>, Fault> {
         let Some(request) = self.asked.clone() else { return Err(Fault::Unasked) };
         let head = loop {
-            if desk.rest().is_empty() {
+            if buffer.rest().is_empty() {
                 return Ok(None);
             }
-            match find_head(&request, desk.rest())? {
-                None => return Ok(self.carry_head(has_begun, desk)),
-                Some(head) if head.is_interim() => drop(desk.take(head.bytes)),
+            match find_head(&request, buffer.rest())? {
+                None => return Ok(self.carry_head(has_begun, buffer)),
+                Some(head) if head.is_interim() => drop(buffer.take(head.bytes)),
                 Some(head) => break head,
             }
         };
         self.status = head.status;
         self.closes |= head.closes;
-        let behind = &desk.rest()[head.bytes..];
+        let behind = &buffer.rest()[head.bytes..];
         let cap = request.body_cap;
         match head.body {
             Body::Sized(length) if length > cap => Err(Fault::BodyTooLarge),
             Body::Sized(length) if length <= behind.len() as u64 => {
-                Ok(Some(self.whole(&request, &head, length as usize, desk)))
+                Ok(Some(self.whole(&request, &head, length as usize, buffer)))
             }
             Body::Chunked => match Chunks::default().walk(behind, cap, |_| {}) {
-                Ok(walk) if walk.is_end => Ok(Some(self.whole(&request, &head, walk.taken, desk))),
-                Ok(_) => self.begin_body(&request, &head, has_begun, desk),
+                Ok(walk) if walk.is_end => Ok(Some(self.whole(&request, &head, walk.taken, buffer))),
+                Ok(_) => self.begin_body(&request, &head, has_begun, buffer),
                 Err((at, fault)) => {
-                    desk.take(head.bytes + at);
+                    buffer.take(head.bytes + at);
                     Err(fault)
                 }
             },
-            Body::Sized(_) | Body::UntilEnd => self.begin_body(&request, &head, has_begun, desk),
+            Body::Sized(_) | Body::UntilEnd => self.begin_body(&request, &head, has_begun, buffer),
         }
     }
 
     /// Keeps an incomplete head until its rest comes.
-    fn carry_head<'d>(&mut self, has_begun: bool, desk: &mut Desk) -> Option<Heard<'d>> {
-        let begins = !has_begun && !head::begins_interim(desk.rest());
-        let rest_bytes = desk.rest().len();
+    fn carry_head<'d>(&mut self, has_begun: bool, buffer: &mut ReadBuffer) -> Option<Received<'d>> {
+        let begins = !has_begun && !head::begins_interim(buffer.rest());
+        let rest_bytes = buffer.rest().len();
         self.store.clear();
-        self.store.extend_from_slice(desk.take(rest_bytes));
+        self.store.extend_from_slice(buffer.take(rest_bytes));
         self.stage = Stage::Head { has_begun: has_begun || begins };
-        begins.then_some(Heard::Began { tag: self.tag })
+        begins.then_some(Received::Began { tag: self.tag })
     }
 
-    /// An answer all of which is on the desk, with `wire_bytes` behind its head.
+    /// An answer all of which is in the buffer, with `wire_bytes` behind its head.
     fn whole<'d>(
         &mut self,
         request: &Request,
         head: &Head,
         wire_bytes: usize,
-        desk: &'d mut Desk,
-    ) -> Heard<'d> {
+        buffer: &'d mut ReadBuffer,
+    ) -> Received<'d> {
         self.finish(request);
         if self.store.capacity() > 0 {
             self.store = Vec::new();
         }
         let total_bytes = head.bytes + wire_bytes;
-        self.has_surplus = desk.rest().len() > total_bytes;
-        let (lines, body) = desk.take(total_bytes).split_at_mut(head.bytes);
+        self.has_surplus = buffer.rest().len() > total_bytes;
+        let (lines, body) = buffer.take(total_bytes).split_at_mut(head.bytes);
         let body_bytes = match head.body {
             Body::Chunked => Chunks::join(body, request.keeps_body),
             Body::Sized(_) | Body::UntilEnd => wire_bytes,
         };
         let location = head.location.clone().and_then(|range| lines.get(range));
-        Heard::Answer(Answer {
+        Received::Answer(Answer {
             tag: self.tag,
             status: head.status,
             body: if request.keeps_body { &body[..body_bytes] } else { &[] },
@@ -226,14 +230,14 @@ impl Exchange {
         request: &Request,
         head: &Head,
         has_begun: bool,
-        desk: &'d mut Desk,
-    ) -> Result<Option<Heard<'d>>, Fault> {
+        buffer: &'d mut ReadBuffer,
+    ) -> Result<Option<Received<'d>>, Fault> {
         if request.keeps_body || head.location.is_some() {
-            // The room that the last gathered answer took on this desk.
-            self.store = std::mem::take(&mut desk.joined);
+            // The room that the last gathered answer took in this buffer.
+            self.store = std::mem::take(&mut buffer.joined);
         }
         self.store.clear();
-        let lines = desk.take(head.bytes);
+        let lines = buffer.take(head.bytes);
         if let Some(range) = &head.location {
             self.store.extend_from_slice(&lines[range.clone()]);
         }
@@ -250,14 +254,14 @@ impl Exchange {
             Body::UntilEnd => Stage::UntilEnd,
         };
         let tag = self.tag;
-        let heard = self.hear_body(desk)?;
-        Ok(heard.or((!has_begun).then_some(Heard::Began { tag })))
+        let received = self.hear_body(buffer)?;
+        Ok(received.or((!has_begun).then_some(Received::Began { tag })))
     }
 
     /// More of a body whose head came with an earlier read, or with this one.
-    fn hear_body<'d>(&mut self, desk: &'d mut Desk) -> Result<Option<Heard<'d>>, Fault> {
+    fn hear_body<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Received<'d>>, Fault> {
         let Some(request) = self.asked.clone() else { return Err(Fault::Unasked) };
-        let rest = desk.rest();
+        let rest = buffer.rest();
         let room = request.body_cap - self.body_bytes;
         let (taken, data_bytes, is_end) = match &mut self.stage {
             Stage::Sized(left) => {
@@ -270,7 +274,7 @@ impl Exchange {
                 match chunks.walk(rest, room, |data| request.keep(&mut self.store, &rest[data])) {
                     Ok(walk) => (walk.taken, walk.data_bytes, walk.is_end),
                     Err((at, fault)) => {
-                        desk.take(at);
+                        buffer.take(at);
                         return Err(fault);
                     }
                 }
@@ -281,26 +285,26 @@ impl Exchange {
                 (rest.len(), rest.len() as u64, false)
             }
         };
-        desk.take(taken);
+        buffer.take(taken);
         self.body_bytes += data_bytes;
         if !is_end {
             return Ok(None);
         }
-        self.has_surplus = !desk.rest().is_empty();
-        Ok(Some(Heard::Answer(self.gathered(desk))))
+        self.has_surplus = !buffer.rest().is_empty();
+        Ok(Some(Received::Answer(self.gathered(buffer))))
     }
 
-    /// An answer that came in pieces. What was kept of it goes to the desk, so that nothing stays with the connection.
-    fn gathered<'d>(&mut self, desk: &'d mut Desk) -> Answer<'d> {
+    /// An answer that came in pieces. What was kept of it goes to the buffer, so that nothing stays with the connection.
+    fn gathered<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Answer<'d> {
         if let Some(request) = self.asked.clone() {
             self.finish(&request);
         }
         if self.store.capacity() > 0 {
-            desk.joined = std::mem::take(&mut self.store);
+            buffer.joined = std::mem::take(&mut self.store);
         } else {
-            desk.joined.clear();
+            buffer.joined.clear();
         }
-        let (location, body) = desk.joined.split_at(usize::from(self.location_bytes));
+        let (location, body) = buffer.joined.split_at(usize::from(self.location_bytes));
         Answer {
             tag: self.tag,
             status: self.status,

@@ -29,7 +29,7 @@ fn an_answer_may_end_with_the_connection() {
         far.write_all(b"lo").await.unwrap();
         drop(far);
         let mut began = Vec::new();
-        let told = client.hear(&mut began).await.unwrap().remove(0);
+        let told = client.receive(&mut began).await.unwrap().remove(0);
         assert_eq!((told.status, told.body, told.closes, told.began), (302, b"hello".to_vec(), true, true));
         assert_eq!(told.location.as_deref(), Some("/b"));
         assert!(matches!(client.end().await, Closed::ByPeer(None)));
@@ -67,7 +67,7 @@ fn a_quiet_connection_may_be_ended_and_must_not_be_spoken_on() {
         far.write_all(b"HTTP/1.1 408 Request Timeout\r\n\r\n").await.unwrap();
         let why = client.end().await;
         assert!(matches!(why, Closed::Broken(Broken::Http(Fault::Unasked))), "{why:?}");
-        assert!(client.desk.rest().starts_with(b"HTTP/1.1 408"), "the words are there to be kept");
+        assert!(client.buffer.rest().starts_with(b"HTTP/1.1 408"), "the words are there to be kept");
     });
 }
 
@@ -82,9 +82,9 @@ fn an_early_answer_is_heard_although_the_request_was_not_taken() {
         let mut cx = Context::from_waker(Waker::noop());
         assert!(client.driver.poll_flush(&mut cx).is_pending(), "32 MiB fit no socket");
         far.write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!").await.unwrap();
-        let received_bytes = poll_fn(|cx| client.driver.poll_read(cx, &mut client.desk)).await.unwrap();
+        let received_bytes = poll_fn(|cx| client.driver.poll_read(cx, &mut client.buffer)).await.unwrap();
         assert!(received_bytes > 0);
-        let Some(Ok(Heard::Answer(answer))) = client.driver.next(&mut client.desk) else { panic!() };
+        let Some(Ok(Received::Answer(answer))) = client.driver.next(&mut client.buffer) else { panic!() };
         assert_eq!((answer.status, answer.body, answer.closes), (413, &b"no!"[..], true));
         drop(far);
         // Whatever the kernel says of the rest, the connection ends.
@@ -170,7 +170,7 @@ async fn two() -> (TcpStream, Client<Http2>) {
 async fn told(client: &mut Client<Http2>) -> (Vec<u32>, Closed) {
     let (mut tags, mut began) = (Vec::new(), Vec::new());
     loop {
-        match client.hear(&mut began).await {
+        match client.receive(&mut began).await {
             Ok(told) => tags.extend(told.iter().map(|told| told.tag)),
             Err(why) => return (tags, why),
         }
@@ -183,10 +183,10 @@ fn what_breaks_http_2_is_told_in_its_own_words() {
         block_on(async {
             let (mut far, mut client) = two().await;
             far.write_all(&frames.concat()).await.unwrap();
-            let (heard, why) = told(&mut client).await;
-            assert_eq!(heard, tags, "{words}");
+            let (received, why) = told(&mut client).await;
+            assert_eq!(received, tags, "{words}");
             assert!(matches!(why, Closed::Broken(Broken::Http(was)) if was == fault), "{words}: {why:?}");
-            assert_eq!(String::from_utf8_lossy(client.desk.rest()), words);
+            assert_eq!(String::from_utf8_lossy(client.buffer.rest()), words);
         });
     };
     let answer = |stream| frame(HEADERS, 0x5, stream, STATUS_200);
@@ -227,7 +227,7 @@ fn a_server_that_says_goodbye_may_answer_what_it_has_taken() {
         let goodbye = frame(GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0]);
         far.write_all(&[goodbye, frame(HEADERS, 0x4, 1, STATUS_200)].concat()).await.unwrap();
         far.write_all(&frame(DATA, 1, 1, b"abc")).await.unwrap();
-        let told = client.hear(&mut Vec::new()).await.unwrap();
+        let told = client.receive(&mut Vec::new()).await.unwrap();
         assert_eq!((told.len(), told[0].tag, &told[0].body[..], told[0].closes), (1, 5, &b"abc"[..], true));
         assert!(
             client.driver.send(Outgoing { prepared: &Http2::prepare(&parts("GET", "/")), tag: 7 }).is_err()

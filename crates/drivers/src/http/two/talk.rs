@@ -17,8 +17,8 @@ use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
 
 use super::pipe::{Pipe, PipeEnd};
 use super::request::Request;
-use crate::desk::Desk;
-use crate::http::{Answer, Fault, HEAD_BYTES_MAX, Heard};
+use crate::http::{Answer, Fault, HEAD_BYTES_MAX, Received};
+use crate::read_buffer::ReadBuffer;
 
 /// So much of an answer may be on its way, on a stream and on the connection; what comes is released at once.
 const WINDOW_BYTES: u32 = 1 << 20;
@@ -241,21 +241,21 @@ impl Talk {
         self.end
     }
 
-    /// What has come next. After a fault, what HTTP/2 says of it is the rest of the desk.
-    pub fn next<'d>(&mut self, desk: &'d mut Desk) -> Result<Option<Heard<'d>>, Fault> {
+    /// What has come next. After a fault, what HTTP/2 says of it is the rest of the buffer.
+    pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Received<'d>>, Fault> {
         match self.told.pop_front() {
             None => match self.fault.take() {
                 None => Ok(None),
                 Some((fault, words)) => {
-                    desk.lay(words.as_bytes());
+                    buffer.lay(words.as_bytes());
                     Err(fault)
                 }
             },
-            Some(Told::Began { tag }) => Ok(Some(Heard::Began { tag })),
+            Some(Told::Began { tag }) => Ok(Some(Received::Began { tag })),
             Some(Told::Answer(asked)) => {
-                desk.joined = asked.store;
-                let (location, body) = desk.joined.split_at(asked.location_bytes);
-                Ok(Some(Heard::Answer(Answer {
+                buffer.joined = asked.store;
+                let (location, body) = buffer.joined.split_at(asked.location_bytes);
+                Ok(Some(Received::Answer(Answer {
                     tag: asked.tag,
                     status: asked.status,
                     body,

@@ -37,17 +37,22 @@ fn ask(exchange: &mut Exchange, request: &Rc<Request>, tag: u32) -> bool {
 }
 
 /// One read that brings `bytes`, and what is told of it.
-fn read(exchange: &mut Exchange, desk: &mut Desk, bytes: &[u8], told: &mut Vec<Told>) -> Result<(), Fault> {
-    exchange.lay(desk)[..bytes.len()].copy_from_slice(bytes);
-    exchange.came(bytes.len(), desk);
-    hear(exchange, desk, told)
+fn read(
+    exchange: &mut Exchange,
+    buffer: &mut ReadBuffer,
+    bytes: &[u8],
+    told: &mut Vec<Told>,
+) -> Result<(), Fault> {
+    exchange.lay(buffer)[..bytes.len()].copy_from_slice(bytes);
+    exchange.came(bytes.len(), buffer);
+    receive(exchange, buffer, told)
 }
 
-fn hear(exchange: &mut Exchange, desk: &mut Desk, told: &mut Vec<Told>) -> Result<(), Fault> {
-    while let Some(heard) = exchange.next(desk)? {
-        told.push(match heard {
-            Heard::Began { tag } => Told::Began(tag),
-            Heard::Answer(Answer { tag, status, body, body_bytes, location, closes }) => Told::Answer {
+fn receive(exchange: &mut Exchange, buffer: &mut ReadBuffer, told: &mut Vec<Told>) -> Result<(), Fault> {
+    while let Some(received) = exchange.next(buffer)? {
+        told.push(match received {
+            Received::Began { tag } => Told::Began(tag),
+            Received::Answer(Answer { tag, status, body, body_bytes, location, closes }) => Told::Answer {
                 tag,
                 status,
                 body: body.to_vec(),
@@ -71,17 +76,17 @@ fn split<'b>(bytes: &'b [u8], cuts: &[Index]) -> Vec<&'b [u8]> {
 
 /// Everything told of one answer that comes in `reads`, and what the end of the stream means then.
 fn outcome(request: &Rc<Request>, reads: &[&[u8]]) -> (Vec<Told>, Result<End, Fault>) {
-    let (mut exchange, mut desk, mut told) = (Exchange::default(), Desk::new(), Vec::new());
+    let (mut exchange, mut buffer, mut told) = (Exchange::default(), ReadBuffer::new(), Vec::new());
     assert!(ask(&mut exchange, request, 7));
     for bytes in reads {
-        if let Err(fault) = read(&mut exchange, &mut desk, bytes, &mut told) {
+        if let Err(fault) = read(&mut exchange, &mut buffer, bytes, &mut told) {
             return (told, Err(fault));
         }
     }
-    exchange.lay(&mut desk);
+    exchange.lay(&mut buffer);
     let end = exchange.end(true);
-    let heard = hear(&mut exchange, &mut desk, &mut told);
-    (told, heard.map(|()| end))
+    let received = receive(&mut exchange, &mut buffer, &mut told);
+    (told, received.map(|()| end))
 }
 
 /// An answer and what must be told of it.
@@ -228,17 +233,17 @@ proptest! {
     fn one_answer_follows_another_on_the_same_connection(
         answers in proptest::collection::vec((planted(), proptest::collection::vec(any::<Index>(), 0..4)), 1..8),
     ) {
-        let (mut exchange, mut desk) = (Exchange::default(), Desk::new());
+        let (mut exchange, mut buffer) = (Exchange::default(), ReadBuffer::new());
         for (tag, (planted, cuts)) in answers.iter().enumerate() {
             let mut told = Vec::new();
             prop_assert!(ask(&mut exchange, &planted.request(), tag as u32));
             for bytes in split(&planted.bytes, cuts) {
-                read(&mut exchange, &mut desk, bytes, &mut told).unwrap();
+                read(&mut exchange, &mut buffer, bytes, &mut told).unwrap();
             }
             if planted.until_end {
-                exchange.lay(&mut desk);
+                exchange.lay(&mut buffer);
                 prop_assert_eq!(exchange.end(true), End::OfAnswer);
-                hear(&mut exchange, &mut desk, &mut told).unwrap();
+                receive(&mut exchange, &mut buffer, &mut told).unwrap();
             }
             prop_assert_eq!(told.last(), Some(&planted.told(tag as u32)));
             prop_assert_eq!(exchange.store.capacity(), 0, "a quiet connection owns no buffer");
@@ -279,10 +284,14 @@ proptest! {
 #[test]
 fn a_broken_answer_is_told_with_its_bytes() {
     let check = |answer: &str, expected: Fault, rest: &str| {
-        let (mut exchange, mut desk, mut told) = (Exchange::default(), Desk::new(), Vec::new());
+        let (mut exchange, mut buffer, mut told) = (Exchange::default(), ReadBuffer::new(), Vec::new());
         assert!(ask(&mut exchange, &request(&Parts { body_bytes_max: 10, ..GET }), 1));
-        let heard = read(&mut exchange, &mut desk, answer.as_bytes(), &mut told);
-        assert_eq!((heard, String::from_utf8_lossy(desk.rest())), (Err(expected), rest.into()), "{answer:?}");
+        let received = read(&mut exchange, &mut buffer, answer.as_bytes(), &mut told);
+        assert_eq!(
+            (received, String::from_utf8_lossy(buffer.rest())),
+            (Err(expected), rest.into()),
+            "{answer:?}"
+        );
     };
     let all = |answer: &str, expected| check(answer, expected, answer);
     all("SSH-2.0-OpenSSH_9.2\r\n", Fault::NotHttp);
@@ -321,15 +330,18 @@ fn a_broken_answer_is_told_with_its_bytes() {
 
 #[test]
 fn what_nobody_asked_for_is_not_taken_for_the_next_answer() {
-    let (mut exchange, mut desk, get) = (Exchange::default(), Desk::new(), request(&GET));
-    assert_eq!(read(&mut exchange, &mut desk, b"HTTP/1.1 200 OK\r\n", &mut Vec::new()), Err(Fault::Unasked));
+    let (mut exchange, mut buffer, get) = (Exchange::default(), ReadBuffer::new(), request(&GET));
+    assert_eq!(
+        read(&mut exchange, &mut buffer, b"HTTP/1.1 200 OK\r\n", &mut Vec::new()),
+        Err(Fault::Unasked)
+    );
     let (mut exchange, twice) = (Exchange::default(), b"HTTP/1.1 204 No\r\n\r\nHTTP/1.1 204 No\r\n\r\n");
     assert!(ask(&mut exchange, &get, 1));
-    exchange.lay(&mut desk)[..twice.len()].copy_from_slice(twice);
-    exchange.came(twice.len(), &mut desk);
-    assert!(matches!(exchange.next(&mut desk), Ok(Some(Heard::Answer(Answer { status: 204, .. })))));
+    exchange.lay(&mut buffer)[..twice.len()].copy_from_slice(twice);
+    exchange.came(twice.len(), &mut buffer);
+    assert!(matches!(exchange.next(&mut buffer), Ok(Some(Received::Answer(Answer { status: 204, .. })))));
     assert!(!ask(&mut exchange, &get, 2), "the second answer is on the desk before its request was sent");
-    assert!(matches!(exchange.next(&mut desk), Err(Fault::Unasked)));
+    assert!(matches!(exchange.next(&mut buffer), Err(Fault::Unasked)));
 }
 
 #[test]
@@ -350,20 +362,20 @@ fn an_end_before_the_answers_end_is_a_cut() {
     assert_eq!(exchange.end(true), End::OfConnection);
     assert!(ask(&mut exchange, &get, 1));
     assert_eq!(exchange.end(true), End::OfConnection, "no byte of the answer came");
-    let mut desk = Desk::new();
-    read(&mut exchange, &mut desk, b"HTTP/1.0 200 OK\r\n\r\na", &mut Vec::new()).unwrap();
+    let mut buffer = ReadBuffer::new();
+    read(&mut exchange, &mut buffer, b"HTTP/1.0 200 OK\r\n\r\na", &mut Vec::new()).unwrap();
     assert_eq!(exchange.end(false), End::CutOff, "nobody said that this is the end");
 }
 
 #[test]
 fn an_answer_that_comes_before_its_request_is_written_ends_the_connection() {
-    let (mut exchange, mut desk) = (Exchange::default(), Desk::new());
+    let (mut exchange, mut buffer) = (Exchange::default(), ReadBuffer::new());
     let post = request(&Parts { method: "POST", body: &[b'x'; 1000], ..GET });
     assert!(exchange.ask(&post, 1));
     exchange.wrote(100);
     let mut told = Vec::new();
     let answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n";
-    read(&mut exchange, &mut desk, answer, &mut told).unwrap();
+    read(&mut exchange, &mut buffer, answer, &mut told).unwrap();
     assert!(matches!(told[..], [Told::Answer { status: 413, closes: true, .. }]), "{told:?}");
     assert_eq!(exchange.unsent().map(<[u8]>::len), Some(post.wire.len() - 100));
     assert!(!exchange.ask(&post, 2));
@@ -378,25 +390,25 @@ fn a_large_body_is_gathered_once_or_counted_through() {
     let piece = vec![b'x'; 60_000];
     let count = (KEPT_BODY_BYTES_MAX / piece.len()) as u64;
     for keeps_body in [true, false] {
-        let (mut exchange, mut desk, mut told) = (Exchange::default(), Desk::new(), Vec::new());
+        let (mut exchange, mut buffer, mut told) = (Exchange::default(), ReadBuffer::new(), Vec::new());
         let get = request(&Parts { keeps_body, body_bytes_max: u64::MAX, ..GET });
         let total = count * piece.len() as u64;
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {total}\r\n\r\n");
         assert!(ask(&mut exchange, &get, 1));
-        read(&mut exchange, &mut desk, head.as_bytes(), &mut told).unwrap();
+        read(&mut exchange, &mut buffer, head.as_bytes(), &mut told).unwrap();
         let room = exchange.store.capacity();
         assert_eq!(room as u64, if keeps_body { total } else { 0 });
         for _ in 0..count {
             assert_eq!(exchange.store.capacity(), room, "the buffer is made once");
-            read(&mut exchange, &mut desk, &piece, &mut told).unwrap();
+            read(&mut exchange, &mut buffer, &piece, &mut told).unwrap();
         }
         assert_eq!(exchange.store.capacity(), 0, "the buffer is given back");
         let Some(Told::Answer { body, body_bytes, .. }) = told.last() else { panic!("{told:?}") };
         assert_eq!((body.len() as u64, *body_bytes), (if keeps_body { total } else { 0 }, total));
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", KEPT_BODY_BYTES_MAX + 1);
         assert!(ask(&mut exchange, &get, 2));
-        let heard = read(&mut exchange, &mut desk, head.as_bytes(), &mut told);
-        assert_eq!(heard, if keeps_body { Err(Fault::BodyTooLarge) } else { Ok(()) });
+        let received = read(&mut exchange, &mut buffer, head.as_bytes(), &mut told);
+        assert_eq!(received, if keeps_body { Err(Fault::BodyTooLarge) } else { Ok(()) });
     }
 }
 

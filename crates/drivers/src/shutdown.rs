@@ -8,7 +8,7 @@ use std::task::{Poll, ready};
 
 /// Our side's goodbye.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Farewell {
+pub(crate) enum Shutdown {
     #[default]
     NotSaid,
     /// the sending side ends behind what is unsent
@@ -17,16 +17,16 @@ pub(crate) enum Farewell {
     Sent,
 }
 
-impl Farewell {
+impl Shutdown {
     pub(crate) fn is_said(self) -> bool {
-        self != Farewell::NotSaid
+        self != Shutdown::NotSaid
     }
 
     /// True the first time.
     pub(crate) fn say(&mut self) -> bool {
-        let is_first = *self == Farewell::NotSaid;
+        let is_first = *self == Shutdown::NotSaid;
         if is_first {
-            *self = Farewell::Said;
+            *self = Shutdown::Said;
         }
         is_first
     }
@@ -34,10 +34,10 @@ impl Farewell {
     /// Ends the sending side by `shutdown`, once, if it was said. Nothing must be unsent by now. Pending while TLS's own
     /// goodbye does not fit into the socket.
     pub(crate) fn poll_send(&mut self, shutdown: impl FnOnce() -> Poll<io::Result<()>>) -> Poll<()> {
-        if *self == Farewell::Said {
+        if *self == Shutdown::Said {
             // Where the peer was faster there is nothing left to end, and reading says what became of the connection.
             let _ = ready!(shutdown());
-            *self = Farewell::Sent;
+            *self = Shutdown::Sent;
         }
         Poll::Ready(())
     }
@@ -49,11 +49,11 @@ mod tests {
 
     #[test]
     fn a_goodbye_that_did_not_fit_is_sent_later_and_once() {
-        let mut farewell = Farewell::default();
-        assert!(farewell.poll_send(|| panic!("nothing was said")).is_ready());
-        assert!(farewell.say() && !farewell.say());
-        assert!(farewell.poll_send(|| Poll::Pending).is_pending());
-        assert!(farewell.poll_send(|| Poll::Ready(Ok(()))).is_ready());
-        assert!(farewell.poll_send(|| panic!("it was sent")).is_ready());
+        let mut shutdown = Shutdown::default();
+        assert!(shutdown.poll_send(|| panic!("nothing was said")).is_ready());
+        assert!(shutdown.say() && !shutdown.say());
+        assert!(shutdown.poll_send(|| Poll::Pending).is_pending());
+        assert!(shutdown.poll_send(|| Poll::Ready(Ok(()))).is_ready());
+        assert!(shutdown.poll_send(|| panic!("it was sent")).is_ready());
     }
 }

@@ -1,20 +1,20 @@
-//! A pulse without a socket: what the pacer and the books cost, and how late they are, by themselves.
+//! A bot without a socket: what the pacer and the books cost, and how late they are, by themselves.
 
 use std::sync::Arc;
 
 use drivers::{Closed, Nowhere, OpenError};
-use engine::{Bots, Hand, LineId};
+use engine::{BotContext, Bots, ConnectionId};
 use measure::Vocabulary;
 use plan::WorkerPlan;
 
 /// All pulses of one worker: `units` bots, each at the plan's echo rate.
-pub struct Pulse {
-    lines: Vec<Option<LineId>>,
+pub struct NullBot {
+    lines: Vec<Option<ConnectionId>>,
     gap_ns: u64,
     phases: fastrand::Rng,
 }
 
-impl Bots for Pulse {
+impl Bots for NullBot {
     type Driver = Nowhere;
 
     fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
@@ -23,41 +23,41 @@ impl Bots for Pulse {
 
     fn new(plan: &WorkerPlan) -> Self {
         let plan::Bots::Echo(echo) = &plan.bots else { panic!("the catalog gave us somebody else's plan") };
-        Pulse {
+        NullBot {
             lines: vec![None; plan.units as usize],
             gap_ns: (1e9 / echo.rate_per_s.max(1e-3)) as u64,
             phases: fastrand::Rng::with_seed(plan.seed),
         }
     }
 
-    fn join(&mut self, unit: u32, _: u64, hand: &mut Hand<'_, Nowhere>) {
-        hand.open(unit, 0);
+    fn join(&mut self, unit: u32, _: u64, ctx: &mut BotContext<'_, Nowhere>) {
+        ctx.open(unit, 0);
     }
 
-    fn opened(&mut self, line: LineId, bot: u32, hand: &mut Hand<'_, Nowhere>) {
+    fn opened(&mut self, line: ConnectionId, bot: u32, ctx: &mut BotContext<'_, Nowhere>) {
         self.lines[bot as usize] = Some(line);
-        hand.at(hand.now_ns() + self.phases.u64(0..self.gap_ns), bot, 0);
+        ctx.at(ctx.now_ns() + self.phases.u64(0..self.gap_ns), bot, 0);
     }
 
-    fn heard(
+    fn received(
         &mut self,
-        _: LineId,
+        _: ConnectionId,
         _: u32,
-        heard: std::convert::Infallible,
+        received: std::convert::Infallible,
         _: u64,
-        _: &mut Hand<'_, Nowhere>,
+        _: &mut BotContext<'_, Nowhere>,
     ) {
-        match heard {}
+        match received {}
     }
 
-    fn due(&mut self, bot: u32, _: u32, planned_ns: u64, hand: &mut Hand<'_, Nowhere>) {
-        hand.at(planned_ns + self.gap_ns, bot, 0);
+    fn due(&mut self, bot: u32, _: u32, planned_ns: u64, ctx: &mut BotContext<'_, Nowhere>) {
+        ctx.at(planned_ns + self.gap_ns, bot, 0);
         if let Some(line) = self.lines[bot as usize] {
-            hand.tell(line, 0, planned_ns, ());
+            ctx.send(line, 0, planned_ns, ());
         }
     }
 
-    fn closed(&mut self, _: LineId, bot: u32, _: Closed, _: &mut Hand<'_, Nowhere>) {
+    fn closed(&mut self, _: ConnectionId, bot: u32, _: Closed, _: &mut BotContext<'_, Nowhere>) {
         self.lines[bot as usize] = None;
     }
 }

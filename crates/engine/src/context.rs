@@ -1,12 +1,12 @@
-//! The hand: what bots can do, and the books that are kept while they do it.
+//! What bots can do, and the books that are kept while they do it.
 //!
 //! A message is entered into the books when its fate is known: sent (the kernel took it) or not sent (refused, or the
 //! connection ended first). So an interval's page always adds up. Send lag is from the plan until the kernel was first
 //! offered the message: what a server that does not read adds to it is the server's, and stands in the latencies.
 //! Instants are ns since the start of the trial.
 
-mod asks;
 mod connections;
+mod requests;
 mod sending;
 
 use std::net::IpAddr;
@@ -19,41 +19,41 @@ use measure::interval::OPEN_TIME;
 use measure::{Interval, LedgerPart, Measure, Phase, TickClasses, TickCounts};
 
 use crate::clock::Clock;
-use crate::entrance::Entrance;
 use crate::pacer::{Item, Pacer};
+use crate::pairing_lock::PairingLock;
 use crate::timeline::{Progress, Timeline};
 
-/// A connection must be usable this long after its knock.
+/// A connection must be usable this long after its connect began.
 pub(crate) const OPEN_DEADLINE_NS: u64 = 5_000_000_000;
-/// A goodbye must be answered this long after it was said.
+/// A close must be answered this long after it was sent.
 pub(crate) const CLOSE_DEADLINE_NS: u64 = 2_000_000_000;
-const NO_ASK: u32 = u32::MAX;
+const NO_REQUEST: u32 = u32::MAX;
 /// So many errors of each cause are kept verbatim by one worker.
 const SAMPLES_MAX: u8 = 3;
 /// So much is shown of what broke a protocol.
-const LAST_WORDS_BYTES: usize = 120;
+const ERROR_EXCERPT_BYTES: usize = 120;
 
 /// A connection of this worker; never reused for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LineId {
+pub struct ConnectionId {
     pub(crate) index: u32,
     pub(crate) generation: u32,
 }
 
 /// A reply that is owed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ask {
+pub struct RequestId {
     index: u32,
     generation: u32,
 }
 
-pub(crate) struct Line<D> {
+pub(crate) struct Connection<D> {
     pub(crate) generation: u32,
     pub(crate) bot: u32,
     pub(crate) address: u32,
     pub(crate) state: State<D>,
     pub(crate) waker: Option<Waker>,
-    knocked_ns: u64,
+    connect_began_ns: u64,
     /// encoded, and not taken whole by the kernel
     unsent: Vec<Unsent>,
     /// so many of these, from the front, the kernel was offered already
@@ -79,12 +79,12 @@ pub(crate) enum State<D> {
 
 struct Unsent {
     planned_ns: u64,
-    /// it has departed when `Line::written` is as much
+    /// it has departed when `Connection::written` is as much
     end: u64,
     owes: Owes,
     op: u16,
     phase: Phase,
-    /// that it waited for a connection stands in the books already; see `Hand::waits`
+    /// that it waited for a connection stands in the books already; see `BotContext::waits`
     lag_is_booked: bool,
 }
 
@@ -101,9 +101,9 @@ enum Owes {
     },
 }
 
-struct OpenAsk {
+struct PendingRequest {
     generation: u32,
-    line: LineId,
+    connection: ConnectionId,
     next: u32,
     planned_ns: u64,
     /// `None` while it waits for the kernel
@@ -113,10 +113,10 @@ struct OpenAsk {
     free: bool,
 }
 
-/// A connection whose knock has been made, for the thread to wait on.
+/// A connection whose connect has begun, for the thread to wait on.
 pub(crate) struct Opening<D: Driver> {
-    pub(crate) line: LineId,
-    pub(crate) knock: D::Knock,
+    pub(crate) connection: ConnectionId,
+    pub(crate) begin_connect: D::Connecting,
     pub(crate) address: u32,
 }
 
@@ -131,7 +131,7 @@ pub struct Shared {
     /// counters for the progress line
     pub progress: Arc<Progress>,
     /// one group at a time
-    pub entrance: Entrance,
+    pub pairing_lock: PairingLock,
     /// how many bots have come to each of the points that their kind agreed on
     pub met: Arc<[AtomicU64; MEETING_POINTS]>,
     /// the zero of the trial's clock, ns since the epoch: to read what other processes stamp
@@ -139,18 +139,18 @@ pub struct Shared {
 }
 
 /// Everything of a worker but its bots.
-pub(crate) struct Core<D: Driver> {
-    pub(crate) lines: Vec<Line<D>>,
+pub(crate) struct WorkerState<D: Driver> {
+    pub(crate) connections: Vec<Connection<D>>,
     free_lines: Vec<u32>,
-    asks: Vec<OpenAsk>,
+    asks: Vec<PendingRequest>,
     free_asks: Vec<u32>,
     /// replies owed, by operation and phase
     open_asks: Vec<[u64; Phase::COUNT]>,
     pub(crate) pacer: Pacer,
-    pub(crate) dirty: Vec<LineId>,
+    pub(crate) dirty: Vec<ConnectionId>,
     pub(crate) opening: Vec<Opening<D>>,
     /// ended, and their bots do not know yet
-    pub(crate) ended: Vec<(LineId, Closed)>,
+    pub(crate) ended: Vec<(ConnectionId, Closed)>,
     pub(crate) interval: Box<Interval>,
     pub(crate) open_count: u64,
     /// connections × ns of this page, up to `open_since_ns`
@@ -169,17 +169,17 @@ pub(crate) struct Core<D: Driver> {
     /// errors of each cause that were kept verbatim
     samples_kept: Vec<u8>,
     /// what broke the protocol of the connection that is ending
-    last_words: Vec<u8>,
+    error_excerpt: Vec<u8>,
     /// the last reading of the clock
     pub(crate) now_ns: u64,
 }
 
 /// What bots can do during a call.
-pub struct Hand<'a, D: Driver> {
-    pub(crate) core: &'a mut Core<D>,
+pub struct BotContext<'a, D: Driver> {
+    pub(crate) core: &'a mut WorkerState<D>,
 }
 
-impl<D: Driver> Hand<'_, D> {
+impl<D: Driver> BotContext<'_, D> {
     /// ns since the start of the trial, as of this call.
     pub fn now_ns(&self) -> u64 {
         self.core.now_ns
@@ -200,30 +200,30 @@ impl<D: Driver> Hand<'_, D> {
         self.core.now_ns >= self.core.shared.timeline.drain_ns()
     }
 
-    /// Knocks at the subject for `bot`; `opened` or `closed` will tell. The knock is made before this returns.
-    pub fn open(&mut self, bot: u32, path: usize) -> LineId {
+    /// Begins a connection for `bot`; `opened` or `closed` reports the outcome. The connect has begun before this returns.
+    pub fn open(&mut self, bot: u32, path: usize) -> ConnectionId {
         self.core.open(bot, path)
     }
 
     /// Sends a message that owes nothing. It counts as not sent when the connection is gone or takes no more.
-    pub fn tell(&mut self, line: LineId, op: usize, planned_ns: u64, what: D::Send<'_>) {
-        if self.core.encode(line, op, planned_ns, what) {
-            self.core.enter_unsent(line, op, planned_ns, Owes::Nothing);
+    pub fn send(&mut self, connection: ConnectionId, op: usize, planned_ns: u64, what: D::Send<'_>) {
+        if self.core.encode(connection, op, planned_ns, what) {
+            self.core.enter_unsent(connection, op, planned_ns, Owes::Nothing);
         }
     }
 
-    /// Sends a message that owes a delivery to each member, by its number from `Hand::next_seq`. False: it was not sent.
-    pub fn cast(
+    /// Sends a message that owes a delivery to each member, by its number from `BotContext::next_seq`. False: it was not sent.
+    pub fn broadcast(
         &mut self,
-        line: LineId,
+        connection: ConnectionId,
         op: usize,
         planned_ns: u64,
         (sender, seq): (u32, u32),
         what: D::Send<'_>,
     ) -> bool {
-        let is_taken = self.core.encode(line, op, planned_ns, what);
+        let is_taken = self.core.encode(connection, op, planned_ns, what);
         if is_taken {
-            self.core.enter_unsent(line, op, planned_ns, Owes::Deliveries { sender, seq });
+            self.core.enter_unsent(connection, op, planned_ns, Owes::Deliveries { sender, seq });
         }
         is_taken
     }
@@ -235,42 +235,48 @@ impl<D: Driver> Hand<'_, D> {
     }
 
     /// Sends a message that owes a reply. `None`: it was not sent.
-    pub fn ask(&mut self, line: LineId, op: usize, planned_ns: u64, what: D::Send<'_>) -> Option<Ask> {
-        self.ask_with(line, op, planned_ns, what, false)
-    }
-
-    /// The same for a message that found all connections busy, after `waits`.
-    pub fn ask_after_waiting(
+    pub fn request(
         &mut self,
-        line: LineId,
+        connection: ConnectionId,
         op: usize,
         planned_ns: u64,
         what: D::Send<'_>,
-    ) -> Option<Ask> {
-        self.ask_with(line, op, planned_ns, what, true)
+    ) -> Option<RequestId> {
+        self.ask_with(connection, op, planned_ns, what, false)
+    }
+
+    /// The same for a message that found all connections busy, after `waits`.
+    pub fn request_after_waiting(
+        &mut self,
+        connection: ConnectionId,
+        op: usize,
+        planned_ns: u64,
+        what: D::Send<'_>,
+    ) -> Option<RequestId> {
+        self.ask_with(connection, op, planned_ns, what, true)
     }
 
     fn ask_with(
         &mut self,
-        line: LineId,
+        connection: ConnectionId,
         op: usize,
         planned_ns: u64,
         what: D::Send<'_>,
         lag_is_booked: bool,
-    ) -> Option<Ask> {
-        if !self.core.encode(line, op, planned_ns, what) {
+    ) -> Option<RequestId> {
+        if !self.core.encode(connection, op, planned_ns, what) {
             return None;
         }
         let phase = self.phase(planned_ns);
-        let ask = self.core.new_ask(line, op, phase, planned_ns);
-        self.core.enter_unsent_with(line, op, planned_ns, Owes::Reply(ask.index), lag_is_booked);
+        let ask = self.core.new_request(connection, op, phase, planned_ns);
+        self.core.enter_unsent_with(connection, op, planned_ns, Owes::Reply(ask.index), lag_is_booked);
         Some(ask)
     }
 
     /// Sends what belongs to a reply that is owed already, such as the next request of a redirect: no message of its own in
     /// the books. False: the connection takes it no longer.
-    pub fn follow(&mut self, line: LineId, what: D::Send<'_>) -> bool {
-        self.core.follow(line, what)
+    pub fn follow(&mut self, connection: ConnectionId, what: D::Send<'_>) -> bool {
+        self.core.follow(connection, what)
     }
 
     /// A planned message finds all connections busy. That this worker noticed it in time is booked now as its send lag;
@@ -282,7 +288,7 @@ impl<D: Driver> Hand<'_, D> {
     }
 
     /// The first byte of a reply has come.
-    pub fn began(&mut self, ask: Ask, at_ns: u64) {
+    pub fn began(&mut self, ask: RequestId, at_ns: u64) {
         let Some(owed) = self.core.asks.get(ask.index as usize) else { return };
         if owed.free || owed.generation != ask.generation {
             return;
@@ -308,24 +314,30 @@ impl<D: Driver> Hand<'_, D> {
     }
 
     /// The bytes that broke the protocol of the connection whose end is being told, as far as they are worth showing.
-    pub fn last_words(&self) -> &[u8] {
-        &self.core.last_words
+    pub fn error_excerpt(&self) -> &[u8] {
+        &self.core.error_excerpt
     }
 
-    /// Enters a reply that is owed to the connection itself, such as a greeting; asked at `sent_ns`, by the knock.
+    /// Enters a reply that is owed to the connection itself, such as a greeting; requested at `sent_ns`, by connecting.
     ///
-    /// It has no send lag: a knock may have waited for the server's own pace, which says nothing about this machine.
+    /// It has no send lag: a connect may have waited for the server's own pace, which says nothing about this machine.
     /// That wait stands in the response, not in the service time.
-    pub fn expect(&mut self, line: LineId, op: usize, planned_ns: u64, sent_ns: u64) -> Option<Ask> {
+    pub fn expect(
+        &mut self,
+        connection: ConnectionId,
+        op: usize,
+        planned_ns: u64,
+        sent_ns: u64,
+    ) -> Option<RequestId> {
         let phase = self.phase(planned_ns);
-        self.core.line_mut(line)?;
-        let ask = self.core.new_ask(line, op, phase, planned_ns);
+        self.core.connection_mut(connection)?;
+        let ask = self.core.new_request(connection, op, phase, planned_ns);
         self.core.book_departed(op, phase, Some(ask.index), sent_ns);
         Some(ask)
     }
 
     /// The reply has come. Returns false when it is owed no longer.
-    pub fn answered(&mut self, ask: Ask, at_ns: u64) -> bool {
+    pub fn answered(&mut self, ask: RequestId, at_ns: u64) -> bool {
         self.core.settle(ask, |core, owed| {
             let response_ns = at_ns.saturating_sub(owed.planned_ns);
             let patience_ns = core.patience_ns;
@@ -339,7 +351,7 @@ impl<D: Driver> Hand<'_, D> {
     }
 
     /// The reply has come and is wrong.
-    pub fn failed(&mut self, ask: Ask) -> bool {
+    pub fn failed(&mut self, ask: RequestId) -> bool {
         self.core.settle(ask, |core, owed| {
             core.interval.flow_mut(usize::from(owed.op), owed.phase).failed += 1;
         })
@@ -351,8 +363,8 @@ impl<D: Driver> Hand<'_, D> {
     }
 
     /// Ends a connection politely. Its bot hears no more of it; replies still owed are lost, but after the hold.
-    pub fn close(&mut self, line: LineId) {
-        self.core.close(line);
+    pub fn close(&mut self, connection: ConnectionId) {
+        self.core.close(connection);
     }
 
     /// Counts an error by its index in the vocabulary.
@@ -379,12 +391,12 @@ impl<D: Driver> Hand<'_, D> {
     }
 
     /// One group at a time, over all workers.
-    pub fn entrance(&self) -> &Entrance {
-        &self.core.shared.entrance
+    pub fn pairing_lock(&self) -> &PairingLock {
+        &self.core.shared.pairing_lock
     }
 }
 
-impl<D: Driver> Core<D> {
+impl<D: Driver> WorkerState<D> {
     pub(crate) fn new(
         interval: Box<Interval>,
         plan: &plan::WorkerPlan,
@@ -395,8 +407,8 @@ impl<D: Driver> Core<D> {
         let open_time_counter = interval.words.counters.iter().position(|name| name == OPEN_TIME);
         let rate_hz = if plan.tick_period_ns > 0 { 1e9 / plan.tick_period_ns as f64 } else { 60.0 };
         let room = plan.units as usize * 2 + 64;
-        Core {
-            lines: Vec::with_capacity(room),
+        WorkerState {
+            connections: Vec::with_capacity(room),
             free_lines: Vec::new(),
             asks: Vec::new(),
             free_asks: Vec::new(),
@@ -418,24 +430,24 @@ impl<D: Driver> Core<D> {
             shared,
             ledger: None,
             samples_kept: vec![0; cause_count],
-            last_words: Vec::new(),
+            error_excerpt: Vec::new(),
             now_ns: 0,
         }
     }
 
-    pub(crate) fn keep_last_words(&mut self, bytes: &[u8]) {
-        self.last_words.clear();
-        self.last_words.extend_from_slice(&bytes[..bytes.len().min(LAST_WORDS_BYTES)]);
+    pub(crate) fn keep_error_excerpt(&mut self, bytes: &[u8]) {
+        self.error_excerpt.clear();
+        self.error_excerpt.extend_from_slice(&bytes[..bytes.len().min(ERROR_EXCERPT_BYTES)]);
     }
 
-    pub(crate) fn line_mut(&mut self, id: LineId) -> Option<&mut Line<D>> {
-        self.lines
-            .get_mut(id.index as usize)
-            .filter(|line| line.generation == id.generation && !matches!(line.state, State::Free))
+    pub(crate) fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection<D>> {
+        self.connections.get_mut(id.index as usize).filter(|connection| {
+            connection.generation == id.generation && !matches!(connection.state, State::Free)
+        })
     }
 
     /// Closes the page of a second that ends at `end_ns`: what is open now is open after it.
-    pub(crate) fn close_page(&mut self, end_ns: u64) {
+    pub(crate) fn close_interval(&mut self, end_ns: u64) {
         self.integrate_open(end_ns);
         let open_time_ms = std::mem::take(&mut self.open_integral) / 1_000_000;
         if let Some(counter) = self.open_time_counter {
@@ -450,7 +462,7 @@ impl<D: Driver> Core<D> {
     }
 
     /// Opens the page of the next second on an empty interval.
-    pub(crate) fn open_page(&mut self) {
+    pub(crate) fn open_interval(&mut self) {
         for (phases, open) in self.interval.flows.iter_mut().zip(&self.open_asks) {
             for (flow, &open) in phases.iter_mut().zip(open) {
                 flow.open_before = open;

@@ -2,12 +2,18 @@
 
 use super::*;
 
-impl<D: Driver> Core<D> {
-    pub(super) fn new_ask(&mut self, line: LineId, op: usize, phase: Phase, planned_ns: u64) -> Ask {
-        let next = self.line_mut(line).map_or(NO_ASK, |line| line.first_ask);
-        let fresh = OpenAsk {
+impl<D: Driver> WorkerState<D> {
+    pub(super) fn new_request(
+        &mut self,
+        connection: ConnectionId,
+        op: usize,
+        phase: Phase,
+        planned_ns: u64,
+    ) -> RequestId {
+        let next = self.connection_mut(connection).map_or(NO_REQUEST, |connection| connection.first_ask);
+        let fresh = PendingRequest {
             generation: 0,
-            line,
+            connection,
             next,
             planned_ns,
             sent_ns: None,
@@ -18,7 +24,7 @@ impl<D: Driver> Core<D> {
         let index = match self.free_asks.pop() {
             Some(index) => {
                 let generation = self.asks[index as usize].generation.wrapping_add(1);
-                self.asks[index as usize] = OpenAsk { generation, ..fresh };
+                self.asks[index as usize] = PendingRequest { generation, ..fresh };
                 index
             }
             None => {
@@ -26,14 +32,14 @@ impl<D: Driver> Core<D> {
                 self.asks.len() as u32 - 1
             }
         };
-        if let Some(line) = self.line_mut(line) {
-            line.first_ask = index;
+        if let Some(connection) = self.connection_mut(connection) {
+            connection.first_ask = index;
         }
-        Ask { index, generation: self.asks[index as usize].generation }
+        RequestId { index, generation: self.asks[index as usize].generation }
     }
 
     /// Books what became of a reply and forgets it.
-    pub(super) fn settle(&mut self, ask: Ask, book: impl FnOnce(&mut Self, &OpenAsk)) -> bool {
+    pub(super) fn settle(&mut self, ask: RequestId, book: impl FnOnce(&mut Self, &PendingRequest)) -> bool {
         let Some(owed) = self.asks.get(ask.index as usize) else { return false };
         if owed.free || owed.generation != ask.generation {
             return false;
@@ -47,10 +53,13 @@ impl<D: Driver> Core<D> {
         true
     }
 
-    pub(super) fn lose_asks(&mut self, id: LineId, drains: bool) {
+    pub(super) fn lose_requests(&mut self, id: ConnectionId, drains: bool) {
         loop {
-            let Some(index) =
-                self.lines.get(id.index as usize).map(|line| line.first_ask).filter(|&index| index != NO_ASK)
+            let Some(index) = self
+                .connections
+                .get(id.index as usize)
+                .map(|connection| connection.first_ask)
+                .filter(|&index| index != NO_REQUEST)
             else {
                 return;
             };
@@ -68,26 +77,26 @@ impl<D: Driver> Core<D> {
     }
 
     /// Takes an ask out of its line's list and frees its place. Lists are short: a line rarely owes more than a few.
-    pub(super) fn unlink(&mut self, index: u32) -> OpenAsk {
-        let (line, next) = {
+    pub(super) fn unlink(&mut self, index: u32) -> PendingRequest {
+        let (connection, next) = {
             let owed = &mut self.asks[index as usize];
             owed.free = true;
-            (owed.line, owed.next)
+            (owed.connection, owed.next)
         };
-        let first = self.lines[line.index as usize].first_ask;
+        let first = self.connections[connection.index as usize].first_ask;
         if first == index {
-            self.lines[line.index as usize].first_ask = next;
+            self.connections[connection.index as usize].first_ask = next;
         } else {
             let mut before = first;
-            while before != NO_ASK && self.asks[before as usize].next != index {
+            while before != NO_REQUEST && self.asks[before as usize].next != index {
                 before = self.asks[before as usize].next;
             }
-            if before != NO_ASK {
+            if before != NO_REQUEST {
                 self.asks[before as usize].next = next;
             }
         }
         self.free_asks.push(index);
         let owed = &self.asks[index as usize];
-        OpenAsk { ..*owed }
+        PendingRequest { ..*owed }
     }
 }

@@ -1,4 +1,4 @@
-//! A rehearsal: a worker and a simulated server in virtual time, single-threaded and exact.
+//! A simulation: a worker and a simulated server in virtual time, single-threaded and exact.
 //!
 //! The whole line from plan to books runs without a socket and without waiting, so a server with a known stall, loss
 //! or winner must come out of the books as exactly that. For tests and oracles; never part of a run.
@@ -16,15 +16,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 
 use drivers::http::{self, Answer, Http, Outgoing, Parts};
-use drivers::websocket::{Heard, Message};
-use drivers::{Address, Broken, Closed, Desk, Driver, OpenError, Refused};
+use drivers::websocket::{Message, Received};
+use drivers::{Address, Broken, Closed, Driver, OpenError, ReadBuffer, Refused};
 use measure::{Interval, LedgerPart};
 use plan::WorkerPlan;
 
 use crate::bots::Bots;
 use crate::clock::{Clock, VirtualClock};
-use crate::entrance::Entrance;
-use crate::hand::{LineId, Shared};
+use crate::context::{ConnectionId, Shared};
+use crate::pairing_lock::PairingLock;
 use crate::timeline::{Progress, Timeline};
 use crate::worker::{Handover, Worker};
 
@@ -98,7 +98,7 @@ thread_local! {
 
 #[derive(Default)]
 struct Wires {
-    knocks: u64,
+    begin_connects: u64,
     to_server: VecDeque<(u64, Option<Vec<u8>>)>,
     to_bots: BTreeMap<u64, VecDeque<Said>>,
 }
@@ -108,11 +108,11 @@ pub trait Freight: 'static {
     /// What can be sent.
     type Send<'a>;
     /// What can be heard.
-    type Heard<'a>;
+    type Received<'a>;
     /// The bytes of a message.
     fn bytes(what: Self::Send<'_>) -> Vec<u8>;
     /// The message of those bytes.
-    fn heard(bytes: &[u8]) -> Self::Heard<'_>;
+    fn received(bytes: &[u8]) -> Self::Received<'_>;
 }
 
 /// Messages as `drivers::WebSocket` has them.
@@ -120,15 +120,15 @@ pub struct Messages;
 
 impl Freight for Messages {
     type Send<'a> = Message<'a>;
-    type Heard<'a> = Heard<'a>;
+    type Received<'a> = Received<'a>;
 
     fn bytes(what: Message<'_>) -> Vec<u8> {
         let (Message::Text(bytes) | Message::Binary(bytes)) = what;
         bytes.to_vec()
     }
 
-    fn heard(bytes: &[u8]) -> Heard<'_> {
-        Heard::Text(bytes)
+    fn received(bytes: &[u8]) -> Received<'_> {
+        Received::Text(bytes)
     }
 }
 
@@ -137,13 +137,13 @@ pub struct Blocks;
 
 impl Freight for Blocks {
     type Send<'a> = &'a [u8];
-    type Heard<'a> = &'a [u8];
+    type Received<'a> = &'a [u8];
 
     fn bytes(what: &[u8]) -> Vec<u8> {
         what.to_vec()
     }
 
-    fn heard(bytes: &[u8]) -> &[u8] {
+    fn received(bytes: &[u8]) -> &[u8] {
         bytes
     }
 }
@@ -171,16 +171,16 @@ const STATUS_BYTES: usize = size_of::<u16>();
 
 impl Freight for Exchanges {
     type Send<'a> = Outgoing<'a, String>;
-    type Heard<'a> = http::Heard<'a>;
+    type Received<'a> = http::Received<'a>;
 
     fn bytes(what: Outgoing<'_, String>) -> Vec<u8> {
         [&what.tag.to_le_bytes()[..], what.prepared.as_bytes()].concat()
     }
 
-    fn heard(bytes: &[u8]) -> http::Heard<'_> {
+    fn received(bytes: &[u8]) -> http::Received<'_> {
         let (tag, rest) = Exchanges::request(bytes);
         let (status, body) = rest.split_at(STATUS_BYTES);
-        http::Heard::Answer(Answer {
+        http::Received::Answer(Answer {
             tag,
             status: u16::from_le_bytes(status.try_into().unwrap_or_default()),
             body,
@@ -209,7 +209,7 @@ pub struct Wire<F = Messages> {
 }
 
 /// A driver whose server is simulated.
-pub trait Simulated: Driver<Knock = u64> {
+pub trait Simulated: Driver<Connecting = u64> {
     /// The connection with that number.
     fn to(peer: u64) -> Self;
 }
@@ -221,14 +221,14 @@ impl<F: Freight> Simulated for Wire<F> {
 }
 
 impl<F: Freight> Driver for Wire<F> {
-    type Knock = u64;
+    type Connecting = u64;
     type Send<'a> = F::Send<'a>;
-    type Heard<'a> = F::Heard<'a>;
+    type Received<'a> = F::Received<'a>;
 
-    fn knock(_: &Address, _: Option<IpAddr>) -> Result<u64, OpenError> {
+    fn begin_connect(_: &Address, _: Option<IpAddr>) -> Result<u64, OpenError> {
         WIRES.with_borrow_mut(|wires| {
-            wires.knocks += 1;
-            Ok(wires.knocks - 1)
+            wires.begin_connects += 1;
+            Ok(wires.begin_connects - 1)
         })
     }
 
@@ -248,7 +248,7 @@ impl<F: Freight> Driver for Wire<F> {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_read(&mut self, _: &mut Context<'_>, desk: &mut Desk) -> Poll<Result<usize, Closed>> {
+    fn poll_read(&mut self, _: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
         let next = WIRES.with_borrow_mut(|wires| wires.to_bots.get_mut(&self.peer)?.pop_front());
         match next {
             None => Poll::Pending,
@@ -258,27 +258,27 @@ impl<F: Freight> Driver for Wire<F> {
                 Poll::Ready(Err(Closed::Failed(io::Error::from_raw_os_error(libc::ECONNRESET))))
             }
             Some(Said::End(End::Broken(message))) => {
-                desk.lay(&message);
+                buffer.lay(&message);
                 (self.is_heard, self.is_broken) = (false, true);
                 Poll::Ready(Ok(message.len()))
             }
             Some(Said::Message(message)) => {
-                desk.lay(&message);
+                buffer.lay(&message);
                 self.is_heard = false;
                 Poll::Ready(Ok(message.len()))
             }
         }
     }
 
-    fn next<'d>(&mut self, desk: &'d mut Desk) -> Option<Result<F::Heard<'d>, Broken>> {
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<F::Received<'d>, Broken>> {
         if std::mem::replace(&mut self.is_heard, true) {
             return None;
         }
         if self.is_broken {
             return Some(Err(Broken::Protocol("planted")));
         }
-        let count = desk.rest().len();
-        Some(Ok(F::heard(desk.take(count))))
+        let count = buffer.rest().len();
+        Some(Ok(F::received(buffer.take(count))))
     }
 
     fn close(&mut self) {
@@ -319,7 +319,7 @@ impl Handover for Summed {
     fn swap(&mut self, second: &mut Box<Interval>) {
         let mut sum = self.0.borrow_mut();
         if let Err(imbalance) = sum.add(second) {
-            panic!("the books of a rehearsal: {imbalance}");
+            panic!("the books of a simulation: {imbalance}");
         }
         // Seconds follow each other: what was open between them is none of the sum's.
         for (flow, last) in sum.flows.iter_mut().flatten().zip(second.flows.iter().flatten()) {
@@ -329,7 +329,7 @@ impl Handover for Summed {
     }
 }
 
-/// The instants of a rehearsal, ns.
+/// The instants of a simulation, ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// begin of the hold
@@ -341,7 +341,7 @@ pub struct Times {
 }
 
 /// Plays one worker against a simulated server and returns its seconds.
-pub fn rehearse<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Vec<Interval>
+pub fn simulate<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Vec<Interval>
 where
     B: Bots<Driver: Simulated>,
 {
@@ -349,7 +349,7 @@ where
 }
 
 /// Plays one worker against a simulated server and returns the sum of its seconds: for hours of virtual time.
-pub fn rehearse_sum<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Interval
+pub fn simulate_sum<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Interval
 where
     B: Bots<Driver: Simulated>,
 {
@@ -404,7 +404,7 @@ fn play_to<B>(
     let shared = Shared {
         timeline: timeline.clone(),
         progress: progress.clone(),
-        entrance: Entrance::default(),
+        pairing_lock: PairingLock::default(),
         met: Arc::default(),
         realtime_zero_ns: 0,
     };
@@ -413,10 +413,10 @@ fn play_to<B>(
     let mut worker = Worker::<B>::new(plan, addresses, shared, handover);
     let clock = VirtualClock::default();
     let mut says = Says::default();
-    let mut lines = Lines::default();
+    let mut connections = Lines::default();
     loop {
         worker.due(&clock);
-        settle(&mut worker, &clock, scene, &mut says, &mut lines);
+        settle(&mut worker, &clock, scene, &mut says, &mut connections);
         if worker.is_done() {
             break;
         }
@@ -424,7 +424,7 @@ fn play_to<B>(
             timeline.settle_at(clock.now_ns());
         }
         let arrival_ns = says.queue.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
-        let arrival_ns = arrival_ns.min(lines.next_open_ns());
+        let arrival_ns = arrival_ns.min(connections.next_open_ns());
         let mut next_ns = worker.next_due_ns().min(arrival_ns).max(clock.now_ns());
         if let Some((from_ns, to_ns)) = times.generator_stall
             && (from_ns..to_ns).contains(&next_ns)
@@ -432,15 +432,15 @@ fn play_to<B>(
             next_ns = to_ns;
         }
         clock.set(next_ns);
-        open_due(&mut worker, &clock, scene, &mut says, &mut lines);
+        open_due(&mut worker, &clock, scene, &mut says, &mut connections);
         while let Some(Reverse((at_ns, ..))) = says.queue.peek()
             && *at_ns <= next_ns
         {
             let Some(Reverse((at_ns, _, peer, message))) = says.queue.pop() else { break };
             worker.readable_since(at_ns);
             WIRES.with_borrow_mut(|wires| wires.to_bots.entry(peer).or_default().push_back(message));
-            if let Some(&line) = lines.by_peer.get(&peer) {
-                let _ = worker.poll_line(line, &mut Context::from_waker(Waker::noop()), &clock);
+            if let Some(&connection) = connections.by_peer.get(&peer) {
+                let _ = worker.poll_connection(connection, &mut Context::from_waker(Waker::noop()), &clock);
             }
         }
     }
@@ -450,7 +450,7 @@ fn play_to<B>(
 /// Connections by the numbers that the simulated server knows them by.
 #[derive(Default)]
 struct Lines {
-    by_peer: BTreeMap<u64, LineId>,
+    by_peer: BTreeMap<u64, ConnectionId>,
     /// on their way: when they stand, or are refused
     opening: BinaryHeap<Reverse<(u64, u64, bool)>>,
 }
@@ -467,20 +467,20 @@ fn open_due<B: Bots<Driver: Simulated>>(
     clock: &VirtualClock,
     scene: &mut impl Scene,
     says: &mut Says,
-    lines: &mut Lines,
+    connections: &mut Lines,
 ) {
-    while lines.next_open_ns() <= clock.now_ns() {
-        let Some(Reverse((_, peer, is_refused))) = lines.opening.pop() else { return };
-        let line = lines.by_peer[&peer];
+    while connections.next_open_ns() <= clock.now_ns() {
+        let Some(Reverse((_, peer, is_refused))) = connections.opening.pop() else { return };
+        let connection = connections.by_peer[&peer];
         // One that was given up on its way never arrives.
-        if !worker.awaits(line, &Context::from_waker(Waker::noop())) {
+        if !worker.awaits(connection, &Context::from_waker(Waker::noop())) {
             continue;
         }
         if is_refused {
-            worker.opened(line, Err(OpenError::Refused), clock);
+            worker.opened(connection, Err(OpenError::Refused), clock);
         } else {
             scene.opened(peer, clock.now_ns(), says);
-            worker.opened(line, Ok(B::Driver::to(peer)), clock);
+            worker.opened(connection, Ok(B::Driver::to(peer)), clock);
         }
     }
 }
@@ -491,20 +491,20 @@ fn settle<B: Bots<Driver: Simulated>>(
     clock: &VirtualClock,
     scene: &mut impl Scene,
     says: &mut Says,
-    lines: &mut Lines,
+    connections: &mut Lines,
 ) {
     loop {
-        open_due(worker, clock, scene, says, lines);
+        open_due(worker, clock, scene, says, connections);
         let openings: Vec<_> = worker.take_openings().collect();
         let arrived: Vec<_> = WIRES.with_borrow_mut(|wires| wires.to_server.drain(..).collect());
         if openings.is_empty() && arrived.is_empty() {
             return;
         }
         for opening in openings {
-            lines.by_peer.insert(opening.knock, opening.line);
-            let after_ns = scene.opens_after_ns(opening.knock);
+            connections.by_peer.insert(opening.begin_connect, opening.connection);
+            let after_ns = scene.opens_after_ns(opening.begin_connect);
             let at_ns = clock.now_ns() + after_ns.unwrap_or(0);
-            lines.opening.push(Reverse((at_ns, opening.knock, after_ns.is_none())));
+            connections.opening.push(Reverse((at_ns, opening.begin_connect, after_ns.is_none())));
         }
         for (peer, message) in arrived {
             match message {

@@ -1,13 +1,13 @@
-//! The desk: one read buffer for all connections of a worker.
+//! The read buffer: one for all connections of a worker.
 //!
 //! A read lands here, messages are taken off the front as slices, and what is left incomplete goes back to its driver,
 //! which puts it first at its next read. So thousands of idle connections own no read buffer at all.
 
 /// Room for one read; a message may be as large as this.
-pub const DESK_BYTES: usize = 128 * 1024;
+pub const READ_BUFFER_BYTES: usize = 128 * 1024;
 
-/// The shared read buffer. `bytes[from..to]` is what the driver at the desk has not taken yet.
-pub struct Desk {
+/// The shared read buffer. `bytes[from..to]` is what the driver that reads has not taken yet.
+pub struct ReadBuffer {
     bytes: Box<[u8]>,
     from: usize,
     to: usize,
@@ -17,17 +17,17 @@ pub struct Desk {
     pub(crate) joined: Vec<u8>,
 }
 
-impl Default for Desk {
+impl Default for ReadBuffer {
     fn default() -> Self {
-        Desk::new()
+        ReadBuffer::new()
     }
 }
 
-impl Desk {
-    /// An empty desk.
+impl ReadBuffer {
+    /// An empty buffer.
     pub fn new() -> Self {
-        Desk {
-            bytes: vec![0; DESK_BYTES].into_boxed_slice(),
+        ReadBuffer {
+            bytes: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
             from: 0,
             to: 0,
             limit: usize::MAX,
@@ -75,16 +75,19 @@ mod tests {
 
     #[test]
     fn a_limit_bounds_the_read_and_not_what_was_carried() {
-        let mut desk = Desk::new();
-        assert_eq!(desk.lay(b"carried").len(), DESK_BYTES - 7);
-        for (limit, room) in
-            [(1000, 1000), (0, 1), (DESK_BYTES, DESK_BYTES - 7), (usize::MAX, DESK_BYTES - 7)]
-        {
-            desk.set_limit(limit);
-            assert_eq!(desk.lay(b"carried").len(), room, "limit {limit}");
+        let mut buffer = ReadBuffer::new();
+        assert_eq!(buffer.lay(b"carried").len(), READ_BUFFER_BYTES - 7);
+        for (limit, room) in [
+            (1000, 1000),
+            (0, 1),
+            (READ_BUFFER_BYTES, READ_BUFFER_BYTES - 7),
+            (usize::MAX, READ_BUFFER_BYTES - 7),
+        ] {
+            buffer.set_limit(limit);
+            assert_eq!(buffer.lay(b"carried").len(), room, "limit {limit}");
         }
-        desk.lay(b"carried")[..3].copy_from_slice(b" on");
-        desk.filled(3);
-        assert_eq!(desk.rest(), b"carried on");
+        buffer.lay(b"carried")[..3].copy_from_slice(b" on");
+        buffer.filled(3);
+        assert_eq!(buffer.rest(), b"carried on");
     }
 }

@@ -2,11 +2,11 @@
 
 use super::*;
 
-impl<D: Driver> Core<D> {
+impl<D: Driver> WorkerState<D> {
     /// Encodes a message into its connection's buffer. False: it was refused, and is booked as not sent.
-    pub(super) fn encode(&mut self, id: LineId, op: usize, planned_ns: u64, what: D::Send<'_>) -> bool {
-        let is_taken = match self.line_mut(id) {
-            Some(Line { state: State::Open(driver), .. }) => driver.send(what).is_ok(),
+    pub(super) fn encode(&mut self, id: ConnectionId, op: usize, planned_ns: u64, what: D::Send<'_>) -> bool {
+        let is_taken = match self.connection_mut(id) {
+            Some(Connection { state: State::Open(driver), .. }) => driver.send(what).is_ok(),
             _ => false,
         };
         if !is_taken {
@@ -17,41 +17,41 @@ impl<D: Driver> Core<D> {
     }
 
     /// Encodes what is no message of its own.
-    pub(super) fn follow(&mut self, id: LineId, what: D::Send<'_>) -> bool {
-        let Some(line) = self.line_mut(id) else { return false };
-        let State::Open(driver) = &mut line.state else { return false };
+    pub(super) fn follow(&mut self, id: ConnectionId, what: D::Send<'_>) -> bool {
+        let Some(connection) = self.connection_mut(id) else { return false };
+        let State::Open(driver) = &mut connection.state else { return false };
         if driver.send(what).is_err() {
             return false;
         }
-        if !std::mem::replace(&mut line.dirty, true) {
+        if !std::mem::replace(&mut connection.dirty, true) {
             self.dirty.push(id);
         }
         true
     }
 
     /// Remembers an encoded message until the kernel has taken it.
-    pub(super) fn enter_unsent(&mut self, id: LineId, op: usize, planned_ns: u64, owes: Owes) {
+    pub(super) fn enter_unsent(&mut self, id: ConnectionId, op: usize, planned_ns: u64, owes: Owes) {
         self.enter_unsent_with(id, op, planned_ns, owes, false);
     }
 
     pub(super) fn enter_unsent_with(
         &mut self,
-        id: LineId,
+        id: ConnectionId,
         op: usize,
         planned_ns: u64,
         owes: Owes,
         lag_is_booked: bool,
     ) {
         let phase = self.shared.timeline.phase(planned_ns);
-        let Some(line) = self.line_mut(id) else { return };
-        let waiting = match &line.state {
+        let Some(connection) = self.connection_mut(id) else { return };
+        let waiting = match &connection.state {
             State::Open(driver) => driver.unsent_bytes() as u64,
             _ => 0,
         };
-        let end = line.written + waiting;
-        line.unsent.push(Unsent { planned_ns, end, owes, op: op as u16, phase, lag_is_booked });
-        if !line.dirty {
-            line.dirty = true;
+        let end = connection.written + waiting;
+        connection.unsent.push(Unsent { planned_ns, end, owes, op: op as u16, phase, lag_is_booked });
+        if !connection.dirty {
+            connection.dirty = true;
             self.dirty.push(id);
         }
     }
@@ -68,43 +68,43 @@ impl<D: Driver> Core<D> {
     /// `wakes`: a line that the kernel does not take wakes its own task, which registers for the room to come.
     ///
     /// A message has departed when its last byte was taken, also where others behind it still wait.
-    pub(crate) fn flush(&mut self, id: LineId, cx: &mut Context<'_>, wakes: bool) {
+    pub(crate) fn flush(&mut self, id: ConnectionId, cx: &mut Context<'_>, wakes: bool) {
         let departed_ns = self.now_ns;
-        if self.line_mut(id).is_none() {
+        if self.connection_mut(id).is_none() {
             return;
         }
-        let line = &mut self.lines[id.index as usize];
-        let (State::Open(driver) | State::Closing(driver)) = &mut line.state else { return };
-        line.dirty = false;
-        for message in line.unsent[line.tried..].iter().filter(|message| !message.lag_is_booked) {
+        let connection = &mut self.connections[id.index as usize];
+        let (State::Open(driver) | State::Closing(driver)) = &mut connection.state else { return };
+        connection.dirty = false;
+        for message in connection.unsent[connection.tried..].iter().filter(|message| !message.lag_is_booked) {
             let lag_ns = departed_ns.saturating_sub(message.planned_ns);
             self.interval.record(Measure::SendLag, message.phase, lag_ns);
         }
         let bytes = driver.unsent_bytes();
         let outcome = driver.poll_flush(cx);
         let written = (bytes - driver.unsent_bytes()) as u64;
-        line.written += written;
+        connection.written += written;
         self.interval.bytes_sent += written;
         let gone = match outcome {
-            Poll::Ready(Ok(())) => line.unsent.len(),
-            _ => line.unsent.iter().take_while(|message| message.end <= line.written).count(),
+            Poll::Ready(Ok(())) => connection.unsent.len(),
+            _ => connection.unsent.iter().take_while(|message| message.end <= connection.written).count(),
         };
-        line.tried = line.unsent.len() - gone;
+        connection.tried = connection.unsent.len() - gone;
         match outcome {
             Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => self.ended.push((id, Closed::Failed(error))),
             Poll::Pending => {
-                if wakes && let Some(waker) = &line.waker {
+                if wakes && let Some(waker) = &connection.waker {
                     waker.wake_by_ref();
                 }
             }
         }
-        let mut unsent = std::mem::take(&mut line.unsent);
+        let mut unsent = std::mem::take(&mut connection.unsent);
         for message in unsent.drain(..gone) {
             self.book_sent(&message, departed_ns);
         }
         // The vector goes back, so that a line allocates once.
-        self.lines[id.index as usize].unsent = unsent;
+        self.connections[id.index as usize].unsent = unsent;
     }
 
     pub(super) fn book_sent(&mut self, message: &Unsent, departed_ns: u64) {
@@ -136,21 +136,21 @@ impl<D: Driver> Core<D> {
 
     /// The reply has come although the buffer that holds its question was not seen to be empty: what was encoded up
     /// to the question has left.
-    pub(super) fn book_unsent_up_to(&mut self, ask: Ask) {
-        let line = self.asks[ask.index as usize].line;
-        let Some(line) = self.line_mut(line) else { return };
-        let mut unsent = std::mem::take(&mut line.unsent);
+    pub(super) fn book_unsent_up_to(&mut self, ask: RequestId) {
+        let connection = self.asks[ask.index as usize].connection;
+        let Some(connection) = self.connection_mut(connection) else { return };
+        let mut unsent = std::mem::take(&mut connection.unsent);
         let Some(at) = unsent.iter().position(|message| message.owes == Owes::Reply(ask.index)) else {
             return;
         };
-        let id = self.asks[ask.index as usize].line;
+        let id = self.asks[ask.index as usize].connection;
         let gone = at + 1;
         for message in unsent.drain(..gone) {
             self.book_sent(&message, self.now_ns);
         }
-        if let Some(line) = self.line_mut(id) {
-            line.tried = line.tried.saturating_sub(gone);
-            line.unsent = unsent;
+        if let Some(connection) = self.connection_mut(id) {
+            connection.tried = connection.tried.saturating_sub(gone);
+            connection.unsent = unsent;
         }
     }
 
@@ -177,7 +177,7 @@ mod tests {
     use std::io;
     use std::rc::Rc;
 
-    use drivers::{Broken, Desk, Refused};
+    use drivers::{Broken, ReadBuffer, Refused};
     use measure::{LedgerShape, Vocabulary};
 
     use super::*;
@@ -189,11 +189,11 @@ mod tests {
     }
 
     impl Driver for Narrow {
-        type Knock = ();
+        type Connecting = ();
         type Send<'a> = usize;
-        type Heard<'a> = Infallible;
+        type Received<'a> = Infallible;
 
-        fn knock(_: &Address, _: Option<IpAddr>) -> Result<(), OpenError> {
+        fn begin_connect(_: &Address, _: Option<IpAddr>) -> Result<(), OpenError> {
             Ok(())
         }
 
@@ -213,11 +213,11 @@ mod tests {
             if self.unsent == 0 { Poll::Ready(Ok(())) } else { Poll::Pending }
         }
 
-        fn poll_read(&mut self, _: &mut Context<'_>, _: &mut Desk) -> Poll<Result<usize, Closed>> {
+        fn poll_read(&mut self, _: &mut Context<'_>, _: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
             Poll::Pending
         }
 
-        fn next(&mut self, _: &mut Desk) -> Option<Result<Infallible, Broken>> {
+        fn next(&mut self, _: &mut ReadBuffer) -> Option<Result<Infallible, Broken>> {
             None
         }
 
@@ -257,29 +257,30 @@ mod tests {
         let shared = Shared {
             timeline: Arc::default(),
             progress: Arc::default(),
-            entrance: Entrance::default(),
+            pairing_lock: PairingLock::default(),
             met: Arc::default(),
             realtime_zero_ns: 0,
         };
-        let mut core = Core::<Narrow>::new(Box::new(Interval::new(&words)), &plan, vec![address], shared);
+        let mut core =
+            WorkerState::<Narrow>::new(Box::new(Interval::new(&words)), &plan, vec![address], shared);
         let shape = LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1, echoes: true };
         core.ledger = Some(Box::new(LedgerPart::new(shape)));
         let room = Rc::new(Cell::new(15));
-        let line = core.open(0, 0);
-        core.line_opened(line, Narrow { unsent: 0, room: room.clone() });
+        let connection = core.open(0, 0);
+        core.connection_opened(connection, Narrow { unsent: 0, room: room.clone() });
         for _ in 0..3 {
-            let mut hand = Hand { core: &mut core };
-            let seq = hand.ledger().next_seq(0).unwrap();
-            assert!(hand.cast(line, 0, 1_000, (0, seq), 10));
+            let mut ctx = BotContext { core: &mut core };
+            let seq = ctx.ledger().next_seq(0).unwrap();
+            assert!(ctx.broadcast(connection, 0, 1_000, (0, seq), 10));
         }
         let mut cx = Context::from_waker(Waker::noop());
         core.now_ns = 6_000;
-        core.flush(line, &mut cx, false);
-        let sent = |core: &Core<Narrow>| core.interval.flows[0][Phase::Ramp as usize].sent;
+        core.flush(connection, &mut cx, false);
+        let sent = |core: &WorkerState<Narrow>| core.interval.flows[0][Phase::Ramp as usize].sent;
         assert_eq!(sent(&core), 1, "ten of fifteen bytes are a message, the other five are not");
         core.now_ns = 1_000_000_000;
         room.set(15);
-        core.flush(line, &mut cx, false);
+        core.flush(connection, &mut cx, false);
         assert_eq!(sent(&core), 3);
         let lag = core.interval.distribution(Measure::SendLag, false);
         let max_ns = lag.max_ns().unwrap();
