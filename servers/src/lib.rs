@@ -1,7 +1,7 @@
 //! Reference servers: systems under test that a climb can start, and that stand on their own as well.
 //!
 //! Each server is a folder with `Options` and `run`; a run ends by SIGTERM, SIGINT or a `Shutdown` handle.
-//! Invariant: nothing here comes from `crates/`. The frame codec and the sleeper exist twice in this house on
+//! Invariant: nothing here comes from `crates/`. The frame codec and the sleeper exist twice on
 //! purpose, because a server that shared a bug with its judge would always be found innocent.
 //! The library never prints; what it has to say goes through return values and the tick log. One exception: a process
 //! that ends by a planted fault (`fault`) says so on stderr.
@@ -13,20 +13,20 @@ pub mod null;
 pub mod oracle;
 pub mod poll_loop;
 
+mod accept_interest;
 mod address_limit;
 mod clock;
 mod epoll;
-mod gate;
 mod http;
 mod listener;
-mod patience;
-mod places;
 mod serve_error;
 mod shutdown;
+mod slab;
 mod sleeper;
 mod stream;
 mod thread_table;
 mod ticks;
+mod timeouts;
 mod websocket;
 
 pub use serve_error::ServeError;

@@ -1,6 +1,6 @@
 //! The collector: merges the workers' seconds into the trial's seconds.
 //!
-//! Workers send full seconds over a channel and never wait; the emptied ones go back through a mailbox of each worker:
+//! Workers send full seconds over a channel and never wait; the emptied ones go back through a return channel of each worker:
 //! memory returns, data never. Every page that joins must add up. A second that a worker never told is
 //! handed out at the end with as many workers as told it.
 
@@ -74,7 +74,7 @@ impl Handover for ToCollector {
 /// Merges seconds.
 pub struct Collector {
     worker_count: usize,
-    mailboxes: Vec<SyncSender<Box<Interval>>>,
+    returns: Vec<SyncSender<Box<Interval>>>,
     pending: BTreeMap<u32, (usize, Box<Interval>)>,
     done: usize,
 }
@@ -82,15 +82,15 @@ pub struct Collector {
 impl Collector {
     /// A collector and the workers' ends, one each.
     pub fn new(worker_count: usize, full: &Sender<FromWorker>) -> (Self, Vec<ToCollector>) {
-        let mut mailboxes = Vec::new();
+        let mut returns = Vec::new();
         let ends = (0..worker_count)
             .map(|worker| {
                 let (mailbox, emptied) = sync_channel(4);
-                mailboxes.push(mailbox);
+                returns.push(mailbox);
                 ToCollector { worker, full: full.clone(), emptied }
             })
             .collect();
-        (Collector { worker_count, mailboxes, pending: BTreeMap::new(), done: 0 }, ends)
+        (Collector { worker_count, returns, pending: BTreeMap::new(), done: 0 }, ends)
     }
 
     /// Adds one worker's second; returns the merged one once all workers have told theirs.
@@ -112,7 +112,7 @@ impl Collector {
                 let parts = *parts;
                 interval.reset(0);
                 // A full mailbox or a worker that has ended: the memory is simply freed.
-                let _ = self.mailboxes[worker].try_send(interval);
+                let _ = self.returns[worker].try_send(interval);
                 parts
             }
         };

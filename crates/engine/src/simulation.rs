@@ -366,7 +366,7 @@ where
     play_kept::<B>(plan, times, false, scene)
 }
 
-/// The same with a ramp that ends when all units are in, as the conductor ends it, and at the hold at the latest.
+/// The same with a ramp that ends when all units are in, as the phase controller ends it, and at the hold at the latest.
 pub fn play_settling<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Played
 where
     B: Bots<Driver: Simulated>,

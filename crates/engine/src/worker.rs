@@ -49,7 +49,7 @@ pub struct Worker<B: Bots> {
     unit_step: u64,
     unit_count: u64,
     joined: u64,
-    /// of these, as the conductor knows
+    /// of these, as the phase controller knows
     told_joined: u64,
     page_ends_ns: u64,
     page_index: u32,

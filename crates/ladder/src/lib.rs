@@ -2,7 +2,7 @@
 //!
 //! Everything here is a pure function of stored numbers: no clock, no IO, no threads. Replaying a stored run gives the
 //! same choices and the same verdicts.
-//! The order of a run: `course` asks for a trial, `steady` finds its warm-up, `judge` holds it against its `objective`s,
+//! The order of a run: `schedule` asks for a trial, `steady` finds its warm-up, `judge` holds it against its `objective`s,
 //! `capacity` and `answers` sum up, `closing` words it for the terminal.
 
 pub mod aliasing;
@@ -10,11 +10,11 @@ pub mod answers;
 pub mod capacity;
 pub mod closing;
 pub mod contract;
-pub mod course;
 pub mod disturbance;
 pub mod figures;
 pub mod judge;
 pub mod objective;
+pub mod schedule;
 pub mod steady;
 pub mod wording;
 
@@ -26,9 +26,9 @@ pub use answers::{answers, exit_code, run_verdict};
 pub use capacity::{Capacity, CellCapacity, Held, capacity};
 pub use closing::{Closing, Table, closing, pace_share};
 pub use contract::{Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, RunFacts, Rung};
-pub use course::{Course, Judged, ListCourse, Next, OPEN_END_MOST, Purpose, Stop, TrialOrder};
 pub use disturbance::{Disturbance, disturbance, least_disturbed};
 pub use figures::{FIGURES, FigureDoc, Reading, UnitKind};
 pub use judge::{Calibration, Intended, Judgement, Link, Terms, Verdict, has_seen_enough, judge};
 pub use objective::{Objective, ObjectiveError, Op, Outcome, default_objectives};
+pub use schedule::{Judged, ListSchedule, Next, NextTrial, OPEN_END_MOST, Purpose, Schedule, Stop};
 pub use steady::{Floors, Steadiness, steadiness, warm_up_cut};

@@ -10,7 +10,7 @@ use watch::{Link, LinkKind, Sampler, SamplerPlan};
 
 use crate::progress::Progress;
 use crate::signals::Interrupt;
-use crate::trial::{Ending, Standing, Surroundings};
+use crate::trial::{StopReason, TrialEnv, TrialStatus};
 use crate::under_test::UnderTest;
 
 /// Brings a trial's entries to the store, second by second.
@@ -71,7 +71,7 @@ fn output_at_exit(entry: &Entry, last_output: impl FnOnce() -> Option<String>) -
     Some(Entry::Event(Event { at_ns: exit.at_ns, kind: kind::SUBJECT_OUTPUT.to_owned(), text }))
 }
 
-impl Surroundings for Around<'_> {
+impl TrialEnv for Around<'_> {
     fn begin(&mut self, clock: MonotonicClock, realtime_zero_ns: u64) -> anyhow::Result<()> {
         let (to, sampled) = channel();
         self.sampled = Some(sampled);
@@ -100,12 +100,12 @@ impl Surroundings for Around<'_> {
         entries
     }
 
-    fn ends(&mut self) -> Option<Ending> {
+    fn ends(&mut self) -> Option<StopReason> {
         if self.interrupt.is_asked() {
-            return Some(Ending::Interrupted);
+            return Some(StopReason::Interrupted);
         }
         // The sampler marks it on the time axis, with the words for it.
-        self.subject.has_ended().then_some(Ending::SubjectExited)
+        self.subject.has_ended().then_some(StopReason::SubjectExited)
     }
 
     fn keep(&mut self, entry: Entry) -> anyhow::Result<()> {
@@ -117,7 +117,7 @@ impl Surroundings for Around<'_> {
         Ok(())
     }
 
-    fn show(&mut self, standing: &Standing<'_>) {
+    fn show(&mut self, standing: &TrialStatus<'_>) {
         for committed in self.committed.try_iter() {
             self.progress.committed(&committed.entries);
         }

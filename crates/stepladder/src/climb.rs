@@ -1,6 +1,6 @@
 //! The climb: from a plan to the three answers.
 //!
-//! One loop: the course says which trial comes next from what is stored, the trial is run and stored, and at the end
+//! One loop: the schedule says which trial comes next from what is stored, the trial is run and stored, and at the end
 //! the answers are a pure function of what is stored. Nothing is judged from memory.
 
 use std::collections::BTreeMap;
@@ -12,17 +12,17 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use ladder::{Climb, Next, Purpose, TrialOrder};
+use ladder::{Climb, Next, NextTrial, Purpose};
 use measure::TrialHead;
 use plan::{Hold, Plan, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunWriter, Store, StoreError};
 
 use crate::around::Around;
-use crate::judging::{JudgedRun, PROTOCOL, course};
+use crate::judging::{JudgedRun, PROTOCOL, schedule};
 use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::signals::{INTERRUPTED, Interrupt};
-use crate::trial::{self, Order};
+use crate::trial::{self, TrialSpec};
 use crate::under_test::{self, UnderTest};
 use crate::{calibration, preflight, show};
 
@@ -144,10 +144,10 @@ impl Climbing<'_> {
         subject: &mut UnderTest,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
-        let course = course(self.plan);
+        let schedule = schedule(self.plan);
         let mut null = None;
         let outcome = loop {
-            let Next::Trial(order) = course.next(judged.done()) else { break Ok(()) };
+            let Next::Trial(order) = schedule.next(judged.done()) else { break Ok(()) };
             if self.interrupt.is_asked() {
                 break Ok(());
             }
@@ -168,7 +168,7 @@ impl Climbing<'_> {
 
     fn rung(
         &self,
-        order: &TrialOrder,
+        order: &NextTrial,
         judged: &mut JudgedRun,
         subject: &mut UnderTest,
         progress: &mut Progress,
@@ -197,7 +197,7 @@ impl Climbing<'_> {
         let target = subject.target.clone();
         let mut workers = self.machine.split(plan, order.load, (&target, subject.address))?;
         workers.iter_mut().for_each(|worker| worker.request = cell.request);
-        let trial = Order {
+        let trial = TrialSpec {
             head,
             workers,
             target: &target,
@@ -231,7 +231,7 @@ impl Climbing<'_> {
     /// closed loop.
     fn calibration(
         &self,
-        order: &TrialOrder,
+        order: &NextTrial,
         scheme: Scheme,
         null: &mut Option<UnderTest>,
         progress: &mut Progress,
@@ -255,7 +255,7 @@ impl Climbing<'_> {
             None => null.insert(UnderTest::start_null(scheme)?),
         };
         let target = server.target.clone();
-        let trial = Order {
+        let trial = TrialSpec {
             head,
             workers: self.machine.split(
                 &plan,
@@ -278,7 +278,7 @@ impl Climbing<'_> {
 
     fn run_trial(
         &self,
-        order: &Order<'_>,
+        order: &TrialSpec<'_>,
         subject: &mut UnderTest,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {

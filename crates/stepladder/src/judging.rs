@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use ladder::{
-    Calibration, Climb, Course, Intended, Judged, Judgement, Link, ListCourse, Purpose, RunFacts, Terms,
+    Calibration, Climb, Intended, Judged, Judgement, Link, ListSchedule, Purpose, RunFacts, Schedule, Terms,
     answers, disturbance, judge, least_disturbed, warm_up_cut,
 };
 use measure::{Measure, Summary, Trial};
@@ -19,11 +19,11 @@ pub const CEILING_CLIENTS: f64 = 65.0;
 /// Under this name the head of a calibration says which of our drivers it weighs.
 pub const PROTOCOL: &str = "protocol";
 
-/// The course that a plan asks for.
-pub fn course(plan: &Plan) -> Course {
+/// The schedule that a plan asks for.
+pub fn schedule(plan: &Plan) -> Schedule {
     let calibrations =
         [(Purpose::CalibrationLatency, LATENCY_CLIENTS), (Purpose::CalibrationCeiling, CEILING_CLIENTS)];
-    Course::List(ListCourse {
+    Schedule::List(ListSchedule {
         calibrations: if plan.generator.calibrate { calibrations.to_vec() } else { Vec::new() },
         rungs: plan.ladder.rungs.clone(),
         cells: plan.ladder.cells.iter().map(|cell| cell.names.clone()).collect(),
@@ -102,7 +102,7 @@ impl JudgedRun {
         &self.plan
     }
 
-    /// The trials that were read, as the course wants to see them.
+    /// The trials that were read, as the schedule wants to see them.
     pub fn done(&self) -> &[Judged] {
         &self.done
     }

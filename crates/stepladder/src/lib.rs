@@ -1,6 +1,6 @@
 //! The command line: where all rooms meet.
 //!
-//! `climb` is the one loop, `trial` runs one trial, `conductor` says when a phase begins; the rest reads options and
+//! `climb` is the one loop, `trial` runs one trial, `phases` says when a phase begins; the rest reads options and
 //! prints. Nothing is measured or judged here.
 
 pub mod around;
@@ -8,9 +8,9 @@ pub mod calibration;
 pub mod cli;
 pub mod climb;
 pub mod commands;
-pub mod conductor;
 pub mod doctor;
 pub mod judging;
+pub mod phases;
 pub mod preflight;
 pub mod probe;
 pub mod progress;

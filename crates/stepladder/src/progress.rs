@@ -10,7 +10,7 @@ use ladder::Purpose;
 use ladder::wording::{show_cell, show_many};
 use measure::{Entry, Measure, TrialHead};
 
-use crate::trial::Standing;
+use crate::trial::TrialStatus;
 
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
@@ -86,7 +86,7 @@ impl Progress {
     }
 
     /// Shows where the trial stands.
-    pub fn show(&mut self, standing: &Standing<'_>) {
+    pub fn show(&mut self, standing: &TrialStatus<'_>) {
         let head = standing.head;
         let left =
             standing.hold_until_ns.map(|until_ns| until_ns.saturating_sub(standing.now_ns) / 1_000_000_000);

@@ -1,6 +1,6 @@
 //! One trial: one load held once. The one place where all rooms meet; keep it thin.
 //!
-//! Workers make the load, the conductor says when a phase begins, the watch reads the subject, and everything that
+//! Workers make the load, the phase controller says when a phase begins, the watch reads the subject, and everything that
 //! happens leaves as an `Entry`. Nothing is judged here.
 
 use std::net::SocketAddr;
@@ -21,10 +21,10 @@ use measure::trial::{Sum, kind};
 use measure::{Entry, Event, Interval, LedgerPart, TrialHead};
 use plan::{Hold, Target, WorkerPlan};
 
-use crate::conductor::{Conductor, Cue, DRAIN_NS, Seen};
+use crate::phases::{DRAIN_NS, PhaseController, PhaseTransition, Seen};
 
 /// What a trial is asked to be.
-pub struct Order<'a> {
+pub struct TrialSpec<'a> {
     /// its row in the store
     pub head: TrialHead,
     /// one per worker
@@ -50,24 +50,24 @@ pub struct Order<'a> {
 }
 
 /// What goes on besides the workers: the watch's entries, the user's Ctrl-C, the subject's end.
-pub trait Surroundings {
+pub trait TrialEnv {
     /// The trial's clock starts now; its zero is this instant.
     fn begin(&mut self, clock: MonotonicClock, realtime_zero_ns: u64) -> anyhow::Result<()>;
     /// Entries that came since the last call.
     fn entries(&mut self) -> Vec<Entry>;
     /// Why the trial must end now, if it must.
-    fn ends(&mut self) -> Option<Ending>;
+    fn ends(&mut self) -> Option<StopReason>;
     /// Takes an entry to where it is kept.
     fn keep(&mut self, entry: Entry) -> anyhow::Result<()>;
     /// Tells people where the trial stands.
-    fn show(&mut self, standing: &Standing<'_>);
+    fn show(&mut self, standing: &TrialStatus<'_>);
     /// The workers have ended; a last look at the subject.
     fn end(&mut self);
 }
 
 /// Why a trial ends before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum StopReason {
     /// Ctrl-C
     Interrupted,
     /// the subject's process ended; the watch says how
@@ -75,7 +75,7 @@ pub enum Ending {
 }
 
 /// Where a trial stands, for the progress line.
-pub struct Standing<'a> {
+pub struct TrialStatus<'a> {
     /// what it was asked to be
     pub head: &'a TrialHead,
     /// `ramp`, `settle`, `hold`, `drain`
@@ -93,7 +93,7 @@ pub struct Standing<'a> {
 }
 
 /// Runs one trial to its end.
-pub fn run(order: &Order<'_>, around: &mut impl Surroundings) -> anyhow::Result<()> {
+pub fn run(order: &TrialSpec<'_>, around: &mut impl TrialEnv) -> anyhow::Result<()> {
     let clock = MonotonicClock::starting_now();
     let realtime_zero_ns = engine::clock::realtime_ns();
     around.begin(clock, realtime_zero_ns)?;
@@ -147,17 +147,17 @@ pub fn run(order: &Order<'_>, around: &mut impl Surroundings) -> anyhow::Result<
 }
 
 fn stage<'a>(
-    order: &'a Order<'a>,
+    order: &'a TrialSpec<'a>,
     clock: MonotonicClock,
     timeline: Arc<Timeline>,
     progresses: Vec<Arc<Progress>>,
-) -> Stage<'a> {
-    Stage {
+) -> TrialRunner<'a> {
+    TrialRunner {
         order,
         clock,
         timeline,
         progresses,
-        conductor: conductor(order),
+        phases: phases(order),
         seen: Seen::default(),
         phase: "ramp",
         server_ticks: 0,
@@ -172,21 +172,21 @@ fn stage<'a>(
     }
 }
 
-fn conductor(order: &Order<'_>) -> Conductor {
+fn phases(order: &TrialSpec<'_>) -> PhaseController {
     let units = order.workers.iter().map(|plan| plan.units).sum();
-    Conductor::new(order.hold, order.settle_ns, units, order.head.connections, ramp_ns(order, units))
+    PhaseController::new(order.hold, order.settle_ns, units, order.head.connections, ramp_ns(order, units))
 }
 
-fn ramp_ns(order: &Order<'_>, units: u64) -> u64 {
+fn ramp_ns(order: &TrialSpec<'_>, units: u64) -> u64 {
     order.workers.first().map_or(0, |plan| plan::ramp::length_ns(plan.ramp, units))
 }
 
-struct Stage<'a> {
-    order: &'a Order<'a>,
+struct TrialRunner<'a> {
+    order: &'a TrialSpec<'a>,
     clock: MonotonicClock,
     timeline: Arc<Timeline>,
     progresses: Vec<Arc<Progress>>,
-    conductor: Conductor,
+    phases: PhaseController,
     seen: Seen,
     phase: &'static str,
     /// due in the hold by the server's own word
@@ -229,13 +229,13 @@ const LAST_TICKS_WITHIN_NS: u64 = 4_000_000_000;
 /// The hold's outcome is looked at from so long before its end on.
 const LOOKS_AHEAD_NS: u64 = 2_000_000_000;
 
-impl Stage<'_> {
+impl TrialRunner<'_> {
     /// Plays until every worker has handed over everything. Returns whether the trial is complete.
     fn play(
         &mut self,
         collector: &mut Collector,
         hears: &Receiver<FromWorker>,
-        around: &mut impl Surroundings,
+        around: &mut impl TrialEnv,
     ) -> anyhow::Result<bool> {
         loop {
             match hears.recv_timeout(Duration::from_millis(10)) {
@@ -293,7 +293,7 @@ impl Stage<'_> {
     }
 
     /// Keeps what the watch saw.
-    fn take_entries(&mut self, around: &mut impl Surroundings) -> anyhow::Result<()> {
+    fn take_entries(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
         for entry in around.entries() {
             if let Entry::Ticks(second) = &entry {
                 self.told.until_ns = self.told.until_ns.max(second.to_ns);
@@ -311,7 +311,7 @@ impl Stage<'_> {
 
     /// What only the end of all workers completes. Without the part of a worker that panicked the deliveries of the
     /// others cannot be settled.
-    fn keep_last(&mut self, collector: &mut Collector, around: &mut impl Surroundings) -> anyhow::Result<()> {
+    fn keep_last(&mut self, collector: &mut Collector, around: &mut impl TrialEnv) -> anyhow::Result<()> {
         for interval in collector.incomplete() {
             around.keep(Entry::Interval(interval))?;
         }
@@ -324,7 +324,7 @@ impl Stage<'_> {
 
     /// A server that writes its log once per second tells the last second of the hold a little later; one that stands still
     /// never does.
-    fn wait_for_last_ticks(&mut self, around: &mut impl Surroundings) -> anyhow::Result<()> {
+    fn wait_for_last_ticks(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
         let Some(end_ns) = self.stop_ns.map(|stop_ns| stop_ns - DRAIN_NS) else { return Ok(()) };
         let is_awaited = self.told.until_ns > 0 && self.seen.ends.is_none();
         while is_awaited
@@ -344,7 +344,7 @@ impl Stage<'_> {
         so_far.take(entry);
         let Entry::Interval(interval) = entry else { return };
         let now_ns = u64::from(interval.index + 1) * 1_000_000_000;
-        let ends_ns = self.conductor.hold_ends_ns();
+        let ends_ns = self.phases.hold_ends_ns();
         if ends_ns.is_none_or(|ends_ns| now_ns + LOOKS_AHEAD_NS >= ends_ns) {
             self.can_be_judged = ladder::has_seen_enough(&so_far.clone().finish(), terms);
         }
@@ -359,7 +359,7 @@ impl Stage<'_> {
         }
     }
 
-    fn conduct(&mut self, around: &mut impl Surroundings) -> anyhow::Result<()> {
+    fn conduct(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
         let now_ns = self.clock.now_ns();
         let sum = |of: fn(&Progress) -> &AtomicU64| {
             self.progresses.iter().map(|progress| of(progress).load(Relaxed)).sum::<u64>()
@@ -371,19 +371,19 @@ impl Stage<'_> {
         let failed = sum(|progress| &progress.failed);
         if self.seen.ends.is_none() {
             match around.ends() {
-                Some(Ending::Interrupted) => self.seen.ends = Some("interrupted"),
-                Some(Ending::SubjectExited) => self.seen.ends = Some("the subject exited"),
+                Some(StopReason::Interrupted) => self.seen.ends = Some("interrupted"),
+                Some(StopReason::SubjectExited) => self.seen.ends = Some("the subject exited"),
                 None => {}
             }
         }
-        while let Some(cue) = self.conductor.decide(now_ns, &self.seen) {
+        while let Some(cue) = self.phases.decide(now_ns, &self.seen) {
             self.give(cue, around)?;
         }
-        around.show(&Standing {
+        around.show(&TrialStatus {
             head: &self.order.head,
             phase: self.phase,
             now_ns,
-            hold_until_ns: self.conductor.hold_ends_ns(),
+            hold_until_ns: self.phases.hold_ends_ns(),
             ramp_ns: ramp_ns(self.order, self.order.workers.iter().map(|plan| plan.units).sum()),
             open: self.seen.open,
             failed,
@@ -391,15 +391,15 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn give(&mut self, cue: Cue, around: &mut impl Surroundings) -> anyhow::Result<()> {
+    fn give(&mut self, cue: PhaseTransition, around: &mut impl TrialEnv) -> anyhow::Result<()> {
         match cue {
-            Cue::Settle { at_ns, open } => {
+            PhaseTransition::Settle { at_ns, open } => {
                 self.timeline.settle_at(at_ns);
                 self.phase = "settle";
                 let text = format!("{open} of {} connections open", self.order.head.connections);
                 keep_event(around, at_ns, kind::SETTLE, &text)
             }
-            Cue::Hold { at_ns } => {
+            PhaseTransition::Hold { at_ns } => {
                 self.timeline.hold_at(at_ns);
                 (self.phase, self.hold) = ("hold", Some(at_ns));
                 let begin = Event { at_ns, kind: kind::HOLD.to_owned(), text: String::new() };
@@ -407,7 +407,7 @@ impl Stage<'_> {
                 self.so_far = is_judged.then(|| Sum::new(self.order.head.clone(), vec![begin], 0));
                 keep_event(around, at_ns, kind::HOLD, "")
             }
-            Cue::Drain { at_ns, ended_by } => {
+            PhaseTransition::Drain { at_ns, ended_by } => {
                 self.timeline.drain_at(at_ns);
                 self.timeline.stop_at(at_ns + DRAIN_NS);
                 self.stop_ns = Some(at_ns + DRAIN_NS);
@@ -430,7 +430,7 @@ fn first_errors(second: &mut Interval) -> Vec<Event> {
     samples.into_iter().map(event).collect()
 }
 
-fn keep_event(around: &mut impl Surroundings, at_ns: u64, kind: &str, text: &str) -> anyhow::Result<()> {
+fn keep_event(around: &mut impl TrialEnv, at_ns: u64, kind: &str, text: &str) -> anyhow::Result<()> {
     around.keep(Entry::Event(Event { at_ns, kind: kind.to_owned(), text: text.to_owned() }))
 }
 

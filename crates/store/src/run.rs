@@ -85,7 +85,7 @@ const STEM_LENGTH_MAX: usize = 32;
 /// How a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The course ended by itself.
+    /// The schedule ended by itself.
     Finished,
     /// The user ended it; what was measured is kept.
     Interrupted,

@@ -1,10 +1,10 @@
 //! Planted faults, as far as a thread of the arena carries them out by itself: connections that are reset, news that are
 //! late, turns that take longer, ticks that are called on time.
 //!
-//! Shots that are lost, starts that come twice and false winners are chosen where they happen (`conversation`, `greeting`,
+//! Shots that are lost, starts that come twice and false winners are chosen where they happen (`session`, `greeting`,
 //! `playing`). A server without faults spends one comparison per turn here.
 
-use super::mailbox::Letter;
+use super::inbox::ThreadMessage;
 use super::thread::Thread;
 use crate::ticks::schedule::Tick;
 use crate::{clock, sleeper};
@@ -24,8 +24,8 @@ impl Thread {
         }
         let now_ns = clock::now_ns();
         while self.held_back.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
-            let Some((_, letter)) = self.held_back.pop_front() else { break };
-            self.read_letter(letter);
+            let Some((_, message)) = self.held_back.pop_front() else { break };
+            self.read_letter(message);
         }
     }
 
@@ -46,14 +46,14 @@ impl Thread {
         }
     }
 
-    /// The letter is read later, after those that came before it.
-    pub(super) fn hold_back(&mut self, letter: Letter) {
-        self.held_back.push_back((clock::now_ns() + self.faults.now.late_ns, letter));
+    /// The message is read later, after those that came before it.
+    pub(super) fn hold_back(&mut self, message: ThreadMessage) {
+        self.held_back.push_back((clock::now_ns() + self.faults.now.late_ns, message));
     }
 
     /// Counts a tick, and those missed before it; all of them as on time when the tick log is to lie.
     pub(super) fn record(&mut self, tick: &Tick, busy_ns: u64) {
-        let tick_rate_hz = self.hall.options.tick_rate;
+        let tick_rate_hz = self.shared.options.tick_rate;
         if self.faults.now.lies {
             let period_ns = 1_000_000_000 / u64::from(tick_rate_hz);
             self.tally.ticks.enter_as_on_time(tick, period_ns, busy_ns, tick_rate_hz);

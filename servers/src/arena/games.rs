@@ -88,7 +88,7 @@ impl Game {
 
 pub(crate) struct Games {
     pub(crate) grid: Grid,
-    places: Vec<Option<Game>>,
+    slab: Vec<Option<Game>>,
     free: Vec<u32>,
     /// Per slot, the places of its games.
     slots: Vec<Vec<u32>>,
@@ -99,11 +99,11 @@ pub(crate) struct Games {
 impl Games {
     pub(crate) fn new(grid: Grid) -> Games {
         let slots = vec![Vec::new(); grid.slots()];
-        Games { grid, places: Vec::new(), free: Vec::new(), slots, next_turn: 0 }
+        Games { grid, slab: Vec::new(), free: Vec::new(), slots, next_turn: 0 }
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slab.len() - self.free.len()
     }
 
     /// Puts a new game into the slot with the fewest games, of those the next to come.
@@ -115,12 +115,12 @@ impl Games {
         let shots = game.shots.clone();
         let place = match self.free.pop() {
             Some(place) => {
-                self.places[place as usize] = Some(game);
+                self.slab[place as usize] = Some(game);
                 place
             }
             None => {
-                self.places.push(Some(game));
-                (self.places.len() - 1) as u32
+                self.slab.push(Some(game));
+                (self.slab.len() - 1) as u32
             }
         };
         self.slots[self.grid.slot_of(emptiest)].push(place);
@@ -163,7 +163,7 @@ impl Games {
     pub(crate) fn foresee(&self, slot: usize, i: usize) {
         const FAR: usize = 8;
         const NEAR: usize = 4;
-        let place_at = |i: usize| self.slots[slot].get(i).map(|&place| &self.places[place as usize]);
+        let place_at = |i: usize| self.slots[slot].get(i).map(|&place| &self.slab[place as usize]);
         if let Some(place) = place_at(i + FAR) {
             prefetch(std::ptr::from_ref(place));
         }
@@ -175,14 +175,14 @@ impl Games {
     /// The i-th game of a slot.
     pub(crate) fn in_slot(&mut self, slot: usize, i: usize) -> Option<&mut Game> {
         let place = *self.slots[slot].get(i)?;
-        self.places[place as usize].as_mut()
+        self.slab[place as usize].as_mut()
     }
 
     /// Takes the i-th game out of its slot; the slot's last game moves to its place.
     pub(crate) fn remove(&mut self, slot: usize, i: usize) -> Option<Game> {
         let place = self.slots[slot].swap_remove(i);
         self.free.push(place);
-        self.places[place as usize].take()
+        self.slab[place as usize].take()
     }
 }
 

@@ -7,16 +7,16 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use super::inbox::{Address, SocketKey, ThreadEvent, ThreadMessage};
 use super::lobby::{Arrival, Welcome};
-use super::mailbox::{Address, Letter, News, SocketKey};
 use super::message::START_FRAME;
 use super::options::Pairing;
 use super::rules::Player;
 use super::shots::Shots;
 use super::sockets::Stage;
 use super::thread::{Deadline, Thread};
+use crate::accept_interest::BACK_OFF_NS;
 use crate::clock;
-use crate::gate::BACK_OFF_NS;
 use crate::listener::NotAccepted;
 use crate::websocket::{close_code, handshake};
 
@@ -35,7 +35,7 @@ impl Thread {
     /// that a connection that may not be taken would wake the thread without end.
     pub(super) fn keep_listening(&mut self) {
         // Of a full arena every thread tells the next one so; of a full table only the others take more.
-        let full = self.table_is_full() && !self.hall.is_full();
+        let full = self.table_is_full() && !self.shared.is_full();
         let wanted = !full
             && self.gone_by_ns.is_none()
             && self.is_called_upon()
@@ -43,7 +43,7 @@ impl Thread {
         if wanted == self.listening {
             return;
         }
-        let listener = self.hall.listener.raw();
+        let listener = self.shared.listener.raw();
         let changed = if wanted { self.epoll.add_listener(listener) } else { self.epoll.remove(listener) };
         if changed.is_ok() {
             self.listening = wanted;
@@ -53,19 +53,21 @@ impl Thread {
     }
 
     fn table_is_full(&self) -> bool {
-        self.sockets.count() >= self.hall.table_sockets
+        self.sockets.count() >= self.shared.table_sockets
     }
 
     /// True for the first threads, and for the reserve once these are nearly full.
     fn is_called_upon(&self) -> bool {
-        self.me < self.hall.first_threads || {
+        self.me < self.shared.first_threads || {
             let held: usize = self.first_desks_sockets().sum();
-            held * 100 >= self.hall.first_threads * self.hall.table_sockets * NEARLY_FULL_PERCENT
+            held * 100 >= self.shared.first_threads * self.shared.table_sockets * NEARLY_FULL_PERCENT
         }
     }
 
     fn first_desks_sockets(&self) -> impl Iterator<Item = usize> {
-        self.hall.desks[..self.hall.first_threads].iter().map(|desk| desk.sockets.load(Ordering::Relaxed))
+        self.shared.threads_shared[..self.shared.first_threads]
+            .iter()
+            .map(|thread_shared| thread_shared.sockets.load(Ordering::Relaxed))
     }
 
     /// Whether another thread should take the next ones. A thread at rest takes what woke it.
@@ -78,22 +80,22 @@ impl Thread {
         if self.leaves_it_to_others() {
             return;
         }
-        let hall = self.hall.clone();
-        let Ok(mut door) = hall.door.try_lock() else { return };
+        let shared = self.shared.clone();
+        let Ok(mut door) = shared.door.try_lock() else { return };
         for taken in 0..TAKEN_PER_TURN {
             let now_ns = clock::now_ns();
             let late = taken >= TAKEN_WHEN_LATE && self.games.next_slot_is_due(now_ns);
-            let full = hall.is_full();
+            let full = shared.is_full();
             if late || self.table_is_full() && !full {
                 break;
             }
-            let (fd, peer) = match hall.listener.accept() {
+            let (fd, peer) = match shared.listener.accept() {
                 Ok(accepted) => accepted,
                 Err(NotAccepted::Nobody) => return,
                 Err(NotAccepted::Failed) => continue,
                 Err(NotAccepted::Exhausted) => {
                     self.back_off_until_ns = now_ns + BACK_OFF_NS;
-                    if self.epoll.remove(hall.listener.raw()).is_ok() {
+                    if self.epoll.remove(shared.listener.raw()).is_ok() {
                         self.listening = false;
                     }
                     return;
@@ -104,13 +106,13 @@ impl Thread {
                 continue;
             }
             let Ok(key) = self.sockets.insert(fd, &self.epoll) else { continue };
-            self.desk().sockets.store(self.sockets.count(), Ordering::Relaxed);
+            self.thread_shared().sockets.store(self.sockets.count(), Ordering::Relaxed);
             if full {
                 self.turn_away(key);
                 continue;
             }
             self.openings.push_back(Deadline {
-                at_ns: now_ns + hall.options.handshake_timeout.as_nanos() as u64,
+                at_ns: now_ns + shared.options.handshake_timeout.as_nanos() as u64,
                 key,
             });
             self.read_socket(key, false);
@@ -168,10 +170,10 @@ impl Thread {
     fn arrive(&mut self, key: SocketKey, snapshots: bool, answer: &mut Vec<u8>) {
         let newcomer = Arrival {
             address: Address { thread: self.me, key },
-            id: self.hall.next_player_id.fetch_add(1, Ordering::Relaxed),
-            snapshots: snapshots || self.hall.options.snapshots,
+            id: self.shared.next_player_id.fetch_add(1, Ordering::Relaxed),
+            snapshots: snapshots || self.shared.options.snapshots,
         };
-        let welcome = self.hall.lobby.lock().unwrap_or_else(PoisonError::into_inner).arrive(newcomer);
+        let welcome = self.shared.lobby.lock().unwrap_or_else(PoisonError::into_inner).arrive(newcomer);
         let (mut closed, mut again) = (false, false);
         match welcome {
             Welcome::Wait => {
@@ -179,20 +181,20 @@ impl Thread {
                 self.waiting_count += 1;
             }
             Welcome::Play(first) => {
-                let speed = self.hall.options.bullet_speed;
+                let speed = self.shared.options.bullet_speed;
                 let shots = self.games.insert([first, newcomer], speed, clock::now_ns());
                 self.set_stage(key, Stage::Playing(shots.clone(), Player::Two));
                 self.playing_count += 1;
                 if self.faults.now.late_ns > 0 {
-                    self.deliver(newcomer.address, News::StartMessage);
+                    self.deliver(newcomer.address, ThreadEvent::StartMessage);
                 } else {
                     answer.extend_from_slice(START_FRAME);
                 }
-                let news = News::Start(shots, Player::One);
-                self.deliver(first.address, news);
+                let event = ThreadEvent::Start(shots, Player::One);
+                self.deliver(first.address, event);
                 if self.faults.twice.selects_next() {
                     again = true;
-                    self.deliver(first.address, News::StartMessage);
+                    self.deliver(first.address, ThreadEvent::StartMessage);
                 }
             }
             Welcome::Closed => closed = true,
@@ -202,7 +204,7 @@ impl Thread {
         } else if closed {
             self.close(key, close_code::GOING_AWAY);
         } else if again {
-            self.deliver(newcomer.address, News::StartMessage);
+            self.deliver(newcomer.address, ThreadEvent::StartMessage);
         }
     }
 
@@ -218,8 +220,8 @@ impl Thread {
                 }
             }
             // A forgetful arena takes no notice: the game goes on against a player who never fires.
-            _ if self.hall.options.pairing == Pairing::Forgetful => {}
-            // The player left while the letter was on its way.
+            _ if self.shared.options.pairing == Pairing::Forgetful => {}
+            // The player left while the message was on its way.
             _ => shots.leave(player),
         }
     }
@@ -230,13 +232,13 @@ impl Thread {
         }
     }
 
-    /// Brings news to a socket: at once on this thread, by letter on another.
-    pub(super) fn deliver(&mut self, to: Address, news: News) {
-        let letter = Letter { to: to.key, news };
+    /// Brings an event to a socket: at once on this thread, by message on another.
+    pub(super) fn deliver(&mut self, to: Address, event: ThreadEvent) {
+        let message = ThreadMessage { to: to.key, event };
         if to.thread == self.me {
-            self.receive(letter);
+            self.receive(message);
         } else {
-            self.outgoing[to.thread].push(letter);
+            self.outgoing[to.thread].push(message);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who waits for an opponent. Never more than one: the next to arrive is the opponent.
 
-use super::mailbox::Address;
+use super::inbox::Address;
 
 /// A player who has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Lobby {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mailbox::SocketKey;
+    use super::super::inbox::SocketKey;
     use super::*;
 
     fn arrival(id: u64) -> Arrival {

@@ -4,20 +4,20 @@
 //! log and ends the threads. Sockets are paired in the order in which they came, over all threads (`greeting`).
 //! Invariants: a game's every due tick is recorded or missed, exactly once (`ticks::schedule`) · who wins follows from
 //! when shots were received, not from when ticks ran (`rules`) · no thread waits for another, and none is woken
-//! through a descriptor by another (`mailbox`).
-//! Order of reading: `thread` (a turn), `greeting`, `conversation`, `playing`; then the pure parts.
+//! through a descriptor by another (`inbox`).
+//! Order of reading: `thread` (a turn), `greeting`, `session`, `playing`; then the pure parts.
 
-mod conversation;
 mod faults;
 mod games;
 mod greeting;
-mod hall;
+mod inbox;
 mod lobby;
-mod mailbox;
 mod message;
 mod options;
 mod playing;
 mod rules;
+mod session;
+mod shared;
 mod shots;
 mod sockets;
 mod tally;
@@ -42,8 +42,8 @@ use crate::listener::{Listener, Readiness};
 use crate::shutdown::{AllSignalsBlocked, Ear};
 use crate::thread_table;
 use crate::ticks::log::{Second, TickLog};
-use hall::{Desk, Hall};
 use lobby::Lobby;
+use shared::{Shared, ThreadShared};
 use tally::Tally;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -77,13 +77,14 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
     let _process_faults =
         ProcessFaults::start(faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
-    let hall = Arc::new(Hall { faults, ..hall(options, listener, first_threads, threads, table_sockets) });
+    let shared =
+        Arc::new(Shared { faults, ..shared(options, listener, first_threads, threads, table_sockets) });
     let mut control = Control {
-        threads: spawn(&hall, threads).map_err(ServeError::system("starting a thread"))?,
-        from_ns: hall.start_ns,
+        threads: spawn(&shared, threads).map_err(ServeError::system("starting a thread"))?,
+        from_ns: shared.start_ns,
         log,
         ear,
-        hall,
+        shared,
     };
     on_listening(address);
     let served = control.serve();
@@ -91,22 +92,22 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     served.and(ended)
 }
 
-fn hall(
+fn shared(
     options: Options,
     listener: Listener,
     first_threads: usize,
     threads: usize,
     table_sockets: usize,
-) -> Hall {
+) -> Shared {
     let start_ns = clock::now_ns();
-    Hall {
+    Shared {
         fire_interval_ns: options.fire_interval.as_nanos() as u64,
         wall: WallClock::new(),
         start_ns,
         listener,
         door: Mutex::new(AddressLimit::new(options.connections_per_address_per_s, options.limit_loopback)),
         lobby: Mutex::new(Lobby::default()),
-        desks: (0..threads).map(|_| Desk::new()).collect(),
+        threads_shared: (0..threads).map(|_| ThreadShared::new()).collect(),
         first_threads,
         table_sockets,
         sockets_max: options.max_connections.min(threads * table_sockets),
@@ -120,24 +121,24 @@ fn hall(
 
 type Played = JoinHandle<io::Result<()>>;
 
-fn spawn(hall: &Arc<Hall>, threads: usize) -> io::Result<Vec<Option<Played>>> {
+fn spawn(shared: &Arc<Shared>, threads: usize) -> io::Result<Vec<Option<Played>>> {
     // Threads inherit the mask: no signal ever interrupts one.
     let _blocked = AllSignalsBlocked::new();
     let spawn = |me: usize| {
-        let hall = hall.clone();
+        let shared = shared.clone();
         let builder = std::thread::Builder::new().name(format!("arena-{me}")).stack_size(512 * 1024);
-        builder.spawn(move || thread::run(hall, me)).map(Some)
+        builder.spawn(move || thread::run(shared, me)).map(Some)
     };
     let spawned: io::Result<Vec<_>> = (0..threads).map(spawn).collect();
     if spawned.is_err() {
-        hall.going_down.store(true, Ordering::Release);
+        shared.going_down.store(true, Ordering::Release);
     }
     spawned
 }
 
 /// The calling thread's part.
 struct Control {
-    hall: Arc<Hall>,
+    shared: Arc<Shared>,
     threads: Vec<Option<Played>>,
     log: Option<TickLog>,
     ear: Ear,
@@ -149,7 +150,7 @@ impl Control {
     /// Second by second, until the end is told or something fails.
     fn serve(&mut self) -> Result<(), ServeError> {
         loop {
-            let next_ns = self.hall.next_ask_ns.load(Ordering::Relaxed);
+            let next_ns = self.shared.next_ask_ns.load(Ordering::Relaxed);
             if self.ear.hears_the_end(next_ns.saturating_sub(clock::now_ns())) {
                 return Ok(());
             }
@@ -160,7 +161,7 @@ impl Control {
             self.ask_and_write()?;
             // After a long stall the seconds in between are one line, not many empty ones.
             let seconds = (now_ns - next_ns) / SECOND_NS + 1;
-            self.hall.next_ask_ns.store(next_ns + seconds * SECOND_NS, Ordering::Relaxed);
+            self.shared.next_ask_ns.store(next_ns + seconds * SECOND_NS, Ordering::Relaxed);
             if let Some(thread) =
                 self.threads.iter().position(|one| one.as_ref().is_some_and(|one| one.is_finished()))
             {
@@ -172,10 +173,10 @@ impl Control {
     fn ask_and_write(&mut self) -> Result<(), ServeError> {
         let asked_ns = clock::now_ns();
         let mut sum = Tally::new();
-        self.hall.desks.iter().for_each(|desk| desk.exchange.ask());
-        let mut missing: Vec<usize> = (0..self.hall.desks.len()).collect();
+        self.shared.threads_shared.iter().for_each(|thread_shared| thread_shared.exchange.ask());
+        let mut missing: Vec<usize> = (0..self.shared.threads_shared.len()).collect();
         loop {
-            missing.retain(|thread| !self.hall.desks[*thread].exchange.collect(&mut sum));
+            missing.retain(|thread| !self.shared.threads_shared[*thread].exchange.collect(&mut sum));
             if missing.is_empty() || clock::now_ns() > asked_ns + COLLECT_NS_MAX {
                 break;
             }
@@ -185,20 +186,21 @@ impl Control {
     }
 
     fn write(&mut self, to_ns: u64, sum: &Tally) -> Result<(), ServeError> {
-        let hall = &self.hall;
-        let total = |count: fn(&Desk) -> usize| hall.desks.iter().map(count).sum::<usize>() as u64;
+        let shared = &self.shared;
+        let total =
+            |count: fn(&ThreadShared) -> usize| shared.threads_shared.iter().map(count).sum::<usize>() as u64;
         let second = Second {
-            from_ms: hall.wall.epoch_ms(self.from_ns),
-            to_ms: hall.wall.epoch_ms(to_ns),
-            tick_rate: hall.options.tick_rate,
+            from_ms: shared.wall.epoch_ms(self.from_ns),
+            to_ms: shared.wall.epoch_ms(to_ns),
+            tick_rate: shared.options.tick_rate,
         };
         let counts = sum.counts;
         let games_played = counts.won_by_1 + counts.won_by_2;
         let figures = [
-            ("games", total(|desk| desk.games.load(Ordering::Relaxed))),
+            ("games", total(|thread_shared| thread_shared.games.load(Ordering::Relaxed))),
             ("games_played", games_played),
-            ("waiting", hall.lobby.lock().unwrap_or_else(PoisonError::into_inner).waiting_count()),
-            ("sockets", total(|desk| desk.sockets.load(Ordering::Relaxed))),
+            ("waiting", shared.lobby.lock().unwrap_or_else(PoisonError::into_inner).waiting_count()),
+            ("sockets", total(|thread_shared| thread_shared.sockets.load(Ordering::Relaxed))),
             ("shots", counts.shots),
             ("shots_accepted", counts.shots_accepted),
             ("shots_early", counts.shots_early),
@@ -213,9 +215,9 @@ impl Control {
 
     /// Ends the threads and writes the last line.
     fn end(&mut self) -> Result<(), ServeError> {
-        self.hall.lobby.lock().unwrap_or_else(PoisonError::into_inner).close();
-        self.hall.listener.refuse();
-        self.hall.going_down.store(true, Ordering::Release);
+        self.shared.lobby.lock().unwrap_or_else(PoisonError::into_inner).close();
+        self.shared.listener.refuse();
+        self.shared.going_down.store(true, Ordering::Release);
         let told_ns = clock::now_ns();
         let mut result = Ok(());
         for thread in 0..self.threads.len() {
@@ -230,10 +232,10 @@ impl Control {
             }
         }
         let mut sum = Tally::new();
-        for desk in &self.hall.desks {
-            desk.exchange.collect(&mut sum);
-            desk.sockets.store(0, Ordering::Relaxed);
-            desk.games.store(0, Ordering::Relaxed);
+        for thread_shared in &self.shared.threads_shared {
+            thread_shared.exchange.collect(&mut sum);
+            thread_shared.sockets.store(0, Ordering::Relaxed);
+            thread_shared.games.store(0, Ordering::Relaxed);
         }
         self.write(clock::now_ns(), &sum).and(result)
     }

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use super::games::Game;
-use super::mailbox::{Address, Letter, News, SocketKey};
+use super::inbox::{Address, SocketKey, ThreadEvent, ThreadMessage};
 use super::message::{OPPONENT_DISCONNECTED, SHUTTING_DOWN, START_FRAME, Snapshot, Stop};
 use super::options::Pairing;
 use super::rules::Player;
@@ -69,9 +69,9 @@ impl Thread {
             if ending.is_none() && game.is_watched {
                 let watchers =
                     game.seats.each_ref().map(|seat| seat.arrival.snapshots.then_some(seat.arrival.address));
-                let snapshot = Snapshot::new(tick.n, self.hall.wall.epoch_us(tick.started_ns));
+                let snapshot = Snapshot::new(tick.n, self.shared.wall.epoch_us(tick.started_ns));
                 for address in watchers.into_iter().flatten() {
-                    self.deliver(address, News::Snapshot(snapshot));
+                    self.deliver(address, ThreadEvent::Snapshot(snapshot));
                 }
             }
             if let Some(ending) = ending
@@ -109,7 +109,7 @@ impl Thread {
         for seat in &game.seats {
             let stop = Stop {
                 error,
-                last_fire_epoch_ms: seat.last_fire_ns.map_or(0, |at_ns| self.hall.wall.epoch_ms(at_ns)),
+                last_fire_epoch_ms: seat.last_fire_ns.map_or(0, |at_ns| self.shared.wall.epoch_ms(at_ns)),
                 bullet_count: seat.bullet_count,
                 won: winner == Some(seat.player),
                 player: seat.player,
@@ -118,23 +118,23 @@ impl Thread {
             let mut frame = Vec::new();
             stop.put(&mut frame);
             // Whoever left does not get it: their socket is gone, or is closing.
-            self.deliver(seat.arrival.address, News::Stop(frame.into_boxed_slice()));
+            self.deliver(seat.arrival.address, ThreadEvent::Stop(frame.into_boxed_slice()));
         }
     }
 
-    pub(super) fn receive(&mut self, letter: Letter) {
+    pub(super) fn receive(&mut self, message: ThreadMessage) {
         if self.faults.now.late_ns > 0 {
-            return self.hold_back(letter);
+            return self.hold_back(message);
         }
-        self.read_letter(letter);
+        self.read_letter(message);
     }
 
-    pub(super) fn read_letter(&mut self, letter: Letter) {
-        match letter.news {
-            News::Start(shots, player) => self.start(letter.to, shots, player),
-            News::StartMessage => self.tell(letter.to, START_FRAME),
-            News::Snapshot(snapshot) => self.tell(letter.to, snapshot.frame()),
-            News::Stop(frame) => self.stop(letter.to, &frame),
+    pub(super) fn read_letter(&mut self, message: ThreadMessage) {
+        match message.event {
+            ThreadEvent::Start(shots, player) => self.start(message.to, shots, player),
+            ThreadEvent::StartMessage => self.tell(message.to, START_FRAME),
+            ThreadEvent::Snapshot(snapshot) => self.tell(message.to, snapshot.frame()),
+            ThreadEvent::Stop(frame) => self.stop(message.to, &frame),
         }
     }
 
@@ -193,10 +193,10 @@ impl Thread {
 
     /// A waiting player has gone.
     pub(super) fn forget(&mut self, key: SocketKey) {
-        if self.hall.options.pairing == Pairing::Forgetful {
+        if self.shared.options.pairing == Pairing::Forgetful {
             return;
         }
         let address = Address { thread: self.me, key };
-        self.hall.lobby.lock().unwrap_or_else(PoisonError::into_inner).forget(address);
+        self.shared.lobby.lock().unwrap_or_else(PoisonError::into_inner).forget(address);
     }
 }

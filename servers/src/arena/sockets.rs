@@ -6,11 +6,11 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use super::mailbox::SocketKey;
+use super::inbox::SocketKey;
 use super::rules::{Player, Trigger};
 use super::shots::Shots;
 use crate::epoll::Epoll;
-use crate::places::Places;
+use crate::slab::Slab;
 use crate::stream;
 use crate::websocket::Receiver;
 
@@ -44,20 +44,20 @@ pub(crate) struct Broken;
 
 #[derive(Default)]
 pub(crate) struct Sockets {
-    places: Places<Socket>,
+    slab: Slab<Socket>,
     /// A planted fault: whatever is sent is lost.
     pub(super) is_mute: bool,
 }
 
 impl Sockets {
     pub(crate) fn count(&self) -> usize {
-        self.places.count()
+        self.slab.count()
     }
 
     /// Takes in a socket and watches it.
     pub(crate) fn insert(&mut self, fd: OwnedFd, epoll: &Epoll) -> Result<SocketKey, Broken> {
         let raw = fd.as_raw_fd();
-        let key = self.places.insert(|_| Socket {
+        let key = self.slab.insert(|_| Socket {
             fd,
             stage: Stage::Opening(Vec::new()),
             trigger: Trigger::default(),
@@ -65,7 +65,7 @@ impl Sockets {
             unsent: Vec::new(),
         });
         if epoll.add(raw, key.to_bits(), false).is_err() {
-            self.places.remove(key);
+            self.slab.remove(key);
             return Err(Broken);
         }
         Ok(key)
@@ -73,16 +73,16 @@ impl Sockets {
 
     /// None when the socket is gone, and its place empty or somebody else's.
     pub(crate) fn get_mut(&mut self, key: SocketKey) -> Option<&mut Socket> {
-        self.places.get_mut(key)
+        self.slab.get_mut(key)
     }
 
     /// Gives the socket's place free; dropping what is returned closes the connection.
     pub(crate) fn remove(&mut self, key: SocketKey) -> Option<Socket> {
-        self.places.remove(key)
+        self.slab.remove(key)
     }
 
     pub(crate) fn keys(&self) -> Vec<SocketKey> {
-        self.places.keys()
+        self.slab.keys()
     }
 
     /// Sends now what fits and keeps the rest for `flush`. A socket that is gone takes everything.

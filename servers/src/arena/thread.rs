@@ -1,10 +1,10 @@
 //! One thread of the arena: its turn, and how it rests between turns.
 //!
-//! A turn reads the sockets, reads letters, plays the games whose slot has come, takes connections until the next
-//! slot comes, posts its own letters and answers the control thread. While games are on it sleeps by the clock and lets frames
+//! A turn reads the sockets, reads messages, plays the games whose slot has come, takes connections until the next
+//! slot comes, posts its own messages and answers the control thread. While games are on it sleeps by the clock and lets frames
 //! wait for at most `TURN_NS_MAX`: woken per frame instead, it would use up to 40 % more of its core. With
 //! nobody playing it sleeps in epoll, and an idle arena costs a few wake-ups per second.
-//! The other parts of a thread: `greeting` (connections), `conversation` (bytes), `playing` (games).
+//! The other parts of a thread: `greeting` (connections), `session` (bytes), `playing` (games).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::games::Games;
-use super::hall::{Desk, Hall};
-use super::mailbox::{Letter, SocketKey};
+use super::inbox::{SocketKey, ThreadMessage};
+use super::shared::{Shared, ThreadShared};
 use super::sockets::{Sockets, Stage};
 use super::tally::Tally;
 use crate::epoll::{Epoll, LISTENER_KEY};
@@ -36,7 +36,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Long enough that a turn is rarely cut, and short enough that it begins at once.
 const SLICE_NS: u64 = 100_000;
 
-/// From the end of the server to the end of its patience with clients that do not close, at most.
+/// From the end of the server until clients that do not close are cut off, at most.
 const GOING_DOWN: Duration = Duration::from_secs(1);
 
 /// When a socket has to be in another stage.
@@ -46,7 +46,7 @@ pub(super) struct Deadline {
 }
 
 pub(super) struct Thread {
-    pub(super) hall: Arc<Hall>,
+    pub(super) shared: Arc<Shared>,
     pub(super) me: usize,
     pub(super) epoll: Epoll,
     pub(super) listening: bool,
@@ -61,8 +61,8 @@ pub(super) struct Thread {
     pub(super) playing_count: usize,
     pub(super) waiting_count: usize,
     /// Letters of this turn, by receiving thread.
-    pub(super) outgoing: Vec<Vec<Letter>>,
-    incoming: Vec<Letter>,
+    pub(super) outgoing: Vec<Vec<ThreadMessage>>,
+    incoming: Vec<ThreadMessage>,
     pub(super) tally: Box<Tally>,
     answered: u64,
     /// How long the games of the last turn took.
@@ -71,25 +71,25 @@ pub(super) struct Thread {
     pub(super) buffer: Box<[u8]>,
     /// For composing what is sent.
     pub(super) scratch: Vec<u8>,
-    /// In the order of their deadlines, because all have the same patience.
+    /// In the order of their deadlines, because all have the same timeout.
     pub(super) openings: VecDeque<Deadline>,
     pub(super) endings: VecDeque<Deadline>,
     /// When the thread ends at the latest; None before the server goes down.
     pub(super) gone_by_ns: Option<u64>,
     pub(super) faults: ThreadFaults,
     /// Letters that a planted fault holds back, with when they are read; in the order of that.
-    pub(super) held_back: VecDeque<(u64, Letter)>,
+    pub(super) held_back: VecDeque<(u64, ThreadMessage)>,
 }
 
 /// A thread's whole life. It must be new: it gives itself a descriptor table of its own.
-pub(super) fn run(hall: Arc<Hall>, me: usize) -> std::io::Result<()> {
+pub(super) fn run(shared: Arc<Shared>, me: usize) -> std::io::Result<()> {
     // Kernels before 5.9 refuse; then all threads share one table, and only its size is lost.
-    let _ = thread_table::own(&[hall.listener.raw()]);
+    let _ = thread_table::own(&[shared.listener.raw()]);
     sleeper::no_timer_slack();
     sleeper::short_slices(SLICE_NS);
-    let options = &hall.options;
-    let shares = hall.desks.len() as u64;
-    let grid = Grid::new(hall.start_ns, options.tick_rate, options.ticker, me as u64, shares);
+    let options = &shared.options;
+    let shares = shared.threads_shared.len() as u64;
+    let grid = Grid::new(shared.start_ns, options.tick_rate, options.ticker, me as u64, shares);
     let mut thread = Thread {
         me,
         epoll: Epoll::new()?,
@@ -101,7 +101,7 @@ pub(super) fn run(hall: Arc<Hall>, me: usize) -> std::io::Result<()> {
         games: Games::new(grid),
         playing_count: 0,
         waiting_count: 0,
-        outgoing: hall.desks.iter().map(|_| Vec::new()).collect(),
+        outgoing: shared.threads_shared.iter().map(|_| Vec::new()).collect(),
         incoming: Vec::new(),
         tally: Box::new(Tally::new()),
         answered: 0,
@@ -111,13 +111,13 @@ pub(super) fn run(hall: Arc<Hall>, me: usize) -> std::io::Result<()> {
         openings: VecDeque::new(),
         endings: VecDeque::new(),
         gone_by_ns: None,
-        faults: ThreadFaults::new(hall.faults.clone()),
+        faults: ThreadFaults::new(shared.faults.clone()),
         held_back: VecDeque::new(),
-        hall,
+        shared,
     };
     thread.live();
-    let hall = thread.hall.clone();
-    hall.desks[me].exchange.finish(std::mem::replace(&mut thread.tally, Box::new(Tally::new())));
+    let shared = thread.shared.clone();
+    shared.threads_shared[me].exchange.finish(std::mem::replace(&mut thread.tally, Box::new(Tally::new())));
     Ok(())
 }
 
@@ -136,10 +136,10 @@ impl Thread {
             self.cut_the_late();
             self.go_down_when_told();
             self.post_letters();
-            self.desk().sockets.store(self.sockets.count(), Ordering::Relaxed);
-            self.desk().games.store(self.games.count(), Ordering::Relaxed);
-            let hall = self.hall.clone();
-            hall.desks[self.me].exchange.answer(&mut self.answered, &mut self.tally);
+            self.thread_shared().sockets.store(self.sockets.count(), Ordering::Relaxed);
+            self.thread_shared().games.store(self.games.count(), Ordering::Relaxed);
+            let shared = self.shared.clone();
+            shared.threads_shared[self.me].exchange.answer(&mut self.answered, &mut self.tally);
             if self.is_done() {
                 return;
             }
@@ -147,8 +147,8 @@ impl Thread {
         }
     }
 
-    pub(super) fn desk(&self) -> &Desk {
-        &self.hall.desks[self.me]
+    pub(super) fn thread_shared(&self) -> &ThreadShared {
+        &self.shared.threads_shared[self.me]
     }
 
     pub(super) fn is_playing(&self) -> bool {
@@ -191,18 +191,18 @@ impl Thread {
     }
 
     fn read_letters(&mut self) {
-        let mut letters = std::mem::take(&mut self.incoming);
-        self.desk().mailbox.fetch(&mut letters);
-        for letter in letters.drain(..) {
-            self.receive(letter);
+        let mut messages = std::mem::take(&mut self.incoming);
+        self.thread_shared().inbox.fetch(&mut messages);
+        for message in messages.drain(..) {
+            self.receive(message);
         }
-        self.incoming = letters;
+        self.incoming = messages;
     }
 
     fn post_letters(&mut self) {
-        for (thread, letters) in self.outgoing.iter_mut().enumerate() {
-            if !letters.is_empty() {
-                self.hall.desks[thread].mailbox.bring(letters);
+        for (thread, messages) in self.outgoing.iter_mut().enumerate() {
+            if !messages.is_empty() {
+                self.shared.threads_shared[thread].inbox.bring(messages);
             }
         }
     }
@@ -226,7 +226,7 @@ impl Thread {
         let longest =
             if self.waiting_count > 0 || self.gone_by_ns.is_some() { WAITING_REST_NS } else { IDLE_REST_NS };
         // Just after the question, so that an idle arena's log is not late.
-        let ask_ns = self.hall.next_ask_ns.load(Ordering::Relaxed) + 1_000_000;
+        let ask_ns = self.shared.next_ask_ns.load(Ordering::Relaxed) + 1_000_000;
         let mut until_ns = now_ns + longest.min(self.faults.rest_ns_max());
         if ask_ns > now_ns {
             until_ns = until_ns.min(ask_ns);
@@ -253,11 +253,11 @@ impl Thread {
     }
 
     fn go_down_when_told(&mut self) {
-        if self.gone_by_ns.is_some() || !self.hall.going_down.load(Ordering::Acquire) {
+        if self.gone_by_ns.is_some() || !self.shared.going_down.load(Ordering::Acquire) {
             return;
         }
-        let patience = self.hall.options.close_timeout.min(GOING_DOWN);
-        self.gone_by_ns = Some(clock::now_ns() + patience.as_nanos() as u64);
+        let timeouts = self.shared.options.close_timeout.min(GOING_DOWN);
+        self.gone_by_ns = Some(clock::now_ns() + timeouts.as_nanos() as u64);
         self.keep_listening();
         self.end_all_games();
         self.say_goodbye();

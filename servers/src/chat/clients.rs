@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::queue::Queue;
 use super::splitter::Splitter;
-pub(super) use crate::places::Key;
-use crate::places::Places;
+pub(super) use crate::slab::Key;
+use crate::slab::Slab;
 
 /// Where in its life a client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,4 +74,4 @@ impl Client {
     }
 }
 
-pub(super) type Clients = Places<Client>;
+pub(super) type Clients = Slab<Client>;

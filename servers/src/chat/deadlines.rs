@@ -1,4 +1,4 @@
-//! When something has to have happened. Every kind has one patience, so each kind's deadlines are in order.
+//! When something has to have happened. Every kind has one timeout, so each kind's deadlines are in order.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,24 +25,24 @@ pub(super) enum What {
 const KINDS: [What; 4] = [What::Line, What::HalfClosed, What::Leaving, What::Finished];
 
 pub(super) struct Deadlines {
-    patience_ns: [u64; KINDS.len()],
+    timeout_ns: [u64; KINDS.len()],
     queues: [VecDeque<(u64, Key)>; KINDS.len()],
 }
 
 impl Deadlines {
     pub(super) fn new(options: &Options) -> Deadlines {
-        let patience = [options.line_timeout, options.half_closed, options.drain, LINGER];
-        Deadlines { patience_ns: patience.map(|time| time.as_nanos() as u64), queues: Default::default() }
+        let timeouts = [options.line_timeout, options.half_closed, options.drain, LINGER];
+        Deadlines { timeout_ns: timeouts.map(|time| time.as_nanos() as u64), queues: Default::default() }
     }
 
-    pub(super) fn patience_ns(&self, what: What) -> u64 {
-        self.patience_ns[what as usize]
+    pub(super) fn timeout_ns(&self, what: What) -> u64 {
+        self.timeout_ns[what as usize]
     }
 
-    /// It has to have happened a patience from `from_ns`, which is now or a little before.
+    /// It has to have happened a timeout from `from_ns`, which is now or a little before.
     pub(super) fn expect(&mut self, what: What, key: Key, from_ns: u64) {
         let queue = &mut self.queues[what as usize];
-        let at_ns = from_ns + self.patience_ns[what as usize];
+        let at_ns = from_ns + self.timeout_ns[what as usize];
         let place = match queue.back() {
             Some((last_ns, _)) if *last_ns > at_ns => {
                 queue.partition_point(|(other_ns, _)| *other_ns <= at_ns)

@@ -1,7 +1,7 @@
 //! Planted faults, as far as a thread of the chat carries them out by itself: connections that are reset, answers that are
 //! late or never come, rounds that take longer, texts that are altered.
 //!
-//! Deliveries that are lost or come twice are chosen where lines go out (`round`). A server without faults spends one
+//! Deliveries that are lost or come twice are chosen where lines go out (`flush`). A server without faults spends one
 //! comparison per turn here.
 
 use std::collections::VecDeque;

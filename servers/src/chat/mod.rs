@@ -6,16 +6,16 @@
 //! Invariants: what is owed to a client is delivered, dropped, waiting, or was in flight at its close, and only one
 //! of these (`queue`) · all members of a room see its lines in one order (`room`) · who is stalled costs a reference
 //! per window and bounded memory, and delays nobody · a line is said with everything that was read before it: the
-//! answer to `/books` stands behind all of that, whichever threads read it (`round`).
-//! Order of reading: `thread` (a turn), `entrance`, `hearing`, `round`; then the pure parts, `queue` first.
+//! answer to `/books` stands behind all of that, whichever threads read it (`flush`).
+//! Order of reading: `thread` (a turn), `accept`, `input`, `flush`; then the pure parts, `queue` first.
 
+mod accept;
 mod batch;
 mod clients;
 mod deadlines;
-mod entrance;
 mod faults;
-mod hearing;
-mod house;
+mod flush;
+mod input;
 mod metrics;
 mod options;
 mod queue;
@@ -24,7 +24,7 @@ mod queue_tests;
 mod report;
 mod room;
 mod rooms;
-mod round;
+mod shared;
 mod splitter;
 mod thread;
 mod totals;
@@ -49,9 +49,9 @@ use crate::fault::{Faults, Server};
 use crate::listener::{Listener, Readiness};
 use crate::shutdown::{AllSignalsBlocked, Ear};
 use crate::{ServeError, clock, thread_table};
-use house::{Desk, House};
 use metrics::{Metrics, Surroundings};
 use rooms::Rooms;
+use shared::{Shared, ThreadShared};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -105,25 +105,25 @@ pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, Serve
         None => None,
     };
     let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
-    let desks: io::Result<Vec<Desk>> = (0..threads).map(|_| Desk::new()).collect();
-    let house = Arc::new(House {
+    let threads_shared: io::Result<Vec<ThreadShared>> = (0..threads).map(|_| ThreadShared::new()).collect();
+    let shared = Arc::new(Shared {
         listener,
-        door: Mutex::new(AddressLimit::new(options.per_address_rate, true)),
+        address_limit: Mutex::new(AddressLimit::new(options.per_address_rate, true)),
         rooms: Rooms::new(threads),
         names: Mutex::new(HashSet::new()),
-        desks: desks.map_err(ServeError::system("eventfd"))?,
+        threads_shared: threads_shared.map_err(ServeError::system("eventfd"))?,
         table_sockets,
         going_down: AtomicBool::new(false),
         faults,
         options,
     });
     let _process_faults =
-        ProcessFaults::start(house.faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
+        ProcessFaults::start(shared.faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
     let mut control = Control {
-        threads: spawn(&house).map_err(ServeError::system("starting a thread"))?,
+        threads: spawn(&shared).map_err(ServeError::system("starting a thread"))?,
         metrics,
         ear,
-        house,
+        shared,
     };
     tell(News::Listening { address, metrics: metrics_address });
     let served = control.serve(tell);
@@ -133,24 +133,24 @@ pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, Serve
 
 type Served = JoinHandle<io::Result<()>>;
 
-fn spawn(house: &Arc<House>) -> io::Result<Vec<Served>> {
+fn spawn(shared: &Arc<Shared>) -> io::Result<Vec<Served>> {
     // Threads inherit the mask: no signal ever interrupts one.
     let _blocked = AllSignalsBlocked::new();
     let spawn = |me: usize| {
-        let house = house.clone();
+        let shared = shared.clone();
         let builder = std::thread::Builder::new().name(format!("chat-{me}")).stack_size(512 * 1024);
-        builder.spawn(move || thread::run(house, me))
+        builder.spawn(move || thread::run(shared, me))
     };
-    let spawned: io::Result<Vec<_>> = (0..house.desks.len()).map(spawn).collect();
+    let spawned: io::Result<Vec<_>> = (0..shared.threads_shared.len()).map(spawn).collect();
     if spawned.is_err() {
-        house.go_down();
+        shared.go_down();
     }
     spawned
 }
 
 /// The calling thread's part.
 struct Control {
-    house: Arc<House>,
+    shared: Arc<Shared>,
     threads: Vec<Served>,
     metrics: Option<Metrics>,
     ear: Ear,
@@ -159,7 +159,7 @@ struct Control {
 impl Control {
     /// Report by report, until the end is told or something fails.
     fn serve(&mut self, mut tell: impl FnMut(News)) -> Result<(), ServeError> {
-        let every_ns = self.house.options.report_every.as_nanos() as u64;
+        let every_ns = self.shared.options.report_every.as_nanos() as u64;
         let (mut before, mut before_ns) = (Totals::default(), clock::now_ns());
         let mut next_ns = if every_ns == 0 { u64::MAX } else { before_ns + every_ns };
         loop {
@@ -169,15 +169,16 @@ impl Control {
                 return Ok(());
             }
             if let Some(metrics) = self.metrics.as_ref().filter(|_| heard.the_other) {
-                let house = &self.house;
+                let shared = &self.shared;
                 metrics.answer(|| {
-                    let around = Surroundings { rooms: house.rooms.count(), on_full: house.options.on_full };
-                    metrics::text(&house.totals(), &around)
+                    let around =
+                        Surroundings { rooms: shared.rooms.count(), on_full: shared.options.on_full };
+                    metrics::text(&shared.totals(), &around)
                 });
             }
             let now_ns = clock::now_ns();
             if now_ns >= next_ns {
-                let totals = self.house.totals();
+                let totals = self.shared.totals();
                 tell(News::Report(Report::between(&before, &totals, (now_ns - before_ns) as f64 / 1e9)));
                 (before, before_ns) = (totals, now_ns);
                 // After a long stall the reports in between are one.
@@ -191,8 +192,8 @@ impl Control {
 
     /// Ends the threads; returns the closing books.
     fn end(&mut self) -> Result<Totals, ServeError> {
-        self.house.go_down();
-        let by_ns = clock::now_ns() + self.house.options.drain.as_nanos() as u64 + END_NS;
+        self.shared.go_down();
+        let by_ns = clock::now_ns() + self.shared.options.drain.as_nanos() as u64 + END_NS;
         for (thread, one) in self.threads.drain(..).enumerate() {
             while !one.is_finished() && clock::now_ns() < by_ns {
                 std::thread::sleep(std::time::Duration::from_millis(2));
@@ -206,7 +207,7 @@ impl Control {
                 Err(_) => return Err(ServeError::ThreadLost { thread }),
             }
         }
-        let totals = self.house.totals();
+        let totals = self.shared.totals();
         debug_assert_eq!(totals.residual(), 0, "{totals:?}");
         Ok(totals)
     }

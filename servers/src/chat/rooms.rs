@@ -58,7 +58,7 @@ pub(super) struct LocalRoom {
 /// The rooms in which one thread has members.
 #[derive(Default)]
 pub(super) struct LocalRooms {
-    places: Vec<Option<LocalRoom>>,
+    slab: Vec<Option<LocalRoom>>,
     free: Vec<u32>,
     by_name: HashMap<Box<str>, u32>,
 }
@@ -70,18 +70,18 @@ impl LocalRooms {
             return *place;
         }
         let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            (self.places.len() - 1) as u32
+            self.slab.push(None);
+            (self.slab.len() - 1) as u32
         });
         self.by_name.insert(room.name().into(), place);
         let local = LocalRoom { room: room.clone(), members: Vec::new(), pending: Vec::new(), is_due: false };
-        self.places[place as usize] = Some(local);
+        self.slab[place as usize] = Some(local);
         place
     }
 
     /// None when the thread's last member has left.
     pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut LocalRoom> {
-        self.places.get_mut(place as usize)?.as_mut()
+        self.slab.get_mut(place as usize)?.as_mut()
     }
 
     /// Takes in a client; returns its index among the members.
@@ -99,7 +99,7 @@ impl LocalRooms {
         if local.members.is_empty() {
             let name: Box<str> = local.room.name().into();
             self.by_name.remove(&name);
-            self.places[place as usize] = None;
+            self.slab[place as usize] = None;
             self.free.push(place);
         }
         moved

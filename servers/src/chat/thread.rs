@@ -5,20 +5,20 @@
 //! Between two rounds it sleeps by the clock and lets lines wait in their sockets for at most `STEP_NS_MAX`,
 //! because a wake-up per line costs more than the line. With nothing to do it sleeps in epoll; then the first
 //! line leaves at once.
-//! The other parts of a thread: `entrance` (connections), `hearing` (lines in), `round` (lines out).
+//! The other parts of a thread: `accept` (connections), `input` (lines in), `flush` (lines out).
 
 use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use super::accept::Goodbye;
 use super::batch::Speech;
 use super::clients::{Clients, Key};
 use super::deadlines::{Deadlines, What};
-use super::entrance::Farewell;
 use super::faults::HeldBack;
-use super::house::{Desk, House};
 use super::room::Tell;
 use super::rooms::LocalRooms;
+use super::shared::{Shared, ThreadShared};
 use super::totals::Totals;
 use super::window::Pace;
 use crate::epoll::{Epoll, LISTENER_KEY};
@@ -41,7 +41,7 @@ const SLICE_NS: u64 = 100_000;
 const EVENT_KEY: u64 = u64::MAX - 1;
 
 pub(super) struct Thread {
-    pub(super) house: Arc<House>,
+    pub(super) shared: Arc<Shared>,
     pub(super) me: usize,
     pub(super) epoll: Epoll,
     pub(super) listening: bool,
@@ -73,16 +73,16 @@ pub(super) struct Thread {
 }
 
 /// A thread's whole life. It must be new: it gives itself a descriptor table of its own.
-pub(super) fn run(house: Arc<House>, me: usize) -> std::io::Result<()> {
-    let mut keep: Vec<_> = house.desks.iter().map(Desk::event).collect();
-    keep.push(house.listener.raw());
+pub(super) fn run(shared: Arc<Shared>, me: usize) -> std::io::Result<()> {
+    let mut keep: Vec<_> = shared.threads_shared.iter().map(ThreadShared::event).collect();
+    keep.push(shared.listener.raw());
     // Kernels before 5.9 refuse; then all threads share one table, and only its size is lost.
     let _ = thread_table::own(&keep);
     sleeper::no_timer_slack();
     sleeper::short_slices(SLICE_NS);
-    let options = &house.options;
+    let options = &shared.options;
     let epoll = Epoll::new()?;
-    epoll.add(house.desks[me].event(), EVENT_KEY, false)?;
+    epoll.add(shared.threads_shared[me].event(), EVENT_KEY, false)?;
     let mut thread = Thread {
         me,
         epoll,
@@ -95,7 +95,7 @@ pub(super) fn run(house: Arc<House>, me: usize) -> std::io::Result<()> {
         askers: Vec::new(),
         unfinished: Vec::new(),
         pace: Pace::new(options.window),
-        faults: ThreadFaults::new(house.faults.clone()),
+        faults: ThreadFaults::new(shared.faults.clone()),
         held_back: HeldBack::default(),
         totals: Totals::default(),
         deadlines: Deadlines::new(options),
@@ -105,7 +105,7 @@ pub(super) fn run(house: Arc<House>, me: usize) -> std::io::Result<()> {
         speech: Speech::default(),
         tells: Vec::new(),
         vectors: Vec::new(),
-        house,
+        shared,
     };
     thread.live();
     Ok(())
@@ -119,7 +119,7 @@ impl Thread {
             self.read_the_unfinished();
             self.carry_out_faults();
             if self.has_work() && clock::now_ns() >= self.pace.next_ns() {
-                self.round();
+                self.flush_rooms();
             }
             self.keep_listening();
             if self.listener_ready {
@@ -135,8 +135,8 @@ impl Thread {
         }
     }
 
-    pub(super) fn desk(&self) -> &Desk {
-        &self.house.desks[self.me]
+    pub(super) fn thread_shared(&self) -> &ThreadShared {
+        &self.shared.threads_shared[self.me]
     }
 
     pub(super) fn is_going_down(&self) -> bool {
@@ -144,7 +144,7 @@ impl Thread {
     }
 
     fn has_work(&self) -> bool {
-        !self.due.is_empty() || !self.askers.is_empty() || self.desk().has_due()
+        !self.due.is_empty() || !self.askers.is_empty() || self.thread_shared().has_due()
     }
 
     fn read_sockets(&mut self, mut wait_ns: u64) {
@@ -152,7 +152,7 @@ impl Thread {
         loop {
             let count = self.epoll.wait(wait_ns);
             if std::mem::take(&mut wait_ns) > 0 {
-                self.desk().slept();
+                self.thread_shared().slept();
             }
             for i in 0..count {
                 let ready = self.epoll.event(i);
@@ -179,9 +179,9 @@ impl Thread {
     fn publish(&mut self) {
         self.totals.clients = self.clients.count() as u64;
         self.totals.window_ns = self.pace.window_ns();
-        let desk = &self.house.desks[self.me];
-        desk.clients.store(self.clients.count(), Ordering::Relaxed);
-        *desk.totals.lock().unwrap_or_else(PoisonError::into_inner) = self.totals;
+        let thread_shared = &self.shared.threads_shared[self.me];
+        thread_shared.clients.store(self.clients.count(), Ordering::Relaxed);
+        *thread_shared.totals.lock().unwrap_or_else(PoisonError::into_inner) = self.totals;
     }
 
     /// Sleeps by the clock while lines are on their way; otherwise returns how long to sleep in epoll.
@@ -195,7 +195,7 @@ impl Thread {
             sleeper::sleep_until(until_ns);
             return 0;
         }
-        if self.has_work() || self.is_going_down() || !self.desk().may_sleep() {
+        if self.has_work() || self.is_going_down() || !self.thread_shared().may_sleep() {
             if self.is_going_down() && !self.has_work() {
                 sleeper::sleep_until(now_ns + STEP_NS_MAX);
             }
@@ -218,12 +218,12 @@ impl Thread {
                 What::Line => self.look_at_the_begun_line(key, now_ns),
                 What::HalfClosed => {
                     self.totals.cut.half_closed += 1;
-                    self.let_go(key, Farewell::Nothing);
+                    self.let_go(key, Goodbye::Nothing);
                 }
                 What::Leaving | What::Finished => self.part(key),
             }
         }
-        if let Some(idle) = self.house.options.idle
+        if let Some(idle) = self.shared.options.idle
             && now_ns >= self.next_idle_check_ns
         {
             let idle_ns = idle.as_nanos() as u64;
@@ -233,13 +233,13 @@ impl Thread {
     }
 
     fn go_down_when_told(&mut self) {
-        if self.is_going_down() || !self.house.going_down.load(Ordering::SeqCst) {
+        if self.is_going_down() || !self.shared.going_down.load(Ordering::SeqCst) {
             return;
         }
-        self.gone_by_ns = Some(clock::now_ns() + self.house.options.drain.as_nanos() as u64);
+        self.gone_by_ns = Some(clock::now_ns() + self.shared.options.drain.as_nanos() as u64);
         self.keep_listening();
         for key in self.clients.keys() {
-            self.let_go(key, Farewell::Notice("* the server is going away\n"));
+            self.let_go(key, Goodbye::Notice("* the server is going away\n"));
         }
     }
 

@@ -128,9 +128,9 @@ fn share(text: &str) -> Option<Share> {
         return None;
     }
     let numerator: u64 = digits.parse().ok()?;
-    let places = i64::try_from(part.len()).ok()? + percent - exponent.parse::<i16>().map(i64::from).ok()?;
-    let power = 10u64.checked_pow(u32::try_from(places.abs()).ok()?)?;
-    if places >= 0 { Share::new(numerator, power) } else { Share::new(numerator.checked_mul(power)?, 1) }
+    let slab = i64::try_from(part.len()).ok()? + percent - exponent.parse::<i16>().map(i64::from).ok()?;
+    let power = 10u64.checked_pow(u32::try_from(slab.abs()).ok()?)?;
+    if slab >= 0 { Share::new(numerator, power) } else { Share::new(numerator.checked_mul(power)?, 1) }
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Default for Options {
 }
 
 /// What the threads share.
-struct House {
+struct Shared {
     options: Options,
     listener: Listener,
     table_sockets: usize,
@@ -108,7 +108,7 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
         Listener::bind(options.listen, readiness).map_err(listen_error)?.with_faults(faults.clone());
     let address = listener.address().map_err(ServeError::system("getsockname"))?;
     let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
-    let house = Arc::new(House {
+    let shared = Arc::new(Shared {
         options,
         listener,
         table_sockets,
@@ -116,17 +116,17 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
         going_down: AtomicBool::new(false),
     });
     let spawn = |me: usize| {
-        let house = house.clone();
+        let shared = shared.clone();
         std::thread::Builder::new()
             .name(format!("null-{me}"))
             .stack_size(512 * 1024)
-            .spawn(move || thread::run(&house))
+            .spawn(move || thread::run(&shared))
     };
     let blocked = AllSignalsBlocked::new();
     let spawned: std::io::Result<Vec<_>> = (0..threads).map(spawn).collect();
     drop(blocked);
     if spawned.is_err() {
-        house.going_down.store(true, Ordering::Release);
+        shared.going_down.store(true, Ordering::Release);
     }
     let echoing = spawned.map_err(ServeError::system("starting a thread"))?;
     let _process_faults =
@@ -140,8 +140,8 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
             break Some(thread);
         }
     };
-    house.listener.refuse();
-    house.going_down.store(true, Ordering::Release);
+    shared.listener.refuse();
+    shared.going_down.store(true, Ordering::Release);
     let told_ns = clock::now_ns();
     while !echoing.iter().all(|one| one.is_finished()) && clock::now_ns() < told_ns + END_NS_MAX {
         std::thread::sleep(Duration::from_millis(2));

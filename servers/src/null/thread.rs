@@ -4,14 +4,14 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 
 use super::echo::Echo;
-use super::{House, Protocol};
+use super::{Protocol, Shared};
+use crate::accept_interest::AcceptInterest;
 use crate::epoll::{Epoll, LISTENER_KEY};
-use crate::gate::Gate;
 use crate::http::response;
 use crate::listener::NotAccepted;
-use crate::patience::{Due, Patience};
-use crate::places::{Key, Places};
+use crate::slab::{Key, Slab};
 use crate::stream::{self, Read};
+use crate::timeouts::{Due, Timeouts};
 use crate::websocket::{close_code, frame, handshake};
 use crate::{clock, sleeper, thread_table};
 
@@ -42,27 +42,27 @@ impl Client {
 }
 
 struct Thread<'h> {
-    house: &'h House,
+    shared: &'h Shared,
     epoll: Epoll,
-    gate: Gate,
-    clients: Places<Client>,
+    accept_interest: AcceptInterest,
+    clients: Slab<Client>,
     /// With a handshake, a request or a close that is not complete.
-    patience: Patience,
+    timeouts: Timeouts,
     buffer: Box<[u8]>,
     answer: Vec<u8>,
 }
 
-pub(super) fn run(house: &House) -> std::io::Result<()> {
+pub(super) fn run(shared: &Shared) -> std::io::Result<()> {
     // Kernels before 5.9 refuse; then all threads share one table, and only its size is lost.
-    let _ = thread_table::own(&[house.listener.raw()]);
+    let _ = thread_table::own(&[shared.listener.raw()]);
     sleeper::no_timer_slack();
     sleeper::short_slices(100_000);
     let mut thread = Thread {
-        house,
+        shared,
         epoll: Epoll::new()?,
-        gate: Gate::default(),
-        clients: Places::default(),
-        patience: Patience::new(house.options.handshake_timeout),
+        accept_interest: AcceptInterest::default(),
+        clients: Slab::default(),
+        timeouts: Timeouts::new(shared.options.handshake_timeout),
         buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
         answer: Vec::new(),
     };
@@ -87,7 +87,7 @@ impl Thread<'_> {
             }
             self.cut_the_late();
             match gone_by_ns {
-                None if self.house.going_down.load(Ordering::Relaxed) => {
+                None if self.shared.going_down.load(Ordering::Relaxed) => {
                     gone_by_ns = Some(clock::now_ns() + GOING_DOWN_NS);
                     self.say_goodbye();
                 }
@@ -98,29 +98,29 @@ impl Thread<'_> {
     }
 
     fn rest_ns(&self) -> u64 {
-        let until_ns = self.patience.next_ns().into_iter().chain(self.gate.look_again_ns()).min();
+        let until_ns = self.timeouts.next_ns().into_iter().chain(self.accept_interest.look_again_ns()).min();
         until_ns.map_or(REST_NS, |at_ns| at_ns.saturating_sub(clock::now_ns()).min(REST_NS))
     }
 
     fn keep_listening(&mut self, ending: bool) {
-        let full = self.clients.count() >= self.house.table_sockets;
-        self.gate.keep(&self.epoll, &self.house.listener, !ending && !full);
+        let full = self.clients.count() >= self.shared.table_sockets;
+        self.accept_interest.keep(&self.epoll, &self.shared.listener, !ending && !full);
     }
 
     fn take_connections(&mut self) {
-        let protocol = self.house.options.protocol;
+        let protocol = self.shared.options.protocol;
         for _ in 0..TAKEN_PER_TURN {
-            let fd = match self.house.listener.accept() {
+            let fd = match self.shared.listener.accept() {
                 Ok((fd, _)) => fd,
                 Err(NotAccepted::Nobody) => return,
                 Err(NotAccepted::Failed) => continue,
                 Err(NotAccepted::Exhausted) => {
-                    self.gate.back_off();
+                    self.accept_interest.back_off();
                     return;
                 }
             };
-            if self.house.sockets.fetch_add(1, Ordering::Relaxed) >= self.house.options.max_connections {
-                self.house.sockets.fetch_sub(1, Ordering::Relaxed);
+            if self.shared.sockets.fetch_add(1, Ordering::Relaxed) >= self.shared.options.max_connections {
+                self.shared.sockets.fetch_sub(1, Ordering::Relaxed);
                 // Read first: closing on unread bytes would reset the connection under the answer.
                 stream::read(fd.as_raw_fd(), &mut self.buffer);
                 self.answer.clear();
@@ -148,7 +148,7 @@ impl Thread<'_> {
     /// The client must be in conversation, or gone, within the timeout from now.
     fn expect(&mut self, key: Key) {
         if let Some(client) = self.clients.get_mut(key) {
-            self.patience.expect(key, &mut client.due, clock::now_ns());
+            self.timeouts.expect(key, &mut client.due, clock::now_ns());
         }
     }
 
@@ -240,18 +240,18 @@ impl Thread<'_> {
     }
 
     fn cut_the_late(&mut self) {
-        if self.patience.next_ns().is_none() {
+        if self.timeouts.next_ns().is_none() {
             return;
         }
         let now_ns = clock::now_ns();
-        while let Some(key) = self.patience.take_late(now_ns, &mut self.clients, |client| &mut client.due) {
+        while let Some(key) = self.timeouts.take_late(now_ns, &mut self.clients, |client| &mut client.due) {
             self.part(key);
         }
     }
 
     fn part(&mut self, key: Key) {
         if self.clients.remove(key).is_some() {
-            self.house.sockets.fetch_sub(1, Ordering::Relaxed);
+            self.shared.sockets.fetch_sub(1, Ordering::Relaxed);
         }
     }
 

@@ -8,8 +8,8 @@ use super::faults::{Faults, Planted};
 use super::pages::{Drip, Page, TEXT, Then};
 use crate::http::request::{self, Front, Limits, Request};
 use crate::http::response;
-use crate::patience::Due;
 use crate::stream;
+use crate::timeouts::Due;
 
 /// With so many requests unanswered a connection is not read.
 const WAITING_MAX: u32 = 64;

@@ -1,6 +1,6 @@
-//! The oracle: an HTTP/1.1 server whose answers follow a law that is known, so that instruments can be held to it.
+//! The oracle: an HTTP/1.1 server whose response times follow a known distribution, so that instruments can be held to it.
 //!
-//! `law` says when a request is answered, `faults` which answers are planted wrong, `pages` what lies where. One thread
+//! `service_time` says when a request is answered, `faults` which answers are planted wrong, `pages` what lies where. One thread
 //! with one queue for all connections, in the order in which requests were read. Everything planted is exact:
 //! - An answer leaves at `max(arrival, end of the one before) + service`, and never before that. Arrival is when the
 //!   request's last byte was read. The thread wakes early and waits for the instant awake, so that what an answer is
@@ -15,8 +15,8 @@
 
 mod client;
 mod faults;
-mod law;
 mod pages;
+mod service_time;
 mod thread;
 
 use std::fmt;
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use faults::Faults;
-pub use law::{Freeze, Service};
+pub use service_time::{Freeze, Service};
 
 use crate::fault::process::ProcessFaults;
 use crate::fault::{self, Fault};
@@ -110,7 +110,7 @@ impl Options {
     }
 }
 
-/// The law in words, for whoever reads the output.
+/// The service time in words, for the output.
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.service {
@@ -138,7 +138,7 @@ impl fmt::Display for Options {
 }
 
 /// What the two threads share.
-struct House {
+struct Shared {
     options: Options,
     listener: Listener,
     /// Where the periods of stalls are counted from, monotonic ns.
@@ -160,11 +160,11 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     let address = listener.address().map_err(ServeError::system("getsockname"))?;
     let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
     let (start_ns, going_down) = (clock::now_ns(), AtomicBool::new(false));
-    let house = Arc::new(House { options, listener, start_ns, going_down });
+    let shared = Arc::new(Shared { options, listener, start_ns, going_down });
     let blocked = AllSignalsBlocked::new();
     let answering = {
-        let house = house.clone();
-        std::thread::Builder::new().name("oracle".to_string()).spawn(move || thread::run(&house))
+        let shared = shared.clone();
+        std::thread::Builder::new().name("oracle".to_string()).spawn(move || thread::run(&shared))
     };
     drop(blocked);
     let answering = answering.map_err(ServeError::system("starting a thread"))?;
@@ -173,8 +173,8 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     on_listening(address);
     while !ear.hears_the_end(1_000_000_000) && !answering.is_finished() {}
     let lost = answering.is_finished();
-    house.listener.refuse();
-    house.going_down.store(true, Ordering::Release);
+    shared.listener.refuse();
+    shared.going_down.store(true, Ordering::Release);
     let told_ns = clock::now_ns();
     while !answering.is_finished() && clock::now_ns() < told_ns + END_NS_MAX {
         std::thread::sleep(Duration::from_millis(2));

@@ -1,19 +1,19 @@
-//! The oracle's one thread: reads, queues, and answers at the instants of the law.
+//! The oracle's one thread: reads, queues, and answers at the planned instants.
 
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 
-use super::House;
+use super::Shared;
 use super::client::{Client, Gone, Reply, Stage};
-use super::law::Line;
 use super::pages::DRIP_NS;
+use super::service_time::Line;
+use crate::accept_interest::AcceptInterest;
 use crate::epoll::{Epoll, LISTENER_KEY};
-use crate::gate::Gate;
 use crate::listener::NotAccepted;
-use crate::patience::Patience;
-use crate::places::{Key, Places};
+use crate::slab::{Key, Slab};
 use crate::stream::{self, Read};
+use crate::timeouts::Timeouts;
 use crate::{clock, sleeper, thread_table};
 
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -25,17 +25,17 @@ const REST_NS: u64 = 250_000_000;
 const AWAKE_NS: u64 = 150_000;
 
 struct Thread<'h> {
-    house: &'h House,
+    shared: &'h Shared,
     epoll: Epoll,
-    gate: Gate,
+    accept_interest: AcceptInterest,
     line: Line,
     /// Plain requests so far.
     plain_count: u64,
-    /// What is answered when, and on which connection, in the order of the law.
+    /// What is answered when, and on which connection, in the order of their instants.
     due: VecDeque<(u64, Key, Reply)>,
-    clients: Places<Client>,
+    clients: Slab<Client>,
     /// With a request or a close that is not complete.
-    patience: Patience,
+    timeouts: Timeouts,
     /// Connections with an answer without an end.
     dripping: Vec<Key>,
     next_drip_ns: u64,
@@ -43,20 +43,20 @@ struct Thread<'h> {
     answer: Vec<u8>,
 }
 
-pub(super) fn run(house: &House) -> std::io::Result<()> {
+pub(super) fn run(shared: &Shared) -> std::io::Result<()> {
     // Kernels before 5.9 refuse; then the process's table is shared, and only its size is lost.
-    let _ = thread_table::own(&[house.listener.raw()]);
+    let _ = thread_table::own(&[shared.listener.raw()]);
     sleeper::no_timer_slack();
     sleeper::short_slices(100_000);
     let mut thread = Thread {
-        house,
+        shared,
         epoll: Epoll::new()?,
-        gate: Gate::default(),
-        line: Line::new(house.options.service),
+        accept_interest: AcceptInterest::default(),
+        line: Line::new(shared.options.service),
         plain_count: 0,
         due: VecDeque::new(),
-        clients: Places::default(),
-        patience: Patience::new(house.options.request_timeout),
+        clients: Slab::default(),
+        timeouts: Timeouts::new(shared.options.request_timeout),
         dripping: Vec::new(),
         next_drip_ns: 0,
         buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
@@ -68,8 +68,8 @@ pub(super) fn run(house: &House) -> std::io::Result<()> {
 
 impl Thread<'_> {
     fn live(&mut self) {
-        while !self.house.going_down.load(Ordering::Relaxed) {
-            self.gate.keep(&self.epoll, &self.house.listener, true);
+        while !self.shared.going_down.load(Ordering::Relaxed) {
+            self.accept_interest.keep(&self.epoll, &self.shared.listener, true);
             let count = self.epoll.wait(self.rest_ns());
             // What the wait has told is looked at after a stall: it is told only once.
             let was_frozen = self.sit_out_the_stall();
@@ -98,10 +98,10 @@ impl Thread<'_> {
         let now_ns = clock::now_ns();
         let answer_ns = self.due.front().map(|(at_ns, ..)| at_ns.saturating_sub(AWAKE_NS));
         let drip_ns = (!self.dripping.is_empty()).then_some(self.next_drip_ns);
-        let deadline_ns = self.patience.next_ns();
-        let back_off_ns = self.gate.look_again_ns();
-        let start_ns = self.house.start_ns;
-        let stall_ns = self.house.options.freeze.map(|freeze| start_ns + freeze.next_ns(now_ns - start_ns));
+        let deadline_ns = self.timeouts.next_ns();
+        let back_off_ns = self.accept_interest.look_again_ns();
+        let start_ns = self.shared.start_ns;
+        let stall_ns = self.shared.options.freeze.map(|freeze| start_ns + freeze.next_ns(now_ns - start_ns));
         let instants = [answer_ns, drip_ns, deadline_ns, back_off_ns, stall_ns];
         let until_ns = instants.into_iter().flatten().min();
         until_ns.map_or(REST_NS, |at_ns| at_ns.saturating_sub(now_ns).min(REST_NS))
@@ -109,8 +109,8 @@ impl Thread<'_> {
 
     /// When the stall ends that the server is in now, if it is in one.
     fn stall_end_ns(&self) -> Option<u64> {
-        let since_start_ns = clock::now_ns() - self.house.start_ns;
-        Some(self.house.start_ns + self.house.options.freeze?.end_ns(since_start_ns)?)
+        let since_start_ns = clock::now_ns() - self.shared.start_ns;
+        Some(self.shared.start_ns + self.shared.options.freeze?.end_ns(since_start_ns)?)
     }
 
     /// Sleeps while the server is frozen; true if it was. The end of the server ends that, too.
@@ -118,7 +118,7 @@ impl Thread<'_> {
         let mut was_frozen = false;
         while let Some(end_ns) = self.stall_end_ns() {
             was_frozen = true;
-            if self.house.going_down.load(Ordering::Relaxed) {
+            if self.shared.going_down.load(Ordering::Relaxed) {
                 break;
             }
             sleeper::sleep_until(end_ns.min(clock::now_ns() + REST_NS));
@@ -128,16 +128,16 @@ impl Thread<'_> {
 
     fn take_connections(&mut self) {
         loop {
-            let fd = match self.house.listener.accept() {
+            let fd = match self.shared.listener.accept() {
                 Ok((fd, _)) => fd,
                 Err(NotAccepted::Nobody) => return,
                 Err(NotAccepted::Failed) => continue,
                 Err(NotAccepted::Exhausted) => {
-                    self.gate.back_off();
+                    self.accept_interest.back_off();
                     return;
                 }
             };
-            if self.clients.count() >= self.house.options.max_connections {
+            if self.clients.count() >= self.shared.options.max_connections {
                 continue;
             }
             let raw = fd.as_raw_fd();
@@ -180,7 +180,7 @@ impl Thread<'_> {
 
     fn queue_requests(&mut self, key: Key) {
         let arrival_ns = clock::now_ns();
-        let faults = self.house.options.faults;
+        let faults = self.shared.options.faults;
         let mut plain_count = self.plain_count;
         while let Some(client) = self.clients.get_mut(key) {
             let Some(reply) = client.next_reply(&faults, &mut plain_count) else { break };
@@ -261,16 +261,16 @@ impl Thread<'_> {
     /// The client must have completed its request, or closed, within the timeout from now.
     fn expect(&mut self, key: Key) {
         if let Some(client) = self.clients.get_mut(key) {
-            self.patience.expect(key, &mut client.due, clock::now_ns());
+            self.timeouts.expect(key, &mut client.due, clock::now_ns());
         }
     }
 
     fn cut_the_late(&mut self) {
-        if self.patience.next_ns().is_none() {
+        if self.timeouts.next_ns().is_none() {
             return;
         }
         let now_ns = clock::now_ns();
-        while let Some(key) = self.patience.take_late(now_ns, &mut self.clients, |client| &mut client.due) {
+        while let Some(key) = self.timeouts.take_late(now_ns, &mut self.clients, |client| &mut client.due) {
             self.clients.remove(key);
         }
     }

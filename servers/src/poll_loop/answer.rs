@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
-use super::house::Arrival;
-use super::labour::Labour;
-use super::line::{Gone, Line};
-use super::porch::Porch;
+use super::admission::Admission;
+use super::busy_work::BusyWork;
+use super::connection::{Connection, Gone};
 use super::services::{self, Ask, CHUNK_BYTES};
+use super::shared::Arrival;
 use super::world::World;
 use crate::clock;
 use crate::http::response;
 
 pub(super) struct Answer {
-    pub(super) line: Arc<Line>,
+    pub(super) connection: Arc<Connection>,
     ask: Ask,
     /// Head and body; empty until the first piece is due.
     bytes: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct Answer {
     cost_per_chunk_ns: u64,
     /// From where on nothing was sent yet, though it is done: by a planted fault.
     kept_from: Option<usize>,
-    /// The request still counts as one that is in the house.
+    /// The request still counts as admitted.
     inside: bool,
     pub(super) flaws: Flaws,
 }
@@ -63,9 +63,9 @@ pub(super) enum Progress {
 
 impl Answer {
     pub(super) fn to(arrival: Arrival) -> Answer {
-        let Arrival { line, ask, .. } = arrival;
+        let Arrival { connection, ask, .. } = arrival;
         Answer {
-            line,
+            connection,
             ask,
             bytes: Vec::new(),
             sent: 0,
@@ -80,57 +80,57 @@ impl Answer {
     pub(super) fn piece(
         &mut self,
         world: &mut World,
-        labour: &mut Labour,
+        busy_work: &mut BusyWork,
         cost_scale: f64,
-        porch: &Porch,
+        admission: &Admission,
         delivery: Delivery,
     ) -> Progress {
         if self.bytes.is_empty() {
             self.make(world, cost_scale);
         }
-        labour.work(self.cost_per_chunk_ns);
+        busy_work.work(self.cost_per_chunk_ns);
         let end = (self.sent + CHUNK_BYTES).min(self.bytes.len());
         let begin = std::mem::replace(&mut self.sent, end);
         if delivery != Delivery::Now || self.flaws.lost {
-            return self.piece_kept(begin, porch, delivery);
+            return self.piece_kept(begin, admission, delivery);
         }
         let chunk = &self.bytes[self.kept_from.take().unwrap_or(begin)..end];
         let put = if end == self.bytes.len() {
             // Before these bytes are out: whoever has them may ask again at once.
             self.inside = false;
-            porch.leave();
-            self.line.put_last(chunk, !self.ask.keep_alive, clock::now_ns()).map(Progress::Complete)
+            admission.leave();
+            self.connection.put_last(chunk, !self.ask.keep_alive, clock::now_ns()).map(Progress::Complete)
         } else {
-            self.line.put(chunk, clock::now_ns()).map(|()| Progress::GoesOn)
+            self.connection.put(chunk, clock::now_ns()).map(|()| Progress::GoesOn)
         };
         put.unwrap_or_else(|Gone| {
             if std::mem::take(&mut self.inside) {
-                porch.leave();
+                admission.leave();
             }
             Progress::Dropped
         })
     }
 
     /// A piece that is done and not sent, by a planted fault.
-    fn piece_kept(&mut self, begin: usize, porch: &Porch, delivery: Delivery) -> Progress {
+    fn piece_kept(&mut self, begin: usize, admission: &Admission, delivery: Delivery) -> Progress {
         self.kept_from.get_or_insert(begin);
         if self.sent < self.bytes.len() {
             return Progress::GoesOn;
         }
         self.inside = false;
-        porch.leave();
+        admission.leave();
         if delivery == Delivery::Later && !self.flaws.lost {
             return Progress::HeldBack;
         }
         // Nothing is said, and the line is the network's again.
-        let put = self.line.put_last(&[], false, clock::now_ns());
+        let put = self.connection.put_last(&[], false, clock::now_ns());
         put.map_or(Progress::Dropped, Progress::Complete)
     }
 
     /// Sends what was held back; true when the network has something to read on that line.
     pub(super) fn send_rest(&self) -> bool {
         let kept = &self.bytes[self.kept_from.unwrap_or(0)..];
-        self.line.put_last(kept, !self.ask.keep_alive, clock::now_ns()).unwrap_or(false)
+        self.connection.put_last(kept, !self.ask.keep_alive, clock::now_ns()).unwrap_or(false)
     }
 
     /// The answer ends its connection, if its head is not made yet.

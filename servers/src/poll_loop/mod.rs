@@ -3,7 +3,7 @@
 //! Tick k begins at t₀ + k/30 s, absolutely. At its start the loop takes at most `slots` whole waiting requests in the
 //! order of their arrival, makes and sends their answers, simulates, and draws a frame if there is time. A request that
 //! had not wholly arrived waits for the next tick. Hence: one requester gets 30 answers per second, ten get 300, and
-//! nobody gets more. At most `queue` requests are in the house (`porch`); beyond that they are refused at once, also
+//! nobody gets more. At most `queue` requests are admitted at once (`admission`); beyond that they are refused at once, also
 //! while the loop draws, by the network's thread.
 //!
 //! A model of published behaviour, not of one machine: `foreground` makes a frame cost 72 % of a tick instead of 1.2 %,
@@ -16,19 +16,19 @@
 //!
 //! Two threads serve and share a descriptor table: `network` and `simulation`, which sends its answers itself. The
 //! calling thread controls: it takes signals, writes the tick log and ends the others.
-//! Invariants: requests = refused + answers + dropped + in the house · neither thread waits for the other · who refuses
+//! Invariants: requests = refused + answers + dropped + admitted · neither thread waits for the other · who refuses
 //! does not touch what the loop needs.
-//! Order of reading: `turn` (a tick, pure), `porch`, `services`; `simulation`, `network`, `line`.
+//! Order of reading: `turn` (a tick, pure), `admission`, `services`; `simulation`, `network`, `connection`.
 
+mod admission;
 mod answer;
-mod house;
-mod labour;
-mod line;
+mod busy_work;
+mod connection;
 mod network;
 mod options;
 mod pages;
-mod porch;
 mod services;
+mod shared;
 mod simulation;
 #[cfg(test)]
 mod theory_tests;
@@ -55,7 +55,7 @@ use crate::shutdown::{AllSignalsBlocked, Ear};
 use crate::ticks::TickTally;
 use crate::ticks::log::{Second, TickLog};
 use crate::{ServeError, thread_table};
-use house::{House, Looped};
+use shared::{Looped, Shared};
 
 /// How long the network has to let its clients go, after the loop has ended.
 const END_NS: u64 = 2_000_000_000;
@@ -66,7 +66,7 @@ const REST_NS: u64 = 1_000_000_000;
 /// What a process below normal priority is nice by.
 const BELOW_NORMAL_NICE: libc::c_int = 10;
 
-/// Serves until SIGTERM, SIGINT or `options.shutdown`; then what is in the house is answered, and everything else refused.
+/// Serves until SIGTERM, SIGINT or `options.shutdown`; then what was admitted is answered, and everything else refused.
 ///
 /// `on_listening` is told the address once connections are taken. The calling thread controls: it must be the one
 /// whose signal mask and descriptor table matter, in a program the main one. Below normal priority it becomes nice for
@@ -92,8 +92,8 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
     let _process_faults =
         ProcessFaults::start(faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
-    let house = Arc::new(House::new(options, listener, faults).map_err(ServeError::system("eventfd"))?);
-    let threads = spawn(&house).map_err(ServeError::system("starting a thread"))?;
+    let shared = Arc::new(Shared::new(options, listener, faults).map_err(ServeError::system("eventfd"))?);
+    let threads = spawn(&shared).map_err(ServeError::system("starting a thread"))?;
     let mut control = Control {
         threads,
         log,
@@ -102,7 +102,7 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
         from_ns: clock::now_ns(),
         told: Figures::default(),
         spare: Box::new(TickTally::new()),
-        house,
+        shared,
     };
     on_listening(address);
     let served = control.serve();
@@ -122,20 +122,20 @@ fn be_nice() -> io::Result<()> {
 const LOOP: usize = 0;
 const NETWORK: usize = 1;
 
-fn spawn(house: &Arc<House>) -> io::Result<[Option<JoinHandle<io::Result<()>>>; 2]> {
+fn spawn(shared: &Arc<Shared>) -> io::Result<[Option<JoinHandle<io::Result<()>>>; 2]> {
     // Threads inherit the mask: no signal ever interrupts one.
     let _blocked = AllSignalsBlocked::new();
     let (sender, receiver) = mpsc::channel();
     let named = |name: &str| std::thread::Builder::new().name(name.to_owned()).stack_size(512 * 1024);
-    let shared = house.clone();
+    let for_loop = shared.clone();
     let looping = named("poll-loop").spawn(move || {
-        simulation::run(&shared, receiver);
+        simulation::run(&for_loop, receiver);
         Ok(())
     })?;
-    let shared = house.clone();
-    let network = named("poll-network").spawn(move || network::run(&shared, sender));
+    let for_network = shared.clone();
+    let network = named("poll-network").spawn(move || network::run(&for_network, sender));
     if network.is_err() {
-        house.close();
+        shared.close();
     }
     Ok([Some(looping), Some(network?)])
 }
@@ -154,7 +154,7 @@ struct Figures {
 
 /// The calling thread's part.
 struct Control {
-    house: Arc<House>,
+    shared: Arc<Shared>,
     threads: [Option<JoinHandle<io::Result<()>>>; 2],
     log: Option<TickLog>,
     ear: Ear,
@@ -170,7 +170,7 @@ struct Control {
 impl Control {
     /// Line by line, until the end is told or something fails.
     fn serve(&mut self) -> Result<(), ServeError> {
-        let every_ns = self.house.options.tick_log_every.as_nanos() as u64;
+        let every_ns = self.shared.options.tick_log_every.as_nanos() as u64;
         let mut next_ns = if self.log.is_some() { self.from_ns + every_ns } else { u64::MAX };
         loop {
             if self.ear.hears_the_end(next_ns.saturating_sub(clock::now_ns()).min(REST_NS)) {
@@ -192,15 +192,15 @@ impl Control {
 
     /// Writes what was counted since the last line.
     fn write(&mut self) -> Result<(), ServeError> {
-        let house = &self.house;
+        let shared = &self.shared;
         let to_ns = clock::now_ns();
         let (now, ticks) = {
-            let mut looped = house.looped();
+            let mut looped = shared.looped();
             let Looped { ticks, answers, dropped, frames } = &mut *looped;
             std::mem::swap(ticks, &mut self.spare);
             let now = Figures {
-                requests: house.requests.load(Ordering::Relaxed),
-                refused: house.refused.load(Ordering::Relaxed),
+                requests: shared.requests.load(Ordering::Relaxed),
+                refused: shared.refused.load(Ordering::Relaxed),
                 answers: *answers,
                 dropped: *dropped,
                 frames_due: frames.due,
@@ -213,12 +213,12 @@ impl Control {
         let second = Second {
             from_ms: self.wall.epoch_ms(self.from_ns),
             to_ms: self.wall.epoch_ms(to_ns),
-            tick_rate: house.options.tick_rate,
+            tick_rate: shared.options.tick_rate,
         };
         let figures = [
             ("games", 1),
-            ("waiting", house.porch.inside() as u64),
-            ("sockets", house.sockets.load(Ordering::Relaxed) as u64),
+            ("waiting", shared.admission.inside() as u64),
+            ("sockets", shared.sockets.load(Ordering::Relaxed) as u64),
             ("requests", now.requests - told.requests),
             ("answers", now.answers - told.answers),
             ("refused", now.refused - told.refused),
@@ -233,12 +233,12 @@ impl Control {
         written
     }
 
-    /// Answers what is in the house, ends the threads and writes the last line.
+    /// Answers what was admitted, ends the threads and writes the last line.
     fn end(&mut self) -> Result<(), ServeError> {
-        self.house.drain();
-        let by_ns = clock::now_ns() + self.house.options.drain.as_nanos() as u64;
+        self.shared.drain();
+        let by_ns = clock::now_ns() + self.shared.options.drain.as_nanos() as u64;
         self.wait(LOOP, by_ns);
-        self.house.close();
+        self.shared.close();
         let by_ns = clock::now_ns() + END_NS;
         self.wait(LOOP, by_ns);
         self.wait(NETWORK, by_ns);

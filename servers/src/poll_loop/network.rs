@@ -3,7 +3,7 @@
 //!
 //! It never waits for the loop nor the loop for it, so that a refusal goes out while the loop draws; and of refusals
 //! it makes no more than a fifth of a core can bear, or they would take the core that the loop draws on. One request per
-//! line is in the house; what comes behind it stays in the system's buffers until the answer is out. Silence on a line
+//! connection is admitted; what comes behind it stays in the system's buffers until the answer is out. Silence on a line
 //! that owes nothing is no fault: TCP's keep-alive reaps the dead, `max_connections` bounds the rest.
 
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,17 +11,17 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 
-use super::house::{Arrival, House};
-use super::line::{Gone, Line, Standing};
+use super::connection::{Connection, ConnectionState, Gone};
 use super::options::Beyond;
 use super::services::Ask;
+use super::shared::{Arrival, Shared};
+use crate::accept_interest::AcceptInterest;
 use crate::epoll::{Epoll, LISTENER_KEY};
 use crate::fault::ThreadFaults;
-use crate::gate::Gate;
 use crate::http::request::{Fault, Front, Limits, Request, front};
 use crate::http::response;
 use crate::listener::NotAccepted;
-use crate::places::{Key, Places};
+use crate::slab::{Key, Slab};
 use crate::stream::{self, Read};
 use crate::{clock, sleeper};
 
@@ -60,8 +60,8 @@ const ENDING: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/pla
      Connection: close\r\n\r\nno place\n";
 
 struct Client {
-    line: Arc<Line>,
-    /// The beginning of a request, or what came behind one that is in the house.
+    connection: Arc<Connection>,
+    /// The beginning of a request, or what came behind one that is admitted.
     input: Vec<u8>,
     /// When the request that is not whole yet began.
     input_since_ns: Option<u64>,
@@ -77,13 +77,13 @@ impl From<Gone> for Part {
 }
 
 struct Network<'h> {
-    house: &'h House,
+    shared: &'h Shared,
     arrivals: Sender<Arrival>,
     epoll: Epoll,
-    gate: Gate,
+    accept_interest: AcceptInterest,
     /// Who had more to say than fits into one turn.
     again: Vec<Key>,
-    clients: Places<Client>,
+    clients: Slab<Client>,
     buffer: Box<[u8]>,
     next_sweep_ns: u64,
     /// Somebody was refused in this turn.
@@ -94,24 +94,24 @@ struct Network<'h> {
     faults: ThreadFaults,
 }
 
-pub(super) fn run(house: &House, arrivals: Sender<Arrival>) -> std::io::Result<()> {
+pub(super) fn run(shared: &Shared, arrivals: Sender<Arrival>) -> std::io::Result<()> {
     sleeper::no_timer_slack();
     sleeper::short_slices(SLICE_NS);
     let mut network = Network {
-        house,
+        shared,
         arrivals,
         epoll: Epoll::new()?,
-        gate: Gate::default(),
+        accept_interest: AcceptInterest::default(),
         again: Vec::new(),
-        clients: Places::default(),
+        clients: Slab::default(),
         buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
         next_sweep_ns: 0,
         refused: false,
         shut: false,
         limits: Limits::default(),
-        faults: ThreadFaults::new(house.faults.clone()),
+        faults: ThreadFaults::new(shared.faults.clone()),
     };
-    network.epoll.add(house.bell.raw(), BELL_KEY, false)?;
+    network.epoll.add(shared.wakeup.raw(), BELL_KEY, false)?;
     network.live();
     Ok(())
 }
@@ -120,7 +120,7 @@ impl Network<'_> {
     fn live(&mut self) {
         let mut gone_by_ns = None;
         loop {
-            self.gate.keep(&self.epoll, &self.house.listener, !self.shut);
+            self.accept_interest.keep(&self.epoll, &self.shared.listener, !self.shut);
             let rest_ns = if gone_by_ns.is_some() { 5_000_000 } else { self.rest_ns() };
             let count = self.epoll.wait(rest_ns);
             let began_ns = clock::now_ns();
@@ -150,7 +150,7 @@ impl Network<'_> {
                 self.cut_the_late(now_ns);
             }
             match gone_by_ns {
-                None if self.house.closing.load(Ordering::Acquire) => {
+                None if self.shared.closing.load(Ordering::Acquire) => {
                     gone_by_ns = Some(now_ns + LAST_GOODBYE_NS);
                     self.finish_all(now_ns);
                 }
@@ -170,16 +170,17 @@ impl Network<'_> {
         }
         let now_ns = clock::now_ns();
         let sweep_ns = if self.clients.count() > 0 { self.next_sweep_ns } else { u64::MAX };
-        let back_ns = self.gate.look_again_ns().unwrap_or(u64::MAX);
+        let back_ns = self.accept_interest.look_again_ns().unwrap_or(u64::MAX);
         sweep_ns.min(back_ns).saturating_sub(now_ns).min(60_000_000_000).min(self.faults.rest_ns_max())
     }
 
     fn answer_the_bell(&mut self) {
-        if !self.shut && self.house.draining.load(Ordering::Acquire) {
+        if !self.shut && self.shared.draining.load(Ordering::Acquire) {
             self.shut = true;
-            self.house.shut.store(true, Ordering::Release);
+            self.shared.shut.store(true, Ordering::Release);
         }
-        let resumed = std::mem::take(&mut *self.house.resumed.lock().unwrap_or_else(PoisonError::into_inner));
+        let resumed =
+            std::mem::take(&mut *self.shared.resumed.lock().unwrap_or_else(PoisonError::into_inner));
         for key in resumed {
             self.hear(key, true);
         }
@@ -187,17 +188,17 @@ impl Network<'_> {
 
     fn take_connections(&mut self) {
         for _ in 0..TAKEN_PER_TURN {
-            let fd = match self.house.listener.accept() {
+            let fd = match self.shared.listener.accept() {
                 Ok((fd, _)) => fd,
                 Err(NotAccepted::Nobody) => return,
                 Err(NotAccepted::Failed) => continue,
                 Err(NotAccepted::Exhausted) => {
-                    self.gate.back_off();
+                    self.accept_interest.back_off();
                     return;
                 }
             };
             self.faults.look();
-            if self.clients.count() >= self.house.options.max_connections {
+            if self.clients.count() >= self.shared.options.max_connections {
                 // Read first: closing on unread bytes would reset the connection under the answer.
                 stream::read(fd.as_raw_fd(), &mut self.buffer);
                 if !self.faults.now.stops_answers {
@@ -212,10 +213,10 @@ impl Network<'_> {
     fn greet(&mut self, fd: OwnedFd) {
         let raw = fd.as_raw_fd();
         let key = self.clients.insert(|key| {
-            let line = Arc::new(Line::new(fd, key));
-            Client { line, input: Vec::new(), input_since_ns: None }
+            let connection = Arc::new(Connection::new(fd, key));
+            Client { connection, input: Vec::new(), input_since_ns: None }
         });
-        self.house.sockets.fetch_add(1, Ordering::Relaxed);
+        self.shared.sockets.fetch_add(1, Ordering::Relaxed);
         // Room to write is watched all the time: what the loop could not send needs nobody to say so.
         if self.epoll.add(raw, key.to_bits(), true).is_err() {
             self.part(key);
@@ -228,7 +229,7 @@ impl Network<'_> {
     fn flush(&mut self, key: Key) -> bool {
         let now_ns = clock::now_ns();
         let Some(client) = self.clients.get_mut(key) else { return false };
-        match client.line.flush(now_ns) {
+        match client.connection.flush(now_ns) {
             Ok(false) => true,
             Ok(true) => {
                 self.hear(key, true);
@@ -256,21 +257,21 @@ impl Network<'_> {
         let mut before = true;
         for _ in 0..READS_PER_TURN {
             let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
-            let standing = client.line.standing();
-            let fd = client.line.raw();
+            let standing = client.connection.standing();
+            let fd = client.connection.raw();
             match standing {
-                Standing::Busy if ended && stream::is_gone(fd) => return Err(Part),
-                Standing::Busy => return Ok(()),
-                Standing::Free if std::mem::take(&mut before) && !client.input.is_empty() => {
+                ConnectionState::Busy if ended && stream::is_gone(fd) => return Err(Part),
+                ConnectionState::Busy => return Ok(()),
+                ConnectionState::Free if std::mem::take(&mut before) && !client.input.is_empty() => {
                     self.understand(key, &[])?;
                     continue;
                 }
-                Standing::Free | Standing::Over => {}
+                ConnectionState::Free | ConnectionState::Over => {}
             }
             match stream::read(fd, buffer) {
                 Read::Empty => return Ok(()),
                 Read::Ended => return Err(Part),
-                Read::Bytes(_) if standing == Standing::Over => {}
+                Read::Bytes(_) if standing == ConnectionState::Over => {}
                 Read::Bytes(count) => {
                     self.understand(key, &buffer[..count])?;
                     // A short read was the last one, but for the end of the stream.
@@ -284,12 +285,12 @@ impl Network<'_> {
         Ok(())
     }
 
-    /// Takes the requests out of what was read, until one is in the house.
+    /// Takes the requests out of what was read, until one is admitted.
     fn understand(&mut self, key: Key, fresh: &[u8]) -> Result<(), Part> {
         let now_ns = clock::now_ns();
         let limits = self.limits;
         let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
-        let line = client.line.clone();
+        let connection = client.connection.clone();
         let mut input = std::mem::take(&mut client.input);
         let since_ns = client.input_since_ns.take();
         let bytes = if input.is_empty() {
@@ -300,7 +301,7 @@ impl Network<'_> {
         };
         let mut at = 0;
         let mut incomplete = false;
-        while at < bytes.len() && line.standing() == Standing::Free {
+        while at < bytes.len() && connection.standing() == ConnectionState::Free {
             match front(&bytes[at..], &limits) {
                 Front::Incomplete => {
                     incomplete = true;
@@ -309,12 +310,12 @@ impl Network<'_> {
                 Front::Broken(fault) => {
                     at = bytes.len();
                     if !self.faults.now.stops_answers {
-                        say_fault(&line, fault, now_ns)?;
+                        say_fault(&connection, fault, now_ns)?;
                     }
                 }
                 Front::Whole { request, bytes: length } => {
                     at += length;
-                    self.receive(&line, &request, at < bytes.len(), now_ns)?;
+                    self.receive(&connection, &request, at < bytes.len(), now_ns)?;
                 }
             }
         }
@@ -329,22 +330,25 @@ impl Network<'_> {
     /// Lets a request in, or refuses it.
     fn receive(
         &mut self,
-        line: &Arc<Line>,
+        connection: &Arc<Connection>,
         request: &Request<'_>,
         more: bool,
         now_ns: u64,
     ) -> Result<(), Part> {
-        self.house.requests.fetch_add(1, Ordering::Relaxed);
+        self.shared.requests.fetch_add(1, Ordering::Relaxed);
         let ask = Ask::of(request);
-        if !self.shut && self.house.porch.enter() {
-            line.enter(more);
+        if !self.shut && self.shared.admission.enter() {
+            connection.enter(more);
             // The loop outlives this thread's last admission; were it gone, the process would be ending.
-            return self.arrivals.send(Arrival { line: line.clone(), ask, at_ns: now_ns }).map_err(|_| Part);
+            return self
+                .arrivals
+                .send(Arrival { connection: connection.clone(), ask, at_ns: now_ns })
+                .map_err(|_| Part);
         }
         self.refused = true;
-        self.house.refused.fetch_add(1, Ordering::Relaxed);
-        if self.house.options.beyond == Beyond::Reset && !self.shut {
-            line.reset();
+        self.shared.refused.fetch_add(1, Ordering::Relaxed);
+        if self.shared.options.beyond == Beyond::Reset && !self.shut {
+            connection.reset();
             return Err(Part);
         }
         if self.faults.now.stops_answers {
@@ -354,19 +358,19 @@ impl Network<'_> {
         let whole = if over { ENDING } else { REFUSED };
         let head_bytes = || whole.find("\r\n\r\n").map_or(whole.len(), |at| at + 4);
         let said = if ask.head_only { &whole[..head_bytes()] } else { whole };
-        Ok(line.say(said.as_bytes(), over, now_ns)?)
+        Ok(connection.say(said.as_bytes(), over, now_ns)?)
     }
 
     /// Parts from who takes too long: to finish a request, to take an answer, to close.
     fn cut_the_late(&mut self, now_ns: u64) {
-        let options = &self.house.options;
+        let options = &self.shared.options;
         let request_ns = options.request_timeout.as_nanos() as u64;
         let answer_ns = options.answer_timeout.as_nanos() as u64;
         let is_late = |since_ns: Option<u64>, allowed_ns: u64| {
             since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) >= allowed_ns)
         };
         let late = self.clients.iter().filter(|(_, client)| {
-            let (unsent_since_ns, over_since_ns) = client.line.late_since_ns();
+            let (unsent_since_ns, over_since_ns) = client.connection.late_since_ns();
             is_late(client.input_since_ns, request_ns)
                 || is_late(unsent_since_ns, answer_ns)
                 || is_late(over_since_ns, GOODBYE_NS)
@@ -377,14 +381,14 @@ impl Network<'_> {
 
     /// Everybody was told all there is to tell.
     fn finish_all(&mut self, now_ns: u64) {
-        self.clients.iter().for_each(|(_, client)| client.line.finish(now_ns));
+        self.clients.iter().for_each(|(_, client)| client.connection.finish(now_ns));
     }
 
     /// A planted fault: every connection is reset.
     fn reset_all(&mut self) {
         for key in self.clients.keys() {
             if let Some(client) = self.clients.get_mut(key) {
-                client.line.reset();
+                client.connection.reset();
             }
             self.part(key);
         }
@@ -392,17 +396,17 @@ impl Network<'_> {
 
     fn part(&mut self, key: Key) {
         if let Some(client) = self.clients.remove(key) {
-            client.line.part();
+            client.connection.part();
             // Its descriptor may stay open for as long as the loop holds the line.
-            let _ = self.epoll.remove(client.line.raw());
-            self.house.sockets.fetch_sub(1, Ordering::Relaxed);
+            let _ = self.epoll.remove(client.connection.raw());
+            self.shared.sockets.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
 /// What was read is no request, and where the next one begins is unknown.
-fn say_fault(line: &Line, fault: Fault, now_ns: u64) -> Result<(), Gone> {
+fn say_fault(connection: &Connection, fault: Fault, now_ns: u64) -> Result<(), Gone> {
     let mut answer = Vec::new();
     response::write(&mut answer, fault.status(), "text/plain", false, b"this is no request\n");
-    line.say(&answer, true, now_ns)
+    connection.say(&answer, true, now_ns)
 }

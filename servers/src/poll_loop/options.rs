@@ -18,7 +18,7 @@ pub struct Options {
     pub tick_rate: u32,
     /// How many requests are taken per tick, 1 to 100,000.
     pub slots: usize,
-    /// How many requests may be in the house, waiting or under way; None: any number.
+    /// How many requests may be admitted at once, waiting or under way; None: any number.
     pub queue: Option<usize>,
     /// What happens to a request beyond that.
     pub beyond: Beyond,
@@ -44,7 +44,7 @@ pub struct Options {
     pub request_timeout: Duration,
     /// How long a client may leave an answer in our hands.
     pub answer_timeout: Duration,
-    /// How long the end of the server waits for what is in the house.
+    /// How long the end of the server waits for what was admitted.
     pub drain: Duration,
     /// Faults to plant, for testing instruments.
     pub faults: Vec<Fault>,
@@ -52,7 +52,7 @@ pub struct Options {
     pub shutdown: Option<Shutdown>,
 }
 
-/// What happens to a request for which there is no place in the house. Always at once, also while the loop draws.
+/// What happens to a request beyond that. Always at once, also while the loop draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beyond {
     /// Status 503; the connection stays.

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
 use super::answer::{Answer, Delivery, Flaws, Progress};
-use super::house::{Arrival, House, Looped};
-use super::labour::Labour;
+use super::busy_work::BusyWork;
+use super::shared::{Arrival, Looped, Shared};
 use super::turn::{Step, Turn};
 use super::world::World;
 use crate::fault::ThreadFaults;
@@ -22,11 +22,11 @@ const SLICE_NS: u64 = 100_000;
 const STOPPED_REST_NS: u64 = 5_000_000;
 
 struct Loop<'h> {
-    house: &'h House,
+    shared: &'h Shared,
     arrivals: Receiver<Arrival>,
     turn: Turn<Answer>,
     world: World,
-    labour: Labour,
+    busy_work: BusyWork,
     answers: u64,
     dropped: u64,
     faults: ThreadFaults,
@@ -34,18 +34,18 @@ struct Loop<'h> {
     held_back: VecDeque<(u64, Answer)>,
 }
 
-pub(super) fn run(house: &House, arrivals: Receiver<Arrival>) {
+pub(super) fn run(shared: &Shared, arrivals: Receiver<Arrival>) {
     sleeper::no_timer_slack();
     sleeper::short_slices(SLICE_NS);
     let mut one = Loop {
-        house,
+        shared,
         arrivals,
-        turn: Turn::new(house.options.rules()),
-        world: World::new(house.options.locality.objects()),
-        labour: Labour::new(),
+        turn: Turn::new(shared.options.rules()),
+        world: World::new(shared.options.locality.objects()),
+        busy_work: BusyWork::new(),
         answers: 0,
         dropped: 0,
-        faults: ThreadFaults::new(house.faults.clone()),
+        faults: ThreadFaults::new(shared.faults.clone()),
         held_back: VecDeque::new(),
     };
     one.live();
@@ -53,7 +53,7 @@ pub(super) fn run(house: &House, arrivals: Receiver<Arrival>) {
 
 impl Loop<'_> {
     fn live(&mut self) {
-        let tick_rate = self.house.options.tick_rate;
+        let tick_rate = self.shared.options.tick_rate;
         let grid = Grid::new(clock::now_ns(), tick_rate, Ticker::Steady, 0, 1);
         let slots = grid.slots() as u64;
         let mut ticks = GameTicks::new(&grid, 0);
@@ -71,9 +71,9 @@ impl Loop<'_> {
             }
             self.run_tick(tick.started_ns, grid.turn_ns(next * slots), tick.missed);
             let busy_ns = clock::now_ns() - tick.started_ns;
-            let Looped { ticks, answers, dropped, frames } = &mut *self.house.looped();
+            let Looped { ticks, answers, dropped, frames } = &mut *self.shared.looped();
             if self.faults.now.lies {
-                ticks.enter_as_on_time(&tick, self.house.options.period_ns(), busy_ns, tick_rate);
+                ticks.enter_as_on_time(&tick, self.shared.options.period_ns(), busy_ns, tick_rate);
             } else {
                 ticks.enter(&tick, busy_ns, tick_rate);
             }
@@ -91,7 +91,7 @@ impl Loop<'_> {
             while self.held_back.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
                 let Some((_, answer)) = self.held_back.pop_front() else { break };
                 if answer.send_rest() {
-                    self.house.resume(answer.line.key);
+                    self.shared.resume(answer.connection.key);
                 }
             }
             self.faults.look();
@@ -113,8 +113,8 @@ impl Loop<'_> {
     }
 
     fn run_tick(&mut self, started_ns: u64, ends_ns: u64, missed: u64) {
-        let options = &self.house.options;
-        let ending = self.house.draining.load(Ordering::Acquire);
+        let options = &self.shared.options;
+        let ending = self.shared.draining.load(Ordering::Acquire);
         while let Ok(arrival) = self.arrivals.try_recv() {
             let at_ns = arrival.at_ns;
             let mut answer = Answer::to(arrival);
@@ -139,9 +139,9 @@ impl Loop<'_> {
                     }
                     let piece = answer.piece(
                         &mut self.world,
-                        &mut self.labour,
+                        &mut self.busy_work,
                         options.cost_scale,
-                        &self.house.porch,
+                        &self.shared.admission,
                         delivery,
                     );
                     match piece {
@@ -149,7 +149,7 @@ impl Loop<'_> {
                         Progress::Complete(resumes) => {
                             self.answers += 1;
                             if resumes {
-                                self.house.resume(answer.line.key);
+                                self.shared.resume(answer.connection.key);
                             }
                         }
                         Progress::HeldBack => self.answers += 1,
@@ -162,7 +162,7 @@ impl Loop<'_> {
                 }
                 Step::Simulate => self.world.step(options.period_ns() as f64 / 1e9),
                 Step::Draw(cpu_ns) => {
-                    let drawn_ns = self.labour.work(cpu_ns);
+                    let drawn_ns = self.busy_work.work(cpu_ns);
                     self.turn.drew(drawn_ns);
                 }
                 Step::Rest => return,
@@ -170,12 +170,12 @@ impl Loop<'_> {
         }
     }
 
-    /// The house is shut and empty, or there is no more time.
+    /// Nothing more is admitted and all was answered, or there is no more time.
     fn is_done(&self) -> bool {
-        let house = self.house;
-        house.closing.load(Ordering::Acquire)
-            || house.shut.load(Ordering::Acquire)
-                && house.porch.inside() == 0
+        let shared = self.shared;
+        shared.closing.load(Ordering::Acquire)
+            || shared.shut.load(Ordering::Acquire)
+                && shared.admission.inside() == 0
                 && self.turn.is_idle()
                 && self.held_back.is_empty()
     }

@@ -3,7 +3,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::porch::Porch;
+use super::admission::Admission;
 use super::turn::{Priority, Rules, Step, Turn};
 
 const SEED: u64 = 4_207_100;
@@ -20,7 +20,7 @@ struct Outcome {
 /// Poisson arrivals at a queue whose answers cost no time, 30 ticks per second and ten slots.
 fn poisson(rate_per_s: f64, limit: Option<usize>, arrivals: u64) -> Outcome {
     let mut random = fastrand::Rng::with_seed(SEED);
-    let porch = Porch::new(limit);
+    let admission = Admission::new(limit);
     let mut turn =
         Turn::new(Rules { slots: 10, period_ns: SECOND / 30, drawing_ns: 0, priority: Priority::Normal });
     let mut response_ns = Histogram::new(3).unwrap();
@@ -34,11 +34,11 @@ fn poisson(rate_per_s: f64, limit: Option<usize>, arrivals: u64) -> Outcome {
             turn.begin(now_ns, tick * SECOND / 30, 0);
             while let Step::Answer(asked_ns) = turn.next(now_ns) {
                 response_ns.record(now_ns - *asked_ns).unwrap();
-                porch.leave();
+                admission.leave();
                 turn.answered();
             }
         }
-        if porch.enter() {
+        if admission.enter() {
             turn.arrive(arrived_ns, arrived_ns);
         } else {
             refused += 1;
@@ -100,7 +100,7 @@ fn nothing_gets_more_than_three_hundred_answers_per_second() {
 /// Requesters with one request at a time, who ask again 50 µs after their answer and 1 ms after a refusal.
 fn closed(requesters: usize) -> (f64, u64) {
     const TICKS: u64 = 900;
-    let porch = Porch::new(Some(14));
+    let admission = Admission::new(Some(14));
     let rules = Rules { slots: 10, period_ns: SECOND / 30, drawing_ns: 0, priority: Priority::Normal };
     let mut turn = Turn::new(rules);
     let mut asks_ns: Vec<u64> = vec![0; requesters];
@@ -110,7 +110,7 @@ fn closed(requesters: usize) -> (f64, u64) {
         loop {
             let next = (0..requesters).min_by_key(|i| asks_ns[*i]).filter(|i| asks_ns[*i] < now_ns);
             let Some(requester) = next else { break };
-            if porch.enter() {
+            if admission.enter() {
                 turn.arrive(asks_ns[requester], requester);
                 asks_ns[requester] = u64::MAX;
             } else {
@@ -121,7 +121,7 @@ fn closed(requesters: usize) -> (f64, u64) {
         turn.begin(now_ns, now_ns + SECOND / 30, 0);
         while let Step::Answer(requester) = turn.next(now_ns) {
             asks_ns[*requester] = now_ns + 50_000;
-            porch.leave();
+            admission.leave();
             turn.answered();
             answered += 1;
         }

@@ -1,4 +1,4 @@
-//! The oracle over real sockets. Times are held from below, where the law is exact whatever the machine does.
+//! The oracle over real sockets. Times are held from below, where the distribution is exact whatever the machine does.
 
 use std::io::Read;
 use std::time::{Duration, Instant};

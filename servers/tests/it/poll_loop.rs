@@ -112,7 +112,7 @@ fn beyond_the_queue_requests_are_refused_at_once_and_the_connection_stays() {
     clients.iter_mut().for_each(|client| request(client, "/"));
     let answers: Vec<Answer> = clients.iter_mut().rev().map(Client::answer).collect();
     let refused: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 503).collect();
-    // Three are in the house, and one more for every tick that has come meanwhile.
+    // Three are admitted, and one more for every tick that has come meanwhile.
     assert_eq!(answers.len() - refused.len(), 3, "after {:?}", began.elapsed());
     for answer in refused {
         assert!(answer.head.contains("\r\nRetry-After: 1\r\n"), "{}", answer.head);

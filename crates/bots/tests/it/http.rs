@@ -81,15 +81,15 @@ fn freezing(at_ns: u64) -> Option<u64> {
     Some(if within_ns < SECOND_NS { at_ns - within_ns + SECOND_NS } else { at_ns })
 }
 
-/// A loop that answers up to ten waiting requests at each of its 30 ticks a second; `queue`: so many in the house.
+/// A loop that answers up to ten waiting requests at each of its 30 ticks a second; `queue`: at most so many are admitted.
 fn poll_loop(queue: Option<usize>) -> impl FnMut(u64) -> Option<u64> {
     let (mut tick, mut taken) = (0u64, 0u32);
-    let mut house = VecDeque::new();
+    let mut admitted = VecDeque::new();
     move |at_ns| {
-        while house.front().is_some_and(|answered_ns| *answered_ns <= at_ns) {
-            house.pop_front();
+        while admitted.front().is_some_and(|answered_ns| *answered_ns <= at_ns) {
+            admitted.pop_front();
         }
-        if queue.is_some_and(|most| house.len() >= most) {
+        if queue.is_some_and(|most| admitted.len() >= most) {
             return None;
         }
         // Who asks at the very instant of a tick is too late for it.
@@ -101,7 +101,7 @@ fn poll_loop(queue: Option<usize>) -> impl FnMut(u64) -> Option<u64> {
         }
         taken += 1;
         let answered_ns = (tick * SECOND_NS).div_ceil(TICKS_PER_S);
-        house.push_back(answered_ns);
+        admitted.push_back(answered_ns);
         Some(answered_ns)
     }
 }

@@ -17,7 +17,7 @@ use crate::calibration;
 use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS};
 use crate::preflight::Machine;
 use crate::ticks::grouped;
-use crate::trial::{self, Ending, Order, Standing, Surroundings};
+use crate::trial::{self, StopReason, TrialEnv, TrialSpec, TrialStatus};
 use crate::under_test::UnderTest;
 
 /// Enough for a p99 at the pace of the calibration. A hold begins on a whole second, which costs each trial one more.
@@ -169,7 +169,7 @@ fn weigh_once(
     let usual_ns = if is_closed { CEILING_HOLD_NS } else { LATENCY_HOLD_NS };
     let (load, hold_ns) = pace.unwrap_or_else(|| (calibration::load(&plan.bots, clients), usual_ns));
     let target = server.target.clone();
-    let order = Order {
+    let order = TrialSpec {
         head: TrialHead {
             seq: 0,
             purpose: "calibration".to_owned(),
@@ -203,7 +203,7 @@ struct Alone<'a> {
     entries: Vec<Entry>,
 }
 
-impl Surroundings for Alone<'_> {
+impl TrialEnv for Alone<'_> {
     fn begin(&mut self, _: engine::MonotonicClock, _: u64) -> anyhow::Result<()> {
         Ok(())
     }
@@ -212,8 +212,8 @@ impl Surroundings for Alone<'_> {
         Vec::new()
     }
 
-    fn ends(&mut self) -> Option<Ending> {
-        self.server.has_ended().then_some(Ending::SubjectExited)
+    fn ends(&mut self) -> Option<StopReason> {
+        self.server.has_ended().then_some(StopReason::SubjectExited)
     }
 
     fn keep(&mut self, entry: Entry) -> anyhow::Result<()> {
@@ -221,7 +221,7 @@ impl Surroundings for Alone<'_> {
         Ok(())
     }
 
-    fn show(&mut self, _: &Standing<'_>) {}
+    fn show(&mut self, _: &TrialStatus<'_>) {}
 
     fn end(&mut self) {}
 }

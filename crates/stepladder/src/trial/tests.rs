@@ -18,21 +18,21 @@ fn first_errors_leave_their_second_and_become_marks_with_their_cause() {
 #[derive(Default)]
 struct Keeper(Vec<Entry>);
 
-impl Surroundings for Keeper {
+impl TrialEnv for Keeper {
     fn begin(&mut self, _: MonotonicClock, _: u64) -> anyhow::Result<()> {
         Ok(())
     }
     fn entries(&mut self) -> Vec<Entry> {
         Vec::new()
     }
-    fn ends(&mut self) -> Option<Ending> {
+    fn ends(&mut self) -> Option<StopReason> {
         None
     }
     fn keep(&mut self, entry: Entry) -> anyhow::Result<()> {
         self.0.push(entry);
         Ok(())
     }
-    fn show(&mut self, _: &Standing<'_>) {}
+    fn show(&mut self, _: &TrialStatus<'_>) {}
     fn end(&mut self) {}
 }
 
@@ -76,7 +76,7 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
         cell: Default::default(),
         words: words.clone(),
     };
-    let order = Order {
+    let order = TrialSpec {
         head,
         workers: Vec::new(),
         target: &target,

@@ -68,7 +68,7 @@ fn late_answers_are_late_one_by_one_and_take_no_place_from_others() {
     let began = Instant::now();
     for client in &mut clients {
         client.write(get("/").as_bytes());
-        // More than the fourteen that the house holds are on their way at once, though never more than a few wait.
+        // More than the fourteen that are admitted are on their way at once, though never more than a few wait.
         std::thread::sleep(Duration::from_millis(3));
     }
     for client in &mut clients {

@@ -1,22 +1,22 @@
-//! How many requests are in the house, and whether one more may come in.
+//! How many requests are admitted, and whether one more may be.
 //!
-//! A request is in the house from its admission until the last of its answer goes out: it leaves the count *before*
+//! A request counts from its admission until the last of its answer goes out: it leaves the count *before*
 //! these bytes are handed to the system, since a client that has them may ask again at once. So as many requesters
-//! as the house holds, each with one request at a time, never see a refusal, and one more does.
+//! as the limit, each with one request at a time, never see a refusal, and one more does.
 //! One thread lets in, another lets out. That is why a look and an addition may be two steps, and a refusal costs
 //! neither thread more than the look: refusals come a thousand times as often as answers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub(super) struct Porch {
+pub(super) struct Admission {
     inside: AtomicUsize,
     /// None: everybody comes in.
     limit: Option<usize>,
 }
 
-impl Porch {
-    pub(super) fn new(limit: Option<usize>) -> Porch {
-        Porch { inside: AtomicUsize::new(0), limit }
+impl Admission {
+    pub(super) fn new(limit: Option<usize>) -> Admission {
+        Admission { inside: AtomicUsize::new(0), limit }
     }
 
     /// Lets one more in, or refuses. For one thread only.

@@ -25,55 +25,55 @@ struct Place<T> {
     client: Option<T>,
 }
 
-pub(crate) struct Places<T> {
-    places: Vec<Place<T>>,
+pub(crate) struct Slab<T> {
+    slab: Vec<Place<T>>,
     free: Vec<u32>,
 }
 
-impl<T> Default for Places<T> {
-    fn default() -> Places<T> {
-        Places { places: Vec::new(), free: Vec::new() }
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab { slab: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<T> Places<T> {
+impl<T> Slab<T> {
     pub(crate) fn count(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slab.len() - self.free.len()
     }
 
     /// Takes in whoever `client` makes of the key.
     pub(crate) fn insert(&mut self, client: impl FnOnce(Key) -> T) -> Key {
         let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, client: None });
-            (self.places.len() - 1) as u32
+            self.slab.push(Place { generation: 0, client: None });
+            (self.slab.len() - 1) as u32
         });
-        let key = Key { place, generation: self.places[place as usize].generation };
-        self.places[place as usize].client = Some(client(key));
+        let key = Key { place, generation: self.slab[place as usize].generation };
+        self.slab[place as usize].client = Some(client(key));
         key
     }
 
     /// None when the client is gone, and its place empty or somebody else's.
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let place = self.places.get_mut(key.place as usize)?;
+        let place = self.slab.get_mut(key.place as usize)?;
         place.client.as_mut().filter(|_| place.generation == key.generation)
     }
 
     /// Whoever is at this place.
     pub(crate) fn at(&mut self, place: u32) -> Option<&mut T> {
-        self.places.get_mut(place as usize)?.client.as_mut()
+        self.slab.get_mut(place as usize)?.client.as_mut()
     }
 
     /// Gives the client's place free; dropping what is returned closes the connection.
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         self.get_mut(key)?;
-        let place = &mut self.places[key.place as usize];
+        let place = &mut self.slab[key.place as usize];
         place.generation = place.generation.wrapping_add(1);
         self.free.push(key.place);
         place.client.take()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
-        self.places.iter().enumerate().filter_map(|(i, place)| {
+        self.slab.iter().enumerate().filter_map(|(i, place)| {
             let key = Key { place: i as u32, generation: place.generation };
             place.client.as_ref().map(|client| (key, client))
         })
@@ -90,14 +90,14 @@ mod tests {
 
     #[test]
     fn a_key_finds_its_client_and_nobody_who_came_after_it() {
-        let mut places = Places::default();
-        let (first, second) = (places.insert(|_| 'a'), places.insert(|_| 'b'));
-        assert_eq!((places.remove(first), places.remove(first), places.count()), (Some('a'), None, 1));
-        let third = places.insert(|_| 'c');
-        assert_eq!((third.place, places.get_mut(first)), (first.place, None));
-        assert_eq!(places.get_mut(third).copied(), Some('c'));
-        assert_eq!(places.at(second.place).copied(), Some('b'));
-        assert_eq!(places.keys(), [third, second]);
+        let mut slab = Slab::default();
+        let (first, second) = (slab.insert(|_| 'a'), slab.insert(|_| 'b'));
+        assert_eq!((slab.remove(first), slab.remove(first), slab.count()), (Some('a'), None, 1));
+        let third = slab.insert(|_| 'c');
+        assert_eq!((third.place, slab.get_mut(first)), (first.place, None));
+        assert_eq!(slab.get_mut(third).copied(), Some('c'));
+        assert_eq!(slab.at(second.place).copied(), Some('b'));
+        assert_eq!(slab.keys(), [third, second]);
         assert_eq!(Key::from_bits(third.to_bits()), third);
     }
 }

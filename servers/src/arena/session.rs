@@ -1,6 +1,6 @@
 //! What a client's bytes do, and how a connection ends.
 
-use super::mailbox::SocketKey;
+use super::inbox::SocketKey;
 use super::message::{self, Meaning};
 use super::sockets::Stage;
 use super::thread::{Deadline, Thread};
@@ -58,7 +58,7 @@ impl Thread {
         let (stage, trigger) = (&socket.stage, &mut socket.trigger);
         let counts = &mut self.tally.counts;
         let lost = &mut self.faults.lost;
-        let fire_interval_ns = self.hall.fire_interval_ns;
+        let fire_interval_ns = self.shared.fire_interval_ns;
         self.scratch.clear();
         let replies = &mut self.scratch;
         let mut end = None;
@@ -130,7 +130,7 @@ impl Thread {
 
     /// The client has to close within the close timeout from now.
     pub(super) fn expect_the_end(&mut self, key: SocketKey) {
-        let at_ns = clock::now_ns() + self.hall.options.close_timeout.as_nanos() as u64;
+        let at_ns = clock::now_ns() + self.shared.options.close_timeout.as_nanos() as u64;
         self.endings.push_back(Deadline { at_ns, key });
     }
 

@@ -1,9 +1,9 @@
-//! The law: when a request that arrived then is answered, and when the server is frozen.
+//! The service time: when a request that arrived then is answered, and when the server is frozen.
 //!
 //! Pure. One queue, first come first served, one server: a request that arrives at `a` while the server is busy until
 //! `b` is answered at `max(a, b) + s`, and that is the server's next `b`. Instants are sums of planned times alone, so
 //! that a late wake-up delays one answer and never the ones behind it.
-//! With exponential service of mean 1/µ and Poisson arrivals at rate λ < µ the time in the house is exponential, too,
+//! With exponential service of mean 1/µ and Poisson arrivals at rate λ < µ the time in the system is exponential, too,
 //! with rate µ − λ: p99 = ln 100 / (µ − λ). The random numbers are ours, because the arrivals are the instrument's.
 //! Units: ns, of the monotonic clock or since the start.
 
@@ -105,8 +105,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Times in the house of `count` Poisson arrivals at `per_s`, sorted, ns.
-    fn times_in_the_house(service: Service, per_s: f64, count: usize) -> Vec<u64> {
+    /// Times in the system of `count` Poisson arrivals at `per_s`, sorted, ns.
+    fn times_in_the_system(service: Service, per_s: f64, count: usize) -> Vec<u64> {
         let mut line = Line::new(service);
         let mut random = fastrand::Rng::with_seed(5);
         let mut arrival_ns = 0.0;
@@ -129,7 +129,7 @@ mod tests {
     fn one_exponential_server_has_the_percentiles_of_the_theory() {
         let service = Service::Exponential { mean: Duration::from_millis(1), seed: 1 };
         for (per_s, tolerance) in [(100.0, 0.01), (500.0, 0.01), (800.0, 0.02)] {
-            let times = times_in_the_house(service, per_s, 2_000_000);
+            let times = times_in_the_system(service, per_s, 2_000_000);
             let quantile = |q: f64| times[(q * times.len() as f64) as usize] as f64 / 1e9;
             check_within(quantile(0.99), 100f64.ln() / (1_000.0 - per_s), tolerance);
             check_within(quantile(0.5), 2f64.ln() / (1_000.0 - per_s), tolerance);
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn one_fixed_server_waits_half_as_long_on_average() {
         // Pollaczek and Khinchine: mean wait = ρ s / (2 (1 − ρ)).
-        let times = times_in_the_house(Service::Fixed(Duration::from_millis(1)), 800.0, 2_000_000);
+        let times = times_in_the_system(Service::Fixed(Duration::from_millis(1)), 800.0, 2_000_000);
         let mean_ms = times.iter().sum::<u64>() as f64 / times.len() as f64 / 1e6;
         check_within(mean_ms, 1.0 + 0.8 / (2.0 * 0.2), 0.01);
     }

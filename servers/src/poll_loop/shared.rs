@@ -8,27 +8,27 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::line::Line;
+use super::admission::Admission;
+use super::connection::Connection;
 use super::options::Options;
-use super::porch::Porch;
 use super::services::Ask;
 use super::turn::Frames;
 use crate::fault::Faults;
 use crate::listener::Listener;
-use crate::places::Key;
+use crate::slab::Key;
 use crate::ticks::TickTally;
 
-pub(super) struct House {
+pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) listener: Listener,
     pub(super) faults: Option<Arc<Faults>>,
-    pub(super) porch: Porch,
+    pub(super) admission: Admission,
     /// Wakes the network.
-    pub(super) bell: Bell,
+    pub(super) wakeup: Wakeup,
     /// Lines of which there is more to read, now that they were answered.
     pub(super) resumed: Mutex<Vec<Key>>,
     pub(super) sockets: AtomicUsize,
-    /// Requests that wholly arrived; = refused + answers + dropped + those in the house.
+    /// Requests that wholly arrived; = refused + answers + dropped + those admitted and not yet answered.
     pub(super) requests: AtomicU64,
     pub(super) refused: AtomicU64,
     /// Of the loop, as of its last tick.
@@ -37,7 +37,7 @@ pub(super) struct House {
     pub(super) draining: AtomicBool,
     /// The network has seen that.
     pub(super) shut: AtomicBool,
-    /// Everything in the house was answered, or there is no more time.
+    /// Everything admitted was answered, or there is no more time.
     pub(super) closing: AtomicBool,
 }
 
@@ -54,20 +54,20 @@ pub(super) struct Looped {
 
 /// A request on its way to the loop.
 pub(super) struct Arrival {
-    pub(super) line: Arc<Line>,
+    pub(super) connection: Arc<Connection>,
     pub(super) ask: Ask,
     pub(super) at_ns: u64,
 }
 
-impl House {
+impl Shared {
     pub(super) fn new(
         options: Options,
         listener: Listener,
         faults: Option<Arc<Faults>>,
-    ) -> io::Result<House> {
-        Ok(House {
-            porch: Porch::new(options.queue),
-            bell: Bell::new()?,
+    ) -> io::Result<Shared> {
+        Ok(Shared {
+            admission: Admission::new(options.queue),
+            wakeup: Wakeup::new()?,
             resumed: Mutex::default(),
             sockets: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
@@ -86,19 +86,19 @@ impl House {
     pub(super) fn drain(&self) {
         self.listener.refuse();
         self.draining.store(true, Ordering::Release);
-        self.bell.ring();
+        self.wakeup.ring();
     }
 
     /// Ends both threads.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        self.bell.ring();
+        self.wakeup.ring();
     }
 
     /// The network reads on where it stopped.
     pub(super) fn resume(&self, key: Key) {
         self.resumed.lock().unwrap_or_else(PoisonError::into_inner).push(key);
-        self.bell.ring();
+        self.wakeup.ring();
     }
 
     pub(super) fn looped(&self) -> MutexGuard<'_, Looped> {
@@ -113,17 +113,17 @@ impl Looped {
 }
 
 /// An event descriptor. Watched edge-triggered, every ring is an event and the count is never read.
-pub(super) struct Bell(OwnedFd);
+pub(super) struct Wakeup(OwnedFd);
 
-impl Bell {
-    fn new() -> io::Result<Bell> {
+impl Wakeup {
+    fn new() -> io::Result<Wakeup> {
         // SAFETY: no pointers; the descriptor is checked and then owned.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: `fd` is open and nobody else owns it.
-        Ok(Bell(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(Wakeup(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     pub(super) fn raw(&self) -> RawFd {

@@ -18,48 +18,49 @@ use crate::address_limit::AddressLimit;
 use crate::fault::Faults;
 use crate::listener::Listener;
 
-pub(super) struct House {
+pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) listener: Listener,
-    pub(super) door: Mutex<AddressLimit>,
+    pub(super) address_limit: Mutex<AddressLimit>,
     pub(super) rooms: Rooms,
     /// Names that are taken, in lower case.
     pub(super) names: Mutex<HashSet<String>>,
-    pub(super) desks: Vec<Desk>,
+    pub(super) threads_shared: Vec<ThreadShared>,
     /// Sockets that fit one thread's descriptor table.
     pub(super) table_sockets: usize,
     pub(super) going_down: AtomicBool,
     pub(super) faults: Option<Arc<Faults>>,
 }
 
-impl House {
+impl Shared {
     pub(super) fn is_full(&self) -> bool {
-        let clients = self.desks.iter().map(|desk| desk.clients.load(Ordering::Relaxed));
+        let clients =
+            self.threads_shared.iter().map(|thread_shared| thread_shared.clients.load(Ordering::Relaxed));
         clients.sum::<usize>() >= self.options.max_clients
     }
 
     /// Tells threads of rooms in which something was said.
     pub(super) fn tell(&self, tells: &mut Vec<Tell>) {
-        tells.drain(..).for_each(|Tell { thread, local }| self.desks[thread].bring(local));
+        tells.drain(..).for_each(|Tell { thread, local }| self.threads_shared[thread].bring(local));
     }
 
     pub(super) fn go_down(&self) {
         self.listener.refuse();
         self.going_down.store(true, Ordering::SeqCst);
-        self.desks.iter().for_each(Desk::wake);
+        self.threads_shared.iter().for_each(ThreadShared::wake);
     }
 
     pub(super) fn totals(&self) -> Totals {
         let mut sum = Totals::default();
-        for desk in &self.desks {
-            sum.add(&desk.totals.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread_shared in &self.threads_shared {
+            sum.add(&thread_shared.totals.lock().unwrap_or_else(PoisonError::into_inner));
         }
         sum
     }
 }
 
-/// One thread's part of the house.
-pub(super) struct Desk {
+/// One thread's part of what is shared.
+pub(super) struct ThreadShared {
     /// Rooms with something to fetch, by what the thread calls them.
     due: Mutex<Vec<u32>>,
     has_due: AtomicBool,
@@ -70,14 +71,14 @@ pub(super) struct Desk {
     pub(super) totals: Mutex<Totals>,
 }
 
-impl Desk {
-    pub(super) fn new() -> io::Result<Desk> {
+impl ThreadShared {
+    pub(super) fn new() -> io::Result<ThreadShared> {
         // SAFETY: no pointers; the descriptor is checked and then owned.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Desk {
+        Ok(ThreadShared {
             due: Mutex::default(),
             has_due: AtomicBool::new(false),
             sleeps: AtomicBool::new(false),

@@ -1,8 +1,8 @@
-//! The course: the next trial of a run, as a pure function of those that were held.
+//! The schedule: the next trial of a run, as a pure function of those that were held.
 //!
 //! A run that was cut off goes on where its stored trials end, and replaying them asks for the same trials again.
 //! Invariant: no trial is asked for twice, and none after something that would make it meaningless.
-//! Not here: how a trial is run, and what its numbers mean (`judge`). Search and duels will be further courses.
+//! Not here: how a trial is run, and what its numbers mean (`judge`). Search and duels will be further schedules.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,21 +54,21 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// A trial that a course asks for.
+/// A trial that a schedule asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrialOrder {
+pub struct NextTrial {
     /// number within the run, from 0
     pub seq: u32,
     /// what it is for
     pub purpose: Purpose,
     /// the load, in the unit of its bots
     pub load: f64,
-    /// which cell of the course it is held in; `None` where there is but one, and for calibrations
+    /// which cell of the sweep it is held in; `None` where there is but one, and for calibrations
     #[serde(default)]
     pub cell: Option<usize>,
 }
 
-/// A trial that was held, as far as a course must know it.
+/// A trial that was held, as far as a schedule must know it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// what it was for
@@ -93,7 +93,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// What a course must know of a trial; `None` when its purpose is no word of ours.
+    /// What a schedule must know of a trial; `None` when its purpose is no word of ours.
     pub fn of(trial: &Trial, judgement: Option<&Judgement>) -> Option<Judged> {
         let drained = trial.event(kind::DRAIN).is_some_and(|event| event.text == "interrupted");
         let subject_exited = trial.event(kind::SUBJECT_EXITED).is_some();
@@ -114,12 +114,12 @@ impl Judged {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// hold this
-    Trial(TrialOrder),
+    Trial(NextTrial),
     /// nothing; why
     Done(Stop),
 }
 
-/// Why a course ends.
+/// Why a schedule ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// every trial was held
@@ -133,16 +133,16 @@ pub enum Stop {
 /// The ways to choose the next trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Course {
+pub enum Schedule {
     /// the rungs of a list, once each in every cell
-    List(ListCourse),
+    List(ListSchedule),
 }
 
-impl Course {
+impl Schedule {
     /// The next trial, given all that were held, in any order.
     pub fn next(&self, done: &[Judged]) -> Next {
         match self {
-            Course::List(list) => list.next(done),
+            Schedule::List(list) => list.next(done),
         }
     }
 }
@@ -155,7 +155,7 @@ pub const OPEN_END_MOST: f64 = 1_000.0;
 
 /// Calibrations as listed, then cell by cell each rung once in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ListCourse {
+pub struct ListSchedule {
     /// purpose and load of each calibration, in their order
     pub calibrations: Vec<(Purpose, f64)>,
     /// loads of the rungs, in any order, each held as often as it is listed
@@ -171,7 +171,7 @@ pub struct ListCourse {
 /// What tells one trial of a list from another. Calibrations belong to no cell.
 type Place<'a> = (Purpose, f64, Option<&'a BTreeMap<String, String>>);
 
-impl ListCourse {
+impl ListSchedule {
     /// The next trial, given all that were held, in any order.
     ///
     /// A rung that could not be judged is not repeated: whatever spoiled it would do so again, and its user can see it.
@@ -192,7 +192,7 @@ impl ListCourse {
             held.iter().position(|other| *other == place).map(|at| held.swap_remove(at)).is_some()
         };
         let trial =
-            |purpose, load, cell| Next::Trial(TrialOrder { seq: done.len() as u32, purpose, load, cell });
+            |purpose, load, cell| Next::Trial(NextTrial { seq: done.len() as u32, purpose, load, cell });
         for &(purpose, load) in &self.calibrations {
             if !self.is_calibrated(purpose, load, CALIBRATIONS_MOST, done) {
                 return trial(purpose, load, None);
@@ -252,30 +252,30 @@ fn place_of(trial: &Judged) -> Place<'_> {
 mod tests {
     use super::*;
 
-    fn course() -> Course {
-        Course::List(ListCourse {
+    fn schedule() -> Schedule {
+        Schedule::List(ListSchedule {
             calibrations: vec![(Purpose::CalibrationLatency, 100.0), (Purpose::CalibrationCeiling, 64.0)],
             rungs: vec![2000.0, 500.0, 1000.0],
-            ..ListCourse::default()
+            ..ListSchedule::default()
         })
     }
 
-    /// Follows a course; `verdict` says how each rung goes.
-    fn follow(course: &Course, held: impl Fn(&TrialOrder) -> Judged) -> (Vec<TrialOrder>, Stop) {
+    /// Follows a schedule; `verdict` says how each rung goes.
+    fn follow(schedule: &Schedule, held: impl Fn(&NextTrial) -> Judged) -> (Vec<NextTrial>, Stop) {
         let (mut done, mut orders) = (Vec::new(), Vec::new());
         loop {
-            match course.next(&done) {
+            match schedule.next(&done) {
                 Next::Done(stop) => return (orders, stop),
                 Next::Trial(order) => {
                     done.push(held(&order));
                     orders.push(order);
-                    assert!(orders.len() < 4_000, "a course must end");
+                    assert!(orders.len() < 4_000, "a schedule must end");
                 }
             }
         }
     }
 
-    fn passes(order: &TrialOrder) -> Judged {
+    fn passes(order: &NextTrial) -> Judged {
         let verdict = (order.purpose == Purpose::Rung).then_some(Verdict::Pass);
         Judged {
             purpose: order.purpose,
@@ -299,8 +299,8 @@ mod tests {
     }
 
     /// Cells of requesters; `open` without an end.
-    fn sweep(rungs: &[f64], is_open_ended: bool) -> Course {
-        Course::List(ListCourse {
+    fn sweep(rungs: &[f64], is_open_ended: bool) -> Schedule {
+        Schedule::List(ListSchedule {
             calibrations: vec![(Purpose::CalibrationLatency, 1.0)],
             rungs: rungs.to_vec(),
             cells: cells(),
@@ -308,13 +308,13 @@ mod tests {
         })
     }
 
-    fn loads(orders: &[TrialOrder]) -> Vec<f64> {
+    fn loads(orders: &[NextTrial]) -> Vec<f64> {
         orders.iter().filter(|order| order.purpose == Purpose::Rung).map(|order| order.load).collect()
     }
 
     #[test]
     fn calibrations_come_first_then_each_rung_once_upwards() {
-        let (orders, stop) = follow(&course(), passes);
+        let (orders, stop) = follow(&schedule(), passes);
         assert_eq!(stop, Stop::Complete);
         assert_eq!(orders.iter().map(|order| order.seq).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
         assert_eq!(orders[0].purpose, Purpose::CalibrationLatency);
@@ -324,10 +324,10 @@ mod tests {
 
     #[test]
     fn a_disturbed_calibration_is_held_again_and_once_more_after_the_climb() {
-        let purposes = |orders: &[TrialOrder]| orders.iter().map(|order| order.purpose).collect::<Vec<_>>();
+        let purposes = |orders: &[NextTrial]| orders.iter().map(|order| order.purpose).collect::<Vec<_>>();
         let latency = Purpose::CalibrationLatency;
         let noisy = |until: u32| {
-            follow(&course(), move |order| Judged {
+            follow(&schedule(), move |order| Judged {
                 was_disturbed: order.purpose == latency && order.seq < until,
                 ..passes(order)
             })
@@ -344,47 +344,44 @@ mod tests {
     fn failed_limited_and_invalid_rungs_are_held_once_and_do_not_end_the_climb() {
         for verdict in [Verdict::Fail, Verdict::GeneratorLimited, Verdict::Inconclusive, Verdict::Invalid] {
             let (orders, stop) =
-                follow(&course(), |order| Judged { verdict: Some(verdict), ..passes(order) });
+                follow(&schedule(), |order| Judged { verdict: Some(verdict), ..passes(order) });
             assert_eq!((loads(&orders), stop), (vec![500.0, 1000.0, 2000.0], Stop::Complete), "{verdict}");
         }
     }
 
     #[test]
     fn nothing_follows_a_dead_subject_or_an_interruption() {
-        let dies = |order: &TrialOrder| Judged { subject_exited: order.load == 1000.0, ..passes(order) };
-        let (orders, stop) = follow(&course(), dies);
+        let dies = |order: &NextTrial| Judged { subject_exited: order.load == 1000.0, ..passes(order) };
+        let (orders, stop) = follow(&schedule(), dies);
         assert_eq!((loads(&orders), stop), (vec![500.0, 1000.0], Stop::SubjectExited));
-        let stops = |order: &TrialOrder| Judged { was_interrupted: order.load == 64.0, ..passes(order) };
-        let (orders, stop) = follow(&course(), stops);
+        let stops = |order: &NextTrial| Judged { was_interrupted: order.load == 64.0, ..passes(order) };
+        let (orders, stop) = follow(&schedule(), stops);
         assert_eq!((loads(&orders), stop), (vec![], Stop::Interrupted));
     }
 
     #[test]
     fn the_null_server_of_a_calibration_may_end() {
         let ends =
-            |order: &TrialOrder| Judged { subject_exited: order.purpose != Purpose::Rung, ..passes(order) };
-        assert_eq!(follow(&course(), ends).1, Stop::Complete);
+            |order: &NextTrial| Judged { subject_exited: order.purpose != Purpose::Rung, ..passes(order) };
+        assert_eq!(follow(&schedule(), ends).1, Stop::Complete);
     }
 
     #[test]
     fn a_load_that_is_listed_twice_is_held_twice() {
-        let twice = Course::List(ListCourse { rungs: vec![500.0, 500.0], ..ListCourse::default() });
+        let twice = Schedule::List(ListSchedule { rungs: vec![500.0, 500.0], ..ListSchedule::default() });
         assert_eq!(loads(&follow(&twice, passes).0), [500.0, 500.0]);
     }
 
     #[test]
     fn the_next_trial_follows_from_the_stored_ones_in_any_order() {
-        let mut done: Vec<Judged> = follow(&course(), passes).0.iter().take(3).map(passes).collect();
-        let next = course().next(&done);
+        let mut done: Vec<Judged> = follow(&schedule(), passes).0.iter().take(3).map(passes).collect();
+        let next = schedule().next(&done);
         done.reverse();
-        assert_eq!(course().next(&done), next);
-        assert_eq!(
-            next,
-            Next::Trial(TrialOrder { seq: 3, purpose: Purpose::Rung, load: 1000.0, cell: None })
-        );
+        assert_eq!(schedule().next(&done), next);
+        assert_eq!(next, Next::Trial(NextTrial { seq: 3, purpose: Purpose::Rung, load: 1000.0, cell: None }));
     }
 
-    fn places(orders: &[TrialOrder]) -> Vec<(Option<usize>, f64)> {
+    fn places(orders: &[NextTrial]) -> Vec<(Option<usize>, f64)> {
         let rungs = orders.iter().filter(|order| order.purpose == Purpose::Rung);
         rungs.map(|order| (order.cell, order.load)).collect()
     }
@@ -402,7 +399,7 @@ mod tests {
     fn an_open_end_goes_on_in_each_cell_until_a_request_fails_in_it() {
         // The cells refuse from 3, 5 and 2 requesters on.
         let first_refusal = [3.0, 5.0, 2.0];
-        let refuses = |order: &TrialOrder| {
+        let refuses = |order: &NextTrial| {
             let limit = order.cell.map_or(f64::INFINITY, |cell| first_refusal[cell]);
             Judged { request_failed: order.load >= limit, ..passes(order) }
         };
@@ -423,23 +420,23 @@ mod tests {
     fn an_open_end_has_an_end() {
         let (orders, stop) = follow(&sweep(&[998.0], true), passes);
         assert_eq!((orders.len(), stop), (1 + 3 * 3, Stop::Complete));
-        let proves_nothing = |order: &TrialOrder| Judged { verdict: Some(Verdict::Invalid), ..passes(order) };
+        let proves_nothing = |order: &NextTrial| Judged { verdict: Some(Verdict::Invalid), ..passes(order) };
         assert_eq!(follow(&sweep(&[1.0], true), proves_nothing).0.len(), 1 + 3);
-        let dies = |order: &TrialOrder| Judged { subject_exited: order.load == 4.0, ..passes(order) };
+        let dies = |order: &NextTrial| Judged { subject_exited: order.load == 4.0, ..passes(order) };
         let (orders, stop) = follow(&sweep(&[1.0], true), dies);
         assert_eq!((loads(&orders), stop), (vec![1.0, 2.0, 3.0, 4.0], Stop::SubjectExited));
     }
 
     #[test]
     fn a_sweep_that_was_cut_off_anywhere_goes_on_as_if_it_had_not_been() {
-        let refuses = |order: &TrialOrder| Judged { request_failed: order.load >= 6.0, ..passes(order) };
-        let course = sweep(&[1.0, 3.0], true);
-        let (orders, _) = follow(&course, refuses);
+        let refuses = |order: &NextTrial| Judged { request_failed: order.load >= 6.0, ..passes(order) };
+        let schedule = sweep(&[1.0, 3.0], true);
+        let (orders, _) = follow(&schedule, refuses);
         let done: Vec<Judged> = orders.iter().map(refuses).collect();
         for held in 0..orders.len() {
             let mut before = done[..held].to_vec();
             before.reverse();
-            assert_eq!(course.next(&before), Next::Trial(orders[held].clone()));
+            assert_eq!(schedule.next(&before), Next::Trial(orders[held].clone()));
         }
         let mut places = places(&orders);
         places.dedup();

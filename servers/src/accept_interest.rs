@@ -11,13 +11,13 @@ use crate::listener::Listener;
 pub(crate) const BACK_OFF_NS: u64 = 50_000_000;
 
 #[derive(Default)]
-pub(crate) struct Gate {
+pub(crate) struct AcceptInterest {
     is_open: bool,
     /// Descriptors or memory ran out; 0: they did not.
     shut_until_ns: u64,
 }
 
-impl Gate {
+impl AcceptInterest {
     /// Watches the listener where a connection may be taken and nothing has run out.
     pub(crate) fn keep(&mut self, epoll: &Epoll, listener: &Listener, may_take: bool) {
         if self.shut_until_ns > 0 && clock::now_ns() >= self.shut_until_ns {

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::inbox::Inbox;
 use super::lobby::Lobby;
-use super::mailbox::Mailbox;
 use super::options::Options;
 use super::tally::Exchange;
 use crate::address_limit::AddressLimit;
@@ -13,7 +13,7 @@ use crate::clock::WallClock;
 use crate::fault::Faults;
 use crate::listener::Listener;
 
-pub(crate) struct Hall {
+pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) fire_interval_ns: u64,
     pub(crate) wall: WallClock,
@@ -22,7 +22,7 @@ pub(crate) struct Hall {
     /// Whoever holds this takes connections; the order of taking is the order of arrival.
     pub(crate) door: Mutex<AddressLimit>,
     pub(crate) lobby: Mutex<Lobby>,
-    pub(crate) desks: Vec<Desk>,
+    pub(crate) threads_shared: Vec<ThreadShared>,
     /// The first this many threads take connections; the rest wait until these are nearly full.
     pub(crate) first_threads: usize,
     /// Sockets that fit one thread's descriptor table.
@@ -36,24 +36,28 @@ pub(crate) struct Hall {
     pub(crate) faults: Option<Arc<Faults>>,
 }
 
-impl Hall {
+impl Shared {
     pub(crate) fn is_full(&self) -> bool {
-        self.desks.iter().map(|desk| desk.sockets.load(Ordering::Relaxed)).sum::<usize>() >= self.sockets_max
+        self.threads_shared
+            .iter()
+            .map(|thread_shared| thread_shared.sockets.load(Ordering::Relaxed))
+            .sum::<usize>()
+            >= self.sockets_max
     }
 }
 
-/// One thread's part of the hall.
-pub(crate) struct Desk {
-    pub(crate) mailbox: Mailbox,
+/// One thread's part of what is shared.
+pub(crate) struct ThreadShared {
+    pub(crate) inbox: Inbox,
     pub(crate) exchange: Exchange,
     pub(crate) sockets: AtomicUsize,
     pub(crate) games: AtomicUsize,
 }
 
-impl Desk {
-    pub(crate) fn new() -> Desk {
-        Desk {
-            mailbox: Mailbox::default(),
+impl ThreadShared {
+    pub(crate) fn new() -> ThreadShared {
+        ThreadShared {
+            inbox: Inbox::default(),
             exchange: Exchange::new(),
             sockets: AtomicUsize::new(0),
             games: AtomicUsize::new(0),

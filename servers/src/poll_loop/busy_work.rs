@@ -11,13 +11,13 @@ use crate::clock;
 const POINTS: usize = 64;
 
 /// Points that are turned in space, over and over, as drawing does.
-pub(super) struct Labour {
+pub(super) struct BusyWork {
     points: [[f32; 3]; POINTS],
 }
 
-impl Labour {
-    pub(super) fn new() -> Labour {
-        Labour { points: std::array::from_fn(|i| [1.0, i as f32 / POINTS as f32, 0.5]) }
+impl BusyWork {
+    pub(super) fn new() -> BusyWork {
+        BusyWork { points: std::array::from_fn(|i| [1.0, i as f32 / POINTS as f32, 0.5]) }
     }
 
     /// Works for so much of the thread's processor time, or up to some µs more. Returns how much it was, in ns.
@@ -54,20 +54,20 @@ mod tests {
 
     #[test]
     fn work_takes_the_processor_time_that_was_asked_for() {
-        let mut labour = Labour::new();
+        let mut busy_work = BusyWork::new();
         let began_ns = clock::thread_cpu_ns();
-        let used_ns: u64 = (0..50).map(|_| labour.work(200_000)).sum();
+        let used_ns: u64 = (0..50).map(|_| busy_work.work(200_000)).sum();
         let passed_ns = clock::thread_cpu_ns() - began_ns;
         assert!((10_000_000..=passed_ns).contains(&used_ns), "{used_ns} of {passed_ns}");
-        assert_eq!(labour.work(0), 0);
+        assert_eq!(busy_work.work(0), 0);
     }
 
     #[test]
     fn the_points_turn_and_stay_finite() {
-        let mut labour = Labour::new();
-        let before = labour.points;
-        (0..1_000_000).for_each(|_| labour.turn());
-        assert_ne!(before, labour.points);
-        assert!(labour.points.iter().flatten().all(|part| part.is_finite()));
+        let mut busy_work = BusyWork::new();
+        let before = busy_work.points;
+        (0..1_000_000).for_each(|_| busy_work.turn());
+        assert_ne!(before, busy_work.points);
+        assert!(busy_work.points.iter().flatten().all(|part| part.is_finite()));
     }
 }

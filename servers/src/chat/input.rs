@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, PoisonError};
 
+use super::accept::Goodbye;
 use super::clients::{Key, Stage};
 use super::deadlines::What;
-use super::entrance::Farewell;
 use super::faults::altered;
-use super::house::House;
+use super::shared::Shared;
 use super::thread::Thread;
 use super::words::{self, Said};
 use crate::clock;
@@ -20,7 +20,7 @@ const TEXT_BYTES_MAX: usize = 16 * 1024;
 
 const NOT_A_NAME: &str = "has 1 to 32 bytes of letters, digits, _, - and .";
 
-impl House {
+impl Shared {
     /// False when somebody has it. Case does not make another name, or people would be mistaken for others.
     fn take_name(&self, name: &str) -> bool {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_lowercase())
@@ -86,7 +86,7 @@ impl Thread {
         let mut buffer = std::mem::take(&mut self.buffer);
         let begun_before = splitter.holds_a_beginning();
         let mut ended_one = false;
-        let line_bytes_max = self.house.options.max_line;
+        let line_bytes_max = self.shared.options.max_line;
         let fed = splitter.feed(&mut buffer[..count], line_bytes_max, |line| {
             ended_one = true;
             self.hear(key, line)
@@ -96,7 +96,7 @@ impl Thread {
         if fed.is_err() {
             self.totals.cut.line_too_long += 1;
             let notice = format!("* a line has at most {line_bytes_max} bytes; closing\n");
-            return self.let_go(key, Farewell::Notice(&notice));
+            return self.let_go(key, Goodbye::Notice(&notice));
         }
         let Some(client) = self.clients.get_mut(key).filter(|client| client.stage == Stage::Talking) else {
             return;
@@ -140,7 +140,7 @@ impl Thread {
             }
             Said::Books => self.askers.push(key),
             Said::Quit => {
-                self.let_go(key, Farewell::Books);
+                self.let_go(key, Goodbye::Books);
                 return false;
             }
             Said::Help => self.tell(key, words::HELP),
@@ -164,11 +164,11 @@ impl Thread {
             && let Some(local) = self.rooms.get_mut(client.room)
         {
             let end = local.room.say(&self.speech, client.id, &mut self.tells);
-            if !self.house.options.echo {
+            if !self.shared.options.echo {
                 client.own_end = end;
             }
             self.totals.broadcasts += self.speech.line_count();
-            self.house.tell(&mut self.tells);
+            self.shared.tell(&mut self.tells);
         }
         self.speech.clear();
     }
@@ -186,14 +186,14 @@ impl Thread {
         if !words::is_name(name) {
             return self.tell(key, &format!("* not renamed: a name {NOT_A_NAME}\n"));
         }
-        let house = self.house.clone();
+        let shared = self.shared.clone();
         let Some(client) = self.clients.get_mut(key) else { return };
         let keeps = client.name.as_ref().is_some_and(|old| old.to_lowercase() == name.to_lowercase());
-        if !keeps && !house.take_name(name) {
+        if !keeps && !shared.take_name(name) {
             return self.tell(key, &format!("* not renamed: somebody is {name} already\n"));
         }
         if !keeps && let Some(old) = &client.name {
-            house.free_name(old);
+            shared.free_name(old);
         }
         let named: Arc<str> = name.into();
         let old = client.name.replace(named.clone());
@@ -240,20 +240,20 @@ impl Thread {
         }
     }
 
-    /// A line was begun a patience ago, or one that has ended since.
+    /// A line was begun a timeout ago, or one that has ended since.
     pub(super) fn look_at_the_begun_line(&mut self, key: Key, now_ns: u64) {
-        let patience_ns = self.deadlines.patience_ns(What::Line);
+        let timeout_ns = self.deadlines.timeout_ns(What::Line);
         let Some(client) = self.clients.get_mut(key) else { return };
         client.line_is_watched = false;
         if !client.splitter.holds_a_beginning() {
             return;
         }
-        if now_ns < client.line_began_ns + patience_ns {
+        if now_ns < client.line_began_ns + timeout_ns {
             client.line_is_watched = true;
             return self.deadlines.expect(What::Line, key, client.line_began_ns);
         }
         self.totals.cut.line_too_slow += 1;
-        self.let_go(key, Farewell::Notice("* a line must end in time; closing\n"));
+        self.let_go(key, Goodbye::Notice("* a line must end in time; closing\n"));
     }
 
     /// Closes who has said nothing since that instant.
@@ -263,7 +263,7 @@ impl Thread {
                 && self.clients.get_mut(key).is_some_and(|client| client.heard_ns < since_ns)
             {
                 self.totals.cut.idle += 1;
-                self.let_go(key, Farewell::Notice("* you said nothing for so long; closing\n"));
+                self.let_go(key, Goodbye::Notice("* you said nothing for so long; closing\n"));
             }
         }
     }

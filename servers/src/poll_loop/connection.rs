@@ -1,6 +1,6 @@
 //! One client's connection, as far as both threads touch it.
 //!
-//! While its request is in the house, a line is written to by the loop and read by nobody; otherwise it belongs to the
+//! While its request is admitted, a connection is written to by the loop and not read; otherwise it belongs to the
 //! network. The change of hands and the send that goes with it happen under the line's lock, so that a refusal can never
 //! overtake the answer before it. The descriptor is closed when the last who may use it lets go: its number is never
 //! somebody else's socket.
@@ -8,10 +8,10 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::places::Key;
+use crate::slab::Key;
 use crate::stream;
 
-pub(super) struct Line {
+pub(super) struct Connection {
     fd: OwnedFd,
     pub(super) key: Key,
     side: Mutex<Side>,
@@ -20,7 +20,7 @@ pub(super) struct Line {
 #[derive(Debug, Default)]
 struct Side {
     /// The line's request waits or is being answered.
-    in_house: bool,
+    is_admitted: bool,
     /// There may be something to read that was left for later.
     more: bool,
     /// What the client has not taken yet, and since when.
@@ -38,7 +38,7 @@ pub(super) struct Gone;
 
 /// What the network may do with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ConnectionState {
     /// Read it.
     Free,
     /// Leave it: the loop will say when there is more to do.
@@ -47,9 +47,9 @@ pub(super) enum Standing {
     Over,
 }
 
-impl Line {
-    pub(super) fn new(fd: OwnedFd, key: Key) -> Line {
-        Line { fd, key, side: Mutex::default() }
+impl Connection {
+    pub(super) fn new(fd: OwnedFd, key: Key) -> Connection {
+        Connection { fd, key, side: Mutex::default() }
     }
 
     pub(super) fn raw(&self) -> RawFd {
@@ -61,19 +61,19 @@ impl Line {
     }
 
     /// Network: there is something to read. When it must wait, that is remembered.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> ConnectionState {
         let mut side = self.side();
-        if side.in_house || !side.unsent.is_empty() {
+        if side.is_admitted || !side.unsent.is_empty() {
             side.more = true;
-            return Standing::Busy;
+            return ConnectionState::Busy;
         }
-        if side.over_since_ns.is_some() { Standing::Over } else { Standing::Free }
+        if side.over_since_ns.is_some() { ConnectionState::Over } else { ConnectionState::Free }
     }
 
     /// Network: the line's request goes to the loop; `more` was read behind it.
     pub(super) fn enter(&self, more: bool) {
         let mut side = self.side();
-        side.in_house = true;
+        side.is_admitted = true;
         side.more = more;
     }
 
@@ -98,13 +98,13 @@ impl Line {
             side.over_since_ns = Some(now_ns);
             stream::finish_writing(self.raw());
         }
-        Ok(!side.in_house && std::mem::take(&mut side.more))
+        Ok(!side.is_admitted && std::mem::take(&mut side.more))
     }
 
-    /// Network: nothing more will be said, unless a request of this line is in the house.
+    /// Network: nothing more will be said, unless a request of this connection is admitted.
     pub(super) fn finish(&self, now_ns: u64) {
         let mut side = self.side();
-        if !side.in_house && side.over_since_ns.is_none() {
+        if !side.is_admitted && side.over_since_ns.is_none() {
             side.over_since_ns = Some(now_ns);
             if side.unsent.is_empty() {
                 stream::finish_writing(self.raw());
@@ -139,7 +139,7 @@ impl Line {
     /// Loop: the last part of the answer; the line is the network's again. True when it has something to read there.
     pub(super) fn put_last(&self, bytes: &[u8], over: bool, now_ns: u64) -> Result<bool, Gone> {
         let mut side = self.side();
-        side.in_house = false;
+        side.is_admitted = false;
         side.put(self.raw(), bytes, over, now_ns)?;
         // What is unsent stands before what could be read; `flush` sees to both.
         Ok(side.unsent.is_empty() && std::mem::take(&mut side.more))
@@ -176,23 +176,23 @@ mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
 
-    fn line() -> (Line, UnixStream) {
+    fn connection() -> (Connection, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        (Line::new(ours.into(), Key::from_bits(7)), theirs)
+        (Connection::new(ours.into(), Key::from_bits(7)), theirs)
     }
 
     #[test]
     fn a_line_in_the_house_is_not_read_and_what_came_meanwhile_is_told_with_the_answer() {
-        let (line, mut client) = line();
-        assert_eq!(line.standing(), Standing::Free);
-        line.enter(false);
-        assert_eq!(line.standing(), Standing::Busy);
-        assert_eq!(line.put(b"one ", 5), Ok(()));
-        assert_eq!(line.put_last(b"two", false, 6), Ok(true));
-        assert_eq!(line.standing(), Standing::Free);
-        line.enter(false);
-        assert_eq!(line.put_last(b"", false, 7), Ok(false), "nothing came");
+        let (connection, mut client) = connection();
+        assert_eq!(connection.standing(), ConnectionState::Free);
+        connection.enter(false);
+        assert_eq!(connection.standing(), ConnectionState::Busy);
+        assert_eq!(connection.put(b"one ", 5), Ok(()));
+        assert_eq!(connection.put_last(b"two", false, 6), Ok(true));
+        assert_eq!(connection.standing(), ConnectionState::Free);
+        connection.enter(false);
+        assert_eq!(connection.put_last(b"", false, 7), Ok(false), "nothing came");
         let mut heard = [0; 7];
         client.read_exact(&mut heard).unwrap();
         assert_eq!(&heard, b"one two");
@@ -200,31 +200,31 @@ mod tests {
 
     #[test]
     fn what_a_client_does_not_take_waits_for_it_and_nothing_is_read_before() {
-        let (line, mut client) = line();
-        line.enter(true);
+        let (connection, mut client) = connection();
+        connection.enter(true);
         let answer = vec![b'x'; 4 << 20];
-        assert_eq!(line.put_last(&answer, true, 9), Ok(false));
-        assert_eq!(line.late_since_ns(), (Some(9), None));
-        assert_eq!(line.standing(), Standing::Busy);
+        assert_eq!(connection.put_last(&answer, true, 9), Ok(false));
+        assert_eq!(connection.late_since_ns(), (Some(9), None));
+        assert_eq!(connection.standing(), ConnectionState::Busy);
         let reading = std::thread::spawn(move || {
             let mut heard = Vec::new();
             client.read_to_end(&mut heard).unwrap();
             heard.len()
         });
-        while !line.flush(11).unwrap() {
+        while !connection.flush(11).unwrap() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert_eq!(reading.join().unwrap(), answer.len());
-        assert_eq!(line.late_since_ns(), (None, Some(11)));
-        assert_eq!(line.standing(), Standing::Over);
+        assert_eq!(connection.late_since_ns(), (None, Some(11)));
+        assert_eq!(connection.standing(), ConnectionState::Over);
     }
 
     #[test]
     fn a_client_that_is_gone_gets_nothing() {
-        let (line, _client) = line();
-        line.enter(false);
-        line.part();
-        assert_eq!(line.put(b"x", 1), Err(Gone));
-        assert_eq!(line.put_last(b"x", false, 1), Err(Gone));
+        let (connection, _client) = connection();
+        connection.enter(false);
+        connection.part();
+        assert_eq!(connection.put(b"x", 1), Err(Gone));
+        assert_eq!(connection.put_last(b"x", false, 1), Err(Gone));
     }
 }

@@ -10,7 +10,7 @@ use super::clients::{Client, Key, Stage};
 use super::deadlines::What;
 use super::rooms::LOBBY;
 use super::thread::Thread;
-use crate::gate::BACK_OFF_NS;
+use crate::accept_interest::BACK_OFF_NS;
 use crate::listener::NotAccepted;
 use crate::{clock, stream};
 
@@ -22,7 +22,7 @@ const TAKEN_PER_TURN: usize = 16;
 const CLIENTS_AHEAD_MAX: usize = 8;
 
 /// The last that a client is told.
-pub(super) enum Farewell<'t> {
+pub(super) enum Goodbye<'t> {
     Notice(&'t str),
     Books,
     Nothing,
@@ -39,35 +39,39 @@ impl Thread {
         let wanted = !self.is_going_down()
             && behind.is_none()
             && self.back_off_until_ns == 0
-            && self.clients.count() < self.house.table_sockets;
+            && self.clients.count() < self.shared.table_sockets;
         if wanted == self.listening {
             return;
         }
-        let listener = self.house.listener.raw();
+        let listener = self.shared.listener.raw();
         let changed = if wanted { self.epoll.add_listener(listener) } else { self.epoll.remove(listener) };
         if changed.is_ok() {
             self.listening = wanted;
         }
         if let Some(behind) = behind {
             // It may sleep without watching, from a time when it was ahead.
-            self.house.desks[behind].wake();
+            self.shared.threads_shared[behind].wake();
         }
         self.listener_ready &= wanted;
     }
 
     /// Another thread that should take the next connection, if any.
     fn thread_behind(&self) -> Option<usize> {
-        let counts = self.house.desks.iter().map(|desk| desk.clients.load(Ordering::Relaxed));
+        let counts = self
+            .shared
+            .threads_shared
+            .iter()
+            .map(|thread_shared| thread_shared.clients.load(Ordering::Relaxed));
         let (thread, fewest) = counts.enumerate().min_by_key(|(_, count)| *count)?;
         (self.clients.count() > fewest + CLIENTS_AHEAD_MAX).then_some(thread)
     }
 
     pub(super) fn take_connections(&mut self) {
         for _ in 0..TAKEN_PER_TURN {
-            if self.thread_behind().is_some() || self.clients.count() >= self.house.table_sockets {
+            if self.thread_behind().is_some() || self.clients.count() >= self.shared.table_sockets {
                 return self.keep_listening();
             }
-            match self.house.listener.accept() {
+            match self.shared.listener.accept() {
                 Ok((fd, peer)) => self.welcome(fd, peer.ip()),
                 Err(NotAccepted::Nobody) => return,
                 Err(NotAccepted::Failed) => {}
@@ -82,12 +86,13 @@ impl Thread {
     fn welcome(&mut self, fd: OwnedFd, peer: IpAddr) {
         self.look_at_faults();
         let now_ns = clock::now_ns();
-        let admitted = self.house.door.lock().unwrap_or_else(PoisonError::into_inner).admits(peer, now_ns);
+        let admitted =
+            self.shared.address_limit.lock().unwrap_or_else(PoisonError::into_inner).admits(peer, now_ns);
         if !admitted {
             self.totals.refused_rate += 1;
             return refuse(&fd, b"* too many connections from your address, come back in a second\n");
         }
-        if self.house.is_full() {
+        if self.shared.is_full() {
             self.totals.refused_full += 1;
             return refuse(&fd, b"* the server is full, come back later\n");
         }
@@ -96,7 +101,7 @@ impl Thread {
         if self.faults.now.stops_answers {
             self.mute(key);
         }
-        self.desk().clients.store(self.clients.count(), Ordering::Relaxed);
+        self.thread_shared().clients.store(self.clients.count(), Ordering::Relaxed);
         let here = self.enter(key, LOBBY);
         let watched = self.clients.get_mut(key).map(|client| client.fd());
         if watched.is_none_or(|fd| self.epoll.add(fd, key.to_bits(), true).is_err()) {
@@ -110,7 +115,7 @@ impl Thread {
     pub(super) fn enter(&mut self, key: Key, name: &str) -> u32 {
         let Some(client) = self.clients.get_mut(key) else { return 0 };
         let (rooms, me) = (&mut self.rooms, self.me);
-        self.house.rooms.enter(name, |room| {
+        self.shared.rooms.enter(name, |room| {
             let local = rooms.place_for(room);
             let (position, here) = room.enter(me, local, client.name.clone());
             client.room = local;
@@ -127,7 +132,7 @@ impl Thread {
         let Some(client) = self.clients.get_mut(key) else { return };
         let (place, index) = (client.room, client.member_index);
         let Some(room) = self.rooms.get_mut(place).map(|local| local.room.clone()) else { return };
-        self.house.rooms.leave(&room, self.me, client.name.as_deref());
+        self.shared.rooms.leave(&room, self.me, client.name.as_deref());
         if let Some(moved) = self.rooms.remove(place, index)
             && let Some(client) = self.clients.at(moved)
         {
@@ -136,7 +141,7 @@ impl Thread {
     }
 
     /// The client is heard no more, gets what is queued and, after `farewell`, the end.
-    pub(super) fn let_go(&mut self, key: Key, farewell: Farewell<'_>) {
+    pub(super) fn let_go(&mut self, key: Key, farewell: Goodbye<'_>) {
         if !self.is_talking(key) {
             return;
         }
@@ -146,9 +151,9 @@ impl Thread {
         client.stage = Stage::Leaving;
         client.splitter = Default::default();
         match farewell {
-            Farewell::Notice(text) => client.queue.tell(text.as_bytes()),
-            Farewell::Books => client.queue.say_bye(),
-            Farewell::Nothing => {}
+            Goodbye::Notice(text) => client.queue.tell(text.as_bytes()),
+            Goodbye::Books => client.queue.say_bye(),
+            Goodbye::Nothing => {}
         }
         self.flush(key);
     }
@@ -164,13 +169,13 @@ impl Thread {
         }
         let Some(client) = self.clients.remove(key) else { return };
         if let Some(name) = &client.name {
-            self.house.free_name(name);
+            self.shared.free_name(name);
         }
         let (account, waiting) = (client.queue.account(), client.queue.waiting());
         debug_assert_eq!(account.owed, account.delivered + account.dropped + waiting, "a client's books");
         self.totals.waiting -= waiting;
         self.totals.in_flight_at_close += waiting;
-        self.desk().clients.store(self.clients.count(), Ordering::Relaxed);
+        self.thread_shared().clients.store(self.clients.count(), Ordering::Relaxed);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The conductor: when a trial passes from ramp to settle to hold to drain.
+//! The phase controller: when a trial passes from ramp to settle to hold to drain.
 //!
 //! Pure: the time and what has happened go in, instants come out. The hold's instants lie a little ahead of now, so
 //! that every worker sees them before it plans anything after them; the hold begins and ends on whole seconds, so that its
@@ -40,7 +40,7 @@ pub struct Seen {
 
 /// An instant that was decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cue {
+pub enum PhaseTransition {
     /// all are in (or the ramp's time is up)
     Settle {
         /// when
@@ -78,7 +78,7 @@ enum State {
 
 /// Where a trial stands.
 #[derive(Clone, Debug)]
-pub struct Conductor {
+pub struct PhaseController {
     state: State,
     hold: Hold,
     settle_ns: u64,
@@ -89,11 +89,11 @@ pub struct Conductor {
     open_most: (u64, u64),
 }
 
-impl Conductor {
+impl PhaseController {
     /// A trial of `units` of load with `connections` in all whose ramp is planned to take `ramp_ns`.
     pub fn new(hold: Hold, settle_ns: u64, units: u64, connections: u64, ramp_ns: u64) -> Self {
         let ramp_deadline_ns = ramp_ns.saturating_mul(2).saturating_add(RAMP_GRACE_NS);
-        Conductor {
+        PhaseController {
             state: State::Ramp,
             hold,
             settle_ns,
@@ -105,10 +105,10 @@ impl Conductor {
     }
 
     /// Decides what is to be decided now; call it until it returns `None`.
-    pub fn decide(&mut self, now_ns: u64, seen: &Seen) -> Option<Cue> {
+    pub fn decide(&mut self, now_ns: u64, seen: &Seen) -> Option<PhaseTransition> {
         if let (Some(reason), false) = (seen.ends, self.state == State::Drain) {
             self.state = State::Drain;
-            return Some(Cue::Drain { at_ns: now_ns + AHEAD_NS, ended_by: reason.to_owned() });
+            return Some(PhaseTransition::Drain { at_ns: now_ns + AHEAD_NS, ended_by: reason.to_owned() });
         }
         match self.state {
             State::Ramp => {
@@ -122,7 +122,7 @@ impl Conductor {
                 (is_up || is_stalled || now_ns >= self.ramp_deadline_ns).then(|| {
                     let hold_ns = (now_ns + AHEAD_NS + self.settle_ns).next_multiple_of(SECOND_NS);
                     self.state = State::Settle { hold_ns };
-                    Cue::Settle { at_ns: now_ns, open: seen.open }
+                    PhaseTransition::Settle { at_ns: now_ns, open: seen.open }
                 })
             }
             State::Settle { hold_ns } if now_ns + 2 * AHEAD_NS >= hold_ns => {
@@ -132,7 +132,7 @@ impl Conductor {
                     Hold::Ticks(_) | Hold::Games(_) => None,
                 };
                 self.state = State::Hold { from_ns: hold_ns, end };
-                Some(Cue::Hold { at_ns: hold_ns })
+                Some(PhaseTransition::Hold { at_ns: hold_ns })
             }
             State::Hold { from_ns, end } => self.end_of_hold(now_ns, from_ns, end, seen),
             State::Settle { .. } | State::Drain => None,
@@ -152,7 +152,7 @@ impl Conductor {
         from_ns: u64,
         end: Option<(u64, u64)>,
         seen: &Seen,
-    ) -> Option<Cue> {
+    ) -> Option<PhaseTransition> {
         let (end_ns, latest_ns) = end.or_else(|| self.counted(now_ns, from_ns, seen))?;
         self.state = State::Hold { from_ns, end: Some((end_ns, latest_ns)) };
         if now_ns + 2 * AHEAD_NS < end_ns {
@@ -178,7 +178,7 @@ impl Conductor {
             }
             _ => asked,
         };
-        Some(Cue::Drain { at_ns: end_ns, ended_by })
+        Some(PhaseTransition::Drain { at_ns: end_ns, ended_by })
     }
 
     fn has_counted(&self, seen: &Seen) -> bool {
@@ -221,11 +221,11 @@ pub fn describe(hold: Hold) -> String {
 mod tests {
     use super::*;
 
-    fn conduct(hold: Hold, story: &[(u64, Seen)]) -> Vec<Cue> {
-        let mut conductor = Conductor::new(hold, 2 * SECOND_NS, 10, 20, SECOND_NS);
+    fn conduct(hold: Hold, story: &[(u64, Seen)]) -> Vec<PhaseTransition> {
+        let mut phases = PhaseController::new(hold, 2 * SECOND_NS, 10, 20, SECOND_NS);
         let mut cues = Vec::new();
         for (now_ms, seen) in story {
-            while let Some(cue) = conductor.decide(now_ms * 1_000_000, seen) {
+            while let Some(cue) = phases.decide(now_ms * 1_000_000, seen) {
                 cues.push(cue);
             }
         }
@@ -240,9 +240,9 @@ mod tests {
         let story: Vec<_> = (1_000..20_000).step_by(20).map(|ms| (ms, ALL_IN)).collect();
         let cues = conduct(Hold::Time(5 * SECOND_NS), &story);
         let expected = vec![
-            Cue::Settle { at_ns: SECOND_NS, open: 20 },
-            Cue::Hold { at_ns: 4 * SECOND_NS },
-            Cue::Drain { at_ns: 9 * SECOND_NS, ended_by: "5s".to_owned() },
+            PhaseTransition::Settle { at_ns: SECOND_NS, open: 20 },
+            PhaseTransition::Hold { at_ns: 4 * SECOND_NS },
+            PhaseTransition::Drain { at_ns: 9 * SECOND_NS, ended_by: "5s".to_owned() },
         ];
         assert_eq!(cues, expected);
     }
@@ -256,9 +256,9 @@ mod tests {
             conduct(Hold::Time(5 * SECOND_NS), &story).pop().unwrap()
         };
         let more = |s: u64| format!("5s and {s} s more, to see undisturbed seconds");
-        assert_eq!(ends(0), Cue::Drain { at_ns: 9 * SECOND_NS, ended_by: "5s".to_owned() });
-        assert_eq!(ends(10_500), Cue::Drain { at_ns: 11 * SECOND_NS, ended_by: more(2) });
-        assert_eq!(ends(u64::MAX), Cue::Drain { at_ns: 14 * SECOND_NS, ended_by: more(5) });
+        assert_eq!(ends(0), PhaseTransition::Drain { at_ns: 9 * SECOND_NS, ended_by: "5s".to_owned() });
+        assert_eq!(ends(10_500), PhaseTransition::Drain { at_ns: 11 * SECOND_NS, ended_by: more(2) });
+        assert_eq!(ends(u64::MAX), PhaseTransition::Drain { at_ns: 14 * SECOND_NS, ended_by: more(5) });
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
         );
         assert_eq!(
             cues.last(),
-            Some(&Cue::Drain { at_ns: 10 * SECOND_NS, ended_by: "1000games".to_owned() })
+            Some(&PhaseTransition::Drain { at_ns: 10 * SECOND_NS, ended_by: "1000games".to_owned() })
         );
     }
 
@@ -279,7 +279,7 @@ mod tests {
         let few = |open| Seen { open, joined: 10, ..Seen::default() };
         let slow: Vec<_> = (1..32).map(|s| (s * 1_000, few(s / 2))).chain([(32_000, few(15))]).collect();
         let cues = conduct(Hold::Time(SECOND_NS), &slow);
-        assert_eq!(cues, vec![Cue::Settle { at_ns: 32 * SECOND_NS, open: 15 }]);
+        assert_eq!(cues, vec![PhaseTransition::Settle { at_ns: 32 * SECOND_NS, open: 15 }]);
     }
 
     #[test]
@@ -293,13 +293,16 @@ mod tests {
             (19_000, seen(10, 3)),
         ];
         let cues = conduct(Hold::Time(SECOND_NS), &story);
-        assert_eq!(cues, vec![Cue::Settle { at_ns: 19 * SECOND_NS, open: 3 }]);
+        assert_eq!(cues, vec![PhaseTransition::Settle { at_ns: 19 * SECOND_NS, open: 3 }]);
     }
 
     #[test]
     fn who_ends_the_trial_ends_it_in_any_phase() {
         let ended = Seen { ends: Some("interrupted"), ..Seen::default() };
         let cues = conduct(Hold::Time(SECOND_NS), &[(500, ended), (600, ended)]);
-        assert_eq!(cues, vec![Cue::Drain { at_ns: 520_000_000, ended_by: "interrupted".to_owned() }]);
+        assert_eq!(
+            cues,
+            vec![PhaseTransition::Drain { at_ns: 520_000_000, ended_by: "interrupted".to_owned() }]
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! One patience with all clients of a thread: who has to have done something by when.
+//! One timeout for all clients of a thread: which of them must have done something by when.
 //!
 //! A client stands in the list once at most, however often it begins anew, so the list is no longer than there are
 //! clients and in order of time. What else there is to wait for (`chat::deadlines`) has more kinds, and another list.
@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::places::{Key, Places};
+use crate::slab::{Key, Slab};
 
-pub(crate) struct Patience {
-    patience_ns: u64,
+pub(crate) struct Timeouts {
+    timeout_ns: u64,
     /// When to look at whom.
     list: VecDeque<(u64, Key)>,
 }
@@ -22,9 +22,9 @@ pub(crate) struct Due {
     is_listed: bool,
 }
 
-impl Patience {
-    pub(crate) fn new(patience: Duration) -> Patience {
-        Patience { patience_ns: patience.as_nanos() as u64, list: VecDeque::new() }
+impl Timeouts {
+    pub(crate) fn new(timeouts: Duration) -> Timeouts {
+        Timeouts { timeout_ns: timeouts.as_nanos() as u64, list: VecDeque::new() }
     }
 
     /// When to look next.
@@ -32,9 +32,9 @@ impl Patience {
         self.list.front().map(|(at_ns, _)| *at_ns)
     }
 
-    /// It has to have happened a patience from now.
+    /// It has to have happened a timeout from now.
     pub(crate) fn expect(&mut self, key: Key, due: &mut Due, now_ns: u64) {
-        let at_ns = now_ns + self.patience_ns;
+        let at_ns = now_ns + self.timeout_ns;
         due.at_ns = Some(at_ns);
         if !std::mem::replace(&mut due.is_listed, true) {
             self.list.push_back((at_ns, key));
@@ -45,7 +45,7 @@ impl Patience {
     pub(crate) fn take_late<T>(
         &mut self,
         now_ns: u64,
-        clients: &mut Places<T>,
+        clients: &mut Slab<T>,
         due: impl Fn(&mut T) -> &mut Due,
     ) -> Option<Key> {
         while self.next_ns().is_some_and(|at_ns| at_ns <= now_ns) {
@@ -56,7 +56,7 @@ impl Patience {
             match due.at_ns {
                 None => {}
                 Some(at_ns) if at_ns <= now_ns => return Some(key),
-                // Something later is expected by now. Looked at again after a whole patience, so that the list stays
+                // Something later is expected by now. Looked at again after a whole timeout, so that the list stays
                 // in order with one entry per client, however many requests come in two pieces.
                 Some(_) => self.expect(key, due, now_ns),
             }
@@ -71,20 +71,20 @@ mod tests {
 
     #[test]
     fn who_did_nothing_in_time_is_late_and_who_began_anew_is_looked_at_again() {
-        let mut patience = Patience::new(Duration::from_nanos(100));
-        let mut clients: Places<Due> = Places::default();
+        let mut timeouts = Timeouts::new(Duration::from_nanos(100));
+        let mut clients: Slab<Due> = Slab::default();
         let [silent, done, anew] = [(); 3].map(|()| clients.insert(|_| Due::default()));
         for key in [silent, done, anew] {
-            patience.expect(key, clients.get_mut(key).unwrap(), 0);
+            timeouts.expect(key, clients.get_mut(key).unwrap(), 0);
         }
         clients.get_mut(done).unwrap().at_ns = None;
-        patience.expect(anew, clients.get_mut(anew).unwrap(), 50);
-        let mut late = |now_ns| patience.take_late(now_ns, &mut clients, |due| due);
+        timeouts.expect(anew, clients.get_mut(anew).unwrap(), 50);
+        let mut late = |now_ns| timeouts.take_late(now_ns, &mut clients, |due| due);
         assert_eq!(late(99), None);
         assert_eq!(late(100), Some(silent));
         assert_eq!(late(100), None);
-        assert_eq!(late(199), None, "a whole patience after the look");
+        assert_eq!(late(199), None, "a whole timeout after the look");
         assert_eq!(late(200), Some(anew));
-        assert_eq!(patience.next_ns(), None);
+        assert_eq!(timeouts.next_ns(), None);
     }
 }

@@ -25,11 +25,11 @@ enum Unserved {
 
 impl Thread {
     /// Writes what is new in every room, then the books to those who asked.
-    pub(super) fn round(&mut self) {
+    pub(super) fn flush_rooms(&mut self) {
         self.slow_down();
         let (began_ns, used_ns) = (clock::now_ns(), clock::thread_cpu_ns());
         let mut due = std::mem::take(&mut self.due);
-        self.desk().fetch(&mut due);
+        self.thread_shared().fetch(&mut due);
         // What was read before the question comes before the answer, even if its thread has not told us yet.
         for key in &self.askers {
             if let Some(client) = self.clients.get_mut(*key)
@@ -57,7 +57,7 @@ impl Thread {
 
     /// Gives the members of a room what is new there.
     fn serve(&mut self, place: u32) {
-        let Thread { rooms, clients, totals, faults, vectors, house, me, .. } = self;
+        let Thread { rooms, clients, totals, faults, vectors, shared, me, .. } = self;
         let Some(local) = rooms.get_mut(place) else { return };
         local.is_due = false;
         local.room.fetch(*me, &mut local.pending);
@@ -65,9 +65,9 @@ impl Thread {
         let (Some(first), Some(last)) = (pending.first(), pending.last()) else { return };
         let first_line = first.first_line();
         let lines = last.end_line() - first_line;
-        let shared: Vec<libc::iovec> = pending.iter().map(|batch| vector(batch.bytes())).collect();
-        let bytes: usize = shared.iter().map(|vector| vector.iov_len).sum();
-        let may_share = shared.len() <= VECTORS_MAX && !faults.now.stops_answers;
+        let vectors_of_all: Vec<libc::iovec> = pending.iter().map(|batch| vector(batch.bytes())).collect();
+        let bytes: usize = vectors_of_all.iter().map(|vector| vector.iov_len).sum();
+        let may_share = vectors_of_all.len() <= VECTORS_MAX && !faults.now.stops_answers;
         let (mut passed, mut unserved) = (0, Vec::new());
         for member in &local.members {
             let Some(client) = clients.at(*member) else { continue };
@@ -79,7 +79,7 @@ impl Thread {
             let mut sent = 0;
             if shares {
                 // SAFETY: the vectors point into `pending`.
-                match unsafe { stream::write_vectored(client.fd(), &shared) } {
+                match unsafe { stream::write_vectored(client.fd(), &vectors_of_all) } {
                     Ok(all) if all == bytes => {
                         client.queue.passed(lines);
                         passed += 1;
@@ -104,8 +104,8 @@ impl Thread {
                     owe(client, &pending, faults);
                     send(client, vectors, totals).map_err(|()| Unserved::Broken)?;
                 }
-                let cap = house.options.backlog as u64;
-                client.queue.trim(cap, house.options.on_full).ok_or(Unserved::BacklogFull)
+                let cap = shared.options.backlog as u64;
+                client.queue.trim(cap, shared.options.on_full).ok_or(Unserved::BacklogFull)
             });
             if let Err(why) = served {
                 unserved.push((client.key, why));
@@ -152,12 +152,12 @@ impl Thread {
 
     /// Sends what is queued as far as it goes.
     pub(super) fn flush(&mut self, key: Key) {
-        let Thread { clients, totals, vectors, house, deadlines, .. } = self;
+        let Thread { clients, totals, vectors, shared, deadlines, .. } = self;
         let Some(client) = clients.get_mut(key) else { return };
         let flushed = book(totals, client, |totals, client| {
             send(client, vectors, totals).map_err(|()| Unserved::Broken)?;
-            let cap = house.options.backlog as u64;
-            client.queue.trim(cap, house.options.on_full).ok_or(Unserved::BacklogFull)
+            let cap = shared.options.backlog as u64;
+            client.queue.trim(cap, shared.options.on_full).ok_or(Unserved::BacklogFull)
         });
         if client.stage == Stage::Leaving && client.queue.is_empty() {
             client.stage = Stage::Finished;
