@@ -18,7 +18,7 @@ use drivers::websocket::{Message as Send, Received};
 use drivers::{Closed, Driver, OpenError, WebSocket};
 use engine::{BotContext, Bots, ConnectionId, RequestId};
 use measure::Vocabulary;
-use plan::{Pairing, WorkerPlan};
+use plan::{ArenaBots, Pairing, WorkerPlan};
 
 use crate::ends;
 use in_step::Probe;
@@ -174,8 +174,9 @@ where
     D: for<'a> Driver<Send<'a> = Send<'a>, Received<'a> = Received<'a>>,
 {
     type Driver = D;
+    type Settings = ArenaBots;
 
-    fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
+    fn vocabulary(_: &ArenaBots) -> Arc<Vocabulary> {
         Vocabulary::new(&OPS, &error::NAMES, &counter::NAMES, &OpenError::CAUSES)
     }
 
@@ -186,8 +187,7 @@ where
         vec![path.clone(), format!("{path}{separator}snapshots=1")]
     }
 
-    fn new(plan: &WorkerPlan) -> Self {
-        let plan::Bots::Arena(arena) = &plan.bots else { panic!("the catalog gave us somebody else's plan") };
+    fn new(arena: &ArenaBots, plan: &WorkerPlan) -> Self {
         let mut pairs = vec![Pair::default(); plan.units as usize];
         for (unit, pair) in pairs.iter_mut().enumerate() {
             let global = plan.first_unit + unit as u64 * plan.workers as u64;

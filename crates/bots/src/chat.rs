@@ -121,8 +121,9 @@ where
     D: for<'a> Driver<Send<'a> = &'a [u8], Received<'a> = &'a [u8]>,
 {
     type Driver = D;
+    type Settings = ChatBots;
 
-    fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
+    fn vocabulary(_: &ChatBots) -> Arc<Vocabulary> {
         let own = ["refused by the server", "wrong line", "not understood"];
         Vocabulary::new(
             &["say", "keep"],
@@ -132,8 +133,7 @@ where
         )
     }
 
-    fn ledger(plan: &WorkerPlan) -> Option<LedgerShape> {
-        let chat = chat_of(plan);
+    fn ledger(chat: &ChatBots, plan: &WorkerPlan) -> Option<LedgerShape> {
         Some(LedgerShape {
             senders: chat.talkers.unwrap_or(u64::MAX).min(plan.units_total) as u32,
             locals: plan.units as u32,
@@ -144,8 +144,8 @@ where
         })
     }
 
-    fn new(plan: &WorkerPlan) -> Self {
-        let chat = chat_of(plan).clone();
+    fn new(chat: &ChatBots, plan: &WorkerPlan) -> Self {
+        let chat = chat.clone();
         let person = |unit: u64| {
             let number = plan.first_unit + unit * plan.workers as u64;
             let misbehaviour = chat.misconduct_of(number);
@@ -466,11 +466,6 @@ where
             ctx.meet(SILENT);
         }
     }
-}
-
-fn chat_of(plan: &WorkerPlan) -> &ChatBots {
-    let plan::Bots::Chat(chat) = &plan.bots else { panic!("the catalog gave us somebody else's plan") };
-    chat
 }
 
 /// A free function, because it borrows the plan and nothing else of the bots.

@@ -17,7 +17,7 @@ use drivers::{Closed, Driver, OpenError, WebSocket};
 use engine::{BotContext, Bots, ConnectionId, RequestId};
 use measure::Vocabulary;
 use measure::interval::OPEN_TIME;
-use plan::{Arrivals, WorkerPlan};
+use plan::{Arrivals, EchoBots, WorkerPlan};
 
 use crate::ends;
 
@@ -101,14 +101,14 @@ pub struct Echo<D = WebSocket, C = Texts> {
 
 impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
     type Driver = D;
+    type Settings = EchoBots;
 
-    fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
+    fn vocabulary(_: &EchoBots) -> Arc<Vocabulary> {
         let causes = [&ends::CAUSES[..], &["wrong answer"]].concat();
         Vocabulary::new(&["echo"], &causes, &[OPEN_TIME], &OpenError::CAUSES)
     }
 
-    fn new(plan: &WorkerPlan) -> Self {
-        let plan::Bots::Echo(echo) = &plan.bots else { panic!("the catalog gave us somebody else's plan") };
+    fn new(echo: &EchoBots, plan: &WorkerPlan) -> Self {
         let mut message = vec![b'x'; echo.payload_bytes];
         message.extend_from_slice(C::END);
         let gap_ns = if echo.rate_per_s > 0.0 { (1e9 / echo.rate_per_s) as u64 } else { 0 };

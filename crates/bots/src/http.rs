@@ -48,13 +48,6 @@ const COME_BACK_STEPS_MAX: u64 = 10;
 /// So many requests may wait for a connection; more than that leave no hope of ever being answered.
 const WAITING_MAX: usize = 4_000_000;
 
-/// The names of what they count.
-pub fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary> {
-    let plan::Bots::Http(http) = bots else { panic!("the catalog gave us somebody else's plan") };
-    let ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
-    Vocabulary::new(&ops, &errors::CAUSES, &PHASE_NAMES, &OpenError::CAUSES)
-}
-
 /// A request that is open.
 struct Asked {
     tag: u32,
@@ -114,13 +107,14 @@ pub struct Requests<D: Http> {
 
 impl<D: Http> Bots for Requests<D> {
     type Driver = D;
+    type Settings = HttpBots;
 
-    fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary> {
-        vocabulary(bots)
+    fn vocabulary(http: &HttpBots) -> Arc<Vocabulary> {
+        let ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
+        Vocabulary::new(&ops, &errors::CAUSES, &PHASE_NAMES, &OpenError::CAUSES)
     }
 
-    fn new(plan: &WorkerPlan) -> Self {
-        let plan::Bots::Http(http) = &plan.bots else { panic!("the catalog gave us somebody else's plan") };
+    fn new(http: &HttpBots, plan: &WorkerPlan) -> Self {
         let (stream, spare_count) = match http.model {
             HttpModel::Open { connections, connections_max } => {
                 let spare = connections_max.saturating_sub(connections).div_ceil(plan.workers as u64);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drivers::{Closed, Nowhere, OpenError};
 use engine::{BotContext, Bots, ConnectionId};
 use measure::Vocabulary;
-use plan::WorkerPlan;
+use plan::{EchoBots, WorkerPlan};
 
 /// All pulses of one worker: `units` bots, each at the plan's echo rate.
 pub struct NullBot {
@@ -16,13 +16,13 @@ pub struct NullBot {
 
 impl Bots for NullBot {
     type Driver = Nowhere;
+    type Settings = EchoBots;
 
-    fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
+    fn vocabulary(_: &EchoBots) -> Arc<Vocabulary> {
         Vocabulary::new(&["pulse"], &[], &[], &OpenError::CAUSES)
     }
 
-    fn new(plan: &WorkerPlan) -> Self {
-        let plan::Bots::Echo(echo) = &plan.bots else { panic!("the catalog gave us somebody else's plan") };
+    fn new(echo: &EchoBots, plan: &WorkerPlan) -> Self {
         NullBot {
             lines: vec![None; plan.units as usize],
             gap_ns: (1e9 / echo.rate_per_s.max(1e-3)) as u64,

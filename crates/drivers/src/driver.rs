@@ -54,7 +54,7 @@ pub trait Driver: Sized + 'static {
 /// Why a connection did not open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Nobody listens there, or its queue is full and it says so.
+    /// Nothing listens there, or its queue is full and it says so.
     #[error("connection refused")]
     Refused,
     /// No answer within the time a connection may take.
@@ -72,7 +72,7 @@ pub enum OpenError {
     /// The network has no way there.
     #[error("unreachable: {0}")]
     Unreachable(io::Error),
-    /// The server speaks the protocol and says that it takes nobody now (status 429 or 503).
+    /// The server speaks the protocol and says that it takes no connections now (status 429 or 503).
     #[error("turned away by the server: it answered {0}")]
     TurnedAway(String),
     /// The server answered, but not as this protocol asks.

@@ -1,7 +1,7 @@
 //! HTTP: what 1.1 and 2 have in common for those who ask.
 //!
 //! A request is prepared once, in the form that its version sends (`Http::prepare`), and sent as often as wanted; the
-//! answer comes with the tag of its request. A body is kept only where somebody looks at it, else it is counted.
+//! answer comes with the tag of its request. A body is kept only where something reads it, else it is counted.
 //! Not here: redirects, checks, pools. A connection that an answer closes says so with the answer.
 
 mod harmless;
@@ -141,8 +141,8 @@ pub enum Fault {
     /// A body beyond the cap.
     #[error("a body too large")]
     BodyTooLarge,
-    /// Bytes that nobody asked for.
-    #[error("bytes that nobody asked for")]
+    /// Bytes that were not requested.
+    #[error("bytes that were not requested")]
     Unasked,
     /// The HTTP/2 layer gave up: a broken frame, a reset stream, a goodbye.
     #[error("an HTTP/2 error")]

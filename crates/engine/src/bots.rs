@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drivers::{Closed, Driver};
 use measure::{LedgerShape, Vocabulary};
-use plan::WorkerPlan;
+use plan::{WorkerPlan, WorkloadSettings};
 
 use crate::context::{BotContext, ConnectionId};
 
@@ -13,8 +13,11 @@ pub trait Bots: Sized + 'static {
     /// The protocol they speak.
     type Driver: Driver;
 
+    /// What the plan says of them.
+    type Settings: WorkloadSettings;
+
     /// The names of what they count; the same for every worker of a trial.
-    fn vocabulary(bots: &plan::Bots) -> Arc<Vocabulary>;
+    fn vocabulary(settings: &Self::Settings) -> Arc<Vocabulary>;
 
     /// Paths they connect to; `BotContext::open` takes an index into it.
     fn paths(plan: &WorkerPlan) -> Vec<String> {
@@ -22,12 +25,12 @@ pub trait Bots: Sized + 'static {
     }
 
     /// The ledger that this worker keeps; `None`: nothing they send owes deliveries.
-    fn ledger(_plan: &WorkerPlan) -> Option<LedgerShape> {
+    fn ledger(_settings: &Self::Settings, _plan: &WorkerPlan) -> Option<LedgerShape> {
         None
     }
 
     /// Room for all units of this worker.
-    fn new(plan: &WorkerPlan) -> Self;
+    fn new(settings: &Self::Settings, plan: &WorkerPlan) -> Self;
 
     /// The ramp instant of one unit of load has come; `unit` counts this worker's units from 0.
     fn join(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, Self::Driver>);
@@ -58,7 +61,7 @@ pub trait Bots: Sized + 'static {
     );
 
     /// How many units were sent in and are not yet in, where a connection alone does not make them so, such as members
-    /// of a room. The ramp lasts until there are none; whoever counts them sees to it that this ends.
+    /// of a room. The ramp lasts until there are none; the bots that count them must make sure that this ends.
     fn pending(&self) -> u64 {
         0
     }

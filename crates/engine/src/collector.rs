@@ -62,7 +62,7 @@ impl Handover for ToCollector {
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => Box::new(Interval::new(&second.words)),
         };
         let interval = std::mem::replace(second, empty);
-        // A collector that is gone has ended the trial; there is nobody left to tell.
+        // A collector that is gone has ended the trial; there is no receiver left.
         let _ = self.full.send(FromWorker::Second { worker: self.worker, interval });
     }
 

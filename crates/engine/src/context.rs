@@ -73,7 +73,7 @@ pub(crate) enum State<D> {
     Opening,
     Open(Box<D>),
     Closing(Box<D>),
-    /// the driver is in somebody's hands for the length of a call
+    /// the driver is lent out for the length of a call
     Lent,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Needed where a server tells its clients apart only by the order of their arrival. It is tried, never waited for: a
 //! worker that finds it taken looks again a little later. Not on the path of any message.
-//! It also remembers whether the server may be out of step with the groups: that is so at first, since nobody knows
+//! It also remembers whether the server may be out of step with the groups: that is so at first, since it is not known
 //! what an earlier trial left behind, and again whenever a part of a group went in without the rest.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl PairingLock {
         self.taken.store(false, Ordering::Release);
     }
 
-    /// True when the server may be out of step; the caller finds out, and until then nobody else is told.
+    /// True when the server may be out of step; the caller finds out, and no other caller is told until then.
     pub fn take_doubt(&self) -> bool {
         !self.in_step.swap(true, Ordering::Relaxed)
     }

@@ -19,7 +19,7 @@ use drivers::http::{self, Answer, Http, Outgoing, Parts};
 use drivers::websocket::{Message, Received};
 use drivers::{Address, Broken, Closed, Driver, OpenError, ReadBuffer, Refused};
 use measure::{Interval, LedgerPart};
-use plan::WorkerPlan;
+use plan::{WorkerPlan, WorkloadSettings as _};
 
 use crate::bots::Bots;
 use crate::clock::{Clock, VirtualClock};
@@ -340,6 +340,10 @@ pub struct Times {
     pub generator_stall: Option<(u64, u64)>,
 }
 
+fn settings<B: Bots>(plan: &WorkerPlan) -> &B::Settings {
+    B::Settings::of(&plan.bots).expect("a simulation is given a plan of its own bots")
+}
+
 /// Plays one worker against a simulated server and returns its seconds.
 pub fn simulate<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Vec<Interval>
 where
@@ -353,7 +357,7 @@ pub fn simulate_sum<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) 
 where
     B: Bots<Driver: Simulated>,
 {
-    let sum = Summed(Rc::new(RefCell::new(Interval::new(&B::vocabulary(&plan.bots)))));
+    let sum = Summed(Rc::new(RefCell::new(Interval::new(&B::vocabulary(settings::<B>(plan))))));
     play_to::<B>(plan, times, false, scene, Box::new(sum.clone()));
     sum.0.borrow().clone()
 }
@@ -410,7 +414,7 @@ fn play_to<B>(
     };
     let address = |path| Address { socket: plan.address, host: "simulated".to_owned(), path, tls: None };
     let addresses = B::paths(plan).into_iter().map(address).collect();
-    let mut worker = Worker::<B>::new(plan, addresses, shared, handover);
+    let mut worker = Worker::<B>::new(settings::<B>(plan), plan, addresses, shared, handover);
     let clock = VirtualClock::default();
     let mut says = Says::default();
     let mut connections = Lines::default();

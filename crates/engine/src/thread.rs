@@ -2,7 +2,7 @@
 //!
 //! A tokio current-thread runtime with IO only: no time driver (its timers are 1 ms late), no blocking pool. With many
 //! connections each worker has a descriptor table of its own; then nothing outside may wake it, since a waker is a
-//! descriptor *number* and would be somebody else's socket here. So work comes down as instants that are looked at each
+//! descriptor *number* and would be another socket here. So work comes down as instants that are looked at each
 //! turn, and results go up through a std channel.
 //! A panic in any task of a worker ends that worker and is reported. Left to the runtime, a task that panicked would
 //! just be gone, and the trial would go on with a hole in its numbers.
@@ -19,7 +19,7 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 
 use drivers::{Address, Driver};
-use plan::WorkerPlan;
+use plan::{WorkerPlan, WorkloadSettings as _};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::{LocalSet, spawn_local, unconstrained};
@@ -159,8 +159,16 @@ fn run<B: Bots>(setup: Setup) -> Result<(), Failure> {
         })
         .build()?;
     let local = LocalSet::new();
-    let worker =
-        Worker::new(&setup.plan, setup.addresses.clone(), setup.shared.clone(), Box::new(setup.to_collector));
+    let Some(settings) = B::Settings::of(&setup.plan.bots) else {
+        return Err(io::Error::other("the plan is one of other bots").into());
+    };
+    let worker = Worker::new(
+        settings,
+        &setup.plan,
+        setup.addresses.clone(),
+        setup.shared.clone(),
+        Box::new(setup.to_collector),
+    );
     let shell = {
         let _inside = runtime.enter();
         // SAFETY: the timer owns its descriptor and is not replaced while it is registered.

@@ -20,7 +20,7 @@ impl Timer {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just created and belongs to nobody else.
+        // SAFETY: the descriptor was just created and is not shared.
         Ok(Timer { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
     }
 

@@ -65,19 +65,20 @@ pub struct Worker<B: Bots> {
 }
 
 impl<B: Bots> Worker<B> {
-    /// A worker at the start of a trial.
+    /// A worker at the start of a trial; `settings` are those of `plan`.
     pub fn new(
+        settings: &B::Settings,
         plan: &WorkerPlan,
         addresses: Vec<Address>,
         shared: Shared,
         handover: Box<dyn Handover>,
     ) -> Self {
-        let interval = Box::new(Interval::new(&B::vocabulary(&plan.bots)));
+        let interval = Box::new(Interval::new(&B::vocabulary(settings)));
         let mut core = WorkerState::new(interval, plan, addresses, shared);
-        core.ledger = B::ledger(plan).map(|shape| Box::new(LedgerPart::new(shape)));
+        core.ledger = B::ledger(settings, plan).map(|shape| Box::new(LedgerPart::new(shape)));
         core.open_interval();
         Worker {
-            bots: B::new(plan),
+            bots: B::new(settings, plan),
             core,
             buffer: ReadBuffer::new(),
             handover,
@@ -261,7 +262,7 @@ impl<B: Bots> Worker<B> {
         self.core.opening.drain(..)
     }
 
-    /// True while somebody waits for this connection to open; remembers whom to wake when that ends.
+    /// True while this connection is awaited; remembers which task to wake when it opens.
     pub(crate) fn awaits(&mut self, id: ConnectionId, cx: &Context<'_>) -> bool {
         match self.core.connection_mut(id) {
             Some(connection) if matches!(connection.state, State::Opening) => {

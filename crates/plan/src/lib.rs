@@ -13,15 +13,18 @@ pub mod scenario;
 pub mod target;
 pub mod units;
 pub mod worker_plan;
+pub mod workloads;
 
 pub use layers::{Flags, HttpFlags, is_scenario_file, resolve};
 pub use mistakes::{Mistake, Mistakes, Place, Wrong, WrongRequest};
 pub use plan::{
-    ArenaBots, Arrivals, Bots, Cell, ChatBots, Dialect, EchoBots, Generator, Hold, HttpBots, HttpCheck,
-    HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, Ladder, Misbehaviour, Misconduct, Pairing, Plan,
-    Ramp, RampRule, Subject, SubjectSource, TickSource, Variable, VariableLaw,
+    Arrivals, Cell, Generator, Hold, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource, TickSource,
 };
 pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};
 pub use target::{Scheme, Target, TargetError, TargetRefused, may_load};
 pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};
+pub use workloads::{
+    ArenaBots, Bots, ChatBots, Dialect, EchoBots, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion,
+    LINE_BYTES_MIN, Misbehaviour, Misconduct, Pairing, Variable, VariableLaw, Workload, WorkloadSettings,
+};

@@ -6,9 +6,8 @@
 
 use ladder::wording::show_ns;
 
-use crate::plan::{Bots, HttpModel, Plan, Ramp, RampRule};
+use crate::plan::{Plan, Ramp, RampRule};
 use crate::units::Duration;
-use crate::worker_plan::unit_count;
 
 /// A ramp that takes longer than this may not be what its author meant, ns.
 const LONG_NS: u64 = 300_000_000_000;
@@ -45,8 +44,8 @@ pub fn length_ns(ramp: Ramp, units: u64) -> u64 {
 /// once. Where it takes more than five minutes the sentence says how to set the total instead.
 pub fn ramp_sentence(plan: &Plan) -> Option<String> {
     let largest = plan.ladder.rungs.iter().copied().fold(0.0, f64::max);
-    let units = unit_count(plan, largest);
-    let (one, several) = unit_names(plan);
+    let units = plan.bots.units(largest);
+    let (one, several) = plan.bots.unit_names();
     let named = if units == 1 { one } else { several };
     let total_ns = length_ns(plan.ladder.ramp.of(units), units);
     let takes = format!("{} for {units} {named}", show_length(total_ns));
@@ -71,18 +70,6 @@ pub fn ramp_sentence(plan: &Plan) -> Option<String> {
         sentence += &format!("; for {shown} in all write --ramp {total}/all");
     }
     Some(sentence)
-}
-
-/// What arrives, one and several.
-fn unit_names(plan: &Plan) -> (&'static str, &'static str) {
-    match &plan.bots {
-        Bots::Arena(_) => ("game", "games"),
-        Bots::Echo(_) | Bots::Chat(_) => ("client", "clients"),
-        Bots::Http(http) => match http.model {
-            HttpModel::Open { .. } => ("connection", "connections"),
-            HttpModel::Closed { .. } => ("requester", "requesters"),
-        },
-    }
 }
 
 /// `38 ms`, `60 s`, `99 minutes`, `16.7 hours`

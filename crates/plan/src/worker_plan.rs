@@ -6,9 +6,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::plan::{Arrivals, Bots, ChatBots, Hold, HttpBots, HttpModel, Plan, Ramp};
+use crate::plan::{Arrivals, Hold, Plan, Ramp};
 use crate::ramp;
 use crate::target::Target;
+use crate::workloads::{Bots, Broadcast, Demand};
 
 /// What one worker does in one trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,12 +58,6 @@ pub struct WorkerPlan {
 const DESCRIPTORS_SPARE: u64 = 200;
 /// How long the kernel keeps the port of a connection that we closed.
 const TIME_WAIT_S: f64 = 60.0;
-/// The shortest that a game usually lasts. Shorter games open more connections, so this errs on the side of need.
-const GAME_S: f64 = 10.0;
-/// No server on this machine accepts, answers and closes sooner.
-const FASTEST_ANSWER_NS: f64 = 50_000.0;
-/// Connections that one machine opens and closes per second.
-const FASTEST_OPENS_PER_S: f64 = 30_000.0;
 /// First of the loopback addresses that connections leave from when one address has too few ports: 127.0.0.10.
 const SOURCE_FIRST: u32 = u32::from_be_bytes([127, 0, 0, 10]);
 /// 127.0.0.10 to 127.0.0.254.
@@ -98,15 +93,9 @@ const HOLD_NS_MOST: u64 = 1_800_000_000_000;
 
 /// What `load` units of the plan need.
 pub fn needs(plan: &Plan, load: f64) -> Needs {
-    let units = unit_count(plan, load);
-    let (bots, connections, opens_per_s) = match &plan.bots {
-        Bots::Arena(_) => (2 * units, 2 * units, 2.0 * units as f64 / GAME_S),
-        Bots::Echo(_) | Bots::Chat(_) => (units, units, 0.0),
-        // A connection for each request stands for as long as its answer takes.
-        Bots::Http(http) if !http.keep_alive => (units, 0, opens_per_s(http, load)),
-        Bots::Http(_) => (units, units, 0.0),
-    };
-    let connections_most = bots.max(connections).max(connections_max(plan));
+    let units = plan.bots.units(load);
+    let Demand { bots, connections, connections_max, opens_per_s } = plan.bots.demand(load);
+    let connections_most = bots.max(connections).max(connections_max);
     Needs {
         bots,
         connections,
@@ -114,27 +103,23 @@ pub fn needs(plan: &Plan, load: f64) -> Needs {
         descriptors: with_headroom(connections_most),
         opens_per_s,
         ramp_ns: ramp::length_ns(plan.ladder.ramp.of(units), units),
-        ledger_bytes: match &plan.bots {
-            Bots::Arena(_) | Bots::Echo(_) | Bots::Http(_) => 0,
-            Bots::Chat(chat) => ledger_bytes(plan, chat, units),
-        },
+        ledger_bytes: plan.bots.broadcast(load).map_or(0, |broadcast| ledger_bytes(plan, broadcast, units)),
     }
 }
 
-/// A cell per talker and receiver, a row per receiver, an instant per line; too much rather than too little.
-fn ledger_bytes(plan: &Plan, chat: &ChatBots, units: u64) -> u64 {
-    let talkers = chat.talkers.unwrap_or(units).min(units);
+/// A cell per sender and receiver, a row per receiver, an instant per line; too much rather than too little.
+fn ledger_bytes(plan: &Plan, broadcast: Broadcast, units: u64) -> u64 {
     let hold_ns = match plan.ladder.hold {
         Hold::Time(ns) => ns,
         Hold::Ticks(_) | Hold::Games(_) => HOLD_NS_MOST,
     };
-    let talk_ns = ramp::length_ns(plan.ladder.ramp.of(units), units) as f64
+    let send_ns = ramp::length_ns(plan.ladder.ramp.of(units), units) as f64
         + plan.ladder.settle_ns as f64
         + hold_ns as f64;
-    let lines = talkers as f64 * (talk_ns / chat.gap_mean_ns().max(1.0));
-    let pairs = talkers.saturating_mul(units);
+    let messages = broadcast.senders as f64 * (send_ns / broadcast.gap_mean_ns.max(1.0));
+    let pairs = broadcast.senders.saturating_mul(units);
     // A float turns into an integer by saturating.
-    let log = (lines * DEPARTURE_BYTES as f64) as u64;
+    let log = (messages * DEPARTURE_BYTES as f64) as u64;
     pairs.saturating_mul(CELL_BYTES).saturating_add(units.saturating_mul(ROW_BYTES)).saturating_add(log)
 }
 
@@ -151,11 +136,8 @@ pub fn split(
     workers: usize,
     sources: &[IpAddr],
 ) -> Vec<WorkerPlan> {
-    let units = unit_count(plan, load);
-    let rate_per_s = match &plan.bots {
-        Bots::Http(http) => rate_per_s(http, load),
-        Bots::Arena(_) | Bots::Echo(_) | Bots::Chat(_) => 0.0,
-    };
+    let units = plan.bots.units(load);
+    let rate_per_s = plan.bots.rate_per_s(load);
     let workers = workers.clamp(1, usize::try_from(units).unwrap_or(usize::MAX).max(1));
     (0..workers)
         .map(|worker| {
@@ -221,43 +203,6 @@ pub fn loopback_sources(count: usize, to: IpAddr) -> Vec<IpAddr> {
         return Vec::new();
     }
     (SOURCE_FIRST..).take(count.min(SOURCES_MAX)).map(|bits| IpAddr::V4(Ipv4Addr::from(bits))).collect()
-}
-
-/// What is dealt out: the load itself, but connections where the load is a rate.
-pub(crate) fn unit_count(plan: &Plan, load: f64) -> u64 {
-    match &plan.bots {
-        Bots::Http(HttpBots { model: HttpModel::Open { connections, .. }, .. }) => *connections,
-        // A float turns into an integer by saturating; NaN becomes 0.
-        _ => load.round() as u64,
-    }
-}
-
-/// Requests per second, where the load says so; else 0.
-fn rate_per_s(http: &HttpBots, load: f64) -> f64 {
-    match http.model {
-        HttpModel::Open { .. } => load,
-        HttpModel::Closed { .. } => 0.0,
-    }
-}
-
-/// Connections opened per second where each request has one. Of requesters nobody knows how soon they are answered, so
-/// this errs on the side of need.
-fn opens_per_s(http: &HttpBots, load: f64) -> f64 {
-    match http.model {
-        HttpModel::Open { .. } => load,
-        HttpModel::Closed { think_ns } => {
-            let each_per_s = 1e9 / (think_ns as f64 + FASTEST_ANSWER_NS);
-            (load * each_per_s).min(FASTEST_OPENS_PER_S)
-        }
-    }
-}
-
-/// Connections that may stand at most, where more are opened on demand; else 0.
-fn connections_max(plan: &Plan) -> u64 {
-    match &plan.bots {
-        Bots::Http(HttpBots { model: HttpModel::Open { connections_max, .. }, .. }) => *connections_max,
-        _ => 0,
-    }
 }
 
 fn with_headroom(connections: u64) -> u64 {

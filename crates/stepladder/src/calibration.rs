@@ -23,26 +23,23 @@ const BODY_BYTES_MAX: u64 = 64 * 1024;
 pub fn bots(scheme: Scheme, is_closed: bool, clients: u64) -> (Bots, Arrivals) {
     match (scheme, is_closed) {
         (Scheme::Http | Scheme::Https, true) => {
-            (Bots::Http(requests(HttpModel::Closed { think_ns: 0 })), Arrivals::Closed)
+            (requests(HttpModel::Closed { think_ns: 0 }).into(), Arrivals::Closed)
         }
         (Scheme::Http | Scheme::Https, false) => {
             let model = HttpModel::Open { connections: clients, connections_max: clients };
-            (Bots::Http(requests(model)), Arrivals::Poisson)
+            (requests(model).into(), Arrivals::Poisson)
         }
-        (_, true) => (Bots::Echo(EchoBots { rate_per_s: 0.0, payload_bytes: ECHO_BYTES }), Arrivals::Closed),
+        (_, true) => (EchoBots { rate_per_s: 0.0, payload_bytes: ECHO_BYTES }.into(), Arrivals::Closed),
         (_, false) => {
             let rate_per_s = LATENCY_RATE_PER_S / clients.max(1) as f64;
-            (Bots::Echo(EchoBots { rate_per_s, payload_bytes: ECHO_BYTES }), Arrivals::Even)
+            (EchoBots { rate_per_s, payload_bytes: ECHO_BYTES }.into(), Arrivals::Even)
         }
     }
 }
 
 /// What these clients call their load: a rate where requests are planned by a clock, else clients.
 pub fn load(bots: &Bots, clients: f64) -> f64 {
-    match bots {
-        Bots::Http(HttpBots { model: HttpModel::Open { .. }, .. }) => LATENCY_RATE_PER_S,
-        _ => clients,
-    }
+    if bots.rate_per_s(clients) > 0.0 { LATENCY_RATE_PER_S } else { clients }
 }
 
 /// The plan under which these clients are split over the workers.

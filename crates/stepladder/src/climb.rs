@@ -192,7 +192,7 @@ impl Climbing<'_> {
             connections: needs.connections,
             tick_period_ns: plan.subject.tick_period_ns(),
             cell: cell.names,
-            words: bots::catalog::vocabulary(&plan.bots),
+            words: bots::catalog::vocabulary(&plan.bots, subject.target.scheme)?,
         };
         let target = subject.target.clone();
         let mut workers = self.machine.split(plan, order.load, (&target, subject.address))?;
@@ -248,7 +248,7 @@ impl Climbing<'_> {
             tick_period_ns: 0,
             // Not a cell of the sweep; it tells which of our drivers was weighed.
             cell: BTreeMap::from([(PROTOCOL.to_owned(), protocol(scheme).to_owned())]),
-            words: bots::catalog::vocabulary(&plan.bots),
+            words: bots::catalog::vocabulary(&plan.bots, scheme)?,
         };
         let server = match null {
             Some(server) => server,

@@ -6,7 +6,7 @@ use ladder::{
     answers, disturbance, judge, least_disturbed, warm_up_cut,
 };
 use measure::{Measure, Summary, Trial};
-use plan::{Bots, Hold, HttpModel, Plan, SubjectSource, TickSource};
+use plan::{Hold, Plan, SubjectSource, TickSource};
 use store::{RunHead, RunId, RunState, Store};
 
 /// Clients of the null server at an easy pace: our own share of every latency.
@@ -142,24 +142,7 @@ impl JudgedRun {
         Terms {
             objectives: plan.objectives.clone(),
             calibration: self.calibration.clone(),
-            intended: match &plan.bots {
-                // The next game begins when one ends, so a slow server plans fewer shots; the games that stand are judged.
-                Bots::Arena(_) => None,
-                Bots::Echo(echo) if echo.rate_per_s > 0.0 => {
-                    Some(Intended::PerSecond(echo.rate_per_s * load))
-                }
-                Bots::Chat(chat) => {
-                    // A load is a whole number of clients by the plan.
-                    let speakers = chat.speaker_count(load.round() as u64);
-                    Some(Intended::PerSecond(speakers as f64 * 1e9 / chat.gap_mean_ns()))
-                }
-                Bots::Http(http) => match http.model {
-                    HttpModel::Open { .. } => Some(Intended::PerSecond(load)),
-                    HttpModel::Closed { .. } => None,
-                },
-                // Each answer starts the next question.
-                Bots::Echo(_) => None,
-            },
+            intended: plan.bots.intended_per_s(load).map(Intended::PerSecond),
             patience_ns: plan.patience_ns,
             link: self.link.clone(),
             hold_ns: hold_ns(plan),

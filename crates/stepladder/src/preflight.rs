@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, bail};
 use ladder::wording::show_bytes;
-use plan::{Bots, Plan, WorkerPlan, loopback_sources, needs, sources_for, workers_for};
+use plan::{Plan, WorkerPlan, loopback_sources, needs, sources_for, workers_for};
 use procfs::{Current as _, Meminfo};
 use watch::{Link, LinkKind};
 
@@ -85,12 +85,14 @@ impl Machine {
 
     /// Errors: the deliveries of `load` clients cannot be kept in memory.
     pub fn ledger(&self, plan: &Plan, load: f64) -> anyhow::Result<()> {
-        let (Some(available), Bots::Chat(chat)) = (self.memory_bytes, &plan.bots) else { return Ok(()) };
+        let (Some(available), Some(broadcast)) = (self.memory_bytes, plan.bots.broadcast(load)) else {
+            return Ok(());
+        };
         let (needed, allowed) = (needs(plan, load).ledger_bytes, available / LEDGER_PART);
         if needed <= allowed {
             return Ok(());
         }
-        let talkers = chat.talkers.map_or(load, |talkers| load.min(talkers as f64));
+        let talkers = broadcast.senders;
         bail!(
             "rung {load}: who got what of {talkers} talkers to {load} clients takes {} of memory, and of the {} that are \
              available the ledger may take {}; take fewer clients, or let fewer of them talk (--talkers N)",
@@ -141,10 +143,13 @@ pub fn warnings(plan: &Plan, to: SocketAddr) -> Vec<String> {
         _ => format!("{to} is reached by {link}"),
     });
     let ports = watch::preflight::Ports::read().count();
-    let most = plan.ladder.rungs.iter().map(|&load| needs(plan, load).opens_per_s).fold(0.0, f64::max);
+    // Where each request has a connection of its own, none stands.
+    let needs =
+        plan.ladder.rungs.iter().map(|&load| needs(plan, load)).filter(|needs| needs.connections == 0);
+    let most = needs.map(|needs| needs.opens_per_s).fold(0.0, f64::max);
     // The side that ends a connection keeps its port for a minute. Servers do so after each answer, but not all of them.
     let kept_per_s = ports as f64 / TIME_WAIT_S;
-    if most > kept_per_s && matches!(plan.bots, Bots::Http(_)) {
+    if most > kept_per_s {
         warnings.push(format!(
             "a connection for each request: where this side ends them, {ports} local ports last for {kept_per_s:.0} \
              connections/s; keep connections, or watch for \"no ports\" among the errors"

@@ -5,7 +5,7 @@
 
 use anyhow::Context as _;
 use plan::units::http::with_environment;
-use plan::{Bots, Plan, WorkerPlan};
+use plan::{Bots, HttpBots, Plan, WorkerPlan, WorkloadSettings as _};
 
 /// Fills in what the workers send. Errors: a variable that is not set, by its name.
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
@@ -21,7 +21,7 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
 }
 
 fn fill_in_bots(bots: &mut Bots, value_of: impl Fn(&str) -> Option<String>) -> anyhow::Result<()> {
-    let Bots::Http(http) = bots else { return Ok(()) };
+    let Some(http) = HttpBots::of_mut(bots) else { return Ok(()) };
     for request in &mut http.requests {
         for (name, value) in &mut request.headers {
             let filled = with_environment(value, &value_of).map_err(|missing| {
@@ -56,7 +56,7 @@ mod tests {
     fn filled(token: Option<&str>) -> anyhow::Result<String> {
         let mut bots = bots();
         fill_in_bots(&mut bots, |name| token.filter(|_| name == "TOKEN").map(Into::into))?;
-        let Bots::Http(http) = bots else { panic!("HTTP bots") };
+        let http = HttpBots::of(&bots).expect("HTTP bots");
         Ok(http.requests[0].headers[0].1.clone())
     }
 

@@ -443,7 +443,7 @@ fn join(threads: Vec<JoinHandle<()>>) {
 
 fn addresses(plan: &WorkerPlan, target: &Target, socket: SocketAddr) -> anyhow::Result<Vec<Address>> {
     let (tls, host) = (tls(target)?, target.authority());
-    Ok(bots::catalog::paths(plan)
+    Ok(bots::catalog::paths(plan)?
         .into_iter()
         .map(|path| Address { socket, host: host.clone(), path, tls: tls.clone() })
         .collect())

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
-use plan::{Bots, Plan, Scheme, SubjectSource, Target, TickSource, may_load, needs};
+use plan::{
+    HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, WorkloadSettings as _, may_load, needs,
+};
 use tempfile::NamedTempFile;
 use watch::{ExitWatch, Started, TickLog};
 
@@ -188,7 +190,7 @@ impl UnderTest {
 
     /// Whether it lets bots in at all, and answers them. Our own servers do.
     fn probe(&self, plan: &Plan) -> anyhow::Result<()> {
-        if matches!(plan.bots, Bots::Http(_)) {
+        if HttpBots::of(&plan.bots).is_some() {
             let mut workers = plan::split(plan, 1.0, &self.target, self.address, 1, &[]);
             secrets::fill_in(&mut workers)?;
             let Some(worker) = workers.first() else { return Ok(()) };

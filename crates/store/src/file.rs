@@ -27,8 +27,8 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let connection = connect(path, OpenFlags::empty())?;
     match owner(path, &connection)? {
         Owner::Ours => Ok(connection),
-        // Empty: somebody is making one, or never did.
-        Owner::Nobody => Err(StoreError::NoStore { path: path.to_owned() }),
+        // Empty: one is being made, or never was.
+        Owner::None => Err(StoreError::NoStore { path: path.to_owned() }),
     }
 }
 
@@ -43,10 +43,10 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Opens a store or makes it. An empty file is nobody's and becomes one.
+/// Opens a store or makes it. An empty file has no owner and becomes one.
 pub(crate) fn open_or_create(path: &Path) -> Result<Connection, StoreError> {
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
-    if let Owner::Nobody = owner(path, &connection)? {
+    if let Owner::None = owner(path, &connection)? {
         create(path, &mut connection)?;
     }
     Ok(connection)
@@ -54,7 +54,7 @@ pub(crate) fn open_or_create(path: &Path) -> Result<Connection, StoreError> {
 
 enum Owner {
     Ours,
-    Nobody,
+    None,
 }
 
 fn connect(path: &Path, more: OpenFlags) -> Result<Connection, StoreError> {
@@ -63,7 +63,7 @@ fn connect(path: &Path, more: OpenFlags) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;
     connection.busy_timeout(Duration::from_secs(PATIENCE_S)).map_err(told)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // trusted_schema: a store that somebody sends along must not run functions of its own.
+    // trusted_schema: a store from elsewhere must not run functions of its own.
     connection
         .execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
@@ -82,7 +82,7 @@ fn owner(path: &Path, connection: &Connection) -> Result<Owner, StoreError> {
         .map_err(|error| damage_in_words(path, connection, error))?;
     let path = path.to_owned();
     match (application_id, found) {
-        (0, 0) if tables == 0 => Ok(Owner::Nobody),
+        (0, 0) if tables == 0 => Ok(Owner::None),
         (APPLICATION_ID, VERSION) => Ok(Owner::Ours),
         (APPLICATION_ID, newer) if newer > VERSION => Err(StoreError::Newer { path, found, ours: VERSION }),
         (APPLICATION_ID, _) => Err(StoreError::Older { path, found, ours: VERSION }),
@@ -96,7 +96,7 @@ fn create(path: &Path, connection: &mut Connection) -> Result<(), StoreError> {
     connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;").map_err(told)?;
     let making = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(told)?;
     // Another process may have made it while we waited for the lock.
-    if let Owner::Nobody = owner(path, &making)? {
+    if let Owner::None = owner(path, &making)? {
         making.execute_batch(SCHEMA).map_err(told)?;
         making.execute_batch(&guard::triggers()).map_err(told)?;
         making.pragma_update(None, "application_id", APPLICATION_ID).map_err(told)?;

@@ -1,4 +1,4 @@
-//! Whether somebody records a run at this moment: a locked file beside the store, one per run being recorded.
+//! Whether a run is being recorded at this moment: a locked file beside the store, one per run being recorded.
 //!
 //! The kernel drops the lock when the process ends, however it ends, so a killed run cannot pass for a living one; a
 //! process id could (it is reused, and means nothing in another container). The lock is not taken on the store itself,

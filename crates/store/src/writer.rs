@@ -1,6 +1,6 @@
 //! The writer: one plain thread that owns the connection through which a run is recorded.
 //!
-//! A batch of entries is one transaction: whoever hands over a second hands over all of it at once, and a kill at any
+//! A batch of entries is one transaction: a second is handed over whole, and a kill at any
 //! moment leaves whole seconds. What was committed goes on to the subscriber, so what is shown is what is kept.
 //! After the first error nothing more is written; the next call says why, and everything before stays readable.
 //! One second with five distributions of 62,000 values is 25 KB and commits in 0.7 to 0.8 ms (median of 60), in 4 ms
@@ -194,7 +194,7 @@ impl Desk {
         for (request, done) in &letters {
             let last = matches!(request, Request::EndRun(_) | Request::Close);
             if let Err(error) = self.act(request) {
-                // Before `done` and the channel go, so that whoever finds them gone finds the reason.
+                // Before `done` and the channel go, so that a caller that finds them gone finds the reason.
                 let _ = failure.set(Arc::new(error));
                 return;
             }
@@ -328,7 +328,7 @@ impl Desk {
             optional(end.climb.as_deref()),
         ];
         self.insert(&RUN_END, row)?;
-        // So that copying the one file copies everything. A reader at work may prevent it, which harms nobody.
+        // So that copying the one file copies everything. A reader at work may prevent it, which does no harm.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         Ok(())
     }
@@ -348,7 +348,7 @@ fn begin_run(path: &Path, connection: &mut Connection, head: &RunHead) -> Result
     let counted = next("SELECT coalesce(max(count), 0) + 1 FROM used_id WHERE stem = ?1")?;
     let number = next("SELECT coalesce(max(number), 0) + 1 FROM used_id WHERE ?1 IS NOT NULL")?;
     let run = RunId(format!("{stem}-{counted}"));
-    // Locked before anyone can see the run, so that nobody takes it for a dead one.
+    // Locked before anyone can see the run, so that it is not taken for a dead one.
     let live = Live::begin(path, &run).map_err(|error| StoreError::CannotOpen {
         path: path.to_owned(),
         detail: format!("no lock file beside it: {error}"),

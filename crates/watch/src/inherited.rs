@@ -1,7 +1,7 @@
-//! What this process was given by whoever started it, before it changed anything for itself.
+//! What this process was given by its parent, before it changed anything for itself.
 //!
 //! Stepladder raises its descriptor limit, pins its workers and asks for exact timers. A subject that inherited those
-//! would be measured under conditions that nobody else runs it in, so it gets the original ones back.
+//! would be measured under conditions that it does not run in otherwise, so it gets the original ones back.
 
 use std::sync::OnceLock;
 

@@ -1,6 +1,6 @@
 //! A process tree: CPU, memory and descriptors of a process and everything it started.
 //!
-//! CPU must not fall when a child ends. Normally the time of a reaped child moves into its parent; when nobody waits
+//! CPU must not fall when a child ends. Normally the time of a reaped child moves into its parent; when its parent does not wait
 //! for it (SIGCHLD ignored, parent gone) the kernel forgets it, so what was last seen of it is kept here instead.
 //! Descriptors are counted once per table, since a thread may have a table of its own: /proc/PID/fd shows only the
 //! leader's. Threads with a common table are told by kcmp(2). The count is the size that stat(2) gives for the `fd`

@@ -1,4 +1,4 @@
-//! The machine's realtime clock against its monotonic one: whether somebody set it.
+//! The machine's realtime clock against its monotonic one: whether it was set.
 //!
 //! A tick log is stamped with realtime and a trial is timed with a monotonic clock, so a realtime clock that is set
 //! (by NTP, by hand, by a virtual machine that was halted) moves the log's seconds. Slewing, at most 0.5 ms per second,

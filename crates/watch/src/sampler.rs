@@ -2,7 +2,7 @@
 //!
 //! It reads at whole seconds of the trial, after an absolute schedule, so that a reading speaks of the second that the
 //! bots' interval speaks of. It reads once at its start and once more when it is stopped, since CPU over a hold is the
-//! difference between two readings. Everything goes as `Entry` into one channel; nobody is ever waited for.
+//! difference between two readings. Everything goes as `Entry` into one channel; it never waits for a receiver.
 //! Units: `at_ns` on the trial's clock, which the caller gives as a closure.
 
 mod disturbance;
@@ -42,7 +42,7 @@ pub struct SamplerPlan {
     pub zero_realtime_ns: u64,
     /// ns since the start of the trial
     pub now_ns: Box<dyn Fn() -> u64 + Send>,
-    /// where the entries go; when nobody listens any more the sampler just goes on until it is stopped
+    /// where the entries go; when the receiver is gone the sampler just goes on until it is stopped
     pub to: Sender<Entry>,
 }
 

@@ -253,7 +253,7 @@ impl Started {
         loop {
             let patience = within.saturating_sub(begin.elapsed()).clamp(POLL, CONNECT_PATIENCE);
             if TcpStream::connect_timeout(&address, patience).is_ok() {
-                // Somebody listens; when ours has ended it was somebody else.
+                // Something listens; when ours has ended it was another process.
                 return match self.try_exit() {
                     None => Ok(begin.elapsed()),
                     Some(exit) => Err(self.exited(exit)),
@@ -314,7 +314,7 @@ impl Started {
             is_left = !self.wait_for_group(&mut exit, KILL_PATIENCE);
         }
         if let Some(mut last_will) = self.last_will.take() {
-            // It must not speak for a group whose number may soon be somebody else's.
+            // It must not speak for a group whose number may soon be another's.
             let _ = last_will.kill().and_then(|()| last_will.wait());
         }
         let exit = exit.unwrap_or(Exit::UNKNOWN);

@@ -2,7 +2,7 @@
 //!
 //! It is polled once per second with plain reads; a watch on the file system would tell the moment but no more. The
 //! file need not exist yet. A log that was cut short or replaced is read from its begin, and that is told.
-//! Invariant: what is read twice is told twice by nobody: each byte goes through `measure::ticklog` once.
+//! Invariant: nothing is reported twice: each byte goes through `measure::ticklog` once.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};

@@ -1,7 +1,7 @@
 //! Keeping in step with a server that pairs strictly by arrival.
 //!
 //! Such a server may let a lone player wait for ever, even one whose connection is gone, and pairs the next one with it.
-//! Half a pair left behind, by us or by whoever was there before, then shifts every pair that follows.
+//! Half a pair left behind, by us or by an earlier client, then shifts every pair that follows.
 //! *Never leave half a pair*: when the hold ends, what is half in is completed first.
 //! *Notice*: where the server may be out of step (`PairingLock::take_doubt`), the first player of a pair comes in alone. A
 //! game that begins for it now begins with a stranger. The same is known when one of a pair has started and the other
@@ -154,7 +154,7 @@ where
         }
     }
 
-    /// True when nobody is in whose partner is not.
+    /// True when no player is in without its partner.
     pub(super) fn has_finished(&mut self, ctx: &mut BotContext<'_, D>) -> bool {
         if ctx.now_ns() >= self.drain_began_ns + FINISH_NS {
             self.unfinished.clear();

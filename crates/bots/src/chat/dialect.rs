@@ -32,7 +32,7 @@ pub enum Word {
     Missed(u64),
     /// the server refused something
     Refused,
-    /// a delivery whose text nobody said
+    /// a delivery of a text that was not sent
     Strange,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The stamp carries the sender (20 bits), which of its messages this is (24 bits), when it was planned (34 bits of
 //! 10 µs: two days), and a check over all of it and the length of the text (6 bits): a text that was cut, mixed or
-//! made up is not booked as somebody's. It is written in 64 consecutive printable characters, `0` to `o`, so that
+//! made up is not booked to a sender. It is written in 64 consecutive printable characters, `0` to `o`, so that
 //! eight of them are read with a handful of operations: at twelve million deliveries a second this is the hot loop.
 //! Lowest digit first. No text holds a line's end.
 

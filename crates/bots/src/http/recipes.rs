@@ -228,7 +228,7 @@ impl Surroundings {
     }
 }
 
-/// An answer that is not right. Said only when somebody keeps the words: a server that fails does so thousands of times
+/// An answer that is not right. Formatted only when the text is kept: a server that fails does so thousands of times
 /// per second.
 #[derive(Debug)]
 pub struct Wrong<'a> {

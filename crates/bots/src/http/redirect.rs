@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::errors;
 
-/// Why a redirect was not followed. Said only when somebody keeps the words.
+/// Why a redirect was not followed. Formatted only when the text is kept.
 #[derive(Clone, Copy, Debug)]
 pub enum Astray<'a> {
     /// so many of them, and where the last one points

@@ -1,4 +1,4 @@
-//! A server that pairs strictly by arrival and forgets nobody: the bots leave no half pair and mend what others left.
+//! A server that pairs strictly by arrival and forgets no player: the bots leave no half pair and mend what others left.
 
 use std::collections::BTreeMap;
 
@@ -30,11 +30,11 @@ enum Told {
 /// Its connections outlive a rung, as a server does: only the numbers of those who come begin anew.
 struct Forgetful {
     told: Told,
-    /// whoever waits for an opponent, alive or not; `None` inside: of an earlier rung
+    /// the player that waits for an opponent, alive or not; `None` inside: of an earlier rung
     waiting: Option<Option<u64>>,
     alive: BTreeMap<u64, Option<u64>>,
     opens_after_ns: fn(u64) -> Option<u64>,
-    /// a game begins for everybody at once, with nobody
+    /// a game begins for every player at once, without an opponent
     begins_alone: bool,
     extra: u64,
     shots: BTreeMap<u64, u64>,
@@ -53,7 +53,7 @@ impl Forgetful {
         }
     }
 
-    /// All connections of a rung are gone, and whoever waited still waits.
+    /// All connections of a rung are gone, and the player that waited still waits.
     fn end_rung(&mut self) {
         self.alive.clear();
         self.shots.clear();

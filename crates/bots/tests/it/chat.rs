@@ -8,7 +8,7 @@ use engine::Bots as _;
 use engine::simulation::{Blocks, Played, Says, Scene, Times, Wire, play, play_settling};
 use measure::ledger::close;
 use measure::{Books, Measure, Phase};
-use plan::{Arrivals, Bots, ChatBots, Dialect, Misbehaviour, Misconduct};
+use plan::{Arrivals, Bots, ChatBots, Dialect, Misbehaviour, Misconduct, WorkloadSettings as _};
 
 use crate::{SECOND_NS, worker_plan};
 
@@ -22,7 +22,7 @@ type Fault = fn(u64) -> Fate;
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     Comes,
-    /// and nobody says so
+    /// without saying so
     IsLost,
     /// and its receiver is told
     IsDropped,
@@ -286,7 +286,7 @@ fn latency_is_what_the_room_takes_from_the_planned_instant_on() {
         }
     }
     let delivered: u64 = played.seconds.iter().map(|second| second.counters[1]).sum();
-    // Here the ramp ends where the hold begins, and nobody speaks in the ramp.
+    // Here the ramp ends where the hold begins, and no bot speaks in the ramp.
     assert!(count > 10_000 && count == delivered, "{count} of {delivered} were planned in the hold");
 }
 
@@ -321,9 +321,10 @@ fn second_copies_and_overtaken_messages_are_counted_as_such() {
 #[test]
 fn a_server_that_sends_lines_back_to_their_sender_owes_one_more_each() {
     let plan = worker_plan(Bots::Chat(ChatBots { echoes: true, ..chat(Dialect::Lines) }), BOTS);
-    let shape = Chat::<Lines, Wire<Blocks>>::ledger(&plan).unwrap();
+    let settings = ChatBots::of(&plan.bots).unwrap();
+    let shape = Chat::<Lines, Wire<Blocks>>::ledger(settings, &plan).unwrap();
     assert!(shape.echoes);
-    // The simulated room echoes to nobody: each sender misses exactly its own lines.
+    // The simulated room echoes to no sender: each sender misses exactly its own lines.
     let bots = ChatBots { echoes: true, ..chat(Dialect::Lines) };
     let books = books_of(play_with(bots, &mut Room::new(Dialect::Lines, |_| Fate::Comes)));
     assert_eq!(books.judged.lost, books.sent);

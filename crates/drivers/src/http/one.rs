@@ -2,7 +2,7 @@
 //!
 //! The hot path of everything that asks. A request is encoded once and shared by all connections, an answer is decoded
 //! in place out of the buffer: between them nothing is allocated, copied or carried, as long as an answer comes with one
-//! read. One that comes in pieces is counted through, or gathered in a buffer of the connection where somebody looks
+//! read. One that comes in pieces is counted through, or gathered in a buffer of the connection where something looks
 //! at its body; a quiet connection owns no buffer at all.
 //! Strict where leniency would hide a server's fault: see `head` and `chunks`, pure and beside this file.
 //! Not here: pipelining, redirects, content codings, upgrades.

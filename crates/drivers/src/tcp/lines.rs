@@ -1,7 +1,7 @@
 //! Lines that end with `\n`, heard in blocks. Pure.
 //!
 //! A block is one or more whole lines: everything whole that a read brought, up to the cap. At millions of lines a
-//! second a call through worker, books and bots for each would cost more than the line itself, so whoever hears a block
+//! second a call through worker, books and bots for each would cost more than the line itself, so the receiver of a block
 //! splits it (`lines`).
 
 use super::MESSAGE_BYTES_MAX;

@@ -51,7 +51,7 @@ impl<D: Driver> WorkerState<D> {
         ConnectionId { index, generation: connection.generation }
     }
 
-    /// The connection can be used. Returns its bot, `None` when nobody waits for it any longer.
+    /// The connection can be used. Returns its bot, `None` when it is no longer awaited.
     pub(crate) fn connection_opened(&mut self, id: ConnectionId, driver: D) -> Option<u32> {
         let now_ns = self.now_ns;
         let connection =
@@ -138,7 +138,7 @@ impl<D: Driver> WorkerState<D> {
                 self.pacer.push(deadline_ns, Item::CloseDeadline(id));
             }
             State::Opening => {
-                // Nobody waits for it any longer: it is dropped, without a failure of the server's.
+                // It is no longer awaited: it is dropped, without a failure of the server's.
                 let waker = connection.waker.take();
                 connection.state = State::Free;
                 connection.tried = 0;

@@ -96,11 +96,12 @@ const DUE: u8 = 2;
 
 impl<D: Driver, const IN: u8> Bots for Listeners<D, IN> {
     type Driver = D;
+    type Settings = EchoBots;
 
-    fn vocabulary(_: &plan::Bots) -> Arc<Vocabulary> {
+    fn vocabulary(_: &EchoBots) -> Arc<Vocabulary> {
         Vocabulary::new(&["none"], &[], &[], &OpenError::CAUSES)
     }
-    fn new(_: &WorkerPlan) -> Self {
+    fn new(_: &EchoBots, _: &WorkerPlan) -> Self {
         Listeners(PhantomData)
     }
     fn join(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {

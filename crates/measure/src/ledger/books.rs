@@ -1,10 +1,10 @@
 //! The books of one trial's deliveries, settled.
 //!
-//! `owed_min ≤ delivered − unowed + lost ≤ owed_max`, for every receiver and in sum. Where nobody came or went while
+//! `owed_min ≤ delivered − unowed + lost ≤ owed_max`, for every receiver and in sum. Where no member came or went while
 //! others spoke, the two bounds are one and every figure is exact.
-//! `residual`: what nobody accounts for; anything but 0 means that somebody's books are wrong. Where the bounds are one it
+//! `residual`: what neither side accounts for; anything but 0 means that one of the books is wrong. Where the bounds are one it
 //! is `lost − dropped − in_flight`. Where they are not, what the server dropped may have fallen into the time of which
-//! nobody knows whether it was owed: then it is the least that no reading of the bounds explains away.
+//! it is not known whether it was owed: then it is the least that no reading of the bounds explains away.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub struct SumOfBooks {
     pub in_flight: u64,
     /// what neither the server nor the clients account for: positive when more was lost, negative when less; see the head
     pub residual: i64,
-    /// came although nobody owed them
+    /// came although they were not owed
     pub unowed: u64,
     /// receivers, members when the last message left, that never had the server's word that everything had come
     pub not_caught_up: u64,
@@ -103,13 +103,13 @@ pub struct Books {
     pub apart: SumOfBooks,
     /// messages that left, of all senders
     pub sent: u64,
-    /// messages whose sender or number nobody has; of a pair, numbers beyond the sender's last count once
+    /// messages with an unknown sender or number; of a pair, numbers beyond the sender's last count once
     pub strangers: u64,
     /// the server tells what it drops
     pub drops_are_told: bool,
     /// every receiver, by number
     pub receivers: Vec<ReceiverBooks>,
-    /// the pairs that lost most or got what nobody owed, the worst first, at most 100
+    /// the pairs that lost most or got what was not owed, the worst first, at most 100
     pub worst: Vec<PairBooks>,
 }
 
@@ -131,7 +131,7 @@ impl SumOfBooks {
         self.not_caught_up += other.not_caught_up;
     }
 
-    /// What was owed, as it turned out: delivered, lost, and nothing that nobody owed.
+    /// What was owed, as it turned out: delivered, lost, and nothing that was not owed.
     pub fn owed(&self) -> u64 {
         self.delivered.saturating_sub(self.unowed) + self.lost
     }

@@ -1,7 +1,7 @@
 //! Oracle LEDGER: simulated broadcasts of which everything is known, settled by the ledger and by plain sets.
 //!
 //! A history is a crowd, a server and ways of random length between them; losses, drops, second copies and wrong order
-//! are planted. Where nobody comes or goes the books must say exactly what was planted; where somebody does, the truth
+//! are planted. Where no member comes or goes the books must say exactly what was planted; where one does, the truth
 //! must lie within their bounds, and nothing may be laid to anybody who did nothing.
 
 mod history;
@@ -94,7 +94,7 @@ fn settle(history: &History) -> Books {
     books
 }
 
-/// What must hold whether somebody came and went or not.
+/// What must hold whether members came and went or not.
 fn check_common(history: &History, books: &Books) {
     let seed = history.seed;
     assert_eq!(books.sent, history.departed, "seed {seed}");

@@ -85,7 +85,7 @@ pub struct LedgerPart {
     pub(super) cells: Vec<u64>,
     pub(super) holes: Holes,
     pub(super) rows: Vec<Row>,
-    /// messages whose sender or number nobody can have: never booked, always an error of the subject's
+    /// messages with an impossible sender or number: never booked, always an error of the subject's
     pub(super) strangers: u64,
 }
 

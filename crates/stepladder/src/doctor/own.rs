@@ -179,7 +179,7 @@ fn weigh_once(
             connections: clients as u64,
             tick_period_ns: 0,
             cell: Default::default(),
-            words: bots::catalog::vocabulary(&plan.bots),
+            words: bots::catalog::vocabulary(&plan.bots, target.scheme)?,
         },
         workers: machine.split(&plan, load, (&target, server.address))?,
         target: &target,

@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use bots::http::recipes::{Learnt, Recipes};
 use drivers::http::{Answer, Fault, Http, Outgoing, Received};
 use drivers::{Address, Broken, Closed, Http1, Http2, OpenError, ReadBuffer};
-use plan::{Bots, HttpBots, HttpVersion, Target, VariableLaw, WorkerPlan};
+use plan::{HttpBots, HttpVersion, Target, VariableLaw, WorkerPlan, WorkloadSettings as _};
 use tokio::time::{sleep, timeout};
 
 use super::{HANDSHAKE_WITHIN, PAUSE, TRIES, shown};
@@ -46,7 +46,7 @@ enum Outcome {
 
 /// Sends one of the plan's requests. `worker` is the plan of any worker. Errors: what must be mended before a climb.
 pub fn first_request(worker: &WorkerPlan) -> anyhow::Result<First> {
-    let Bots::Http(http) = &worker.bots else { return Ok(First::Right) };
+    let Some(http) = HttpBots::of(&worker.bots) else { return Ok(First::Right) };
     match http.version {
         HttpVersion::One => ask::<Http1>(worker, http),
         HttpVersion::Two => ask::<Http2>(worker, http),
@@ -389,7 +389,7 @@ mod tests {
         let scenario = plan::ScenarioText { path: "x.yaml".into(), text };
         let flags = Flags { subject: Some("x.yaml".into()), ..Flags::default() };
         let plan = resolve(&flags, Some(scenario), 1).unwrap();
-        let Bots::Http(http) = &plan.bots else { panic!("{plan:?}") };
+        let http = HttpBots::of(&plan.bots).expect("requests");
         assert_eq!(harmless(http), 3);
         let mut without = http.clone();
         without.requests.truncate(3);

@@ -113,7 +113,7 @@ fn the_workers_hot_path_does_not_lock_log_or_format() {
     refuse(
         &["engine"],
         &words,
-        &["thread.rs", "rehearsal.rs", "collector.rs"],
+        &["thread.rs", "simulation.rs", "collector.rs"],
         "it is on the path of messages",
     );
 }

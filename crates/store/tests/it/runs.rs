@@ -49,7 +49,7 @@ fn a_run_is_found_by_the_name_that_it_was_given_afterwards() {
     assert_eq!(found("before the wheel").unwrap(), "master-1");
     assert!(found("before the weel").unwrap_err().to_string().contains("before the wheel"));
     assert_eq!(found("master").unwrap(), "master-2");
-    // Whoever names a run as the newest one is called means the one that was named.
+    // A name that is also the newest run's id means the run of that name.
     given.store.set_label(&first, "name", Some("master")).unwrap();
     assert_eq!(found("master").unwrap(), "master-1");
     given.store.set_label(&first, "name", None).unwrap();

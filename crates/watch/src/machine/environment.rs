@@ -53,7 +53,7 @@ pub fn cpu_model() -> Option<String> {
     })
 }
 
-/// Cores of the machine, whoever may use them.
+/// All cores of the machine, whether this process may use them or not.
 pub fn online_cores() -> usize {
     let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     cores_in(text.trim())

@@ -179,7 +179,7 @@ fn where_not_all_can_be_seen_the_difference_of_the_totals_is_taken_and_is_never_
 
 #[test]
 fn a_busy_program_beside_us_is_seen_and_named() {
-    // Started by a shell that ends, it is nobody's child here, as another user's program is not.
+    // Started by a shell that ends, it is no child here, as another user's program is not.
     let line = "sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $!";
     let pid = Command::new("sh").args(["-c", line]).output().unwrap().stdout;
     let pid: i32 = String::from_utf8(pid).unwrap().trim().parse().unwrap();

@@ -23,7 +23,7 @@ pub struct ExitWatch(Whose);
 enum Whose {
     /// our child: we are told how it ended
     Child(Pid),
-    /// somebody else's: it is only seen to be gone
+    /// not ours: it is only seen to be gone
     Other { pid: u32, started_ticks: u64 },
 }
 
@@ -93,7 +93,7 @@ fn signal(number: i32) -> String {
         libc::SIGABRT => "SIGABRT, its own abort",
         libc::SIGBUS => "SIGBUS",
         libc::SIGFPE => "SIGFPE",
-        libc::SIGKILL => "SIGKILL, by somebody or by the kernel when memory ran out",
+        libc::SIGKILL => "SIGKILL, by a user or by the kernel when memory ran out",
         libc::SIGSEGV => "SIGSEGV, a bad memory access",
         libc::SIGPIPE => "SIGPIPE",
         libc::SIGALRM => "SIGALRM",

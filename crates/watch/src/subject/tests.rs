@@ -39,7 +39,7 @@ fn how_it_ended_is_said_in_words() {
     check("kill -SEGV $$", "killed by SIGSEGV, a bad memory access");
     check(
         "sh -c 'kill -KILL $$'; exit $?",
-        "exit code 137 (its shell reports SIGKILL, by somebody or by the kernel when memory ran out)",
+        "exit code 137 (its shell reports SIGKILL, by a user or by the kernel when memory ran out)",
     );
 }
 
@@ -102,7 +102,7 @@ fn its_whole_group_is_stopped() {
     let group = started.group;
     let stopped = started.stop();
     assert!(!stopped.killed);
-    assert!(test_kill_process_group(group).is_err(), "nobody of the group is left");
+    assert!(test_kill_process_group(group).is_err(), "no process of the group is left");
 }
 
 #[test]

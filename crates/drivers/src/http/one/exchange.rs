@@ -28,7 +28,7 @@ pub struct Exchange {
     body_bytes: u64,
     /// the connection takes no further request
     closes: bool,
-    /// bytes followed an answer that nobody asked for
+    /// bytes followed an answer without a request for them
     has_surplus: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The head of an answer: where it ends, what follows it, and whether the connection goes on.
 //!
 //! Pure. A head says the same however its bytes were split. Two headers that contradict each other are a fault, since
-//! every choice between them would be somebody's smuggled answer.
+//! every choice between them would let an answer be smuggled in.
 //! Source: RFC 9112, sections 4 to 6 and 9.3.
 
 use std::mem::MaybeUninit;

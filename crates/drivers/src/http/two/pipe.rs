@@ -60,7 +60,7 @@ impl AsyncRead for PipeEnd {
         let mut pipe = self.0.borrow_mut();
         let waiting = &pipe.incoming[pipe.taken_bytes..];
         if waiting.is_empty() {
-            // Nobody is woken: whoever lays bytes in polls again.
+            // No task is woken: the one that adds bytes polls again.
             return if pipe.has_ended { Poll::Ready(Ok(())) } else { Poll::Pending };
         }
         let count = waiting.len().min(room.remaining());

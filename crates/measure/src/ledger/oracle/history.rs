@@ -67,7 +67,7 @@ pub struct History {
     pub acts: Vec<(u64, u32, Act)>,
     /// messages that left
     pub departed: u64,
-    /// reads of what nobody sent
+    /// reads of what was not sent
     pub strangers: u64,
     /// by receiver
     pub truth: Vec<Truth>,
@@ -148,7 +148,7 @@ impl History {
         matches!(self.lives[bot as usize][..], [life] if life.joined < TALK_FROM_NS && life.leaving == NEVER)
     }
 
-    /// Lines to this receiver that nobody outside can know to have reached the server.
+    /// Lines to this receiver that no outside observer can know to have reached the server.
     pub fn unsure_of_their_sender(&self, receiver: u32) -> u64 {
         let is_unsure = |said: &&Said| {
             let lives = &self.lives[said.sender as usize];
@@ -329,7 +329,7 @@ impl History {
         }
     }
 
-    /// Second copies and wrong order, near and far, and what nobody sent.
+    /// Second copies and wrong order, near and far, and what was not sent.
     fn plant(&mut self, reads: &[(u64, u32, u32, u64)], bot: u32, kind: Kind) {
         // Moments stay where they are; what is read at them changes places.
         let mut what: Vec<(u32, u32, u64)> =

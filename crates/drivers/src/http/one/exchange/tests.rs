@@ -364,7 +364,7 @@ fn an_end_before_the_answers_end_is_a_cut() {
     assert_eq!(exchange.end(true), End::OfConnection, "no byte of the answer came");
     let mut buffer = ReadBuffer::new();
     read(&mut exchange, &mut buffer, b"HTTP/1.0 200 OK\r\n\r\na", &mut Vec::new()).unwrap();
-    assert_eq!(exchange.end(false), End::CutOff, "nobody said that this is the end");
+    assert_eq!(exchange.end(false), End::CutOff, "the end was not announced");
 }
 
 #[test]

@@ -1,0 +1,156 @@
+//! The workloads: what the simulated clients do, one file each, behind one trait.
+//!
+//! `Bots` is the registry. Whatever a plan must know of a workload (how its load is counted, what a load needs, how its
+//! clients arrive) is asked through `Workload`; only the registry knows which there are.
+
+mod arena;
+mod chat;
+mod echo;
+mod http;
+
+use std::ops::Deref;
+
+use serde::{Deserialize, Serialize};
+
+pub use arena::{ArenaBots, Pairing};
+pub use chat::{ChatBots, Dialect, LINE_BYTES_MIN, Misbehaviour, Misconduct};
+pub use echo::EchoBots;
+pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw};
+
+use crate::plan::{Arrivals, Ramp};
+
+/// What a plan must know of a workload.
+pub trait Workload {
+    /// `arena`
+    fn name(&self) -> &'static str;
+
+    /// What a load counts: `games`, `req/s`.
+    fn load_unit(&self) -> &'static str;
+
+    /// What arrives in the ramp, one and several: `game`, `games`.
+    fn unit_names(&self) -> (&'static str, &'static str);
+
+    /// The possible ways in which messages are planned, the default first, and why there are no others.
+    fn arrivals(&self) -> (&'static [Arrivals], &'static str);
+
+    /// How the units arrive unless the user says otherwise.
+    fn default_ramp(&self) -> Ramp;
+
+    /// Units that are dealt out to the workers: the load itself, but connections where the load is a rate.
+    fn units(&self, load: f64) -> u64 {
+        // A float turns into an integer by saturating; NaN becomes 0.
+        load.round() as u64
+    }
+
+    /// Clients and connections of a load.
+    fn demand(&self, load: f64) -> Demand {
+        let units = self.units(load);
+        Demand { bots: units, connections: units, connections_max: units, opens_per_s: 0.0 }
+    }
+
+    /// Requests per second over all workers, where the load is a rate; else 0.
+    fn rate_per_s(&self, _load: f64) -> f64 {
+        0.0
+    }
+
+    /// Messages per second that the plan means to offer, where the plan alone fixes them.
+    fn intended_per_s(&self, _load: f64) -> Option<f64> {
+        None
+    }
+
+    /// What is broadcast, where each message owes a delivery to every member.
+    fn broadcast(&self, _load: f64) -> Option<Broadcast> {
+        None
+    }
+
+    /// True when a hold may be counted in games.
+    fn has_games(&self) -> bool {
+        false
+    }
+
+    /// True when some clients tell the server's ticks.
+    fn asks_for_snapshots(&self) -> bool {
+        false
+    }
+}
+
+/// What a load asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    /// simulated clients
+    pub bots: u64,
+    /// connections that stand during the hold
+    pub connections: u64,
+    /// connections that may be open at once
+    pub connections_max: u64,
+    /// connections opened per second during the hold
+    pub opens_per_s: f64,
+}
+
+/// Broadcasts of a load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Broadcast {
+    /// clients that send
+    pub senders: u64,
+    /// mean time between two messages of one of them, ns
+    pub gap_mean_ns: f64,
+}
+
+/// The settings of one workload.
+pub trait WorkloadSettings: Workload + Sized {
+    /// Those of a plan; `None` when it is one of another workload.
+    fn of(bots: &Bots) -> Option<&Self>;
+
+    /// The same, to be changed.
+    fn of_mut(bots: &mut Bots) -> Option<&mut Self>;
+}
+
+macro_rules! registry {
+    ($($(#[$meaning:meta])* $bots:ident($settings:ty),)*) => {
+        /// The simulated clients.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Bots {
+            $($(#[$meaning])* $bots($settings),)*
+        }
+
+        impl Deref for Bots {
+            type Target = dyn Workload;
+
+            fn deref(&self) -> &Self::Target {
+                match self {
+                    $(Bots::$bots(settings) => settings,)*
+                }
+            }
+        }
+
+        $(
+            impl WorkloadSettings for $settings {
+                fn of(bots: &Bots) -> Option<&Self> {
+                    if let Bots::$bots(settings) = bots { Some(settings) } else { None }
+                }
+
+                fn of_mut(bots: &mut Bots) -> Option<&mut Self> {
+                    if let Bots::$bots(settings) = bots { Some(settings) } else { None }
+                }
+            }
+
+            impl From<$settings> for Bots {
+                fn from(settings: $settings) -> Bots {
+                    Bots::$bots(settings)
+                }
+            }
+        )*
+    };
+}
+
+registry! {
+    /// pairs of players of the arena
+    Arena(ArenaBots),
+    /// clients of an echo server; what calibration uses. The target's scheme says over what: WebSocket or TCP lines
+    Echo(EchoBots),
+    /// people in a room where each line goes to all others
+    Chat(ChatBots),
+    /// requests over HTTP
+    Http(HttpBots),
+}

@@ -1,0 +1,49 @@
+//! Clients of an echo server.
+
+use serde::{Deserialize, Serialize};
+
+use super::Workload;
+use crate::layers::defaults;
+use crate::plan::{Arrivals, Ramp};
+
+/// Clients of an echo server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EchoBots {
+    /// messages per second and client; 0 means a closed loop, each answer starts the next
+    pub rate_per_s: f64,
+    /// size of each message
+    pub payload_bytes: usize,
+}
+
+impl Workload for EchoBots {
+    fn name(&self) -> &'static str {
+        "echo"
+    }
+
+    fn load_unit(&self) -> &'static str {
+        "clients"
+    }
+
+    fn unit_names(&self) -> (&'static str, &'static str) {
+        ("client", "clients")
+    }
+
+    fn arrivals(&self) -> (&'static [Arrivals], &'static str) {
+        if self.rate_per_s == 0.0 {
+            return (&[Arrivals::Closed], "without a rate each answer starts the next message (closed)");
+        }
+        (
+            &[Arrivals::Even, Arrivals::Poisson],
+            "clients with a rate send at equal gaps (even) or at random ones (poisson)",
+        )
+    }
+
+    fn default_ramp(&self) -> Ramp {
+        Ramp::Every(defaults::RAMP_NS)
+    }
+
+    // Without a rate each answer starts the next message.
+    fn intended_per_s(&self, load: f64) -> Option<f64> {
+        (self.rate_per_s > 0.0).then_some(self.rate_per_s * load)
+    }
+}

@@ -1,0 +1,216 @@
+//! Requests over HTTP: by a rate, or each after the answer to the last.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Demand, Workload};
+use crate::plan::{Arrivals, Ramp};
+
+/// No server on this machine accepts, answers and closes sooner.
+const FASTEST_ANSWER_NS: f64 = 50_000.0;
+/// Connections that one machine opens and closes per second.
+const FASTEST_OPENS_PER_S: f64 = 30_000.0;
+
+/// Requests over HTTP, and the connections that they go over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HttpBots {
+    /// when a request is planned, and what a load counts
+    pub model: HttpModel,
+    /// 1.1 or 2
+    pub version: HttpVersion,
+    /// connections stay for further requests; `false`: each request has one of its own
+    pub keep_alive: bool,
+    /// most requests at once on one connection of HTTP/2; 1 for HTTP/1.1
+    pub streams: u32,
+    /// what is asked; never empty
+    pub requests: Vec<HttpRequest>,
+    /// what `{name}` in a path, header or body stands for
+    pub variables: Vec<Variable>,
+    /// a request that was not answered whole after this is given up, and its connection with it, ns
+    pub timeout_ns: u64,
+    /// so many redirects are followed, to the same host; 0: a redirect is an answer like any other
+    pub redirects_max: u32,
+    /// an answer's body may be so long
+    pub body_bytes_max: u64,
+}
+
+/// When a request is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HttpModel {
+    /// by a clock: a load is requests per second over all connections. One that finds all busy waits for the first to be
+    /// free, and is timed from its plan
+    Open {
+        /// opened before the hold
+        connections: u64,
+        /// more are opened up to this many when all are busy; at least `connections`
+        connections_max: u64,
+    },
+    /// each answer starts the next request of its requester: a load is requesters, each with one connection
+    Closed {
+        /// between an answer and the next request, ns
+        think_ns: u64,
+    },
+}
+
+/// A version of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HttpVersion {
+    /// RFC 9112
+    #[serde(rename = "1.1")]
+    One,
+    /// RFC 9113; without TLS by prior knowledge
+    #[serde(rename = "2")]
+    Two,
+}
+
+/// One kind of request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HttpRequest {
+    /// as it is called in tables; unique
+    pub name: String,
+    /// how often it is chosen, relative to the others; > 0
+    pub weight: f64,
+    /// `GET`, `POST` …
+    pub method: String,
+    /// path and query, beginning with `/`; may hold `{variable}`
+    pub path: String,
+    /// name and value; values may hold `{variable}`
+    pub headers: Vec<(String, String)>,
+    /// may hold `{variable}`
+    pub body: String,
+    /// what a right answer is
+    pub check: HttpCheck,
+    /// what is kept of an answer for later requests of the same connection: variable and JSON pointer (RFC 6901)
+    pub capture: Vec<(String, String)>,
+}
+
+/// What a right answer is. An answer that is not right fails the rung.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HttpCheck {
+    /// first and last status of each range, both included; empty: 200 to 399
+    pub status: Vec<(u16, u16)>,
+    /// the body holds this text
+    pub contains: Option<String>,
+    /// the body is JSON, with this value at that pointer (RFC 6901); without a value anything may stand there
+    pub json: Vec<(String, Option<serde_json::Value>)>,
+    /// shortest and longest body in bytes
+    pub body_bytes: Option<(u64, u64)>,
+}
+
+impl HttpCheck {
+    /// Whether the body must be kept to be checked.
+    pub fn reads_body(&self) -> bool {
+        self.contains.is_some() || !self.json.is_empty()
+    }
+
+    /// Whether a status is right.
+    pub fn allows(&self, status: u16) -> bool {
+        match self.status.as_slice() {
+            [] => (200..=399).contains(&status),
+            ranges => ranges.iter().any(|&(first, last)| (first..=last).contains(&status)),
+        }
+    }
+}
+
+/// A name that stands for changing text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Variable {
+    /// without its braces
+    pub name: String,
+    /// what it stands for
+    pub law: VariableLaw,
+}
+
+/// How the text of a variable is chosen, anew for each request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VariableLaw {
+    /// a whole number, all equally likely, both ends included
+    Whole(i64, i64),
+    /// one of these, all equally likely; never empty
+    OneOf(Vec<String>),
+    /// 1, 2, 3 …, different at every request of the whole trial
+    Counter,
+    /// what the last answer with a capture of that name held on this connection; this text before there was one
+    Captured(String),
+}
+
+impl HttpBots {
+    /// Connections opened per second where each request has one. How soon requesters are answered is not known, so this
+    /// errs on the side of need.
+    fn opens_per_s(&self, load: f64) -> f64 {
+        match self.model {
+            HttpModel::Open { .. } => load,
+            HttpModel::Closed { think_ns } => {
+                let each_per_s = 1e9 / (think_ns as f64 + FASTEST_ANSWER_NS);
+                (load * each_per_s).min(FASTEST_OPENS_PER_S)
+            }
+        }
+    }
+}
+
+impl Workload for HttpBots {
+    fn name(&self) -> &'static str {
+        "http"
+    }
+
+    fn load_unit(&self) -> &'static str {
+        match self.model {
+            HttpModel::Open { .. } => "req/s",
+            HttpModel::Closed { .. } => "requesters",
+        }
+    }
+
+    fn unit_names(&self) -> (&'static str, &'static str) {
+        match self.model {
+            HttpModel::Open { .. } => ("connection", "connections"),
+            HttpModel::Closed { .. } => ("requester", "requesters"),
+        }
+    }
+
+    fn arrivals(&self) -> (&'static [Arrivals], &'static str) {
+        match self.model {
+            HttpModel::Closed { .. } => {
+                (&[Arrivals::Closed], "without a rate each answer starts the next request (closed)")
+            }
+            HttpModel::Open { .. } => (
+                &[Arrivals::Poisson, Arrivals::Even, Arrivals::Burst],
+                "requests with a rate are planned by a clock (poisson, even, burst)",
+            ),
+        }
+    }
+
+    fn default_ramp(&self) -> Ramp {
+        Ramp::AtOnce
+    }
+
+    fn units(&self, load: f64) -> u64 {
+        match self.model {
+            HttpModel::Open { connections, .. } => connections,
+            HttpModel::Closed { .. } => load.round() as u64,
+        }
+    }
+
+    fn demand(&self, load: f64) -> Demand {
+        let bots = self.units(load);
+        // A connection for each request stands for as long as its answer takes.
+        let (connections, opens_per_s) =
+            if self.keep_alive { (bots, 0.0) } else { (0, self.opens_per_s(load)) };
+        let connections_max = match self.model {
+            HttpModel::Open { connections_max, .. } => connections_max.max(bots),
+            HttpModel::Closed { .. } => bots,
+        };
+        Demand { bots, connections, connections_max, opens_per_s }
+    }
+
+    fn rate_per_s(&self, load: f64) -> f64 {
+        match self.model {
+            HttpModel::Open { .. } => load,
+            HttpModel::Closed { .. } => 0.0,
+        }
+    }
+
+    fn intended_per_s(&self, load: f64) -> Option<f64> {
+        matches!(self.model, HttpModel::Open { .. }).then_some(load)
+    }
+}
