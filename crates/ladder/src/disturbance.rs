@@ -203,6 +203,23 @@ pub fn least_disturbed(trial: &Trial, hold_ns: u64) -> LeastDisturbed {
     }
 }
 
+/// What a disturbance explains of each disturbed second of the hold, by its index: of its ticks, or of its messages.
+///
+/// The most of the second and its neighbours: what a server tells of a second need not begin with one of ours.
+pub(crate) fn explained_by_second(trial: &Trial, counts_workers: bool) -> BTreeMap<u32, f64> {
+    let unfair = unfair(trial).all;
+    let of_second = |second: &Second| match unfair.contains(&second.index) {
+        true => explained(&second.host, counts_workers),
+        false => 0.0,
+    };
+    let own: BTreeMap<u32, f64> =
+        trial.seconds.iter().map(|second| (second.index, of_second(second))).collect();
+    let at = |index: Option<u32>| index.and_then(|index| own.get(&index).copied()).unwrap_or(0.0);
+    own.iter()
+        .map(|(&index, share)| (index, share.max(at(index.checked_sub(1))).max(at(index.checked_add(1)))))
+        .collect()
+}
+
 /// Disturbed seconds by their index, from the one before the hold on.
 struct Unfair {
     /// something took CPU in them

@@ -219,7 +219,7 @@ impl Case<'_> {
 type Rule = fn(&Case<'_>) -> Option<Ruling>;
 
 /// The rules in the order in which they are asked.
-const IN_ORDER: [Rule; 25] = [
+const IN_ORDER: [Rule; 26] = [
     // Nothing is proved.
     rules::books,
     rules::interrupted,
@@ -236,6 +236,7 @@ const IN_ORDER: [Rule; 25] = [
     silence::no_ticks,
     silence::clients_hear_nothing,
     silence::no_replies,
+    silence::no_deliveries,
     rules::certain_objectives,
     // The generator is asked about before the server is.
     rules::limited,

@@ -317,6 +317,11 @@ pub(super) fn intended(case: &Case<'_>) -> Option<f64> {
     })
 }
 
+/// Fewer late sends than this may be one hiccup …
+const LATE_SENDS_LEAST: u64 = 10;
+/// … and so may a smaller share of them.
+const LATE_SENDS_SHARE: f64 = 0.05;
+
 const MACHINE_NOT_SERVER: &str = "its latencies say more about this machine than about the server";
 
 /// What was measured with a generator at its limit says nothing against the server. What was met all the same is met:
@@ -378,7 +383,22 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
     let overworked = (has_no_time && send_lag_ns(view, 0.99).is_none())
         .then(|| max_ns.filter(|max_ns| *max_ns > limit.limit_ns).map(|max_ns| ("max", max_ns)))
         .flatten();
-    let (name, lag_ns) = lagging.or(overworked)?;
+    // So few sends that no percentile may be stated still tell when a good part of them was late.
+    let lags = view.distribution(Measure::SendLag);
+    let late =
+        lags.buckets().filter(|&(ns, _)| ns as f64 > limit.limit_ns).map(|(_, count)| count).sum::<u64>();
+    let is_often_late = late >= LATE_SENDS_LEAST && late as f64 >= LATE_SENDS_SHARE * lags.count() as f64;
+    let shown = match lagging.or(overworked) {
+        Some((name, lag_ns)) => {
+            let (lag, limit_ns) = (show_ns(lag_ns), show_ns(limit.limit_ns));
+            format!("send lag {name} was {lag} (limit {limit_ns}: {})", limit.why)
+        }
+        None if is_often_late => {
+            let (share, limit_ns) = (show_share(late as f64 / lags.count() as f64), show_ns(limit.limit_ns));
+            format!("{share} of the sends were later than {limit_ns} (the limit: {})", limit.why)
+        }
+        None => return None,
+    };
     let (signal, remedy) = match (cpu_share, waiting_share) {
         (Some(share), _) if share > BUSY_SHARE_MOST => {
             let share = show_share(share);
@@ -405,13 +425,7 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
         }
         _ => ("send_lag.p99", "give the generator cores of its own or --realtime".to_owned()),
     };
-    let reason = format!(
-        "send lag {name} was {} (limit {}: {}); {MACHINE_NOT_SERVER}; {remedy}",
-        show_ns(lag_ns),
-        show_ns(limit.limit_ns),
-        limit.why,
-    );
-    is_limited(signal, reason)
+    is_limited(signal, format!("{shown}; {MACHINE_NOT_SERVER}; {remedy}"))
 }
 
 /// Our share of the latency against a server that does nothing is too large, and the rung's own readings do not show

@@ -114,6 +114,29 @@ pub(super) fn no_replies(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, STOPPED_REPLYING, reason))
 }
 
+/// Broadcasts were owed and none was delivered any more.
+pub(super) fn no_deliveries(case: &Case<'_>) -> Option<Ruling> {
+    let trial = case.trial;
+    let hold = trial.hold.as_ref()?;
+    let books = trial.books.as_ref().filter(|books| books.judged.owed_min > 0)?;
+    let from = stopped(trial, |second| second.delivery_mean_ns.is_some())?;
+    // What was sent in the last of them may still be on its way. Clients that wait for an answer to be let in send nothing.
+    let last = trial.hold_seconds().last()?;
+    let silent = trial.hold_seconds().filter(|second| (from..last.index).contains(&second.index));
+    let sent: u64 = silent.map(|second| second.flow.sent).sum();
+    if sent + last.flow.open_after == 0 {
+        return None;
+    }
+    let at_ns = (u64::from(from) * 1_000_000_000).saturating_sub(hold.from_ns);
+    let when = match at_ns {
+        0 => "throughout the hold".to_owned(),
+        at_ns => format!("from {} of the hold on", show_ns(at_ns as f64)),
+    };
+    let lost = show_many(books.judged.lost);
+    let reason = format!("stopped delivering: no delivery {when}; {lost} deliveries were lost");
+    Some(Ruling::new(Verdict::Fail, "deliveries.silence", reason))
+}
+
 /// The first of the seconds at the end of the hold in which nothing happens any more; `None` where something does, or
 /// where the silence is too short to tell.
 fn stopped(trial: &Trial, happens: impl Fn(&Second) -> bool) -> Option<u32> {

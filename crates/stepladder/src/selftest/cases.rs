@@ -214,9 +214,14 @@ const PASSES: &[Outcome] = &[Outcome::pass()];
 const SILENT: &[Outcome] = &[Outcome::fail("ticks.silence")];
 const NO_CONNECTIONS: &[Outcome] = &[Outcome::fail("connections.open_min")];
 const BROKEN: &[Outcome] = &[Outcome::fail("connections.broken"), Outcome::fail("connections.open_min")];
-const NO_LINES: &[Outcome] = &[Outcome::fail("deliveries.lost"), Outcome::fail("deliveries.latency.p99")];
+const NO_LINES: &[Outcome] = &[
+    Outcome::fail("deliveries.silence"),
+    Outcome::fail("deliveries.lost"),
+    Outcome::fail("deliveries.latency.p99"),
+];
 const NO_WELCOME: &[Outcome] = &[
     Outcome::fail("connections.open_min"),
+    Outcome::fail("deliveries.silence"),
     Outcome::fail("deliveries.lost"),
     Outcome::fail("deliveries.latency.p99"),
 ];

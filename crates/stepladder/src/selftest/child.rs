@@ -30,11 +30,11 @@ const IN_HOLD: &str = " · hold · ";
 const IN_DRAIN: &str = " · drain · ";
 
 /// A child that is ended when it is dropped.
-struct StopReason(Child);
+struct KillOnDrop(Child);
 
-impl StopReason {
+impl KillOnDrop {
     /// Starts a command in a process group of its own, so that a Ctrl-C on the terminal reaches this process only.
-    fn start(mut command: Command, what: &str) -> anyhow::Result<StopReason> {
+    fn start(mut command: Command, what: &str) -> anyhow::Result<KillOnDrop> {
         let parent = getpid();
         command.stdin(Stdio::null()).process_group(0);
         // SAFETY: only system calls between fork and exec, no allocation and no lock.
@@ -53,7 +53,7 @@ impl StopReason {
                 Ok(())
             });
         }
-        Ok(StopReason(command.spawn().with_context(|| format!("{what} cannot be started"))?))
+        Ok(KillOnDrop(command.spawn().with_context(|| format!("{what} cannot be started"))?))
     }
 
     fn signal(&self, signal: Signal) {
@@ -76,7 +76,7 @@ impl StopReason {
     }
 }
 
-impl Drop for StopReason {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         if let Ok(Some(_)) = self.0.try_wait() {
             return;
@@ -102,7 +102,7 @@ pub fn climb(case: &Case, folder: &Path, interrupt: &Interrupt) -> anyhow::Resul
     // The lines of progress stand on standard error and say which phase it is in; its temporary tick log goes with it.
     command.stdout(Stdio::null()).stderr(file).env("TMPDIR", folder).env("NO_COLOR", "1");
     let hog = (case.machine == Machine::Hog).then(start_hog).transpose()?;
-    let mut climb = StopReason::start(command, "a climb")?;
+    let mut climb = KillOnDrop::start(command, "a climb")?;
     let begin = Instant::now();
     let code = loop {
         if let Some(status) = climb.0.try_wait().context("a climb cannot be waited for")? {
@@ -147,10 +147,10 @@ fn own_command() -> anyhow::Result<Command> {
     Ok(Command::new(std::env::current_exe().context("the path of this program is not known")?))
 }
 
-fn start_hog() -> anyhow::Result<StopReason> {
+fn start_hog() -> anyhow::Result<KillOnDrop> {
     let mut command = own_command()?;
     command.args(["selftest", "--hog"]).stdout(Stdio::null()).stderr(Stdio::null());
-    StopReason::start(command, "the program beside the climb")
+    KillOnDrop::start(command, "the program beside the climb")
 }
 
 /// Uses one core until a signal ends this process: what `selftest` starts beside a climb.

@@ -131,6 +131,17 @@ fn a_loop_with_few_ticks_can_have_each_of_them_hit_by_a_short_wait() {
 }
 
 #[test]
+fn a_server_that_stands_still_for_a_second_is_late_in_it_whatever_disturbed_the_others() {
+    // 5 % of waiting in each of 60 seconds explains a tenth of the ticks; 6 of them were late altogether.
+    let strict = terms(&["ticks.late_share < 5%"]);
+    let stood_still = late_in(20..26, 1.0);
+    let says = ["more than the disturbances of the machine explain"];
+    check(&beside(stood_still, 0..60, 1.1, 0.05), &strict, Verdict::Fail, "ticks.late_share", &says);
+    let evenly = Scene::arena(500.0).late(0.12);
+    check(&beside(evenly, 0..60, 1.1, 0.05), &strict, Verdict::Inconclusive, "disturbed", &[]);
+}
+
+#[test]
 fn a_percentile_beyond_what_disturbances_explain_fails() {
     let slow = |slow: u64| {
         let scene = Scene::asking(1000.0).edit(move |_, interval| {
@@ -237,4 +248,24 @@ fn a_hold_goes_on_only_while_it_is_undecided() {
     assert!(enough(beside(Scene::arena(500.0), 0..60, 1.1, 0.2)), "everything is met");
     assert!(enough(beside(Scene::arena(500.0).late(0.9), 0..28, 1.1, 0.2)), "31 seconds were undisturbed");
     assert!(!enough(beside(Scene::arena(500.0).late(0.9), 0..40, 1.1, 0.2)), "19 are too few");
+}
+
+#[test]
+fn a_generator_that_sends_little_is_late_when_a_good_part_of_it_is() {
+    let scene = |late: u64| {
+        let sent = move |at: u32, interval: &mut measure::Interval| {
+            let lags = interval.distribution_mut(Measure::SendLag, true);
+            lags.clear();
+            lags.record_many(100_000, 3);
+            // 180 sends in all: far too few for a p99, and for a p90 with a hundred beyond it.
+            if u64::from(at) < late {
+                lags.record_many(60_000_000, 1);
+            }
+        };
+        Scene { response_ns: 70_000_000, ..Scene::asking(3.0) }.edit(sent)
+    };
+    let says = ["25 % of the sends were later than"];
+    check(&scene(60), &asking_terms(), Verdict::GeneratorLimited, "send_lag.p99", &says);
+    let (_, judgement) = scene(9).judged(&asking_terms());
+    assert_ne!(judgement.verdict, Verdict::GeneratorLimited, "{:?}", judgement.reason);
 }

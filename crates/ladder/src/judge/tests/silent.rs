@@ -2,6 +2,7 @@
 
 use measure::{Entry, Trial};
 
+use super::disturbed::steal;
 use super::*;
 use crate::scene::HOLD_FROM_S;
 
@@ -213,4 +214,33 @@ fn messages_that_the_server_never_reads_fail_a_rung_that_keeps_its_ticks() {
         (shot.not_sent, shot.sent, shot.told) = (shot.offered, 0, 0);
     });
     check(&scene, &arena_terms(), Verdict::Fail, "not_sent", &["of 16800 messages never left"]);
+}
+
+/// A room in which everything works until this second of the hold; then nothing is delivered.
+fn room_that_stops(from: u32, sends: bool) -> Scene {
+    Scene::chat(100).edit(move |at, interval| {
+        if at >= from {
+            interval.distribution_mut(Measure::Delivery, true).clear();
+            if !sends {
+                let say = interval.flow_mut(0, Phase::Hold);
+                (say.offered, say.sent, say.told) = (0, 0, 0);
+            }
+        }
+    })
+}
+
+#[test]
+fn a_room_in_which_nothing_is_delivered_any_more_fails_however_disturbed_the_machine_was() {
+    let asked = terms(&["deliveries.latency.p99 < 50ms"]);
+    let says = ["stopped delivering: no delivery from 50 s of the hold on"];
+    for scene in [room_that_stops(50, true), steal(room_that_stops(50, true), 0.1)] {
+        check(&scene, &asked, Verdict::Fail, "deliveries.silence", &says);
+    }
+    let says = ["stopped delivering: no delivery throughout the hold"];
+    check(&room_that_stops(0, true), &asked, Verdict::Fail, "deliveries.silence", &says);
+    // One second may be the way, and where nothing is said nothing comes.
+    for scene in [room_that_stops(59, true), room_that_stops(50, false)] {
+        let (_, judgement) = scene.judged(&asked);
+        assert_ne!(judgement.signal.as_deref(), Some("deliveries.silence"), "{:?}", judgement.reason);
+    }
 }
