@@ -3,13 +3,13 @@
 //! Each workload is all bots of one worker behind one value (`engine::Bots`); it runs in virtual time as it does on
 //! sockets, because it knows neither threads nor clocks.
 
-pub mod arena;
+mod arena;
 pub mod catalog;
 pub mod chat;
 pub mod echo;
-pub mod ends;
+mod ends;
 pub mod http;
-pub mod null;
+mod null;
 
 pub use arena::Arena;
 pub use chat::Chat;

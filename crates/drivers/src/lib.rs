@@ -3,12 +3,12 @@
 //! A driver owns one connection, encodes into its own buffer, decodes out of a buffer that all connections of a worker
 //! share, and never waits. It knows nothing of bots, plans, phases or measurements.
 
-pub mod address;
-pub mod connect;
-pub mod driver;
+mod address;
+mod connect;
+mod driver;
 pub mod http;
-pub mod nowhere;
-pub mod read_buffer;
+mod nowhere;
+mod read_buffer;
 pub mod tcp;
 pub mod websocket;
 

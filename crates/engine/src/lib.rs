@@ -5,19 +5,19 @@
 //! Invariants: after warm-up a worker does not allocate per message, lock, log or format; it never waits for the
 //! collector; nothing wakes it across threads; before a connection has its turn, what is due is served, two items at most.
 
-pub mod bots;
+mod bots;
 pub mod clock;
 pub mod collector;
 pub mod context;
 mod deliveries;
-pub mod pacer;
-pub mod pairing_lock;
+mod pacer;
+mod pairing_lock;
 mod reading;
 pub mod simulation;
 pub mod thread;
-pub mod timeline;
-pub mod timer;
-pub mod worker;
+mod timeline;
+mod timer;
+mod worker;
 
 pub use bots::Bots;
 pub use clock::{Clock, MonotonicClock, VirtualClock};

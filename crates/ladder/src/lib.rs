@@ -5,17 +5,17 @@
 //! The order of a run: `schedule` asks for a trial, `steady` finds its warm-up, `judge` holds it against its `objective`s,
 //! `capacity` and `answers` sum up, `closing` words it for the terminal.
 
-pub mod aliasing;
+mod aliasing;
 pub mod answers;
-pub mod capacity;
+mod capacity;
 pub mod closing;
-pub mod contract;
+mod contract;
 pub mod disturbance;
-pub mod figures;
+mod figures;
 pub mod judge;
 pub mod objective;
-pub mod schedule;
-pub mod steady;
+mod schedule;
+mod steady;
 pub mod wording;
 
 #[cfg(test)]

@@ -5,12 +5,12 @@
 //! Invariant: no threads, no sockets, no clock. Times are arguments: `_ns` since the start of the trial, u64.
 
 pub mod distribution;
-pub mod entry;
-pub mod flow;
+mod entry;
+mod flow;
 pub mod interval;
 pub mod ledger;
 pub mod ticklog;
-pub mod ticks;
+mod ticks;
 pub mod trial;
 
 pub use distribution::{Distribution, Quantile, Summary};

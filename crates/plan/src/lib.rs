@@ -4,16 +4,16 @@
 //! known word and an example. The plan has no behaviour: the engine, the watch and the ladder read it.
 //! A plan is stored with its run; `again` takes it from there.
 
-pub mod known;
+mod known;
 pub mod layers;
-pub mod mistakes;
-pub mod plan;
+mod mistakes;
+mod plan;
 pub mod ramp;
 pub mod scenario;
-pub mod target;
+mod target;
 pub mod units;
-pub mod worker_plan;
-pub mod workloads;
+mod worker_plan;
+mod workloads;
 
 pub use layers::{Flags, HttpFlags, is_scenario_file, resolve};
 pub use mistakes::{Mistake, Mistakes, Place, Wrong, WrongRequest};

@@ -3,24 +3,24 @@
 //! `climb` is the one loop, `trial` runs one trial, `phases` says when a phase begins; the rest reads options and
 //! prints. Nothing is measured or judged here.
 
-pub mod around;
-pub mod calibration;
+mod around;
+mod calibration;
 pub mod cli;
 pub mod climb;
 pub mod commands;
-pub mod doctor;
-pub mod judging;
-pub mod phases;
-pub mod preflight;
-pub mod probe;
-pub mod progress;
+mod doctor;
+mod judging;
+mod phases;
+mod preflight;
+mod probe;
+mod progress;
 pub mod report;
-pub mod secrets;
+mod secrets;
 pub mod selftest;
 pub mod serve;
-pub mod show;
+mod show;
 pub mod signals;
-pub mod ticks;
-pub mod trial;
-pub mod under_test;
+mod ticks;
+mod trial;
+mod under_test;
 pub mod view;

@@ -7,16 +7,16 @@
 //! Units: `_ns` since the start of the trial, from a clock that the caller gives.
 
 pub mod cores;
-pub mod inherited;
-pub mod link;
+mod inherited;
+mod link;
 pub mod machine;
-pub mod others;
+mod others;
 pub mod preflight;
-pub mod process;
-pub mod realtime;
-pub mod sampler;
-pub mod subject;
-pub mod threads;
+mod process;
+mod realtime;
+mod sampler;
+mod subject;
+mod threads;
 pub mod tick_log;
 
 pub use cores::AllowedCores;
