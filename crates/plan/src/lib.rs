@@ -4,24 +4,28 @@
 //! known word and an example. The plan has no behaviour: the engine, the watch and the ladder read it.
 //! A plan is stored with its run; `again` takes it from there.
 
+mod flags;
 mod known;
 pub mod layers;
 mod mistakes;
 mod plan;
 pub mod ramp;
 pub mod scenario;
+mod settings;
 mod target;
 pub mod units;
 mod worker_plan;
 mod workloads;
 
-pub use layers::{Flags, HttpFlags, is_scenario_file, resolve};
+pub use flags::Flags;
+pub use layers::{is_scenario_file, resolve};
 pub use mistakes::{Mistake, Mistakes, Place, Wrong, WrongRequest};
 pub use plan::{
     Arrivals, Cell, Generator, Hold, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource, TickSource,
 };
 pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};
+pub use settings::{Kind, Setting};
 pub use target::{Scheme, Target, TargetError, TargetRefused, may_load};
 pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};
 pub use workloads::{

@@ -97,6 +97,9 @@ pub enum Wrong {
         /// `a mapping`
         wanted: String,
     },
+    /// `[1, ~]`
+    #[error("a list has an empty entry")]
+    EmptyEntry,
     /// an empty file
     #[error("the scenario is empty")]
     EmptyScenario,

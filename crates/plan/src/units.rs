@@ -439,6 +439,14 @@ pub fn whole_within(text: &str, least: u64, most: u64) -> Result<u64, UnitError>
     }
 }
 
+/// Free text without the blanks around it; blanks only say nothing.
+pub fn not_blank(text: &str) -> Result<String, UnitError> {
+    match text.trim() {
+        "" => Err(UnitError::Empty),
+        text => Ok(text.to_owned()),
+    }
+}
+
 /// `true` or `false`, and nothing that only looks like it.
 pub fn boolean(text: &str) -> Result<bool, UnitError> {
     match text.trim() {

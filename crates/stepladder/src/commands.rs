@@ -6,9 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use anyhow::Context as _;
-use plan::layers::{Flags, is_scenario_file, resolve};
-use plan::scenario::ScenarioText;
-use plan::{Plan, Target};
+use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve};
 use store::{RunState, Store};
 
 use crate::cli::{
@@ -41,7 +39,7 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
 }
 
 fn read_scenario(flags: &Flags) -> anyhow::Result<Option<ScenarioText>> {
-    let Some(path) = flags.subject.as_deref().filter(|subject| is_scenario_file(subject)) else {
+    let Some(path) = flags.subject().filter(|subject| is_scenario_file(subject)) else {
         return Ok(None);
     };
     let text = std::fs::read_to_string(path)

@@ -165,8 +165,8 @@ mod tests {
     use super::*;
 
     /// What the ledger of a climb of the chat is refused with, on a machine with 3 GB to spare.
-    fn refusal(flags: Flags) -> Option<String> {
-        let plan = resolve(&Flags { subject: Some("chat".into()), ..flags }, None, 1).expect("a plan");
+    fn refusal(line: &str) -> Option<String> {
+        let plan = resolve(&Flags::of(line), None, 1).expect("a plan");
         let memory_bytes = Some(3_000_000_000);
         let machine = Machine { descriptors: 1_000_000, cores: vec![0, 1], ports: 28_232, memory_bytes };
         machine.check(&plan, None).err().map(|error| error.to_string())
@@ -174,31 +174,26 @@ mod tests {
 
     #[test]
     fn a_ledger_that_does_not_fit_is_refused_with_both_figures_and_a_remedy() {
-        let rungs = |rungs: &str| Flags { rungs: Some(rungs.into()), ..Flags::default() };
-        assert_eq!(refusal(rungs("1000,10000")), None);
+        assert_eq!(refusal("chat --rungs 1000,10000"), None);
         assert_eq!(
-            refusal(rungs("1000,20000")).as_deref(),
+            refusal("chat --rungs 1000,20000").as_deref(),
             Some(
                 "rung 20000: who got what of 20000 talkers to 20000 clients takes 3.22 GB of memory, and of the 3 GB that \
                  are available the ledger may take 1 GB; take fewer clients, or let fewer of them talk (--talkers N)"
             )
         );
-        assert_eq!(refusal(Flags { talkers: Some("1000".into()), ..rungs("1000,20000") }), None);
+        assert_eq!(refusal("chat --rungs 1000,20000 --talkers 1000"), None);
     }
 
     #[test]
     fn nothing_is_said_of_loopback() {
-        let http = plan::HttpFlags { keep_alive: Some(false), ..plan::HttpFlags::default() };
-        let flags = Flags { subject: Some("http://127.0.0.1:1".into()), http, ..Flags::default() };
-        let plan = resolve(&flags, None, 1).expect("a plan");
+        let plan = resolve(&Flags::of("http://127.0.0.1:1 --no-keep-alive"), None, 1).expect("a plan");
         assert_eq!(warnings(&plan, ([127, 0, 0, 1], 1).into()), Vec::<String>::new());
     }
 
     #[test]
     fn a_connection_for_each_request_gets_source_addresses_and_every_core() {
-        let http = plan::HttpFlags { keep_alive: Some(false), ..plan::HttpFlags::default() };
-        let rate = Some("5000".into());
-        let flags = Flags { subject: Some("http://127.0.0.1:1".into()), http, rate, ..Flags::default() };
+        let flags = Flags::of("http://127.0.0.1:1 --no-keep-alive --rate 5000");
         let plan = resolve(&flags, None, 1).expect("a plan");
         let machine =
             Machine { descriptors: 1_000_000, cores: vec![0, 1], ports: 28_232, memory_bytes: None };

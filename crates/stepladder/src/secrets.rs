@@ -42,14 +42,12 @@ fn fill_in_bots(bots: &mut Bots, value_of: impl Fn(&str) -> Option<String>) -> a
 
 #[cfg(test)]
 mod tests {
-    use plan::{Flags, HttpFlags, resolve};
+    use plan::{Flags, resolve};
 
     use super::*;
 
     fn bots() -> Bots {
-        let header = vec!["Authorization: Bearer ${TOKEN}".to_owned()];
-        let http = HttpFlags { header, ..HttpFlags::default() };
-        let flags = Flags { subject: Some("http://127.0.0.1:1/a".into()), http, ..Flags::default() };
+        let flags = Flags::of("http://127.0.0.1:1/a --header 'Authorization: Bearer ${TOKEN}'");
         resolve(&flags, None, 1).expect("a plan").bots
     }
 

@@ -6,23 +6,44 @@
 use std::collections::BTreeMap;
 
 use crate::known;
-use crate::layers::Flags;
-use crate::layers::reader::{Reader, Said, Setting, setting};
+use crate::layers::reader::{Reader, Said};
 use crate::layers::subject::Found;
 use crate::mistakes::{Wrong, WrongRequest};
 use crate::plan::{Bots, Cell, HttpCheck, HttpRequest, SubjectSource};
-use crate::scenario::{LadderKeys, OneOrMore};
+use crate::settings::{Setting, Shape};
 use crate::units::UnitError;
 
-const SERVICES: Setting = Setting {
-    flag: "--services",
-    key: "ladder.services",
-    example: "root,object",
-    example_in_file: "[root, object]",
-};
-const VIEWS: Setting = setting("--views", "ladder.views", "all");
-const PRIORITIES: Setting = setting("--priorities", "ladder.priorities", "all");
-const LOCALITIES: Setting = setting("--localities", "ladder.localities", "all");
+pub(super) const SETTINGS: &[&Setting] = &[&SERVICES, &VIEWS, &PRIORITIES, &LOCALITIES];
+const SWEEP: Setting = Setting::of("Sweep of poll-loop", &[]);
+
+static SERVICES: Setting = SWEEP
+    .key("ladder.services", Shape::OneOrMore, "[root, object]")
+    .about("poll-loop: the services to sweep, or all.")
+    .flag("--services", "LIST")
+    .help("root, pilot, force-field, ihost, objects, object, script, property, or all")
+    .default("root,object")
+    .flag_example("root,object");
+static VIEWS: Setting = SWEEP
+    .key("ladder.views", Shape::OneOrMore, "[background, foreground]")
+    .about("poll-loop: in the background, where little is drawn, in the foreground, or all.")
+    .flag("--views", "LIST")
+    .help("background, foreground, or all")
+    .default("all")
+    .flag_example("all");
+static PRIORITIES: Setting = SWEEP
+    .key("ladder.priorities", Shape::OneOrMore, "[normal, below-normal]")
+    .about("poll-loop: the priority of its process: normal, below-normal or all.")
+    .flag("--priorities", "LIST")
+    .help("normal, below-normal, or all")
+    .default("all in the foreground, normal in the background")
+    .flag_example("all");
+static LOCALITIES: Setting = SWEEP
+    .key("ladder.localities", Shape::OneOrMore, "[none, high]")
+    .about("poll-loop: objects near: none, moderate, high or all.")
+    .flag("--localities", "LIST")
+    .help("Objects near: none, moderate, high, or all")
+    .default("moderate")
+    .flag_example("all");
 
 const VIEW_NAMES: [&str; 2] = ["background", "foreground"];
 const PRIORITY_NAMES: [&str; 2] = ["normal", "below-normal"];
@@ -71,58 +92,38 @@ enum Values {
 }
 
 /// All cells, in the order in which they are climbed. Empty for subjects without axes.
-pub(super) fn read(
-    reader: &mut Reader,
-    flags: &Flags,
-    keys: &LadderKeys,
-    found: Option<&Found>,
-    bots: &Bots,
-) -> Vec<Cell> {
-    let said = |reader: &Reader, setting, flag: &Option<String>, texts: &Option<OneOrMore>| {
-        let texts: Option<Vec<Said>> = match (flag, texts) {
-            (Some(text), _) => Some(text.split(',').map(|one| reader.in_flag(setting, one)).collect()),
-            (None, Some(texts)) => Some(texts.0.iter().map(|text| reader.in_file(setting, text)).collect()),
-            (None, None) => None,
-        };
-        texts
-    };
-    let services = said(reader, SERVICES, &flags.services, &keys.services);
-    let views = said(reader, VIEWS, &flags.views, &keys.views);
-    let priorities = said(reader, PRIORITIES, &flags.priorities, &keys.priorities);
-    let localities = said(reader, LOCALITIES, &flags.localities, &keys.localities);
+pub(super) fn read(reader: &mut Reader, found: Option<&Found>, bots: &Bots) -> Vec<Cell> {
+    let axes = [&SERVICES, &VIEWS, &PRIORITIES, &LOCALITIES];
+    let said = axes.map(|setting| reader.all(setting));
     let Some(found) = found else { return Vec::new() };
     let (true, Bots::Http(http), SubjectSource::BuiltIn { options, .. }) =
         (found.is_poll_loop(), bots, &found.source)
     else {
-        let axes = [
-            ("services", services),
-            ("views", views),
-            ("priorities", priorities),
-            ("localities", localities),
-        ];
-        for (axis, said) in axes {
+        for (setting, said) in axes.into_iter().zip(said) {
             if let Some(said) = said {
-                let place = said.first().unwrap_or(&reader.in_whole_file(SERVICES)).place.clone();
-                let wrong = WrongRequest::AxisOfPollLoop { axis, subject: found.name.clone() };
-                reader.refuse_plainly(place, wrong.into());
+                let place = said.first().unwrap_or(&reader.in_whole_file(setting)).place.clone();
+                let wrong =
+                    WrongRequest::AxisOfPollLoop { axis: setting.name(), subject: found.name.clone() };
+                reader.refuse_plainly(place, wrong);
             }
         }
         return Vec::new();
     };
     let names: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
     let has_own_requests = names != SERVICE_PATHS.map(|(name, _)| name);
-    if has_own_requests && [&services, &views, &priorities, &localities].iter().all(|said| said.is_none()) {
+    if has_own_requests && said.iter().all(Option::is_none) {
         return Vec::new();
     }
+    let [services, views, priorities, localities] = said;
     let services = match values(reader, services, &names) {
         Some(services) => services,
         None if has_own_requests => names.iter().map(|&name| name.to_owned()).collect(),
         None => SERVICES_USUAL.map(str::to_owned).to_vec(),
     };
     let nailed = Nailed::read(options);
-    let views = axis(reader, "views", views, &VIEW_NAMES, nailed.view);
-    let priorities = axis(reader, "priorities", priorities, &PRIORITY_NAMES, nailed.priority);
-    let localities = axis(reader, "localities", localities, &LOCALITY_NAMES, nailed.locality);
+    let views = axis(reader, &VIEWS, views, &VIEW_NAMES, nailed.view);
+    let priorities = axis(reader, &PRIORITIES, priorities, &PRIORITY_NAMES, nailed.priority);
+    let localities = axis(reader, &LOCALITIES, localities, &LOCALITY_NAMES, nailed.locality);
     let mut cells = Vec::new();
     for locality in of_axis(&localities, &[LOCALITY_USUAL]) {
         for (view, priority) in classes(&views, &priorities) {
@@ -213,7 +214,7 @@ fn values(reader: &mut Reader, said: Option<Vec<Said>>, known: &[&str]) -> Optio
 /// An axis that is an option of the server, which may be nailed down behind `--`.
 fn axis(
     reader: &mut Reader,
-    axis: &'static str,
+    setting: &Setting,
     said: Option<Vec<Said>>,
     known: &[&str],
     nailed: Option<(&'static str, String)>,
@@ -225,7 +226,8 @@ fn axis(
         (None, None) => Values::Unsaid,
         (Some(values), Some((option, _))) => {
             if let Some(place) = place {
-                reader.refuse_plainly(place, WrongRequest::AxisNailedDown { axis, option }.into());
+                let wrong = WrongRequest::AxisNailedDown { axis: setting.name(), option };
+                reader.refuse_plainly(place, wrong);
             }
             Values::Said(values)
         }

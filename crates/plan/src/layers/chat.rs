@@ -1,46 +1,76 @@
 //! The chat's bots: how often they speak, how long their lines are, who speaks, who misbehaves.
 
 use crate::layers::bots::Server;
-use crate::layers::reader::{Reader, Said, Setting, setting};
-use crate::layers::{Flags, defaults};
-use crate::mistakes::{Place, Wrong};
+use crate::layers::reader::Reader;
+use crate::mistakes::Wrong;
 use crate::plan::{ChatBots, Dialect, Misbehaviour};
-use crate::scenario::BotsKeys;
+use crate::settings::{Kind, Setting, Shape};
 use crate::target::Scheme;
 use crate::units::{self, chat};
 
-const GAP: Setting = setting("--gap", "bots.gap", "500ms..1s");
-const LINE: Setting = setting("--line", "bots.line", "15..58");
-const TALKERS: Setting = setting("--talkers", "bots.talkers", "100");
-const ROOM: Setting = setting("--room", "bots.room", "lobby");
-const MISBEHAVE: Setting = Setting {
-    flag: "--misbehave",
-    key: "bots.misbehave",
-    example: "slow-reader=5%",
-    example_in_file: "[slow-reader=5%]",
-};
+pub(super) const SETTINGS: &[&Setting] = &[&GAP, &LINE, &TALKERS, &ROOM, &ECHOES, &MISBEHAVE];
+const CHAT: Setting = Setting::of("Chat", &["chat"]);
+
+static GAP: Setting = CHAT
+    .key("bots.gap", Shape::Text, "500ms..1s")
+    .about("chat: time between two lines of one bot, uniform in a range.")
+    .flag("--gap", "TIME..TIME")
+    .help("A chatter says a line every so often: a range, or one time for equal gaps")
+    // The published pace, 0.75 s in the mean.
+    .default("500ms..1s");
+static LINE: Setting = CHAT
+    .key("bots.line", Shape::NumberOrText, "15..58")
+    .about("chat: bytes of a line, its end included, uniform in a range; at least 15.")
+    .flag("--line", "N..N")
+    .help("Bytes of a chatter's line, its end included: a range, or one number")
+    .default("15..58");
+static TALKERS: Setting = CHAT
+    .key("bots.talkers", Shape::Whole("uint32"), "100")
+    .about("chat: so many of the bots speak, and the others only listen; all of them otherwise.")
+    .flag("--talkers", "N")
+    .help("So many chatters speak, the others only listen")
+    .default("all");
+static ROOM: Setting = CHAT
+    .key("bots.room", Shape::Text, "lobby")
+    .about("chat: the room, channel (without its #) or subject.")
+    .flag("--room", "NAME")
+    .help("The chat's room, channel (without #) or subject")
+    // The one in which our own server puts everyone.
+    .default("lobby");
 /// Read with the server, since a built-in one must hear of it.
-pub(super) const ECHOES: Setting = setting("--echoes", "bots.echoes", "true");
+pub(super) static ECHOES: Setting = CHAT
+    .key("bots.echoes", Shape::Switch, "true")
+    .about("chat: the server sends each line back to its sender too.")
+    .switch(Kind::Switch, "--echoes")
+    .help("The chat sends each line back to its sender too");
+static MISBEHAVE: Setting = CHAT
+    .key("bots.misbehave", Shape::List(&Shape::Text), "[slow-reader=5%]")
+    .about(
+        "chat: shares of the crowd that behave badly: slow-reader, stalled, half-open, malformed, \
+         reconnect-storm.",
+    )
+    .flag("--misbehave", "KIND=SHARE")
+    .help(
+        "A share of the chatters that behaves badly and is judged apart: slow-reader=5%, stalled=10%, \
+         half-open=1%, malformed=1%, reconnect-storm=30s (a tenth of them) or reconnect-storm=20%@30s; \
+         repeatable",
+    )
+    .kind(Kind::Repeated)
+    .flag_example("slow-reader=5%");
 
 /// The chat's bots; after a mistake, bots that let the other settings be read.
-pub(super) fn read(reader: &mut Reader, flags: &Flags, keys: &BotsKeys, server: &Server<'_>) -> ChatBots {
+pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> ChatBots {
     let dialect = match server.scheme {
         Some(Scheme::Irc) => Dialect::Irc,
         Some(Scheme::Nats) => Dialect::Nats,
         Some(Scheme::Mqtt) => Dialect::Mqtt,
         Some(Scheme::Tcp | Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https) | None => Dialect::Lines,
     };
-    let gap = reader.value(GAP, flags.gap.as_deref(), keys.gap.as_ref(), chat::gap_ns);
-    let (gap_min_ns, gap_max_ns) = gap.unwrap_or(defaults::GAP_NS);
-    let line_said = reader.said(LINE, flags.line.as_deref(), keys.line.as_ref());
-    let line = line_said.as_ref().and_then(|said| reader.read(said, chat::line_bytes));
-    let (line_min_bytes, line_max_bytes) = line.unwrap_or(defaults::LINE_BYTES);
-    let talkers = reader.value(TALKERS, flags.talkers.as_deref(), keys.talkers.as_ref(), |text| {
-        units::whole_within(text, 1, units::RUNG_MAX as u64)
-    });
-    let room = reader.value(ROOM, flags.room.as_deref(), keys.room.as_ref(), chat::room);
-    let room = room.unwrap_or_else(|| defaults::ROOM.to_owned());
-    if let (Some(said), Some(most)) = (line_said, dialect.line_bytes_most(&room))
+    let (gap_min_ns, gap_max_ns) = reader.value_or_default(&GAP, chat::gap_ns);
+    let (line_min_bytes, line_max_bytes) = reader.value_or_default(&LINE, chat::line_bytes);
+    let talkers = reader.value(&TALKERS, |text| units::whole_within(text, 1, units::RUNG_MAX as u64));
+    let room = reader.value_or_default(&ROOM, chat::room);
+    if let (Some(said), Some(most)) = (reader.said(&LINE), dialect.line_bytes_most(&room))
         && line_max_bytes > most
     {
         let wrong = Wrong::LineTooLong { line_bytes: line_max_bytes, room: room.clone(), most };
@@ -66,15 +96,15 @@ pub(super) fn read(reader: &mut Reader, flags: &Flags, keys: &BotsKeys, server: 
         talkers,
         room,
         echoes: server.echoes || dialect == Dialect::Mqtt,
-        misbehave: misbehave(reader, flags, keys),
+        misbehave: misbehave(reader),
     }
 }
 
 /// The flags' kinds, or the scenario's; each once, and together no more than the crowd.
-fn misbehave(reader: &mut Reader, flags: &Flags, keys: &BotsKeys) -> Vec<Misbehaviour> {
+fn misbehave(reader: &mut Reader) -> Vec<Misbehaviour> {
     let mut all: Vec<Misbehaviour> = Vec::new();
     let mut sum = 0.0;
-    for one in &misbehave_said(reader, flags, keys) {
+    for one in &reader.all(&MISBEHAVE).unwrap_or_default() {
         let Some(read) = reader.read(one, str::parse::<Misbehaviour>) else { continue };
         if all.iter().any(|other| other.kind == read.kind) {
             reader.refuse(one, Wrong::MisbehavesTwice(read.kind.name()));
@@ -82,41 +112,12 @@ fn misbehave(reader: &mut Reader, flags: &Flags, keys: &BotsKeys) -> Vec<Misbeha
         }
         let before = sum;
         sum += read.share;
-        // 70 % and 30 % add up to a little more than one in binary; and whoever comes after is told no second time.
+        // 70 % and 30 % add up to a little more than one in binary; and what comes after is refused no second
+        // time.
         if chat::percent(sum) > 100.0 && chat::percent(before) <= 100.0 {
             reader.refuse_plainly(one.place.clone(), Wrong::MisbehavesMoreThanAll(chat::percent(sum)));
         }
         all.push(read);
     }
     all
-}
-
-fn misbehave_said(reader: &Reader, flags: &Flags, keys: &BotsKeys) -> Vec<Said> {
-    if flags.misbehave.is_empty() {
-        keys.misbehave.iter().flatten().map(|text| reader.in_file(MISBEHAVE, text)).collect()
-    } else {
-        flags.misbehave.iter().map(|text| reader.in_flag(MISBEHAVE, text)).collect()
-    }
-}
-
-/// The settings that only these bots have, as they were said; other bots refuse them.
-pub(super) fn said(
-    reader: &Reader,
-    flags: &Flags,
-    keys: &BotsKeys,
-    server: &Server<'_>,
-) -> Vec<(Setting, Place)> {
-    let single = [
-        (GAP, &flags.gap, &keys.gap),
-        (LINE, &flags.line, &keys.line),
-        (TALKERS, &flags.talkers, &keys.talkers),
-        (ROOM, &flags.room, &keys.room),
-    ];
-    let single = single.into_iter().filter_map(|(setting, flag, text)| {
-        reader.said(setting, flag.as_deref(), text.as_ref()).map(|said| (setting, said.place))
-    });
-    let echoes = server.echoes_said.iter().map(|place| (ECHOES, place.clone()));
-    let misbehave = misbehave_said(reader, flags, keys).into_iter().next();
-    let misbehave = misbehave.map(|said| (MISBEHAVE, said.place));
-    single.chain(echoes).chain(misbehave).collect()
 }

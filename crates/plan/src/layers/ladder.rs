@@ -1,52 +1,106 @@
 //! Which loads, how the bots arrive, and how long each load is held.
 
-use crate::layers::reader::{Reader, Said, Setting, setting};
+use crate::layers::bots::refuse_if_strange;
+use crate::layers::reader::{Reader, Said};
 use crate::layers::subject::Found;
-use crate::layers::{Flags, cells, defaults, name_of, switch, unit_of};
-use crate::mistakes::{Place, Wrong, WrongRequest};
+use crate::layers::{cells, unit_of};
+use crate::mistakes::{Wrong, WrongRequest};
 use crate::plan::{Bots, Hold, HttpModel, Ladder, Ramp, RampRule, SubjectSource, TickSource};
-use crate::scenario::{LadderKeys, OneOrMore, Scenario, Text};
+use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
 
-const RUNGS: Setting = Setting {
-    flag: "--rungs",
-    key: "ladder.rungs",
-    example: "500,1000,2000",
-    example_in_file: "[500, 1000, 2000]",
-};
-const RATE: Setting =
-    Setting { flag: "--rate", key: "ladder.rate", example: "1000,2000", example_in_file: "[1000, 2000]" };
-const REQUESTERS: Setting = setting("--requesters", "ladder.requesters", "1..20");
-const HOLD: Setting = setting("--hold", "ladder.hold", "60s");
-const RAMP: Setting = setting("--ramp", "ladder.ramp", "2ms");
-const SETTLE: Setting = setting("--settle", "ladder.settle", "2s");
-const RESTART: Setting = setting("--restart-per-rung", "ladder.restart_per_rung", "true");
+pub(super) const SETTINGS: &[&Setting] =
+    &[&LADDER, &RUNGS, &RATE, &REQUESTERS, &HOLD, &RAMP, &SETTLE, &RESTART];
+const HOW: Setting = Setting::of("How", &[]);
 
-/// What a load counts, as its author said it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// `rungs`: games, clients or requesters, whatever the bots are
-    Rungs,
-    /// requests per second
-    Rate,
-    /// requesters who wait for their answers
-    Requesters,
-}
+static LADDER: Setting = HOW
+    .key(
+        "ladder",
+        Shape::Keys("LadderKeys", "Which loads, and how each is held."),
+        "{ rungs: [500, 1000, 2000], hold: 60s }",
+    )
+    .about("Which loads, and how each is held.");
+static RUNGS: Setting = Setting::of("What", &[])
+    .key("ladder.rungs", Shape::List(&Shape::Number), "[500, 1000, 2000]")
+    .about("The loads to climb, in games, clients or requesters.")
+    .flag("--rungs", "LIST")
+    .help("Loads to hold, e.g. 500,1000,2000")
+    .kind(Kind::Hyphenated)
+    .flag_example("500,1000,2000");
+static RATE: Setting = Setting::of("What", &["http"])
+    .key("ladder.rate", Shape::OneOrMore, "[1000, 2000]")
+    .about("http: the loads in requests per second, planned by a clock that waits for nobody.")
+    .flag("--rate", "LIST")
+    .help(
+        "HTTP: loads in requests per second, planned by a clock that waits for no answer, e.g. 1000,2000. \
+         The rate climbs to each load through the first half of the settle time",
+    )
+    .kind(Kind::Hyphenated)
+    .flag_example("1000,2000");
+static REQUESTERS: Setting = Setting::of("What", &["http"])
+    .key("ladder.requesters", Shape::OneOrMore, "1..20")
+    .about(
+        "http: the loads in requesters, each of whom waits for its answer; a list, a range (1..20), or an \
+         open end (1..).",
+    )
+    .flag("--requesters", "LIST")
+    .help(
+        "HTTP: loads in requesters, each of whom waits for its answer: 1,5,10 or 1..20; 1.. goes on until \
+         a request fails",
+    )
+    .kind(Kind::Hyphenated);
+static HOLD: Setting = HOW
+    .key("ladder.hold", Shape::Text, "60s")
+    .about("When a rung has seen enough: a time, ticks or games.")
+    .flag("--hold", "ENOUGH")
+    .help("When a rung has seen enough: 60s, 2Mticks or 1000games");
+static RAMP: Setting = HOW
+    .key("ladder.ramp", Shape::Text, "2ms")
+    .about(
+        "How the bots arrive: one every so often (2ms, or 2ms/each), a rate (5000/s), all of a rung \
+         within a time (60s/all), or 0s for all at once.",
+    )
+    .flag("--ramp", "PACE")
+    .help(
+        "How the bots arrive, or a rate's connections open: 2ms (one every 2 ms; 2ms/each is the same), \
+         5000/s, 60s/all (all of a rung within 60 s) or 0s (all at once)",
+    );
+static SETTLE: Setting = HOW
+    .key("ladder.settle", Shape::Text, "2s")
+    .about("Time between the ramp and the hold.")
+    .flag("--settle", "TIME")
+    .help("Between the ramp and the hold");
+static RESTART: Setting = Setting::of("Subject", &[])
+    .key("ladder.restart_per_rung", Shape::Switch, "true")
+    .about("A fresh server for each rung.")
+    .switch(Kind::Switch, "--restart-per-rung")
+    .help("A fresh subject for each rung");
 
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Rungs => "rungs",
-            Kind::Rate => "rate",
-            Kind::Requesters => "requesters",
-        }
-    }
-}
+/// Games or clients: three rungs tell more than one, and a first climb ends within minutes.
+const RUNGS_USUAL: [f64; 3] = [500.0, 1000.0, 2000.0];
+/// Chatters: the pace grows with their square, so steps are smaller.
+const CHAT_RUNGS: [f64; 4] = [128.0, 256.0, 512.0, 1024.0];
+/// HTTP clients that wait for their answers; the server may be any.
+const REQUESTERS_USUAL: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
+/// Of poll-loop: beyond its queue, so that the first failures are seen.
+const POLL_LOOP_REQUESTERS: u32 = 20;
+/// Of poll-loop: 60 ticks; a sweep holds more than a hundred loads.
+const POLL_LOOP_HOLD_NS: u64 = 2_000_000_000;
+/// Of poll-loop: its queue is full or not after a few ticks.
+const POLL_LOOP_SETTLE_NS: u64 = 500_000_000;
+/// About three games after each other.
+const HOLD_NS: u64 = 30_000_000_000;
+const SETTLE_NS: u64 = 2_000_000_000;
+/// One game or client after another.
+const RAMP_NS: u64 = 2_000_000;
+/// Chatters: a server that tells a room of everyone who joins does so n² times.
+const CHAT_RAMP_PER_S: f64 = 2000.0;
 
 /// The loads as they were said.
 #[derive(Clone, Debug)]
 pub(super) struct Loads {
-    pub kind: Kind,
+    /// what a load counts: `RUNGS` (games, clients or requesters, as the bots are), `RATE` or `REQUESTERS`
+    pub setting: &'static Setting,
     /// on the command line; what the file says for another model was not meant for this one
     pub in_flags: bool,
     said: Vec<Said>,
@@ -54,44 +108,36 @@ pub(super) struct Loads {
     whole: Said,
 }
 
+impl Loads {
+    /// Whether a load is requests per second, planned by a clock.
+    pub fn is_rate(&self) -> bool {
+        self.setting.key == RATE.key
+    }
+}
+
 /// The one kind of load that was said; the flags' goes before the file's. A second kind is refused.
-pub(super) fn loads(reader: &mut Reader, flags: &Flags, file: &Scenario) -> Option<Loads> {
-    let listed = |setting: Setting, text: &String| {
-        let said = if text.trim().is_empty() {
-            Vec::new()
-        } else {
-            text.split(',').map(|one| reader.in_flag(setting, one)).collect()
-        };
-        (said, reader.in_flag(setting, ""))
-    };
-    let kinds = [
-        (Kind::Rungs, RUNGS, &flags.rungs),
-        (Kind::Rate, RATE, &flags.rate),
-        (Kind::Requesters, REQUESTERS, &flags.requesters),
-    ];
-    let of_flags = kinds.into_iter().filter_map(|(kind, setting, text)| {
-        let (said, whole) = listed(setting, text.as_ref()?);
-        Some(Loads { kind, in_flags: true, said, whole })
+pub(super) fn loads(reader: &mut Reader) -> Option<Loads> {
+    let kinds = [&RUNGS, &RATE, &REQUESTERS];
+    let of_flags = kinds.into_iter().filter_map(|setting| {
+        let mut said = reader.in_flags(setting)?;
+        if let [only] = said.as_slice()
+            && only.text.trim().is_empty()
+        {
+            said.clear();
+        }
+        Some(Loads { setting, in_flags: true, said, whole: reader.in_flag(setting, "") })
     });
-    let empty = LadderKeys::default();
-    let keys = file.ladder.as_ref().unwrap_or(&empty);
-    let texts = |texts: &Option<OneOrMore>| texts.as_ref().map(|texts| texts.0.clone());
-    let written = [
-        (Kind::Rungs, RUNGS, keys.rungs.clone()),
-        (Kind::Rate, RATE, texts(&keys.rate)),
-        (Kind::Requesters, REQUESTERS, texts(&keys.requesters)),
-    ];
-    let of_file = written.into_iter().filter_map(|(kind, setting, texts): (_, _, Option<Vec<Text>>)| {
-        let said = texts?.iter().map(|text| reader.in_file(setting, text)).collect();
-        Some(Loads { kind, in_flags: false, said, whole: reader.in_whole_file(setting) })
+    let of_file = kinds.into_iter().filter_map(|setting| {
+        let said = reader.in_file(setting)?;
+        Some(Loads { setting, in_flags: false, said, whole: reader.in_whole_file(setting) })
     });
     let (of_flags, of_file): (Vec<Loads>, Vec<Loads>) = (of_flags.collect(), of_file.collect());
     let mut all = if of_flags.is_empty() { of_file } else { of_flags }.into_iter();
     let first = all.next()?;
     if let Some(second) = all.next() {
         let place = second.said.first().unwrap_or(&second.whole).place.clone();
-        let wrong = WrongRequest::TwoLoads { first: first.kind.name(), second: second.kind.name() };
-        reader.refuse_plainly(place, wrong.into());
+        let wrong = WrongRequest::TwoLoads { first: first.setting.name(), second: second.setting.name() };
+        reader.refuse_plainly(place, wrong);
     }
     Some(first)
 }
@@ -99,22 +145,17 @@ pub(super) fn loads(reader: &mut Reader, flags: &Flags, file: &Scenario) -> Opti
 /// The ladder of the plan.
 pub(super) fn read(
     reader: &mut Reader,
-    flags: &Flags,
-    file: &Scenario,
     bots: &Bots,
     loads: Option<&Loads>,
     ticks: &TickSource,
     found: Option<&Found>,
 ) -> Ladder {
-    let empty = LadderKeys::default();
-    let keys = file.ladder.as_ref().unwrap_or(&empty);
     let is_poll_loop = found.is_some_and(Found::is_poll_loop);
     let (rungs, is_open_ended) = rungs(reader, loads, bots, is_poll_loop);
-    let ramp = reader.value(RAMP, flags.ramp.as_deref(), keys.ramp.as_ref(), str::parse::<RampRule>);
-    let settle = reader.value(SETTLE, flags.settle.as_deref(), keys.settle.as_ref(), units::duration_ns);
-    let hold_said = reader.said(HOLD, flags.hold.as_deref(), keys.hold.as_ref());
-    let hold = hold_said.as_ref().and_then(|said| reader.read(said, str::parse::<Hold>));
-    if let (Some(said), Some(hold)) = (&hold_said, hold) {
+    let ramp = reader.value(&RAMP, str::parse::<RampRule>);
+    let settle = reader.value(&SETTLE, units::duration_ns);
+    let hold = reader.value(&HOLD, str::parse::<Hold>);
+    if let (Some(said), Some(hold)) = (&reader.said(&HOLD), hold) {
         match hold {
             Hold::Ticks(_) if *ticks == TickSource::None => {
                 reader.refuse(said, Wrong::NoTicks { what: said.text.clone() });
@@ -125,28 +166,21 @@ pub(super) fn read(
             _ => {}
         }
     }
-    let restart_per_rung = switch(reader, RESTART, flags.restart_per_rung, keys.restart_per_rung.as_ref());
+    let restart_per_rung = reader.value(&RESTART, units::boolean).unwrap_or(false);
     let runs_already = found.is_some_and(|found| matches!(found.source, SubjectSource::Running { .. }));
-    if restart_per_rung && runs_already {
-        let place = match (flags.restart_per_rung, &keys.restart_per_rung) {
-            (None, Some(text)) => reader.in_file(RESTART, text).place,
-            _ => Place::Flag(RESTART.flag),
-        };
-        reader.refuse_plainly(place, Wrong::NothingToRestart);
+    if let (Some(said), true) = (reader.said(&RESTART), restart_per_rung && runs_already) {
+        reader.refuse_plainly(said.place, Wrong::NothingToRestart);
     }
-    let cells = cells::read(reader, flags, keys, found, bots);
-    let (settle_ns, hold_ns) = if is_poll_loop {
-        (defaults::POLL_LOOP_SETTLE_NS, defaults::POLL_LOOP_HOLD_NS)
-    } else {
-        (defaults::SETTLE_NS, defaults::HOLD_NS)
-    };
+    let cells = cells::read(reader, found, bots);
+    let (settle_ns, hold_ns) =
+        if is_poll_loop { (POLL_LOOP_SETTLE_NS, POLL_LOOP_HOLD_NS) } else { (SETTLE_NS, HOLD_NS) };
     Ladder {
         rungs,
         load_unit: unit_of(bots).into(),
         ramp: ramp.unwrap_or(RampRule::Pace(match bots {
-            Bots::Arena(_) | Bots::Echo(_) => Ramp::Every(defaults::RAMP_NS),
+            Bots::Arena(_) | Bots::Echo(_) => Ramp::Every(RAMP_NS),
             Bots::Http(_) => Ramp::AtOnce,
-            Bots::Chat(_) => Ramp::PerSecond(defaults::CHAT_RAMP_PER_S),
+            Bots::Chat(_) => Ramp::PerSecond(CHAT_RAMP_PER_S),
         })),
         settle_ns: settle.unwrap_or(settle_ns),
         hold: hold.unwrap_or(Hold::Time(hold_ns)),
@@ -159,10 +193,8 @@ pub(super) fn read(
 /// The loads in ascending order, and whether they go on beyond the last.
 fn rungs(reader: &mut Reader, loads: Option<&Loads>, bots: &Bots, is_poll_loop: bool) -> (Vec<f64>, bool) {
     let Some(loads) = loads else { return (default_rungs(bots, is_poll_loop), false) };
-    if loads.kind != Kind::Rungs && !matches!(bots, Bots::Http(_)) {
-        let place = loads.said.first().unwrap_or(&loads.whole).place.clone();
-        let setting = loads.kind.name();
-        reader.refuse_plainly(place, Wrong::NotOfTheseBots { setting, whose: "http", bots: name_of(bots) });
+    let place = loads.said.first().unwrap_or(&loads.whole).place.clone();
+    if refuse_if_strange(reader, loads.setting, place, bots) {
         return (default_rungs(bots, is_poll_loop), false);
     }
     if loads.said.is_empty() {
@@ -179,10 +211,10 @@ fn rungs(reader: &mut Reader, loads: Option<&Loads>, bots: &Bots, is_poll_loop: 
 
 fn default_rungs(bots: &Bots, is_poll_loop: bool) -> Vec<f64> {
     match bots {
-        Bots::Arena(_) | Bots::Echo(_) => defaults::RUNGS.to_vec(),
-        Bots::Chat(_) => defaults::CHAT_RUNGS.to_vec(),
-        Bots::Http(_) if is_poll_loop => (1..=defaults::POLL_LOOP_REQUESTERS).map(f64::from).collect(),
-        Bots::Http(_) => defaults::REQUESTERS.to_vec(),
+        Bots::Arena(_) | Bots::Echo(_) => RUNGS_USUAL.to_vec(),
+        Bots::Chat(_) => CHAT_RUNGS.to_vec(),
+        Bots::Http(_) if is_poll_loop => (1..=POLL_LOOP_REQUESTERS).map(f64::from).collect(),
+        Bots::Http(_) => REQUESTERS_USUAL.to_vec(),
     }
 }
 
@@ -230,7 +262,7 @@ fn requesters(reader: &mut Reader, loads: &Loads) -> (Vec<f64>, bool) {
     if let Some((said, from)) = open
         && rungs.last().is_some_and(|last| *last > from)
     {
-        reader.refuse_plainly(said.place.clone(), WrongRequest::NotTheLast.into());
+        reader.refuse_plainly(said.place.clone(), WrongRequest::NotTheLast);
     }
     if rungs.len() as u64 > http::RUNGS_MAX {
         let wrong = WrongRequest::TooManyRungs(rungs.len() as u64);

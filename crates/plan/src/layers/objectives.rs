@@ -2,20 +2,22 @@
 
 use ladder::Objective;
 
-use crate::layers::Flags;
 use crate::layers::name_of;
-use crate::layers::reader::{Reader, Said, Setting};
+use crate::layers::reader::Reader;
 use crate::layers::subject::Found;
 use crate::mistakes::Wrong;
 use crate::plan::{Bots, Dialect, SubjectSource, TickSource};
-use crate::scenario::Scenario;
+use crate::settings::{Kind, Setting, Shape};
 
-const OBJECTIVE: Setting = Setting {
-    flag: "--objective",
-    key: "objectives",
-    example: "ticks.late_share < 25%",
-    example_in_file: "[ticks.late_share < 25%]",
-};
+pub(super) const SETTINGS: &[&Setting] = &[&OBJECTIVES];
+
+static OBJECTIVES: Setting = Setting::of("Judged by", &[])
+    .key("objectives", Shape::List(&Shape::Text), "[ticks.late_share < 25%]")
+    .about("What a rung must meet; the built-in objectives of the subject otherwise.")
+    .flag("--objective", "EXPR")
+    .help("A condition that every rung must meet; see below")
+    .kind(Kind::Repeated)
+    .flag_example("ticks.late_share < 25%");
 
 /// No bots claim anything yet that a server's final state could be audited against.
 const AUDIT_INSTEAD: &str =
@@ -23,21 +25,14 @@ const AUDIT_INSTEAD: &str =
 
 pub(super) fn read(
     reader: &mut Reader,
-    flags: &Flags,
-    file: &Scenario,
     bots: &Bots,
     ticks: &TickSource,
     found: Option<&Found>,
 ) -> Vec<Objective> {
-    let said: Vec<Said> = match &file.objectives {
-        _ if !flags.objective.is_empty() => {
-            flags.objective.iter().map(|text| reader.in_flag(OBJECTIVE, text)).collect()
-        }
-        Some(texts) if !texts.is_empty() => {
-            texts.iter().map(|text| reader.in_file(OBJECTIVE, text)).collect()
-        }
-        _ => return measurable_defaults(bots, ticks, found),
-    };
+    let said = reader.all(&OBJECTIVES).unwrap_or_default();
+    if said.is_empty() {
+        return measurable_defaults(bots, ticks, found);
+    }
     let mut objectives = Vec::new();
     for one in &said {
         match one.text.parse::<Objective>() {
@@ -48,7 +43,7 @@ pub(super) fn read(
                 objectives.push(objective);
             }
             // Its message has an example of its own, of the figure that was meant.
-            Err(wrong) => reader.refuse_plainly(one.place.clone(), wrong.into()),
+            Err(wrong) => reader.refuse_plainly(one.place.clone(), wrong),
         }
     }
     objectives

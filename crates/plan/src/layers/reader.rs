@@ -1,31 +1,14 @@
-//! One setting at a time: the flag if it was given, else the scenario's value; read, or refused with its place.
+//! One setting at a time: the flag if it was given, else the scenario's value; read, or refused with its
+//! place.
 
-use serde_saphyr::Location;
-
+use crate::flags::Flags;
 use crate::mistakes::{Mistake, Place, Wrong};
-use crate::scenario::Text;
+use crate::scenario::{Content, Node};
+use crate::settings::{Kind, Setting, Shape};
 use crate::target::TargetError;
 use crate::units::UnitError;
 
-/// A setting under both of its names, with something right to write there.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Setting {
-    /// `--hold`
-    pub flag: &'static str,
-    /// `ladder.hold`; empty when only the command line has it
-    pub key: &'static str,
-    /// behind the flag
-    pub example: &'static str,
-    /// behind the key
-    pub example_in_file: &'static str,
-}
-
-/// A setting that is written the same in both places.
-pub(super) const fn setting(flag: &'static str, key: &'static str, example: &'static str) -> Setting {
-    Setting { flag, key, example, example_in_file: example }
-}
-
-/// A value that somebody wrote, and where.
+/// A value as it was written, and where.
 #[derive(Clone, Debug)]
 pub(super) struct Said {
     pub text: String,
@@ -33,20 +16,28 @@ pub(super) struct Said {
     example: String,
 }
 
-/// Collects mistakes while settings are read.
+/// Looks settings up in the flags and in the file, and collects mistakes while they are read.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct Reader<'a> {
+    pub flags: &'a Flags,
+    /// nothing when there is no file
+    pub file: Node,
     /// of the scenario file; empty when there is none
     path: String,
     pub mistakes: Vec<Mistake>,
 }
 
-impl Reader {
-    pub fn new(path: String, mistakes: Vec<Mistake>) -> Reader {
-        Reader { path, mistakes }
+impl<'a> Reader<'a> {
+    pub fn new(flags: &'a Flags, path: String, file: Node, mistakes: Vec<Mistake>) -> Reader<'a> {
+        Reader { flags, file, path, mistakes }
     }
 
-    pub fn in_flag(&self, setting: Setting, text: &str) -> Said {
+    pub fn has_file(&self) -> bool {
+        !self.path.is_empty()
+    }
+
+    /// A text as if it stood behind the setting's flag.
+    pub fn in_flag(&self, setting: &Setting, text: &str) -> Said {
         // A flag of several words describes a place; its example is a whole command line.
         let example = if setting.flag.contains(' ') {
             setting.example.to_owned()
@@ -56,35 +47,65 @@ impl Reader {
         Said { text: text.into(), place: Place::Flag(setting.flag), example }
     }
 
-    pub fn in_file(&self, setting: Setting, text: &Text) -> Said {
-        let name = setting.key.rsplit('.').next().unwrap_or(setting.key);
-        Said {
-            text: text.value.clone(),
-            place: Place::Line {
-                path: self.path.clone(),
-                line: text.referenced.line(),
-                key: setting.key.into(),
-            },
-            example: format!("{name}: {}", setting.example_in_file),
+    /// The texts behind the setting's flag. Where the file has a list, a flag that is given once is split at
+    /// its commas.
+    pub fn in_flags(&self, setting: &Setting) -> Option<Vec<Said>> {
+        let texts = self.flags.all(setting);
+        let (_, takes_list, _) = setting.shape.takes();
+        let said = |text: &str| self.in_flag(setting, text);
+        match texts {
+            [] => None,
+            [text] if takes_list && setting.is_option() && setting.kind != Kind::Repeated => {
+                Some(text.split(',').map(said).collect())
+            }
+            _ => Some(texts.iter().map(|text| said(text)).collect()),
         }
     }
 
+    /// A value of the file as if it stood behind the setting's key.
+    pub fn at(&self, setting: &Setting, node: &Node) -> Said {
+        let place = Place::Line { path: self.path.clone(), line: node.line, key: setting.key.into() };
+        Said { text: node.text().to_owned(), place, example: setting.line_in_file() }
+    }
+
     /// The file as a whole, for what is missing in it.
-    pub fn in_whole_file(&self, setting: Setting) -> Said {
-        let whole = Text { value: String::new(), referenced: Location::UNKNOWN, defined: Location::UNKNOWN };
-        self.in_file(setting, &whole)
+    pub fn in_whole_file(&self, setting: &Setting) -> Said {
+        self.at(setting, &Node::default())
     }
 
-    pub fn has_file(&self) -> bool {
-        !self.path.is_empty()
+    /// The values behind the setting's key. Other shapes than the setting has were refused already.
+    pub fn in_file(&self, setting: &Setting) -> Option<Vec<Said>> {
+        self.values_of(setting, self.file.at(setting.key)?)
     }
 
-    /// What was said about a setting: the flag goes before the file.
-    pub fn said(&self, setting: Setting, flag: Option<&str>, file: Option<&Text>) -> Option<Said> {
-        flag.map(|text| self.in_flag(setting, text)).or_else(|| file.map(|text| self.in_file(setting, text)))
+    /// The values behind the last part of the setting's key in this mapping, one entry of a list.
+    pub fn inside(&self, mapping: &Node, setting: &Setting) -> Option<Vec<Said>> {
+        self.values_of(setting, mapping.get(setting.name())?)
     }
 
-    /// Reads what was said; `None` when nothing was, or when it was refused.
+    fn values_of(&self, setting: &Setting, node: &Node) -> Option<Vec<Said>> {
+        let (takes_one, takes_list, _) = setting.shape.takes();
+        match &node.content {
+            Content::One(..) if takes_one => Some(vec![self.at(setting, node)]),
+            Content::List(items) if takes_list => {
+                Some(items.iter().map(|item| self.at(setting, item)).collect())
+            }
+            Content::Map(_) if matches!(setting.shape, Shape::Map(_)) => Some(vec![self.at(setting, node)]),
+            _ => None,
+        }
+    }
+
+    /// Everything that was said about a setting: the flags go before the file.
+    pub fn all(&self, setting: &Setting) -> Option<Vec<Said>> {
+        self.in_flags(setting).or_else(|| self.in_file(setting))
+    }
+
+    /// What was said about a setting with one value, or first about another.
+    pub fn said(&self, setting: &Setting) -> Option<Said> {
+        self.all(setting)?.into_iter().next()
+    }
+
+    /// Reads what was said; `None` when it was refused.
     pub fn read<T, E: Into<Wrong>>(
         &mut self,
         said: &Said,
@@ -99,16 +120,43 @@ impl Reader {
         }
     }
 
+    /// Reads each of several values; those that were refused are missing.
+    pub fn read_all<T, E: Into<Wrong>>(
+        &mut self,
+        said: &[Said],
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Vec<T> {
+        said.iter().filter_map(|one| self.read(one, &parse)).collect()
+    }
+
     /// `said` and `read` in one, for the many settings that stand alone.
     pub fn value<T, E: Into<Wrong>>(
         &mut self,
-        setting: Setting,
-        flag: Option<&str>,
-        file: Option<&Text>,
+        setting: &Setting,
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Option<T> {
-        let said = self.said(setting, flag, file)?;
+        let said = self.said(setting)?;
         self.read(&said, parse)
+    }
+
+    /// The same within one entry of a list.
+    pub fn value_inside<T, E: Into<Wrong>>(
+        &mut self,
+        mapping: &Node,
+        setting: &Setting,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let said = self.inside(mapping, setting)?.into_iter().next()?;
+        self.read(&said, parse)
+    }
+
+    /// As `value`, with the default that the setting's help shows.
+    pub fn value_or_default<T, E: Into<Wrong>>(
+        &mut self,
+        setting: &Setting,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> T {
+        self.value(setting, &parse).unwrap_or_else(|| default_of(setting, parse))
     }
 
     pub fn refuse(&mut self, said: &Said, wrong: Wrong) {
@@ -122,9 +170,14 @@ impl Reader {
     }
 
     /// A mistake whose message already says what to do.
-    pub fn refuse_plainly(&mut self, place: Place, wrong: Wrong) {
-        self.mistakes.push(Mistake { place, wrong, nearest: None, example: None });
+    pub fn refuse_plainly(&mut self, place: Place, wrong: impl Into<Wrong>) {
+        self.mistakes.push(Mistake { place, wrong: wrong.into(), nearest: None, example: None });
     }
+}
+
+/// The value of the default that the setting's help shows.
+pub(super) fn default_of<T, E>(setting: &Setting, parse: impl FnOnce(&str) -> Result<T, E>) -> T {
+    parse(setting.default).ok().expect("defaults are constants, and the tests read each of them")
 }
 
 fn nearest_of(wrong: &Wrong) -> Option<String> {

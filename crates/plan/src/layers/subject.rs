@@ -4,49 +4,109 @@ use std::net::IpAddr;
 
 use crate::known;
 use crate::layers::chat::ECHOES;
-use crate::layers::reader::{Reader, Said, Setting, setting};
-use crate::layers::{Flags, bots, defaults, is_scenario_file, switch};
+use crate::layers::is_scenario_file;
+use crate::layers::reader::{Reader, Said};
 use crate::mistakes::{Place, Wrong};
 use crate::plan::{Bots, SubjectSource, TickSource};
-use crate::scenario::{NameOr, Scenario, SubjectKeys, Text};
+use crate::scenario::Node;
+use crate::settings::{Kind, Setting, Shape};
 use crate::target::{self, Scheme, Target, TargetError};
 use crate::units::{self, UnitError};
 
-const SUBJECT: Setting = Setting {
-    flag: "climb",
-    key: "subject.target",
-    example: "arena",
-    example_in_file: "ws://127.0.0.1:42069",
-};
-const START: Setting = setting("--start", "subject.start", "node server.js");
-const PID: Setting = setting("--pid", "subject.pid", "4711");
-const TICKS: Setting = Setting {
-    flag: "--ticks",
-    key: "subject.ticks",
-    example: "log=game.log",
-    example_in_file: "{ log: game.log }",
-};
-const TICK_RATE: Setting = setting("--tick-rate", "subject.tick_rate", "60");
-const OPTIONS: Setting = Setting {
-    flag: "options after --",
-    key: "subject.options",
-    example: "climb arena -- --tick-rate 30",
-    example_in_file: "[--tick-rate, 30]",
-};
-const I_MAY_LOAD: Setting = Setting {
-    flag: "--i-may-load",
-    key: "i_may_load",
-    example: "game.example.org",
-    example_in_file: "[game.example.org]",
-};
-const CA: Setting = setting("--ca", "tls.ca", "ca.pem");
-const INSECURE: Setting = setting("--insecure", "tls.insecure", "true");
+pub(super) const SETTINGS: &[&Setting] = &[
+    &SUBJECT,
+    &TARGET,
+    &START,
+    &PID,
+    &TICKS,
+    &TICK_LOG,
+    &STATSD,
+    &OPENMETRICS,
+    &TICK_RATE,
+    &OPTIONS,
+    &I_MAY_LOAD,
+    &TLS,
+    &CA,
+    &INSECURE,
+];
+const HERE: Setting = Setting::of("Subject", &[]);
+
+/// The positional word; a scenario file is one too, and then the file names the subject.
+pub static SUBJECT: Setting = HERE
+    .key(
+        "subject",
+        Shape::WordOr("SubjectKeys", "The server under test."),
+        "{ target: ws://127.0.0.1:42069 }",
+    )
+    .about("The server under test.")
+    .required()
+    .word("climb", "arena");
+static TARGET: Setting = HERE
+    .key("subject.target", Shape::Text, "ws://127.0.0.1:42069")
+    .about("A URL, or the name of a built-in server.")
+    .required();
+static START: Setting = HERE
+    .key("subject.start", Shape::Text, "node server.js")
+    .about("The command that starts the server; it is watched, and stopped at the end.")
+    .flag("--start", "COMMAND")
+    .help("Start the subject with this command, watch it and stop it");
+static PID: Setting = HERE
+    .key("subject.pid", Shape::Whole("uint32"), "4711")
+    .about("The process of a server that runs already.")
+    .flag("--pid", "N")
+    .help("Watch this process, which runs already");
+static TICKS: Setting = HERE
+    .key("subject.ticks", Shape::WordOr("TicksKeys", "Where ticks are told."), "{ log: game.log }")
+    .about("Where its ticks are told: client, none, or a log.")
+    .flag("--ticks", "SOURCE")
+    .help("Where the subject's ticks are told: log=FILE, client or none")
+    .flag_example("log=game.log");
+static TICK_LOG: Setting =
+    HERE.key("subject.ticks.log", Shape::Text, "game.log").about("A tick log in the arena's format.");
+static STATSD: Setting =
+    HERE.key("subject.ticks.statsd", Shape::Text, "127.0.0.1:8125").about("Timings over UDP; not built yet.");
+static OPENMETRICS: Setting = HERE
+    .key("subject.ticks.openmetrics", Shape::Text, "http://127.0.0.1:9100/metrics")
+    .about("A histogram over HTTP; not built yet.");
+static TICK_RATE: Setting = HERE
+    .key("subject.tick_rate", Shape::Number, "60")
+    .about("Ticks per second.")
+    .flag("--tick-rate", "HZ")
+    .help("The subject's tick rate in Hz");
+/// What follows `--` on the command line.
+pub static OPTIONS: Setting = HERE
+    .key("subject.options", Shape::List(&Shape::NumberOrText), "[--tick-rate, 30]")
+    .about("Options for a built-in server.")
+    .word("options after --", "climb arena -- --tick-rate 30");
+static I_MAY_LOAD: Setting = HERE
+    .key("i_may_load", Shape::List(&Shape::Text), "[game.example.org]")
+    .about("Hosts outside loopback and private ranges that are yours to load.")
+    .flag("--i-may-load", "HOST")
+    .help("Allow a target that is neither loopback nor private")
+    .kind(Kind::Repeated)
+    .flag_example("game.example.org");
+static TLS: Setting = HERE
+    .key("tls", Shape::Keys("TlsKeys", "Certificates."), "{ ca: ca.pem }")
+    .about("Certificates, for wss:// and https:// targets.");
+static CA: Setting = HERE
+    .key("tls.ca", Shape::Text, "ca.pem")
+    .about("A certificate authority to trust besides the usual ones, a PEM file.")
+    .flag("--ca", "FILE")
+    .help("Trust this certificate authority (PEM) besides the usual ones");
+static INSECURE: Setting = HERE
+    .key("tls.insecure", Shape::Switch, "true")
+    .about("Accept any certificate.")
+    .switch(Kind::Switch, "--insecure")
+    .help("Accept any certificate");
 
 /// The HTTP service that lives inside a simulation loop.
 pub(super) const POLL_LOOP: &str = "poll-loop";
 /// The option of our servers that says how often they tick.
 const TICK_RATE_OPTION: &str = "--tick-rate";
 const TICK_RATE_HZ_MAX: f64 = 1000.0;
+/// Of the arena.
+const TICK_RATE_HZ: f64 = 60.0;
+const POLL_LOOP_TICK_RATE_HZ: f64 = 30.0;
 /// The option of our chat that sends lines back to their senders.
 const ECHO_OPTION: &str = "--echo";
 
@@ -97,9 +157,9 @@ impl Found {
         }
     }
 
-    /// Ticks per second where nobody says otherwise.
+    /// Ticks per second where nothing else is said.
     fn usual_tick_rate_hz(&self) -> f64 {
-        if self.is_poll_loop() { defaults::POLL_LOOP_TICK_RATE_HZ } else { defaults::TICK_RATE_HZ }
+        if self.is_poll_loop() { POLL_LOOP_TICK_RATE_HZ } else { TICK_RATE_HZ }
     }
 }
 
@@ -108,19 +168,10 @@ enum Named {
     Foreign(Target),
 }
 
-/// The scenario's own keys; a subject of one word has none.
-fn keys_of(file: &Scenario) -> SubjectKeys {
-    match &file.subject {
-        Some(NameOr::Keys(keys)) => keys.clone(),
-        _ => SubjectKeys::default(),
-    }
-}
-
-/// Hosts that the user vouches for, on the command line or in the scenario.
-pub(super) fn may_load(reader: &mut Reader, flags: &Flags, file: &Scenario) -> Vec<String> {
-    let flags = flags.i_may_load.iter().map(|host| reader.in_flag(I_MAY_LOAD, host));
-    let texts = file.i_may_load.iter().flatten().map(|host| reader.in_file(I_MAY_LOAD, host));
-    let said: Vec<Said> = flags.chain(texts).collect();
+/// Hosts that the user vouches for, on the command line and in the scenario.
+pub(super) fn may_load(reader: &mut Reader) -> Vec<String> {
+    let flags = reader.in_flags(&I_MAY_LOAD).unwrap_or_default();
+    let said: Vec<Said> = flags.into_iter().chain(reader.in_file(&I_MAY_LOAD).unwrap_or_default()).collect();
     let parse = |text: &str| {
         let host = text.trim().trim_start_matches('[').trim_end_matches(']');
         let is_name = host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'));
@@ -131,47 +182,32 @@ pub(super) fn may_load(reader: &mut Reader, flags: &Flags, file: &Scenario) -> V
             _ => Err(Wrong::NotAHost(host.into())),
         }
     };
-    said.iter().filter_map(|one| reader.read(one, parse)).collect()
+    reader.read_all(&said, parse)
 }
 
 /// The server under test; `None` after a mistake that leaves it unknown.
-pub(super) fn find(
-    reader: &mut Reader,
-    flags: &Flags,
-    file: &Scenario,
-    is_file_readable: bool,
-    may_load: &[String],
-) -> Option<Found> {
-    let keys = keys_of(file);
-    let word = flags.subject.as_deref().filter(|text| !is_scenario_file(text) && !text.trim().is_empty());
-    let written = match &file.subject {
-        Some(NameOr::Name(text)) => Some(text),
-        _ => keys.target.as_ref(),
-    };
-    let Some(said) = reader.said(SUBJECT, word, written) else {
+pub(super) fn find(reader: &mut Reader, is_file_readable: bool, may_load: &[String]) -> Option<Found> {
+    let is_server = |said: &Said| !is_scenario_file(&said.text) && !said.text.trim().is_empty();
+    let word = reader.in_flags(&SUBJECT).map(|mut said| said.remove(0)).filter(is_server);
+    let in_file = || reader.in_file(&SUBJECT).or_else(|| reader.in_file(&TARGET));
+    let Some(said) = word.or_else(|| Some(in_file()?.remove(0))) else {
         if is_file_readable {
-            no_subject(reader, flags);
+            no_subject(reader);
         }
         return None;
     };
     let named = named_server(reader, &said)?;
-    let options = options(reader, flags, &keys);
-    let start = reader.said(START, flags.start.as_deref(), keys.start.as_ref());
-    let pid = reader.said(PID, flags.pid.as_deref(), keys.pid.as_ref());
-    let tls = file.tls.clone().unwrap_or_default();
-    let ca = reader.said(CA, flags.ca.as_deref(), tls.ca.as_ref());
-    let insecure = switch(reader, INSECURE, flags.insecure, tls.insecure.as_ref());
-    let insecure = insecure.then(|| {
-        let text = tls.insecure.as_ref().filter(|_| flags.insecure.is_none());
-        text.map_or_else(|| reader.in_flag(INSECURE, ""), |text| reader.in_file(INSECURE, text))
-    });
+    let options = reader.all(&OPTIONS).unwrap_or_default();
+    let (start, pid, ca) = (reader.said(&START), reader.said(&PID), reader.said(&CA));
+    let is_insecure = reader.value(&INSECURE, units::boolean).unwrap_or(false);
+    let insecure = reader.said(&INSECURE).filter(|_| is_insecure);
     let name = said.text.trim().to_owned();
     match named {
         Named::BuiltIn(server) => {
-            for (setting, said) in [("start", start), ("pid", pid), ("ca", ca), ("insecure", insecure)] {
+            for (setting, said) in [(&START, start), (&PID, pid), (&CA, ca), (&INSECURE, insecure)] {
                 if let Some(said) = said {
-                    reader
-                        .refuse_plainly(said.place, Wrong::NotForBuiltIn { setting, server: server.clone() });
+                    let wrong = Wrong::NotForBuiltIn { setting: setting.name(), server: server.clone() };
+                    reader.refuse_plainly(said.place, wrong);
                 }
             }
             let options = options.into_iter().map(|said| said.text).collect();
@@ -185,7 +221,7 @@ pub(super) fn find(
             if let Some(address) = target.literal_address()
                 && let Err(refused) = target::may_load(address, &target.host, may_load)
             {
-                reader.refuse_plainly(said.place.clone(), refused.into());
+                reader.refuse_plainly(said.place.clone(), refused);
             }
             certificates(reader, &mut target, ca, insecure);
             Some(Found { name, source: how_it_runs(reader, target, start, pid) })
@@ -193,13 +229,14 @@ pub(super) fn find(
     }
 }
 
-fn no_subject(reader: &mut Reader, flags: &Flags) {
-    let is_unread = flags.subject.as_deref().is_some_and(is_scenario_file) && !reader.has_file();
+fn no_subject(reader: &mut Reader) {
+    let is_unread = reader.flags.subject().is_some_and(is_scenario_file) && !reader.has_file();
     if is_unread {
         reader.refuse_plainly(Place::Flag(SUBJECT.flag), Wrong::ScenarioNotRead);
-    } else {
+    } else if reader.file.at(SUBJECT.key).is_none_or(Node::is_mapping) && reader.file.at(TARGET.key).is_none()
+    {
         let said =
-            if reader.has_file() { reader.in_whole_file(SUBJECT) } else { reader.in_flag(SUBJECT, "") };
+            if reader.has_file() { reader.in_whole_file(&TARGET) } else { reader.in_flag(&SUBJECT, "") };
         reader.refuse(&said, Wrong::NoSubject);
     }
 }
@@ -230,34 +267,25 @@ fn named_server(reader: &mut Reader, said: &Said) -> Option<Named> {
     None
 }
 
-/// The built-in server's own options; the command line's replace the scenario's.
-fn options(reader: &Reader, flags: &Flags, keys: &SubjectKeys) -> Vec<Said> {
-    if flags.server_options.is_empty() {
-        keys.options.iter().flatten().map(|text| reader.in_file(OPTIONS, text)).collect()
-    } else {
-        flags.server_options.iter().map(|text| reader.in_flag(OPTIONS, text)).collect()
-    }
-}
-
 fn certificates(reader: &mut Reader, target: &mut Target, ca: Option<Said>, insecure: Option<Said>) {
     if !target.scheme.is_tls() {
-        for (setting, said) in [("ca", &ca), ("insecure", &insecure)] {
+        for (setting, said) in [(&CA, &ca), (&INSECURE, &insecure)] {
             if let Some(said) = said {
-                reader.refuse_plainly(said.place.clone(), Wrong::CertificateWithoutTls(setting));
+                reader.refuse_plainly(said.place.clone(), Wrong::CertificateWithoutTls(setting.name()));
             }
         }
     } else if let (Some(_), Some(insecure)) = (&ca, &insecure) {
         reader.refuse_plainly(insecure.place.clone(), Wrong::CaAndInsecure);
     }
     target.insecure = insecure.is_some();
-    target.ca = ca.and_then(|said| reader.read(&said, not_blank)).map(Into::into);
+    target.ca = ca.and_then(|said| reader.read(&said, units::not_blank)).map(Into::into);
 }
 
 fn how_it_runs(reader: &mut Reader, target: Target, start: Option<Said>, pid: Option<Said>) -> SubjectSource {
     if let (Some(start), Some(_)) = (&start, &pid) {
         reader.refuse_plainly(start.place.clone(), Wrong::StartAndPid);
     }
-    let command = start.and_then(|said| reader.read(&said, not_blank));
+    let command = start.and_then(|said| reader.read(&said, units::not_blank));
     let pid = pid.and_then(|said| reader.read(&said, |text| units::whole_within(text, 1, 4_194_304)));
     match command {
         Some(command) => SubjectSource::Started { command, target },
@@ -266,43 +294,29 @@ fn how_it_runs(reader: &mut Reader, target: Target, start: Option<Said>, pid: Op
     }
 }
 
-fn not_blank(text: &str) -> Result<String, UnitError> {
-    match text.trim() {
-        "" => Err(UnitError::Empty),
-        text => Ok(text.to_owned()),
-    }
-}
-
-/// Where somebody said that ticks are told.
+/// Where ticks are told, as a flag or the file says.
 pub(super) struct TicksSaid {
     said: Said,
     pub source: TickSource,
 }
 
 /// What was said about ticks; statsd and OpenMetrics are refused here.
-pub(super) fn ticks_said(reader: &mut Reader, flags: &Flags, file: &Scenario) -> Option<TicksSaid> {
-    let in_file = |reader: &Reader, word: &str, text: &Text| {
-        let mut said = reader.in_file(TICKS, text);
-        said.text = format!("{word}={}", text.value);
-        said
+pub(super) fn ticks_said(reader: &mut Reader) -> Option<TicksSaid> {
+    let below = |setting: &Setting| {
+        let node = reader.file.at(setting.key)?;
+        let mut said = reader.at(&TICKS, node);
+        said.text = format!("{}={}", setting.name(), said.text);
+        Some(said)
     };
-    let said: Vec<Said> = match (&flags.ticks, &keys_of(file).ticks) {
-        (Some(text), _) => vec![reader.in_flag(TICKS, text)],
-        (None, Some(NameOr::Name(text))) => vec![reader.in_file(TICKS, text)],
-        (None, Some(NameOr::Keys(keys))) => {
-            [("log", &keys.log), ("statsd", &keys.statsd), ("openmetrics", &keys.openmetrics)]
-                .into_iter()
-                .filter_map(|(word, text)| text.as_ref().map(|text| in_file(reader, word, text)))
-                .collect()
-        }
-        (None, None) => Vec::new(),
-    };
+    let said = reader.all(&TICKS);
+    let said =
+        said.unwrap_or_else(|| [&TICK_LOG, &STATSD, &OPENMETRICS].into_iter().filter_map(below).collect());
     let mut read = said.into_iter().filter_map(|said| {
         let source = reader.read(&said, str::parse::<TickSource>)?;
         Some(TicksSaid { said, source })
     });
     let first = read.next();
-    // Whoever comes after is read for its mistakes.
+    // The others are read for their mistakes.
     read.for_each(drop);
     first
 }
@@ -310,24 +324,22 @@ pub(super) fn ticks_said(reader: &mut Reader, flags: &Flags, file: &Scenario) ->
 /// Where ticks are told, and how many there are per second.
 pub(super) fn ticks(
     reader: &mut Reader,
-    flags: &Flags,
-    file: &Scenario,
     found: Option<&mut Found>,
     bots: &Bots,
     said: Option<TicksSaid>,
 ) -> (TickSource, f64) {
     let Some(found) = found else {
         // An unknown server was refused already; a second complaint about its ticks would only be noise.
-        return (TickSource::Log(None), defaults::TICK_RATE_HZ);
+        return (TickSource::Log(None), TICK_RATE_HZ);
     };
     let snapshots = matches!(bots, Bots::Arena(arena) if arena.snapshots > 0.0);
     if let Some(server) = found.tickless().map(str::to_owned) {
-        let rate = reader.said(TICK_RATE, flags.tick_rate.as_deref(), keys_of(file).tick_rate.as_ref());
+        let rate = reader.said(&TICK_RATE);
         // No ticks is what it has, so that may be said.
         let said = said.filter(|said| said.source != TickSource::None).map(|said| said.said);
-        for (setting, said) in [("ticks", said), ("tick_rate", rate)] {
+        for (setting, said) in [(&TICKS, said), (&TICK_RATE, rate)] {
             if let Some(said) = said {
-                let wrong = Wrong::ServerWithoutTicks { setting, server: server.clone() };
+                let wrong = Wrong::ServerWithoutTicks { setting: setting.name(), server: server.clone() };
                 reader.refuse_plainly(said.place, wrong);
             }
         }
@@ -349,25 +361,21 @@ pub(super) fn ticks(
         }
         _ => {}
     }
-    let tick_rate_hz = tick_rate(reader, flags, file, found);
+    let tick_rate_hz = tick_rate(reader, found);
     let has_ticks = matches!(bots, Bots::Arena(_)) || source != TickSource::None;
     let usual_hz = if has_ticks { found.usual_tick_rate_hz() } else { 0.0 };
     (source, tick_rate_hz.unwrap_or(usual_hz))
 }
 
 /// A built-in server hears its tick rate among its own options, whichever way it was said.
-fn tick_rate(reader: &mut Reader, flags: &Flags, file: &Scenario, found: &mut Found) -> Option<f64> {
-    let keys = keys_of(file);
+fn tick_rate(reader: &mut Reader, found: &mut Found) -> Option<f64> {
     let parse = |text: &str| units::number_within(text, 1.0, TICK_RATE_HZ_MAX);
-    let said = reader.said(TICK_RATE, flags.tick_rate.as_deref(), keys.tick_rate.as_ref());
+    let said = reader.said(&TICK_RATE);
     let here = said.as_ref().and_then(|said| reader.read(said, parse));
     let SubjectSource::BuiltIn { options, .. } = &mut found.source else { return here };
-    let written = option_value(options, TICK_RATE_OPTION).map(str::to_owned);
-    let there = written.and_then(|text| {
-        let place = keys.options.iter().flatten().find(|_| flags.server_options.is_empty());
-        let mut said =
-            place.map_or_else(|| reader.in_flag(OPTIONS, ""), |place| reader.in_file(OPTIONS, place));
-        said.text = text;
+    let there = option_value(options, TICK_RATE_OPTION).and_then(|text| {
+        let mut said = reader.said(&OPTIONS)?;
+        said.text = text.to_owned();
         reader.read(&said, parse)
     });
     match (&said, here, there) {
@@ -380,24 +388,12 @@ fn tick_rate(reader: &mut Reader, flags: &Flags, file: &Scenario, found: &mut Fo
     here.or(there)
 }
 
-/// Whether the subject sends each line back to its sender, and where somebody said so.
+/// Whether the subject sends each line back to its sender, and where that is said.
 ///
 /// Our own chat hears it among its own options, whichever way it was said.
-pub(super) fn echoes(
-    reader: &mut Reader,
-    flags: &Flags,
-    file: &Scenario,
-    found: Option<&mut Found>,
-) -> (bool, Option<Place>) {
-    let written = bots::in_file(flags, file).1.echoes;
-    let (here, place) = match (flags.echoes, &written) {
-        (Some(here), _) => (Some(here), Some(Place::Flag(ECHOES.flag))),
-        (None, Some(text)) => {
-            let said = reader.in_file(ECHOES, text);
-            (reader.read(&said, units::boolean), Some(said.place))
-        }
-        (None, None) => (None, None),
-    };
+pub(super) fn echoes(reader: &mut Reader, found: Option<&mut Found>) -> (bool, Option<Place>) {
+    let here = reader.value(&ECHOES, units::boolean);
+    let place = reader.said(&ECHOES).map(|said| said.place);
     let Some(Found { source: SubjectSource::BuiltIn { server, options }, .. }) = found else {
         return (here.unwrap_or(false), place);
     };

@@ -1,20 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{ArenaBots, EchoBots, Hold, Ladder, Pairing, Ramp, RampRule};
+use crate::plan::{ArenaBots, EchoBots, Generator, Hold, Ladder, Pairing, Ramp, RampRule};
 use crate::target::Scheme;
 
 mod cells;
 mod chat;
 mod http;
-
-fn flags(subject: &str) -> Flags {
-    Flags { subject: Some(subject.into()), ..Flags::default() }
-}
-
-fn some(text: &str) -> Option<String> {
-    Some(text.into())
-}
 
 fn scenario(text: &str) -> Option<ScenarioText> {
     Some(ScenarioText { path: "scenarios/x.yaml".into(), text: text.into() })
@@ -22,31 +14,38 @@ fn scenario(text: &str) -> Option<ScenarioText> {
 
 /// The plan of a scenario file without flags.
 fn plan_of(text: &str) -> Plan {
-    resolve(&flags("scenarios/x.yaml"), scenario(text), 7).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+    resolve(&Flags::of("scenarios/x.yaml"), scenario(text), 7).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-fn plan_of_flags(flags: &Flags) -> Plan {
-    resolve(flags, None, 7).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+/// The plan of a command line.
+fn plan_of_flags(line: &str) -> Plan {
+    resolve(&Flags::of(line), None, 7).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-/// The mistakes of flags, one per line.
+/// The mistakes of a command line.
+fn refusal(line: &str) -> Mistakes {
+    resolve(&Flags::of(line), None, 7).expect_err("these flags are refused")
+}
+
+/// The mistakes of a command line, one per line.
 #[track_caller]
-fn check(flags: Flags, expected: &[&str]) {
-    let mistakes = resolve(&flags, None, 7).expect_err("these flags are refused").to_string();
+fn check(line: &str, expected: &[&str]) {
+    let mistakes = refusal(line).to_string();
     assert_eq!(mistakes.lines().collect::<Vec<_>>(), expected);
 }
 
 /// The mistakes of a scenario file, one per line.
 #[track_caller]
 fn check_file(text: &str, expected: &[&str]) {
-    let mistakes =
-        resolve(&flags("scenarios/x.yaml"), scenario(text), 7).expect_err("this file is refused").to_string();
+    let mistakes = resolve(&Flags::of("scenarios/x.yaml"), scenario(text), 7)
+        .expect_err("this file is refused")
+        .to_string();
     assert_eq!(mistakes.lines().collect::<Vec<_>>(), expected, "{text}");
 }
 
 #[test]
 fn climb_arena_needs_nothing_else() {
-    let plan = plan_of_flags(&flags("arena"));
+    let plan = plan_of_flags("arena");
     let expected = Plan {
         subject: Subject {
             name: "arena".into(),
@@ -92,7 +91,7 @@ fn climb_arena_needs_nothing_else() {
 
 #[test]
 fn a_url_is_a_server_that_runs_already_and_is_treated_with_care() {
-    let plan = plan_of_flags(&flags("ws://127.0.0.1:42069"));
+    let plan = plan_of_flags("ws://127.0.0.1:42069");
     let SubjectSource::Running { target, pid: None } = &plan.subject.source else { panic!("{plan:?}") };
     assert_eq!((target.scheme, target.host.as_str(), target.port), (Scheme::Ws, "127.0.0.1", 42069));
     assert_eq!(plan.subject.ticks, TickSource::None);
@@ -107,11 +106,11 @@ fn a_url_is_a_server_that_runs_already_and_is_treated_with_care() {
 
 #[test]
 fn a_foreign_server_seen_by_its_clients_is_judged_by_what_they_see() {
-    let plan = plan_of_flags(&Flags { ticks: some("client"), ..flags("ws://127.0.0.1:1") });
+    let plan = plan_of_flags("ws://127.0.0.1:1 --ticks client");
     assert_eq!(plan.subject.ticks, TickSource::Client);
     assert!(matches!(&plan.bots, Bots::Arena(arena) if arena.snapshots == 0.01));
     assert_eq!(plan.objectives[0].to_string(), "ticks.late_share < 25%");
-    let plan = plan_of_flags(&Flags { snapshots: some("0.5"), ..flags("ws://127.0.0.1:1") });
+    let plan = plan_of_flags("ws://127.0.0.1:1 --snapshots 0.5");
     assert_eq!(plan.subject.ticks, TickSource::Client);
 }
 
@@ -139,20 +138,16 @@ fn flags_go_before_the_scenario_and_the_scenario_before_defaults() {
                 bots: { kind: arena, fast: 120ms, snapshots: 5% }\n\
                 ladder: { rungs: [10, 20], hold: 5s, ramp: 1ms, restart_per_rung: true }\n\
                 objectives: [errors == 0]\nseed: 1\nname: from-file\ngenerator: { workers: 2 }\n";
-    let flags = Flags {
-        rungs: some("7"),
-        fast: some("130ms"),
-        seed: some("18446744073709551615"),
-        objective: vec!["ticks.missed == 0".into()],
-        restart_per_rung: Some(false),
-        ..flags("scenarios/x.yaml")
-    };
+    let line =
+        "scenarios/x.yaml --rungs 7 --fast 130ms --seed 18446744073709551615 --objective 'ticks.missed == 0'";
+    let restart = settings().find(|setting| setting.flag == "--restart-per-rung").unwrap();
+    let flags = Flags::of(line).with(restart, "false");
     let plan = resolve(&flags, scenario(text), 9).unwrap();
     assert_eq!(plan.ladder.rungs, [7.0]);
     assert_eq!(plan.ladder.hold, Hold::Time(5_000_000_000));
     assert_eq!(plan.ladder.ramp, RampRule::Pace(Ramp::Every(1_000_000)));
     assert!(!plan.ladder.restart_per_rung);
-    assert_eq!(plan.ladder.settle_ns, defaults::SETTLE_NS);
+    assert_eq!(plan.ladder.settle_ns, 2_000_000_000);
     assert_eq!(plan.seed, u64::MAX);
     assert_eq!(plan.name.as_deref(), Some("from-file"));
     assert_eq!(plan.generator.workers, Some(2));
@@ -164,35 +159,33 @@ fn flags_go_before_the_scenario_and_the_scenario_before_defaults() {
 
 #[test]
 fn rungs_are_climbed_in_ascending_order() {
-    let plan = plan_of_flags(&Flags { rungs: some("2000, 500,1000"), ..flags("arena") });
+    let plan = plan_of_flags("arena --rungs '2000, 500,1000'");
     assert_eq!(plan.ladder.rungs, [500.0, 1000.0, 2000.0]);
 }
 
 #[test]
 fn a_drawn_seed_survives_readers_with_53_bits() {
-    let plan = resolve(&flags("arena"), None, u64::MAX).unwrap();
+    let plan = resolve(&Flags::of("arena"), None, u64::MAX).unwrap();
     assert_eq!(plan.seed, 9_007_199_254_740_991);
 }
 
 #[test]
 fn the_tick_rate_is_the_servers_own_and_reaches_it_whichever_way_it_was_said() {
-    let rate = |options: &[&str], flag: Option<&str>| {
-        let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let flags = Flags { server_options: options, tick_rate: flag.map(Into::into), ..flags("arena") };
-        let plan = plan_of_flags(&flags);
+    let rate = |line: &str| {
+        let plan = plan_of_flags(line);
         let SubjectSource::BuiltIn { options, .. } = plan.subject.source else { panic!() };
         (plan.subject.tick_rate_hz, options.join(" "))
     };
-    assert_eq!(rate(&["--tick-rate", "30"], None), (30.0, "--tick-rate 30".into()));
-    assert_eq!(rate(&["--tick-rate=20", "--ticker", "catch-up"], None).0, 20.0);
-    assert_eq!(rate(&[], Some("30")), (30.0, "--tick-rate 30".into()));
-    assert_eq!(rate(&["--tick-rate", "30"], Some("30")).1, "--tick-rate 30");
+    assert_eq!(rate("arena -- --tick-rate 30"), (30.0, "--tick-rate 30".into()));
+    assert_eq!(rate("arena -- --tick-rate=20 --ticker catch-up").0, 20.0);
+    assert_eq!(rate("arena --tick-rate 30"), (30.0, "--tick-rate 30".into()));
+    assert_eq!(rate("arena --tick-rate 30 -- --tick-rate 30").1, "--tick-rate 30");
     check(
-        Flags { server_options: vec!["--tick-rate".into(), "0".into()], ..flags("arena") },
+        "arena -- --tick-rate 0",
         &["options after --: must be between 1 and 1000, got 0 (for example: climb arena -- --tick-rate 30)"],
     );
     check(
-        Flags { server_options: vec!["--tick-rate=30".into()], tick_rate: some("60"), ..flags("arena") },
+        "arena --tick-rate 60 -- --tick-rate=30",
         &["--tick-rate: the tick rate is 60 here and 30 among the server's options"],
     );
 }
@@ -205,7 +198,7 @@ fn echo_clients_answer_to_a_rate_or_to_each_other() {
     assert_eq!(plan.arrivals, Arrivals::Closed);
     assert_eq!(plan.ladder.load_unit, "clients");
     assert_eq!(plan.subject.tick_rate_hz, 0.0);
-    let plan = plan_of_flags(&Flags { bots: some("echo"), ..flags("ws://127.0.0.1:1") });
+    let plan = plan_of_flags("ws://127.0.0.1:1 --bots echo");
     assert_eq!(plan.arrivals, Arrivals::Even);
 }
 
@@ -217,32 +210,29 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
              or a URL (http://HOST:PORT, ws://, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml)"
         )
     };
-    check(Flags::default(), &["climb: it does not say which server to climb (for example: climb arena)"]);
+    check("", &["climb: it does not say which server to climb (for example: climb arena)"]);
+    check("areena", &[&format!("{}; did you mean arena? (for example: climb arena)", unknown("areena"))]);
+    check("zebra", &[&format!("{} (for example: climb arena)", unknown("zebra"))]);
     check(
-        flags("areena"),
-        &[&format!("{}; did you mean arena? (for example: climb arena)", unknown("areena"))],
-    );
-    check(flags("zebra"), &[&format!("{} (for example: climb arena)", unknown("zebra"))]);
-    check(
-        flags("127.0.0.1:42069"),
+        "127.0.0.1:42069",
         &[&format!(
             "{}; did you mean ws://127.0.0.1:42069? (for example: climb arena)",
             unknown("127.0.0.1:42069")
         )],
     );
     check(
-        flags("grid"),
+        "grid",
         &["climb: grid is known but not built yet; built: arena, chat, poll-loop (for example: climb arena)"],
     );
-    check(flags("x.yaml"), &["climb: the scenario file was not read"]);
+    check("x.yaml", &["climb: the scenario file was not read"]);
     check(
-        flags("wx://h"),
+        "wx://h",
         &[
             "climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, http, https; did you mean ws? (for example: climb arena)",
         ],
     );
     check(
-        flags("ws://me:hunter2@h"),
+        "ws://me:hunter2@h",
         &["climb: the URL holds a user name or password; plans are stored and printed, so leave it out \
            (for example: climb arena)"],
     );
@@ -251,25 +241,25 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
 #[test]
 fn strangers_servers_are_not_loaded_unless_named() {
     check(
-        flags("ws://8.8.8.8"),
+        "ws://8.8.8.8",
         &[
             "climb: 8.8.8.8 is outside loopback and private ranges; a load test of somebody else's server is an \
            attack: if it is yours, say --i-may-load 8.8.8.8",
         ],
     );
-    let named = Flags { i_may_load: vec!["8.8.8.8".into()], ..flags("ws://8.8.8.8") };
-    assert_eq!(plan_of_flags(&named).may_load, ["8.8.8.8"]);
+    let named = "ws://8.8.8.8 --i-may-load 8.8.8.8";
+    assert_eq!(plan_of_flags(named).may_load, ["8.8.8.8"]);
     check(
-        Flags { i_may_load: vec!["169.254.169.254".into()], ..flags("ws://169.254.169.254") },
+        "ws://169.254.169.254 --i-may-load 169.254.169.254",
         &["climb: 169.254.169.254 is a cloud's metadata service; it is never loaded"],
     );
     check(
-        Flags { i_may_load: vec!["ws://h:1".into()], ..flags("arena") },
+        "arena --i-may-load ws://h:1",
         &["--i-may-load: \"ws://h:1\" is not a host name or address; without scheme, port and path \
            (for example: --i-may-load game.example.org)"],
     );
     let both = resolve(
-        &Flags { i_may_load: vec!["a.example".into()], ..flags("x.yaml") },
+        &Flags::of("x.yaml --i-may-load a.example"),
         scenario("subject: { target: arena }\ni_may_load: [b.example]\n"),
         1,
     );
@@ -279,22 +269,9 @@ fn strangers_servers_are_not_loaded_unless_named() {
 #[test]
 fn every_mistake_is_told_at_once() {
     check(
-        Flags {
-            rungs: some("500,abc,0,500"),
-            hold: some("60"),
-            ramp: some("2 parsecs"),
-            settle: some("-1s"),
-            patience: some("10us"),
-            arrivals: some("evn"),
-            seed: some("-1"),
-            snapshots: some("5"),
-            workers: some("0"),
-            spin: some("1ms"),
-            open_attempts: some("1.5"),
-            name: some(" "),
-            objective: vec!["ticks.late_shar < 25%".into()],
-            ..flags("aerna")
-        },
+        "aerna --rungs 500,abc,0,500 --hold 60 --ramp '2 parsecs' --settle -1s --patience 10us --arrivals evn \
+         --seed -1 --snapshots 5 --workers 0 --spin 1ms --open-attempts 1.5 --name ' ' \
+         --objective 'ticks.late_shar < 25%'",
         &[
             "climb: unknown subject \"aerna\"; built in: arena, chat, poll-loop (still to come: leaderboard, grid), \
              or a URL (http://HOST:PORT, ws://, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
@@ -322,8 +299,7 @@ fn every_mistake_is_told_at_once() {
 #[test]
 fn a_ramp_says_its_pace_or_its_total_on_the_command_line_and_in_a_file() {
     let total = RampRule::Total { within: 60_000_000_000 };
-    let of_flag = resolve(&Flags { ramp: some("60s/all"), ..flags("arena") }, None, 1).unwrap();
-    assert_eq!(of_flag.ladder.ramp, total);
+    assert_eq!(plan_of_flags("arena --ramp 60s/all").ladder.ramp, total);
     let of_file = |ramp: &str| {
         let text = format!("subject: {{ target: arena }}\nladder: {{ rungs: [10], ramp: {ramp} }}\n");
         let file = ScenarioText { path: "scenarios/x.yaml".into(), text };
@@ -337,79 +313,78 @@ fn a_ramp_says_its_pace_or_its_total_on_the_command_line_and_in_a_file() {
          a time (for example: ramp: 2ms)"
     );
     check(
-        Flags { ramp: some("60s/"), ..flags("arena") },
+        "arena --ramp 60s/",
         &[
             "--ramp: \"60s/\" has an unknown unit \"/\"; known: /s after a number, /each or /all after a time (for \
            example: --ramp 2ms)",
         ],
     );
     check(
-        Flags { ramp: some("5000/all"), ..flags("arena") },
+        "arena --ramp 5000/all",
         &["--ramp: \"5000\" has no unit; say 5000s or 5000ms (for example: --ramp 2ms)"],
     );
 }
 
 #[test]
 fn settings_that_contradict_each_other_are_refused() {
-    let url = || flags("ws://127.0.0.1:1");
     check(
-        Flags { start: some("node x"), pid: some("1"), ..flags("arena") },
+        "arena --start 'node x' --pid 1",
         &[
             "--start: start is for servers of your own, but arena is built in: it is started and watched by itself",
             "--pid: pid is for servers of your own, but arena is built in: it is started and watched by itself",
         ],
     );
     check(
-        Flags { start: some("node x"), pid: some("1"), ..url() },
+        "ws://127.0.0.1:1 --start 'node x' --pid 1",
         &["--start: the server either runs already (pid) or is started here (start), not both"],
     );
     check(
-        Flags { pid: some("0"), ..url() },
+        "ws://127.0.0.1:1 --pid 0",
         &["--pid: must be between 1 and 4194304, got 0 (for example: --pid 4711)"],
     );
     check(
-        Flags { server_options: vec!["--port".into(), "1".into()], ..url() },
+        "ws://127.0.0.1:1 -- --port 1",
         &[
             "options after --: options for the server (--port 1) are for built-in servers; put those of your own server \
            into its command",
         ],
     );
     check(
-        Flags { ca: some("ca.pem"), insecure: Some(true), ..url() },
+        "ws://127.0.0.1:1 --ca ca.pem --insecure",
         &[
             "--ca: ca is about certificates, but the target is neither wss:// nor https://",
             "--insecure: insecure is about certificates, but the target is neither wss:// nor https://",
         ],
     );
     check(
-        Flags { ca: some("ca.pem"), insecure: Some(true), ..flags("wss://127.0.0.1:1") },
+        "wss://127.0.0.1:1 --ca ca.pem --insecure",
         &["--insecure: ca names whom to trust, insecure trusts everybody; only one of them can be meant"],
     );
     check(
-        Flags { ticks: some("log"), ..url() },
+        "ws://127.0.0.1:1 --ticks log",
         &[
             "--ticks: a server of your own writes its log where it likes; name the file (for example: --ticks log=game.log)",
         ],
     );
     check(
-        Flags { ticks: some("statsd=:8125"), ..url() },
+        "ws://127.0.0.1:1 --ticks statsd=:8125",
         &["--ticks: statsd= as a source of ticks is known but not built yet; built: log=FILE, client, none \
            (for example: --ticks log=game.log)"],
     );
     check(
-        Flags { ticks: some("client"), snapshots: some("0"), ..url() },
+        "ws://127.0.0.1:1 --ticks client --snapshots 0",
         &[
             "--ticks: the clients' view needs ticks, but nothing tells them: name the tick log, or let clients ask for snapshots",
         ],
     );
     check(
-        Flags { restart_per_rung: Some(true), ..url() },
+        "ws://127.0.0.1:1 --restart-per-rung",
         &[
             "--restart-per-rung: only a server that is started here can be started again for each rung; name its command (start)",
         ],
     );
     check(
-        Flags { hold: some("2Mticks"), objective: vec!["ticks.missed == 0".into()], ..url() },
+        "ws://127.0.0.1:1 --hold 2Mticks --objective 'ticks.missed == 0'",
         &[
             "--hold: 2Mticks needs ticks, but nothing tells them: name the tick log, or let clients ask for snapshots \
              (for example: --hold 60s)",
@@ -418,7 +393,7 @@ fn settings_that_contradict_each_other_are_refused() {
         ],
     );
     check(
-        Flags { objective: vec!["subject.cpu_share < 90%".into(), "audit == ok".into()], ..url() },
+        "ws://127.0.0.1:1 --objective 'subject.cpu_share < 90%' --objective 'audit == ok'",
         &[
             "--objective: subject.cpu_share would never be measured: nobody knows the server's process; name it (--pid N) \
              or start it here (--start)",
@@ -427,55 +402,52 @@ fn settings_that_contradict_each_other_are_refused() {
         ],
     );
     check(
-        Flags { fast: some("300ms"), ..flags("arena") },
+        "arena --fast 300ms",
         &[
             "--fast: player 1 (300ms) must fire faster than player 2 (200ms), or the winner would prove nothing",
         ],
     );
     check(
-        Flags { arrivals: some("poisson"), ..flags("arena") },
+        "arena --arrivals poisson",
         &[
             "--arrivals: arena bots cannot arrive poisson: players fire by a clock of their own, each with a phase of its \
            own (even); --ramp says how they come",
         ],
     );
     check(
-        Flags { rungs: some("1.5"), ..flags("arena") },
+        "arena --rungs 1.5",
         &["--rungs: rung 1.5 is not a whole number of games (for example: --rungs 500,1000,2000)"],
     );
-    check(
-        Flags { rungs: some(""), ..flags("arena") },
-        &["--rungs: there is no rung to climb (for example: --rungs 500,1000,2000)"],
-    );
+    check("arena --rungs ''", &["--rungs: there is no rung to climb (for example: --rungs 500,1000,2000)"]);
 }
 
 #[test]
 fn bots_that_do_not_fit_are_refused() {
     check(
-        Flags { bots: some("arean"), ..flags("arena") },
+        "arena --bots arean",
         &[
             "--bots: unknown bots \"arean\"; built in: arena, echo, chat, http (still to come: leaderboard, grid); \
            did you mean arena? (for example: --bots arena)",
         ],
     );
     check(
-        Flags { bots: some("grid"), ..flags("arena") },
+        "arena --bots grid",
         &[
             "--bots: the bots of grid are known but not built yet; built: arena, echo, chat, http (for example: --bots arena)",
         ],
     );
     check(
-        Flags { bots: some("shooter.ts"), ..flags("arena") },
+        "arena --bots shooter.ts",
         &[
             "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, echo, chat, http (for example: --bots arena)",
         ],
     );
     check(
-        Flags { bots: some("echo"), ..flags("arena") },
+        "arena --bots echo",
         &["--bots: echo bots cannot talk to arena; leave the bots out, and its own are taken"],
     );
     check(
-        Flags { bots: some("echo"), fast: some("1ms"), hold: some("5games"), ..flags("ws://127.0.0.1:1") },
+        "ws://127.0.0.1:1 --bots echo --fast 1ms --hold 5games",
         &[
             "--fast: fast is for arena bots; these are echo bots",
             "--hold: 5games counts games, but these bots play none (for example: --hold 60s)",
@@ -488,11 +460,14 @@ fn mistakes_in_a_file_name_its_line() {
     check_file(
         "subject:\n  target: arena\nladder:\n  rungz: [500]\n  hold: [1]\nfoo: 1\nseed: x\n",
         &[
-            "scenarios/x.yaml:4: unknown key \"rungz\" in ladder; known: rungs, rate, requesters, services, views, priorities, localities, ramp, settle, hold, restart_per_rung; \
+            "scenarios/x.yaml:4: unknown key \"rungz\" in ladder; known: rungs, rate, requesters, hold, ramp, settle, \
+             restart_per_rung, services, views, priorities, localities; \
              did you mean rungs? (for example: rungs: [500, 1000, 2000])",
             "scenarios/x.yaml:5: ladder.hold: this is a list, but one value belongs here (for example: hold: 60s)",
-            "scenarios/x.yaml:6: unknown key \"foo\" in the scenario; known: subject, bots, ladder, objectives, arrivals, \
-             patience, seed, generator, name, note, i_may_load, tls (for example: subject: { target: ws://127.0.0.1:42069 })",
+            "scenarios/x.yaml:6: unknown key \"foo\" in the scenario; known: subject, i_may_load, tls, bots, ladder, \
+             objectives, arrivals, seed, patience, name, note, generator (for example: subject: { target: \
+             ws://127.0.0.1:42069 })",
+            "scenarios/x.yaml:7: seed: \"x\" is not a number (for example: seed: 42)",
         ],
     );
     check_file(
@@ -534,7 +509,7 @@ fn mistakes_in_a_file_name_its_line() {
 
 #[test]
 fn a_file_that_cannot_be_read_does_not_hide_mistakes_in_the_flags() {
-    let flags = Flags { hold: some("60"), ..flags("scenarios/x.yaml") };
+    let flags = Flags::of("scenarios/x.yaml --hold 60");
     let mistakes = resolve(&flags, scenario("subject: [\n"), 1).unwrap_err().to_string();
     let lines: Vec<&str> = mistakes.lines().collect();
     assert_eq!(
@@ -548,7 +523,7 @@ fn a_file_that_cannot_be_read_does_not_hide_mistakes_in_the_flags() {
 
 #[test]
 fn a_plan_is_stored_and_read_back_as_it_was() {
-    let plan = plan_of_flags(&Flags { objective: vec!["ticks.late_share < 25%".into()], ..flags("arena") });
+    let plan = plan_of_flags("arena --objective 'ticks.late_share < 25%'");
     let stored = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
 }
@@ -557,7 +532,7 @@ proptest! {
     #[test]
     fn no_file_makes_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let _ = resolve(&flags("x.yaml"), scenario(&text), 1);
+        let _ = resolve(&Flags::of("x.yaml"), scenario(&text), 1);
     }
 
     #[test]
@@ -565,18 +540,19 @@ proptest! {
         lines in proptest::collection::vec(
             "( {0,4})(subject|target|bots|ladder|rungs|hold|objectives|ticks|<<|[a-z&*!|>-]{1,5})?:?( [-\\[\\]{}a-z0-9,:#&*%~\"' ]{0,12})?", 0..12)
     ) {
-        let _ = resolve(&flags("x.yaml"), scenario(&lines.join("\n")), 1);
+        let _ = resolve(&Flags::of("x.yaml"), scenario(&lines.join("\n")), 1);
     }
 
     #[test]
-    fn no_flags_make_the_resolver_panic(words in proptest::collection::vec(proptest::option::of("\\PC{0,10}"), 16)) {
-        let mut words = words.into_iter();
-        let mut next = || words.next().flatten();
-        let flags = Flags {
-            subject: next(), bots: next(), fast: next(), slow: next(), pairing: next(), snapshots: next(), rungs: next(),
-            hold: next(), ramp: next(), settle: next(), arrivals: next(), seed: next(), ticks: next(), tick_rate: next(),
-            server_options: next().into_iter().collect(), objective: next().into_iter().collect(), ..Flags::default()
-        };
+    fn no_flags_make_the_resolver_panic(
+        subject in "arena|chat|poll-loop|echo|(http|ws|irc|tcp)://127.0.0.1|\\PC{0,10}",
+        words in proptest::collection::vec(
+            proptest::option::weighted(0.2, "[0-9a-zA-Z%@=./:;,#${} -]{0,14}|\\PC{0,10}"), settings().count())
+    ) {
+        let mut flags = Flags::climb(subject);
+        for (setting, word) in settings().filter(|setting| setting.is_option()).zip(words) {
+            flags.say(setting, word);
+        }
         if let Err(mistakes) = resolve(&flags, None, 1) {
             prop_assert!(!mistakes.0.is_empty());
         }

@@ -2,12 +2,7 @@ use super::*;
 use crate::{Flags, resolve};
 
 fn plan(target: &str, ramp: &str, rungs: &str) -> Plan {
-    let flags = Flags {
-        subject: Some(target.to_owned()),
-        ramp: Some(ramp.to_owned()),
-        rungs: Some(rungs.to_owned()),
-        ..Flags::default()
-    };
+    let flags = Flags::of(&format!("{target} --ramp {ramp} --rungs {rungs}"));
     resolve(&flags, None, 1).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
@@ -57,13 +52,7 @@ fn a_total_is_spread_over_the_units_of_each_rung() {
 
 #[test]
 fn where_the_load_is_a_rate_its_connections_arrive() {
-    let flags = Flags {
-        subject: Some("http://127.0.0.1:1/".to_owned()),
-        ramp: Some("10s/all".to_owned()),
-        rate: Some("1000".to_owned()),
-        http: crate::HttpFlags { connections: Some("50".to_owned()), ..Default::default() },
-        ..Flags::default()
-    };
+    let flags = Flags::of("http://127.0.0.1:1/ --ramp 10s/all --rate 1000 --connections 50");
     let plan = resolve(&flags, None, 1).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let says = "ramp: all connections of a rung within 10 s, one every 200 ms for 50 connections";
     assert_eq!(ramp_sentence(&plan).as_deref(), Some(says));

@@ -1,6 +1,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use super::*;
 
 fn scenarios() -> PathBuf {
@@ -29,7 +31,10 @@ fn what_is_no_scenario_is_refused_with_its_line() {
     check("seed: *s\n", &["x.yaml:1: this cannot be read as YAML: alias references unknown anchor"]);
     check("name: \"a", &["x.yaml:1: this cannot be read as YAML: unclosed quote"]);
     check("name: a\n---\nname: b\n", &["x.yaml:3: a second document begins here, but a scenario is one"]);
-    check("ladder: {rungs: [~, 5]}\n", &["x.yaml:1: a list has an empty entry"]);
+    check(
+        "ladder: {rungs: [~, 5]}\n",
+        &["x.yaml:1: ladder.rungs: a list has an empty entry (for example: rungs: [500, 1000, 2000])"],
+    );
     let deep = format!("name: {}{}", "[".repeat(40), "]".repeat(40));
     check(&deep, &["x.yaml:1: this is too large or nested too deep for a scenario"]);
 }
@@ -45,11 +50,11 @@ fn values_keep_the_spelling_of_their_author() {
     let (scenario, mistakes) = read(&ScenarioText { path: "x.yaml".into(), text: text.into() });
     let scenario = scenario.unwrap();
     assert!(mistakes.is_empty());
-    assert_eq!(scenario.name.unwrap().value, "1.0");
-    assert_eq!(scenario.seed.unwrap().value, "18446744073709551615");
-    assert_eq!(scenario.ladder.unwrap().rungs.unwrap()[0].value, "1e3");
-    let Some(NameOr::Name(bots)) = scenario.bots else { panic!() };
-    assert_eq!((bots.value.as_str(), bots.referenced.line()), ("arena", 4));
+    let text_of = |key: &str| scenario.at(key).map_or("", Node::text);
+    assert_eq!((text_of("name"), text_of("seed")), ("1.0", "18446744073709551615"));
+    assert_eq!(scenario.at("ladder.rungs").unwrap().items()[0].text(), "1e3");
+    let bots = scenario.at("bots").unwrap();
+    assert_eq!((bots.text(), bots.line), ("arena", 4));
 }
 
 #[test]
@@ -81,7 +86,7 @@ fn every_worked_example_becomes_a_plan_and_keeps_to_the_schema() {
         let value: Value = serde_saphyr::from_str(&text).unwrap();
         let strays: Vec<String> = schema.iter_errors(&value).map(|error| error.to_string()).collect();
         assert!(strays.is_empty(), "{name}: {strays:?}");
-        let flags = crate::Flags { subject: Some(name.clone()), ..crate::Flags::default() };
+        let flags = crate::Flags::climb(name.clone());
         if let Err(mistakes) = crate::resolve(&flags, Some(ScenarioText { path: name, text }), 1) {
             panic!("{mistakes}");
         }

@@ -202,49 +202,35 @@ fn only_ipv4_loopback_has_addresses_to_spread_over() {
 }
 
 /// The needs of HTTP clients.
-fn http_needs(subject: &str, http: crate::HttpFlags, rate: Option<&str>, load: f64) -> Needs {
-    let flags = crate::Flags {
-        subject: Some(subject.into()),
-        http,
-        rate: rate.map(Into::into),
-        ..crate::Flags::default()
-    };
+fn http_needs(options: &str, load: f64) -> Needs {
+    let flags = crate::Flags::of(&format!("http://127.0.0.1:1 {options}"));
     needs(&crate::resolve(&flags, None, 1).unwrap(), load)
 }
 
 #[test]
 fn requests_by_a_clock_need_their_connections_whatever_the_rate() {
-    let url = "http://127.0.0.1:1";
-    let few = crate::HttpFlags { connections: Some("100".into()), ..crate::HttpFlags::default() };
-    let needs = http_needs(url, few, Some("5"), 50_000.0);
+    let needs = http_needs("--rate 5 --connections 100", 50_000.0);
     assert_eq!((needs.bots, needs.connections, needs.connections_most), (100, 100, 100));
     assert_eq!((needs.descriptors, needs.opens_per_s), (110, 0.0));
-    let more = crate::HttpFlags { connections_max: Some("1000".into()), ..crate::HttpFlags::default() };
-    let needs = http_needs(url, more, Some("5"), 5.0);
+    let needs = http_needs("--rate 5 --connections-max 1000", 5.0);
     assert_eq!((needs.connections, needs.connections_most, needs.descriptors), (256, 1000, 1100));
 }
 
 #[test]
 fn a_connection_for_each_request_uses_ports_up() {
-    let url = "http://127.0.0.1:1";
-    let none_kept = || crate::HttpFlags { keep_alive: Some(false), ..crate::HttpFlags::default() };
-    let needs = http_needs(url, none_kept(), Some("5"), 5000.0);
+    let needs = http_needs("--no-keep-alive --rate 5", 5000.0);
     assert_eq!((needs.bots, needs.connections, needs.connections_most), (256, 0, 256));
     assert_eq!(needs.opens_per_s, 5000.0);
     // (256 + 10 % + 5,000/s × 60 s) / 28,000 = 10.7 addresses.
     assert_eq!(sources_for(needs.connections_most, needs.opens_per_s, 28_000), 11);
-    let slow = crate::HttpFlags { think: Some("950us".into()), ..none_kept() };
-    assert_eq!(http_needs(url, slow, None, 10.0).opens_per_s, 10_000.0, "50 µs for an answer at the soonest");
-    assert_eq!(http_needs(url, none_kept(), None, 64.0).opens_per_s, 30_000.0);
+    let slow = http_needs("--no-keep-alive --think 950us", 10.0);
+    assert_eq!(slow.opens_per_s, 10_000.0, "50 µs for an answer at the soonest");
+    assert_eq!(http_needs("--no-keep-alive", 64.0).opens_per_s, 30_000.0);
 }
 
 #[test]
 fn workers_share_one_stream_of_requests() {
-    let flags = crate::Flags {
-        subject: Some("http://127.0.0.1:1".into()),
-        rate: Some("300".into()),
-        ..crate::Flags::default()
-    };
+    let flags = crate::Flags::of("http://127.0.0.1:1 --rate 300");
     let plan = crate::resolve(&flags, None, 42).unwrap();
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let shares = split(&plan, 300.0, &Target::at(Scheme::Http, address), address, 3, &[]);

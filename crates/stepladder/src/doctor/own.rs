@@ -164,7 +164,7 @@ fn weigh_once(
     pace: Option<Pace>,
 ) -> anyhow::Result<Trial> {
     let clients = if is_closed { CEILING_CLIENTS } else { LATENCY_CLIENTS };
-    let flags = Flags { subject: Some(server.target.to_string()), ..Flags::default() };
+    let flags = Flags::climb(server.target.to_string());
     let plan = calibration::plan_of(&plan::resolve(&flags, None, 1)?, scheme, is_closed, clients as u64);
     let usual_ns = if is_closed { CEILING_HOLD_NS } else { LATENCY_HOLD_NS };
     let (load, hold_ns) = pace.unwrap_or_else(|| (calibration::load(&plan.bots, clients), usual_ns));

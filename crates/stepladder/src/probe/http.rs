@@ -235,26 +235,21 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::thread;
 
-    use plan::{Flags, HttpFlags, Plan, resolve};
+    use plan::{Flags, Plan, resolve};
 
     use super::*;
 
     /// Listens on a free port of loopback, treats every connection in this way, and asks it as `http://…` or `https://…`.
     fn first(
         scheme: &str,
-        http: HttpFlags,
+        options: &str,
         treat: impl Fn(TcpStream) + Send + 'static,
     ) -> anyhow::Result<First> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         thread::spawn(move || listener.incoming().flatten().for_each(treat));
-        let url = format!("{scheme}://{address}/a?b=1");
-        let flags = Flags {
-            subject: Some(url),
-            http,
-            insecure: (scheme == "https").then_some(true),
-            ..Flags::default()
-        };
+        let insecure = if scheme == "https" { "--insecure" } else { "" };
+        let flags = Flags::of(&format!("{scheme}://{address}/a?b=1 {insecure} {options}"));
         ask_plan(&resolve(&flags, None, 1).unwrap())
     }
 
@@ -293,21 +288,21 @@ mod tests {
             let is_ours = request.starts_with("GET /a?b=1 HTTP/1.1\r\n");
             stream.write_all(if is_ours { RIGHT } else { "HTTP/1.1 400 no\r\n\r\n" }.as_bytes()).unwrap();
         };
-        assert_eq!(first("http", HttpFlags::default(), asked).unwrap(), First::Right);
+        assert_eq!(first("http", "", asked).unwrap(), First::Right);
         let moved = says("HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n");
-        assert_eq!(first("http", HttpFlags::default(), moved).unwrap(), First::Right, "as any other answer");
+        assert_eq!(first("http", "", moved).unwrap(), First::Right, "as any other answer");
     }
 
     #[test]
     fn a_server_that_answers_wrongly_is_climbed_after_a_word() {
-        let text = HttpFlags { expect_text: Some("bye".into()), ..HttpFlags::default() };
+        let text = "--expect-text bye";
         for (http, answer, words) in [
-            (HttpFlags::default(), "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "status 500"),
-            (HttpFlags::default(), "HTTP/1.1 503 Full\r\nContent-Length: 0\r\n\r\n", "status 503"),
-            (HttpFlags::default(), "HTTP/1.1 429 Slow\r\nContent-Length: 0\r\n\r\n", "status 429"),
+            ("", "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "status 500"),
+            ("", "HTTP/1.1 503 Full\r\nContent-Length: 0\r\n\r\n", "status 503"),
+            ("", "HTTP/1.1 429 Slow\r\nContent-Length: 0\r\n\r\n", "status 429"),
             (text, RIGHT, "\"bye\" is not in \"hello\""),
-            (HttpFlags::default(), "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", "cut off"),
-            (HttpFlags::default(), "HTTP/1.1 2x0 OK\r\n\r\n", "a broken status line"),
+            ("", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", "cut off"),
+            ("", "HTTP/1.1 2x0 OK\r\n\r\n", "a broken status line"),
         ] {
             match first("http", http, says(answer)).unwrap() {
                 First::Wrong(found) => assert!(found.contains(words), "{found}"),
@@ -320,28 +315,28 @@ mod tests {
     fn a_request_that_the_server_calls_wrong_is_refused() {
         let answers = |status: &str| says(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n"));
         check_refused(
-            first("http", HttpFlags::default(), answers("404 Not Found")),
+            first("http", "", answers("404 Not Found")),
             &["answers the first request, GET /a?b=1, with status 404", "(--expect-status 404)"],
         );
         check_refused(
-            first("http", HttpFlags::default(), answers("400 Bad Request")),
+            first("http", "", answers("400 Bad Request")),
             &["with status 400 (bad request)", "whether it wants https://"],
         );
-        let expected = HttpFlags { expect_status: Some("404".into()), ..HttpFlags::default() };
+        let expected = "--expect-status 404";
         assert_eq!(first("http", expected, answers("404 Not Found")).unwrap(), First::Right);
     }
 
     #[test]
     fn whoever_does_not_speak_http_is_named_by_its_first_words() {
         check_refused(
-            first("http", HttpFlags::default(), says("SSH-2.0-OpenSSH_9.2\r\nmore")),
+            first("http", "", says("SSH-2.0-OpenSSH_9.2\r\nmore")),
             &["is not an HTTP server: it answers GET /a?b=1 with \"SSH-2.0-OpenSSH_9.2\"; check its port"],
         );
         check_refused(
-            first("http", HttpFlags::default(), drop),
+            first("http", "", drop),
             &["closes connections instead of answering GET /a?b=1 (tried 3 times)", "https:// or http://"],
         );
-        let silent = HttpFlags { timeout: Some("200ms".into()), ..HttpFlags::default() };
+        let silent = "--timeout 200ms";
         check_refused(
             first("http", silent, std::mem::forget),
             &["did not answer GET /a?b=1 within 0.2 s; check its port, and whether it hangs"],
@@ -351,19 +346,19 @@ mod tests {
     #[test]
     fn tls_where_there_is_none_and_none_where_there_is_are_told_apart() {
         check_refused(
-            first("https", HttpFlags::default(), says("HTTP/1.1 400 Bad Request\r\n\r\n")),
+            first("https", "", says("HTTP/1.1 400 Bad Request\r\n\r\n")),
             &["does not speak TLS: it answers the handshake in plain text; climb http://127.0.0.1:"],
         );
         // An alert of the kind `protocol_version`, as OpenSSL says it to plain text.
         check_refused(
-            first("http", HttpFlags::default(), says([0x15, 0x03, 0x01, 0, 2, 2, 70])),
+            first("http", "", says([0x15, 0x03, 0x01, 0, 2, 2, 70])),
             &["wants TLS: it answers a plain request with an alert; climb https://127.0.0.1:"],
         );
     }
 
     #[test]
     fn a_server_of_http_1_alone_is_not_asked_over_http_2() {
-        let two = HttpFlags { version: Some("2".into()), ..HttpFlags::default() };
+        let two = "--http 2";
         let old = says("HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Length: 0\r\n\r\n");
         check_refused(
             first("http", two, old),
@@ -374,7 +369,7 @@ mod tests {
     #[test]
     fn nobody_there_is_said_in_plain_words() {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let flags = Flags { subject: Some(format!("http://{free}")), ..Flags::default() };
+        let flags = Flags::climb(format!("http://{free}"));
         check_refused(
             ask_plan(&resolve(&flags, None, 1).unwrap()),
             &["cannot be connected to: connection refused"],
@@ -387,7 +382,7 @@ mod tests {
             "[{ delete: \"/{id}\" }, { post: /, capture: { id: /id } }, { get: \"/{id}\" }, { head: / }]";
         let text = format!("subject: http://127.0.0.1\nbots: {{ kind: http, requests: {requests} }}\n");
         let scenario = plan::ScenarioText { path: "x.yaml".into(), text };
-        let flags = Flags { subject: Some("x.yaml".into()), ..Flags::default() };
+        let flags = Flags::climb("x.yaml");
         let plan = resolve(&flags, Some(scenario), 1).unwrap();
         let http = HttpBots::of(&plan.bots).expect("requests");
         assert_eq!(harmless(http), 3);

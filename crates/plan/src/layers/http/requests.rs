@@ -1,40 +1,117 @@
 //! What is asked: the one request of a URL and its flags, the list of a scenario, or the services of poll-loop.
 
-use serde_saphyr::Spanned;
-
 use crate::layers::bots::Server;
-use crate::layers::reader::{Reader, Setting, setting};
+use crate::layers::http::HTTP;
+use crate::layers::reader::Reader;
 use crate::layers::subject::POLL_LOOP;
-use crate::layers::{Flags, cells};
-use crate::mistakes::{Place, Wrong, WrongRequest};
+use crate::layers::{cells, settings};
+use crate::mistakes::{Place, WrongRequest};
 use crate::plan::{HttpCheck, HttpRequest};
-use crate::scenario::{BotsKeys, CheckKeys, RequestKeys, Text};
+use crate::scenario::{Content, Node};
+use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
 
-const METHOD: Setting = setting("--method", "bots.requests.method", "POST");
-const HEADER: Setting = Setting {
-    flag: "--header",
-    key: "bots.requests.headers",
-    example: "Accept: application/json",
-    example_in_file: "{ Accept: application/json }",
-};
-const BODY: Setting = setting("--body", "bots.requests.body", "a=1&b=2");
-const EXPECT_STATUS: Setting = setting("--expect-status", "bots.requests.check.status", "200..299");
-const EXPECT_TEXT: Setting = setting("--expect-text", "bots.requests.check.contains", "hello");
-const REQUESTS: Setting = Setting {
-    flag: "bots",
-    key: "bots.requests",
-    example: "climb rest.yaml",
-    example_in_file: "[{ get: /todos }]",
-};
-const NAME: Setting = setting("", "bots.requests.name", "list");
-const WEIGHT: Setting = setting("", "bots.requests.weight", "3");
-const PATH: Setting = setting("", "bots.requests.path", "/todos");
-const JSON_CHECK: Setting =
-    Setting { flag: "", key: "bots.requests.check.json", example: "", example_in_file: "{ /ok: true }" };
-const BYTES: Setting = setting("", "bots.requests.check.bytes", "1..100");
-const CAPTURE: Setting =
-    Setting { flag: "", key: "bots.requests.capture", example: "", example_in_file: "{ id: /id }" };
+pub(in crate::layers) const SETTINGS: &[&Setting] = &[
+    &REQUESTS,
+    &NAME,
+    &WEIGHT,
+    &VERBS[0],
+    &VERBS[1],
+    &VERBS[2],
+    &VERBS[3],
+    &VERBS[4],
+    &VERBS[5],
+    &METHOD,
+    &PATH,
+    &HEADER,
+    &BODY,
+    &JSON_BODY,
+    &CHECK,
+    &EXPECT_STATUS,
+    &EXPECT_TEXT,
+    &EXPECT_JSON,
+    &EXPECT_BYTES,
+    &CAPTURE,
+];
+/// Within an entry of the list; it is refused with the list for other bots.
+const ENTRY: Setting = Setting::of("", &[]);
+
+static REQUESTS: Setting = HTTP
+    .key(
+        "bots.requests",
+        Shape::List(&Shape::Keys("RequestKeys", "One kind of request.")),
+        "[{ get: /todos }]",
+    )
+    .about("http: what is asked; a GET of the target's path otherwise.");
+static NAME: Setting = ENTRY
+    .key("bots.requests.name", Shape::Text, "list")
+    .about("As it is called in tables; method and path otherwise.");
+static WEIGHT: Setting = ENTRY
+    .key("bots.requests.weight", Shape::Number, "3")
+    .about("How often it is chosen, relative to the others; 1 otherwise.");
+static VERBS: [Setting; 6] = [
+    ENTRY.key("bots.requests.get", Shape::Text, "/todos/{id}").about("A GET of this path."),
+    ENTRY.key("bots.requests.post", Shape::Text, "/todos").about("A POST to this path."),
+    ENTRY.key("bots.requests.put", Shape::Text, "/todos/{id}").about("A PUT to this path."),
+    ENTRY.key("bots.requests.patch", Shape::Text, "/todos/{id}").about("A PATCH of this path."),
+    ENTRY.key("bots.requests.delete", Shape::Text, "/todos/{id}").about("A DELETE of this path."),
+    ENTRY.key("bots.requests.head", Shape::Text, "/todos").about("A HEAD of this path."),
+];
+static METHOD: Setting = HTTP
+    .key("bots.requests.method", Shape::Text, "OPTIONS")
+    .about("Another method, for the path below.")
+    .flag("--method", "NAME")
+    .help("The method")
+    .default("GET, or POST with a body")
+    .flag_example("POST");
+static PATH: Setting = ENTRY
+    .key("bots.requests.path", Shape::Text, "/todos?page=1")
+    .about("Path and query, with a method of its own.");
+static HEADER: Setting = HTTP
+    .key("bots.requests.headers", Shape::Map(&Shape::NumberOrText), "{ Accept: application/json }")
+    .about("Headers; a value may hold {variable}, and ${NAME} of the environment, which is never stored.")
+    .flag("--header", "'NAME: VALUE'")
+    .help("A header; ${NAME} in it comes from the environment and is never stored; repeatable")
+    .kind(Kind::Repeated)
+    .flag_example("Accept: application/json");
+/// The caller may have read it from a file.
+pub static BODY: Setting = HTTP
+    .key("bots.requests.body", Shape::Text, "a=1&b={id}")
+    .about("The body as text; it may hold {variable}.")
+    .flag("--body", "TEXT")
+    .help("The body of each request")
+    .kind(Kind::Hyphenated)
+    .flag_example("a=1&b=2");
+static JSON_BODY: Setting = ENTRY
+    .key("bots.requests.json", Shape::Anything, "{ title: \"todo {n}\" }")
+    .about("The body as JSON, sent as application/json; its texts may hold {variable}.");
+static CHECK: Setting = ENTRY
+    .key(
+        "bots.requests.check",
+        Shape::Keys("CheckKeys", "What a right answer is."),
+        "{ status: 200, json: { /ok: true } }",
+    )
+    .about("What a right answer is; a status from 200 to 399 otherwise.");
+static EXPECT_STATUS: Setting = HTTP
+    .key("bots.requests.check.status", Shape::OneOrMore, "200..299")
+    .about("A status, a range of them, or a list.")
+    .flag("--expect-status", "STATUS")
+    .help("A right answer has such a status: 200, 200..299 or a list")
+    .default("200..399");
+static EXPECT_TEXT: Setting = HTTP
+    .key("bots.requests.check.contains", Shape::Text, "hello")
+    .about("The body holds this text.")
+    .flag("--expect-text", "TEXT")
+    .help("A right answer holds this text");
+static EXPECT_JSON: Setting = ENTRY
+    .key("bots.requests.check.json", Shape::Map(&Shape::Anything), "{ /ok: true }")
+    .about("The body is JSON with these values at these pointers; without a value anything may stand there.");
+static EXPECT_BYTES: Setting = ENTRY
+    .key("bots.requests.check.bytes", Shape::NumberOrText, "1..100")
+    .about("The length of the body in bytes: a number or a range.");
+static CAPTURE: Setting = ENTRY
+    .key("bots.requests.capture", Shape::Map(&Shape::Text), "{ id: /id }")
+    .about("What is kept of an answer for later requests of the same connection: variable and JSON pointer.");
 
 const WEIGHT_LEAST: f64 = 0.000_001;
 const WEIGHT_MOST: f64 = 1_000_000.0;
@@ -42,42 +119,37 @@ const WEIGHT_MOST: f64 = 1_000_000.0;
 const REDIRECT: &str = "redirect";
 
 /// The requests, each with the place where it stands. Never empty.
-pub(super) fn read(
-    reader: &mut Reader,
-    flags: &Flags,
-    keys: &BotsKeys,
-    server: &Server<'_>,
-) -> Vec<(HttpRequest, Place)> {
-    let Some(list) = &keys.requests else {
-        if server.built_in == Some(POLL_LOOP) {
-            let said = one_said(reader, flags);
-            refuse_flags_of_one(reader, said);
+pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> Vec<(HttpRequest, Place)> {
+    let list = reader.file.at(REQUESTS.key).cloned();
+    if list.is_some() || server.built_in == Some(POLL_LOOP) {
+        refuse_flags_of_one(reader);
+    }
+    let list = match &list {
+        Some(Node { content: Content::List(list), .. }) => list,
+        None if server.built_in == Some(POLL_LOOP) => {
             let place = Place::Flag("climb");
             return cells::services().into_iter().map(|request| (request, place.clone())).collect();
         }
-        let path = server.path.as_deref().unwrap_or("/");
-        return vec![one(reader, flags, path)];
+        _ => return vec![one(reader, server.path.as_deref().unwrap_or("/"))],
     };
-    let said = one_said(reader, flags);
-    refuse_flags_of_one(reader, said);
-    let whole = reader.in_whole_file(REQUESTS);
+    let whole = reader.in_whole_file(&REQUESTS);
     if list.is_empty() {
         reader.refuse(&whole, WrongRequest::NoRequests.into());
     }
     if let (Some(path), Some(first)) = (server.path.as_deref(), list.first())
         && path != "/"
     {
-        let place = place_of(reader, first);
-        reader.refuse_plainly(place, WrongRequest::TwoPaths(path.into()).into());
+        let place = reader.at(&REQUESTS, first).place;
+        reader.refuse_plainly(place, WrongRequest::TwoPaths(path.into()));
     }
     let mut requests: Vec<(HttpRequest, Place)> = Vec::new();
     for written in list {
-        let (request, place) = (listed(reader, written), place_of(reader, written));
+        let (request, place) = (listed(reader, written), reader.at(&REQUESTS, written).place);
         if requests.iter().any(|(other, _)| other.name == request.name) {
-            reader.refuse_plainly(place.clone(), WrongRequest::TwoOfAName(request.name.clone()).into());
+            reader.refuse_plainly(place.clone(), WrongRequest::TwoOfAName(request.name.clone()));
         }
         if request.name == REDIRECT {
-            reader.refuse_plainly(place.clone(), WrongRequest::NameTaken(REDIRECT).into());
+            reader.refuse_plainly(place.clone(), WrongRequest::NameTaken(REDIRECT));
         }
         requests.push((request, place));
     }
@@ -98,32 +170,29 @@ fn plain(path: String) -> HttpRequest {
     }
 }
 
-/// The one request of a URL.
-fn one(reader: &mut Reader, flags: &Flags, path: &str) -> (HttpRequest, Place) {
-    let http = &flags.http;
+/// The request of a URL, as the flags describe it.
+fn one(reader: &mut Reader, path: &str) -> (HttpRequest, Place) {
     let place = Place::Flag("climb");
     let path = match http::path(path) {
         Ok(path) => path,
         Err(wrong) => {
-            reader.refuse_plainly(place.clone(), wrong.into());
+            reader.refuse_plainly(place.clone(), wrong);
             "/".into()
         }
     };
-    let usual = if http.body.is_some() { "POST" } else { "GET" };
-    let method = reader.value(METHOD, http.method.as_deref(), None, http::method);
-    let method = method.unwrap_or_else(|| usual.into());
-    let headers =
-        http.header.iter().filter_map(|text| reader.value(HEADER, Some(text), None, http::header)).collect();
-    let status = http.expect_status.as_deref().map(|text| {
-        let said: Vec<_> = text.split(',').map(|one| reader.in_flag(EXPECT_STATUS, one)).collect();
-        said.iter().filter_map(|one| reader.read(one, http::status)).collect()
-    });
-    let contains = reader.value(EXPECT_TEXT, http.expect_text.as_deref(), None, some_text);
+    let body = reader.flags.text(&BODY).map(str::to_owned);
+    let usual = if body.is_some() { "POST" } else { "GET" };
+    let method = reader.value(&METHOD, http::method).unwrap_or_else(|| usual.into());
+    let headers = reader.in_flags(&HEADER).unwrap_or_default();
+    let headers = reader.read_all(&headers, http::header);
+    let status = reader.in_flags(&EXPECT_STATUS).unwrap_or_default();
+    let status = reader.read_all(&status, http::status);
+    let contains = reader.value(&EXPECT_TEXT, some_text);
     let request = HttpRequest {
         name: format!("{method} {path}"),
         headers,
-        body: http.body.clone().unwrap_or_default(),
-        check: HttpCheck { status: status.unwrap_or_default(), contains, ..HttpCheck::default() },
+        body: body.unwrap_or_default(),
+        check: HttpCheck { status, contains, ..HttpCheck::default() },
         method,
         ..plain(path)
     };
@@ -131,35 +200,38 @@ fn one(reader: &mut Reader, flags: &Flags, path: &str) -> (HttpRequest, Place) {
 }
 
 /// One entry of the scenario's list.
-fn listed(reader: &mut Reader, written: &Spanned<RequestKeys>) -> HttpRequest {
-    let keys = &written.value;
+fn listed(reader: &mut Reader, written: &Node) -> HttpRequest {
     let (method, path) = method_and_path(reader, written);
-    let name = reader.value(NAME, None, keys.name.as_ref(), |text| match text.trim() {
-        "" => Err(units::UnitError::Empty),
-        text => Ok(text.to_owned()),
-    });
-    let weight = reader.value(WEIGHT, None, keys.weight.as_ref(), |text| {
-        units::number_within(text, WEIGHT_LEAST, WEIGHT_MOST)
-    });
-    let mut headers = headers(reader, keys);
-    let body = match (&keys.body, &keys.json) {
+    let name = reader.value_inside(written, &NAME, units::not_blank);
+    let weight =
+        reader.value_inside(written, &WEIGHT, |text| units::number_within(text, WEIGHT_LEAST, WEIGHT_MOST));
+    let mut headers = Vec::new();
+    for (name, value) in written.get(HEADER.name()).map(Node::by_name).unwrap_or_default() {
+        let said = reader.at(&HEADER, value);
+        headers.extend(reader.read(&said, |text| http::named_header(name, text)));
+    }
+    let body = match (written.get(BODY.name()), written.get(JSON_BODY.name())) {
         (Some(text), Some(_)) => {
-            let said = reader.in_file(BODY, text);
-            reader.refuse_plainly(said.place, WrongRequest::TwoBodies.into());
+            let place = reader.at(&BODY, text).place;
+            reader.refuse_plainly(place, WrongRequest::TwoBodies);
             String::new()
         }
-        (Some(text), None) => text.value.clone(),
+        (Some(text), None) => text.text().to_owned(),
         (None, Some(json)) => {
             if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
                 headers.push(("Content-Type".into(), "application/json".into()));
             }
-            json.value.to_string()
+            json.to_json().to_string()
         }
         (None, None) => String::new(),
     };
     let mut capture = Vec::new();
-    for (name, pointer) in keys.capture.iter().flatten() {
-        let said = reader.in_file(CAPTURE, pointer);
+    for (name, pointer) in written.get(CAPTURE.name()).map(Node::by_name).unwrap_or_default() {
+        let said = reader.at(&CAPTURE, pointer);
+        if pointer.is_nothing() {
+            reader.refuse(&said, units::UnitError::Empty.into());
+            continue;
+        }
         let read = reader.read(&said, |text| {
             Ok::<_, WrongRequest>((http::variable_name(name)?, http::pointer(text.trim())?))
         });
@@ -170,71 +242,47 @@ fn listed(reader: &mut Reader, written: &Spanned<RequestKeys>) -> HttpRequest {
         weight: weight.unwrap_or(1.0),
         headers,
         body,
-        check: keys.check.as_ref().map(|check| checks(reader, check)).unwrap_or_default(),
+        check: written.get(CHECK.name()).map(|check| checks(reader, check)).unwrap_or_default(),
         capture,
         method,
         ..plain(path)
     }
 }
 
-fn method_and_path(reader: &mut Reader, written: &Spanned<RequestKeys>) -> (String, String) {
-    let keys = &written.value;
-    let verbs = [
-        ("GET", &keys.get),
-        ("POST", &keys.post),
-        ("PUT", &keys.put),
-        ("PATCH", &keys.patch),
-        ("DELETE", &keys.delete),
-        ("HEAD", &keys.head),
-    ];
-    let mut named: Vec<(&str, &Text)> =
-        verbs.into_iter().filter_map(|(verb, text)| text.as_ref().map(|text| (verb, text))).collect();
-    let method = reader.value(METHOD, None, keys.method.as_ref(), http::method);
-    let is_plain = keys.method.is_none() && keys.path.is_none();
-    named.extend(keys.path.as_ref().map(|text| ("", text)));
-    let (verb, text) = match named.as_slice() {
-        [one] if is_plain || one.0.is_empty() => *one,
+fn method_and_path(reader: &mut Reader, written: &Node) -> (String, String) {
+    let method = reader.value_inside(written, &METHOD, http::method);
+    let is_plain = [&METHOD, &PATH].iter().all(|setting| written.get(setting.name()).is_none());
+    let paths: Vec<&Setting> = VERBS.iter().chain([&PATH]).collect();
+    let named: Vec<&Setting> =
+        paths.into_iter().filter(|setting| written.get(setting.name()).is_some()).collect();
+    let setting = match named.as_slice() {
+        [one] if is_plain || one.key == PATH.key => *one,
         _ => {
-            let place = place_of(reader, written);
-            reader.refuse_plainly(place, WrongRequest::NoPath.into());
+            let place = reader.at(&REQUESTS, written).place;
+            reader.refuse_plainly(place, WrongRequest::NoPath);
             return ("GET".into(), "/".into());
         }
     };
-    let said = reader.in_file(PATH, text);
-    let path = reader.read(&said, http::path).unwrap_or_else(|| "/".into());
-    let usual = if verb.is_empty() { "GET" } else { verb };
-    (method.unwrap_or_else(|| usual.into()), path)
+    let path = reader.value_inside(written, setting, http::path).unwrap_or_else(|| "/".into());
+    let verb = if is_plain { setting.name().to_uppercase() } else { "GET".into() };
+    (method.unwrap_or(verb), path)
 }
 
-fn headers(reader: &mut Reader, keys: &RequestKeys) -> Vec<(String, String)> {
-    let mut headers = Vec::new();
-    for (name, text) in keys.headers.iter().flatten() {
-        let said = match text {
-            Some(text) => reader.in_file(HEADER, text),
-            None => reader.in_whole_file(HEADER),
-        };
-        headers.extend(reader.read(&said, |text| http::named_header(name, text)));
-    }
-    headers
-}
-
-fn checks(reader: &mut Reader, keys: &CheckKeys) -> HttpCheck {
-    let status = keys.status.as_ref().map(|status| {
-        let said: Vec<_> = status.0.iter().map(|text| reader.in_file(EXPECT_STATUS, text)).collect();
-        said.iter().filter_map(|one| reader.read(one, http::status)).collect()
-    });
+fn checks(reader: &mut Reader, written: &Node) -> HttpCheck {
+    let status = reader.inside(written, &EXPECT_STATUS).unwrap_or_default();
+    let status = reader.read_all(&status, http::status);
     let mut json = Vec::new();
-    for (pointer, wanted) in keys.json.iter().flatten() {
-        let place = Text { value: pointer.clone(), referenced: wanted.referenced, defined: wanted.defined };
-        let said = reader.in_file(JSON_CHECK, &place);
-        let wanted = (!wanted.value.is_null()).then(|| wanted.value.clone());
+    for (pointer, wanted) in written.get(EXPECT_JSON.name()).map(Node::by_name).unwrap_or_default() {
+        let mut said = reader.at(&EXPECT_JSON, wanted);
+        said.text = pointer.to_owned();
+        let wanted = (!wanted.is_nothing()).then(|| wanted.to_json());
         json.extend(reader.read(&said, http::pointer).map(|pointer| (pointer, wanted)));
     }
     HttpCheck {
-        status: status.unwrap_or_default(),
-        contains: reader.value(EXPECT_TEXT, None, keys.contains.as_ref(), some_text),
+        status,
+        contains: reader.value_inside(written, &EXPECT_TEXT, some_text),
         json,
-        body_bytes: reader.value(BYTES, None, keys.bytes.as_ref(), http::body_range),
+        body_bytes: reader.value_inside(written, &EXPECT_BYTES, http::body_range),
     }
 }
 
@@ -243,36 +291,11 @@ fn some_text(text: &str) -> Result<String, units::UnitError> {
     if text.is_empty() { Err(units::UnitError::Empty) } else { Ok(text.to_owned()) }
 }
 
-fn place_of(reader: &Reader, written: &Spanned<RequestKeys>) -> Place {
-    let whole = Text { value: String::new(), referenced: written.referenced, defined: written.defined };
-    reader.in_file(REQUESTS, &whole).place
-}
-
-/// The flags that describe one request, as far as they were said.
-fn one_said(reader: &Reader, flags: &Flags) -> Vec<(Setting, Place)> {
-    let http = &flags.http;
-    [
-        (METHOD, http.method.as_deref()),
-        (HEADER, http.header.first().map(String::as_str)),
-        (BODY, http.body.as_deref()),
-        (EXPECT_STATUS, http.expect_status.as_deref()),
-        (EXPECT_TEXT, http.expect_text.as_deref()),
-    ]
-    .into_iter()
-    .filter_map(|(setting, text)| text.map(|text| (setting, reader.in_flag(setting, text).place)))
-    .collect()
-}
-
-fn refuse_flags_of_one(reader: &mut Reader, said: Vec<(Setting, Place)>) {
-    for (setting, place) in said {
-        reader.refuse_plainly(place, Wrong::from(WrongRequest::OfOneRequest(setting.flag)));
+/// Flags that describe the one request of a URL, where there is a list.
+fn refuse_flags_of_one(reader: &mut Reader) {
+    for setting in settings().filter(|setting| setting.key.starts_with("bots.requests.")) {
+        if !reader.flags.all(setting).is_empty() {
+            reader.refuse_plainly(Place::Flag(setting.flag), WrongRequest::OfOneRequest(setting.flag));
+        }
     }
-}
-
-/// What was said of requests, in both places.
-pub(super) fn said(reader: &Reader, flags: &Flags, keys: &BotsKeys) -> Vec<(Setting, Place)> {
-    let mut said = one_said(reader, flags);
-    let first = keys.requests.iter().flatten().next();
-    said.extend(first.map(|first| (REQUESTS, place_of(reader, first))));
-    said
 }

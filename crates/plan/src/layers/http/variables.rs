@@ -1,34 +1,46 @@
 //! Names that stand for changing text: drawn, counted, or captured from answers.
 
-use serde_saphyr::Spanned;
-
-use crate::layers::reader::{Reader, Setting, setting};
+use crate::layers::http::HTTP;
+use crate::layers::reader::Reader;
 use crate::mistakes::{Place, WrongRequest};
 use crate::plan::{HttpRequest, Variable, VariableLaw};
-use crate::scenario::{BotsKeys, NameOr, Text, VariableKeys};
+use crate::scenario::{Content, Node};
+use crate::settings::{Setting, Shape};
 use crate::units::{UnitError, http};
 
-const VARIABLES: Setting = Setting {
-    flag: "",
-    key: "bots.variables",
-    example: "",
-    example_in_file: "{ user: { from: 1, to: 1000 } }",
-};
-const FROM: Setting = setting("", "bots.variables.from", "1");
-const TO: Setting = setting("", "bots.variables.to", "1000");
-const ONE_OF: Setting =
-    Setting { flag: "", key: "bots.variables.one_of", example: "", example_in_file: "[red, green]" };
-const BEFORE: Setting = setting("", "bots.variables.before", "0");
+pub(in crate::layers) const SETTINGS: &[&Setting] = &[&VARIABLES, &FROM, &TO, &ONE_OF, &BEFORE];
+/// Of one variable; it is refused with all of them for other bots.
+const ENTRY: Setting = Setting::of("", &[]);
+
+static VARIABLES: Setting = HTTP
+    .key(
+        "bots.variables",
+        Shape::Map(&Shape::WordOr("VariableKeys", "What a variable stands for, anew for each request.")),
+        "{ user: { from: 1, to: 1000 } }",
+    )
+    .about("http: what {name} stands for in paths, header values and bodies.");
+static FROM: Setting = ENTRY
+    .key("bots.variables.from", Shape::Whole("int64"), "1")
+    .about("The lowest of whole numbers, all equally likely.");
+static TO: Setting =
+    ENTRY.key("bots.variables.to", Shape::Whole("int64"), "1000").about("The highest of them.");
+static ONE_OF: Setting = ENTRY
+    .key("bots.variables.one_of", Shape::List(&Shape::NumberOrText), "[red, green]")
+    .about("One of these, all equally likely.");
+static BEFORE: Setting = ENTRY
+    .key("bots.variables.before", Shape::NumberOrText, "1")
+    .about("A captured variable: what stands there before the first answer; 0 otherwise.");
 
 /// What stands for a captured variable before the first answer, where nobody says.
 const BEFORE_USUAL: &str = "0";
 
 /// The variables of the plan, and whether the requests use no others.
-pub(super) fn read(reader: &mut Reader, keys: &BotsKeys, requests: &[(HttpRequest, Place)]) -> Vec<Variable> {
+pub(super) fn read(reader: &mut Reader, requests: &[(HttpRequest, Place)]) -> Vec<Variable> {
     let mut variables = Vec::new();
-    for (name, written) in keys.variables.iter().flatten() {
+    let all = reader.file.at(VARIABLES.key).cloned().unwrap_or_default();
+    for (name, written) in all.by_name() {
         let law = law(reader, name, written);
-        variables.extend(law.map(|law| Variable { name: name.clone(), law }));
+        variables.extend(law.map(|law| Variable { name: name.to_owned(), law }));
     }
     for (request, place) in requests {
         for (name, _) in &request.capture {
@@ -37,7 +49,7 @@ pub(super) fn read(reader: &mut Reader, keys: &BotsKeys, requests: &[(HttpReques
                     .push(Variable { name: name.clone(), law: VariableLaw::Captured(BEFORE_USUAL.into()) }),
                 Some(VariableLaw::Captured(_)) => {}
                 Some(_) => {
-                    reader.refuse_plainly(place.clone(), WrongRequest::CapturedDrawn(name.clone()).into());
+                    reader.refuse_plainly(place.clone(), WrongRequest::CapturedDrawn(name.clone()));
                 }
             }
         }
@@ -47,59 +59,46 @@ pub(super) fn read(reader: &mut Reader, keys: &BotsKeys, requests: &[(HttpReques
             .iter()
             .any(|(request, _)| request.capture.iter().any(|(name, _)| *name == variable.name));
         if matches!(variable.law, VariableLaw::Captured(_)) && !is_captured {
-            let place = place_of(reader, keys, &variable.name);
-            reader.refuse_plainly(place, WrongRequest::NeverCaptured(variable.name.clone()).into());
+            let written = all.get(&variable.name).cloned().unwrap_or_default();
+            let place = reader.at(&VARIABLES, &written).place;
+            reader.refuse_plainly(place, WrongRequest::NeverCaptured(variable.name.clone()));
         }
     }
     for (request, place) in requests {
         for wrong in strange_names(request, &variables) {
-            reader.refuse_plainly(place.clone(), wrong.into());
+            reader.refuse_plainly(place.clone(), wrong);
         }
     }
     variables
 }
 
-fn law(reader: &mut Reader, name: &str, written: &Spanned<NameOr<VariableKeys>>) -> Option<VariableLaw> {
-    let place = place(reader, written);
+fn law(reader: &mut Reader, name: &str, written: &Node) -> Option<VariableLaw> {
+    let place = reader.at(&VARIABLES, written).place;
     if let Err(wrong) = http::variable_name(name) {
-        reader.refuse_plainly(place, wrong.into());
+        reader.refuse_plainly(place, wrong);
         return None;
     }
-    let wrong_law = WrongRequest::VariableLaw(name.to_owned());
-    let keys = match &written.value {
-        NameOr::Name(text) if text.value.trim() == "counter" => return Some(VariableLaw::Counter),
-        NameOr::Name(_) => {
-            reader.refuse_plainly(place, wrong_law.into());
-            return None;
-        }
-        NameOr::Keys(keys) => keys,
-    };
-    match (&keys.from, &keys.to, &keys.one_of, &keys.before) {
-        (Some(from), Some(to), None, None) => {
-            let (from, to_said) = (reader.in_file(FROM, from), reader.in_file(TO, to));
-            let (from, to) = (reader.read(&from, whole)?, reader.read(&to_said, whole)?);
+    let said = |setting: &Setting| reader.inside(written, setting);
+    match (&written.content, said(&FROM), said(&TO), said(&ONE_OF), said(&BEFORE)) {
+        (Content::One(text, _), ..) if text.trim() == "counter" => Some(VariableLaw::Counter),
+        (Content::Map(_), Some(from), Some(to), None, None) => {
+            let (from, to_said) = (&from[0], &to[0]);
+            let (from, to) = (reader.read(from, whole)?, reader.read(to_said, whole)?);
             if from > to {
-                reader.refuse(&to_said, UnitError::EmptyRange(format!("{from}..{to}")).into());
+                reader.refuse(to_said, UnitError::EmptyRange(format!("{from}..{to}")).into());
                 return None;
             }
             Some(VariableLaw::Whole(from, to))
         }
-        (None, None, Some(words), None) => {
-            if words.is_empty() {
-                reader.refuse_plainly(place, wrong_law.into());
-                return None;
-            }
-            let said: Vec<_> = words.iter().map(|text| reader.in_file(ONE_OF, text)).collect();
-            let words: Vec<String> =
-                said.iter().filter_map(|said| reader.read(said, |text| sendable(name, text))).collect();
+        (Content::Map(_), None, None, Some(said), None) if !said.is_empty() => {
+            let words = reader.read_all(&said, |text| sendable(name, text));
             (words.len() == said.len()).then_some(VariableLaw::OneOf(words))
         }
-        (None, None, None, Some(before)) => {
-            let said = reader.in_file(BEFORE, before);
-            reader.read(&said, |text| sendable(name, text)).map(VariableLaw::Captured)
+        (Content::Map(_), None, None, None, Some(before)) => {
+            reader.read(&before[0], |text| sendable(name, text)).map(VariableLaw::Captured)
         }
         _ => {
-            reader.refuse_plainly(place, wrong_law.into());
+            reader.refuse_plainly(place, WrongRequest::VariableLaw(name.to_owned()));
             None
         }
     }
@@ -159,20 +158,4 @@ fn strange_names(request: &HttpRequest, variables: &[Variable]) -> Vec<WrongRequ
     }
     strange.dedup();
     strange
-}
-
-fn place(reader: &Reader, written: &Spanned<NameOr<VariableKeys>>) -> Place {
-    let whole = Text { value: String::new(), referenced: written.referenced, defined: written.defined };
-    reader.in_file(VARIABLES, &whole).place
-}
-
-fn place_of(reader: &Reader, keys: &BotsKeys, name: &str) -> Place {
-    let written = keys.variables.iter().flatten().find(|(key, _)| *key == name);
-    written.map_or_else(|| reader.in_whole_file(VARIABLES).place, |(_, written)| place(reader, written))
-}
-
-/// The first variable, for bots that have none.
-pub(super) fn said(reader: &Reader, keys: &BotsKeys) -> Option<(Setting, Place)> {
-    let (_, first) = keys.variables.iter().flatten().next()?;
-    Some((VARIABLES, place(reader, first)))
 }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::layers::HttpFlags;
 use crate::plan::{Cell, HttpModel};
 
 /// The cells of a sweep, one per line: names, options, request.
@@ -17,19 +16,12 @@ fn cells_of(plan: &Plan) -> Vec<String> {
     plan.ladder.cells.iter().map(shown).collect()
 }
 
-fn sweep(views: &str, priorities: &str, localities: &str) -> Flags {
-    Flags {
-        services: some("root"),
-        views: some(views),
-        priorities: some(priorities),
-        localities: some(localities),
-        ..flags("poll-loop")
-    }
-}
+const SWEEP: &str =
+    "poll-loop --services root --views background --priorities below-normal --localities none";
 
 #[test]
 fn climb_poll_loop_needs_nothing_else() {
-    let plan = plan_of_flags(&flags("poll-loop"));
+    let plan = plan_of_flags("poll-loop");
     assert_eq!(
         plan.subject,
         Subject {
@@ -64,8 +56,7 @@ fn climb_poll_loop_needs_nothing_else() {
 
 #[test]
 fn the_whole_sweep_has_every_combination_once() {
-    let all = Flags { services: some("all"), ..sweep("all", "all", "all") };
-    let plan = plan_of_flags(&all);
+    let plan = plan_of_flags("poll-loop --services all --views all --priorities all --localities all");
     let cells = cells_of(&plan);
     assert_eq!(cells.len(), 8 * 2 * 2 * 3);
     let distinct: std::collections::BTreeSet<&String> = cells.iter().collect();
@@ -76,32 +67,22 @@ fn the_whole_sweep_has_every_combination_once() {
 
 #[test]
 fn an_axis_alone_takes_the_usual_values_of_the_others() {
-    let cells =
-        |flags: Flags| cells_of(&plan_of_flags(&Flags { services: some("root"), ..flags })).join("; ");
+    let cells = |line: &str| cells_of(&plan_of_flags(line)).join("; ");
     assert_eq!(
-        cells(Flags { views: some("background"), ..flags("poll-loop") }),
+        cells("poll-loop --services root --views background"),
         "root background normal moderate [--locality moderate] 0"
     );
     assert_eq!(
-        cells(Flags { priorities: some("below-normal"), ..flags("poll-loop") }),
+        cells("poll-loop --services root --priorities below-normal"),
         "root foreground below-normal moderate [--locality moderate --foreground --priority below-normal] 0"
     );
-    assert_eq!(
-        cells(sweep("background", "below-normal", "none")),
-        "root background below-normal none [--locality none --priority below-normal] 0"
-    );
+    assert_eq!(cells(SWEEP), "root background below-normal none [--locality none --priority below-normal] 0");
 }
 
 #[test]
 fn what_the_servers_options_say_is_no_axis() {
-    let options: Vec<String> =
-        ["--slots", "7", "--foreground", "--locality=high", "--tick-rate", "20"].map(str::to_owned).into();
-    let plan = plan_of_flags(&Flags {
-        server_options: options.clone(),
-        services: some("pilot"),
-        rate: some("100"),
-        ..flags("poll-loop")
-    });
+    let options = "-- --slots 7 --foreground --locality=high --tick-rate 20";
+    let plan = plan_of_flags(&format!("poll-loop --services pilot --rate 100 {options}"));
     assert_eq!(plan.subject.tick_rate_hz, 20.0);
     assert_eq!(plan.arrivals, Arrivals::Poisson, "a sweep may have a rate too");
     assert_eq!(
@@ -112,7 +93,7 @@ fn what_the_servers_options_say_is_no_axis() {
         ]
     );
     check(
-        Flags { server_options: options, ..sweep("all", "normal", "none") },
+        &format!("{SWEEP} {options}"),
         &[
             "--views: the server's options say --foreground already, so views cannot be swept; leave one of them out",
             "--localities: the server's options say --locality already, so localities cannot be swept; leave one of them out",
@@ -145,7 +126,7 @@ fn a_scenario_sweeps_too_and_may_ask_for_its_own_pages() {
 #[test]
 fn axes_with_strange_values_are_refused() {
     check(
-        Flags { services: some("rot,root,root"), ..sweep("fore", "high", "") },
+        "poll-loop --services rot,root,root --views fore --priorities high --localities ''",
         &[
             "--services: \"rot\" is unknown; known: root, pilot, force-field, ihost, objects, object, script, property, or all; did \
              you mean root? (for example: --services root,object)",
@@ -161,7 +142,7 @@ fn axes_with_strange_values_are_refused() {
 #[test]
 fn other_subjects_have_no_axes() {
     check(
-        Flags { services: some("all"), views: some("all"), ..flags("http://127.0.0.1") },
+        "http://127.0.0.1 --services all --views all",
         &[
             "--services: services are an axis of poll-loop, the server that has them; http://127.0.0.1 is swept over its \
              loads only",
@@ -169,7 +150,6 @@ fn other_subjects_have_no_axes() {
              only",
         ],
     );
-    let method = HttpFlags { method: some("PUT"), ..HttpFlags::default() };
-    let refusal = resolve(&Flags { http: method, ..flags("poll-loop") }, None, 1).unwrap_err().to_string();
+    let refusal = refusal("poll-loop --method PUT").to_string();
     assert!(refusal.starts_with("--method: --method is about the one request of a URL"), "{refusal}");
 }

@@ -9,7 +9,7 @@ fn chat_of(plan: &Plan) -> &ChatBots {
 
 #[test]
 fn climb_chat_needs_nothing_else() {
-    let plan = plan_of_flags(&flags("chat"));
+    let plan = plan_of_flags("chat");
     let expected = Plan {
         subject: Subject {
             name: "chat".into(),
@@ -69,30 +69,24 @@ fn the_scheme_decides_how_a_foreign_chat_is_spoken_to() {
         ("irc://localhost", Dialect::Irc, 6667),
         ("nats://127.0.0.1:9", Dialect::Nats, 9),
     ] {
-        let plan = plan_of_flags(&flags(url));
+        let plan = plan_of_flags(url);
         assert_eq!(chat_of(&plan).dialect, dialect, "{url}");
         let SubjectSource::Running { target, .. } = &plan.subject.source else { panic!("{plan:?}") };
         assert_eq!(target.port, port);
         assert_eq!(plan.subject.ticks, TickSource::None);
         assert_eq!(plan.objectives[0].to_string(), "deliveries.lost == 0");
     }
-    let plan = plan_of_flags(&Flags { bots: some("echo"), ..flags("tcp://127.0.0.1") });
+    let plan = plan_of_flags("tcp://127.0.0.1 --bots echo");
     assert!(matches!(plan.bots, Bots::Echo(_)));
-    assert_eq!(plan.ladder.rungs, defaults::RUNGS, "an echo's load does not grow with its square");
+    assert_eq!(plan.ladder.rungs, [500.0, 1000.0, 2000.0], "an echo's load does not grow with its square");
 }
 
 #[test]
 fn every_setting_of_the_chat_may_stand_on_the_command_line_or_in_the_file() {
-    let by_flags = plan_of_flags(&Flags {
-        gap: some("750ms"),
-        line: some("20 .. 40"),
-        talkers: some("10"),
-        room: some("Side_room-2"),
-        echoes: Some(true),
-        arrivals: some("poisson"),
-        misbehave: vec!["slow-reader=5%".into(), "reconnect-storm=20%@30s".into()],
-        ..flags("tcp://127.0.0.1")
-    });
+    let by_flags = plan_of_flags(
+        "tcp://127.0.0.1 --gap 750ms --line '20 .. 40' --talkers 10 --room Side_room-2 --echoes --arrivals poisson \
+         --misbehave slow-reader=5% --misbehave reconnect-storm=20%@30s",
+    );
     let by_file = plan_of(
         "subject: { target: tcp://127.0.0.1 }\narrivals: poisson\nbots:\n  kind: chat\n  gap: 750ms\n  line: 20..40\n  \
          talkers: 10\n  room: Side_room-2\n  echoes: true\n  misbehave: [slow-reader=5%, reconnect-storm=20%@30s]\n",
@@ -119,27 +113,27 @@ fn every_setting_of_the_chat_may_stand_on_the_command_line_or_in_the_file() {
 fn flags_replace_the_files_misconduct_and_other_bots_forget_the_files_settings() {
     let text = "subject: { target: tcp://127.0.0.1 }\n\
                 bots: { kind: chat, echoes: true, misbehave: [stalled=1%], line: 16 }\n";
-    let with = |flags: Flags| resolve(&flags, scenario(text), 1).unwrap_or_else(|wrong| panic!("{wrong}"));
-    let plan = with(Flags { misbehave: vec!["malformed=2%".into()], ..flags("scenarios/x.yaml") });
+    let with =
+        |line: &str| resolve(&Flags::of(line), scenario(text), 1).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let plan = with("scenarios/x.yaml --misbehave malformed=2%");
     assert_eq!(chat_of(&plan).misbehave.len(), 1);
     assert_eq!(chat_of(&plan).misbehave[0].kind, Misconduct::Malformed);
     assert_eq!(chat_of(&plan).line_max_bytes, 16);
-    let plan = with(Flags { bots: some("echo"), ..flags("scenarios/x.yaml") });
+    let plan = with("scenarios/x.yaml --bots echo");
     assert!(matches!(plan.bots, Bots::Echo(_)));
 }
 
 #[test]
 fn a_built_in_chat_and_its_bots_agree_on_the_echo_whichever_way_it_was_said() {
-    let echo = |options: &[&str], flag: Option<bool>| {
-        let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let plan = plan_of_flags(&Flags { server_options: options, echoes: flag, ..flags("chat") });
+    let echo = |line: &str| {
+        let plan = plan_of_flags(line);
         let SubjectSource::BuiltIn { options, .. } = &plan.subject.source else { panic!("{plan:?}") };
         (chat_of(&plan).echoes, options.join(" "))
     };
-    assert_eq!(echo(&[], None), (false, String::new()));
-    assert_eq!(echo(&["--backlog", "9", "--echo"], None), (true, "--backlog 9 --echo".into()));
-    assert_eq!(echo(&["--echo"], Some(true)), (true, "--echo".into()));
-    assert_eq!(echo(&[], Some(true)), (true, "--echo".into()));
+    assert_eq!(echo("chat"), (false, String::new()));
+    assert_eq!(echo("chat -- --backlog 9 --echo"), (true, "--backlog 9 --echo".into()));
+    assert_eq!(echo("chat --echoes -- --echo"), (true, "--echo".into()));
+    assert_eq!(echo("chat --echoes"), (true, "--echo".into()));
     check_file(
         "subject: { target: chat, options: [--echo] }\nbots:\n  kind: chat\n  echoes: false\n",
         &[
@@ -152,11 +146,11 @@ fn a_built_in_chat_and_its_bots_agree_on_the_echo_whichever_way_it_was_said() {
 #[test]
 fn protocols_without_an_echo_refuse_it() {
     check(
-        Flags { echoes: Some(true), ..flags("irc://127.0.0.1") },
+        "irc://127.0.0.1 --echoes",
         &["--echoes: an IRC server sends nobody his own lines; leave echoes out"],
     );
     check(
-        Flags { echoes: Some(true), ..flags("nats://127.0.0.1") },
+        "nats://127.0.0.1 --echoes",
         &["--echoes: the bots ask a NATS server not to send them their own lines; leave echoes out"],
     );
     let plan = plan_of("subject: { target: irc://127.0.0.1 }\nbots: { kind: chat, echoes: false }\n");
@@ -166,16 +160,8 @@ fn protocols_without_an_echo_refuse_it() {
 #[test]
 fn every_mistake_of_a_chat_is_told_at_once() {
     check(
-        Flags {
-            gap: some("1s..500ms"),
-            line: some("14..58"),
-            talkers: some("0"),
-            room: some("#lobby"),
-            arrivals: some("burst"),
-            misbehave: vec!["stalled".into(), "slow-raeder=5%".into(), "half-open=0%".into()],
-            objective: vec!["ticks.late_share < 25%".into(), "deliveries.lst == 0".into()],
-            ..flags("chat")
-        },
+        "chat --gap 1s..500ms --line 14..58 --talkers 0 --room #lobby --arrivals burst --misbehave stalled \
+         --misbehave slow-raeder=5% --misbehave half-open=0% --objective 'ticks.late_share < 25%' --objective 'deliveries.lst == 0'",
         &[
             "--gap: the range 1s..500ms is empty; write the smaller end first (for example: --gap 500ms..1s)",
             "--line: must be between 15 and 4096, got 14 (for example: --line 15..58)",
@@ -215,7 +201,7 @@ fn every_mistake_of_a_chat_is_told_at_once() {
 #[test]
 fn a_pace_that_no_bot_keeps_is_refused_with_the_figure() {
     check(
-        Flags { gap: some("500us..1s"), ..flags("chat") },
+        "chat --gap 500us..1s",
         &[
             "--gap: 500us asks each bot for 2000 lines/s, but one keeps at most 1000/s; take more bots (for example: \
            --gap 500ms..1s)",
@@ -225,52 +211,44 @@ fn a_pace_that_no_bot_keeps_is_refused_with_the_figure() {
 
 #[test]
 fn a_line_that_irc_would_cut_off_is_refused_with_what_fits() {
-    let line = |bytes: &str, room: Option<&str>| Flags {
-        line: some(bytes),
-        room: room.map(Into::into),
-        ..flags("irc://127.0.0.1")
-    };
-    assert_eq!(chat_of(&plan_of_flags(&line("15..399", None))).line_max_bytes, 399);
+    assert_eq!(chat_of(&plan_of_flags("irc://127.0.0.1 --line 15..399")).line_max_bytes, 399);
     check(
-        line("15..400", None),
+        "irc://127.0.0.1 --line 15..400",
         &[
             "--line: a line of 400 bytes does not fit into IRC: with the sender's name in front and room #lobby at most \
            399 of a message's 512 bytes are left for it",
         ],
     );
     check(
-        line("399", Some("lobbies")),
+        "irc://127.0.0.1 --line 399 --room lobbies",
         &[
             "--line: a line of 399 bytes does not fit into IRC: with the sender's name in front and room #lobbies at most \
            397 of a message's 512 bytes are left for it",
         ],
     );
-    assert_eq!(
-        chat_of(&plan_of_flags(&Flags { line: some("400"), ..flags("nats://h.localdomain") })).line_max_bytes,
-        400
-    );
+    assert_eq!(chat_of(&plan_of_flags("nats://h.localdomain --line 400")).line_max_bytes, 400);
 }
 
 #[test]
 fn bots_and_servers_that_cannot_talk_to_each_other_are_refused() {
     check(
-        Flags { bots: some("chat"), ..flags("ws://127.0.0.1") },
+        "ws://127.0.0.1 --bots chat",
         &["--bots: chat bots do not speak over ws://; they speak over tcp://, irc://, nats:// or mqtt://"],
     );
     check(
-        Flags { bots: some("echo"), ..flags("irc://127.0.0.1") },
+        "irc://127.0.0.1 --bots echo",
         &["--bots: echo bots do not speak over irc://; they speak over ws://, wss:// or tcp://"],
     );
     check(
-        Flags { bots: some("arena"), ..flags("tcp://127.0.0.1") },
+        "tcp://127.0.0.1 --bots arena",
         &["--bots: arena bots do not speak over tcp://; they speak over ws:// or wss://"],
     );
     check(
-        Flags { bots: some("chat"), ..flags("arena") },
+        "arena --bots chat",
         &["--bots: chat bots cannot talk to arena; leave the bots out, and its own are taken"],
     );
     check(
-        Flags { bots: some("arena"), ..flags("chat") },
+        "chat --bots arena",
         &["--bots: arena bots cannot talk to chat; leave the bots out, and its own are taken"],
     );
 }
@@ -278,52 +256,44 @@ fn bots_and_servers_that_cannot_talk_to_each_other_are_refused() {
 #[test]
 fn settings_of_other_bots_are_refused() {
     check(
-        Flags {
-            gap: some("1s"),
-            echoes: Some(true),
-            misbehave: vec!["stalled=1%".into()],
-            ..flags("ws://127.0.0.1")
-        },
+        "ws://127.0.0.1 --gap 1s --echoes --misbehave stalled=1%",
         &[
             "--gap: gap is for chat bots; these are arena bots",
             "--echoes: echoes is for chat bots; these are arena bots",
             "--misbehave: misbehave is for chat bots; these are arena bots",
         ],
     );
-    check(
-        Flags { fast: some("1s"), ..flags("chat") },
-        &["--fast: fast is for arena bots; these are chat bots"],
-    );
+    check("chat --fast 1s", &["--fast: fast is for arena bots; these are chat bots"]);
     check_file(
         "subject: { target: chat }\nbots: { kind: chat, rate: 10 }\n",
         &["scenarios/x.yaml:2: bots.rate: rate is for echo bots; these are chat bots"],
     );
     check(
-        Flags { ticks: some("log=x.log"), tick_rate: some("60"), ..flags("chat") },
+        "chat --ticks log=x.log --tick-rate 60",
         &[
             "--ticks: chat has no ticks, so ticks would say nothing about it; leave it out",
             "--tick-rate: chat has no ticks, so tick_rate would say nothing about it; leave it out",
         ],
     );
-    plan_of_flags(&Flags { ticks: some("none"), ..flags("chat") });
+    plan_of_flags("chat --ticks none");
 }
 
 #[test]
 fn a_misspelt_word_does_not_bring_forth_further_complaints() {
-    let said = |flags: Flags| resolve(&flags, None, 7).expect_err("a misspelt word").to_string();
-    let server = said(Flags { gap: some("1s"), talkers: some("5"), ..flags("chatt") });
+    let said = |line: &str| refusal(line).to_string();
+    let server = said("chatt --gap 1s --talkers 5");
     assert!(server.lines().count() == 1 && server.contains("did you mean chat?"), "{server}");
-    let bots = said(Flags { gap: some("1s"), bots: some("chta"), ..flags("chat") });
+    let bots = said("chat --gap 1s --bots chta");
     assert!(bots.lines().count() == 1 && bots.contains("did you mean chat?"), "{bots}");
-    let port = said(flags("127.0.0.1:6667"));
+    let port = said("127.0.0.1:6667");
     assert!(port.contains("did you mean irc://127.0.0.1:6667?"), "{port}");
 }
 
 #[test]
 fn only_a_chat_is_judged_by_its_deliveries() {
     let judged = |url: &str, objective: &str, misbehave: &[&str]| {
-        let misbehave = misbehave.iter().map(|one| (*one).to_owned()).collect();
-        let flags = Flags { objective: vec![objective.into()], misbehave, ..flags(url) };
+        let misbehave: String = misbehave.iter().map(|one| format!(" --misbehave {one}")).collect();
+        let flags = Flags::of(&format!("{url} --objective '{objective}'{misbehave}"));
         resolve(&flags, None, 1).err().map(|mistakes| mistakes.to_string())
     };
     for objective in [
@@ -348,39 +318,20 @@ fn only_a_chat_is_judged_by_its_deliveries() {
         refusal.as_deref().is_some_and(|text| text.contains("the whole crowd misbehaves")),
         "{refusal:?}"
     );
-    let plan = plan_of_flags(&Flags { misbehave: vec!["stalled=100%".into()], ..flags("chat") });
+    let plan = plan_of_flags("chat --misbehave stalled=100%");
     assert_eq!(plan.objectives[0].to_string(), "errors == 0", "there is nobody to judge deliveries by");
 }
 
 #[test]
 fn echo_clients_with_a_rate_may_arrive_at_random() {
-    let arrivals = |text: Option<&str>| {
-        let flags = Flags { bots: some("echo"), arrivals: text.map(Into::into), ..flags("tcp://127.0.0.1") };
-        plan_of_flags(&flags).arrivals
-    };
-    assert_eq!((arrivals(None), arrivals(Some("poisson"))), (Arrivals::Even, Arrivals::Poisson));
+    assert_eq!(plan_of_flags("tcp://127.0.0.1 --bots echo").arrivals, Arrivals::Even);
+    let poisson = plan_of_flags("tcp://127.0.0.1 --bots echo --arrivals poisson");
+    assert_eq!(poisson.arrivals, Arrivals::Poisson);
     check(
-        Flags { bots: some("echo"), arrivals: some("closed"), ..flags("tcp://127.0.0.1") },
+        "tcp://127.0.0.1 --bots echo --arrivals closed",
         &[
             "--arrivals: echo bots cannot arrive closed: clients with a rate send at equal gaps (even) or at random ones \
            (poisson)",
         ],
     );
-}
-
-proptest! {
-    #[test]
-    fn no_words_of_a_chat_make_the_resolver_panic(
-        words in proptest::collection::vec(proptest::option::of("[0-9a-z%@=.#, -]{0,12}"), 8)
-    ) {
-        let mut words = words.into_iter();
-        let mut next = || words.next().flatten();
-        let flags = Flags {
-            gap: next(), line: next(), talkers: next(), room: next(), arrivals: next(), rungs: next(),
-            misbehave: next().into_iter().chain(next()).collect(), ..flags("chat")
-        };
-        if let Err(mistakes) = resolve(&flags, None, 1) {
-            prop_assert!(!mistakes.0.is_empty());
-        }
-    }
 }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::layers::HttpFlags;
 use crate::plan::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, VariableLaw};
 
 /// The HTTP clients of a plan.
@@ -8,17 +7,9 @@ fn http_of(plan: &Plan) -> &HttpBots {
     http
 }
 
-fn url() -> Flags {
-    flags("http://127.0.0.1:8080/todos?page=1")
-}
-
-fn with(http: HttpFlags) -> Flags {
-    Flags { http, ..url() }
-}
-
 #[test]
 fn climb_http_needs_nothing_else() {
-    let plan = plan_of_flags(&url());
+    let plan = plan_of_flags("http://127.0.0.1:8080/todos?page=1");
     let expected = HttpBots {
         model: HttpModel::Closed { think_ns: 0 },
         version: HttpVersion::One,
@@ -53,20 +44,14 @@ fn climb_http_needs_nothing_else() {
 
 #[test]
 fn a_rate_is_planned_by_a_clock_over_connections_that_stand() {
-    let plan = plan_of_flags(&Flags { rate: some("2000, 0.5,1000/s"), ..url() });
+    let plan = plan_of_flags("http://127.0.0.1 --rate '2000, 0.5,1000/s'");
     assert_eq!(plan.ladder.rungs, [0.5, 1000.0, 2000.0]);
     assert_eq!((plan.ladder.load_unit.as_str(), plan.arrivals), ("req/s", Arrivals::Poisson));
     assert_eq!(http_of(&plan).model, HttpModel::Open { connections: 256, connections_max: 256 });
-    let http = HttpFlags {
-        connections: some("10"),
-        connections_max: some("20"),
-        version: some("2"),
-        timeout: some("1s"),
-        redirects: some("3"),
-        body_max: some("1MB"),
-        ..HttpFlags::default()
-    };
-    let plan = plan_of_flags(&Flags { rate: some("100"), arrivals: some("burst"), ..with(http) });
+    let plan = plan_of_flags(
+        "http://127.0.0.1 --rate 100 --arrivals burst --connections 10 --connections-max 20 --http 2 --timeout 1s \
+         --redirects 3 --body-max 1MB",
+    );
     let http = http_of(&plan);
     assert_eq!(http.model, HttpModel::Open { connections: 10, connections_max: 20 });
     assert_eq!((http.version, http.streams, http.redirects_max), (HttpVersion::Two, 100, 3));
@@ -77,46 +62,42 @@ fn a_rate_is_planned_by_a_clock_over_connections_that_stand() {
 #[test]
 fn requesters_are_counts_ranges_or_an_open_end() {
     let ladder = |text: &str| {
-        let ladder = plan_of_flags(&Flags { requesters: some(text), ..url() }).ladder;
+        let ladder = plan_of_flags(&format!("http://127.0.0.1 --requesters {text}")).ladder;
         (ladder.rungs, ladder.is_open_ended)
     };
     assert_eq!(ladder("1,10,5"), (vec![1.0, 5.0, 10.0], false));
     assert_eq!(ladder("1..4"), (vec![1.0, 2.0, 3.0, 4.0], false));
     assert_eq!(ladder("1.."), (vec![1.0], true));
     assert_eq!(ladder("1..3,10.."), (vec![1.0, 2.0, 3.0, 10.0], true));
-    let plan = plan_of_flags(&Flags { rungs: some("7"), ..url() });
+    let plan = plan_of_flags("http://127.0.0.1 --rungs 7");
     assert_eq!(
         (plan.ladder.rungs.as_slice(), plan.ladder.load_unit.as_str()),
         ([7.0].as_slice(), "requesters")
     );
-    let think = HttpFlags { think: some("100ms"), keep_alive: Some(false), ..HttpFlags::default() };
-    let plan = plan_of_flags(&Flags { requesters: some("3"), ..with(think) });
+    let plan = plan_of_flags("http://127.0.0.1 --requesters 3 --think 100ms --no-keep-alive");
     assert_eq!(http_of(&plan).model, HttpModel::Closed { think_ns: 100_000_000 });
     assert!(!http_of(&plan).keep_alive);
 }
 
 #[test]
 fn the_one_request_of_a_url_is_described_by_flags() {
-    let plan = plan_of_flags(&with(HttpFlags {
-        header: vec!["Accept: application/json".into(), "Authorization: Bearer ${TOKEN}".into()],
-        body: some("{\"title\":\"x\"}"),
-        expect_status: some("201, 300..302"),
-        expect_text: some("id"),
-        ..HttpFlags::default()
-    }));
+    let plan = plan_of_flags(
+        "http://127.0.0.1:8080/todos?page=1 --header 'Accept: application/json' --body '{\"title\":\"x\"}' \
+         --header 'Authorization: Bearer ${TOKEN}' --expect-status '201, 300..302' --expect-text id",
+    );
     let request = &http_of(&plan).requests[0];
     assert_eq!((request.method.as_str(), request.name.as_str()), ("POST", "POST /todos?page=1"));
     assert_eq!(request.headers[1], ("Authorization".into(), "Bearer ${TOKEN}".into()));
     assert_eq!(request.check.status, [(201, 201), (300, 302)]);
     assert_eq!(request.check.contains.as_deref(), Some("id"));
     assert_eq!(http_of(&plan).body_bytes_max, 4 << 20, "a body that is looked at is kept");
-    let plan = plan_of_flags(&with(HttpFlags { method: some("head"), ..HttpFlags::default() }));
+    let plan = plan_of_flags("http://127.0.0.1 --method head");
     assert_eq!(http_of(&plan).requests[0].method, "HEAD");
 }
 
 #[test]
 fn https_has_its_certificates_and_its_port() {
-    let plan = plan_of_flags(&Flags { insecure: Some(true), ..flags("https://127.0.0.1/") });
+    let plan = plan_of_flags("https://127.0.0.1/ --insecure");
     let SubjectSource::Running { target, .. } = &plan.subject.source else { panic!("{plan:?}") };
     assert_eq!((target.scheme, target.port, target.insecure), (Scheme::Https, 443, true));
 }
@@ -185,10 +166,10 @@ fn a_scenario_lists_requests_with_checks_variables_and_captures() {
 fn flags_change_the_load_of_a_scenario_and_what_was_meant_for_the_other_model_is_left() {
     let open =
         "subject: { target: http://127.0.0.1 }\nbots: { kind: http, connections: 9 }\nladder: { rate: 5 }\n";
-    let plan = resolve(&Flags { requesters: some("2"), ..flags("x.yaml") }, scenario(open), 1).unwrap();
+    let plan = resolve(&Flags::of("x.yaml --requesters 2"), scenario(open), 1).unwrap();
     assert_eq!(http_of(&plan).model, HttpModel::Closed { think_ns: 0 });
     let closed = "subject: { target: http://127.0.0.1 }\nbots: { kind: http, think: 1s }\nladder: { requesters: 1..3 }\n";
-    let plan = resolve(&Flags { rate: some("2"), ..flags("x.yaml") }, scenario(closed), 1).unwrap();
+    let plan = resolve(&Flags::of("x.yaml --rate 2"), scenario(closed), 1).unwrap();
     assert_eq!(http_of(&plan).model, HttpModel::Open { connections: 256, connections_max: 256 });
     assert_eq!(plan_of(closed).ladder.rungs, [1.0, 2.0, 3.0]);
 }
@@ -196,13 +177,13 @@ fn flags_change_the_load_of_a_scenario_and_what_was_meant_for_the_other_model_is
 #[test]
 fn loads_that_contradict_each_other_are_refused() {
     check(
-        Flags { rate: some("5"), requesters: some("1"), ..url() },
+        "http://127.0.0.1 --rate 5 --requesters 1",
         &[
             "--requesters: a ladder has one kind of load, but rate and requesters are both there; leave one of them out",
         ],
     );
     check(
-        Flags { rate: some("5,x,5,0"), ..url() },
+        "http://127.0.0.1 --rate 5,x,5,0",
         &[
             "--rate: \"x\" is not a number (for example: --rate 1000,2000)",
             "--rate: rung 5 is there twice; each load is climbed once (for example: --rate 1000,2000)",
@@ -210,7 +191,7 @@ fn loads_that_contradict_each_other_are_refused() {
         ],
     );
     check(
-        Flags { requesters: some("1..3,2,1.5,5..4"), ..url() },
+        "http://127.0.0.1 --requesters 1..3,2,1.5,5..4",
         &[
             "--requesters: rung 2 is there twice; each load is climbed once (for example: --requesters 1..20)",
             "--requesters: \"1.5\" is not a whole number (for example: --requesters 1..20)",
@@ -218,35 +199,28 @@ fn loads_that_contradict_each_other_are_refused() {
         ],
     );
     check(
-        Flags { requesters: some("1..,5"), ..url() },
+        "http://127.0.0.1 --requesters 1..,5",
         &["--requesters: an open end (1..) goes on from the last load, so nothing comes behind it"],
     );
     check(
-        Flags { requesters: some(""), ..url() },
+        "http://127.0.0.1 --requesters ''",
         &["--requesters: there is no rung to climb (for example: --requesters 1..20)"],
     );
     check(
-        Flags { requesters: some("1..800,2000..2700"), ..url() },
+        "http://127.0.0.1 --requesters 1..800,2000..2700",
         &[
             "--requesters: 1501 rungs are more than anybody climbs; at most 1000 of them (for example: --requesters 1..20)",
         ],
     );
     check(
-        Flags { rate: some("5"), arrivals: some("closed"), ..url() },
+        "http://127.0.0.1 --rate 5 --arrivals closed",
         &[
             "--arrivals: http bots cannot arrive closed: requests with a rate are planned by a clock (poisson, even, burst)",
         ],
     );
+    check("arena --rate 5", &["--rate: rate is for http bots; these are arena bots"]);
     check(
-        Flags { rate: some("5"), ..flags("arena") },
-        &["--rate: rate is for http bots; these are arena bots"],
-    );
-    check(
-        Flags {
-            requesters: some("5"),
-            http: HttpFlags { think: some("1s"), ..HttpFlags::default() },
-            ..flags("chat")
-        },
+        "chat --requesters 5 --think 1s",
         &[
             "--think: think is for http bots; these are chat bots",
             "--requesters: requesters is for http bots; these are chat bots",
@@ -256,55 +230,37 @@ fn loads_that_contradict_each_other_are_refused() {
 
 #[test]
 fn settings_of_the_other_model_are_refused() {
-    let http = HttpFlags { connections: some("5"), connections_max: some("9"), ..HttpFlags::default() };
     let why = "is for a rate; with requesters, each has one connection";
     check(
-        with(http),
+        "http://127.0.0.1 --connections 5 --connections-max 9",
         &[&format!("--connections: connections {why}"), &format!("--connections-max: connections_max {why}")],
     );
     check(
-        Flags { rate: some("5"), ..with(HttpFlags { think: some("1s"), ..HttpFlags::default() }) },
+        "http://127.0.0.1 --rate 5 --think 1s",
         &[
             "--think: think is for requesters, each of whom waits for its answer; with a rate, requests are planned by a \
            clock",
         ],
     );
-    let few = HttpFlags { connections: some("5"), connections_max: some("4"), ..HttpFlags::default() };
     check(
-        Flags { rate: some("5"), ..with(few) },
+        "http://127.0.0.1 --rate 5 --connections 5 --connections-max 4",
         &[
             "--connections-max: connections_max (4) is below connections (5), which are opened before the hold",
         ],
     );
     let streams = "--streams: streams are several requests at once on one connection: only HTTP/2 has them, with a rate \
                    and kept connections";
-    let many = |version: &str, keep_alive: Option<bool>| HttpFlags {
-        streams: some("5"),
-        version: some(version),
-        keep_alive,
-        ..HttpFlags::default()
-    };
-    check(Flags { rate: some("5"), ..with(many("1.1", None)) }, &[streams]);
-    check(Flags { rate: some("5"), ..with(many("2", Some(false))) }, &[streams]);
-    check(with(many("2", None)), &[streams]);
+    check("http://127.0.0.1 --rate 5 --streams 5 --http 1.1", &[streams]);
+    check("http://127.0.0.1 --rate 5 --streams 5 --http 2 --no-keep-alive", &[streams]);
+    check("http://127.0.0.1 --streams 5 --http 2", &[streams]);
 }
 
 #[test]
 fn every_mistake_of_a_request_is_told_at_once_and_no_header_is_repeated() {
-    let http = HttpFlags {
-        method: some("GET /"),
-        header: vec!["Authorization: hunter2".into(), "hunter2".into(), "Content-Length: 5".into()],
-        expect_status: some("2xx"),
-        expect_text: some(""),
-        version: some("3"),
-        timeout: some("0s"),
-        redirects: some("99"),
-        body_max: some("1 parsec"),
-        keep_alive: None,
-        ..HttpFlags::default()
-    };
     check(
-        with(http),
+        "http://127.0.0.1 --method 'GET /' --header 'Authorization: hunter2' --header hunter2 \
+         --header 'Content-Length: 5' --expect-status 2xx --expect-text '' --http 3 --timeout 0s --redirects 99 \
+         --body-max '1 parsec'",
         &[
             "--http: \"3\" is unknown; known: 1.1, 2; did you mean 2? (for example: --http 2)",
             "--timeout: must be between 1ms and 3600s, got 0s (for example: --timeout 30s)",
@@ -324,14 +280,13 @@ fn every_mistake_of_a_request_is_told_at_once_and_no_header_is_repeated() {
         ],
     );
     check(
-        flags("http://127.0.0.1/a/{id}"),
+        "http://127.0.0.1/a/{id}",
         &[
             "climb: {id} is no variable here; known: none. Where no variable is meant, blanks inside the braces say so",
         ],
     );
-    let kept = HttpFlags { expect_text: some("x"), body_max: some("5MiB"), ..HttpFlags::default() };
     check(
-        with(kept),
+        "http://127.0.0.1 --expect-text x --body-max 5MiB",
         &["--body-max: a body that is looked at is kept, and at most 4MiB of it; 5MiB is more"],
     );
 }
@@ -381,8 +336,8 @@ bots:
             &format!("15: bots.requests: {ONCE}"),
             "15: bots.requests: two requests are called \"a\"; name them apart",
             &format!("16: bots.requests: {ONCE}"),
-            "17: bots.requests.path: \"x\" is not a path: it begins with /, other signs than ASCII letters, digits and marks \
-             are written %XX, and nothing ends in #… (for example: path: /todos)",
+            "17: bots.requests.get: \"x\" is not a path: it begins with /, other signs than ASCII letters, digits and marks \
+             are written %XX, and nothing ends in #… (for example: get: /todos/{id})",
             "17: bots.requests: \"redirect\" is a line of the table that is taken; take another name",
             "18: bots.requests.body: a request has one body: text (body) or JSON (json)",
             &format!("18: bots.requests.capture: \"id\" {POINTER} (for example: capture: {{ id: /id }})"),
@@ -419,8 +374,8 @@ fn braces_around_anything_else_than_a_name_are_left_alone() {
 #[test]
 fn flags_for_one_request_do_not_change_a_scenarios_list() {
     let text = "subject: { target: http://127.0.0.1 }\nbots: { kind: http, requests: [{ get: / }] }\n";
-    let http = HttpFlags { body: some("x"), method: some("PUT"), ..HttpFlags::default() };
-    let mistakes = resolve(&Flags { http, ..flags("x.yaml") }, scenario(text), 1).unwrap_err().to_string();
+    let flags = Flags::of("x.yaml --body x --method PUT");
+    let mistakes = resolve(&flags, scenario(text), 1).unwrap_err().to_string();
     let why = "is about the one request of a URL, but the scenario has requests of its own; change it there";
     assert_eq!(mistakes, format!("--method: --method {why}\n--body: --body {why}"));
 }
@@ -428,60 +383,39 @@ fn flags_for_one_request_do_not_change_a_scenarios_list() {
 #[test]
 fn bots_and_schemes_of_http_belong_together() {
     check(
-        Flags { bots: some("http"), ..flags("ws://127.0.0.1") },
+        "ws://127.0.0.1 --bots http",
         &["--bots: http bots do not speak over ws://; they speak over http:// or https://"],
     );
     check(
-        Flags { bots: some("echo"), ..flags("http://127.0.0.1") },
+        "http://127.0.0.1 --bots echo",
         &["--bots: echo bots do not speak over http://; they speak over ws://, wss:// or tcp://"],
     );
     check(
-        Flags { bots: some("arena"), ..flags("https://127.0.0.1") },
+        "https://127.0.0.1 --bots arena",
         &["--bots: arena bots do not speak over https://; they speak over ws:// or wss://"],
     );
     check(
-        Flags { bots: some("arena"), ..flags("poll-loop") },
+        "poll-loop --bots arena",
         &["--bots: arena bots cannot talk to poll-loop; leave the bots out, and its own are taken"],
     );
-    plan_of_flags(&Flags { bots: some("http"), ..flags("poll-loop") });
-    let port = resolve(&flags("127.0.0.1:443"), None, 1).unwrap_err().to_string();
+    plan_of_flags("poll-loop --bots http");
+    let port = refusal("127.0.0.1:443").to_string();
     assert!(port.contains("did you mean https://127.0.0.1:443?"), "{port}");
 }
 
 #[test]
 fn a_misspelt_word_does_not_bring_forth_complaints_about_requests() {
-    let http = HttpFlags { body: some("x"), ..HttpFlags::default() };
-    let server = resolve(&Flags { http, rate: some("5"), ..flags("htp://127.0.0.1") }, None, 1).unwrap_err();
+    let server = refusal("htp://127.0.0.1 --body x --rate 5");
     assert!(server.0.len() == 1 && server.to_string().contains("did you mean http?"), "{server}");
 }
 
 proptest! {
-    #[test]
-    fn no_words_of_http_make_the_resolver_panic(
-        words in proptest::collection::vec(proptest::option::of("[0-9a-zA-Z%./:;,${} -]{0,14}"), 20)
-    ) {
-        let mut words = words.into_iter();
-        let mut next = || words.next().flatten();
-        let http = HttpFlags {
-            connections: next(), connections_max: next(), think: next(), version: next(), streams: next(), timeout: next(),
-            redirects: next(), body_max: next(), method: next(), header: next().into_iter().collect(), body: next(),
-            expect_status: next(), expect_text: next(), keep_alive: None,
-        };
-        let flags = Flags {
-            http, rate: next(), requesters: next(), services: next(), views: next(), priorities: next(),
-            ..flags("poll-loop")
-        };
-        if let Err(mistakes) = resolve(&flags, None, 1) {
-            prop_assert!(!mistakes.0.is_empty());
-        }
-    }
-
     #[test]
     fn no_list_of_requests_makes_the_reader_panic(
         lines in proptest::collection::vec(
             "    (- )?(get|post|path|method|headers|json|check|capture|status|body|weight|name): [-\\[\\]{}a-z0-9,:/#&*%~\"' $]{0,14}", 0..8)
     ) {
         let text = format!("subject: http://127.0.0.1\nbots:\n  kind: http\n  requests:\n{}", lines.join("\n"));
-        let _ = resolve(&flags("x.yaml"), scenario(&text), 1);
+        let _ = resolve(&Flags::of("x.yaml"), scenario(&text), 1);
     }
 }

@@ -1,0 +1,94 @@
+//! What the command line says, as raw texts: a flag and the same key in a file are read by the same code and
+//! refused in the same words.
+
+use std::collections::BTreeMap;
+
+use crate::layers::{OPTIONS, SUBJECT, settings};
+use crate::settings::{Kind, Setting};
+
+/// The settings that the command line names, each with its texts. A switch has the text `true` or `false`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flags {
+    said: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl Flags {
+    /// A climb of this subject with every setting at its default: a built-in server, a scenario file or a
+    /// URL.
+    pub fn climb(subject: impl Into<String>) -> Flags {
+        Flags::default().with(&SUBJECT, subject)
+    }
+
+    /// The same with one text more for a setting.
+    pub fn with(mut self, setting: &Setting, text: impl Into<String>) -> Flags {
+        self.say(setting, [text.into()]);
+        self
+    }
+
+    /// Adds texts to a setting.
+    pub fn say(&mut self, setting: &Setting, texts: impl IntoIterator<Item = String>) {
+        let mut texts = texts.into_iter().peekable();
+        if texts.peek().is_some() {
+            self.said.entry(setting.flag).or_default().extend(texts);
+        }
+    }
+
+    /// All texts of a setting; empty when it was not named.
+    pub fn all(&self, setting: &Setting) -> &[String] {
+        self.said.get(setting.flag).map_or(&[], Vec::as_slice)
+    }
+
+    /// The first text of a setting.
+    pub fn text(&self, setting: &Setting) -> Option<&str> {
+        self.all(setting).first().map(String::as_str)
+    }
+
+    /// What is climbed: a built-in server, a scenario file or a URL.
+    pub fn subject(&self) -> Option<&str> {
+        self.text(&SUBJECT)
+    }
+
+    /// What would follow `stepladder climb`, so that tests read like the command line: `arena --name 'a b' --
+    /// --echo`.
+    ///
+    /// Words end at blanks, but for those in quotes. Panics: an option that no setting declares, or without
+    /// its value.
+    pub fn of(line: &str) -> Flags {
+        let mut flags = Flags::default();
+        let mut words = words(line).into_iter();
+        while let Some(word) = words.next() {
+            if word == "--" {
+                flags.say(&OPTIONS, words.by_ref());
+            } else if !word.starts_with("--") {
+                flags.say(&SUBJECT, [word]);
+            } else {
+                let setting = settings().find(|setting| setting.flag == word);
+                let setting = setting.unwrap_or_else(|| panic!("no setting has the flag {word}"));
+                let text = match setting.kind {
+                    Kind::Switch => Some("true".to_owned()),
+                    Kind::SwitchOff => Some("false".to_owned()),
+                    Kind::One | Kind::Hyphenated | Kind::Repeated => words.next(),
+                };
+                flags.say(setting, [text.unwrap_or_else(|| panic!("{word} has no value"))]);
+            }
+        }
+        flags
+    }
+}
+
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in line.chars() {
+        match quote {
+            Some(end) if letter == end => quote = None,
+            None if matches!(letter, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            None if letter == ' ' => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}

@@ -1,0 +1,28 @@
+//! Clients of an echo server: how often they send, and how much.
+
+use crate::layers::reader::Reader;
+use crate::plan::EchoBots;
+use crate::settings::{Setting, Shape};
+use crate::units;
+
+pub(super) const SETTINGS: &[&Setting] = &[&RATE, &PAYLOAD];
+const ECHO: Setting = Setting::of("", &["echo"]);
+
+static RATE: Setting = ECHO
+    .key("bots.rate", Shape::Number, "10")
+    .about("echo: messages per second and client; 0 means that each answer starts the next.")
+    .default("10");
+static PAYLOAD: Setting = ECHO
+    .key("bots.payload_bytes", Shape::Whole("uint32"), "64")
+    .about("echo: size of each message.")
+    .default("64");
+
+/// The largest frame that our servers take.
+const PAYLOAD_BYTES_MAX: u64 = 64 * 1024;
+
+pub(super) fn read(reader: &mut Reader) -> EchoBots {
+    let rate_per_s = reader.value_or_default(&RATE, |text| units::number_within(text, 0.0, 1e6));
+    let payload = reader.value_or_default(&PAYLOAD, |text| units::whole_within(text, 1, PAYLOAD_BYTES_MAX));
+    // At most 64 KiB by the line above.
+    EchoBots { rate_per_s, payload_bytes: payload as usize }
+}
