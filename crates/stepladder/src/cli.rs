@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 use plan::layers::{BODY, HEADINGS, OPTIONS, SUBJECT, settings};
 use plan::{Flags, Kind, Setting};
 
@@ -54,6 +55,16 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Climb servers with known faults, and say whether every verdict was right on this machine
     Selftest(SelftestArgs),
+    /// Print the completions of a shell, to be sourced or put where it looks for them
+    Completions {
+        /// which shell
+        shell: Shell,
+    },
+    /// Print a manual page: stepladder man climb | man -l -
+    Man {
+        /// of this command [default: an overview]
+        command: Option<String>,
+    },
 }
 
 /// Options of `climb`.

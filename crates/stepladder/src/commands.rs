@@ -6,11 +6,13 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use anyhow::Context as _;
+use clap::CommandFactory as _;
+use clap_complete::Shell;
 use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve};
 use store::{RunState, Store};
 
 use crate::cli::{
-    AgainArgs, ClimbArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs, TicksArgs,
+    AgainArgs, Cli, ClimbArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs, TicksArgs,
 };
 use crate::climb::{self, Failure, Outputs};
 use crate::judging::JudgedRun;
@@ -161,6 +163,31 @@ pub fn selftest(args: &SelftestArgs, interrupt: &Interrupt) -> Answer {
         return Ok(0);
     }
     selftest::run(&options, interrupt).map_err(|error| (NOT_MEASURED, error))
+}
+
+/// `stepladder completions`
+pub fn completions(shell: Shell) -> Answer {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "stepladder", &mut text);
+    print(&String::from_utf8_lossy(&text))?;
+    Ok(0)
+}
+
+/// `stepladder man`
+pub fn man(name: Option<&str>) -> Answer {
+    let mut all = Cli::command();
+    // Fills in what the names of the commands begin with.
+    all.build();
+    let command = match name {
+        None => all,
+        Some(name) => all.find_subcommand(name).cloned().ok_or_else(|| {
+            wrong_usage(anyhow::anyhow!("there is no command {name}; stepladder --help lists them"))
+        })?,
+    };
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command).render(&mut text).map_err(not_measured)?;
+    print(&String::from_utf8_lossy(&text))?;
+    Ok(0)
 }
 
 /// Where a URL leads to; nothing is sent there.

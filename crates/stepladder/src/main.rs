@@ -37,6 +37,8 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor(&args),
         Command::Selftest(args) if args.hog => stepladder::selftest::hog(),
         Command::Selftest(args) => interrupt().and_then(|interrupt| commands::selftest(&args, &interrupt)),
+        Command::Completions { shell } => commands::completions(shell),
+        Command::Man { command } => commands::man(command.as_deref()),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),

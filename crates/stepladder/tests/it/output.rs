@@ -87,6 +87,33 @@ fn every_command_explains_itself() {
 }
 
 #[test]
+fn a_shell_gets_completions_of_every_option() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = place.run(["completions", shell]);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{shell}");
+        for word in ["talkers", "restart-per-rung", "selftest"] {
+            assert!(ran.out.contains(word), "{word} in the completions of {shell}");
+        }
+    }
+    place.run(["completions", "cmd"]).refused(3, &["cmd", "bash"]);
+}
+
+#[test]
+fn the_manual_has_a_page_for_each_command() {
+    let place = Place::new();
+    let page = |words: &[&str]| {
+        let ran = place.run([&["man"], words].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{words:?}");
+        assert!(ran.out.contains(".TH"), "{}", ran.out);
+        ran.out
+    };
+    assert!(page(&[]).contains("stepladder\\-climb"));
+    assert!(page(&["climb"]).contains("\\-\\-talkers"));
+    place.run(["man", "clim"]).refused(3, &["there is no command clim", "stepladder --help"]);
+}
+
+#[test]
 fn doctor_says_what_this_machine_can_do_to_people_and_programs() {
     let place = Place::new();
     let ran = place.run(["doctor"]);
