@@ -7,10 +7,11 @@
 
 use crate::flags::Flags;
 use crate::mistakes::{Mistakes, Place, Wrong};
-use crate::plan::{Arrivals, Bots, HttpBots, HttpModel, Plan, Subject, SubjectSource, TickSource};
+use crate::plan::{Arrivals, Plan, Subject, SubjectSource, TickSource};
 use crate::scenario::{self, Node, ScenarioText};
 use crate::settings::{Setting, Shape};
 use crate::units;
+use crate::workloads::Bots;
 
 mod arena;
 mod bots;
@@ -165,57 +166,14 @@ pub fn resolve(flags: &Flags, scenario: Option<ScenarioText>, entropy_seed: u64)
     }
 }
 
-fn unit_of(bots: &Bots) -> &'static str {
-    match bots {
-        Bots::Arena(_) => "games",
-        Bots::Echo(_) | Bots::Chat(_) => "clients",
-        Bots::Http(http) => match http.model {
-            HttpModel::Open { .. } => "req/s",
-            HttpModel::Closed { .. } => "requesters",
-        },
-    }
-}
-
-fn name_of(bots: &Bots) -> &'static str {
-    match bots {
-        Bots::Arena(_) => "arena",
-        Bots::Echo(_) => "echo",
-        Bots::Chat(_) => "chat",
-        Bots::Http(_) => "http",
-    }
-}
-
 fn arrivals_of(reader: &mut Reader, bots: &Bots) -> Arrivals {
-    let (possible, why): (&[Arrivals], _) = match bots {
-        Bots::Arena(_) => (
-            &[Arrivals::Even],
-            "players fire by a clock of their own, each with a phase of its own (even); --ramp says how they come",
-        ),
-        Bots::Echo(echo) if echo.rate_per_s == 0.0 => {
-            (&[Arrivals::Closed], "without a rate each answer starts the next message (closed)")
-        }
-        Bots::Echo(_) => (
-            &[Arrivals::Even, Arrivals::Poisson],
-            "clients with a rate send at equal gaps (even) or at random ones (poisson)",
-        ),
-        Bots::Http(HttpBots { model: HttpModel::Closed { .. }, .. }) => {
-            (&[Arrivals::Closed], "without a rate each answer starts the next request (closed)")
-        }
-        Bots::Http(_) => (
-            &[Arrivals::Poisson, Arrivals::Even, Arrivals::Burst],
-            "requests with a rate are planned by a clock (poisson, even, burst)",
-        ),
-        Bots::Chat(_) => (
-            &[Arrivals::Even, Arrivals::Poisson],
-            "people speak by a clock of their own (even) or at random (poisson); --ramp says how they come",
-        ),
-    };
+    let (possible, why) = bots.arrivals();
     let said = reader.said(&ARRIVALS);
     let asked = said.as_ref().and_then(|said| reader.read(said, str::parse::<Arrivals>));
     if let (Some(said), Some(asked)) = (&said, asked)
         && !possible.contains(&asked)
     {
-        let wrong = Wrong::ArrivalsNotOfBots { bots: name_of(bots), arrivals: asked.to_string(), why };
+        let wrong = Wrong::ArrivalsNotOfBots { bots: bots.name(), arrivals: asked.to_string(), why };
         reader.refuse_plainly(said.place.clone(), wrong);
     }
     asked.unwrap_or(possible[0])

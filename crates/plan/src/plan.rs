@@ -7,7 +7,7 @@ use ladder::Objective;
 use serde::{Deserialize, Serialize};
 
 use crate::target::Target;
-pub(crate) use crate::workloads::*;
+use crate::workloads::Bots;
 
 /// One climb, completely decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,8 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::known;
-use crate::plan::{Arrivals, Hold, Pairing, TickSource};
+use crate::plan::{Arrivals, Hold, TickSource};
+use crate::workloads::Pairing;
 
 pub mod chat;
 pub mod http;

@@ -36,6 +36,14 @@ pub trait Workload {
     /// How the units arrive unless the user says otherwise.
     fn default_ramp(&self) -> Ramp;
 
+    /// The loads that are held unless the user says otherwise, ascending.
+    fn default_loads(&self) -> &'static [f64];
+
+    /// How loads are written.
+    fn loads(&self) -> LoadKind {
+        LoadKind::Whole
+    }
+
     /// Units that are dealt out to the workers: the load itself, but connections where the load is a rate.
     fn units(&self, load: f64) -> u64 {
         // A float turns into an integer by saturating; NaN becomes 0.
@@ -68,10 +76,31 @@ pub trait Workload {
         false
     }
 
+    /// True when its servers always have ticks.
+    fn has_ticks(&self) -> bool {
+        false
+    }
+
     /// True when some clients tell the server's ticks.
     fn asks_for_snapshots(&self) -> bool {
         false
     }
+
+    /// Why a figure of broadcasts (`deliveries.…`) is never measured here; `None` when it is.
+    fn lacks_delivery_figure(&self, _figure: &str) -> Option<&'static str> {
+        Some("these bots owe nobody a broadcast")
+    }
+}
+
+/// How loads are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadKind {
+    /// whole numbers of units
+    Whole,
+    /// requests per second
+    Rate,
+    /// counts and ranges of counts
+    Counts,
 }
 
 /// What a load asks for.

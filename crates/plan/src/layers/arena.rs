@@ -3,9 +3,9 @@
 use crate::layers::bots::Server;
 use crate::layers::reader::Reader;
 use crate::mistakes::Wrong;
-use crate::plan::{ArenaBots, Pairing};
 use crate::settings::{Setting, Shape};
 use crate::units::{self, Duration};
+use crate::workloads::{ArenaBots, Pairing};
 
 pub(super) const SETTINGS: &[&Setting] = &[&FAST, &SLOW, &PAIRING, &SNAPSHOTS, &LONGEST_GAME];
 const ARENA: Setting = Setting::of("Arena", &["arena"]);

@@ -4,11 +4,11 @@ use crate::known;
 use crate::layers::ladder::Loads;
 use crate::layers::reader::{Reader, Said};
 use crate::layers::subject::POLL_LOOP;
-use crate::layers::{arena, chat, echo, http, name_of, settings};
+use crate::layers::{arena, chat, echo, http, settings};
 use crate::mistakes::{Place, Wrong};
-use crate::plan::Bots;
 use crate::settings::{Setting, Shape};
 use crate::target::Scheme;
+use crate::workloads::Bots;
 
 pub(super) const SETTINGS: &[&Setting] = &[&BOTS, &KIND];
 
@@ -51,17 +51,17 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Load
         }
         None => own_bots(reader, server, loads),
     };
-    let bots = match kind {
-        "echo" => Bots::Echo(echo::read(reader)),
-        "chat" => Bots::Chat(chat::read(reader, server)),
-        "http" => Bots::Http(http::read(reader, server, loads)),
-        _ => Bots::Arena(arena::read(reader, server)),
+    let bots: Bots = match kind {
+        "echo" => echo::read(reader).into(),
+        "chat" => chat::read(reader, server).into(),
+        "http" => http::read(reader, server, loads).into(),
+        _ => arena::read(reader, server).into(),
     };
     for (setting, place) in owned(reader) {
         refuse_if_strange(reader, setting, place, &bots);
     }
     if let Some(said) = said.filter(|said| known::BOTS.contains(&said.text.trim())) {
-        refuse_deaf(reader, &said, name_of(&bots), server);
+        refuse_deaf(reader, &said, bots.name(), server);
     }
     bots
 }
@@ -86,7 +86,7 @@ fn owned(reader: &Reader) -> Vec<(&'static Setting, Place)> {
 
 /// A setting that other bots take.
 pub(super) fn refuse_if_strange(reader: &mut Reader, setting: &Setting, place: Place, bots: &Bots) -> bool {
-    let bots = name_of(bots);
+    let bots = bots.name();
     let is_strange = !setting.bots.is_empty() && !setting.bots.contains(&bots);
     if is_strange {
         let wrong = Wrong::NotOfTheseBots { setting: setting.name(), whose: setting.bots[0], bots };

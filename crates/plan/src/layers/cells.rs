@@ -9,9 +9,10 @@ use crate::known;
 use crate::layers::reader::{Reader, Said};
 use crate::layers::subject::Found;
 use crate::mistakes::{Wrong, WrongRequest};
-use crate::plan::{Bots, Cell, HttpCheck, HttpRequest, SubjectSource};
+use crate::plan::{Cell, SubjectSource};
 use crate::settings::{Setting, Shape};
 use crate::units::UnitError;
+use crate::workloads::{Bots, HttpBots, HttpCheck, HttpRequest, WorkloadSettings as _};
 
 pub(super) const SETTINGS: &[&Setting] = &[&SERVICES, &VIEWS, &PRIORITIES, &LOCALITIES];
 const SWEEP: Setting = Setting::of("Sweep of poll-loop", &[]);
@@ -96,8 +97,8 @@ pub(super) fn read(reader: &mut Reader, found: Option<&Found>, bots: &Bots) -> V
     let axes = [&SERVICES, &VIEWS, &PRIORITIES, &LOCALITIES];
     let said = axes.map(|setting| reader.all(setting));
     let Some(found) = found else { return Vec::new() };
-    let (true, Bots::Http(http), SubjectSource::BuiltIn { options, .. }) =
-        (found.is_poll_loop(), bots, &found.source)
+    let (true, Some(http), SubjectSource::BuiltIn { options, .. }) =
+        (found.is_poll_loop(), HttpBots::of(bots), &found.source)
     else {
         for (setting, said) in axes.into_iter().zip(said) {
             if let Some(said) = said {

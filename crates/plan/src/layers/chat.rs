@@ -3,10 +3,10 @@
 use crate::layers::bots::Server;
 use crate::layers::reader::Reader;
 use crate::mistakes::Wrong;
-use crate::plan::{ChatBots, Dialect, Misbehaviour};
 use crate::settings::{Kind, Setting, Shape};
 use crate::target::Scheme;
 use crate::units::{self, chat};
+use crate::workloads::{ChatBots, Dialect, Misbehaviour};
 
 pub(super) const SETTINGS: &[&Setting] = &[&GAP, &LINE, &TALKERS, &ROOM, &ECHOES, &MISBEHAVE];
 const CHAT: Setting = Setting::of("Chat", &["chat"]);

@@ -1,9 +1,9 @@
 //! Clients of an echo server: how often they send, and how much.
 
 use crate::layers::reader::Reader;
-use crate::plan::EchoBots;
 use crate::settings::{Setting, Shape};
 use crate::units;
+use crate::workloads::EchoBots;
 
 pub(super) const SETTINGS: &[&Setting] = &[&RATE, &PAYLOAD];
 const ECHO: Setting = Setting::of("", &["echo"]);

@@ -7,9 +7,9 @@ use crate::layers::bots::Server;
 use crate::layers::ladder::Loads;
 use crate::layers::reader::{Reader, Said, default_of};
 use crate::mistakes::{Place, WrongRequest};
-use crate::plan::{HttpBots, HttpModel, HttpVersion};
 use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
+use crate::workloads::{HttpBots, HttpModel, HttpVersion};
 
 pub(super) mod requests;
 pub(super) mod variables;

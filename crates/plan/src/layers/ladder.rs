@@ -5,9 +5,10 @@ use crate::layers::reader::{Reader, Said};
 use crate::layers::subject::Found;
 use crate::layers::{cells, unit_of};
 use crate::mistakes::{Wrong, WrongRequest};
-use crate::plan::{Bots, Hold, HttpModel, Ladder, Ramp, RampRule, SubjectSource, TickSource};
+use crate::plan::{Hold, Ladder, Ramp, RampRule, SubjectSource, TickSource};
 use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
+use crate::workloads::{Bots, LoadKind};
 
 pub(super) const SETTINGS: &[&Setting] =
     &[&LADDER, &RUNGS, &RATE, &REQUESTERS, &HOLD, &RAMP, &SETTLE, &RESTART];
@@ -91,10 +92,6 @@ const POLL_LOOP_SETTLE_NS: u64 = 500_000_000;
 /// About three games after each other.
 const HOLD_NS: u64 = 30_000_000_000;
 const SETTLE_NS: u64 = 2_000_000_000;
-/// One game or client after another.
-const RAMP_NS: u64 = 2_000_000;
-/// Chatters: a server that tells a room of everyone who joins does so n² times.
-const CHAT_RAMP_PER_S: f64 = 2000.0;
 
 /// The loads as they were said.
 #[derive(Clone, Debug)]
@@ -160,7 +157,7 @@ pub(super) fn read(
             Hold::Ticks(_) if *ticks == TickSource::None => {
                 reader.refuse(said, Wrong::NoTicks { what: said.text.clone() });
             }
-            Hold::Games(_) if !matches!(bots, Bots::Arena(_)) => {
+            Hold::Games(_) if !bots.has_games() => {
                 reader.refuse(said, Wrong::NoGames(said.text.clone()));
             }
             _ => {}
@@ -176,12 +173,8 @@ pub(super) fn read(
         if is_poll_loop { (POLL_LOOP_SETTLE_NS, POLL_LOOP_HOLD_NS) } else { (SETTLE_NS, HOLD_NS) };
     Ladder {
         rungs,
-        load_unit: unit_of(bots).into(),
-        ramp: ramp.unwrap_or(RampRule::Pace(match bots {
-            Bots::Arena(_) | Bots::Echo(_) => Ramp::Every(RAMP_NS),
-            Bots::Http(_) => Ramp::AtOnce,
-            Bots::Chat(_) => Ramp::PerSecond(CHAT_RAMP_PER_S),
-        })),
+        load_unit: bots.load_unit().into(),
+        ramp: ramp.unwrap_or(RampRule::Pace(bots.default_ramp())),
         settle_ns: settle.unwrap_or(settle_ns),
         hold: hold.unwrap_or(Hold::Time(hold_ns)),
         restart_per_rung,
@@ -200,21 +193,17 @@ fn rungs(reader: &mut Reader, loads: Option<&Loads>, bots: &Bots, is_poll_loop: 
     if loads.said.is_empty() {
         reader.refuse(&loads.whole, units::UnitError::NoRungs.into());
     }
-    match bots {
-        Bots::Http(http) => match http.model {
-            HttpModel::Open { .. } => (rates(reader, loads), false),
-            HttpModel::Closed { .. } => requesters(reader, loads),
-        },
-        Bots::Arena(_) | Bots::Echo(_) | Bots::Chat(_) => (whole_loads(reader, loads, bots), false),
+    match bots.loads() {
+        LoadKind::Whole => (whole_loads(reader, loads, bots), false),
+        LoadKind::Rate => (rates(reader, loads), false),
+        LoadKind::Counts => requesters(reader, loads),
     }
 }
 
 fn default_rungs(bots: &Bots, is_poll_loop: bool) -> Vec<f64> {
-    match bots {
-        Bots::Arena(_) | Bots::Echo(_) => RUNGS_USUAL.to_vec(),
-        Bots::Chat(_) => CHAT_RUNGS.to_vec(),
-        Bots::Http(_) if is_poll_loop => (1..=POLL_LOOP_REQUESTERS).map(f64::from).collect(),
-        Bots::Http(_) => REQUESTERS_USUAL.to_vec(),
+    match is_poll_loop {
+        true => (1..=POLL_LOOP_REQUESTERS).map(f64::from).collect(),
+        false => bots.default_loads().to_vec(),
     }
 }
 
@@ -223,7 +212,7 @@ fn whole_loads(reader: &mut Reader, loads: &Loads, bots: &Bots) -> Vec<f64> {
     for one in &loads.said {
         let Some(load) = reader.read(one, units::rung_load) else { continue };
         if load.fract() != 0.0 {
-            reader.refuse(one, Wrong::NotWholeUnits { load, unit: unit_of(bots) });
+            reader.refuse(one, Wrong::NotWholeUnits { load, unit: bots.load_unit() });
         } else {
             add(reader, one, load, &mut rungs);
         }

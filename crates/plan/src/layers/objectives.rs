@@ -6,8 +6,9 @@ use crate::layers::name_of;
 use crate::layers::reader::Reader;
 use crate::layers::subject::Found;
 use crate::mistakes::Wrong;
-use crate::plan::{Bots, Dialect, SubjectSource, TickSource};
+use crate::plan::{SubjectSource, TickSource};
 use crate::settings::{Kind, Setting, Shape};
+use crate::workloads::Bots;
 
 pub(super) const SETTINGS: &[&Setting] = &[&OBJECTIVES];
 
@@ -66,7 +67,7 @@ fn never_measured(
     let figure = objective.figure().name;
     let not_measured = |why| Some(Wrong::NotMeasured { figure, why });
     let (area, _) = figure.split_once('.').unwrap_or((figure, ""));
-    let has_snapshots = matches!(bots, Bots::Arena(arena) if arena.snapshots > 0.0);
+    let has_snapshots = bots.asks_for_snapshots();
     // Its process is ours to watch, or was named.
     let is_watched =
         !matches!(found.map(|found| &found.source), Some(SubjectSource::Running { pid: None, .. }));
@@ -78,20 +79,7 @@ fn never_measured(
         "subject" if !is_watched => {
             not_measured("nobody knows the server's process; name it (--pid N) or start it here (--start)")
         }
-        "deliveries" => match bots {
-            Bots::Arena(_) | Bots::Echo(_) | Bots::Http(_) => {
-                not_measured("these bots owe nobody a broadcast")
-            }
-            Bots::Chat(chat) if chat.misbehave.iter().map(|one| one.share).sum::<f64>() > 0.999_999 => {
-                not_measured("the whole crowd misbehaves, and only the others are judged")
-            }
-            Bots::Chat(chat) if figure == "deliveries.dropped" && chat.dialect != Dialect::Lines => {
-                not_measured(
-                    "servers of this protocol tell nobody what they dropped; deliveries.lost holds it",
-                )
-            }
-            Bots::Chat(_) => None,
-        },
+        "deliveries" => bots.lacks_delivery_figure(figure).and_then(not_measured),
         "audit" => not_measured(AUDIT_INSTEAD),
         _ => None,
     }

@@ -7,11 +7,12 @@ use crate::layers::chat::ECHOES;
 use crate::layers::is_scenario_file;
 use crate::layers::reader::{Reader, Said};
 use crate::mistakes::{Place, Wrong};
-use crate::plan::{Bots, SubjectSource, TickSource};
+use crate::plan::{SubjectSource, TickSource};
 use crate::scenario::Node;
 use crate::settings::{Kind, Setting, Shape};
 use crate::target::{self, Scheme, Target, TargetError};
 use crate::units::{self, UnitError};
+use crate::workloads::Bots;
 
 pub(super) const SETTINGS: &[&Setting] = &[
     &SUBJECT,
@@ -332,7 +333,7 @@ pub(super) fn ticks(
         // An unknown server was refused already; a second complaint about its ticks would only be noise.
         return (TickSource::Log(None), TICK_RATE_HZ);
     };
-    let snapshots = matches!(bots, Bots::Arena(arena) if arena.snapshots > 0.0);
+    let snapshots = bots.asks_for_snapshots();
     if let Some(server) = found.tickless().map(str::to_owned) {
         let rate = reader.said(&TICK_RATE);
         // No ticks is what it has, so that may be said.
@@ -362,7 +363,7 @@ pub(super) fn ticks(
         _ => {}
     }
     let tick_rate_hz = tick_rate(reader, found);
-    let has_ticks = matches!(bots, Bots::Arena(_)) || source != TickSource::None;
+    let has_ticks = bots.has_ticks() || source != TickSource::None;
     let usual_hz = if has_ticks { found.usual_tick_rate_hz() } else { 0.0 };
     (source, tick_rate_hz.unwrap_or(usual_hz))
 }

@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{ArenaBots, EchoBots, Generator, Hold, Ladder, Pairing, Ramp, RampRule};
+use crate::plan::{Generator, Hold, Ladder, Ramp, RampRule};
 use crate::target::Scheme;
+use crate::workloads::{ArenaBots, EchoBots, Pairing};
 
 mod cells;
 mod chat;

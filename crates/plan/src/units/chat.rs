@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{UnitError, duration_ns, duration_ns_within, refuse_non_numbers, share, whole_within};
 use crate::known;
-use crate::plan::{LINE_BYTES_MIN, Misbehaviour, Misconduct};
+use crate::workloads::{LINE_BYTES_MIN, Misbehaviour, Misconduct};
 
 /// A bot that speaks more often than this would be a burst, and a thousand lines a second are no chat.
 pub const GAP_NS_MIN: u64 = 1_000_000;

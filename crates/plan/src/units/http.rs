@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use super::{RUNG_MAX, UnitError, refuse_non_numbers, rung_load, whole_within, word_of};
 use crate::mistakes::WrongRequest;
-use crate::plan::HttpVersion;
+use crate::workloads::HttpVersion;
 
 /// More rungs than that are a slip of the keyboard.
 pub const RUNGS_MAX: u64 = 1000;

@@ -3,11 +3,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{
-    ArenaBots, Arrivals, ChatBots, Dialect, EchoBots, Generator, Hold, Ladder, Pairing, RampRule, Subject,
-    SubjectSource, TickSource,
-};
+use crate::plan::{Arrivals, Generator, Hold, Ladder, RampRule, Subject, SubjectSource, TickSource};
 use crate::target::Scheme;
+use crate::workloads::{ArenaBots, ChatBots, Dialect, EchoBots, Pairing};
 
 fn arena() -> Bots {
     Bots::Arena(ArenaBots {

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, Workload};
-use crate::layers::defaults;
 use crate::plan::{Arrivals, Ramp};
 
 /// The shortest that a game usually lasts. Shorter games open more connections, so this errs on the side of need.
 const GAME_S: f64 = 10.0;
+/// One game after another.
+const RAMP_NS: u64 = 2_000_000;
 
 /// Pairs of players.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,7 +56,12 @@ impl Workload for ArenaBots {
     }
 
     fn default_ramp(&self) -> Ramp {
-        Ramp::Every(defaults::RAMP_NS)
+        Ramp::Every(RAMP_NS)
+    }
+
+    // Three loads tell more than one, and a first climb ends within minutes.
+    fn default_loads(&self) -> &'static [f64] {
+        &[500.0, 1000.0, 2000.0]
     }
 
     fn demand(&self, load: f64) -> Demand {
@@ -66,6 +72,10 @@ impl Workload for ArenaBots {
     }
 
     fn has_games(&self) -> bool {
+        true
+    }
+
+    fn has_ticks(&self) -> bool {
         true
     }
 

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Broadcast, Workload};
-use crate::layers::defaults;
 use crate::plan::{Arrivals, Ramp};
+
+/// A server that tells a room of every client that joins does so n² times.
+const RAMP_PER_S: f64 = 2000.0;
 
 /// People in a room.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -147,7 +149,20 @@ impl Workload for ChatBots {
     }
 
     fn default_ramp(&self) -> Ramp {
-        Ramp::PerSecond(defaults::CHAT_RAMP_PER_S)
+        Ramp::PerSecond(RAMP_PER_S)
+    }
+
+    // What is delivered grows with their square, so steps are smaller.
+    fn default_loads(&self) -> &'static [f64] {
+        &[128.0, 256.0, 512.0, 1024.0]
+    }
+
+    fn lacks_delivery_figure(&self, figure: &str) -> Option<&'static str> {
+        if self.misbehave.iter().map(|one| one.share).sum::<f64>() > 0.999_999 {
+            return Some("the whole crowd misbehaves, and only the others are judged");
+        }
+        (figure == "deliveries.dropped" && self.dialect != Dialect::Lines)
+            .then_some("servers of this protocol do not report what they dropped; deliveries.lost holds it")
     }
 
     fn intended_per_s(&self, load: f64) -> Option<f64> {

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::Workload;
-use crate::layers::defaults;
 use crate::plan::{Arrivals, Ramp};
+
+/// One client after another.
+const RAMP_NS: u64 = 2_000_000;
 
 /// Clients of an echo server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,7 +41,12 @@ impl Workload for EchoBots {
     }
 
     fn default_ramp(&self) -> Ramp {
-        Ramp::Every(defaults::RAMP_NS)
+        Ramp::Every(RAMP_NS)
+    }
+
+    // Three loads tell more than one, and a first climb ends within minutes.
+    fn default_loads(&self) -> &'static [f64] {
+        &[500.0, 1000.0, 2000.0]
     }
 
     // Without a rate each answer starts the next message.

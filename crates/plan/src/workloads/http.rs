@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Demand, Workload};
+use super::{Demand, LoadKind, Workload};
 use crate::plan::{Arrivals, Ramp};
 
 /// No server on this machine accepts, answers and closes sooner.
@@ -182,6 +182,17 @@ impl Workload for HttpBots {
 
     fn default_ramp(&self) -> Ramp {
         Ramp::AtOnce
+    }
+
+    fn default_loads(&self) -> &'static [f64] {
+        &[1.0, 4.0, 16.0, 64.0]
+    }
+
+    fn loads(&self) -> LoadKind {
+        match self.model {
+            HttpModel::Open { .. } => LoadKind::Rate,
+            HttpModel::Closed { .. } => LoadKind::Counts,
+        }
     }
 
     fn units(&self, load: f64) -> u64 {

@@ -6,10 +6,10 @@ use crate::layers::reader::Reader;
 use crate::layers::subject::POLL_LOOP;
 use crate::layers::{cells, settings};
 use crate::mistakes::{Place, WrongRequest};
-use crate::plan::{HttpCheck, HttpRequest};
 use crate::scenario::{Content, Node};
 use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
+use crate::workloads::{HttpCheck, HttpRequest};
 
 pub(in crate::layers) const SETTINGS: &[&Setting] = &[
     &REQUESTS,

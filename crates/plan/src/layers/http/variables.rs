@@ -3,10 +3,10 @@
 use crate::layers::http::HTTP;
 use crate::layers::reader::Reader;
 use crate::mistakes::{Place, WrongRequest};
-use crate::plan::{HttpRequest, Variable, VariableLaw};
 use crate::scenario::{Content, Node};
 use crate::settings::{Setting, Shape};
 use crate::units::{UnitError, http};
+use crate::workloads::{HttpRequest, Variable, VariableLaw};
 
 pub(in crate::layers) const SETTINGS: &[&Setting] = &[&VARIABLES, &FROM, &TO, &ONE_OF, &BEFORE];
 /// Of one variable; it is refused with all of them for other bots.

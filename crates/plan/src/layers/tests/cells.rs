@@ -1,5 +1,6 @@
 use super::*;
-use crate::plan::{Cell, HttpModel};
+use crate::plan::Cell;
+use crate::workloads::HttpModel;
 
 /// The cells of a sweep, one per line: names, options, request.
 fn cells_of(plan: &Plan) -> Vec<String> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{ChatBots, Dialect, Misbehaviour, Misconduct};
+use crate::workloads::{ChatBots, Dialect, Misbehaviour, Misconduct};
 
 /// The chat's bots of a plan.
 fn chat_of(plan: &Plan) -> &ChatBots {

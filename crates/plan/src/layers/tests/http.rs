@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, VariableLaw};
+use crate::workloads::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, VariableLaw};
 
 /// The HTTP clients of a plan.
 fn http_of(plan: &Plan) -> &HttpBots {
