@@ -1,11 +1,11 @@
 //! Which loads, how the bots arrive, and how long each load is held.
 
 use crate::layers::bots::refuse_if_strange;
+use crate::layers::cells;
 use crate::layers::reader::{Reader, Said};
 use crate::layers::subject::Found;
-use crate::layers::{cells, unit_of};
 use crate::mistakes::{Wrong, WrongRequest};
-use crate::plan::{Hold, Ladder, Ramp, RampRule, SubjectSource, TickSource};
+use crate::plan::{Hold, Ladder, RampRule, SubjectSource, TickSource};
 use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
 use crate::workloads::{Bots, LoadKind};
@@ -77,12 +77,6 @@ static RESTART: Setting = Setting::of("Subject", &[])
     .switch(Kind::Switch, "--restart-per-rung")
     .help("A fresh subject for each rung");
 
-/// Games or clients: three rungs tell more than one, and a first climb ends within minutes.
-const RUNGS_USUAL: [f64; 3] = [500.0, 1000.0, 2000.0];
-/// Chatters: the pace grows with their square, so steps are smaller.
-const CHAT_RUNGS: [f64; 4] = [128.0, 256.0, 512.0, 1024.0];
-/// HTTP clients that wait for their answers; the server may be any.
-const REQUESTERS_USUAL: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 /// Of poll-loop: beyond its queue, so that the first failures are seen.
 const POLL_LOOP_REQUESTERS: u32 = 20;
 /// Of poll-loop: 60 ticks; a sweep holds more than a hundred loads.

@@ -2,7 +2,6 @@
 
 use ladder::Objective;
 
-use crate::layers::name_of;
 use crate::layers::reader::Reader;
 use crate::layers::subject::Found;
 use crate::mistakes::Wrong;
@@ -52,7 +51,7 @@ pub(super) fn read(
 
 /// What the bots' subject should meet, as far as it can be measured: a server that tells no ticks is judged by its errors.
 fn measurable_defaults(bots: &Bots, ticks: &TickSource, found: Option<&Found>) -> Vec<Objective> {
-    let mut objectives = ladder::default_objectives(name_of(bots));
+    let mut objectives = ladder::default_objectives(bots.name());
     objectives.retain(|objective| never_measured(objective, bots, ticks, found).is_none());
     if objectives.is_empty() { ladder::default_objectives("echo") } else { objectives }
 }
