@@ -186,10 +186,11 @@ fn every_mistake_of_a_chat_is_told_at_once() {
          - slow-reader=60%\n    - stalled=1%\n",
         &[
             "scenarios/x.yaml:4: bots.gap: \"500\" has no unit; say 500s or 500ms (for example: gap: 500ms..1s)",
-            "scenarios/x.yaml:5: unknown key \"lien\" in bots; known: kind, fast, slow, pairing, snapshots, longest_game, \
-             rate, payload_bytes, gap, line, talkers, room, echoes, misbehave, requests, variables, connections, connections_max, \
-             think, http, streams, keep_alive, timeout, redirects, body_max; did you mean line? (for example: line: \
-             15..58)",
+            &format!(
+                "scenarios/x.yaml:5: unknown key \"lien\" in bots; known: {}; did you mean line? (for example: \
+                 line: 15..58)",
+                known_in("bots")
+            ),
             "scenarios/x.yaml:8: bots.misbehave: the shares of the crowd that misbehave add up to 120%, but there is only \
              100%",
             "scenarios/x.yaml:9: bots.misbehave: stalled is there twice; each kind of misconduct has one share (for \
