@@ -7,6 +7,7 @@
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 /// The longest duration told apart, in ns: one hour.
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -45,7 +46,7 @@ pub enum Quantile {
 /// The figures of one distribution as they go into the JSON contract.
 ///
 /// Shape: percentiles, extremes, moments. Units: ns. A percentile that may not be stated is `None`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct Summary {
     /// median
     pub p50: Option<u64>,

@@ -5,10 +5,15 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
 use crate::distribution::Distribution;
 use crate::interval::Interval;
 use crate::ledger::Books;
 use crate::ticks::TickCounts;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// One fact.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +48,11 @@ pub struct Sample {
 impl Sample {
     /// Everything that a sample can be about.
     pub const WHO: [&'static str; 5] = ["subject", "worker", "machine", "program", "thread"];
+
+    /// The second that it speaks of: a reading at the end of a second is about that second.
+    pub fn second(&self) -> u32 {
+        (self.at_ns.saturating_sub(SECOND_NS / 2) / SECOND_NS) as u32
+    }
 }
 
 /// The longest name of a program or thread that is kept, in characters.
@@ -84,8 +94,15 @@ pub struct TickSecond {
     pub counters: Vec<(String, u64)>,
 }
 
+impl TickSecond {
+    /// The second that it belongs to, that of its middle: it may be shorter, or lie across two.
+    pub fn second(&self) -> u32 {
+        ((self.from_ns + self.to_ns) / 2 / SECOND_NS) as u32
+    }
+}
+
 /// Something worth a mark on the time axis.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Event {
     /// when
     pub at_ns: u64,

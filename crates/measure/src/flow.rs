@@ -5,6 +5,7 @@
 //! not add up would be fiction, so both laws are checked whenever a page changes hands.
 
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 /// The part of a trial in which a message was *planned* (not the one in which it happened).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -38,7 +39,7 @@ impl Phase {
 }
 
 /// Messages of one operation, counted. All fields are numbers of messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Flow {
     /// planned to leave
     pub offered: u64,

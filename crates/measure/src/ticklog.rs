@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 pub use line::Line;
 pub use second::LoggedSecond;
-pub use summary::{Disagreement, Malformed, MixedRun, TickLogSummary};
+pub use summary::{Disagreement, IntervalMs, Malformed, MixedRun, TickLogFigures, TickLogSummary};
 
 use second::Batch;
 

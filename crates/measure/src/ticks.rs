@@ -5,6 +5,7 @@
 //! and no tick is ever removed, so `due = on_time + over + under + missed`.
 
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 /// Where the boundaries of *on time* lie for one tick rate. Units: whole ms, both inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +40,7 @@ impl TickClasses {
 }
 
 /// Ticks by class. `due = on_time + over + under + missed`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct TickCounts {
     /// ticks that the schedule asked for
     pub due: u64,

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 use crate::distribution::Distribution;
 use crate::entry::{Entry, Event};
@@ -123,7 +124,7 @@ impl Hold {
 }
 
 /// Connections over the whole trial.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
 pub struct TrialConnections {
     /// that should stand
     pub asked: u64,
@@ -163,7 +164,7 @@ pub struct TrialTicks {
 }
 
 /// A process over the hold.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
 pub struct ProcessFigures {
     /// mean CPU over the hold, in cores
     pub cpu_cores: f64,

@@ -5,9 +5,9 @@
 //! there, row by row and for gaps.
 //! A place is never ahead of what was committed, so a follower sees each entry once and in the order it was handed over.
 
-use measure::{Entry, TrialHead};
+use measure::{Entry, Event, TrialHead};
 
-use crate::entries::recall_behind;
+use crate::entries::{marks, recall_behind};
 use crate::error::StoreError;
 use crate::row::{ReadError, TRIAL, TRIAL_END};
 use crate::run::RunId;
@@ -51,6 +51,12 @@ impl Store {
             marks.collect::<Result<Vec<_>, ReadError>>()
         };
         read().map_err(|error| self.read(error))
+    }
+
+    /// The marks of a trial, in the order they were handed over.
+    pub fn marks(&self, run: &RunId, head: &TrialHead) -> Result<Vec<Event>, StoreError> {
+        let moment = self.moment()?;
+        marks(&moment, run, head).map_err(|error| self.read(error))
     }
 
     /// The entries behind `place`, at most `most` of them, in the order they were handed over; `place` moves behind them.

@@ -12,7 +12,7 @@ const PAIRS: usize = 10;
 pub(super) fn deliveries(trial: &Trial) -> Option<DeliveryFigures> {
     let books = trial.books.as_ref()?;
     let sum = books.judged;
-    let slowest = books.slowest().and_then(|slowest| {
+    let slowest = books.slowest_first().first().and_then(|slowest| {
         Some(SlowestReceiver {
             receiver: slowest.receiver,
             latency_mean_ns: slowest.latency_mean_ns?,

@@ -7,9 +7,10 @@
 //! it is not known whether it was owed: then it is the least that no reading of the bounds explains away.
 
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 /// Deliveries of some receivers, added up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct SumOfBooks {
     /// receivers
     pub receivers: u64,
@@ -59,7 +60,7 @@ pub enum BooksImbalance {
 }
 
 /// One receiver.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
 pub struct ReceiverBooks {
     /// its number in the whole crowd
     pub receiver: u32,
@@ -78,7 +79,7 @@ pub struct ReceiverBooks {
 }
 
 /// One sender at one receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct PairBooks {
     /// number of the sender in the whole crowd
     pub sender: u32,
@@ -193,11 +194,11 @@ impl Books {
         }
     }
 
-    /// The judged receiver with the highest mean latency.
-    pub fn slowest(&self) -> Option<&ReceiverBooks> {
-        let judged = self.receivers.iter().filter(|receiver| !receiver.is_apart);
+    /// The judged receivers, the highest mean latency first.
+    pub fn slowest_first(&self) -> Vec<&ReceiverBooks> {
+        let mut judged: Vec<_> = self.receivers.iter().filter(|one| !one.is_apart).collect();
+        let mean_ns = |of: &ReceiverBooks| of.latency_mean_ns.unwrap_or(-1.0);
+        judged.sort_by(|a, b| mean_ns(b).total_cmp(&mean_ns(a)).then(b.receiver.cmp(&a.receiver)));
         judged
-            .filter(|receiver| receiver.latency_mean_ns.is_some())
-            .max_by(|a, b| a.latency_mean_ns.unwrap_or(0.0).total_cmp(&b.latency_mean_ns.unwrap_or(0.0)))
     }
 }

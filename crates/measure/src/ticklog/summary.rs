@@ -6,6 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+use ts_rs::TS;
+
 use super::KEPT_EXAMPLES;
 use super::second::{Batch, classify};
 use crate::distribution::Distribution;
@@ -77,7 +80,59 @@ pub struct TickLogSummary {
     only_whole_ms: bool,
 }
 
+/// The figures of a tick log as they are published.
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
+pub struct TickLogFigures {
+    /// played to their end; null when the log never says
+    pub games: Option<u64>,
+    /// ticks by class
+    #[serde(flatten)]
+    pub counts: TickCounts,
+    /// (over + under + missed) / due
+    pub late_share: Option<f64>,
+    /// between two ticks
+    pub interval_ms: IntervalMs,
+    /// whole ms → ticks
+    pub histogram: BTreeMap<u64, u64>,
+    /// lines that could not be read
+    pub malformed: u64,
+}
+
+/// The intervals of a tick log, ms.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, TS)]
+pub struct IntervalMs {
+    /// median
+    pub p50: Option<u64>,
+    /// 0.9 quantile
+    pub p90: Option<u64>,
+    /// 0.99 quantile
+    pub p99: Option<u64>,
+    /// longest
+    pub max: Option<u64>,
+    /// arithmetic
+    pub mean: Option<f64>,
+}
+
 impl TickLogSummary {
+    /// What is published of it.
+    pub fn figures(&self) -> TickLogFigures {
+        let counts = self.counts();
+        TickLogFigures {
+            games: self.games,
+            counts,
+            late_share: counts.late_share(),
+            interval_ms: IntervalMs {
+                p50: self.quantile_ms(0.5),
+                p90: self.quantile_ms(0.9),
+                p99: self.quantile_ms(0.99),
+                max: self.max_ms(),
+                mean: self.mean_ms(),
+            },
+            histogram: self.histogram.clone(),
+            malformed: self.malformed,
+        }
+    }
+
     pub(super) fn new(tick_rate_hz: f64) -> Self {
         TickLogSummary {
             lines: 0,

@@ -1,6 +1,6 @@
 //! The fold that makes a trial of its entries, one at a time.
 //!
-//! Marks come first, since they say which second counts; then every entry is taken once, in any order, and may be thrown
+//! Marks come first, since they say which second counts (while a trial goes on, each comes before what it counts); then every entry is taken once, in any order, and may be thrown
 //! away. What is kept of a second are numbers, never its histograms: an hour of many bots needs the room of its series
 //! and of one histogram per measure. Whatever depends on the order of seconds (what stayed open from one to the next, what
 //! was open at the end) is settled in `finish`, when all are known.
@@ -64,11 +64,10 @@ impl Sum {
     /// The sum of nothing: `events` are all marks of the trial, in the order they came; the first `cut_s` seconds of the
     /// hold are left out as warm-up.
     pub fn new(head: TrialHead, events: Vec<Event>, cut_s: u32) -> Sum {
-        let settled_ns = events.iter().find(|event| event.kind == kind::SETTLE).map(|event| event.at_ns);
         let open_time = head.words.counters.iter().position(|name| name == OPEN_TIME);
         let trial = Trial {
-            complete: events.iter().any(|event| event.kind == kind::END),
-            hold: find_hold(&events, cut_s),
+            complete: false,
+            hold: None,
             cut_s,
             left_out: BTreeSet::new(),
             ops: BTreeMap::new(),
@@ -87,12 +86,12 @@ impl Sum {
             worker: Default::default(),
             busy_share_max: None,
             seconds: Vec::new(),
-            events,
+            events: Vec::new(),
             head,
         };
-        Sum {
+        let mut sum = Sum {
             trial,
-            settled_ns,
+            settled_ns: None,
             last_ns: 0,
             open_time,
             seconds: Vec::new(),
@@ -105,7 +104,25 @@ impl Sum {
             cover: TickCover::default(),
             same_time: Collecting::default(),
             isr_numerator_ns: Some(0.0),
-        }
+        };
+        sum.mark(events);
+        sum
+    }
+
+    /// Takes further marks of a trial that goes on.
+    pub fn mark(&mut self, events: impl IntoIterator<Item = Event>) {
+        let trial = &mut self.trial;
+        trial.events.extend(events);
+        let at = |kind: &str| trial.events.iter().find(|event| event.kind == kind).map(|event| event.at_ns);
+        self.settled_ns = at(kind::SETTLE);
+        trial.complete = at(kind::END).is_some();
+        trial.hold = find_hold(&trial.events, trial.cut_s);
+    }
+
+    /// The trial as far as it was taken: its marks and what adds up in any order. A hold that no mark ends yet lasts until
+    /// `u64::MAX`.
+    pub fn so_far(&self) -> &Trial {
+        &self.trial
     }
 
     /// The same without these seconds: nothing that happened in them enters a sum. Before any entry is taken.
@@ -195,8 +212,7 @@ impl Sum {
     }
 
     fn ticks(&mut self, told: &TickSecond) {
-        let middle_ns = (told.from_ns + told.to_ns) / 2;
-        self.beside.entry((middle_ns / SECOND_NS) as u32).or_default().ticks.add(&told.counts);
+        self.beside.entry(told.second()).or_default().ticks.add(&told.counts);
         let trial = &mut self.trial;
         // A server's seconds (or shorter entries) do not begin with ours: those that *end* in the hold are taken, which
         // cover as long as the hold, reach into the settling before it by less than one, and never into the drain behind it.
@@ -230,9 +246,7 @@ impl Sum {
     }
 
     fn sample(&mut self, sample: &Sample) {
-        // A reading at the end of a second speaks of that second.
-        let index = (sample.at_ns.saturating_sub(SECOND_NS / 2) / SECOND_NS) as u32;
-        self.beside.entry(index).or_default().host.take(sample);
+        self.beside.entry(sample.second()).or_default().host.take(sample);
         let readings = match sample.who {
             "subject" => &mut self.subject,
             "worker" => &mut self.worker,

@@ -16,39 +16,21 @@ pub(super) fn of(logs: &[Log], unreadable: &[(&PathBuf, io::Error)]) -> Value {
     json!({ "schema": 1, "files": logs.iter().map(file).collect::<Vec<_>>(), "unreadable": unreadable })
 }
 
-fn file(log: &Log) -> Value {
+fn file(log: &Log) -> Map<String, Value> {
     let summary = &log.summary;
-    let (counts, classes) = (summary.counts(), summary.classes());
-    let histogram: Map<String, Value> =
-        summary.histogram.iter().map(|(ms, count)| (ms.to_string(), json!(count))).collect();
-    json!({
-        "path": log.path.display().to_string(),
-        "games": summary.games,
-        "due": counts.due,
-        "on_time": counts.on_time,
-        "over": counts.over,
-        "under": counts.under,
-        "missed": counts.missed,
-        "late_share": counts.late_share(),
+    let classes = summary.classes();
+    let path = json!({ "path": log.path.display().to_string() });
+    let more = json!({
         "classes_from": if summary.has_counters() { "counters" } else { "histogram" },
         "on_time_ms": [classes.from_ms, classes.to_ms],
         "tick_rate_hz": summary.tick_rate_hz(),
-        "interval_ms": {
-            "p50": summary.quantile_ms(0.5),
-            "p90": summary.quantile_ms(0.9),
-            "p99": summary.quantile_ms(0.99),
-            "max": summary.max_ms(),
-            "mean": summary.mean_ms(),
-        },
         "interval_ns": summary.interval.as_ref().and_then(|interval| interval.summary()),
         "busy_ns": summary.busy.as_ref().and_then(|busy| busy.summary()),
         "lateness_ns": summary.lateness.as_ref().and_then(|lateness| lateness.summary()),
         "zero_ms": summary.zero_ms(),
-        "histogram": histogram,
         "length_s": summary.span_s(),
         "seconds": summary.seconds,
         "lines": summary.lines,
-        "malformed": summary.malformed,
         "malformed_lines": summary.malformed_examples.iter()
             .map(|malformed| json!({ "line": malformed.line, "reason": malformed.reason }))
             .collect::<Vec<_>>(),
@@ -59,7 +41,9 @@ fn file(log: &Log) -> Value {
             "counters": classes_of(&of.counted), "histogram": classes_of(&of.histogram),
         })),
         "other_titles": summary.other_titles,
-    })
+    });
+    let parts = [path, json!(summary.figures()), more];
+    parts.into_iter().filter_map(|part| part.as_object().cloned()).flatten().collect()
 }
 
 fn classes_of(counts: &TickCounts) -> Value {
