@@ -10,7 +10,7 @@ import { createServer } from 'node:http'
 import { cpus } from 'node:os'
 import { launch } from '../../web/e2e/browser.mjs'
 import { BUNDLE, serve } from '../../web/e2e/server.mjs'
-import { arena, arenaTrial, page as runOf } from '../../web/fixtures/planted.mjs'
+import { begun, held } from '../../web/fixtures/planted.mjs'
 
 const option = (name, otherwise) => process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : otherwise
 const watched = Number(option('--watch', 60))
@@ -31,7 +31,7 @@ async function opened(browser, url) {
 
 /** Charts of a trial of `seconds` seconds, redrawn whole and zoomed. */
 async function redraws(browser, seconds) {
-  const server = await serve({ runs: [runOf('long', [arenaTrial({ seq: 2, load: 30_000, stress: 0.1, hold: seconds - 5 })])] })
+  const server = await serve({ runs: [held('long', [30_000], { seconds })] })
   const { context, page } = await opened(browser, `${server.url}/#/runs/long`)
   await page.waitForSelector('#panel-generator canvas')
   await page.waitForTimeout(1000)
@@ -70,7 +70,7 @@ async function redraws(browser, seconds) {
 /** From the navigation to the first paint, and to the ladder, of a run of ten rungs of 60 s. */
 async function paints(browser, times) {
   const loads = Array.from({ length: 10 }, (_, at) => 200 + at * 200)
-  const server = await serve({ runs: [arena('ten', loads, 1500, { hold: 60 })] })
+  const server = await serve({ runs: [held('ten', loads, { seconds: 60 })] })
   // What this machine and browser take for a page of one word, alternating with ours: below that nothing can be.
   const blank = createServer((_, answer) => answer.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>blank</title>word'))
   await new Promise(resolve => blank.listen(0, '127.0.0.1', resolve))
@@ -111,8 +111,9 @@ async function paints(browser, times) {
 async function memory(browser, seconds) {
   const pace = 50
   const server = await serve({ runs: [], pace: 0 })
-  const full = arenaTrial({ seq: 2, load: 500, stress: 0.05, hold: Math.round((seconds * 1000) / pace) + 60 })
-  const live = runOf('watched', [{ ...full, rung: null, hold: null, distributions: {}, events: full.events.slice(0, 2), series: { t: [] } }], { state: 'running' })
+  const live = held('watched', [500], { seconds: Math.round((seconds * 1000) / pace) + 60, state: 'running' })
+  const [full] = live.trials
+  Object.assign(live, { climb: null, trials: [{ ...begun(full), events: full.events.slice(0, 2) }] })
   const listeners = new Set()
   server.state.runs.set('watched', live)
   server.state.live.set('watched', listeners)
@@ -127,7 +128,7 @@ async function memory(browser, seconds) {
   let t = 0
   const timer = setInterval(() => {
     if (t >= full.series.t.length) return
-    const data = { seq: 2, t, values: Object.fromEntries(names.map(name => [name, full.series[name][t]])) }
+    const data = { seq: full.seq, t, values: Object.fromEntries(names.map(name => [name, full.series[name][t]])) }
     for (const answer of listeners) answer.write(`event: second\ndata: ${JSON.stringify(data)}\n\n`)
     t++
   }, pace)

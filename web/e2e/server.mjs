@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { allRuns, arenaTrial, climb, page as runOf } from '../fixtures/planted.mjs'
+import { begun, HISTORY, planted } from '../fixtures/planted.mjs'
 
 export const BUNDLE = fileURLToPath(new URL('../dist/index.html', import.meta.url))
 
@@ -56,13 +56,13 @@ export function readTicks(name, text) {
 
 /** Plays a climb of two rungs second by second, from when somebody listens. `pace` is ms per second of the run. */
 function play(state, pace) {
-  const rungs = [arenaTrial({ seq: 2, load: 500, stress: 0.03, hold: 20 }), arenaTrial({ seq: 3, load: 1000, stress: 0.36, hold: 8 })]
-  const id = 'arena-live'
-  const command = 'stepladder climb arena --rungs 500,1000 --hold 8s --view'
-  const live = runOf(id, [], { state: 'running', labels: {}, command, started: Date.now() })
+  const whole = planted('live-1')
+  const rungs = whole.trials.filter(trial => trial.rung)
+  const row = { state: 'running', verdict: null, capacity: null, rungs: [], started_unix_ms: Date.now() }
+  const live = { ...whole, climb: null, trials: [], run: { ...whole.run, ...row } }
   const listeners = new Set()
-  state.runs.set(id, live)
-  state.live.set(id, listeners)
+  state.runs.set(live.run.id, live)
+  state.live.set(live.run.id, listeners)
   const say = (kind, data) => listeners.forEach(answer => answer.write(`event: ${kind}\ndata: ${JSON.stringify(data)}\n\n`))
   let [at, second] = [0, 0]
   const timer = setInterval(() => {
@@ -70,31 +70,36 @@ function play(state, pace) {
     const full = rungs[at]
     if (!full) {
       clearInterval(timer)
-      Object.assign(live, runOf(id, live.trials, { state: 'finished', command, started: live.run.started_unix_ms }))
+      Object.assign(live, whole)
       say('run', live)
       return
     }
     if (second === 0) {
-      const begun = { ...full, rung: null, hold: null, events: [], distributions: {}, series: { t: [] } }
-      live.trials.push(begun)
+      live.trials.push(begun(full))
       live.run.rungs.push({ load: full.load, verdict: null, figure: null })
-      say('trial', begun)
+      say('trial', live.trials.at(-1))
     }
     const trial = live.trials.at(-1)
     if (second < full.series.t.length) {
       const events = full.events.filter(event => event.at_ns <= second * 1e9 && event.kind !== 'end')
-      if (events.length !== trial.events.length) { trial.events = events; say('trial', { ...trial }) }
-      const values = Object.fromEntries(Object.entries(full.series).filter(([name]) => name !== 't').map(([name, column]) => [name, column[second]]))
-      trial.series.t.push(second)
-      for (const [name, value] of Object.entries(values)) (trial.series[name] ??= []).push(value)
+      if (events.length !== trial.events.length) {
+        const { from_ns, to_ns } = full.hold
+        const hold = second * 1e9 < from_ns ? null : { ...full.hold, to_ns: second * 1e9 < to_ns ? null : to_ns }
+        Object.assign(trial, { events, hold })
+        say('trial', { ...trial })
+      }
+      const measured = Object.entries(full.series).map(([name, column]) => [name, column[second]])
+      const values = Object.fromEntries(measured.filter(([name, value]) => name !== 't' && value !== null))
+      for (const [name, value] of measured) (trial.series[name] ??= []).push(value)
       say('second', { seq: full.seq, t: second, values })
       second++
       return
     }
     live.trials[live.trials.length - 1] = full
-    live.climb = climb(id, live.trials, { command })
-    live.run.rungs = runOf(id, live.trials).run.rungs
-    live.run.capacity = live.climb.capacity
+    const judged = whole.climb.rungs.slice(0, at + 1)
+    const bounds = at === 0 ? { upper_bound: null, first_failing_signal: null } : {}
+    live.climb = { ...whole.climb, rungs: judged, capacity: { ...whole.climb.capacity, ...bounds } }
+    Object.assign(live.run, { rungs: whole.run.rungs.slice(0, at + 1), capacity: live.climb.capacity })
     say('rung', full)
     say('run', { ...live, trials: live.trials })
     second = 0
@@ -103,7 +108,7 @@ function play(state, pace) {
   return timer
 }
 
-export async function serve({ port = 0, runs = allRuns(), ticks = [], pace = 0 } = {}) {
+export async function serve({ port = 0, runs = HISTORY.map(id => planted(id)), ticks = [], pace = 0 } = {}) {
   const html = readFileSync(BUNDLE, 'utf8')
   const state = { runs: new Map(runs.map(run => [run.run.id, run])), live: new Map(), ticks, asked: [] }
   const headers = { 'content-security-policy': policy(html), 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' }

@@ -1,7 +1,7 @@
 // The head of a page: how many, why not more, can I trust it. The words are the run's own (ladder's wording); this
 // file only picks the figure that each is led by.
 
-import type { MainFigure, Rung, RunPage } from './data'
+import type { Conclusion, MainFigure, Rung, RunPage } from './data'
 import { h } from './dom'
 import { figureName, valueOf } from './figures'
 import { inUnit, ns, number, share } from './format'
@@ -9,8 +9,8 @@ import { running, rungsOf } from './state'
 
 interface Answer { id: string; question: string; lead: string; tone: string; words: string; facts: [string, string][] }
 
-function conclusion(page: RunPage, id: string): any {
-  return (page.climb?.conclusions ?? []).find((one: any) => one.id === id)
+function conclusion(page: RunPage, id: string): Conclusion | undefined {
+  return page.climb?.conclusions.find(one => one.id === id)
 }
 
 function howMany(page: RunPage): Answer {
@@ -35,9 +35,8 @@ function howMany(page: RunPage): Answer {
 
 function whyNotMore(page: RunPage): Answer {
   const said = conclusion(page, 'why_not_more')
-  const evidence = said?.evidence ?? {}
-  const rung = page.climb?.rungs?.find((one: any) => one.load === evidence.load && one.verdict !== 'PASS') ?? null
-  const signal: string | null = page.climb?.capacity?.first_failing_signal ?? evidence.signal ?? rung?.extra?.signal ?? null
+  const rung = page.climb?.rungs.find(one => one.load === said?.evidence.load && one.verdict !== 'PASS') ?? null
+  const signal = page.climb?.capacity.first_failing_signal ?? rung?.signal ?? null
   const objective = page.objectives.find(one => one.name === signal) ?? null
   const facts: [string, string][] = []
   if (page.run.state === 'running' && !rung) {
@@ -63,7 +62,7 @@ function whyNotMore(page: RunPage): Answer {
 /** What the judge names beside figures, as the head of an answer. */
 const SIGNALS: Record<string, string> = {
   'server exited': 'the server exited', 'connections.open_min': 'connections missing', 'ticks.due': 'fewer games than asked for',
-  'ticks.silence': 'its ticks stopped', 'stopped replying': 'it stopped replying', not_sent: 'messages never left',
+  'ticks.silence': 'its ticks stopped', 'client_ticks.silence': 'its clients heard nothing', 'stopped replying': 'it stopped replying', not_sent: 'messages never left',
   unanswered: 'messages were never answered', pairing: 'the pairing was out of step',
   drifting: 'it got worse while held', interrupted: 'interrupted', bug: 'a mistake of Stepladder', 'no hold': 'no hold began',
 }
@@ -75,7 +74,7 @@ function leadOf(rung: Rung, signal: string | null, objective: MainFigure | null)
     if (value === null) return figureName(objective.name)
     return objective.unit === 'count' ? `${number(value)} ${figureName(objective.name)}` : `${figureName(objective.name)} ${inUnit(objective.unit)(value)}`
   }
-  const reason = String(rung.reason ?? 'no reason given').split(/[:;,]/)[0]
+  const reason = (rung.reason ?? 'no reason given').split(/[:;,]/)[0]
   if (rung.verdict === 'GENERATOR_LIMITED') return 'the load generator reached its limit'
   if (rung.verdict === 'INCONCLUSIVE') return signal === 'disturbed' ? 'the machine was disturbed' : `not judged: ${reason}`
   return signal ? SIGNALS[signal] ?? figureName(signal) : reason

@@ -6,7 +6,7 @@
 import uPlot from 'uplot'
 import { logLabels, logRange, nineSplits, pad, roomFor, span, top, unitName } from './axes'
 import { column as columnOf } from './columns'
-import type { Series } from './data'
+import type { ColumnName, Series } from './data'
 import { decimate, window as rowsWithin, type Column, type Way } from './decimate'
 import { h, replace, table } from './dom'
 import { clock, digits, inUnit, NOT_STATED, quantile } from './format'
@@ -416,7 +416,7 @@ function faint(value: string): string {
 }
 
 /** A line of a trial's series; null where the column has no value. */
-export function lineOf(series: Series, name: string, label: string, tone: Colour, more: Partial<Line> = {}): Line | null {
+export function lineOf(series: Series, name: ColumnName, label: string, tone: Colour, more: Partial<Line> = {}): Line | null {
   const values = columnOf(series, name)
   return values ? { label, colour: tone, values, ...more } : null
 }

@@ -1,92 +1,474 @@
-// What the viewer serves and what a report carries: one shape for both. Instants are ns since the start of a trial unless
-// the name says otherwise; a number that may not be stated is null, and the page shows "—" with the reason where there is one.
-// `Rung` and `Climb` are the JSON contract (run.schema.json), as `--json` writes it.
+// Generated from the Rust types by crates/viewer/src/typescript.rs; not to be edited. To write it anew:
+// STEPLADDER_WRITE=1 cargo test -p viewer typescript
+// `_ns` are nanoseconds since the start of a trial unless the name says otherwise. A number that may not be stated is null.
 
-export type Verdict = 'PASS' | 'FAIL' | 'GENERATOR_LIMITED' | 'INCONCLUSIVE' | 'INVALID'
-export type State = 'running' | 'finished' | 'interrupted' | 'broken' | 'cut_off'
-
-/** A row of GET /api/runs: { runs: RunRow[] }, the youngest first. */
-export interface RunRow {
-  id: string
-  subject: string
-  scenario: string | null
-  started_unix_ms: number
-  state: State
-  verdict: Verdict | null
-  capacity: { unit: string; lower_bound: number | null; upper_bound: number | null } | null
-  /** the small ladder: one entry per rung in the order they were held; `figure` is the value of `main.name` */
-  rungs: { load: number; verdict: Verdict | null; figure: number | null }[]
-  main: MainFigure | null
-  /** name, note, pinned ("true"), tags ("a,b"); all text is the user's or the subject's: never markup */
-  labels: Record<string, string>
+/** What the phases of the arrivals say. */
+export type Aliasing = {
+  /** planned arrivals of the hold */ count: number
+  /** the harmonic of the tick that the arrivals follow most: 1 means that they meet one place of the tick */ harmonic: number
+  /** mean resultant length of that harmonic, corrected for the width of the bins, in [0, 1] */ resultant: number
+  /** chance of such phases where none is preferred, over all harmonics looked at */ p: number
 }
 
-/** The figure that the ladder is drawn by: that of the first objective. `unit`: ns, share, count, per_s, bytes, number. */
-export interface MainFigure { name: string; unit: string; op: string; bound: number; text: string }
-
-/** GET /api/runs/ID, and the data of a report. */
-export interface RunPage {
-  run: RunRow
-  command: string
-  note: string | null
-  /** null until the first rung was judged; while a run goes on it is what is known so far */
-  climb: Climb | null
-  objectives: MainFigure[]
-  /** loads that it means to hold, while it goes on */
-  planned?: number[]
-  trials: TrialPage[]
-  /** why nothing is said of the run, where its plan cannot be read */
-  problem?: string
+/** What is known about the capacity, as in the JSON contract. */
+export type Capacity = {
+  /** `games`, `clients` … */ unit: string
+  /** the largest load that held; `None` when none did below the first failure */ lower_bound: number | null
+  /** the smallest load that did not hold; `None` when all held */ upper_bound: number | null
+  /** what gave at the smallest failing load */ first_failing_signal: string | null
+  /** how surely the bounds are on their sides, in [0, 1]; `None` when nothing supports a figure A load exactly at the knee would pass as often as fail. Confidence is the chance that such a load would not have shown verdicts as one-sided as those of the two bounding loads (exact sign test, one-sided, the product of both). It needs at least three holds of each bounding load: a load held once says *that* it held, not how often. */ confidence: number | null
+  /** loads that held although a smaller one failed, ascending: the verdicts are not monotone */ held_above_a_failure?: Array<number>
+  /** of a sweep: each cell's own, in the order in which they were held; the bounds above are those of the smallest */ cells?: Array<CellCapacity>
 }
 
-/** GET /api/runs/ID/trials/SEQ */
-export interface TrialPage {
-  seq: number
-  purpose: string
-  load: number
-  load_unit: string
-  bots: number
-  cell: Record<string, string>
-  tick_period_ns: number
-  /** marks on the time axis: settle, hold, drain, end, subject exited, bug, error, warm-up cut … */
-  events: { at_ns: number; kind: string; text: string }[]
-  /** begin and end of what was judged, behind the warm-up cut */
-  hold: { from_ns: number; to_ns: number } | null
-  /** the judged rung, as in `--json`; null for calibrations and for the trial that is running */
-  rung: Rung | null
-  /** one entry per second, t in s since the start of the trial; every column is as long as t */
-  series: Series
-  /** seconds per point of `series`, where a long trial was thinned before it was sent; else 1 */
-  seconds_per_point?: number
-  /** buckets [highest ns of the bucket, count] over the hold, by name: response, service, send_lag, tick_interval, delivery, first_byte … */
-  distributions: Record<string, [number, number][]>
-  /** the slowest receivers of a broadcast, the worst first */
-  slowest: { receiver: number; latency_mean_ns: number; latency_max_ns: number; lost: number }[]
+/** The capacity in one cell of a sweep. */
+export type CellCapacity = {
+  /** axis and value */ cell: { [key in string]: string }
+  /** in it */ capacity: Capacity
 }
 
-/** Columns: t, offered, sent, answered, failed, lost, late, open (connections), response_mean_ns, response_p50_ns,
- *  response_p99_ns, service_p50_ns, service_p99_ns, send_lag_p99_ns, delivery_mean_ns, delivery_p99_ns, ticks_due, ticks_on_time,
- *  ticks_over, ticks_under, ticks_missed, late_share, frames, subject_cpu_cores, subject_rss_bytes, worker_cpu_cores, busy_share,
- *  steal_share, bytes. Columns without a single value are left out. */
-export type Series = Record<string, (number | null)[]>
-
-/** GET /api/runs/ID/live as server-sent events: `second` { seq, t, values: Record<column, number|null> } for each committed second
- *  (values that come later, such as CPU, are sent again under the same t), `trial` TrialPage (a trial began), `rung` TrialPage (it
- *  was judged), `run` RunPage (the run ended), `ping`. The event id is the trial and the second; a reconnect goes on behind it. */
-
-/** GET /api/ticks → { files: TickFile[] }; POST /api/ticks with a file's bytes and ?name= → TickFile. */
-export interface TickFile {
-  name: string
-  games: number
-  on_time: number; over: number; under: number; missed: number
-  late_share: number | null
-  interval_ms: { p50: number | null; p90: number | null; p99: number | null; max: number | null; mean: number | null }
-  /** whole ms → count */
-  histogram: Record<string, number>
-  /** t in s since the file's first entry */
-  series: Series
-  malformed: number
+/** Ticks of a rung as its clients saw them. */
+export type ClientTickFigures = {
+  /** (over + under + missed) / due */ late_share: number | null
+  /** between two ticks */ interval_ns: Summary | null
+  /** of what a tick told when it came */ age_ns: Summary | null
+  /** ticks that the schedule asked for */ due: number
+  /** within the classes' bounds */ on_time: number
+  /** longer */ over: number
+  /** shorter */ under: number
+  /** never run */ missed: number
 }
 
-export type Climb = Record<string, any>
-export type Rung = Record<string, any>
+/** A whole run. */
+export type Climb = {
+  /** `SCHEMA` */ schema: number
+  /** what was run, on what */ run: RunFacts
+  /** the generator against a server that does nothing */ generator: GeneratorFigures
+  /** every rung, in the order they were held */ rungs: Array<Rung>
+  /** how many */ capacity: Capacity
+  /** the answers in words */ conclusions: Array<Conclusion>
+  /** of the whole run */ verdict: Verdict
+}
+
+/** One answer in words. */
+export type Conclusion = {
+  /** `how_many`, `why_not_more`, `can_i_trust_it`; of a sweep also what `answers::sweep` finds */ id: string
+  /** one or two sentences */ text: string
+  /** the figures behind it */ evidence: Record<string, unknown>
+}
+
+/** Connections of a rung. */
+export type ConnectionFigures = {
+  /** to a usable connection */ handshake_ns: Summary | null
+  /** that should stand */ asked: number
+  /** open in the worst second of the hold, as the mean over that second */ open_min: number
+  /** open at the worst moment of the hold, when many are between two games for a millisecond */ open_least: number
+  /** open when the hold ended */ open: number
+  /** opened during the ramp */ opened_in_ramp: number
+  /** opened per second of the ramp */ rate_per_s: number | null
+  /** attempts over the whole trial */ attempts: number
+  /** failed attempts over the whole trial, by cause */ failed: { [key in string]: number }
+}
+
+/** The books of a rung's broadcasts, over the whole trial and the well-behaved receivers. `owed_min ≤ owed ≤ owed_max`; the three are one where nobody came or went while others spoke. */
+export type DeliveryFigures = {
+  /** delivered + lost, without what nobody owed */ owed: number
+  /** from the planned send, of messages planned in the hold; its percentiles count lost ones as infinite, which is null here */ latency_ns: Summary | null
+  /** messages that left, of all senders */ sent: number
+  /** to all receivers, per second of the hold */ rate_per_s: number | null
+  /** came with a sender or a number that nobody has */ strangers: number
+  /** the server tells what it drops */ drops_are_told: boolean
+  /** the loss rate is at most this, at 95 %; null when something was lost or nothing owed */ loss_rate_bound: number | null
+  /** with the highest mean latency */ slowest: SlowestReceiver | null
+  /** those that behave badly; null when there are none */ apart: SumOfBooks | null
+  /** the pairs that lost most or got what nobody owed, the worst first, at most 10 */ worst: Array<PairBooks>
+  /** receivers */ receivers: number
+  /** surely owed */ owed_min: number
+  /** possibly owed */ owed_max: number
+  /** different messages that came */ delivered: number
+  /** of the delivered: after the plan's patience */ late: number
+  /** surely owed, and never came */ lost: number
+  /** came again */ duplicated: number
+  /** came after a newer one of the same sender */ reordered: number
+  /** the server says that it dropped them */ dropped: number
+  /** the server says that they still waited in its backlog at the end */ in_flight: number
+  /** what neither the server nor the clients account for: positive when more was lost, negative when less; see the head */ residual: number
+  /** came although nobody owed them */ unowed: number
+  /** receivers, members when the last message left, that never had the server's word that everything had come */ not_caught_up: number
+}
+
+/** What disturbed a hold. */
+export type Disturbance = {
+  /** seconds of the hold that could be looked at */ seconds: number
+  /** of these, disturbed: in them or in the one before */ disturbed: number
+  /** cores that other programs used in the disturbed seconds, mean; `None` where that is not readable */ others_cores: number | null
+  /** the largest of them by name, with the cores that each used */ programs: { [key in string]: number }
+  /** share of the CPU that the host took in the disturbed seconds, mean */ steal_share: number | null
+  /** seconds with throttling, thermal or by a quota */ throttled: number
+  /** the most that a worker was kept waiting for a core in a disturbed second */ worker_waiting_share: number | null
+  /** cores of the machine that may be used */ cores: number | null
+  /** of all ticks of the hold, at most this share can be late because of it */ explains_ticks: number
+  /** of all messages of the hold, at most this share can be late because of it */ explains_messages: number
+}
+
+/** What makes a second disturbed, for a page that shows seconds. */
+export type DisturbedAbove = {
+  /** more steal than this */ steal_share: number
+  /** more cores than these used by other programs */ others_cores: number
+}
+
+/** An error as it was met. */
+export type ErrorSample = {
+  /** under which it is counted in `errors` */ cause: string
+  /** what was seen; text from the server under test is never markup */ text: string
+}
+
+/** Something worth a mark on the time axis. */
+export type Event = {
+  /** when */ at_ns: number
+  /** `hold`, `drain`, `subject exited`, `interrupted`, … */ kind: string
+  /** for people; text from the server under test is never markup */ text: string
+}
+
+/** The figures behind a judgement, over the hold. What was not measured is null. */
+export type Evidence = {
+  /** every objective, in the order of the plan */ objectives: Array<ObjectiveResult>
+  /** of all sends */ send_lag_p99_ns: number | null
+  /** beyond this the generator was late */ send_lag_limit_ns: number | null
+  /** the most that one worker was on a core in a second */ worker_cpu_share_max: number | null
+  /** the most that one worker was kept waiting for a core in a second */ worker_waiting_share_max: number | null
+  /** of the generator against a server that does nothing */ own_latency_p99_ns: number | null
+  /** what may be the generator's own of the tightest latency bound */ own_latency_limit_ns: number | null
+  /** the busiest worker's share of the hold */ busy_share_max: number | null
+  /** messages that the plan meant to send */ intended: number | null
+  /** share of disturbed seconds */ disturbed_share: number | null
+  /** where the level changed: of what, after how many seconds, the levels before and after */ change: unknown
+  /** how the arrivals lay in the server's ticks */ arrival_phases: Aliasing | null
+}
+
+/** Messages of one operation, counted. All fields are numbers of messages. */
+export type Flow = {
+  /** planned to leave */ offered: number
+  /** planned, but never handed to the kernel */ not_sent: number
+  /** handed to the kernel */ sent: number
+  /** sent and owing nothing (a shot) */ told: number
+  /** sent and replied to, in whatever time */ answered: number
+  /** of the answered: after the plan's patience */ late: number
+  /** sent and replied to wrongly */ failed: number
+  /** sent, and the connection ended before the reply */ lost: number
+  /** waiting for their reply when the interval began */ open_before: number
+  /** waiting for their reply when the interval ended */ open_after: number
+}
+
+/** Frames of a rung. */
+export type FrameFigures = {
+  /** drawn per second */ rate_per_s: number
+  /** that should have been drawn; null where the server does not say */ due: number | null
+  /** drawn */ drawn: number
+}
+
+/** The generator as weighed before the climb. */
+export type GeneratorFigures = {
+  /** what was spoken to the null server: `http`, `websocket`, `lines` */ protocol: string | null
+  /** response of the null server at an easy rate */ own_latency_ns: Summary | null
+  /** send lag at that rate */ send_lag_ns: Summary | null
+  /** most messages per second */ ceiling_per_s: number | null
+}
+
+/** The judged part of a trial. */
+export type HoldSpan = {
+  /** begin, after the warm-up, since the start of the trial */ from_ns: number
+  /** end; null while the hold goes on */ to_ns: number | null
+  /** seconds of warm-up before the begin that were cut off */ cut_s: number
+}
+
+/** The intervals of a tick log, ms. */
+export type IntervalMs = {
+  /** median */ p50: number | null
+  /** 0.9 quantile */ p90: number | null
+  /** 0.99 quantile */ p99: number | null
+  /** longest */ max: number | null
+  /** arithmetic */ mean: number | null
+}
+
+/** An objective as the page draws it. */
+export type MainFigure = {
+  /** of the figure */ name: string
+  /** `ns`, `share`, `count`, `per_s`, `bytes`, `number` */ unit: string
+  /** `<` … */ op: string
+  /** in that unit */ bound: number
+  /** as its author wrote it */ text: string
+}
+
+/** What a rung says about one objective. */
+export type ObjectiveResult = {
+  /** as its author wrote it */ objective: string
+  /** null where that cannot be told */ met: boolean | null
+  /** over all seconds, in the figure's inner unit; null where it was not measured or is infinite */ value: number | null
+  /** the value for people where it was not met, or what is missing */ note: string | null
+  /** which seconds decided */ judged_by: string
+}
+
+/** One sender at one receiver. */
+export type PairBooks = {
+  /** number of the sender in the whole crowd */ sender: number
+  /** number of the receiver */ receiver: number
+  /** surely owed */ owed_min: number
+  /** possibly owed */ owed_max: number
+  /** came */ delivered: number
+  /** surely owed, and never came */ lost: number
+}
+
+/** What a trial is for. */
+export type Purpose = "calibration latency" | "calibration ceiling" | "rung"
+
+/** One receiver. */
+export type ReceiverBooks = {
+  /** its number in the whole crowd */ receiver: number
+  /** behaves badly, and is judged apart */ is_apart: boolean
+  /** its deliveries; `receivers` is 1 */ sum: SumOfBooks
+  /** mean delivery latency, ns */ latency_mean_ns: number | null
+  /** longest, ns */ latency_max_ns: number | null
+  /** the server's own count of what it owed this client, where it tells */ told_owed: number | null
+  /** and of what it handed to the kernel */ told_delivered: number | null
+}
+
+/** A rung of the small ladder. */
+export type RowRung = {
+  /** what it was asked to hold */ load: number
+  /** `None` until it was judged */ verdict: Verdict | null
+  /** the value of the main figure */ figure: number | null
+}
+
+/** What is known of a run besides its trials. */
+export type RunFacts = {
+  /** unique within a store */ id: string
+  /** `--name` */ name: string | null
+  /** as the user wrote it */ subject: string
+  /** path of the scenario file */ scenario: string | null
+  /** everything random came from it */ seed: number
+  /** `poisson`, `even`, `burst`, `closed` */ arrivals: string
+  /** when it began, ms since the epoch */ started_unix_ms: number
+  /** version of this program */ stepladder: string
+  /** commit of the user's working directory */ git: string | null
+  /** the command line */ command: string
+  /** the machine */ environment: Record<string, unknown>
+  /** server and generator run on the same cores */ shared_cores: boolean
+  /** what the capacity counts: `games`, `clients` … */ capacity_unit: string
+}
+
+/** A run with everything the page shows first. */
+export type RunPage = {
+  /** as in the list */ run: RunRow
+  /** the command line */ command: string
+  /** `--note` */ note: string | null
+  /** the answers, as in `--json` */ climb: Climb | null
+  /** of its plan */ objectives: Array<MainFigure>
+  /** loads that it means to hold, while it goes on */ planned: Array<number>
+  /** how long it means to hold each; null where a count ends a hold */ hold_s: number | null
+  /** in their order */ trials: Array<TrialPage>
+  /** why nothing is said of it, where its plan cannot be read */ problem: string | null
+}
+
+/** A row of the list of runs. */
+export type RunRow = {
+  /** its id */ id: string
+  /** as the user wrote it */ subject: string
+  /** path of the scenario file */ scenario: string | null
+  /** when it began */ started_unix_ms: number
+  /** where it is */ state: State
+  /** of the whole run */ verdict: Verdict | null
+  /** between which loads */ capacity: Capacity | null
+  /** the small ladder */ rungs: Array<RowRung>
+  /** what it is drawn by */ main: MainFigure | null
+  /** what people wrote on it */ labels: { [key in string]: string }
+}
+
+/** One load held once. */
+export type Rung = {
+  /** number of its trial within the run */ seq: number
+  /** what it was asked to hold */ load: number
+  /** of what */ load_unit: string
+  /** in a sweep: axis and value; absent elsewhere */ cell?: { [key in string]: string } | null
+  /** simulated clients */ bots: number
+  /** what it is worth */ verdict: Verdict
+  /** why it did not pass */ reason: string | null
+  /** short name of what gave first: `ticks.late_share`, `drifting`, `server exited` … */ signal: string | null
+  /** when it was held; null where the hold never began */ hold: HoldSpan | null
+  /** measured, after the warm-up cut */ hold_s: number
+  /** what ended the hold */ ended_by: string
+  /** how the hold went */ steady: Steadiness | null
+  /** share of disturbed seconds */ disturbed_share: number | null
+  /** what disturbed them; null where nothing did */ disturbance: Disturbance | null
+  /** what else must be known of it, also when it passed */ remark: string | null
+  /** messages planned in the hold */ offered: number
+  /** of these, handed to the kernel */ sent: number
+  /** of these, never handed to the kernel */ not_sent: number
+  /** replied to */ answered: number
+  /** of the answered: after the patience */ late: number
+  /** replied to wrongly */ failed: number
+  /** lost with their connection */ lost: number
+  /** without a reply when the drain ended */ unanswered_at_stop: number
+  /** the same by operation, and where every message ended */ flows: { [key in string]: Flow }
+  /** errors by cause */ errors: { [key in string]: number }
+  /** the first errors of each cause as they were met, at most three of each */ error_samples: Array<ErrorSample>
+  /** answers per second; messages that owe none count when sent */ rate_per_s: number
+  /** sent of what the plan meant to send, where it meant a rate */ pace_share: number | null
+  /** both directions */ bytes_per_s: number | null
+  /** connections */ connections: ConnectionFigures
+  /** answered − planned; its percentiles count unanswered messages as infinite, which is null here */ response_ns: Summary | null
+  /** answered − sent */ service_ns: Summary | null
+  /** sent − planned */ send_lag_ns: Summary | null
+  /** read − readable */ receive_lag_ns: Summary | null
+  /** from the send of a request to the first byte of its answer */ first_byte_ns: Summary | null
+  /** the part of the handshakes that TLS took */ tls_ns: Summary | null
+  /** of messages without a reply when the drain ended: they took at least so long */ unanswered_ns: Summary | null
+  /** arrivals met but a few places of the server's tick, so that latencies are those of these places; null where nobody counted */ aliased: boolean | null
+  /** the server's ticks; its clients' view of them where it tells none */ ticks: TickFigures | null
+  /** ticks as its clients saw them */ client_ticks: ClientTickFigures | null
+  /** what the server draws beside its services, by its own word */ frames: FrameFigures | null
+  /** the books of broadcasts */ deliveries: DeliveryFigures | null
+  /** what was claimed against what is */ audit: unknown
+  /** the server's process tree */ subject: SubjectFigures | null
+  /** this process */ worker: WorkerFigures
+  /** what it was judged by */ evidence: Evidence
+}
+
+/** A second of a trial that goes on, or a value that came later for an old one. */
+export type Second = {
+  /** the trial's number within the run */ seq: number
+  /** seconds since the start of the trial */ t: number
+  /** by column */ values: Partial<Record<ColumnName, number>>
+}
+
+/** Columns by name, each as long as the first, which is `t`. */
+export type Series = Partial<Record<ColumnName, (number | null)[]>>
+
+/** The receiver that waited longest on average, over the whole trial. */
+export type SlowestReceiver = {
+  /** its number in the crowd */ receiver: number
+  /** mean */ latency_mean_ns: number
+  /** longest */ latency_max_ns: number
+}
+
+/** Where a run is. */
+export type State = "running" | "finished" | "interrupted" | "broken" | "cut_off"
+
+/** How a hold went. */
+export type Steadiness = "steady" | "drifting" | "unsteady"
+
+/** The server's process tree over the hold. */
+export type SubjectFigures = {
+  /** the thread that used most CPU; null where threads are not readable */ busiest_thread: ThreadFigures | null
+  /** mean CPU over the hold, in cores */ cpu_cores: number
+  /** of the cores it may use */ cpu_share: number | null
+  /** cores it may use */ allowed_cores: number | null
+  /** maximum over the hold */ rss_bytes: number
+  /** maximum over the hold */ fds: number | null
+}
+
+/** Deliveries of some receivers, added up. */
+export type SumOfBooks = {
+  /** receivers */ receivers: number
+  /** surely owed */ owed_min: number
+  /** possibly owed */ owed_max: number
+  /** different messages that came */ delivered: number
+  /** of the delivered: after the plan's patience */ late: number
+  /** surely owed, and never came */ lost: number
+  /** came again */ duplicated: number
+  /** came after a newer one of the same sender */ reordered: number
+  /** the server says that it dropped them */ dropped: number
+  /** the server says that they still waited in its backlog at the end */ in_flight: number
+  /** what neither the server nor the clients account for: positive when more was lost, negative when less; see the head */ residual: number
+  /** came although nobody owed them */ unowed: number
+  /** receivers, members when the last message left, that never had the server's word that everything had come */ not_caught_up: number
+}
+
+/** The figures of one distribution as they go into the JSON contract. Shape: percentiles, extremes, moments. Units: ns. A percentile that may not be stated is `None`. */
+export type Summary = {
+  /** median */ p50: number | null
+  /** 0.9 quantile */ p90: number | null
+  /** 0.99 quantile */ p99: number | null
+  /** 0.999 quantile */ p999: number | null
+  /** largest value */ max: number | null
+  /** arithmetic mean */ mean: number | null
+  /** standard deviation */ stddev: number | null
+  /** how many values */ count: number
+}
+
+/** A thread over the hold. */
+export type ThreadFigures = {
+  /** its name; text from the server under test is never markup */ name: string
+  /** mean */ cpu_cores: number
+}
+
+/** Ticks of a rung. */
+export type TickFigures = {
+  /** `log`, `client` … */ source: string
+  /** between two ticks as scheduled */ period_ns: number
+  /** (over + under + missed) / due */ late_share: number | null
+  /** ticks whose work took longer than a period */ over_budget_share: number | null
+  /** instability ratio */ isr: number | null
+  /** between two ticks */ interval_ns: Summary | null
+  /** work per tick */ busy_ns: Summary | null
+  /** ticks that the schedule asked for */ due: number
+  /** within the classes' bounds */ on_time: number
+  /** longer */ over: number
+  /** shorter */ under: number
+  /** never run */ missed: number
+}
+
+/** A tick log. */
+export type TickFile = {
+  /** of the file; text, never markup */ name: string
+  /** per entry of the log */ series: Series
+  /** why it cannot be read at all */ error: string | null
+  /** played to their end; null when the log never says */ games: number | null
+  /** (over + under + missed) / due */ late_share: number | null
+  /** between two ticks */ interval_ms: IntervalMs
+  /** whole ms → ticks */ histogram: { [key in number]: number }
+  /** lines that could not be read */ malformed: number
+  /** ticks that the schedule asked for */ due: number
+  /** within the classes' bounds */ on_time: number
+  /** longer */ over: number
+  /** shorter */ under: number
+  /** never run */ missed: number
+}
+
+/** A trial. Columns and buckets may be left out (empty); the page asks for them then. */
+export type TrialPage = {
+  /** number within the run */ seq: number
+  /** `rung`, … */ purpose: Purpose
+  /** in `load_unit` */ load: number
+  /** `games` … */ load_unit: string
+  /** simulated clients */ bots: number
+  /** of a sweep */ cell: { [key in string]: string }
+  /** 0: no ticks */ tick_period_ns: number
+  /** marks on the time axis */ events: Array<Event>
+  /** what is judged; null before it begins */ hold: HoldSpan | null
+  /** what makes a second disturbed */ disturbed_above: DisturbedAbove
+  /** as in `--json`; null for calibrations, while it runs, and where the page finds it in `climb` */ rung: Rung | null
+  /** one entry per second */ series: Series
+  /** seconds per point of the series; above 1 where a long trial was thinned */ seconds_per_point: number
+  /** buckets over the hold, by name */ distributions: Partial<Record<DistributionName, [number, number][]>>
+  /** of a broadcast */ slowest: Array<ReceiverBooks>
+}
+
+/** What a rung, or a whole run, is worth. */
+export type Verdict = "PASS" | "FAIL" | "GENERATOR_LIMITED" | "INCONCLUSIVE" | "INVALID"
+
+/** This process over the hold. */
+export type WorkerFigures = {
+  /** the busiest worker's share of the hold */ busy_share_max: number | null
+  /** the most that one worker was on a core in a second */ cpu_share_max: number | null
+  /** the most that one worker was kept waiting for a core in a second */ waiting_share_max: number | null
+  /** mean CPU over the hold, in cores */ cpu_cores: number
+  /** of the cores it may use */ cpu_share: number | null
+  /** cores it may use */ allowed_cores: number | null
+  /** maximum over the hold */ rss_bytes: number
+  /** maximum over the hold */ fds: number | null
+}
+
+export type ColumnName = 't' | 'offered' | 'sent' | 'answered' | 'failed' | 'lost' | 'late' | 'open' | 'response_mean_ns' | 'response_p50_ns' | 'response_p99_ns' | 'service_p50_ns' | 'service_p99_ns' | 'send_lag_p99_ns' | 'delivery_mean_ns' | 'delivery_p99_ns' | 'ticks_due' | 'ticks_on_time' | 'ticks_over' | 'ticks_under' | 'ticks_missed' | 'late_share' | 'frames' | 'subject_cpu_cores' | 'subject_rss_bytes' | 'worker_cpu_cores' | 'worker_rss_bytes' | 'busy_share' | 'steal_share' | 'throttle_events' | 'others_cores' | 'worker_waiting_share' | 'subject_waiting_share' | 'subject_thread_cores' | 'bytes'
+
+export type DistributionName = 'response' | 'service' | 'send_lag' | 'receive_lag' | 'handshake' | 'tick_interval' | 'tick_age' | 'delivery' | 'first_byte' | 'tls' | 'unanswered' | 'client_tick_interval' | 'tick_busy'

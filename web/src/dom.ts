@@ -2,7 +2,9 @@
 // innerHTML in this page, and no style attribute: the content security policy would refuse both.
 
 type Child = Node | string | number | null | undefined | false
-type Attributes = Record<string, string | number | boolean | null | undefined | ((event: any) => void)>
+/** Method syntax lets a handler ask for its own kind of event. */
+interface Listener { handle(event: Event): void }
+type Attributes = Record<string, string | number | boolean | null | undefined | Listener['handle']>
 
 function fill(element: Element, attributes: Attributes | null, children: Child[]): void {
   for (const [name, value] of Object.entries(attributes ?? {})) {

@@ -1,37 +1,35 @@
 // Figures of a judged rung by the name that objectives use, and why one may not be stated.
 
 import { holdSpan, rowsOfHold, seconds, sumOver } from './columns'
-import type { MainFigure, Rung, TrialPage } from './data'
+import type { ColumnName, MainFigure, Rung, Summary, TrialPage } from './data'
 import { h } from './dom'
 import { inUnit, NOT_STATED, number } from './format'
 import { EXCEEDANCES } from './percentile'
 
-const DISTRIBUTIONS: Record<string, (rung: Rung) => any> = {
+type Distribution = Summary | null | undefined
+
+const DISTRIBUTIONS: Record<string, (rung: Rung) => Distribution> = {
   response: rung => rung.response_ns,
   service: rung => rung.service_ns,
   send_lag: rung => rung.send_lag_ns,
-  handshake: rung => rung.connections?.handshake_ns,
+  handshake: rung => rung.connections.handshake_ns,
   'ticks.interval': rung => rung.ticks?.interval_ns,
   'ticks.busy': rung => rung.ticks?.busy_ns,
-  'client_ticks.interval': rung => rung.extra?.client_ticks?.interval_ns,
+  'client_ticks.interval': rung => rung.client_ticks?.interval_ns,
   first_byte: rung => rung.first_byte_ns,
   tls: rung => rung.tls_ns,
   'deliveries.latency': rung => rung.deliveries?.latency_ns,
 }
 
 const NAMED: Record<string, (rung: Rung) => number | null | undefined> = {
-  errors: rung => sumOf(rung.errors) + (rung.lost ?? 0),
+  errors: rung => Object.values(rung.errors).reduce((sum, count) => sum + count, 0) + rung.lost,
   rate_per_s: rung => rung.rate_per_s,
-  'connections.open_min': rung => rung.connections?.open_min,
-  'connections.rate_per_s': rung => rung.connections?.rate_per_s,
+  'connections.open_min': rung => rung.connections.open_min,
+  'connections.rate_per_s': rung => rung.connections.rate_per_s,
   'subject.cpu_cores': rung => rung.subject?.cpu_cores,
   'subject.cpu_share': rung => rung.subject?.cpu_share,
   'subject.rss': rung => rung.subject?.rss_bytes,
-  'worker.busy_share': rung => rung.worker?.busy_share_max,
-}
-
-function sumOf(errors: Record<string, number> | undefined): number {
-  return Object.values(errors ?? {}).reduce((sum, count) => sum + count, 0)
+  'worker.busy_share': rung => rung.worker.busy_share_max,
 }
 
 function finite(value: unknown): number | null {
@@ -41,24 +39,24 @@ function finite(value: unknown): number | null {
 /** The value of a figure of a judged rung; what an objective was judged by comes first. */
 export function valueOf(rung: Rung | null, figure: Pick<MainFigure, 'name'> & { text?: string }): number | null {
   if (!rung) return null
-  const judged = rung.extra?.evidence?.objectives?.find((one: any) => one?.objective === figure.text)
+  const judged = rung.evidence.objectives.find(one => one.objective === figure.text)
   if (judged) return finite(judged.value)
   const { name } = figure
   if (NAMED[name]) return finite(NAMED[name](rung))
   const dot = name.lastIndexOf('.')
   const of = DISTRIBUTIONS[name.slice(0, dot)]
-  if (of) return finite(of(rung)?.[name.slice(dot + 1)])
-  return finite(name.split('.').reduce((value: any, key) => value?.[key], rung))
+  if (of) return finite(of(rung)?.[name.slice(dot + 1) as keyof Summary])
+  return finite(name.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown> | null | undefined)?.[key], rung))
 }
 
 /** What the figure seems to be while a rung is held: shares and counts add up, percentiles do not and stay unsaid. */
 export function soFar(trial: TrialPage, name: string): number | null {
   const rows = holdSpan(trial) ? rowsOfHold(trial) : seconds(trial.series).map((_, row) => row)
-  const sum = (column: string) => sumOver(trial.series, column, rows)
+  const sum = (column: ColumnName) => sumOver(trial.series, column, rows)
   switch (name) {
     case 'ticks.late_share': {
       const due = sum('ticks_due')
-      const late = ['ticks_over', 'ticks_under', 'ticks_missed'].reduce((all, column) => all + (sum(column) ?? 0), 0)
+      const late = (['ticks_over', 'ticks_under', 'ticks_missed'] as const).reduce((all, column) => all + (sum(column) ?? 0), 0)
       return due ? late / due : null
     }
     case 'errors': return (sum('failed') ?? 0) + (sum('lost') ?? 0)
@@ -74,14 +72,14 @@ export function soFar(trial: TrialPage, name: string): number | null {
   }
 }
 
-const BEYOND: Record<string, number> = { p50: 0.5, p90: 0.1, p99: 0.01, p999: 0.001, p9999: 0.0001 }
+const BEYOND: Partial<Record<keyof Summary, number>> = { p50: 0.5, p90: 0.1, p99: 0.01, p999: 0.001 }
 
 /** Why a percentile of a distribution is `—`. */
-export function whyNot(distribution: any, key: string): string {
+export function whyNot(distribution: Distribution, key: keyof Summary): string {
   if (!distribution) return 'not measured in this run'
   const beyond = BEYOND[key]
-  const count = distribution.count
-  if (beyond && typeof count === 'number') {
+  const { count } = distribution
+  if (beyond) {
     const needed = Math.ceil(EXCEEDANCES / beyond)
     if (count < needed) return `needs ${number(needed)} samples (${EXCEEDANCES} beyond it); there are ${number(count)}`
     return 'more messages were never answered than lie beyond it: it is infinite'
@@ -98,7 +96,7 @@ export function shown(value: unknown, unit: string, why = 'not measured in this 
 }
 
 /** One percentile of a distribution. */
-export function percentile(distribution: any, key: string): HTMLElement {
+export function percentile(distribution: Distribution, key: keyof Summary): HTMLElement {
   return shown(distribution?.[key], 'ns', whyNot(distribution, key))
 }
 

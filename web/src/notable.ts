@@ -1,14 +1,10 @@
 // What happened on the time axis: the marks of the trial, and what its seconds themselves say.
 
 import { holdSpan, seconds } from './columns'
-import type { Series, TrialPage } from './data'
+import type { ColumnName, DisturbedAbove, Series, TrialPage } from './data'
 
 export interface Event { at: number; kind: string; text: string; isBad: boolean }
 
-/** A second counts as disturbed beyond this steal (`STEAL_SHARE_MOST` of ladder's disturbance). */
-const STEAL = 0.02
-/** … and with more cores used by other programs than this: a twentieth of two (`OTHERS_SHARE_MOST`). */
-const OTHERS = 0.1
 /** So much of what stood falls away within a second before it is called an event. */
 const FALL = 0.02
 /** More of one kind are a state, not events; the columns show it. */
@@ -32,13 +28,14 @@ function noticed(trial: TrialPage): Event[] {
   const within = (t: number) => t >= span[0] && t < span[1]
   return [
     ...first(series, 'failed', 'first failed', within), ...first(series, 'lost', 'first lost', within),
-    ...falls(series, within), ...disturbed(series, within),
+    ...falls(series, within), ...disturbed(series, trial.disturbed_above, within),
   ]
 }
 
-function first(series: Series, name: string, kind: string, within: (t: number) => boolean): Event[] {
-  const row = (series[name] ?? []).findIndex((value, row) => value !== null && value > 0 && within(seconds(series)[row]))
-  return row < 0 ? [] : [{ at: seconds(series)[row], kind, text: `${series[name][row]} in this second`, isBad: true }]
+function first(series: Series, name: ColumnName, kind: string, within: (t: number) => boolean): Event[] {
+  const values = series[name] ?? []
+  const row = values.findIndex((value, row) => value !== null && value > 0 && within(seconds(series)[row]))
+  return row < 0 ? [] : [{ at: seconds(series)[row], kind, text: `${values[row]} in this second`, isBad: true }]
 }
 
 /** Connections that fell away and those that came back: a storm of reconnects is both in a row. */
@@ -56,13 +53,13 @@ function falls(series: Series, within: (t: number) => boolean): Event[] {
   return found.length > MOST ? [] : found
 }
 
-function disturbed(series: Series, within: (t: number) => boolean): Event[] {
+function disturbed(series: Series, above: DisturbedAbove, within: (t: number) => boolean): Event[] {
   const found: Event[] = []
   seconds(series).forEach((t, row) => {
     const [share, cores] = [series.steal_share?.[row], series.others_cores?.[row]]
     const parts: string[] = []
-    if (typeof cores === 'number' && cores > OTHERS) parts.push(`other programs used ${cores.toFixed(1)} cores`)
-    if (typeof share === 'number' && share > STEAL) parts.push(`the host stole ${(share * 100).toFixed(1)} % of the CPU`)
+    if (typeof cores === 'number' && cores > above.others_cores) parts.push(`other programs used ${cores.toFixed(1)} cores`)
+    if (typeof share === 'number' && share > above.steal_share) parts.push(`the host stole ${(share * 100).toFixed(1)} % of the CPU`)
     if (parts.length > 0 && within(t)) found.push({ at: t, kind: 'disturbed', text: parts.join(', '), isBad: true })
   })
   return found.length > MOST ? [] : found

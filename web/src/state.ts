@@ -4,9 +4,7 @@
 // a second. Whatever comes twice leaves the same state.
 
 import { putSecond } from './columns'
-import type { RunPage, TrialPage } from './data'
-
-export interface Second { seq: number; t: number; values: Record<string, number | null> }
+import type { RunPage, Second, TrialPage } from './data'
 
 export type LiveEvent =
   | { kind: 'second'; data: Second }
@@ -15,19 +13,14 @@ export type LiveEvent =
   | { kind: 'run'; data: RunPage }
   | { kind: 'ping' }
 
-/** A rung may stand in `climb` alone, where its trial is named by `extra.seq`; columns and buckets may be left out. */
+/** A rung may stand in `climb` alone. */
 export function whole(page: RunPage): RunPage {
   for (const trial of page.trials) wholeTrial(trial, page)
   return page
 }
 
 function wholeTrial(trial: TrialPage, page: RunPage): TrialPage {
-  trial.rung ??= page.climb?.rungs?.find((rung: any) => rung?.extra?.seq === trial.seq) ?? null
-  trial.series ??= {}
-  trial.distributions ??= {}
-  trial.slowest ??= []
-  trial.events ??= []
-  trial.cell ??= {}
+  trial.rung ??= page.climb?.rungs.find(rung => rung.seq === trial.seq) ?? null
   return trial
 }
 
@@ -77,14 +70,15 @@ function put(page: RunPage, trial: TrialPage): void {
 }
 
 function withSeconds(trial: TrialPage, known: TrialPage | undefined): TrialPage {
-  const count = (of: TrialPage) => of.series?.t?.length ?? 0
-  if (known && count(known) > count(trial)) return { ...trial, series: known.series }
-  return trial
+  const count = (of: TrialPage) => of.series.t?.length ?? 0
+  if (!known || count(known) <= count(trial)) return trial
+  const { series, slowest, distributions } = known
+  return { ...trial, series, ...(Object.keys(trial.distributions).length === 0 ? { distributions, slowest } : {}) }
 }
 
-/** Trials that a ladder is made of: calibrations and profiles are none of its rungs. */
+/** Trials that a ladder is made of: calibrations are none of its rungs. */
 export function rungsOf(page: RunPage): TrialPage[] {
-  return page.trials.filter(trial => trial.purpose === 'rung' || (trial.purpose !== 'calibration' && trial.rung !== null))
+  return page.trials.filter(trial => trial.purpose === 'rung')
 }
 
 /** The trial that is being held, if the run goes on. */

@@ -10,18 +10,18 @@ const OF_MACHINE = ['cpu_model', 'kernel', 'online_cores', 'allowed_cores', 'mem
 export function doubts(pages: RunPage[]): string[] {
   const differing = (of: (page: RunPage) => unknown) => new Set(pages.map(page => JSON.stringify(of(page) ?? null))).size > 1
   const out: string[] = []
-  const machine = OF_MACHINE.filter(key => differing(page => page.climb?.run?.environment?.[key]))
+  const machine = OF_MACHINE.filter(key => differing(page => page.climb?.run.environment[key]))
   if (machine.length > 0) out.push(`The machines differ (${machine.map(key => key.replaceAll('_', ' ')).join(', ')}): this compares machines as much as servers.`)
   const plan = ([
-    ['subject', page => page.run.subject], ['scenario', page => page.run.scenario], ['arrivals', page => page.climb?.run?.arrivals],
+    ['subject', page => page.run.subject], ['scenario', page => page.run.scenario], ['arrivals', page => page.climb?.run.arrivals],
     ['objectives', page => page.objectives.map(objective => objective.text).sort()],
     ['length of the holds', page => [...new Set(rungsOf(page).map(trial => trial.rung?.ended_by).filter(Boolean))].sort()],
-    ['version of stepladder', page => page.climb?.run?.stepladder],
+    ['version of stepladder', page => page.climb?.run.stepladder],
   ] as [string, (page: RunPage) => unknown][]).filter(([, of]) => differing(of)).map(([name]) => name)
   if (plan.length > 0) out.push(`The plans differ (${plan.join(', ')}).`)
   const common = sharedLoads(pages)
   if (common.length === 0) out.push('No load was held by all of them: only the ladders’ shapes can be compared.')
-  if (pages.some(page => page.climb?.run?.shared_cores)) out.push('Server and generator shared their cores, so each took from the other.')
+  if (pages.some(page => page.climb?.run.shared_cores)) out.push('Server and generator shared their cores, so each took from the other.')
   const weak = pages.filter(page => rungsOf(page).some(trial => trial.rung && trial.rung.verdict !== 'PASS' && trial.rung.verdict !== 'FAIL'))
   if (weak.length > 0) out.push(`Some rungs count for nothing (${weak.map(page => nameOf(page.run)).join(', ')}).`)
   out.push('They were held one after the other, not interleaved: two equal servers measured so can differ by tens of percent on a noisy machine.')

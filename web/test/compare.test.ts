@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { arena, chat } from '../fixtures/planted.mjs'
+import { held, planted } from '../fixtures/planted.mjs'
 import type { RunPage, RunRow, TickFile } from '../src/data'
 import { before, capacityWords, matches } from '../src/runs'
 import { bandOf, histogramOf } from '../src/ticklogs'
 import { doubts, sharedLoads } from '../src/worth'
 
-const run = (id: string, loads: number[], options = {}) => arena(id, loads, 1400, options) as RunPage
+const run = (id: string, loads: number[]) => held(id, loads) as RunPage
 
 test('only loads that all runs held are compared', () => {
   assert.deepEqual(sharedLoads([run('a', [500, 1000, 2000]), run('b', [1000, 2000, 4000])]), [1000, 2000])
@@ -20,7 +20,7 @@ test('a comparison of stored runs always says that they were not interleaved', (
 })
 
 test('other machines, other plans and no common load are said, each by its name', () => {
-  const [a, b] = [run('a', [500]), chat('b', [256]) as RunPage]
+  const [a, b] = [run('a', [500]), planted('chat-1') as RunPage]
   b.climb!.run.environment.cpu_model = 'another'
   const said = doubts([a, b]).join('\n')
   assert.match(said, /machines differ \(cpu model\)/)
@@ -29,14 +29,14 @@ test('other machines, other plans and no common load are said, each by its name'
 })
 
 test('a search looks at names, subjects, tags and verdicts, and every word must be found', () => {
-  const row = run('arena-9', [500, 2000], { labels: { name: 'main', tags: 'release', note: 'before the new ticker' } }).run as RunRow
+  const row = planted('arena-1').run as RunRow
   for (const words of ['main', 'MAIN fail', 'release arena', 'ticker', '']) assert.ok(matches(row, words), words)
   for (const words of ['chat', 'main pass', 'released']) assert.ok(!matches(row, words), words)
 })
 
 test('a capacity is told by the bounds that are known', () => {
-  const row = run('a', [500, 1000]).run as RunRow
-  const told = (lower: number | null, upper: number | null) => capacityWords({ ...row, capacity: { unit: 'games', lower_bound: lower, upper_bound: upper } })
+  const row = run('a', [500, 1000]).run
+  const told = (lower: number | null, upper: number | null) => capacityWords({ ...row, capacity: { ...row.capacity!, lower_bound: lower, upper_bound: upper } })
   assert.equal(told(1000, 2000), '1000 – 2000 games')
   assert.equal(told(1000, null), '≥ 1000 games')
   assert.equal(told(null, 500), '< 500 games')

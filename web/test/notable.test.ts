@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { planted } from '../fixtures/planted.mjs'
 import type { TrialPage } from '../src/data'
 import { eventsOf } from '../src/notable'
 
 function trial(series: TrialPage['series']): TrialPage {
   const t = Array.from({ length: 10 }, (_, second) => second)
   return {
-    seq: 1, purpose: 'rung', load: 100, load_unit: 'games', bots: 200, cell: {}, tick_period_ns: 0,
+    ...planted('arena-1').trials[1],
     events: [
       { at_ns: 8e9, kind: 'drain', text: '6s' }, { at_ns: 2e9, kind: 'hold', text: '' }, { at_ns: 5.5e9, kind: 'error', text: 'reset: by peer' },
     ],
-    hold: null, rung: null, series: { t, ...series }, distributions: {}, slowest: [],
+    hold: { from_ns: 2e9, to_ns: 8e9, cut_s: 0 }, series: { t, ...series },
   }
 }
 

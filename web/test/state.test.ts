@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { arena, arenaTrial, page as pageOf } from '../fixtures/planted.mjs'
+import { begun, planted } from '../fixtures/planted.mjs'
 import { column, holdSpan, latest, phase, putSecond, rowsOfHold, sumOver } from '../src/columns'
 import type { RunPage, Series, TrialPage } from '../src/data'
 import { soFar, valueOf, whyNot } from '../src/figures'
 import { apply, running, rungsOf, whole, type LiveEvent } from '../src/state'
 
-const begun = (full: TrialPage): TrialPage => ({ ...full, rung: null, hold: null, events: [], distributions: {}, series: { t: [] } })
-const live = (): RunPage => pageOf('live', [], { state: 'running' }) as RunPage
-const full = (seq: number, load: number): TrialPage => arenaTrial({ seq, load, stress: 0.1, hold: 8 }) as TrialPage
+const live = (): RunPage => ({ ...planted('live-1', { state: 'running' }), climb: null, trials: [] })
+const full = (seq: number, load: number): TrialPage => ({ ...planted('arena-1').trials[1], seq, load })
 const secondsOf = (trial: TrialPage): LiveEvent[] => (trial.series.t as number[]).map((t, row) => ({
-  kind: 'second', data: { seq: trial.seq, t, values: Object.fromEntries(Object.entries(trial.series).filter(([name]) => name !== 't').map(([name, values]) => [name, values[row]])) },
+  kind: 'second', data: { seq: trial.seq, t, values: Object.fromEntries(Object.entries(trial.series).map(([name, values]) => [name, values[row]]).filter(([name, value]) => name !== 't' && value !== null)) },
 }))
 
 test('seconds that arrive one by one make the columns that the whole trial has', () => {
@@ -36,9 +35,9 @@ test('whatever comes twice, or late, leaves the same columns', () => {
 
 test('values that come later complete their second and erase nothing', () => {
   const series: Series = { t: [] }
-  putSecond(series, 0, { sent: 10, subject_cpu_cores: null })
+  putSecond(series, 0, { sent: 10 })
   putSecond(series, 1, { sent: 11 })
-  putSecond(series, 0, { sent: null, subject_cpu_cores: 0.5 })
+  putSecond(series, 0, { subject_cpu_cores: 0.5 })
   assert.deepEqual(series, { t: [0, 1], sent: [10, 11], subject_cpu_cores: [0.5, null] })
 })
 
@@ -73,16 +72,16 @@ test('a run that ends brings its answers and keeps the seconds', () => {
   const page = live()
   apply(page, { kind: 'trial', data: begun(trial) })
   for (const event of secondsOf(trial)) apply(page, event)
-  apply(page, { kind: 'run', data: pageOf('live', [{ ...trial, series: { t: [] } }]) as RunPage })
+  apply(page, { kind: 'run', data: { ...planted('live-1'), trials: [{ ...trial, series: { t: [] } }] } })
   assert.equal(page.run.state, 'finished')
   assert.equal(page.climb?.conclusions.length, 3)
   assert.equal(page.trials[0].series.t.length, trial.series.t.length)
 })
 
 test('calibrations are no rungs', () => {
-  const page = live()
-  page.trials = [{ ...begun(full(0, 64)), purpose: 'calibration' }, full(1, 500)]
-  assert.deepEqual(rungsOf(page).map(trial => trial.seq), [1])
+  const page = planted('arena-1') as RunPage
+  assert.match(page.trials[0].purpose, /^calibration/)
+  assert.deepEqual(rungsOf(page).map(trial => trial.seq), [1, 2, 3])
 })
 
 test('the phase follows from the marks on the time axis', () => {
@@ -108,18 +107,19 @@ test('sums over the hold leave the ramp out, and a sum of nothing is nothing', (
 })
 
 test('a share so far is of all ticks of the hold, never a mean of shares', () => {
-  const trial = { ...full(2, 500), hold: { from_ns: 0, to_ns: 2e9 }, rung: null, series: { t: [0, 1, 2], ticks_due: [100, 900, 5], ticks_over: [50, 0, 5], ticks_under: [0, 0, 0], ticks_missed: [0, 0, 0] } }
+  const trial = { ...full(2, 500), hold: { from_ns: 0, to_ns: 2e9, cut_s: 0 }, rung: null, series: { t: [0, 1, 2], ticks_due: [100, 900, 5], ticks_over: [50, 0, 5], ticks_under: [0, 0, 0], ticks_missed: [0, 0, 0] } }
   assert.equal(soFar(trial, 'ticks.late_share'), 0.05)
   assert.equal(soFar(trial, 'response.p99'), null)
 })
 
 test('what an objective was judged by is what the ladder draws', () => {
-  const page = arena('a', [500, 2000], 1400) as RunPage
-  const [low, high] = page.trials.map(trial => valueOf(trial.rung, page.objectives[0]))
-  assert.equal(low, page.trials[0].rung!.ticks.late_share)
+  const page = planted('arena-1') as RunPage
+  const [first, , last] = rungsOf(page)
+  const [low, high] = [first, last].map(trial => valueOf(trial.rung, page.objectives[0]))
+  assert.equal(low, first.rung!.ticks!.late_share)
   assert.ok(low! < 0.25 && high! > 0.25)
-  assert.equal(valueOf(page.trials[0].rung, { name: 'response.p99' }), page.trials[0].rung!.response_ns.p99)
-  assert.equal(valueOf(page.trials[0].rung, { name: 'audit.wrong' }), null)
+  assert.equal(valueOf(first.rung, { name: 'response.p99' }), first.rung!.response_ns!.p99)
+  assert.equal(valueOf(first.rung, { name: 'audit.wrong' }), null)
 })
 
 test('a dash tells its reason', () => {
@@ -129,15 +129,15 @@ test('a dash tells its reason', () => {
 })
 
 test('a rung that stands in the answers alone is found, and no later event takes it back', () => {
-  const page = arena('a', [500, 1000], 1400) as RunPage
-  const told = page.trials[0].rung
+  const page = planted('arena-1') as RunPage
+  const told = page.trials[1].rung
   for (const trial of page.trials) trial.rung = null
-  assert.equal(whole(page).trials[0].rung, page.climb!.rungs[0])
-  assert.deepEqual(page.trials[0].rung, told)
-  apply(page, { kind: 'trial', data: { ...page.trials[0], rung: null } })
-  assert.deepEqual(page.trials[0].rung, told)
-  const ended = { ...page, trials: page.trials.map(trial => ({ ...trial, rung: null, series: undefined })) } as unknown as RunPage
+  assert.equal(whole(page).trials[1].rung, page.climb!.rungs[0])
+  assert.deepEqual(page.trials[1].rung, told)
+  apply(page, { kind: 'trial', data: { ...page.trials[1], rung: null } })
+  assert.deepEqual(page.trials[1].rung, told)
+  const ended = { ...page, trials: page.trials.map(trial => ({ ...trial, rung: null, series: {}, distributions: {}, slowest: [] })) }
   apply(page, { kind: 'run', data: ended })
-  assert.deepEqual(page.trials.map(trial => trial.rung?.load), [500, 1000])
-  assert.ok(page.trials[1].series.t.length > 0, 'the seconds are kept')
+  assert.deepEqual(rungsOf(page).map(trial => trial.rung?.load), [500, 1000, 2000])
+  assert.ok(page.trials[1].series.t!.length > 0 && page.trials[1].distributions.response, 'seconds and distributions are kept')
 })

@@ -15,6 +15,7 @@ use std::f64::consts::{PI, TAU};
 
 use measure::Trial;
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 /// Arrivals as rare as this by chance alone are not put down to chance.
 pub const P_LEAST: f64 = 0.001;
@@ -29,7 +30,7 @@ const BINS: usize = 16;
 const HARMONICS: usize = BINS / 2;
 
 /// What the phases of the arrivals say.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct Aliasing {
     /// planned arrivals of the hold
     pub count: u64,

@@ -8,13 +8,13 @@ mod deliveries;
 mod shots;
 pub mod sweep;
 
-use measure::{Distribution, Event, Measure, Quantile, Summary, Trial};
+use measure::{Distribution, Measure, Quantile, Summary, Trial};
 use serde_json::{Map, Value, json};
 
 use crate::capacity::{Held, capacity};
 use crate::contract::{
-    Climb, ConnectionFigures, ErrorSample, FrameFigures, GeneratorFigures, RunFacts, Rung, SCHEMA,
-    SubjectFigures, ThreadFigures, TickFigures, WorkerFigures,
+    ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan, RunFacts, Rung,
+    SCHEMA, SubjectFigures, ThreadFigures, TickFigures, WorkerFigures,
 };
 use crate::figures;
 use crate::judge::{Calibration, Judgement, Verdict, most};
@@ -82,17 +82,20 @@ pub fn exit_code(verdict: Verdict) -> u8 {
 
 fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
     let flow = trial.flow();
-    let connections = &trial.connections;
     let summary = |measure| trial.distribution(measure).summary();
     let hold_s = trial.hold.as_ref().map_or(0.0, |hold| hold.seconds());
     let ended_by = trial.hold.as_ref().map_or("the hold never began", |hold| hold.ended_by.as_str());
-    Rung {
+    let intended = judgement.evidence.intended.filter(|intended| *intended > 0.0);
+    let rung = Rung {
+        seq: trial.head.seq,
         load: trial.head.load,
         load_unit: trial.head.load_unit.clone(),
         cell: (!trial.head.cell.is_empty()).then(|| trial.head.cell.clone()),
         bots: trial.head.bots,
         verdict: judgement.verdict,
         reason: judgement.reason.clone(),
+        signal: judgement.signal.clone(),
+        hold: HoldSpan::of(trial),
         hold_s: hold_s.max(NO_HOLD_S),
         ended_by: ended_by.to_owned(),
         steady: judgement.steady,
@@ -107,17 +110,15 @@ fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         failed: flow.failed,
         lost: flow.lost,
         unanswered_at_stop: flow.open_after,
+        flows: trial.ops.clone(),
         errors: trial.errors.clone(),
         error_samples: error_samples(trial),
         rate_per_s: figures::rate_per_s(trial).unwrap_or(0.0),
+        pace_share: intended.map(|intended| figures::paced(trial).sent as f64 / intended),
         bytes_per_s: trial.bytes_per_s,
         connections: ConnectionFigures {
-            asked: connections.asked,
-            open_min: connections.open_min,
-            open: connections.open,
-            rate_per_s: connections.rate_per_s,
+            counts: trial.connections.clone(),
             handshake_ns: summary(Measure::Handshake),
-            failed: connections.failed.clone(),
         },
         response_ns: with_never(trial.distribution(Measure::Response), figures::never_answered(trial)),
         service_ns: summary(Measure::Service),
@@ -128,31 +129,31 @@ fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         unanswered_ns: summary(Measure::Unanswered),
         aliased: judgement.aliasing.map(|found| found.is_locked()),
         ticks: ticks(trial),
-        frames: figures::frames(trial).map(|frames| FrameFigures {
-            rate_per_s: frames.rate_per_s,
-            due: frames.due,
-            drawn: frames.drawn,
+        client_ticks: (trial.client_ticks.due > 0).then(|| ClientTickFigures {
+            counts: trial.client_ticks,
+            late_share: trial.client_ticks.late_share(),
+            interval_ns: summary(Measure::TickInterval),
+            age_ns: summary(Measure::TickAge),
         }),
+        frames: figures::frames(trial),
         deliveries: deliveries::deliveries(trial),
         audit: None,
         subject: trial.subject.as_ref().map(|process| SubjectFigures {
-            cpu_cores: process.cpu_cores,
-            cpu_share: process.cpu_share,
-            rss_bytes: process.rss_bytes,
-            fds: process.fds,
+            process: process.clone(),
             busiest_thread: trial
                 .busiest_thread()
                 .map(|(name, cpu_cores)| ThreadFigures { name: name.to_owned(), cpu_cores }),
         }),
         worker: WorkerFigures {
-            cpu_cores: trial.worker.cpu_cores,
-            rss_bytes: trial.worker.rss_bytes,
+            process: trial.worker.clone(),
             busy_share_max: trial.busy_share_max.map(|share| share.clamp(0.0, 1.0)),
             cpu_share_max: most(trial, |host| host.worker_cpu_share),
             waiting_share_max: most(trial, |host| host.worker_waiting_share),
         },
-        extra: extra(trial, judgement),
-    }
+        evidence: judgement.evidence.clone(),
+        extra: Map::new(),
+    };
+    Rung { extra: extra(trial, &rung), ..rung }
 }
 
 /// The first few of each cause: a flood of one must not hide another.
@@ -185,11 +186,7 @@ fn ticks(trial: &Trial) -> Option<TickFigures> {
     Some(TickFigures {
         source: told.map_or("client", |ticks| ticks.source.as_str()).to_owned(),
         period_ns: trial.head.tick_period_ns,
-        due: counts.due,
-        on_time: counts.on_time,
-        over: counts.over,
-        under: counts.under,
-        missed: counts.missed,
+        counts,
         late_share: counts.late_share(),
         over_budget_share: figures::over_budget_share(trial),
         isr: told.and_then(|ticks| ticks.isr),
@@ -198,19 +195,20 @@ fn ticks(trial: &Trial) -> Option<TickFigures> {
     })
 }
 
-fn extra(trial: &Trial, judgement: &Judgement) -> Map<String, Value> {
+/// What other programs find beside the figures of a rung.
+fn extra(trial: &Trial, rung: &Rung) -> Map<String, Value> {
     let mut extra = Map::new();
     let mut put = |name: &str, value: Value| extra.insert(name.to_owned(), value);
-    put("seq", json!(trial.head.seq));
-    put("signal", json!(judgement.signal));
+    put("seq", json!(rung.seq));
+    put("signal", json!(rung.signal));
     put("warm_up_cut_s", json!(trial.cut_s));
     put("open_least", json!(trial.connections.open_least));
-    put("flows", json!(trial.ops));
+    put("flows", json!(rung.flows));
     put("counters", json!(trial.counters));
     put("subject_counters", json!(trial.subject_counters));
-    if let Some(intended) = judgement.evidence.get("intended").and_then(Value::as_f64) {
+    if let Some(intended) = rung.evidence.intended {
         put("intended", json!(intended));
-        put("pace_share", json!((intended > 0.0).then(|| figures::paced(trial).sent as f64 / intended)));
+        put("pace_share", json!(rung.pace_share));
     }
     if let Some(shots) = shots::shots(trial) {
         put("shots", shots);
@@ -219,25 +217,12 @@ fn extra(trial: &Trial, judgement: &Judgement) -> Map<String, Value> {
     if never > 0 {
         put("never_answered", json!(never));
     }
-    if trial.client_ticks.due > 0 {
-        let counts = trial.client_ticks;
-        let summary = |measure| trial.distribution(measure).summary();
-        put(
-            "client_ticks",
-            json!({
-                "due": counts.due, "on_time": counts.on_time, "over": counts.over, "under": counts.under,
-                "missed": counts.missed, "late_share": counts.late_share(),
-                "interval_ns": summary(Measure::TickInterval), "age_ns": summary(Measure::TickAge),
-            }),
-        );
+    if let Some(ticks) = &rung.client_ticks {
+        put("client_ticks", json!(ticks));
     }
-    put("events", trial.events.iter().map(mark).collect());
-    put("evidence", Value::Object(judgement.evidence.clone()));
+    put("events", json!(trial.events));
+    put("evidence", json!(rung.evidence));
     extra
-}
-
-fn mark(event: &Event) -> Value {
-    json!({ "at_ns": event.at_ns, "kind": event.kind, "text": event.text })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 use crate::judge::Verdict;
 
@@ -15,7 +16,7 @@ use crate::judge::Verdict;
 const FEWEST_HOLDS: u32 = 3;
 
 /// What is known about the capacity, as in the JSON contract.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct Capacity {
     /// `games`, `clients` …
     pub unit: String,
@@ -40,7 +41,7 @@ pub struct Capacity {
 }
 
 /// The capacity in one cell of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct CellCapacity {
     /// axis and value
     pub cell: BTreeMap<String, String>,

@@ -120,9 +120,9 @@ fn columns() -> Vec<Column> {
         ("tick p50", |rung| ns(&rung.ticks.as_ref()?.interval_ns, |summary| summary.p50)),
         ("tick p99", |rung| ns(&rung.ticks.as_ref()?.interval_ns, |summary| summary.p99)),
         ("rate/s", |rung| Some(show_number(rung.rate_per_s.round()))),
-        ("pace", |rung| share(pace_share(rung))),
+        ("pace", |rung| share(rung.pace_share)),
         ("deliv./s", |rung| Some(show_many(rung.deliveries.as_ref()?.rate_per_s?.round() as u64))),
-        ("lost", |rung| Some(show_many(rung.deliveries.as_ref()?.lost))),
+        ("lost", |rung| Some(show_many(rung.deliveries.as_ref()?.sum.lost))),
         ("deliv. p50", |rung| ns(&rung.deliveries.as_ref()?.latency_ns, |summary| summary.p50)),
         ("deliv. p99", |rung| ns(&rung.deliveries.as_ref()?.latency_ns, |summary| summary.p99)),
         ("resp. p50", |rung| ns(&rung.response_ns, |summary| summary.p50)),
@@ -132,38 +132,36 @@ fn columns() -> Vec<Column> {
         ("failed", |rung| is_of_requests(rung).then(|| show_many(failed(rung)))),
         ("frames/s", |rung| Some(format!("{:.1}", rung.frames.as_ref()?.rate_per_s))),
         ("lag p99", |rung| ns(&rung.send_lag_ns, |summary| summary.p99)),
-        ("open min", |rung| Some(format!("{}/{}", rung.connections.open_min, rung.connections.asked))),
-        ("server CPU", |rung| Some(format!("{:.2}", rung.subject.as_ref()?.cpu_cores))),
-        ("mem", |rung| Some(show_bytes(rung.subject.as_ref()?.rss_bytes as f64))),
-        ("bots CPU", |rung| Some(format!("{:.2}", rung.worker.cpu_cores))),
-        ("mem", |rung| Some(show_bytes(rung.worker.rss_bytes as f64))),
+        ("open min", |rung| {
+            Some(format!("{}/{}", rung.connections.counts.open_min, rung.connections.counts.asked))
+        }),
+        ("server CPU", |rung| Some(format!("{:.2}", rung.subject.as_ref()?.process.cpu_cores))),
+        ("mem", |rung| Some(show_bytes(rung.subject.as_ref()?.process.rss_bytes as f64))),
+        ("bots CPU", |rung| Some(format!("{:.2}", rung.worker.process.cpu_cores))),
+        ("mem", |rung| Some(show_bytes(rung.worker.process.rss_bytes as f64))),
     ]
-}
-
-/// Sent of what the plan meant to send, where it meant a rate.
-pub fn pace_share(rung: &Rung) -> Option<f64> {
-    rung.extra.get("pace_share")?.as_f64()
 }
 
 fn books(rung: &Rung) -> Vec<String> {
     let Some(books) = &rung.deliveries else { return Vec::new() };
     let load = format!("{} {}", show_number(rung.load), rung.load_unit);
-    let owed = if books.owed_min == books.owed_max {
+    let sum = &books.sum;
+    let owed = if sum.owed_min == sum.owed_max {
         show_many(books.owed)
     } else {
-        format!("{} to {}", show_many(books.owed_min), show_many(books.owed_max))
+        format!("{} to {}", show_many(sum.owed_min), show_many(sum.owed_max))
     };
-    let mut parts = vec![format!("{owed} deliveries owed"), format!("{} lost", show_many(books.lost))];
+    let mut parts = vec![format!("{owed} deliveries owed"), format!("{} lost", show_many(sum.lost))];
     if books.drops_are_told {
-        parts.push(format!("{} dropped", show_many(books.dropped)));
-        parts.push(format!("{} waiting at the end", show_many(books.in_flight)));
-        parts.push(format!("residual {}", books.residual));
+        parts.push(format!("{} dropped", show_many(sum.dropped)));
+        parts.push(format!("{} waiting at the end", show_many(sum.in_flight)));
+        parts.push(format!("residual {}", sum.residual));
     }
     for (count, what) in [
-        (books.late, "late"),
-        (books.duplicated, "came twice"),
-        (books.reordered, "out of order"),
-        (books.unowed, "not owed"),
+        (sum.late, "late"),
+        (sum.duplicated, "came twice"),
+        (sum.reordered, "out of order"),
+        (sum.unowed, "not owed"),
         (books.strangers, "with an unknown sender or number"),
     ] {
         if count > 0 {

@@ -7,21 +7,22 @@
 
 use std::collections::BTreeMap;
 
-use measure::Summary;
 use measure::ledger::{PairBooks, SumOfBooks};
+use measure::{Flow, ProcessFigures, Summary, TickCounts, Trial, TrialConnections};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use ts_rs::TS;
 
 use crate::capacity::Capacity;
 use crate::disturbance::Disturbance;
-use crate::judge::Verdict;
+use crate::judge::{Evidence, Verdict};
 use crate::steady::Steadiness;
 
 /// The contract's number.
 pub const SCHEMA: u32 = 1;
 
 /// A whole run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct Climb {
     /// `SCHEMA`
     pub schema: u32,
@@ -39,8 +40,15 @@ pub struct Climb {
     pub verdict: Verdict,
 }
 
+/// The part of a stored `Climb` that every version wrote alike.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct StoredAnswers {
+    /// the answers in words
+    pub conclusions: Vec<Conclusion>,
+}
+
 /// What is known of a run besides its trials.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
 pub struct RunFacts {
     /// unique within a store
     pub id: String,
@@ -63,6 +71,7 @@ pub struct RunFacts {
     /// the command line
     pub command: String,
     /// the machine
+    #[ts(type = "Record<string, unknown>")]
     pub environment: Map<String, Value>,
     /// server and generator run on the same cores
     pub shared_cores: bool,
@@ -71,10 +80,9 @@ pub struct RunFacts {
 }
 
 /// The generator as weighed before the climb.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
 pub struct GeneratorFigures {
     /// what was spoken to the null server: `http`, `websocket`, `lines`
-    #[serde(default)]
     pub protocol: Option<String>,
     /// response of the null server at an easy rate
     pub own_latency_ns: Option<Summary>,
@@ -85,8 +93,10 @@ pub struct GeneratorFigures {
 }
 
 /// One load held once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct Rung {
+    /// number of its trial within the run
+    pub seq: u32,
     /// what it was asked to hold
     pub load: f64,
     /// of what
@@ -100,6 +110,10 @@ pub struct Rung {
     pub verdict: Verdict,
     /// why it did not pass
     pub reason: Option<String>,
+    /// short name of what gave first: `ticks.late_share`, `drifting`, `server exited` …
+    pub signal: Option<String>,
+    /// when it was held; null where the hold never began
+    pub hold: Option<HoldSpan>,
     /// measured, after the warm-up cut
     pub hold_s: f64,
     /// what ended the hold
@@ -109,10 +123,8 @@ pub struct Rung {
     /// share of disturbed seconds
     pub disturbed_share: Option<f64>,
     /// what disturbed them; null where nothing did
-    #[serde(default)]
     pub disturbance: Option<Disturbance>,
     /// what else must be known of it, also when it passed
-    #[serde(default)]
     pub remark: Option<String>,
     /// messages planned in the hold
     pub offered: u64,
@@ -130,13 +142,16 @@ pub struct Rung {
     pub lost: u64,
     /// without a reply when the drain ended
     pub unanswered_at_stop: u64,
+    /// the same by operation, and where every message ended
+    pub flows: BTreeMap<String, Flow>,
     /// errors by cause
     pub errors: BTreeMap<String, u64>,
     /// the first errors of each cause as they were met, at most three of each
-    #[serde(default)]
     pub error_samples: Vec<ErrorSample>,
     /// answers per second; messages that owe none count when sent
     pub rate_per_s: f64,
+    /// sent of what the plan meant to send, where it meant a rate
+    pub pace_share: Option<f64>,
     /// both directions
     pub bytes_per_s: Option<f64>,
     /// connections
@@ -150,37 +165,59 @@ pub struct Rung {
     /// read − readable
     pub receive_lag_ns: Option<Summary>,
     /// from the send of a request to the first byte of its answer
-    #[serde(default)]
     pub first_byte_ns: Option<Summary>,
     /// the part of the handshakes that TLS took
-    #[serde(default)]
     pub tls_ns: Option<Summary>,
     /// of messages without a reply when the drain ended: they took at least so long
-    #[serde(default)]
     pub unanswered_ns: Option<Summary>,
     /// arrivals met but a few places of the server's tick, so that latencies are those of these places; null where nobody
     /// counted
-    #[serde(default)]
     pub aliased: Option<bool>,
     /// the server's ticks; its clients' view of them where it tells none
     pub ticks: Option<TickFigures>,
+    /// ticks as its clients saw them
+    pub client_ticks: Option<ClientTickFigures>,
     /// what the server draws beside its services, by its own word
-    #[serde(default)]
     pub frames: Option<FrameFigures>,
     /// the books of broadcasts
     pub deliveries: Option<DeliveryFigures>,
     /// what was claimed against what is
+    #[ts(type = "unknown")]
     pub audit: Option<Value>,
     /// the server's process tree
     pub subject: Option<SubjectFigures>,
     /// this process
     pub worker: WorkerFigures,
-    /// what only some bots and servers tell
+    /// what it was judged by
+    pub evidence: Evidence,
+    /// for other programs: what only some bots and servers tell, and under their first names some figures from above.
+    /// It is written and never read
+    #[ts(skip)]
     pub extra: Map<String, Value>,
 }
 
+/// The judged part of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct HoldSpan {
+    /// begin, after the warm-up, since the start of the trial
+    pub from_ns: u64,
+    /// end; null while the hold goes on
+    pub to_ns: Option<u64>,
+    /// seconds of warm-up before the begin that were cut off
+    pub cut_s: u32,
+}
+
+impl HoldSpan {
+    /// Of a trial, or of what was summed of it so far.
+    pub fn of(trial: &Trial) -> Option<HoldSpan> {
+        let hold = trial.hold.as_ref()?;
+        let to_ns = (hold.to_ns < u64::MAX).then_some(hold.to_ns);
+        Some(HoldSpan { from_ns: hold.from_ns, to_ns, cut_s: trial.cut_s })
+    }
+}
+
 /// An error as it was met.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ErrorSample {
     /// under which it is counted in `errors`
     pub cause: String,
@@ -189,7 +226,7 @@ pub struct ErrorSample {
 }
 
 /// Frames of a rung.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct FrameFigures {
     /// drawn per second
     pub rate_per_s: f64,
@@ -199,40 +236,34 @@ pub struct FrameFigures {
     pub drawn: u64,
 }
 
+impl FrameFigures {
+    /// Drawn of those due.
+    pub fn share(&self) -> Option<f64> {
+        // A frame that was due before the first entry may be drawn in it.
+        self.due.filter(|due| *due > 0).map(|due| (self.drawn as f64 / due as f64).min(1.0))
+    }
+}
+
 /// Connections of a rung.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct ConnectionFigures {
-    /// that should stand
-    pub asked: u64,
-    /// open in the worst second of the hold
-    pub open_min: u64,
-    /// open when the hold ended
-    pub open: u64,
-    /// opened per second of the ramp
-    pub rate_per_s: Option<f64>,
+    /// as they were counted
+    #[serde(flatten)]
+    pub counts: TrialConnections,
     /// to a usable connection
     pub handshake_ns: Option<Summary>,
-    /// failed attempts by cause
-    pub failed: BTreeMap<String, u64>,
 }
 
 /// Ticks of a rung.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct TickFigures {
     /// `log`, `client` …
     pub source: String,
     /// between two ticks as scheduled
     pub period_ns: u64,
-    /// asked for by the schedule
-    pub due: u64,
-    /// within the classes' bounds
-    pub on_time: u64,
-    /// longer
-    pub over: u64,
-    /// shorter
-    pub under: u64,
-    /// never run
-    pub missed: u64,
+    /// by class
+    #[serde(flatten)]
+    pub counts: TickCounts,
     /// (over + under + missed) / due
     pub late_share: Option<f64>,
     /// ticks whose work took longer than a period
@@ -245,48 +276,39 @@ pub struct TickFigures {
     pub busy_ns: Option<Summary>,
 }
 
+/// Ticks of a rung as its clients saw them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct ClientTickFigures {
+    /// by class
+    #[serde(flatten)]
+    pub counts: TickCounts,
+    /// (over + under + missed) / due
+    pub late_share: Option<f64>,
+    /// between two ticks
+    pub interval_ns: Option<Summary>,
+    /// of what a tick told when it came
+    pub age_ns: Option<Summary>,
+}
+
 /// The books of a rung's broadcasts, over the whole trial and the well-behaved receivers.
 ///
 /// `owed_min ≤ owed ≤ owed_max`; the three are one where nobody came or went while others spoke.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct DeliveryFigures {
     /// delivered + lost, without what nobody owed
     pub owed: u64,
-    /// surely owed
-    pub owed_min: u64,
-    /// possibly owed
-    pub owed_max: u64,
-    /// different messages that came, each at each receiver
-    pub delivered: u64,
-    /// of these: after the patience
-    pub late: u64,
-    /// surely owed, and never came
-    pub lost: u64,
-    /// came again
-    pub duplicated: u64,
-    /// came after a younger one of the same sender
-    pub reordered: u64,
-    /// by the server's word
-    pub dropped: u64,
-    /// still in the server's backlog at the end, by its word
-    pub in_flight: u64,
-    /// what neither the server nor the clients account for
-    pub residual: i64,
+    /// as they were settled
+    #[serde(flatten)]
+    pub sum: SumOfBooks,
     /// from the planned send, of messages planned in the hold; its percentiles count lost ones as infinite, which is
     /// null here
     pub latency_ns: Option<Summary>,
-    /// well-behaved receivers
-    pub receivers: u64,
     /// messages that left, of all senders
     pub sent: u64,
     /// to all receivers, per second of the hold
     pub rate_per_s: Option<f64>,
-    /// came although nobody owed them
-    pub unowed: u64,
     /// came with a sender or a number that nobody has
     pub strangers: u64,
-    /// receivers that never had the server's word that everything had come
-    pub not_caught_up: u64,
     /// the server tells what it drops
     pub drops_are_told: bool,
     /// the loss rate is at most this, at 95 %; null when something was lost or nothing owed
@@ -300,7 +322,7 @@ pub struct DeliveryFigures {
 }
 
 /// The receiver that waited longest on average, over the whole trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct SlowestReceiver {
     /// its number in the crowd
     pub receiver: u32,
@@ -311,23 +333,17 @@ pub struct SlowestReceiver {
 }
 
 /// The server's process tree over the hold.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct SubjectFigures {
-    /// mean
-    pub cpu_cores: f64,
-    /// of the cores it may use
-    pub cpu_share: Option<f64>,
-    /// maximum
-    pub rss_bytes: u64,
-    /// maximum
-    pub fds: Option<u64>,
+    /// all of it
+    #[serde(flatten)]
+    pub process: ProcessFigures,
     /// the thread that used most CPU; null where threads are not readable
-    #[serde(default)]
     pub busiest_thread: Option<ThreadFigures>,
 }
 
 /// A thread over the hold.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct ThreadFigures {
     /// its name; text from the server under test is never markup
     pub name: String,
@@ -336,29 +352,27 @@ pub struct ThreadFigures {
 }
 
 /// This process over the hold.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct WorkerFigures {
-    /// mean
-    pub cpu_cores: f64,
-    /// maximum
-    pub rss_bytes: u64,
+    /// all of it
+    #[serde(flatten)]
+    pub process: ProcessFigures,
     /// the busiest worker's share of the hold
     pub busy_share_max: Option<f64>,
     /// the most that one worker was on a core in a second
-    #[serde(default)]
     pub cpu_share_max: Option<f64>,
     /// the most that one worker was kept waiting for a core in a second
-    #[serde(default)]
     pub waiting_share_max: Option<f64>,
 }
 
 /// One answer in words.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct Conclusion {
     /// `how_many`, `why_not_more`, `can_i_trust_it`; of a sweep also what `answers::sweep` finds
     pub id: String,
     /// one or two sentences
     pub text: String,
     /// the figures behind it
+    #[ts(type = "Record<string, unknown>")]
     pub evidence: Map<String, Value>,
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use measure::{HostSecond, Second, Trial};
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 use crate::wording::show_share;
 
@@ -40,7 +41,7 @@ pub const HOLD_LONGER_MOST: u32 = 2;
 const PROGRAMS_NAMED: usize = 3;
 
 /// What disturbed a hold.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
 pub struct Disturbance {
     /// seconds of the hold that could be looked at
     pub seconds: u32,
@@ -62,6 +63,23 @@ pub struct Disturbance {
     pub explains_ticks: f64,
     /// of all messages of the hold, at most this share can be late because of it
     pub explains_messages: f64,
+}
+
+/// What makes a second disturbed, for a page that shows seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct DisturbedAbove {
+    /// more steal than this
+    pub steal_share: f64,
+    /// more cores than these used by other programs
+    pub others_cores: f64,
+}
+
+impl DisturbedAbove {
+    /// On a machine of which so many cores may be used; `None` where that is not known.
+    pub fn of(cores: Option<f64>) -> Self {
+        let cores = cores.filter(|cores| *cores > 0.0).unwrap_or(1.0);
+        DisturbedAbove { steal_share: STEAL_SHARE_MOST, others_cores: OTHERS_SHARE_MOST * cores }
+    }
 }
 
 impl Disturbance {

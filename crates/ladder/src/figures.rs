@@ -9,6 +9,8 @@ use std::borrow::Cow;
 use measure::ledger::SumOfBooks;
 use measure::{Distribution, Flow, Measure, Quantile, Trial};
 
+use crate::contract::FrameFigures;
+
 /// What a figure is measured in, and so which units an objective may write behind its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitKind {
@@ -443,31 +445,12 @@ pub(crate) fn any_failed(trial: &Trial) -> bool {
     errors(trial) > 0 || never_answered(trial) > 0
 }
 
-/// What a server tells of the frames that it draws beside its services.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Frames {
-    /// drawn
-    pub drawn: u64,
-    /// that should have been; `None` where it does not say
-    pub due: Option<u64>,
-    /// over the time that the server's entries cover, which is not the hold to the millisecond
-    pub rate_per_s: f64,
-}
-
-impl Frames {
-    /// Drawn of those due.
-    pub fn share(&self) -> Option<f64> {
-        // A frame that was due before the first entry may be drawn in it.
-        self.due.filter(|due| *due > 0).map(|due| (self.drawn as f64 / due as f64).min(1.0))
-    }
-}
-
 /// The frames of the hold, as the server counts them in `frames` and `frames_due`.
-pub(crate) fn frames(trial: &Trial) -> Option<Frames> {
+pub(crate) fn frames(trial: &Trial) -> Option<FrameFigures> {
     let drawn = *trial.subject_counters.get("frames")?;
     let due = trial.subject_counters.get("frames_due").copied();
     let seconds = trial.subject_told_ns as f64 / 1e9;
-    (seconds > 0.0).then(|| Frames { drawn, due, rate_per_s: drawn as f64 / seconds })
+    (seconds > 0.0).then(|| FrameFigures { drawn, due, rate_per_s: drawn as f64 / seconds })
 }
 
 /// The server's ticks; where only clients tell them, theirs.

@@ -19,7 +19,8 @@ use std::fmt;
 
 use measure::{Summary, Trial};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use ts_rs::TS;
 
 use crate::aliasing::{Aliasing, aliasing};
 use crate::disturbance::{Disturbance, disturbance, least_disturbed};
@@ -33,7 +34,7 @@ pub use views::Seen;
 use views::View;
 
 /// What a rung, or a whole run, is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
     /// every objective held
@@ -154,8 +155,61 @@ pub struct Judgement {
     /// how the arrivals lay in the server's ticks; `None` where nobody counted
     #[serde(default)]
     pub aliasing: Option<Aliasing>,
-    /// the figures behind it, by name
-    pub evidence: Map<String, Value>,
+    /// the figures behind it
+    pub evidence: Evidence,
+}
+
+/// The figures behind a judgement, over the hold. What was not measured is null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default)]
+pub struct Evidence {
+    /// every objective, in the order of the plan
+    pub objectives: Vec<ObjectiveResult>,
+    /// of all sends
+    pub send_lag_p99_ns: Option<f64>,
+    /// beyond this the generator was late
+    pub send_lag_limit_ns: Option<f64>,
+    /// the most that one worker was on a core in a second
+    pub worker_cpu_share_max: Option<f64>,
+    /// the most that one worker was kept waiting for a core in a second
+    pub worker_waiting_share_max: Option<f64>,
+    /// of the generator against a server that does nothing
+    pub own_latency_p99_ns: Option<f64>,
+    /// what may be the generator's own of the tightest latency bound
+    pub own_latency_limit_ns: Option<f64>,
+    /// the busiest worker's share of the hold
+    pub busy_share_max: Option<f64>,
+    /// messages that the plan meant to send
+    pub intended: Option<f64>,
+    /// share of disturbed seconds
+    pub disturbed_share: Option<f64>,
+    /// where the level changed: of what, after how many seconds, the levels before and after
+    #[ts(type = "unknown")]
+    pub change: Option<Value>,
+    /// how the arrivals lay in the server's ticks
+    pub arrival_phases: Option<Aliasing>,
+}
+
+impl Evidence {
+    /// What the figure of an objective was, named by its text.
+    pub fn value_of(&self, objective: &str) -> Option<f64> {
+        self.objectives.iter().find(|one| one.objective == objective)?.value
+    }
+}
+
+/// What a rung says about one objective.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct ObjectiveResult {
+    /// as its author wrote it
+    pub objective: String,
+    /// null where that cannot be told
+    pub met: Option<bool>,
+    /// over all seconds, in the figure's inner unit; null where it was not measured or is infinite
+    pub value: Option<f64>,
+    /// the value for people where it was not met, or what is missing
+    pub note: Option<String>,
+    /// which seconds decided
+    pub judged_by: String,
 }
 
 impl Judgement {
@@ -340,58 +394,40 @@ fn tightest(terms: &Terms) -> Option<(&Objective, f64)> {
         .min_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
-fn evidence(case: &Case<'_>) -> Map<String, Value> {
-    let mut evidence = Map::new();
-    let outcomes: Vec<Value> = case
-        .outcomes
-        .iter()
-        .map(|asked| {
-            let (value, note) = match &asked.whole {
-                Outcome::Met { value } => (finite(*value), None),
-                Outcome::NotMet { value, shown } => (finite(*value), Some(shown)),
-                Outcome::CannotTell { why } => (Value::Null, Some(why)),
-            };
-            let (met, seen_in) = (asked.seen.met(), asked.seen.name());
-            let objective = asked.objective.to_string();
-            json!({ "objective": objective, "met": met, "value": value, "note": note, "judged_by": seen_in })
-        })
-        .collect();
-    evidence.insert("objectives".to_owned(), outcomes.into());
-    let mut put = |name: &str, value: Option<f64>| {
-        if let Some(value) = value {
-            evidence.insert(name.to_owned(), finite(value));
-        }
+fn evidence(case: &Case<'_>) -> Evidence {
+    let result = |asked: &Asked<'_>| {
+        let (value, note) = match &asked.whole {
+            Outcome::Met { value } => (finite(*value), None),
+            Outcome::NotMet { value, shown } => (finite(*value), Some(shown.clone())),
+            Outcome::CannotTell { why } => (None, Some(why.clone())),
+        };
+        let (met, judged_by) = (asked.seen.met(), asked.seen.name().to_owned());
+        ObjectiveResult { objective: asked.objective.to_string(), met, value, note, judged_by }
     };
-    let limit = rules::lag_limit(case);
-    put("send_lag_p99_ns", rules::send_lag_ns(case.trial, 0.99));
-    put("send_lag_limit_ns", Some(limit.limit_ns));
-    put("worker_cpu_share_max", rules::most(case.trial, |host| host.worker_cpu_share));
-    put("worker_waiting_share_max", rules::most(case.trial, |host| host.worker_waiting_share));
-    put("own_latency_p99_ns", rules::own_latency_ns(case.terms));
-    put(
-        "own_latency_limit_ns",
-        tightest(case.terms).map(|(_, bound_ns)| rules::OWN_LATENCY_SHARE * bound_ns),
-    );
-    put("busy_share_max", case.trial.busy_share_max);
-    put("intended", rules::intended(case));
-    put("disturbed_share", case.disturbance.share());
-    if let Some(change) = case.finding.as_ref().and_then(|finding| finding.change.as_ref()) {
-        let (of, after_s) = (change.of.name(), change.after_s);
-        let change = json!({ "of": of, "after_s": after_s, "before": change.before, "after": change.after });
-        evidence.insert("change".to_owned(), change);
+    let own_limit = tightest(case.terms).map(|(_, bound_ns)| rules::OWN_LATENCY_SHARE * bound_ns);
+    let change = case.finding.as_ref().and_then(|finding| finding.change.as_ref());
+    Evidence {
+        objectives: case.outcomes.iter().map(result).collect(),
+        send_lag_p99_ns: rules::send_lag_ns(case.trial, 0.99),
+        send_lag_limit_ns: finite(rules::lag_limit(case).limit_ns),
+        worker_cpu_share_max: rules::most(case.trial, |host| host.worker_cpu_share),
+        worker_waiting_share_max: rules::most(case.trial, |host| host.worker_waiting_share),
+        own_latency_p99_ns: rules::own_latency_ns(case.terms),
+        own_latency_limit_ns: own_limit,
+        busy_share_max: case.trial.busy_share_max,
+        intended: rules::intended(case),
+        disturbed_share: case.disturbance.share(),
+        change: change.map(|change| {
+            let (of, after_s) = (change.of.name(), change.after_s);
+            json!({ "of": of, "after_s": after_s, "before": change.before, "after": change.after })
+        }),
+        arrival_phases: case.aliasing,
     }
-    if let Some(found) = &case.aliasing {
-        let (count, resultant) = (found.count, found.resultant);
-        let phases =
-            json!({ "count": count, "harmonic": found.harmonic, "resultant": resultant, "p": found.p });
-        evidence.insert("arrival_phases".to_owned(), phases);
-    }
-    evidence
 }
 
 /// JSON has no infinity; what never came has no number.
-fn finite(value: f64) -> Value {
-    if value.is_finite() { json!(value) } else { Value::Null }
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
 }
 
 #[cfg(test)]

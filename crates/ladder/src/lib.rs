@@ -24,11 +24,13 @@ mod scene;
 pub use aliasing::{Aliasing, aliasing};
 pub use answers::{answers, exit_code, run_verdict};
 pub use capacity::{Capacity, CellCapacity, Held, capacity};
-pub use closing::{Closing, Table, closing, pace_share};
-pub use contract::{Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, RunFacts, Rung};
-pub use disturbance::{Disturbance, disturbance, least_disturbed};
+pub use closing::{Closing, Table, closing};
+pub use contract::{Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, RunFacts, Rung};
+pub use disturbance::{Disturbance, DisturbedAbove, disturbance, least_disturbed};
 pub use figures::{FIGURES, FigureDoc, Reading, UnitKind};
-pub use judge::{Calibration, Intended, Judgement, Link, Terms, Verdict, has_seen_enough, judge};
+pub use judge::{
+    Calibration, Evidence, Intended, Judgement, Link, ObjectiveResult, Terms, Verdict, has_seen_enough, judge,
+};
 pub use objective::{Objective, ObjectiveError, Op, Outcome, default_objectives};
 pub use schedule::{Judged, ListSchedule, Next, NextTrial, OPEN_END_MOST, Purpose, Schedule, Stop};
 pub use steady::{Floors, Steadiness, steadiness, warm_up_cut};

@@ -10,13 +10,14 @@ use std::fmt;
 use measure::Trial;
 use measure::trial::kind;
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 use crate::disturbance::disturbance;
 use crate::figures;
 use crate::judge::{Judgement, Verdict};
 
 /// What a trial is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 pub enum Purpose {
     /// the null server at an easy rate: our own share of every latency
     #[serde(rename = "calibration latency")]

@@ -13,6 +13,7 @@ use std::fmt;
 
 use measure::Trial;
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 use crate::wording::{show_ns, show_share};
 
@@ -35,7 +36,7 @@ const CHANGE_DEVIATIONS: f64 = 2.0;
 const CHANGE_RATIO: f64 = 1.5;
 
 /// How a hold went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum Steadiness {
     /// one level throughout

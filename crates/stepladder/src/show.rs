@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
+use ladder::contract::StoredAnswers;
 use ladder::wording::{show_cell, show_many, show_ns, show_number, show_share};
 use ladder::{Climb, FigureDoc, Judgement, Reading, Verdict};
 use measure::{Trial, TrialHead};
@@ -198,14 +199,12 @@ fn state(state: &RunState) -> String {
 fn answer(state: &RunState) -> String {
     match state {
         RunState::Ended(end) => {
-            let climb =
-                end.climb.as_deref().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
-            let how_many = climb.as_ref().and_then(|climb| {
-                let conclusions = climb.get("conclusions")?.as_array()?;
-                let one = conclusions.iter().find(|one| one.get("id").is_some_and(|id| id == "how_many"))?;
-                one.get("text")?.as_str().map(str::to_owned)
-            });
-            how_many.or_else(|| end.reason.clone()).unwrap_or_else(|| NOT_STATED.to_owned())
+            let stored = end.climb.as_deref().and_then(|text| serde_json::from_str(text).ok());
+            let how_many = stored.and_then(|StoredAnswers { conclusions }| conclusions.into_iter().next());
+            how_many
+                .map(|one| one.text)
+                .or_else(|| end.reason.clone())
+                .unwrap_or_else(|| NOT_STATED.to_owned())
         }
         RunState::CutOff(cut_off) => cut_off.to_string(),
         RunState::Recording => NOT_STATED.to_owned(),
@@ -257,7 +256,7 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
         let books = |rung: &ladder::Rung| rung.deliveries.clone();
         let delivery_p99 = |rung: &ladder::Rung| books(rung).and_then(|books| p99(&books.latency_ns));
         let deliveries = |rung: &ladder::Rung| books(rung).and_then(|books| books.rate_per_s);
-        let lost = |rung: &ladder::Rung| books(rung).map(|books| books.lost as f64);
+        let lost = |rung: &ladder::Rung| books(rung).map(|books| books.sum.lost as f64);
         let many: fn(f64) -> String = |count| show_many(count.round() as u64);
         let frames = |rung: &ladder::Rung| rung.frames.as_ref().map(|frames| frames.rate_per_s);
         let tenths: fn(f64) -> String = |rate| format!("{rate:.1}");
@@ -271,7 +270,12 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
             ("rate/s", Some(same.rate_per_s), Some(rung.rate_per_s), show_number),
             ("frames/s", frames(same), frames(rung), tenths),
             ("server CPU, cores", cpu(same), cpu(rung), cores),
-            ("bots CPU, cores", Some(same.worker.cpu_cores), Some(rung.worker.cpu_cores), cores),
+            (
+                "bots CPU, cores",
+                Some(same.worker.process.cpu_cores),
+                Some(rung.worker.process.cpu_cores),
+                cores,
+            ),
         ];
         for (name, was, is, show) in rows {
             // What neither run has is nothing that could be compared.
@@ -293,7 +297,7 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
 }
 
 fn cpu(rung: &ladder::Rung) -> Option<f64> {
-    rung.subject.as_ref().map(|process| process.cpu_cores)
+    rung.subject.as_ref().map(|subject| subject.process.cpu_cores)
 }
 
 #[cfg(test)]

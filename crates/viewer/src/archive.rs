@@ -5,17 +5,16 @@
 
 use std::sync::Arc;
 
-use ladder::{Climb, Rung};
+use ladder::{Climb, DisturbedAbove, Evidence, HoldSpan, Rung};
 use serde_json::Value;
-use store::{Place, RunId, RunRecord, RunState, Store, StoreError, TrialMark};
+use store::{Outcome, Place, RunId, RunRecord, RunState, Store, StoreError, TrialMark};
 
 use crate::Judge;
 use crate::decimate::decimate;
 use crate::error::Unjudged;
 use crate::fold::Fold;
-use crate::shape::{HoldSpan, MainFigure, Mark, RowCapacity, RowRung, RunPage, RunRow, Series, TrialPage};
+use crate::shape::{MainFigure, RowRung, RunPage, RunRow, Series, State, TrialPage};
 
-const SECOND_NS: f64 = 1e9;
 /// Entries that are in memory at once: half a minute of a trial, 20 MB where many bots are slow.
 const PIECE: u32 = 256;
 /// Points of a series where nobody asks for fewer: an hour stands whole.
@@ -67,9 +66,7 @@ impl<'a> Archive<'a> {
             .objectives(&record.id)
             .ok()
             .and_then(|mut all| (!all.is_empty()).then(|| all.swap_remove(0)));
-        let figure = |evidence: &serde_json::Map<String, Value>| {
-            main.as_ref().and_then(|main| value_of(evidence, &main.text))
-        };
+        let figure = |evidence: &Evidence| main.as_ref().and_then(|main| evidence.value_of(&main.text));
         // While a run goes on there is no verdict of all of it, and the rung that is held stands in the small ladder.
         let is_recording = matches!(record.state, RunState::Recording);
         let rungs = match climb.filter(|_| !is_recording) {
@@ -78,8 +75,8 @@ impl<'a> Archive<'a> {
                 .iter()
                 .map(|rung| RowRung {
                     load: rung.load,
-                    verdict: Some(rung.verdict.name().to_owned()),
-                    figure: rung.extra.get("evidence").and_then(Value::as_object).and_then(figure),
+                    verdict: Some(rung.verdict),
+                    figure: figure(&rung.evidence),
                 })
                 .collect(),
             None => self.rungs_so_far(&record.id, figure)?,
@@ -90,16 +87,16 @@ impl<'a> Archive<'a> {
             scenario: record.head.scenario.clone(),
             started_unix_ms: record.head.started_unix_ms,
             state: match &record.state {
-                RunState::Recording => "running",
-                RunState::Ended(end) => end.outcome.name(),
-                RunState::CutOff(_) => "cut_off",
+                RunState::Recording => State::Running,
+                RunState::Ended(end) => match end.outcome {
+                    Outcome::Finished => State::Finished,
+                    Outcome::Interrupted => State::Interrupted,
+                    Outcome::Broken => State::Broken,
+                },
+                RunState::CutOff(_) => State::CutOff,
             },
-            verdict: climb.filter(|_| !is_recording).map(|climb| climb.verdict.name()),
-            capacity: climb.map(|climb| RowCapacity {
-                unit: climb.capacity.unit.clone(),
-                lower_bound: climb.capacity.lower_bound,
-                upper_bound: climb.capacity.upper_bound,
-            }),
+            verdict: climb.filter(|_| !is_recording).map(|climb| climb.verdict),
+            capacity: climb.map(|climb| climb.capacity.clone()),
             rungs,
             main,
             labels: record.labels.clone(),
@@ -110,7 +107,7 @@ impl<'a> Archive<'a> {
     fn rungs_so_far(
         &self,
         run: &RunId,
-        figure: impl Fn(&serde_json::Map<String, Value>) -> Option<f64>,
+        figure: impl Fn(&Evidence) -> Option<f64>,
     ) -> Result<Vec<RowRung>, StoreError> {
         let mut rungs = Vec::new();
         for mark in self.store.trial_marks(run)? {
@@ -119,13 +116,12 @@ impl<'a> Archive<'a> {
             }
             let verdict =
                 self.store.verdicts(run, mark.head.seq)?.into_iter().rfind(|one| one.judge == CLIMB);
-            let evidence = verdict
-                .as_ref()
-                .and_then(|verdict| serde_json::from_str::<serde_json::Map<_, _>>(&verdict.evidence).ok());
+            let evidence: Option<Evidence> =
+                verdict.as_ref().and_then(|verdict| serde_json::from_str(&verdict.evidence).ok());
             rungs.push(RowRung {
                 load: mark.head.load,
                 figure: evidence.as_ref().and_then(&figure),
-                verdict: verdict.map(|verdict| verdict.verdict),
+                verdict: verdict.and_then(|one| serde_json::from_value(one.verdict.into()).ok()),
             });
         }
         Ok(rungs)
@@ -164,12 +160,11 @@ impl<'a> Archive<'a> {
                 Detail::First if is_recording && !mark.is_ended => {
                     self.trial(run, mark, None, None, POINTS)?
                 }
-                Detail::First => match rung {
-                    // The rung stands in `climb`, and its marks with it.
-                    Some(rung) => {
-                        TrialPage { events: marks_of(rung), hold: judged_hold(rung), ..empty(mark) }
-                    }
-                    None => empty(mark),
+                // The rung stands in `climb`.
+                Detail::First => TrialPage {
+                    events: self.store.marks(run, &mark.head)?,
+                    hold: rung.and_then(|rung| rung.hold),
+                    ..empty(mark)
                 },
             });
         }
@@ -179,6 +174,7 @@ impl<'a> Archive<'a> {
             command: record.head.command.clone(),
             note: plan.get("note").and_then(Value::as_str).map(str::to_owned),
             planned: if is_recording { planned(&plan) } else { Vec::new() },
+            hold_s: plan.pointer("/ladder/hold/time").and_then(Value::as_f64).map(|ns| ns / 1e9),
             climb,
             objectives,
             trials,
@@ -205,14 +201,15 @@ impl<'a> Archive<'a> {
         width: Option<f64>,
         points: usize,
     ) -> Result<TrialPage, StoreError> {
-        let mut fold = Fold::new(rung.and_then(judged_hold));
+        let cut_s = rung.and_then(|rung| rung.hold).map_or(0, |hold| hold.cut_s);
+        let mut fold = Fold::new(mark.head.clone(), cut_s);
         let mut place = Place::default();
         read_on(self.store, run, mark, &mut place, &mut fold)?;
         Ok(page_of(mark, &fold, rung.cloned(), fold.series(), width, points))
     }
 }
 
-/// Takes what lies behind `place`, piece by piece, until nothing more was committed.
+/// Takes the marks and what lies behind `place`, piece by piece, until nothing more was committed.
 pub(crate) fn read_on(
     store: &Store,
     run: &RunId,
@@ -220,6 +217,7 @@ pub(crate) fn read_on(
     place: &mut Place,
     fold: &mut Fold,
 ) -> Result<(), StoreError> {
+    fold.mark(store.marks(run, &mark.head)?);
     loop {
         let piece = store.entries_behind(run, &mark.head, place, PIECE)?;
         if piece.is_empty() {
@@ -245,19 +243,15 @@ pub(crate) fn page_of(
     points: usize,
 ) -> TrialPage {
     let (series, seconds_per_point) = decimate(series, points);
-    let events = fold.events.iter().map(|event| Mark {
-        at_ns: event.at_ns,
-        kind: event.kind.clone(),
-        text: event.text.clone(),
-    });
     TrialPage {
-        events: events.collect(),
-        hold: rung.as_ref().and_then(judged_hold).or_else(|| fold.hold_span()),
+        events: fold.trial().events.clone(),
+        hold: rung.as_ref().and_then(|rung| rung.hold).or_else(|| HoldSpan::of(fold.trial())),
+        disturbed_above: fold.disturbed_above(),
         rung,
         series,
         seconds_per_point,
         distributions: width.map(|width| fold.distributions(width)).unwrap_or_default(),
-        slowest: fold.slowest.clone(),
+        slowest: fold.slowest(),
         ..empty(mark)
     }
 }
@@ -275,6 +269,7 @@ fn empty(mark: &TrialMark) -> TrialPage {
         tick_period_ns: head.tick_period_ns,
         events: Vec::new(),
         hold: None,
+        disturbed_above: DisturbedAbove::of(None),
         rung: None,
         series: Series::default(),
         seconds_per_point: 1,
@@ -287,41 +282,14 @@ pub(crate) fn is_rung(mark: &TrialMark) -> bool {
     mark.head.purpose == ladder::Purpose::Rung.name()
 }
 
-/// The rung of a trial; `answers` puts the trial's number into `extra`.
 pub(crate) fn rung_of(climb: &Climb, seq: u32) -> Option<&Rung> {
-    climb.rungs.iter().find(|rung| rung.extra.get("seq").and_then(Value::as_u64) == Some(u64::from(seq)))
+    climb.rungs.iter().find(|rung| rung.seq == seq)
 }
 
 /// The answers as they were told at the end of the run; `None` too where another version wrote them in another shape.
 fn stored_climb(record: &RunRecord) -> Option<Climb> {
     let RunState::Ended(end) = &record.state else { return None };
     serde_json::from_str(end.climb.as_deref()?).ok()
-}
-
-fn marks_of(rung: &Rung) -> Vec<Mark> {
-    let marks = rung.extra.get("events").and_then(Value::as_array);
-    let mark = |mark: &Value| {
-        let text = |name: &str| mark.get(name).and_then(Value::as_str).map(str::to_owned);
-        Some(Mark { at_ns: mark.get("at_ns")?.as_u64()?, kind: text("kind")?, text: text("text")? })
-    };
-    marks.into_iter().flatten().filter_map(mark).collect()
-}
-
-/// The hold behind its warm-up cut, as the rung was judged over it.
-fn judged_hold(rung: &Rung) -> Option<HoldSpan> {
-    let marks = marks_of(rung);
-    let at = |kind: &str| marks.iter().find(|mark| mark.kind == kind).map(|mark| mark.at_ns);
-    let cut_s = rung.extra.get("warm_up_cut_s").and_then(Value::as_u64).unwrap_or(0);
-    let from_ns = at(measure::trial::kind::HOLD)? + cut_s * SECOND_NS as u64;
-    let to_ns = at(measure::trial::kind::DRAIN).unwrap_or(from_ns + (rung.hold_s * SECOND_NS).round() as u64);
-    Some(HoldSpan { from_ns, to_ns: to_ns.max(from_ns) })
-}
-
-/// What an objective's figure was, by the judge's evidence.
-fn value_of(evidence: &serde_json::Map<String, Value>, objective: &str) -> Option<f64> {
-    let all = evidence.get("objectives")?.as_array()?;
-    let one = all.iter().find(|one| one.get("objective").and_then(Value::as_str) == Some(objective))?;
-    one.get("value")?.as_f64()
 }
 
 /// Judges are shared between the threads of a viewer.

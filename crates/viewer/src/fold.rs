@@ -1,19 +1,23 @@
 //! The seconds of a trial as columns, and its distributions over the hold, entry by entry.
 //!
 //! Entries are taken as they were committed and thrown away, so an hour of many bots needs the memory of its columns.
-//! The rules are those of `measure::Trial`, by which a rung is judged: a distribution is summed over the messages planned
-//! in the hold that happened from its (cut) begin on, a server's ticks over the entries that end in the hold.
+//! Hold and distributions are those of `measure::trial::Sum`, by which a rung is judged; only the columns are made here.
 //! A percentile of a second with fewer than 100 samples beyond it is a gap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use measure::trial::kind;
-use measure::{Books, Distribution, Entry, Event, Flow, Interval, Measure, Quantile, Sample, TickSecond};
+use ladder::DisturbedAbove;
+use measure::ledger::ReceiverBooks;
+use measure::trial::Sum;
+use measure::{
+    Distribution, Entry, Event, Flow, Interval, Measure, Quantile, Sample, TickSecond, Trial, TrialHead,
+};
 
-use crate::shape::{HoldSpan, Series, Slow};
+use crate::shape::Series;
 
-const SECOND_NS: u64 = 1_000_000_000;
-const TICK_INTERVAL: &str = "tick_interval";
+/// Distributions beside those of `Measure`.
+pub(crate) const CLIENT_TICK_INTERVAL: &str = "client_tick_interval";
+pub(crate) const TICK_BUSY: &str = "tick_busy";
 /// Tick intervals are classed and drawn in whole ms.
 const BIN_NS: u64 = 1_000_000;
 /// Receivers of a broadcast that are shown.
@@ -62,55 +66,63 @@ impl Row {
 }
 
 /// A trial, as far as its entries were taken.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Fold {
+    sum: Sum,
     rows: BTreeMap<u32, Row>,
     dirty: BTreeSet<u32>,
-    /// every mark, as it came
-    pub events: Vec<Event>,
-    /// the judged part, where it is known beforehand
-    judged: Option<HoldSpan>,
     has_server_ticks: bool,
     has_client_ticks: bool,
-    sums: Vec<Distribution>,
-    tick_interval: Distribution,
-    tick_busy: Distribution,
     /// cpu_s of subject and worker at the last reading
     cpu: BTreeMap<&'static str, (u64, f64)>,
-    /// of a broadcast, the slowest first
-    pub slowest: Vec<Slow>,
+    allowed_cores: Option<f64>,
 }
 
 impl Fold {
-    /// `judged` is the hold behind its warm-up cut; without it the hold is read off the marks as they come, uncut.
-    pub fn new(judged: Option<HoldSpan>) -> Self {
-        let sums = Measure::ALL.iter().map(|_| Distribution::new()).collect();
-        Fold { judged, sums, ..Fold::default() }
+    /// Of nothing yet. The first `cut_s` seconds of the hold are left out of every sum, as they were when it was judged.
+    pub fn new(head: TrialHead, cut_s: u32) -> Self {
+        Fold {
+            sum: Sum::new(head, Vec::new(), cut_s),
+            rows: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            has_server_ticks: false,
+            has_client_ticks: false,
+            cpu: BTreeMap::new(),
+            allowed_cores: None,
+        }
+    }
+
+    /// Takes all marks of the trial, before the entries that they speak of. Those that it knows are passed over.
+    pub fn mark(&mut self, marks: Vec<Event>) {
+        let known = self.trial().events.len();
+        self.sum.mark(marks.into_iter().skip(known));
     }
 
     /// Takes one entry.
     pub fn take(&mut self, entry: Entry) {
+        self.sum.take(&entry);
         match entry {
             Entry::Interval(interval) => self.interval(&interval),
             Entry::Ticks(second) => self.ticks(&second),
             Entry::Sample(sample) => self.sample(&sample),
-            Entry::Event(event) => self.events.push(event),
-            Entry::Books(books) => self.slowest = slowest(&books),
+            Entry::Event(_) | Entry::Books(_) => {}
         }
     }
 
-    /// The hold: as it was judged, else from its mark to the mark of its end.
-    fn hold(&self) -> Option<HoldSpan> {
-        self.judged.or_else(|| {
-            let at = |kind| self.events.iter().find(|event| event.kind == kind).map(|event| event.at_ns);
-            let from_ns = at(kind::HOLD)?;
-            Some(HoldSpan { from_ns, to_ns: at(kind::DRAIN).unwrap_or(u64::MAX) })
-        })
+    /// Its sums so far.
+    pub fn trial(&self) -> &Trial {
+        self.sum.so_far()
     }
 
-    /// The judged part; `None` while the hold goes on.
-    pub fn hold_span(&self) -> Option<HoldSpan> {
-        self.hold().filter(|hold| hold.to_ns < u64::MAX)
+    /// The receivers of a broadcast that waited longest.
+    pub fn slowest(&self) -> Vec<ReceiverBooks> {
+        let books = self.trial().books.as_ref();
+        books.map_or(Vec::new(), |books| books.slowest_first().into_iter().take(SLOWEST).cloned().collect())
+    }
+
+    /// What makes one of its seconds disturbed.
+    pub fn disturbed_above(&self) -> DisturbedAbove {
+        DisturbedAbove::of(self.allowed_cores)
     }
 
     /// The row of a second, which is sent again.
@@ -161,40 +173,19 @@ impl Fold {
                 }
             }
         }
-        let in_judged = self.hold().is_some_and(|hold| u64::from(interval.index) * SECOND_NS >= hold.from_ns);
-        for measure in Measure::ALL {
-            if measure == Measure::Handshake {
-                [true, false]
-                    .into_iter()
-                    .for_each(|part| self.sums[measure as usize].add(interval.distribution(measure, part)));
-            } else if in_judged {
-                self.sums[measure as usize].add(interval.distribution(measure, true));
-            }
-        }
     }
 
     fn ticks(&mut self, second: &TickSecond) {
-        let hold = self.hold();
         self.has_server_ticks = true;
-        // Entries of less than a second, and those that lie across two, belong to the second of their middle.
-        let index = ((second.from_ns + second.to_ns) / 2 / SECOND_NS) as u32;
-        let row = self.row(index);
+        let row = self.row(second.second());
         row.server_ticks.add(&second.counts);
         row.told_ns += second.to_ns.saturating_sub(second.from_ns);
         if let Some((_, frames)) = second.counters.iter().find(|(name, _)| name == "frames") {
             *row.frames.get_or_insert(0) += frames;
         }
-        if hold.is_some_and(|hold| second.to_ns > hold.from_ns && second.to_ns <= hold.to_ns) {
-            self.tick_interval.add(&second.interval);
-            if let Some(busy) = &second.busy {
-                self.tick_busy.add(busy);
-            }
-        }
     }
 
     fn sample(&mut self, sample: &Sample) {
-        // A reading at the end of a second speaks of that second.
-        let index = (sample.at_ns.saturating_sub(SECOND_NS / 2) / SECOND_NS) as u32;
         let (column, value) = match (sample.who, &*sample.name) {
             ("subject" | "worker", "cpu_s") => {
                 let before = self.cpu.insert(sample.who, (sample.at_ns, sample.value));
@@ -215,9 +206,13 @@ impl Fold {
             ("worker", "waiting_share_max") => (Column::WorkerWaiting, sample.value),
             ("subject", "waiting_share_max") => (Column::SubjectWaiting, sample.value),
             ("thread", _) => (Column::SubjectThread, sample.value),
+            ("worker", "allowed_cores") => {
+                self.allowed_cores = Some(sample.value);
+                return;
+            }
             _ => return,
         };
-        self.row(index).put(column, value);
+        self.row(sample.second()).put(column, value);
     }
 
     /// The values of a second by column; what was not measured is left out.
@@ -275,20 +270,21 @@ impl Fold {
     /// told in whole ms, so no bucket of theirs reaches from one to the next.
     pub fn distributions(&self, width: f64) -> BTreeMap<&'static str, Vec<(u64, u64)>> {
         let mut named = BTreeMap::new();
-        let ours = Measure::ALL.iter().map(|measure| (measure.name(), &self.sums[*measure as usize]));
-        for (name, values) in ours.filter(|(_, values)| !values.is_empty()) {
-            let bin_ns = if name == TICK_INTERVAL { BIN_NS } else { u64::MAX };
-            named.insert(name, merged(values, width, bin_ns));
+        let trial = self.trial();
+        for measure in Measure::ALL {
+            let bin_ns = if measure == Measure::TickInterval { BIN_NS } else { u64::MAX };
+            named.insert(measure.name(), merged(trial.distribution(measure), width, bin_ns));
         }
         // The server's own word on its ticks goes before what clients see of them, as in a rung.
-        let told = [(TICK_INTERVAL, &self.tick_interval, BIN_NS), ("tick_busy", &self.tick_busy, u64::MAX)];
-        for (name, values, bin_ns) in told {
-            if !values.is_empty()
-                && let Some(clients) = named.insert(name, merged(values, width, bin_ns))
-            {
-                named.insert("client_tick_interval", clients);
-            }
+        let told = trial.ticks.as_ref();
+        if let Some(ticks) = told.filter(|ticks| !ticks.interval.is_empty()) {
+            let own = merged(&ticks.interval, width, BIN_NS);
+            let clients = named.insert(Measure::TickInterval.name(), own);
+            named.extend(clients.map(|clients| (CLIENT_TICK_INTERVAL, clients)));
         }
+        let busy = told.and_then(|ticks| ticks.busy.as_ref());
+        named.extend(busy.map(|busy| (TICK_BUSY, merged(busy, width, u64::MAX))));
+        named.retain(|_, buckets| !buckets.is_empty());
         named
     }
 }
@@ -310,23 +306,6 @@ fn merged(values: &Distribution, width: f64, bin_ns: u64) -> Vec<(u64, u64)> {
         }
     }
     buckets
-}
-
-fn slowest(books: &Books) -> Vec<Slow> {
-    let mut slow: Vec<_> = books.receivers.iter().filter(|receiver| !receiver.is_apart).collect();
-    slow.sort_by(|one, other| {
-        let mean = |of: &measure::ledger::ReceiverBooks| of.latency_mean_ns.unwrap_or(-1.0);
-        mean(other).total_cmp(&mean(one)).then(one.receiver.cmp(&other.receiver))
-    });
-    slow.into_iter()
-        .take(SLOWEST)
-        .map(|receiver| Slow {
-            receiver: receiver.receiver,
-            latency_mean_ns: receiver.latency_mean_ns,
-            latency_max_ns: receiver.latency_max_ns,
-            lost: receiver.sum.lost,
-        })
-        .collect()
 }
 
 #[cfg(test)]

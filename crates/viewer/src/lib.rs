@@ -5,7 +5,7 @@
 //! nothing wakes one. The server has a thread of its own that yields to everything else, answers on loopback only, and
 //! lets in only the browser that was given its token (`gate`).
 //! What a plan means is not known here: whoever starts the viewer passes a `Judge`. Only its note and its loads are read.
-//! The shapes are those of web/src/data.ts: `_ns` since the start of a trial, null where a figure may not be stated.
+//! Units: `_ns` since the start of a trial, null where a figure may not be stated.
 
 mod archive;
 mod bundle;
@@ -19,6 +19,8 @@ mod routes;
 mod server;
 mod shape;
 mod tick_files;
+#[cfg(test)]
+mod typescript;
 
 pub use archive::{Archive, Detail};
 pub use bundle::page_is_built;

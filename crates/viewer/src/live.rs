@@ -7,13 +7,13 @@
 
 use std::sync::Arc;
 
+use measure::TrialHead;
 use serde::Serialize;
-use serde_json::json;
 use store::{Place, RunId, RunState, Store, StoreError, TrialMark};
 
 use crate::archive::{Archive, Detail, POINTS, SharedJudge, is_rung, page_of, read_on};
 use crate::fold::Fold;
-use crate::shape::{Series, Short};
+use crate::shape::{Second, Series, Short};
 
 /// Values of a second come at most so much later: a sampler's round, a server's second and their slack.
 const LATER_S: u32 = 4;
@@ -68,11 +68,11 @@ struct Current {
 }
 
 impl Current {
-    fn new(seq: u32) -> Self {
+    fn new(head: &TrialHead) -> Self {
         Current {
-            seq,
+            seq: head.seq,
             place: Place::default(),
-            fold: Fold::new(None),
+            fold: Fold::new(head.clone(), 0),
             is_told: false,
             is_judged: false,
             distributions_at: 0,
@@ -132,9 +132,9 @@ impl Follower {
         let seq = mark.head.seq;
         let mut current = match self.current.take() {
             Some(current) if current.seq == seq => current,
-            _ => Current::new(seq),
+            _ => Current::new(&mark.head),
         };
-        let marks_before = current.fold.events.len();
+        let marks_before = current.fold.trial().events.len();
         read_on(&self.store, &self.run, mark, &mut current.place, &mut current.fold)?;
         let mut seconds = current.fold.changed();
         let newest = seconds.last().map(|(index, _)| *index);
@@ -152,7 +152,7 @@ impl Follower {
             seconds.clear();
         } else if !current.is_judged {
             let looks = newest.is_some_and(|newest| newest >= current.distributions_at + DISTRIBUTIONS_S);
-            if current.fold.events.len() > marks_before || looks || behind.is_some() {
+            if current.fold.trial().events.len() > marks_before || looks || behind.is_some() {
                 current.distributions_at = newest.unwrap_or(current.distributions_at);
                 // The page has the seconds already, and keeps them.
                 let page = page_of(mark, &current.fold, None, Series::default(), Some(LIVE_WIDTH), POINTS);
@@ -161,9 +161,8 @@ impl Follower {
         }
         current.is_told = true;
         for (index, values) in seconds {
-            let values: serde_json::Map<_, _> =
-                values.into_iter().map(|(name, value)| (name.to_owned(), json!(Short(value)))).collect();
-            let second = json!({ "seq": seq, "t": index, "values": values });
+            let values = values.into_iter().map(|(name, value)| (name, Short(value))).collect();
+            let second = Second { seq, t: index, values };
             // Late values of an old second do not take a reconnect back to it.
             messages.push(message(id(newest.max(Some(index))), "second", &second));
         }

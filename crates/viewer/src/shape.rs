@@ -1,14 +1,18 @@
-//! What the page is sent, in the shapes of web/src/data.ts; that file says what each field means.
+//! What the page is sent; web/src/data.ts is generated from these types (`typescript`).
 
 use std::collections::BTreeMap;
 
 use ladder::objective::Op;
-use ladder::{Climb, Objective, Rung, UnitKind};
+use ladder::{Capacity, Climb, DisturbedAbove, HoldSpan, Objective, Rung, UnitKind, Verdict};
+use measure::Event;
+use measure::ledger::ReceiverBooks;
+use measure::ticklog::TickLogFigures;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use ts_rs::TS;
 
 /// A row of the list of runs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, TS)]
 pub struct RunRow {
     /// its id
     pub id: String,
@@ -18,12 +22,12 @@ pub struct RunRow {
     pub scenario: Option<String>,
     /// when it began
     pub started_unix_ms: u64,
-    /// `running`, `finished`, `interrupted`, `broken`, `cut_off`
-    pub state: &'static str,
+    /// where it is
+    pub state: State,
     /// of the whole run
-    pub verdict: Option<&'static str>,
+    pub verdict: Option<Verdict>,
     /// between which loads
-    pub capacity: Option<RowCapacity>,
+    pub capacity: Option<Capacity>,
     /// the small ladder
     pub rungs: Vec<RowRung>,
     /// what it is drawn by
@@ -32,30 +36,35 @@ pub struct RunRow {
     pub labels: BTreeMap<String, String>,
 }
 
-/// The bounds of a run.
-#[derive(Clone, Debug, Serialize)]
-pub struct RowCapacity {
-    /// `games`, `clients` …
-    pub unit: String,
-    /// held
-    pub lower_bound: Option<f64>,
-    /// did not
-    pub upper_bound: Option<f64>,
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// a process records it
+    Running,
+    /// it ended by itself
+    Finished,
+    /// its user ended it
+    Interrupted,
+    /// it could not go on
+    Broken,
+    /// its process was killed
+    CutOff,
 }
 
 /// A rung of the small ladder.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, TS)]
 pub struct RowRung {
     /// what it was asked to hold
     pub load: f64,
     /// `None` until it was judged
-    pub verdict: Option<String>,
+    pub verdict: Option<Verdict>,
     /// the value of the main figure
     pub figure: Option<f64>,
 }
 
 /// An objective as the page draws it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
 pub struct MainFigure {
     /// of the figure
     pub name: &'static str,
@@ -96,7 +105,7 @@ impl From<&Objective> for MainFigure {
 }
 
 /// A run with everything the page shows first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, TS)]
 pub struct RunPage {
     /// as in the list
     pub run: RunRow,
@@ -109,21 +118,22 @@ pub struct RunPage {
     /// of its plan
     pub objectives: Vec<MainFigure>,
     /// loads that it means to hold, while it goes on
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub planned: Vec<f64>,
+    /// how long it means to hold each; null where a count ends a hold
+    pub hold_s: Option<f64>,
     /// in their order
     pub trials: Vec<TrialPage>,
     /// why nothing is said of it, where its plan cannot be read
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
 /// A trial. Columns and buckets may be left out (empty); the page asks for them then.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, TS)]
 pub struct TrialPage {
     /// number within the run
     pub seq: u32,
     /// `rung`, …
+    #[ts(as = "ladder::Purpose")]
     pub purpose: String,
     /// in `load_unit`
     pub load: f64,
@@ -136,61 +146,27 @@ pub struct TrialPage {
     /// 0: no ticks
     pub tick_period_ns: u64,
     /// marks on the time axis
-    pub events: Vec<Mark>,
-    /// what was judged
+    pub events: Vec<Event>,
+    /// what is judged; null before it begins
     pub hold: Option<HoldSpan>,
+    /// what makes a second disturbed
+    pub disturbed_above: DisturbedAbove,
     /// as in `--json`; null for calibrations, while it runs, and where the page finds it in `climb`
     pub rung: Option<Rung>,
     /// one entry per second
     pub series: Series,
-    /// seconds per point; left out while it is 1
-    #[serde(skip_serializing_if = "is_one")]
+    /// seconds per point of the series; above 1 where a long trial was thinned
     pub seconds_per_point: usize,
     /// buckets over the hold, by name
+    #[ts(type = "Partial<Record<DistributionName, [number, number][]>>")]
     pub distributions: BTreeMap<&'static str, Vec<(u64, u64)>>,
     /// of a broadcast
-    pub slowest: Vec<Slow>,
-}
-
-fn is_one(per: &usize) -> bool {
-    *per <= 1
-}
-
-/// A mark on the time axis.
-#[derive(Clone, Debug, Serialize)]
-pub struct Mark {
-    /// since the start of the trial
-    pub at_ns: u64,
-    /// `hold`, …
-    pub kind: String,
-    /// for people; never markup
-    pub text: String,
-}
-
-/// The judged part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct HoldSpan {
-    /// behind the warm-up cut
-    pub from_ns: u64,
-    /// end
-    pub to_ns: u64,
-}
-
-/// A slow receiver.
-#[derive(Clone, Debug, Serialize)]
-pub struct Slow {
-    /// its number in the crowd
-    pub receiver: u32,
-    /// mean
-    pub latency_mean_ns: Option<f64>,
-    /// longest
-    pub latency_max_ns: Option<u64>,
-    /// surely owed, and never came
-    pub lost: u64,
+    pub slowest: Vec<ReceiverBooks>,
 }
 
 /// Columns by name, each as long as the first, which is `t`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, TS)]
+#[ts(type = "Partial<Record<ColumnName, (number | null)[]>>")]
 pub struct Series {
     /// in the order they are written
     pub columns: Vec<(&'static str, Vec<Option<f64>>)>,
@@ -230,47 +206,28 @@ impl Serialize for Short {
     }
 }
 
+/// A second of a trial that goes on, or a value that came later for an old one.
+#[derive(Clone, Debug, Serialize, TS)]
+pub(crate) struct Second {
+    /// the trial's number within the run
+    pub seq: u32,
+    /// seconds since the start of the trial
+    pub t: u32,
+    /// by column
+    #[ts(type = "Partial<Record<ColumnName, number>>")]
+    pub values: BTreeMap<&'static str, Short>,
+}
+
 /// A tick log.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, TS)]
 pub struct TickFile {
     /// of the file; text, never markup
     pub name: String,
-    /// played to their end
-    pub games: u64,
-    /// ticks by class
-    pub on_time: u64,
-    /// longer
-    pub over: u64,
-    /// shorter
-    pub under: u64,
-    /// never run
-    pub missed: u64,
-    /// (over + under + missed) / due
-    pub late_share: Option<f64>,
-    /// whole ms
-    pub interval_ms: IntervalMs,
-    /// whole ms → count
-    pub histogram: BTreeMap<u64, u64>,
+    /// its sums
+    #[serde(flatten)]
+    pub figures: TickLogFigures,
     /// per entry of the log
     pub series: Series,
-    /// lines that could not be read
-    pub malformed: u64,
     /// why it cannot be read at all
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-}
-
-/// The intervals of a tick log, ms.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct IntervalMs {
-    /// median
-    pub p50: Option<u64>,
-    /// 0.9 quantile
-    pub p90: Option<u64>,
-    /// 0.99 quantile
-    pub p99: Option<u64>,
-    /// longest
-    pub max: Option<u64>,
-    /// arithmetic
-    pub mean: Option<f64>,
 }

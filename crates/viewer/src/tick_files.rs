@@ -14,7 +14,7 @@ use measure::ticklog::{LoggedSecond, TickLogReader};
 
 use crate::archive::POINTS;
 use crate::decimate::decimate;
-use crate::shape::{IntervalMs, Series, TickFile};
+use crate::shape::{Series, TickFile};
 
 /// The tick rate of a log that does not tell its own.
 const ASSUMED_RATE_HZ: f64 = 60.0;
@@ -156,25 +156,10 @@ impl Log {
 
     fn told(&self, name: &str) -> TickFile {
         let summary = self.reader.summary();
-        let counts = summary.counts();
         TickFile {
             name: name.to_owned(),
-            games: summary.games.unwrap_or(0),
-            on_time: counts.on_time,
-            over: counts.over,
-            under: counts.under,
-            missed: counts.missed,
-            late_share: counts.late_share(),
-            interval_ms: IntervalMs {
-                p50: summary.quantile_ms(0.5),
-                p90: summary.quantile_ms(0.9),
-                p99: summary.quantile_ms(0.99),
-                max: summary.max_ms(),
-                mean: summary.mean_ms(),
-            },
-            histogram: summary.histogram.clone(),
+            figures: summary.figures(),
             series: decimate(self.series(), POINTS).0,
-            malformed: summary.malformed,
             error: None,
         }
     }

@@ -2,7 +2,7 @@
 
 import { Chart } from '../chart'
 import { overlaid, TIMES, type Times } from '../curves'
-import type { MainFigure, RunPage, TrialPage } from '../data'
+import type { MainFigure, Rung, RunPage, TrialPage } from '../data'
 import { h, replace, table } from '../dom'
 import { drawable, figureName, percentile, shown, valueOf } from '../figures'
 import { change, number, when } from '../format'
@@ -86,24 +86,25 @@ function objectiveText(page: RunPage, figure: MainFigure): string {
 
 function sideBySide(pages: RunPage[], loads: number[]): HTMLElement {
   const rows: (string | Node)[][] = []
-  const figure = (trial: TrialPage | undefined, of: (rung: any) => any) => trial?.rung ? of(trial.rung) : undefined
-  const entries: [string, string, (rung: any) => number | null | undefined, (rung: any) => Node | string][] = [
-    ['late share', 'share', rung => rung.ticks?.late_share, rung => shown(rung.ticks?.late_share, 'share')],
-    ['rate', 'per_s', rung => rung.rate_per_s, rung => shown(rung.rate_per_s, 'per_s')],
-    ['response p50', 'ns', rung => rung.response_ns?.p50, rung => percentile(rung.response_ns, 'p50')],
-    ['response p99', 'ns', rung => rung.response_ns?.p99, rung => percentile(rung.response_ns, 'p99')],
-    ['delivery p99', 'ns', rung => rung.deliveries?.latency_ns?.p99, rung => percentile(rung.deliveries?.latency_ns, 'p99')],
-    ['failed and lost', 'count', rung => rung.failed + rung.lost, rung => number(rung.failed + rung.lost)],
-    ['server processor', 'cores', rung => rung.subject?.cpu_cores, rung => shown(rung.subject?.cpu_cores, 'cores')],
-    ['server memory', 'bytes', rung => rung.subject?.rss_bytes, rung => shown(rung.subject?.rss_bytes, 'bytes')],
+  type Figure = (rung: Rung) => number | null | undefined
+  const figure = (trial: TrialPage | undefined, of: Figure) => trial?.rung ? of(trial.rung) : undefined
+  const entries: [string, Figure, (rung: Rung) => Node | string][] = [
+    ['late share', rung => rung.ticks?.late_share, rung => shown(rung.ticks?.late_share, 'share')],
+    ['rate', rung => rung.rate_per_s, rung => shown(rung.rate_per_s, 'per_s')],
+    ['response p50', rung => rung.response_ns?.p50, rung => percentile(rung.response_ns, 'p50')],
+    ['response p99', rung => rung.response_ns?.p99, rung => percentile(rung.response_ns, 'p99')],
+    ['delivery p99', rung => rung.deliveries?.latency_ns?.p99, rung => percentile(rung.deliveries?.latency_ns, 'p99')],
+    ['failed and lost', rung => rung.failed + rung.lost, rung => number(rung.failed + rung.lost)],
+    ['server processor', rung => rung.subject?.cpu_cores, rung => shown(rung.subject?.cpu_cores, 'cores')],
+    ['server memory', rung => rung.subject?.rss_bytes, rung => shown(rung.subject?.rss_bytes, 'bytes')],
   ]
   for (const load of loads) {
     const trials = pages.map(page => rungsOf(page).find(trial => trial.load === load && trial.rung))
     rows.push([`${number(load)} ${trials[0]?.load_unit ?? ''}`, 'verdict', ...trials.map(trial => {
-      const verdict = trial?.rung?.verdict as keyof typeof VERDICTS
-      return h('span', { class: 'nowrap' }, icon(verdict), ` ${VERDICTS[verdict]?.word ?? ''}`)
+      const verdict = trial?.rung?.verdict ?? null
+      return h('span', { class: 'nowrap' }, icon(verdict), ` ${verdict ? VERDICTS[verdict].word : ''}`)
     }), ''])
-    for (const [name, , value, show] of entries) {
+    for (const [name, value, show] of entries) {
       if (!trials.some(trial => typeof figure(trial, value) === 'number')) continue
       rows.push(['', name, ...trials.map(trial => trial?.rung ? show(trial.rung) : '—'), change(figure(trials[0], value), figure(trials.at(-1), value))])
     }

@@ -2,8 +2,8 @@
 
 import { answers } from '../answers'
 import { api, follow, Refused } from '../api'
-import { phase } from '../columns'
-import type { MainFigure, RunPage, TrialPage } from '../data'
+import { phase, seconds } from '../columns'
+import type { MainFigure, Rung, RunPage, TrialPage } from '../data'
 import { askText, askTwice, tell } from '../dialog'
 import { h, replace, table } from '../dom'
 import { drawable, figureName, percentile, shown, soFar, valueOf } from '../figures'
@@ -215,7 +215,7 @@ class RunView implements Page {
       h('span', { title: meaning }, icon(verdict as keyof typeof VERDICTS), ' ', word)))
   }
 
-  /** Trial, phase, time left: an estimate from the hold before it, or from the command. */
+  /** Trial, phase, time left: an estimate from the hold before it, or from the plan. */
   private drawProgress(): void {
     const { run } = this.page
     const trial = running(this.page)
@@ -225,10 +225,9 @@ class RunView implements Page {
       replace(this.progress, icon(null), h('span', null, this.connected ? 'between two trials' : 'the viewer does not answer; trying again'))
       return
     }
-    const now = (trial.series.t ?? []).at(-1) ?? 0
+    const now = seconds(trial.series).at(-1) ?? 0
     const going = phase(trial)
-    const hold = trial.events.find(event => event.kind === 'hold')
-    const held = hold ? Math.max(0, now + 1 - hold.at_ns / 1e9) : 0
+    const held = trial.hold ? Math.max(0, now + 1 - trial.hold.from_ns / 1e9) : 0
     const length = this.holdSeconds()
     const left = going === 'hold' && length !== null ? Math.max(0, length - held) : null
     const open = trial.series.open?.findLast(value => value !== null) ?? null
@@ -236,8 +235,8 @@ class RunView implements Page {
     const value = main ? soFar(trial, main.name) : null
     const bar = h('progress', { max: 1, ...(going === 'hold' && length ? { value: Math.min(1, held / length) } : {}), 'aria-label': 'share of the hold that is over' })
     replace(this.progress, icon(null),
-      h('b', null, `${trial.purpose === 'rung' ? 'rung' : trial.purpose} ${number(trial.load)} ${trial.load_unit}`),
-      Object.keys(trial.cell ?? {}).length > 0 ? h('span', null, cellName(trial.cell)) : null,
+      h('b', null, `${trial.purpose} ${number(trial.load)} ${trial.load_unit}`),
+      Object.keys(trial.cell).length > 0 ? h('span', null, cellName(trial.cell)) : null,
       h('span', { class: 'phase' }, going), bar,
       h('span', null, going === 'hold' ? (left !== null ? `${clock(left)} left` : `held for ${clock(held)}`) : clock(now)),
       open !== null ? h('span', null, `${number(open)} connections`) : null,
@@ -246,14 +245,8 @@ class RunView implements Page {
   }
 
   private holdSeconds(): number | null {
-    const before = rungsOf(this.page).filter(trial => trial.rung).at(-1)
-    if (before) {
-      const at = (kind: string) => before.events.find(event => event.kind === kind)?.at_ns
-      const [from, to] = [at('hold'), at('drain')]
-      if (from !== undefined && to !== undefined) return (to - from) / 1e9
-    }
-    const told = /--hold[ =](\d+(?:\.\d+)?)(ms|s|m|h)\b/.exec(this.page.command)
-    return told ? Number(told[1]) * { ms: 0.001, s: 1, m: 60, h: 3600 }[told[2] as 'ms']! : null
+    const before = rungsOf(this.page).filter(trial => trial.rung).at(-1)?.hold
+    return before && before.to_ns !== null ? (before.to_ns - before.from_ns) / 1e9 + before.cut_s : this.page.hold_s
   }
 
   private drawChoice(): void {
@@ -268,7 +261,7 @@ class RunView implements Page {
   private preferred(all: MainFigure[]): MainFigure | undefined {
     const trials = rungsOf(this.page)
     const rungs = trials.map(trial => trial.rung)
-    if (trials.some(trial => Object.keys(trial.cell ?? {}).length > 0)) return all.find(figure => figure.name === 'rate_per_s') ?? all[0]
+    if (trials.some(trial => Object.keys(trial.cell).length > 0)) return all.find(figure => figure.name === 'rate_per_s') ?? all[0]
     const says = (figure: MainFigure) => rungs.some(rung => (valueOf(rung, figure) ?? 0) !== 0)
     return all.find(figure => Number.isFinite(figure.bound) && says(figure)) ?? all.find(says) ?? all[0]
   }
@@ -286,9 +279,9 @@ class RunView implements Page {
       load: trial.load, seq: trial.seq, live: trial === now, verdict: trial.rung?.verdict ?? null,
       figure: trial.rung ? valueOf(trial.rung, figure) ?? (figure.name === this.page.run.main?.name ? this.page.run.rungs[at]?.figure ?? null : null) : soFar(trial, figure.name),
     }))
-    const cells = [...new Set(all.map(trial => cellName(trial.cell ?? {})))]
+    const cells = [...new Set(all.map(trial => cellName(trial.cell)))]
     const ladders = cells.map((name, at) => ({
-      name, tone: cells.length > 1 ? nth(at) : undefined, steps: steps.filter((_, index) => cellName(all[index].cell ?? {}) === name),
+      name, tone: cells.length > 1 ? nth(at) : undefined, steps: steps.filter((_, index) => cellName(all[index].cell) === name),
     }))
     const capacity = this.page.climb?.capacity
     const focused = (document.activeElement as Element | null)?.getAttribute?.('data-seq')
@@ -303,30 +296,27 @@ class RunView implements Page {
     const all = rungsOf(this.page)
     const judged = all.filter(trial => trial.rung)
     // A sweep has a table per cell (panels/sweep.ts).
-    if (judged.length === 0 || all.some(trial => Object.keys(trial.cell ?? {}).length > 0)) { this.rungTable.replaceChildren(); return }
-    const any = (has: (rung: any) => unknown) => judged.some(trial => has(trial.rung))
-    const columns: [string, (rung: any) => Node | string][] = [
-      ...(any(rung => rung.ticks) ? [
-        ['late', (rung: any) => shown(rung.ticks?.late_share, 'share', 'no ticks were due')],
-        ['tick p99', (rung: any) => percentile(rung.ticks?.interval_ns, 'p99')]] as [string, (rung: any) => Node][] : []),
-      ...(any(rung => rung.deliveries) ? [
-        ['lost', (rung: any) => rung.deliveries ? number(rung.deliveries.lost) : '—'],
-        ['deliv. p99', (rung: any) => percentile(rung.deliveries?.latency_ns, 'p99')]] as [string, (rung: any) => Node | string][] : []),
+    if (judged.length === 0 || all.some(trial => Object.keys(trial.cell).length > 0)) { this.rungTable.replaceChildren(); return }
+    type Cell = [string, (rung: Rung) => Node | string]
+    const where = (has: (rung: Rung) => unknown, ...cells: Cell[]) => judged.some(trial => has(trial.rung!)) ? cells : []
+    const columns: Cell[] = [
+      ...where(rung => rung.ticks,
+        ['late', rung => shown(rung.ticks?.late_share, 'share', 'no ticks were due')], ['tick p99', rung => percentile(rung.ticks?.interval_ns, 'p99')]),
+      ...where(rung => rung.deliveries,
+        ['lost', rung => rung.deliveries ? number(rung.deliveries.lost) : '—'], ['deliv. p99', rung => percentile(rung.deliveries?.latency_ns, 'p99')]),
       ['rate', rung => shown(rung.rate_per_s, 'per_s')],
-      ...(any(rung => rung.response_ns) ? [
-        ['resp. p50', (rung: any) => percentile(rung.response_ns, 'p50')],
-        ['resp. p99', (rung: any) => percentile(rung.response_ns, 'p99')]] as [string, (rung: any) => Node][] : []),
+      ...where(rung => rung.response_ns,
+        ['resp. p50', rung => percentile(rung.response_ns, 'p50')], ['resp. p99', rung => percentile(rung.response_ns, 'p99')]),
       ['failed', rung => number(rung.failed + rung.lost)],
-      ...(any(rung => rung.subject) ? [
-        ['server', (rung: any) => shown(rung.subject?.cpu_cores, 'cores')],
-        ['memory', (rung: any) => shown(rung.subject?.rss_bytes, 'bytes')]] as [string, (rung: any) => Node][] : []),
+      ...where(rung => rung.subject,
+        ['server', rung => shown(rung.subject?.cpu_cores, 'cores')], ['memory', rung => shown(rung.subject?.rss_bytes, 'bytes')]),
       ['lag p99', rung => shown(rung.send_lag_ns?.p99, 'ns', 'too few sends for a p99')],
     ]
     const rows = all.map(trial => {
       const rung = trial.rung
       return [
         h('button', { class: 'link', type: 'button', 'data-row': trial.seq, onclick: () => this.pick(trial.seq, true) }, number(trial.load)),
-        h('span', { class: 'nowrap', title: rung?.reason ?? '' }, icon(rung?.verdict ?? null), ` ${rung ? VERDICTS[rung.verdict as keyof typeof VERDICTS]?.word ?? String(rung.verdict) : this.page.run.state === 'running' ? 'running' : 'not judged'}`),
+        h('span', { class: 'nowrap', title: rung?.reason ?? '' }, icon(rung?.verdict ?? null), ` ${rung ? VERDICTS[rung.verdict].word : this.page.run.state === 'running' ? 'running' : 'not judged'}`),
         ...columns.map(([, of]) => rung ? of(rung) : ''),
       ]
     })
@@ -377,13 +367,13 @@ class RunView implements Page {
     const rung = trial.rung
     replace(this.rungHead,
       h('div', { class: 'bar' },
-        h('h2', null, `Rung ${number(trial.load)} ${trial.load_unit}`, Object.keys(trial.cell ?? {}).length > 0 ? h('small', null, ` ${cellName(trial.cell)}`) : null),
+        h('h2', null, `Rung ${number(trial.load)} ${trial.load_unit}`, Object.keys(trial.cell).length > 0 ? h('small', null, ` ${cellName(trial.cell)}`) : null),
         badge(rung?.verdict ?? null, rung ? 'finished' : trial === running(this.page) ? 'running' : this.page.run.state),
         trial.bots !== trial.load ? h('span', { class: 'muted' }, `${number(trial.bots)} bots`) : null,
         h('span', { class: 'spring' }), to(all[at - 1], '‹'), to(all[at + 1], '›')),
       rung?.reason ? h('p', { class: 'reason' }, rung.reason) : null,
       rung?.remark ? h('p', { class: 'remark' }, rung.remark) : null,
-      (trial.seconds_per_point ?? 1) > 1 ? h('p', { class: 'note' }, `A long trial: each point stands for the lowest or highest of about ${number(trial.seconds_per_point)} s.`) : null)
+      trial.seconds_per_point > 1 ? h('p', { class: 'note' }, `A long trial: each point stands for the lowest or highest of about ${number(trial.seconds_per_point)} s.`) : null)
     this.ofRung.update(context)
   }
 

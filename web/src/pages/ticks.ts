@@ -2,6 +2,7 @@
 
 import { api, followTicks, Refused } from '../api'
 import { Chart, lineOf, type Line } from '../chart'
+import { seconds } from '../columns'
 import type { TickFile } from '../data'
 import { h, replace, table } from '../dom'
 import { digits, NOT_STATED, number, share } from '../format'
@@ -48,7 +49,7 @@ export function ticksPage(first: TickFile[]): Page {
       const ms = (value: number | null) => value === null ? NOT_STATED : `${digits(value)} ms`
       return [
         h('label', { class: 'nowrap' }, box, swatch, file.name, file.malformed > 0 ? h('small', { class: 'bad' }, ` ${number(file.malformed)} lines could not be read`) : null),
-        number(file.games), number(file.on_time), number(file.over), number(file.under), number(file.missed), share(file.late_share),
+        number(file.games ?? 0), number(file.on_time), number(file.over), number(file.under), number(file.missed), share(file.late_share),
         ms(file.interval_ms.p50), ms(file.interval_ms.p90), ms(file.interval_ms.p99), ms(file.interval_ms.max), ms(file.interval_ms.mean),
       ]
     })), h('p', { class: 'note' }, 'late = (over + under + missed) / due. The mean says nothing: a loop that catches up always has its period.'))
@@ -58,11 +59,11 @@ export function ticksPage(first: TickFile[]): Page {
       x, lines: seen.map((file, at) => ({ label: file.name, colour: tones.get(file.name)!, values: columns[at], drawn: seen.length === 1 ? 'bars' as const : 'points' as const })),
       band: band ? { from: band[0] - 0.5, to: band[1] + 0.5, name: `on time: ${band[0]}–${band[1]} ms` } : null,
     }, histogram)
-    const times = [...new Set(seen.flatMap(file => (file.series.t ?? []) as number[]))].sort((a, b) => a - b)
+    const times = [...new Set(seen.flatMap(file => seconds(file.series)))].sort((a, b) => a - b)
     const late = seen.map((file): Line | null => {
       const own = lineOf(file.series, 'late_share', file.name, tones.get(file.name)!)
       if (!own) return null
-      const at = new Map((file.series.t as number[]).map((t, row) => [t, own.values[row]]))
+      const at = new Map(seconds(file.series).map((t, row) => [t, own.values[row]]))
       return { ...own, values: times.map(t => at.get(t) ?? null) }
     }).filter((line): line is Line => line !== null)
     show('late', { title: 'Late share over time', unit: 'share', top: 0.05, wide: true, note: 'From each file’s first entry.' }, late.length > 0 ? { x: times, lines: late } : null, overTime)

@@ -6,11 +6,11 @@ export const ANSWERS = ['how_many', 'why_not_more', 'can_i_trust_it']
 /** What else the run says, beyond the three answers. */
 const panel: Panel = {
   id: 'conclusions', title: 'What else this run says', of: 'run', order: 30,
-  shows: ({ page }) => (page.climb?.conclusions ?? []).some((one: any) => !ANSWERS.includes(one.id)),
+  shows: ({ page }) => page.climb?.conclusions.some(one => !ANSWERS.includes(one.id)) ?? false,
   mount: context => redrawn(context, ({ page }) => page.climb, ({ page }) => [
     h('ul', { class: 'conclusions' }, ...(page.climb?.conclusions ?? [])
-      .filter((one: any) => !ANSWERS.includes(one.id))
-      .map((one: any) => h('li', { 'data-id': one.id }, h('b', null, String(one.id).replaceAll('_', ' ')), ' ', String(one.text)))),
+      .filter(one => !ANSWERS.includes(one.id))
+      .map(one => h('li', { 'data-id': one.id }, h('b', null, one.id.replaceAll('_', ' ')), ' ', one.text))),
   ]),
 }
 export default panel

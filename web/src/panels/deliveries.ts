@@ -1,5 +1,6 @@
 import { lineOf, type Line } from '../chart'
-import { has } from '../columns'
+import { has, seconds } from '../columns'
+import type { DeliveryFigures } from '../data'
 import { h, table } from '../dom'
 import { percentile, shown } from '../figures'
 import { number, ns } from '../format'
@@ -16,7 +17,7 @@ const panel: Panel = {
         const lines = [
           lineOf(trial.series, 'delivery_p99_ns', 'p99', 'c5'), lineOf(trial.series, 'delivery_mean_ns', 'mean', 'c3'),
         ].filter((line): line is Line => line !== null)
-        return lines.length > 0 ? { x: trial.series.t as number[], ...marks(trial), lines } : null
+        return lines.length > 0 ? { x: seconds(trial.series), ...marks(trial), lines } : null
       },
     }], 'charts')
     const books = redrawn(context, ({ trial }) => trial.rung ?? trial.slowest, ({ trial }) => {
@@ -26,9 +27,9 @@ const panel: Panel = {
         const why = 'the server does not tell what it drops'
         parts.push(table(['door', 'messages'], [
           ['owed', range(owed)], ['delivered', number(owed.delivered)], ['of these late', number(owed.late)], ['lost', number(owed.lost)],
-          ['dropped, by the server’s word', shown(owed.drops_are_told === false ? null : owed.dropped, 'count', why)],
+          ['dropped, by the server’s word', shown(owed.drops_are_told ? owed.dropped : null, 'count', why)],
           ['waiting at the end', number(owed.in_flight)],
-          ['residual', shown(owed.drops_are_told === false ? null : owed.residual, 'count', why)],
+          ['residual', shown(owed.drops_are_told ? owed.residual : null, 'count', why)],
           ['came twice', number(owed.duplicated)], ['out of order', number(owed.reordered)],
           ['latency p50', percentile(owed.latency_ns, 'p50')], ['latency p99', percentile(owed.latency_ns, 'p99')],
           ['latency p99.9', percentile(owed.latency_ns, 'p999')], ['latency max', percentile(owed.latency_ns, 'max')],
@@ -36,7 +37,7 @@ const panel: Panel = {
       }
       if (trial.slowest.length > 0) {
         parts.push(table(['receiver', 'mean', 'longest', 'lost'],
-          trial.slowest.slice(0, 20).map(one => [`#${one.receiver}`, ns(one.latency_mean_ns), ns(one.latency_max_ns), number(one.lost)]),
+          trial.slowest.map(one => [`#${one.receiver}`, ns(one.latency_mean_ns), ns(one.latency_max_ns), number(one.sum.lost)]),
           { caption: 'The slowest receivers' }))
       }
       return parts
@@ -50,7 +51,7 @@ const panel: Panel = {
   },
 }
 
-function range(owed: any): string {
+function range(owed: DeliveryFigures): string {
   return owed.owed_min === owed.owed_max ? number(owed.owed) : `${number(owed.owed)} (between ${number(owed.owed_min)} and ${number(owed.owed_max)})`
 }
 export default panel

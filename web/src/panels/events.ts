@@ -8,9 +8,9 @@ const panel: Panel = {
   id: 'events', title: 'Events and errors', of: 'rung', order: 90,
   shows: ({ trial }) => trial.events.length > 0 || Object.keys(trial.rung?.errors ?? {}).length > 0,
   mount: context => redrawn(context, ({ trial }) => `${trial.events.length} ${trial.rung !== null} ${trial.hold !== null} ${trial.series.t?.length}`, ({ trial }) => {
-    const causes = Object.entries<number>(trial.rung?.errors ?? {}).concat(Object.entries<number>(trial.rung?.connections?.failed ?? {})
-      .map(([cause, count]) => [`connection: ${cause}`, count] as [string, number]))
-    const flows = Object.entries<any>(trial.rung?.extra?.flows ?? {})
+    const causes = Object.entries(trial.rung?.errors ?? {}).concat(Object.entries(trial.rung?.connections.failed ?? {})
+      .map(([cause, count]) => [`connection: ${cause}`, count]))
+    const flows = Object.entries(trial.rung?.flows ?? {})
     const all = eventsOf(trial)
     const shown = all.slice(0, 300)
     const more = all.length - shown.length
@@ -20,8 +20,8 @@ const panel: Panel = {
         caption: more > 0 ? `Events; ${number(more)} more are in the store` : 'Events', class: 'words',
       }),
       flows.length > 0 ? table(['operation', 'offered', 'not sent', 'sent', 'told', 'answered', 'late', 'failed', 'lost', 'open at the end'],
-        flows.map(([name, flow]) => [name, ...['offered', 'not_sent', 'sent', 'told', 'answered', 'late', 'failed', 'lost', 'open_after']
-          .map(door => number(flow?.[door]))]), { caption: 'Where every message ended' }) : null)]
+        flows.map(([name, flow]) => [name, ...(['offered', 'not_sent', 'sent', 'told', 'answered', 'late', 'failed', 'lost', 'open_after'] as const)
+          .map(door => number(flow[door]))]), { caption: 'Where every message ended' }) : null)]
   }),
 }
 export default panel

@@ -1,12 +1,13 @@
+import type { Rung, Summary } from '../data'
 import { h, table } from '../dom'
 import { percentile, shown } from '../figures'
 import { number } from '../format'
 import { redrawn, type Panel } from './panel'
 
-const ROWS: [string, (rung: any) => any][] = [
+const ROWS: [string, (rung: Rung) => Summary | null | undefined][] = [
   ['response', rung => rung.response_ns], ['service', rung => rung.service_ns], ['first byte', rung => rung.first_byte_ns],
   ['delivery', rung => rung.deliveries?.latency_ns], ['tick interval', rung => rung.ticks?.interval_ns], ['tick busy', rung => rung.ticks?.busy_ns],
-  ['handshake', rung => rung.connections?.handshake_ns], ['send lag', rung => rung.send_lag_ns], ['receive lag', rung => rung.receive_lag_ns],
+  ['handshake', rung => rung.connections.handshake_ns], ['send lag', rung => rung.send_lag_ns], ['receive lag', rung => rung.receive_lag_ns],
 ]
 
 /** The judged rung in figures. */
@@ -26,14 +27,14 @@ const panel: Panel = {
         rung.deliveries ? tile('deliveries lost', number(rung.deliveries.lost), `of ${number(rung.deliveries.owed)}`) : null,
         rung.frames ? tile('frame rate', shown(rung.frames.rate_per_s, 'per_s')) : null,
         tile('failed · lost', `${number(rung.failed)} · ${number(rung.lost)}`),
-        tile('connections', `${number(rung.connections?.open_min)}`, `of ${number(rung.connections?.asked)}, at least`),
+        tile('connections', number(rung.connections.open_min), `of ${number(rung.connections.asked)}, at least`),
         rung.subject ? tile('server', shown(rung.subject.cpu_cores, 'cores')) : null,
         rung.subject ? tile('its memory', shown(rung.subject.rss_bytes, 'bytes')) : null,
         tile('hold', shown(rung.hold_s * 1e9, 'ns'), rung.steady ?? 'too short to tell whether steady')),
       there.length > 0 ? table(['', 'p50', 'p90', 'p99', 'p99.9', 'longest', 'mean', 'samples'],
         there.map(([name, of]) => {
           const values = of(rung)
-          return [name, ...['p50', 'p90', 'p99', 'p999', 'max', 'mean'].map(key => percentile(values, key)), number(values.count)]
+          return [name, ...(['p50', 'p90', 'p99', 'p999', 'max', 'mean'] as const).map(key => percentile(values, key)), number(values?.count)]
         }), { caption: 'Times over the hold' }) : h('p', { class: 'note' }, 'No times were measured.'),
     ]
   }),

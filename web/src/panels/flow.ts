@@ -1,5 +1,5 @@
 import { lineOf, type Line } from '../chart'
-import { has } from '../columns'
+import { has, seconds } from '../columns'
 import { charts, marks, type Panel } from './panel'
 
 const lines = (all: (Line | null)[]) => all.filter((line): line is Line => line !== null)
@@ -12,7 +12,7 @@ const panel: Panel = {
     {
       options: { title: 'Offered, sent, answered', unit: 'per_s', sync: context.sync },
       plot: ({ trial }) => ({
-        x: trial.series.t as number[], ...marks(trial),
+        x: seconds(trial.series), ...marks(trial),
         lines: lines([
           lineOf(trial.series, 'offered', 'offered', 'c8', { dash: true }),
           lineOf(trial.series, 'sent', 'sent', 'c1'),
@@ -23,10 +23,10 @@ const panel: Panel = {
     {
       options: { title: 'Failed, lost, late', unit: 'per_s', sync: context.sync, top: 4 },
       plot: ({ trial }) => {
-        const bad = ['failed', 'lost', 'late'].some(name => (trial.series[name] ?? []).some(value => value !== null && value > 0))
+        const bad = (['failed', 'lost', 'late'] as const).some(name => (trial.series[name] ?? []).some(value => value !== null && value > 0))
         if (!bad) return null
         return {
-          x: trial.series.t as number[], ...marks(trial),
+          x: seconds(trial.series), ...marks(trial),
           lines: lines([
             lineOf(trial.series, 'failed', 'failed', 'fail', { fill: true }),
             lineOf(trial.series, 'lost', 'lost', 'c5'),
@@ -39,21 +39,21 @@ const panel: Panel = {
       options: { title: 'Open connections', unit: 'count', sync: context.sync },
       plot: ({ trial }) => {
         const open = lineOf(trial.series, 'open', 'open', 'c1', { fill: true })
-        return open ? { x: trial.series.t as number[], ...marks(trial), lines: [open] } : null
+        return open ? { x: seconds(trial.series), ...marks(trial), lines: [open] } : null
       },
     },
     {
       options: { title: 'Frames of the server', unit: 'per_s', sync: context.sync },
       plot: ({ trial }) => {
         const frames = lineOf(trial.series, 'frames', 'frames drawn', 'c2')
-        return frames ? { x: trial.series.t as number[], ...marks(trial), lines: [frames] } : null
+        return frames ? { x: seconds(trial.series), ...marks(trial), lines: [frames] } : null
       },
     },
     {
       options: { title: 'Bytes, both directions', unit: 'bytes_per_s', sync: context.sync },
       plot: ({ trial }) => {
         const bytes = lineOf(trial.series, 'bytes', 'bytes', 'c6')
-        return bytes ? { x: trial.series.t as number[], ...marks(trial), lines: [bytes] } : null
+        return bytes ? { x: seconds(trial.series), ...marks(trial), lines: [bytes] } : null
       },
     },
   ]),

@@ -1,6 +1,8 @@
 import { lineOf, type Line } from '../chart'
+import { seconds } from '../columns'
 import { h } from '../dom'
 import { shown } from '../figures'
+import { ns } from '../format'
 import { charts, marks, redrawn, type Panel } from './panel'
 
 /** The generator's own health. It is always shown: a figure is worth what the hand that measured it is worth. */
@@ -11,17 +13,17 @@ const panel: Panel = {
     const words = redrawn(context, ({ trial }) => trial.rung, ({ trial }) => {
       const rung = trial.rung
       if (!rung) return []
-      const evidence = rung.extra?.evidence ?? {}
+      const { evidence, worker } = rung
       const tile = (name: string, value: Node, limit: string | null) =>
         h('div', { class: 'tile' }, h('dt', null, name), h('dd', null, value), limit ? h('dd', { class: 'limit' }, limit) : null)
-      const lagLimit = typeof evidence.send_lag_limit_ns === 'number' ? shown(evidence.send_lag_limit_ns, 'ns').textContent : null
+      const lagLimit = evidence.send_lag_limit_ns === null ? null : `limit ${ns(evidence.send_lag_limit_ns)}`
       return [h('dl', { class: 'tiles' },
-        tile('send lag p99', shown(rung.send_lag_ns?.p99 ?? evidence.send_lag_p99_ns, 'ns', 'too few sends for a p99'), lagLimit ? `limit ${lagLimit}` : null),
-        tile('busiest worker', shown(rung.worker?.cpu_share_max ?? rung.worker?.busy_share_max, 'share'), 'limit 80 % while it lags'),
-        tile('waited for a core', shown(rung.worker?.waiting_share_max, 'share', 'not readable here'), 'limit 10 % while it lags'),
+        tile('send lag p99', shown(rung.send_lag_ns?.p99 ?? evidence.send_lag_p99_ns, 'ns', 'too few sends for a p99'), lagLimit),
+        tile('busiest worker', shown(worker.cpu_share_max ?? worker.busy_share_max, 'share'), 'limit 80 % while it lags'),
+        tile('waited for a core', shown(worker.waiting_share_max, 'share', 'not readable here'), 'limit 10 % while it lags'),
         tile('own latency p99', shown(evidence.own_latency_p99_ns, 'ns', 'not calibrated, or too few answers for a p99'), 'against a server that does nothing'),
         tile('disturbed seconds', shown(rung.disturbed_share, 'share', 'steal and other programs are not readable here'), 'met objectives stand all the same'),
-        tile('its processor', shown(rung.worker?.cpu_cores, 'cores'), null),
+        tile('its processor', shown(worker.cpu_cores, 'cores'), null),
         tile('not sent', shown(rung.not_sent, 'count'), null))]
     })
     const overTime = charts(context, [
@@ -29,7 +31,7 @@ const panel: Panel = {
         options: { title: 'Send lag p99: sent − planned', unit: 'ns', sync: context.sync },
         plot: ({ trial }) => {
           const lag = lineOf(trial.series, 'send_lag_p99_ns', 'send lag p99', 'c8')
-          return lag ? { x: trial.series.t as number[], ...marks(trial), lines: [lag] } : null
+          return lag ? { x: seconds(trial.series), ...marks(trial), lines: [lag] } : null
         },
       },
       {
@@ -42,7 +44,7 @@ const panel: Panel = {
             lineOf(trial.series, 'worker_cpu_cores', 'processor', 'c8', { right: true, dash: true }),
             lineOf(trial.series, 'others_cores', 'other programs', 'c4', { right: true }),
           ].filter((line): line is Line => line !== null)
-          return lines.length > 0 ? { x: trial.series.t as number[], ...marks(trial), lines } : null
+          return lines.length > 0 ? { x: seconds(trial.series), ...marks(trial), lines } : null
         },
       },
     ])

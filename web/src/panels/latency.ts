@@ -1,12 +1,12 @@
 import { lineOf, type Line, type Plot } from '../chart'
-import { has } from '../columns'
+import { has, seconds } from '../columns'
 import type { TrialPage } from '../data'
 import { charts, marks, type Panel } from './panel'
 
 /** The highest second of both, so that the two charts have one scale and their gap can be seen. */
 function highest(trial: TrialPage): number {
   let most = 0
-  for (const name of ['response_p99_ns', 'response_p50_ns', 'response_mean_ns', 'service_p99_ns', 'service_p50_ns']) {
+  for (const name of ['response_p99_ns', 'response_p50_ns', 'response_mean_ns', 'service_p99_ns', 'service_p50_ns'] as const) {
     for (const value of trial.series[name] ?? []) if (value !== null && value > most) most = value
   }
   return most
@@ -15,10 +15,10 @@ function highest(trial: TrialPage): number {
 function plot(trial: TrialPage, family: 'response' | 'service', bound: Plot['bounds']): Plot | null {
   const lines = [
     lineOf(trial.series, `${family}_p99_ns`, 'p99', 'c5'),
-    lineOf(trial.series, `${family}_mean_ns`, 'mean', 'c8', { dash: true }),
+    family === 'response' ? lineOf(trial.series, 'response_mean_ns', 'mean', 'c8', { dash: true }) : null,
     lineOf(trial.series, `${family}_p50_ns`, 'p50', 'c1'),
   ].filter((line): line is Line => line !== null)
-  return lines.length > 0 ? { x: trial.series.t as number[], ...marks(trial), lines, bounds: bound, top: highest(trial) } : null
+  return lines.length > 0 ? { x: seconds(trial.series), ...marks(trial), lines, bounds: bound, top: highest(trial) } : null
 }
 
 /** Response and service side by side: their gap is the queueing that a tool hides when it times from the send. */

@@ -10,20 +10,21 @@ const panel: Panel = {
   mount: context => redrawn(context, ({ page }) => page.climb, ({ page }) => {
     const climb = page.climb!
     const facts: [string, string | Node][] = [
-      ['command', h('code', null, climb.run?.command ?? page.command)], ['seed', String(climb.run?.seed ?? '')], ['arrivals', String(climb.run?.arrivals ?? '')],
-      ['stepladder', String(climb.run?.stepladder ?? '')], ['commit', String(climb.run?.git ?? '—')],
-      ['server and generator', climb.run?.shared_cores ? 'on the same cores' : 'on cores of their own'],
+      ['command', h('code', null, climb.run.command)], ['seed', String(climb.run.seed)], ['arrivals', climb.run.arrivals],
+      ['stepladder', climb.run.stepladder], ['commit', climb.run.git ?? '—'],
+      ['server and generator', climb.run.shared_cores ? 'on the same cores' : 'on cores of their own'],
     ]
-    for (const [name, value] of Object.entries(climb.run?.environment ?? {})) {
+    for (const [name, value] of Object.entries(climb.run.environment)) {
       facts.push([name.replaceAll('_', ' ').replace(/ bytes$/, ''), name.endsWith('_bytes') && typeof value === 'number' ? bytes(value)
         : value !== null && typeof value === 'object' ? Object.entries(value).filter(([, part]) => part !== null).map(([key, part]) => `${key} ${part}`).join(', ') : String(value ?? '—')])
     }
-    const own = climb.generator ?? {}
+    const own = climb.generator
+    const keys = ['p50', 'p90', 'p99', 'p999', 'max'] as const
     return [h('div', { class: 'tables' },
       table(['fact', 'value'], facts, { class: 'words' }),
       table(['generator', 'p50', 'p90', 'p99', 'p99.9', 'longest'], [
-        ['own latency', ...['p50', 'p90', 'p99', 'p999', 'max'].map(key => percentile(own.own_latency_ns, key))],
-        ['send lag', ...['p50', 'p90', 'p99', 'p999', 'max'].map(key => percentile(own.send_lag_ns, key))],
+        ['own latency', ...keys.map(key => percentile(own.own_latency_ns, key))],
+        ['send lag', ...keys.map(key => percentile(own.send_lag_ns, key))],
         ['ceiling', shown(own.ceiling_per_s, 'per_s', 'not calibrated'), '', '', '', ''],
       ], { caption: 'Against a server that does nothing' }))]
   }),

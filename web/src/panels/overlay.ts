@@ -26,8 +26,8 @@ export function worthShowing(rungs: TrialPage[]): TrialPage[] {
 }
 
 function ofCell(context: Context): TrialPage[] {
-  const cell = cellName(context.trial.cell ?? {})
-  return rungsOf(context.page).filter(trial => trial.rung !== null && cellName(trial.cell ?? {}) === cell)
+  const cell = cellName(context.trial.cell)
+  return rungsOf(context.page).filter(trial => trial.rung !== null && cellName(trial.cell) === cell)
 }
 
 const panel: Panel = {

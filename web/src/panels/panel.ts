@@ -40,8 +40,7 @@ export interface Panel {
 /** What all charts over the seconds of a trial have in common: the hold, its cut, its events. */
 export function marks(trial: TrialPage): Pick<Plot, 'hold' | 'cut' | 'events'> {
   const hold = holdSpan(trial)
-  const begun = trial.events.find(event => event.kind === 'hold')
-  return { hold, cut: hold && begun ? [begun.at_ns / 1e9, hold[0]] : null, events: eventsOf(trial) }
+  return { hold, cut: hold && [hold[0] - trial.hold!.cut_s, hold[0]], events: eventsOf(trial) }
 }
 
 /** A panel that is a few charts: each entry makes its plot anew from the data, or null when it has none. */

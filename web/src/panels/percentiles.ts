@@ -1,8 +1,9 @@
+import type { DistributionName } from '../data'
 import { aligned, curve, total, type Curve } from '../percentile'
 import type { Colour } from '../theme'
 import { charts, type Panel } from './panel'
 
-const FAMILIES: [string, string, Colour][] = [
+const FAMILIES: [DistributionName, string, Colour][] = [
   ['response', 'response', 'c5'], ['service', 'service', 'c1'], ['first_byte', 'first byte', 'c6'],
   ['delivery', 'delivery', 'c3'], ['send_lag', 'send lag (this machine)', 'c8'], ['tls', 'TLS', 'c7'],
 ]

@@ -1,5 +1,5 @@
 import { lineOf } from '../chart'
-import { has } from '../columns'
+import { has, seconds } from '../columns'
 import { charts, marks, type Panel } from './panel'
 
 /** The server's process: what it used while it was asked. */
@@ -11,14 +11,14 @@ const panel: Panel = {
       options: { title: 'Processor', unit: 'cores', sync: context.sync },
       plot: ({ trial }) => {
         const cores = lineOf(trial.series, 'subject_cpu_cores', 'server', 'c2', { fill: true })
-        return cores ? { x: trial.series.t as number[], ...marks(trial), lines: [cores] } : null
+        return cores ? { x: seconds(trial.series), ...marks(trial), lines: [cores] } : null
       },
     },
     {
       options: { title: 'Memory', unit: 'bytes', sync: context.sync },
       plot: ({ trial }) => {
         const memory = lineOf(trial.series, 'subject_rss_bytes', 'server', 'c6', { fill: true })
-        return memory ? { x: trial.series.t as number[], ...marks(trial), lines: [memory] } : null
+        return memory ? { x: seconds(trial.series), ...marks(trial), lines: [memory] } : null
       },
     },
   ]),

@@ -16,7 +16,7 @@ export function cellName(cell: Record<string, string>): string {
 export function cellsOf(trials: TrialPage[]): Cell[] {
   const cells = new Map<string, Cell>()
   for (const trial of trials) {
-    const name = cellName(trial.cell ?? {})
+    const name = cellName(trial.cell)
     const cell = cells.get(name) ?? { name, trials: [] }
     cell.trials.push(trial)
     cells.set(name, cell)
@@ -27,7 +27,7 @@ export function cellsOf(trials: TrialPage[]): Cell[] {
 /** Cells of a sweep against each other: requesters down, cells across. */
 const panel: Panel = {
   id: 'sweep', title: 'Cell by cell', of: 'run', order: 10,
-  shows: ({ page }) => rungsOf(page).some(trial => Object.keys(trial.cell ?? {}).length > 0),
+  shows: ({ page }) => rungsOf(page).some(trial => Object.keys(trial.cell).length > 0),
   mount: context => redrawn(context, ({ page }) => rungsOf(page).filter(trial => trial.rung !== null).map(trial => trial.seq).join(), now =>
     cellsOf(rungsOf(now.page).filter(trial => trial.rung !== null)).map((cell, at) => cellTable(cell, at, now.pick)), 'tables'),
 }
@@ -41,7 +41,7 @@ function cellTable(cell: Cell, at: number, pick: (seq: number) => void): HTMLEle
     const speedUp = base.rung!.rate_per_s > 0 ? (rung.rate_per_s / base.rung!.rate_per_s) : null
     return [
       h('button', { class: 'link', type: 'button', onclick: () => pick(trial.seq) }, number(trial.load)),
-      h('span', { class: 'nowrap' }, icon(rung.verdict), ` ${VERDICTS[rung.verdict as keyof typeof VERDICTS]?.word ?? rung.verdict}`),
+      h('span', { class: 'nowrap' }, icon(rung.verdict), ` ${VERDICTS[rung.verdict].word}`),
       `${rung.rate_per_s.toFixed(1)}/s`, speedUp === null ? '—' : speedUp.toFixed(2),
       ...(hasFrames ? [shown(frameRate(trial), 'per_s', 'the server tells no frames')] : []),
       shown(rung.response_ns?.p50, 'ns', 'too few answers'), shown(rung.response_ns?.p99, 'ns', 'too few answers for a p99'),
@@ -55,7 +55,6 @@ function cellTable(cell: Cell, at: number, pick: (seq: number) => void): HTMLEle
 }
 
 function frameRate(trial: TrialPage): number | null {
-  const rate = trial.rung?.frames?.rate_per_s ?? trial.rung?.extra?.frames?.rate_per_s
-  return typeof rate === 'number' ? rate : null
+  return trial.rung?.frames?.rate_per_s ?? null
 }
 export default panel

@@ -1,5 +1,5 @@
 import { lineOf, type Line } from '../chart'
-import { has } from '../columns'
+import { has, seconds } from '../columns'
 import { share } from '../format'
 import { charts, marks, type Panel } from './panel'
 
@@ -11,7 +11,7 @@ const panel: Panel = {
     {
       options: { title: 'Ticks by class, stacked', unit: 'per_s', stacked: true, sync: context.sync },
       plot: ({ trial }) => ({
-        x: trial.series.t as number[], ...marks(trial),
+        x: seconds(trial.series), ...marks(trial),
         lines: [
           lineOf(trial.series, 'ticks_missed', 'missed', 'invalid'),
           lineOf(trial.series, 'ticks_under', 'under (too soon)', 'c4'),
@@ -28,7 +28,7 @@ const panel: Panel = {
         const bounds = page.objectives
           .filter(objective => objective.name === 'ticks.late_share')
           .map(objective => ({ at: objective.bound, name: `objective: ${objective.op} ${share(objective.bound)}` }))
-        return { x: trial.series.t as number[], ...marks(trial), lines: [line], bounds }
+        return { x: seconds(trial.series), ...marks(trial), lines: [line], bounds }
       },
     },
   ]),

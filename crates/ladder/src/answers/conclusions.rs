@@ -141,7 +141,7 @@ fn why_not_more(climb: &Climb) -> Conclusion {
         sentences.extend(processor(climb, rung));
         let evidence = json!({
             "load": rung.load, "cell": rung.cell, "signal": capacity.first_failing_signal, "reason": rung.reason,
-            "objectives": rung.extra.get("evidence").and_then(|evidence| evidence.get("objectives")),
+            "objectives": rung.evidence.objectives,
             "subject": rung.subject, "worker": rung.worker,
         });
         return conclusion("why_not_more", &sentences, evidence);
@@ -165,7 +165,7 @@ fn why_not_more(climb: &Climb) -> Conclusion {
     };
     let evidence = json!({
         "load": unjudged.map(|rung| rung.load), "verdict": unjudged.map(|rung| rung.verdict),
-        "signal": unjudged.and_then(|rung| rung.extra.get("signal")), "reason": unjudged.map(|rung| &rung.reason),
+        "signal": unjudged.and_then(|rung| rung.signal.as_ref()), "reason": unjudged.map(|rung| &rung.reason),
     });
     conclusion("why_not_more", &[sentence], evidence)
 }
@@ -181,10 +181,10 @@ fn processor(climb: &Climb, rung: &Rung) -> Option<String> {
         return None;
     }
     let subject = rung.subject.as_ref()?;
-    let share = subject.cpu_share?;
+    let (cpu_cores, share) = (subject.process.cpu_cores, subject.process.cpu_share?);
     let used = format!(
         "The server used {} cores ({} of those it may use)",
-        show_cores(subject.cpu_cores),
+        show_cores(cpu_cores),
         show_share(share)
     );
     let full = subject.busiest_thread.as_ref().filter(|thread| thread.cpu_cores > CPU_SHARE_FULL);
@@ -196,8 +196,8 @@ fn processor(climb: &Climb, rung: &Rung) -> Option<String> {
             thread.name,
             show_share(thread.cpu_cores.min(1.0)),
         )
-    } else if climb.run.shared_cores && together_share(rung, subject.cpu_cores, share) > CPU_SHARE_CONTENDED {
-        let ours = show_cores(rung.worker.cpu_cores);
+    } else if climb.run.shared_cores && together_share(rung, cpu_cores, share) > CPU_SHARE_CONTENDED {
+        let ours = show_cores(rung.worker.process.cpu_cores);
         format!(
             "{used}, the generator {ours} of the same cores: on a machine of its own the server may hold more."
         )
@@ -209,7 +209,7 @@ fn processor(climb: &Climb, rung: &Rung) -> Option<String> {
 /// What server and generator use of the server's cores together.
 fn together_share(rung: &Rung, server_cores: f64, server_share: f64) -> f64 {
     if server_cores > 0.0 {
-        server_share * (server_cores + rung.worker.cpu_cores) / server_cores
+        server_share * (server_cores + rung.worker.process.cpu_cores) / server_cores
     } else {
         0.0
     }
@@ -223,10 +223,8 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
     let rungs = &climb.rungs;
     let counted = rungs.iter().filter(|rung| rung.verdict.counts()).count();
     let limited = with_verdict(climb, Verdict::GeneratorLimited).count();
-    let is_broken = |rung: &&Rung| {
-        let signal = rung.extra.get("signal").and_then(Value::as_str);
-        signal.is_some_and(|signal| BROKEN_BOOKS.contains(&signal))
-    };
+    let is_broken =
+        |rung: &&Rung| rung.signal.as_deref().is_some_and(|signal| BROKEN_BOOKS.contains(&signal));
     let broken = rungs.iter().filter(is_broken).count();
     let owed = OwedInAll::of(rungs);
     let worst = |of: fn(&Rung) -> Option<f64>| rungs.iter().filter_map(of).max_by(f64::total_cmp);
@@ -335,8 +333,8 @@ impl OwedInAll {
         let mut all = OwedInAll { drops_are_told: true, ..OwedInAll::default() };
         for books in rungs.iter().filter_map(|rung| rung.deliveries.as_ref()) {
             *all.owed.get_or_insert(0) += books.owed;
-            all.lost += books.lost;
-            all.residual += books.residual;
+            all.lost += books.sum.lost;
+            all.residual += books.sum.residual;
             all.drops_are_told &= books.drops_are_told;
         }
         all

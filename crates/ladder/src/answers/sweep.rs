@@ -193,7 +193,7 @@ impl<'a> Step<'a> {
     fn of(rung: &'a Rung) -> Option<Step<'a>> {
         let ticks = rung.ticks.as_ref().filter(|ticks| ticks.period_ns > 0)?;
         let period_ns = ticks.period_ns as f64;
-        let failed_connects: u64 = rung.connections.failed.values().sum();
+        let failed_connects: u64 = rung.connections.counts.failed.values().sum();
         let lost = rung.failed + rung.lost + rung.not_sent + rung.unanswered_at_stop;
         let errors: u64 = rung.errors.values().sum();
         let of_period = |busy: &measure::Summary| busy.mean.map(|ns| ns / period_ns);
@@ -206,7 +206,7 @@ impl<'a> Step<'a> {
             first_error: rung.error_samples.first(),
             service_ns: rung.service_ns.as_ref().and_then(|service| service.mean),
             bytes_per_s: rung.bytes_per_s,
-            cpu_share: rung.subject.as_ref().and_then(|subject| subject.cpu_share),
+            cpu_share: rung.subject.as_ref().and_then(|subject| subject.process.cpu_share),
             busy_share: ticks.busy_ns.as_ref().and_then(of_period),
             late_share: ticks.late_share,
             is_disturbed: rung.disturbed_share.is_some_and(|share| share > 0.0),
@@ -253,9 +253,8 @@ impl<'a> Cell<'a> {
 /// True when a rung speaks of the server: it was judged. Whether it met its objectives does not matter here. What was
 /// disturbed only in a part may count all the same, by its neighbours (`evidence::agreeing`).
 fn is_evidence(rung: &Rung) -> bool {
-    let signal = rung.extra.get("signal").and_then(Value::as_str).unwrap_or("");
     let is_spoiled = match rung.verdict {
-        Verdict::Pass | Verdict::Fail => signal == "server exited",
+        Verdict::Pass | Verdict::Fail => rung.signal.as_deref() == Some("server exited"),
         Verdict::Inconclusive | Verdict::GeneratorLimited | Verdict::Invalid => true,
     };
     rung.load_unit == "requesters" && !is_spoiled && rung.hold_s > HOLD_LEAST_S

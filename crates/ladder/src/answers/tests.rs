@@ -120,12 +120,12 @@ fn figures_are_those_of_the_trial() {
     assert_eq!((rung.offered, rung.sent, rung.answered), (420_000, 420_000, 0));
     assert_eq!(rung.rate_per_s, 7_000.0);
     let ticks = rung.ticks.as_ref().unwrap();
-    assert_eq!((ticks.source.as_str(), ticks.due, ticks.late_share), ("log", 1_800_000, Some(0.03)));
+    assert_eq!((ticks.source.as_str(), ticks.counts.due, ticks.late_share), ("log", 1_800_000, Some(0.03)));
     let shots = &rung.extra["shots"];
     assert_eq!((&shots["server_received"], &shots["delivered_share"]), (&json!(420_000), &json!(1.0)));
     assert_eq!(rung.extra["events"][0]["kind"], "hold");
-    assert_eq!(rung.extra["flows"]["shot"]["told"], 420_000);
-    assert!((rung.subject.as_ref().unwrap().cpu_cores - 0.8).abs() < 1e-9);
+    assert_eq!(rung.flows["shot"].told, 420_000);
+    assert!((rung.subject.as_ref().unwrap().process.cpu_cores - 0.8).abs() < 1e-9);
 }
 
 #[test]
@@ -242,11 +242,11 @@ fn the_books_are_published_as_they_were_settled() {
         answers(&chat_facts(), None, &[judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)]);
     let books = climb.rungs[0].deliveries.as_ref().unwrap();
     assert_eq!(
-        (books.owed, books.owed_min, books.owed_max, books.delivered),
+        (books.owed, books.sum.owed_min, books.sum.owed_max, books.sum.delivered),
         (594_000, 594_000, 594_000, 594_000)
     );
-    assert_eq!((books.lost, books.residual, books.drops_are_told, &books.apart), (0, 0, true, &None));
-    assert_eq!((books.receivers, books.sent, books.rate_per_s), (100, 6_000, Some(9_900.0)));
+    assert_eq!((books.sum.lost, books.sum.residual, books.drops_are_told, &books.apart), (0, 0, true, &None));
+    assert_eq!((books.sum.receivers, books.sent, books.rate_per_s), (100, 6_000, Some(9_900.0)));
     assert_eq!(books.loss_rate_bound, Some(3.0 / 594_000.0));
     assert_eq!(books.slowest.as_ref().map(|slowest| slowest.receiver), Some(99));
     let p99 = books.latency_ns.as_ref().unwrap().p99.unwrap();
@@ -254,7 +254,10 @@ fn the_books_are_published_as_they_were_settled() {
     assert_eq!(climb.rungs[0].verdict, Verdict::Pass);
 
     let books = climb.rungs[1].deliveries.as_ref().unwrap();
-    assert_eq!((books.lost, books.dropped, books.residual, books.loss_rate_bound), (3, 2, 1, None));
+    assert_eq!(
+        (books.sum.lost, books.sum.dropped, books.sum.residual, books.loss_rate_bound),
+        (3, 2, 1, None)
+    );
     let apart = books.apart.as_ref().unwrap();
     assert_eq!((apart.receivers, apart.dropped, apart.in_flight), (2, 21_952, 48));
     assert_eq!((books.worst[0].receiver, books.worst[0].lost), (7, 3));

@@ -40,7 +40,7 @@ fn of_cell(climb: &Climb, rungs: Vec<usize>) -> Table {
         ("p50", Box::new(|rung| ns(&rung.response_ns, |summary| summary.p50))),
         ("p99", Box::new(|rung| ns(&rung.response_ns, |summary| summary.p99))),
         ("failed", Box::new(|rung| Some(show_many(failed(rung))))),
-        ("server CPU", Box::new(|rung| Some(format!("{:.2}", rung.subject.as_ref()?.cpu_cores)))),
+        ("server CPU", Box::new(|rung| Some(format!("{:.2}", rung.subject.as_ref()?.process.cpu_cores)))),
         ("verdict", Box::new(|rung| Some(rung.verdict.to_string()))),
     ];
     table(climb, title, rungs, &unit, &columns)

@@ -39,7 +39,7 @@ fn a_rung_that_meets_everything_passes_without_a_reason() {
     let judgement = Scene::arena(500.0).judged(&arena_terms()).1;
     assert_eq!((judgement.reason, judgement.steady), (None, Some(Steadiness::Steady)));
     assert_eq!(judgement.disturbed_share, Some(0.0));
-    assert_eq!(judgement.evidence["objectives"][0]["met"], json!(true));
+    assert_eq!(judgement.evidence.objectives[0].met, Some(true));
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl Came {
         Came {
             verdict: verdict(&rung["verdict"]),
             run_verdict: verdict(&run["verdict"]),
-            signal: text(&rung["extra"]["signal"]),
+            signal: text(&rung["signal"]),
             reason: text(&rung["reason"]),
             remark: text(&rung["remark"]),
             disturbed_share: rung["disturbed_share"].as_f64().unwrap_or(0.0),

@@ -7,7 +7,7 @@ use super::*;
 fn came(verdict: &str, signal: &str, disturbed_share: f64, code: i32) -> Came {
     let rung = json!({
         "verdict": verdict, "reason": "so it was", "remark": "100 % of the hold was disturbed: cc1 1.0",
-        "disturbed_share": disturbed_share, "extra": { "signal": signal },
+        "disturbed_share": disturbed_share, "signal": signal,
     });
     Came::read(&json!({ "verdict": verdict, "rungs": [rung] }), Some(code))
 }

@@ -70,7 +70,7 @@ fn a_server_that_runs_already_is_measured_from_outside_and_goes_on() {
     assert_eq!(rung["ticks"]["source"], "client", "{rung:#}");
     assert!(rung["ticks"]["due"].as_u64() > Some(0), "{rung:#}");
     assert!(rung["subject"]["rss_bytes"].as_u64() > Some(1_000_000), "{rung:#}");
-    assert_eq!(rung["extra"]["evidence"]["objectives"][0]["objective"], "errors == 0", "{rung:#}");
+    assert_eq!(rung["evidence"]["objectives"][0]["objective"], "errors == 0", "{rung:#}");
     assert!(!is_gone(server.pid()), "who did not start it does not stop it");
 }
 

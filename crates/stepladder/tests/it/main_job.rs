@@ -72,7 +72,7 @@ pub fn assert_balanced(run: &Value) {
     let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or_else(|| panic!("{name} in {of}"));
     for rung in run["rungs"].as_array().expect("rungs") {
         assert_eq!(number(rung, "offered"), number(rung, "sent") + number(rung, "not_sent"), "{rung:#}");
-        for (op, flow) in rung["extra"]["flows"].as_object().expect("flows") {
+        for (op, flow) in rung["flows"].as_object().expect("flows") {
             let sum = |names: &[&str]| names.iter().map(|name| number(flow, name)).sum::<u64>();
             assert_eq!(sum(&["offered"]), sum(&["sent", "not_sent"]), "{op}: {flow}");
             let left = sum(&["told", "answered", "failed", "lost", "open_after"]);

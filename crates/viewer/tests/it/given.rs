@@ -221,7 +221,7 @@ pub fn store_verdict(given: &Given, writer: &RunWriter, seq: u32) {
         verdict: rung.verdict.name().to_owned(),
         reason: rung.reason.clone(),
         cut_s: 0,
-        evidence: rung.extra["evidence"].to_string(),
+        evidence: serde_json::to_string(&rung.evidence).unwrap(),
     };
     writer.verdict(seq, verdict).unwrap();
 }

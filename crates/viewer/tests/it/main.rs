@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod changing;
+mod committed;
 mod doors;
+mod fixtures;
 mod given;
 mod growing;
 mod pages;

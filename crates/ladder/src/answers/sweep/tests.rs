@@ -85,7 +85,7 @@ impl Plant {
             }
         }
         if let Some(subject) = &mut rung.subject {
-            subject.cpu_share = Some(cell.cpu_share);
+            subject.process.cpu_share = Some(cell.cpu_share);
         }
         if load > self.queue {
             (rung.failed, rung.verdict) = (8, Verdict::Fail);
@@ -432,7 +432,9 @@ fn failures_are_named_where_they_begin_and_only_where_there_are_some() {
     let mut rungs = plant().rungs();
     let earlier =
         |rung: &Rung| rung.load == 11.0 && is(rung, "service", "object") && is(rung, "view", "background");
-    edited(&mut rungs, earlier, |rung| rung.connections.failed = BTreeMap::from([("refused".to_owned(), 2)]));
+    edited(&mut rungs, earlier, |rung| {
+        rung.connections.counts.failed = BTreeMap::from([("refused".to_owned(), 2)])
+    });
     let says = [
         "begin at 11 requesters in object · background · normal (none failed up to 10).",
         "In 5 other cells they begin at 15 requesters",
@@ -608,7 +610,7 @@ fn rungs_that_speak_of_this_machine_are_no_evidence() {
         |_| true,
         |rung| {
             rung.verdict = Verdict::Inconclusive;
-            rung.extra.insert("signal".to_owned(), json!("disturbed"));
+            rung.signal = Some("disturbed".to_owned());
         },
     );
     assert_eq!(ids(&rungs), [] as [&str; 0]);
@@ -617,7 +619,7 @@ fn rungs_that_speak_of_this_machine_are_no_evidence() {
         &mut rungs,
         |_| true,
         |rung| {
-            rung.extra.insert("signal".to_owned(), json!("response.p99"));
+            rung.signal = Some("response.p99".to_owned());
         },
     );
     assert_eq!(ids(&rungs), [] as [&str; 0]);

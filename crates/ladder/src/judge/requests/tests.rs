@@ -80,7 +80,7 @@ fn latencies_read_at_one_place_of_the_tick_are_not_believed() {
     let slow = Scene { response_ns: 90_000_000, ..short(10.0) }.phases(ONE_PLACE);
     check(&slow, &latency, Verdict::Inconclusive, "aliased", &[]);
     let judgement = slow.judged(&latency).1;
-    assert_eq!(judgement.evidence["arrival_phases"]["harmonic"], 1);
+    assert_eq!(judgement.evidence.arrival_phases.unwrap().harmonic, 1);
 }
 
 #[test]
