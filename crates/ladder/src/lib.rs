@@ -25,7 +25,9 @@ pub use aliasing::{Aliasing, aliasing};
 pub use answers::{answers, exit_code, run_verdict};
 pub use capacity::{Capacity, CellCapacity, Held, capacity};
 pub use closing::{Closing, Table, closing};
-pub use contract::{Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, RunFacts, Rung};
+pub use contract::{
+    Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, RunFacts, Rung, StoredAnswers,
+};
 pub use disturbance::{Disturbance, DisturbedAbove, disturbance, least_disturbed};
 pub use figures::{FIGURES, FigureDoc, Reading, UnitKind};
 pub use judge::{

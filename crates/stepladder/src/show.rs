@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
-use ladder::contract::StoredAnswers;
+use ladder::StoredAnswers;
 use ladder::wording::{show_cell, show_many, show_ns, show_number, show_share};
 use ladder::{Climb, FigureDoc, Judgement, Reading, Verdict};
 use measure::{Trial, TrialHead};
