@@ -80,11 +80,11 @@ async function saysTheSame(page, told) {
   if (told.rungs.some(rung => rung.deliveries)) assert.deepEqual(rows.map(row => row.lost), told.rungs.map(rung => count(rung.deliveries.lost)))
   // The ladder stands by the same rungs; by the same figure where it is drawn by the first objective.
   const steps = await page.locator('.ladder .rung').evaluateAll(all => all.map(rung => [rung.dataset.seq, rung.querySelector('.value')?.textContent]))
-  assert.deepEqual(steps.map(([seq]) => Number(seq)), told.rungs.map(rung => rung.extra.seq))
+  assert.deepEqual(steps.map(([seq]) => Number(seq)), told.rungs.map(rung => rung.seq))
   if (await page.inputValue('.ladder-box select') === 'ticks.late_share') assert.deepEqual(steps.map(([, value]) => value), told.rungs.map(rung => share(rung.ticks?.late_share)))
   assert.equal((await page.textContent('.run-head .badge')).trim(), word(told.verdict))
   for (const rung of told.rungs) {
-    await page.click(`.ladder .rung[data-seq="${rung.extra.seq}"]`)
+    await page.click(`.ladder .rung[data-seq="${rung.seq}"]`)
     await page.waitForFunction(load => document.querySelector('.rung-head h2').textContent.startsWith(`Rung ${load} `), count(rung.load))
     assert.equal((await page.textContent('.rung-head .badge')).trim(), word(rung.verdict))
     const reason = page.locator('.rung-head .reason')
