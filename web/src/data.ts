@@ -93,7 +93,7 @@ export type DeliveryFigures = {
   /** the server says that it dropped them */ dropped: number
   /** the server says that they still waited in its backlog at the end */ in_flight: number
   /** what neither the server nor the clients account for: positive when more was lost, negative when less; see the head */ residual: number
-  /** came although nobody owed them */ unowed: number
+  /** came although they were not owed */ unowed: number
   /** receivers, members when the last message left, that never had the server's word that everything had come */ not_caught_up: number
 }
 
@@ -380,7 +380,7 @@ export type SumOfBooks = {
   /** the server says that it dropped them */ dropped: number
   /** the server says that they still waited in its backlog at the end */ in_flight: number
   /** what neither the server nor the clients account for: positive when more was lost, negative when less; see the head */ residual: number
-  /** came although nobody owed them */ unowed: number
+  /** came although they were not owed */ unowed: number
   /** receivers, members when the last message left, that never had the server's word that everything had come */ not_caught_up: number
 }
 

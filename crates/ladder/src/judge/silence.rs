@@ -114,11 +114,11 @@ pub(super) fn no_replies(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, STOPPED_REPLYING, reason))
 }
 
-/// Broadcasts were owed and none was delivered any more.
+/// Broadcasts were owed, none was delivered any more in the hold, and not all came afterwards.
 pub(super) fn no_deliveries(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let hold = trial.hold.as_ref()?;
-    let books = trial.books.as_ref().filter(|books| books.judged.owed_min > 0)?;
+    let books = trial.books.as_ref().filter(|books| books.judged.lost > 0)?;
     let from = stopped(trial, |second| second.delivery_mean_ns.is_some())?;
     // What was sent in the last of them may still be on its way. Clients that wait for an answer to be let in send nothing.
     let last = trial.hold_seconds().last()?;

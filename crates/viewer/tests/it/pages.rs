@@ -16,7 +16,7 @@ fn the_list_has_the_youngest_run_first_with_its_small_ladder() {
     assert_eq!(ids, [young.as_str(), old.as_str()]);
     let row = &list["runs"][1];
     assert_eq!((&row["state"], &row["verdict"]), (&"finished".into(), &"FAIL".into()), "{row}");
-    assert_eq!(row["capacity"]["lower_bound"], 500.0);
+    assert_eq!(row["capacity"]["lower_bound"], 500.0, "{row}");
     assert_eq!(row["main"]["text"], "ticks.late_share < 25%");
     let figures: Vec<f64> =
         row["rungs"].as_array().unwrap().iter().map(|rung| rung["figure"].as_f64().unwrap()).collect();

@@ -4,7 +4,7 @@ use measure::{Entry, Trial};
 
 use super::disturbed::steal;
 use super::*;
-use crate::scene::HOLD_FROM_S;
+use crate::scene::{HOLD_FROM_S, lose};
 
 /// The same trial, of which the server's log tells nothing from a second of the hold on.
 fn hung(scene: &Scene, from_s: u32) -> Trial {
@@ -218,7 +218,9 @@ fn messages_that_the_server_never_reads_fail_a_rung_that_keeps_its_ticks() {
 
 /// A room in which everything works until this second of the hold; then nothing is delivered.
 fn room_that_stops(from: u32, sends: bool) -> Scene {
-    Scene::chat(100).edit(move |at, interval| {
+    // What was sent last waits in the server for ever.
+    let room = Scene::chat(100).receivers(|one| lose(one, 10, 0, 10));
+    room.edit(move |at, interval| {
         if at >= from {
             interval.distribution_mut(Measure::Delivery, true).clear();
             if !sends {
