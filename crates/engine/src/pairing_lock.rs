@@ -26,7 +26,7 @@ impl PairingLock {
         self.taken.store(false, Ordering::Release);
     }
 
-    /// True when the server may be out of step; the caller finds out, and no other caller is told until then.
+    /// True when the server may be out of step; the caller is to find out, and until then no other caller gets `true`.
     pub fn take_doubt(&self) -> bool {
         !self.in_step.swap(true, Ordering::Relaxed)
     }

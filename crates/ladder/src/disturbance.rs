@@ -75,7 +75,7 @@ pub struct DisturbedAbove {
 }
 
 impl DisturbedAbove {
-    /// On a machine of which so many cores may be used; `None` where that is not known.
+    /// For the number of cores that may be used; `None` where that is not known.
     pub fn of(cores: Option<f64>) -> Self {
         let cores = cores.filter(|cores| *cores > 0.0).unwrap_or(1.0);
         DisturbedAbove { steal_share: STEAL_SHARE_MOST, others_cores: OTHERS_SHARE_MOST * cores }

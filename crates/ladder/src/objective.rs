@@ -203,52 +203,54 @@ impl Objective {
     /// of a latency's bound, and for ticks the distance between a tick on time and a late one.
     pub fn is_missed_without(&self, trial: &Trial, kept_away: f64) -> bool {
         let (Op::Less | Op::AtMost) = self.op else { return false };
-        let seconds = trial.hold_seconds().count() as f64;
-        let share = |events: f64, delay_s: f64| kept_away * (1.0 + seconds / (events * delay_s));
         match self.figure.source {
-            Source::Quantile(..) | Source::Max(_) => {
-                let (of, q) = match self.figure.source {
-                    Source::Quantile(of, q) => (of, q),
-                    Source::Max(of) => (of, 1.0),
-                    _ => return false,
-                };
-                let Ok((values, never)) = sample(trial, of) else { return false };
-                let forgiven_ns = FORGIVEN_SHARE * self.bound;
-                let share = share((values.count() + never) as f64, forgiven_ns / 1e9);
-                if share.is_nan() || share >= 1.0 {
-                    return false;
-                }
-                match values.quantile(q * (1.0 - share), never) {
-                    measure::Quantile::Ns(ns) => !self.op.holds(ns as f64 - forgiven_ns, self.bound),
-                    measure::Quantile::Infinite => true,
-                    measure::Quantile::TooFew => false,
-                }
-            }
+            Source::Quantile(of, q) => self.is_quantile_missed_without(trial, of, q, kept_away),
+            Source::Max(of) => self.is_quantile_missed_without(trial, of, 1.0, kept_away),
             _ if self.figure.name.ends_with("late_share") => {
                 let Reading::Value(late) = self.figure.read(trial) else { return false };
-                let counts = match self.figure.counts_workers() {
-                    true => trial.client_ticks,
-                    false => trial.ticks.as_ref().map(|ticks| ticks.counts).unwrap_or_default(),
-                };
-                // They may lie on as many threads as there are cores, and a wait holds up one.
-                let threads = trial.worker.allowed_cores.unwrap_or(1.0).max(1.0);
-                let over_all = late - share(counts.due as f64 / threads, LATE_TICK_S);
-                // A second cannot have more late ticks explained than it has: a server that stands still for one is late in it.
-                let by_second = explained_by_second(trial, self.figure.counts_workers());
-                let excused = |second: &Second| {
-                    let ticks = if self.figure.counts_workers() { second.client_ticks } else { second.ticks };
-                    let due = ticks.due as f64;
-                    let share = by_second
-                        .get(&second.index)
-                        .map_or(0.0, |kept_away| kept_away * (1.0 + threads / (due.max(1.0) * LATE_TICK_S)));
-                    (ticks.due.saturating_sub(ticks.on_time) as f64).min(share * due)
-                };
-                let excused: f64 = trial.hold_seconds().map(excused).sum();
-                let second_by_second = late - excused / counts.due.max(1) as f64;
-                !self.op.holds(over_all.max(second_by_second), self.bound)
+                !self.op.holds(late - self.excused_share(trial, kept_away), self.bound)
             }
             _ => false,
         }
+    }
+
+    fn is_quantile_missed_without(&self, trial: &Trial, of: Of, q: f64, kept_away: f64) -> bool {
+        let Ok((values, never)) = sample(trial, of) else { return false };
+        let forgiven_ns = FORGIVEN_SHARE * self.bound;
+        let seconds = trial.hold_seconds().count() as f64;
+        let share = delayed_share(kept_away, (values.count() + never) as f64 / seconds, forgiven_ns / 1e9);
+        if share.is_nan() || share >= 1.0 {
+            return false;
+        }
+        match values.quantile(q * (1.0 - share), never) {
+            measure::Quantile::Ns(ns) => !self.op.holds(ns as f64 - forgiven_ns, self.bound),
+            measure::Quantile::Infinite => true,
+            measure::Quantile::TooFew => false,
+        }
+    }
+
+    /// The share of all ticks that disturbances can have made late: over the hold as a whole, or second by second where
+    /// that is less. A second cannot have more late ticks excused than it has.
+    fn excused_share(&self, trial: &Trial, kept_away: f64) -> f64 {
+        let by_clients = self.figure.counts_workers();
+        let ticks = |second: &Second| if by_clients { second.client_ticks } else { second.ticks };
+        let all = match by_clients {
+            true => trial.client_ticks,
+            false => trial.ticks.as_ref().map(|ticks| ticks.counts).unwrap_or_default(),
+        };
+        // They may lie on as many threads as there are cores, and a wait holds up one.
+        let threads = trial.worker.allowed_cores.unwrap_or(1.0).max(1.0);
+        let seconds = trial.hold_seconds().count() as f64;
+        let over_all = delayed_share(kept_away, all.due as f64 / seconds / threads, LATE_TICK_S);
+        let by_second = explained_by_second(trial, by_clients);
+        let excused = |second: &Second| {
+            let (due, late) = (ticks(second).due, ticks(second).due.saturating_sub(ticks(second).on_time));
+            let kept_away = by_second.get(&second.index).copied().unwrap_or(0.0);
+            let share = delayed_share(kept_away, due.max(1) as f64 / threads, LATE_TICK_S);
+            (late as f64).min(share * due as f64)
+        };
+        let excused: f64 = trial.hold_seconds().map(excused).sum();
+        over_all.min(excused / all.due.max(1) as f64)
     }
 
     /// A percentile that may not be stated can still be known to lie beyond the bound: when a hundred samples lie
@@ -263,6 +265,11 @@ impl Objective {
         let (beyond, total) = ((above + never) as f64, (values.count() + never) as f64);
         beyond >= EXCEEDANCES && beyond > (1.0 - q) * total
     }
+}
+
+/// The share of `per_s` events per second that waits of `kept_away` of the time delay by more than `delay_s`, at most.
+fn delayed_share(kept_away: f64, per_s: f64, delay_s: f64) -> f64 {
+    kept_away * (1.0 + 1.0 / (per_s * delay_s))
 }
 
 impl Op {

@@ -68,9 +68,9 @@ static ARRIVALS: Setting = Setting::of("How", &[])
     );
 static SEED: Setting = Setting::of("How", &[])
     .key("seed", Shape::Whole("uint64"), "42")
-    .about("Everything random comes from it; a new one each time otherwise.")
+    .about("Random seed; a new one each time otherwise.")
     .flag("--seed", "N")
-    .help("Everything random comes from it");
+    .help("Random seed");
 static PATIENCE: Setting = Setting::of("How", &[])
     .key("patience", Shape::Text, "1s")
     .about("An answer after this is late.")

@@ -119,7 +119,7 @@ pub struct Ladder {
     pub ramp: RampRule,
     /// between the ramp and the hold, ns
     pub settle_ns: u64,
-    /// when a hold has seen enough
+    /// how long each load is held
     pub hold: Hold,
     /// a fresh subject for each rung
     pub restart_per_rung: bool,
@@ -158,7 +158,7 @@ pub enum Ramp {
     AtOnce,
 }
 
-/// When a hold has seen enough.
+/// How long each load is held.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {

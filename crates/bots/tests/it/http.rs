@@ -81,7 +81,7 @@ fn freezing(at_ns: u64) -> Option<u64> {
     Some(if within_ns < SECOND_NS { at_ns - within_ns + SECOND_NS } else { at_ns })
 }
 
-/// A loop that answers up to ten waiting requests at each of its 30 ticks a second; `queue`: at most so many are admitted.
+/// A loop that answers up to ten waiting requests at each of its 30 ticks a second; `queue`: how many are admitted at most.
 fn poll_loop(queue: Option<usize>) -> impl FnMut(u64) -> Option<u64> {
     let (mut tick, mut taken) = (0u64, 0u32);
     let mut admitted = VecDeque::new();

@@ -3,7 +3,7 @@
 //! Silence is judged by whole seconds and never by one late line: what a disturbance of a second or two can do is left to
 //! the objectives.
 
-use measure::{Second, Trial};
+use measure::{Hold, Second, Trial};
 
 use super::{Case, Ruling, Verdict};
 use crate::wording::{show_many, show_ns};
@@ -101,12 +101,7 @@ pub(super) fn no_replies(case: &Case<'_>) -> Option<Ruling> {
     let last = trial.hold_seconds().last()?;
     let from = stopped(trial, replied)?;
     let unanswered = last.flow.open_after + trial.flow().not_sent;
-    let at_ns = (u64::from(from) * 1_000_000_000).saturating_sub(hold.from_ns);
-    let when = if at_ns == 0 {
-        "throughout the hold".to_owned()
-    } else {
-        format!("from {} of the hold on", show_ns(at_ns as f64))
-    };
+    let when = since(hold, from);
     let reason = format!(
         "stopped replying: no reply {when}, with {} requests unanswered or never sent at its end",
         show_many(unanswered.max(trial.flow().open_after))
@@ -127,14 +122,17 @@ pub(super) fn no_deliveries(case: &Case<'_>) -> Option<Ruling> {
     if sent + last.flow.open_after == 0 {
         return None;
     }
-    let at_ns = (u64::from(from) * 1_000_000_000).saturating_sub(hold.from_ns);
-    let when = match at_ns {
-        0 => "throughout the hold".to_owned(),
-        at_ns => format!("from {} of the hold on", show_ns(at_ns as f64)),
-    };
-    let lost = show_many(books.judged.lost);
+    let (when, lost) = (since(hold, from), show_many(books.judged.lost));
     let reason = format!("stopped delivering: no delivery {when}; {lost} deliveries were lost");
     Some(Ruling::new(Verdict::Fail, "deliveries.silence", reason))
+}
+
+/// From which moment of the hold on there was silence, given its first second.
+fn since(hold: &Hold, from: u32) -> String {
+    match (u64::from(from) * 1_000_000_000).saturating_sub(hold.from_ns) {
+        0 => "throughout the hold".to_owned(),
+        at_ns => format!("from {} of the hold on", show_ns(at_ns as f64)),
+    }
 }
 
 /// The first of the seconds at the end of the hold in which nothing happens any more; `None` where something does, or

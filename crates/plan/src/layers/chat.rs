@@ -26,9 +26,9 @@ static LINE: Setting = CHAT
     .default("15..58");
 static TALKERS: Setting = CHAT
     .key("bots.talkers", Shape::Whole("uint32"), "100")
-    .about("chat: so many of the bots speak, and the others only listen; all of them otherwise.")
+    .about("chat: how many of the bots speak, the others only listen; all of them otherwise.")
     .flag("--talkers", "N")
-    .help("So many chatters speak, the others only listen")
+    .help("How many clients speak; the others only listen")
     .default("all");
 static ROOM: Setting = CHAT
     .key("bots.room", Shape::Text, "lobby")

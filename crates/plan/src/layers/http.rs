@@ -71,9 +71,9 @@ static TIMEOUT: Setting = HTTP
     .default("30s");
 static REDIRECTS: Setting = HTTP
     .key("bots.redirects", Shape::Whole("uint32"), "5")
-    .about("http: so many redirects are followed, to the same host.")
+    .about("http: how many redirects are followed, to the same host.")
     .flag("--redirects", "N")
-    .help("So many redirects are followed, to the same host")
+    .help("How many redirects are followed, to the same host")
     .default("0");
 static BODY_MAX: Setting = HTTP
     .key("bots.body_max", Shape::NumberOrText, "64MiB")

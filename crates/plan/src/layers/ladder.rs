@@ -30,10 +30,10 @@ static RUNGS: Setting = Setting::of("What", &[])
     .flag_example("500,1000,2000");
 static RATE: Setting = Setting::of("What", &["http"])
     .key("ladder.rate", Shape::OneOrMore, "[1000, 2000]")
-    .about("http: the loads in requests per second, planned by a clock that waits for nobody.")
+    .about("http: the loads in requests per second, scheduled independently of responses (open loop).")
     .flag("--rate", "LIST")
     .help(
-        "HTTP: loads in requests per second, planned by a clock that waits for no answer, e.g. 1000,2000. \
+        "HTTP: loads in requests per second, scheduled independently of responses (open loop), e.g. 1000,2000. \
          The rate climbs to each load through the first half of the settle time",
     )
     .kind(Kind::Hyphenated)
@@ -52,9 +52,9 @@ static REQUESTERS: Setting = Setting::of("What", &["http"])
     .kind(Kind::Hyphenated);
 static HOLD: Setting = HOW
     .key("ladder.hold", Shape::Text, "60s")
-    .about("When a rung has seen enough: a time, ticks or games.")
+    .about("How long to hold each load: a time, ticks or games.")
     .flag("--hold", "ENOUGH")
-    .help("When a rung has seen enough: 60s, 2Mticks or 1000games");
+    .help("How long to hold each load: 60s, 2Mticks or 1000games");
 static RAMP: Setting = HOW
     .key("ladder.ramp", Shape::Text, "2ms")
     .about(

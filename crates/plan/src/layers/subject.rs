@@ -57,7 +57,11 @@ static PID: Setting = HERE
     .flag("--pid", "N")
     .help("Watch this process, which runs already");
 static TICKS: Setting = HERE
-    .key("subject.ticks", Shape::WordOr("TicksKeys", "Where ticks are told."), "{ log: game.log }")
+    .key(
+        "subject.ticks",
+        Shape::WordOr("TicksKeys", "Where the server reports its ticks."),
+        "{ log: game.log }",
+    )
     .about("Where its ticks are told: client, none, or a log.")
     .flag("--ticks", "SOURCE")
     .help("Where the subject's ticks are told: log=FILE, client or none")
