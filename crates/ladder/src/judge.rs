@@ -9,7 +9,9 @@
 //! Invariant: the same trial and terms give the same judgement, live and replayed.
 //! Not here: the thresholds and their reasons, which stand with the rules.
 
+mod consistency;
 mod deliveries;
+mod generator;
 mod requests;
 mod rules;
 mod silence;
@@ -293,8 +295,8 @@ const IN_ORDER: [Rule; 26] = [
     silence::no_deliveries,
     rules::certain_objectives,
     // The generator is asked about before the server is.
-    rules::limited,
-    rules::inconsistent,
+    generator::limited,
+    consistency::inconsistent,
     rules::objectives,
     rules::games_missing,
     rules::connections,
@@ -343,15 +345,15 @@ pub fn judge(trial: &Trial, calmer: Option<&Trial>, terms: &Terms) -> Judgement 
     }
 }
 
-/// Whether a hold that is under way has what it takes to be judged when it ends now: every objective is met so far, or
-/// enough undisturbed seconds were seen.
+/// Whether a hold that is under way has what it takes to be judged when it ends now: every objective is met so far and
+/// the clients' view does not contradict the server's, or enough undisturbed seconds were seen.
 pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
     let is_undecided = |objective: &Objective| {
         objective.figure().is_disturbable() && matches!(objective.evaluate(trial), Outcome::NotMet { .. })
     };
     !disturbance(trial).any()
         || least_disturbed(trial, terms.hold_ns).are_undisturbed
-        || !terms.objectives.iter().any(is_undecided)
+        || !(terms.objectives.iter().any(is_undecided) || consistency::is_contradicted(trial))
 }
 
 /// How much of the hold was disturbed, by what, and which objectives were judged without it.
@@ -404,18 +406,18 @@ fn evidence(case: &Case<'_>) -> Evidence {
         let (met, judged_by) = (asked.seen.met(), asked.seen.name().to_owned());
         ObjectiveResult { objective: asked.objective.to_string(), met, value, note, judged_by }
     };
-    let own_limit = tightest(case.terms).map(|(_, bound_ns)| rules::OWN_LATENCY_SHARE * bound_ns);
+    let own_limit = tightest(case.terms).map(|(_, bound_ns)| generator::OWN_LATENCY_SHARE * bound_ns);
     let change = case.finding.as_ref().and_then(|finding| finding.change.as_ref());
     Evidence {
         objectives: case.outcomes.iter().map(result).collect(),
-        send_lag_p99_ns: rules::send_lag_ns(case.trial, 0.99),
-        send_lag_limit_ns: finite(rules::lag_limit(case).limit_ns),
+        send_lag_p99_ns: generator::send_lag_ns(case.trial, 0.99),
+        send_lag_limit_ns: finite(generator::lag_limit(case).limit_ns),
         worker_cpu_share_max: rules::most(case.trial, |host| host.worker_cpu_share),
         worker_waiting_share_max: rules::most(case.trial, |host| host.worker_waiting_share),
-        own_latency_p99_ns: rules::own_latency_ns(case.terms),
+        own_latency_p99_ns: generator::own_latency_ns(case.terms),
         own_latency_limit_ns: own_limit,
         busy_share_max: case.trial.busy_share_max,
-        intended: rules::intended(case),
+        intended: generator::intended(case),
         disturbed_share: case.disturbance.share(),
         change: change.map(|change| {
             let (of, after_s) = (change.of.name(), change.after_s);

@@ -5,7 +5,7 @@
 
 use measure::Trial;
 
-use super::{Case, Ruling, Terms, Verdict, rules};
+use super::{Case, Ruling, Terms, Verdict, generator, rules};
 use crate::figures;
 use crate::steady::Floors;
 use crate::wording::show_share;
@@ -22,7 +22,7 @@ pub(super) fn asks(trial: &Trial) -> bool {
 /// Missing connections, unless they went missing together with requests: those are asked about first.
 pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
     let explains = asks(case.trial) && figures::any_failed(case.trial);
-    if explains { rules::no_room(case) } else { rules::connections(case) }
+    if explains { generator::no_room(case) } else { rules::connections(case) }
 }
 
 /// What changes matter to a server of requests: on one with ticks, none smaller than a tick; and how many of its ticks are

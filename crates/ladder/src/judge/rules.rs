@@ -4,17 +4,15 @@
 
 use measure::interval::BROKEN_CONNECTIONS;
 use measure::trial::kind;
-use measure::{Books, HostSecond, Measure, Quantile, Trial};
+use measure::{Books, HostSecond, Trial};
 
 use super::views::{Over, Seen};
-use super::{Asked, Case, Intended, Ruling, Terms, Verdict, tightest};
+use super::{Asked, Case, Ruling, Verdict, generator};
 use crate::figures;
 use crate::objective::Objective;
 use crate::steady::Steadiness;
-use crate::wording::{show_bytes, show_ns, show_number, show_share};
+use crate::wording::{show_ns, show_number, show_share};
 
-/// Causes of failed connects that are this machine's and never the server's, as the drivers name them.
-pub const GENERATOR_CAUSES: [&str; 2] = ["no descriptors", "no ports"];
 /// Fewer than this share of the connections open in the worst second fails a rung: what a load test of another load
 /// shows is not worth much, but a few of many do not make it another load.
 pub const OPEN_SHARE_LEAST: f64 = 0.95;
@@ -26,19 +24,6 @@ pub const COMES_BACK_WITHIN_S: usize = 10;
 pub const TICKS_DUE_LEAST: f64 = 0.8;
 /// Less than this of the intended messages is another load than the one asked for.
 pub const OFFERED_SHARE_LEAST: f64 = 0.995;
-/// Send lag may take this share of the tightest latency bound.
-pub const SEND_LAG_SHARE: f64 = 0.05;
-/// Our own latency against the null server may take this share of the tightest latency bound.
-pub const OWN_LATENCY_SHARE: f64 = 0.10;
-/// A worker that is busier than this while it lags lags because of it: not asleep, where nothing tells its time on a core.
-pub const BUSY_SHARE_MOST: f64 = 0.8;
-/// A worker that waits for a core for more than this share of a second while it lags lags because of it.
-pub const WAITS_SHARE_MOST: f64 = 0.1;
-/// A link may be filled to this share.
-pub const LINK_SHARE_MOST: f64 = 0.8;
-/// Server and clients contradict each other when their late shares lie farther apart than this. The way to the client
-/// makes some ticks late for it that were on time at the server, hence as much as a quarter.
-pub const LATE_SHARES_APART_MOST: f64 = 0.25;
 
 /// Errors that a late or disturbed machine can make: something took longer than was waited for.
 const TIMEOUTS: [&str; 5] =
@@ -127,32 +112,9 @@ pub(super) fn exited(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, "server exited", reason))
 }
 
-/// Connections that are missing because of this machine.
-pub(super) fn no_room(case: &Case<'_>) -> Option<Ruling> {
-    let connections = &case.trial.connections;
-    let asked = connections.asked;
-    let open = open_throughout(case.trial);
-    if open >= asked {
-        return None;
-    }
-    let ours = connections
-        .failed
-        .iter()
-        .find(|(cause, count)| **count > 0 && GENERATOR_CAUSES.contains(&cause.as_str()));
-    let (cause, count) = ours?;
-    let remedy = match cause.as_str() {
-        "no ports" => "use more source addresses",
-        _ => "raise the limit of open files or use more workers",
-    };
-    let reason = format!(
-        "only {open} of {asked} connections open, because this machine had {cause} left ({count} times); {remedy}"
-    );
-    Some(Ruling::new(Verdict::GeneratorLimited, cause, reason))
-}
-
 /// Connections that are missing, whoever is to blame.
 pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
-    let ours = no_room(case);
+    let ours = generator::no_room(case);
     if ours.is_some() {
         return ours;
     }
@@ -231,7 +193,7 @@ fn plays_games(trial: &Trial) -> bool {
 }
 
 /// Connections that stood throughout the hold, or that came up when there was none.
-fn open_throughout(trial: &Trial) -> u64 {
+pub(super) fn open_throughout(trial: &Trial) -> u64 {
     if trial.hold.is_none() {
         return trial.connections.opened_in_ramp;
     }
@@ -252,35 +214,6 @@ pub(super) fn never_held(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Invalid, "no hold", reason.to_owned()))
 }
 
-/// How late sends may be at the 99th percentile, and why.
-pub(super) struct LagLimit {
-    pub limit_ns: f64,
-    why: String,
-}
-
-/// With a latency objective, a share of its bound. Without one, on a server with ticks, one whole tick: a shot that
-/// leaves a tick later than planned falls into another tick, and until then the server cannot tell the difference.
-/// Otherwise a share of the time after which an answer is late, the only bound there is. Where every objective is met the
-/// whole bound: what is timed from its planned instant and in time is in time, however late it left.
-pub(super) fn lag_limit(case: &Case<'_>) -> LagLimit {
-    let period_ns = case.trial.head.tick_period_ns;
-    let (share, percent) = if case.meets_all() {
-        (1.0, String::new())
-    } else {
-        (SEND_LAG_SHARE, format!("{} of ", show_share(SEND_LAG_SHARE)))
-    };
-    match tightest(case.terms) {
-        Some((objective, bound_ns)) => {
-            LagLimit { limit_ns: share * bound_ns, why: format!("{percent}the bound of {objective}") }
-        }
-        None if period_ns > 0 => LagLimit { limit_ns: period_ns as f64, why: "one tick".to_owned() },
-        None => LagLimit {
-            limit_ns: share * case.terms.patience_ns as f64,
-            why: format!("{percent}the time after which an answer is late"),
-        },
-    }
-}
-
 /// The largest reading of a second of the hold.
 pub(crate) fn most(trial: &Trial, read: fn(&HostSecond) -> Option<f64>) -> Option<f64> {
     trial.hold_seconds().filter_map(|second| read(&second.host)).max_by(f64::total_cmp)
@@ -293,221 +226,6 @@ pub(super) fn only_timeouts(trial: &Trial) -> bool {
     trial.errors.iter().all(is_timeout)
         && trial.connections.failed.iter().all(is_timeout)
         && flow.failed + flow.open_after + flow.not_sent == 0
-}
-
-pub(super) fn send_lag_ns(trial: &Trial, q: f64) -> Option<f64> {
-    match trial.distribution(Measure::SendLag).quantile(q, 0) {
-        Quantile::Ns(ns) => Some(ns as f64),
-        Quantile::TooFew | Quantile::Infinite => None,
-    }
-}
-
-pub(super) fn own_latency_ns(terms: &Terms) -> Option<f64> {
-    terms.calibration.as_ref()?.own_latency.as_ref()?.p99.map(|ns| ns as f64)
-}
-
-/// Messages that the plan meant to offer over the connections that stood: those of a bot that the server turned away
-/// are missing because of the server.
-pub(super) fn intended(case: &Case<'_>) -> Option<f64> {
-    let open_share = figures::open_share(case.trial).unwrap_or(1.0).min(1.0);
-    let seconds = figures::counted_seconds(case.trial)?;
-    Some(match case.terms.intended? {
-        Intended::PerSecond(rate) => open_share * rate * seconds,
-        Intended::Messages(count) => open_share * count as f64,
-    })
-}
-
-/// Fewer late sends than this may be one hiccup …
-const LATE_SENDS_LEAST: u64 = 10;
-/// … and so may a smaller share of them.
-const LATE_SENDS_SHARE: f64 = 0.05;
-
-const MACHINE_NOT_SERVER: &str = "its latencies say more about this machine than about the server";
-
-/// What was measured with a generator at its limit says nothing against the server. What was met all the same is met:
-/// responses count from the planned instant, so a late generator makes them longer and never shorter.
-///
-/// Where only disturbed seconds show a late generator it was disturbed too, and `objectives` says so.
-pub(super) fn limited(case: &Case<'_>) -> Option<Ruling> {
-    offered(case).or_else(|| lagging(case)).or_else(|| own_latency(case)).or_else(|| link(case))
-}
-
-fn is_limited(signal: &str, reason: String) -> Option<Ruling> {
-    Some(Ruling::new(Verdict::GeneratorLimited, signal, reason))
-}
-
-/// Another load than the one asked for was offered, and no disturbance is to blame.
-fn offered(case: &Case<'_>) -> Option<Ruling> {
-    let intended = intended(case)?;
-    let offered = figures::paced(case.trial).offered as f64;
-    let forgiven = match case.terms.intended {
-        Some(Intended::PerSecond(_)) => 3.0 * intended.sqrt(),
-        _ => 0.0,
-    };
-    if offered >= OFFERED_SHARE_LEAST * intended - forgiven {
-        return None;
-    }
-    let share = show_share(offered / intended);
-    let of = show_number(intended.round());
-    let limit = show_share(OFFERED_SHARE_LEAST);
-    if case.disturbance.any() {
-        let reason = format!(
-            "disturbed: only {share} of the {of} intended messages were offered (limit {limit}), while {}; run it again on a \
-             quiet machine",
-            case.disturbance.culprit()
-        );
-        return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
-    }
-    let reason = format!(
-        "{share} of the {of} intended messages were offered (limit {limit}); this is another load than the one asked for; \
-         use more workers or a lower rate",
-    );
-    is_limited("offered", reason)
-}
-
-/// Sends left too late, in seconds that nothing disturbed.
-fn lagging(case: &Case<'_>) -> Option<Ruling> {
-    let view = case.fair_view()?;
-    let limit = lag_limit(case);
-    let busy_share = view.busy_share_max.unwrap_or(0.0);
-    let cpu_share = most(view, |host| host.worker_cpu_share);
-    let waiting_share = most(view, |host| host.worker_waiting_share);
-    // The smallest percentile that may be stated and is beyond the limit proves that p99 is too.
-    let lagging = [(0.99, "p99"), (0.9, "p90"), (0.5, "p50")]
-        .into_iter()
-        .find_map(|(q, name)| send_lag_ns(view, q).map(|lag_ns| (name, lag_ns)))
-        .filter(|(_, lag_ns)| *lag_ns > limit.limit_ns);
-    // With too few sends for p99 the largest lag alone would prove little, but not that of a worker with no time left.
-    let max_ns = view.distribution(Measure::SendLag).max_ns().map(|ns| ns as f64);
-    let has_no_time = cpu_share.unwrap_or(busy_share) > BUSY_SHARE_MOST;
-    let overworked = (has_no_time && send_lag_ns(view, 0.99).is_none())
-        .then(|| max_ns.filter(|max_ns| *max_ns > limit.limit_ns).map(|max_ns| ("max", max_ns)))
-        .flatten();
-    // So few sends that no percentile may be stated still tell when a good part of them was late.
-    let lags = view.distribution(Measure::SendLag);
-    let late =
-        lags.buckets().filter(|&(ns, _)| ns as f64 > limit.limit_ns).map(|(_, count)| count).sum::<u64>();
-    let is_often_late = late >= LATE_SENDS_LEAST && late as f64 >= LATE_SENDS_SHARE * lags.count() as f64;
-    let shown = match lagging.or(overworked) {
-        Some((name, lag_ns)) => {
-            let (lag, limit_ns) = (show_ns(lag_ns), show_ns(limit.limit_ns));
-            format!("send lag {name} was {lag} (limit {limit_ns}: {})", limit.why)
-        }
-        None if is_often_late => {
-            let (share, limit_ns) = (show_share(late as f64 / lags.count() as f64), show_ns(limit.limit_ns));
-            format!("{share} of the sends were later than {limit_ns} (the limit: {})", limit.why)
-        }
-        None => return None,
-    };
-    let (signal, remedy) = match (cpu_share, waiting_share) {
-        (Some(share), _) if share > BUSY_SHARE_MOST => {
-            let share = show_share(share);
-            (
-                "worker.cpu",
-                format!("the busiest worker used {share} of a core: use more workers, cores or machines"),
-            )
-        }
-        (_, Some(share)) if share > WAITS_SHARE_MOST => {
-            let share = show_share(share);
-            (
-                "worker.waiting",
-                format!(
-                    "a worker waited for a core {share} of a second: give the generator cores of its own"
-                ),
-            )
-        }
-        (None, _) if busy_share > BUSY_SHARE_MOST => {
-            let share = show_share(busy_share);
-            (
-                "worker.busy_share",
-                format!("the busiest worker was {share} busy: use more workers, cores or machines"),
-            )
-        }
-        _ => ("send_lag.p99", "give the generator cores of its own or --realtime".to_owned()),
-    };
-    is_limited(signal, format!("{shown}; {MACHINE_NOT_SERVER}; {remedy}"))
-}
-
-/// Our share of the latency against a server that does nothing is too large, and the rung's own readings do not show
-/// otherwise: a calibration never condemns a rung whose sends and receipts were in time.
-fn own_latency(case: &Case<'_>) -> Option<Ruling> {
-    if case.meets_all()
-        || case.terms.calibration.as_ref().is_some_and(|calibration| calibration.was_disturbed)
-    {
-        return None;
-    }
-    let (objective, bound_ns) = tightest(case.terms)?;
-    let own_ns = own_latency_ns(case.terms)?;
-    let limit_ns = OWN_LATENCY_SHARE * bound_ns;
-    let in_time = |measure| match case.fair_view()?.distribution(measure).quantile(0.99, 0) {
-        Quantile::Ns(ns) => Some(ns as f64 <= limit_ns / 2.0),
-        Quantile::TooFew | Quantile::Infinite => None,
-    };
-    let is_fine = in_time(Measure::SendLag) == Some(true) && in_time(Measure::ReceiveLag) == Some(true);
-    if own_ns <= limit_ns || is_fine {
-        return None;
-    }
-    let reason = format!(
-        "against a server that does nothing p99 was {} already (limit {}: {} of the bound of {objective}); \
-         {MACHINE_NOT_SERVER}; ask for less or use a faster machine",
-        show_ns(own_ns),
-        show_ns(limit_ns),
-        show_share(OWN_LATENCY_SHARE),
-    );
-    is_limited("own_latency.p99", reason)
-}
-
-fn link(case: &Case<'_>) -> Option<Ruling> {
-    if case.meets_all() {
-        return None;
-    }
-    let link = case.terms.link.as_ref()?;
-    let (speed, used) = (link.bytes_per_s?, case.trial.bytes_per_s?);
-    if used <= LINK_SHARE_MOST * speed {
-        return None;
-    }
-    let kind = if link.is_wireless { "wireless " } else { "" };
-    let reason = format!(
-        "link: {}/s went over the {kind}link {} of {}/s (limit {}); use a faster one",
-        show_bytes(used),
-        link.name,
-        show_bytes(speed),
-        show_share(LINK_SHARE_MOST),
-    );
-    is_limited("link", reason)
-}
-
-/// Two witnesses that contradict each other leave the case open; neither is preferred.
-pub(super) fn inconsistent(case: &Case<'_>) -> Option<Ruling> {
-    let trial = case.trial;
-    let server = trial.ticks.as_ref()?;
-    let says = |what: &str, server: String, clients: String| {
-        let reason = format!(
-            "inconsistent: {what} is {server} by the server and {clients} by its clients; look for what stands between \
-             them, or for a server that does not tell the truth"
-        );
-        Some(Ruling::new(Verdict::Inconclusive, "inconsistent", reason))
-    };
-    let (ours, theirs) = (server.counts.late_share()?, trial.client_ticks.late_share()?);
-    // A disturbance makes ticks late on their way to the client; what it explains contradicts nobody.
-    let explained = if theirs > ours { case.disturbance.explains_messages } else { 0.0 };
-    if (ours - theirs).abs() - explained > LATE_SHARES_APART_MOST {
-        return says("the late share of the ticks", show_share(ours), show_share(theirs));
-    }
-    if case.disturbance.any() && case.fair.is_none() {
-        return None;
-    }
-    let trial = case.fair_view().unwrap_or(trial);
-    let server = trial.ticks.as_ref()?;
-    let period_ns = trial.head.tick_period_ns;
-    if let (Quantile::Ns(ours_ns), Quantile::Ns(theirs_ns)) =
-        (server.interval.quantile(0.99, 0), trial.distribution(Measure::TickInterval).quantile(0.99, 0))
-        && period_ns > 0
-        && ours_ns.abs_diff(theirs_ns) > period_ns
-    {
-        return says("p99 of the interval between ticks", show_ns(ours_ns as f64), show_ns(theirs_ns as f64));
-    }
-    None
 }
 
 /// Objectives that no disturbance can have broken: wrong or refused answers, and what else is the server's own doing.
@@ -592,7 +310,8 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
     }
     let of = format!("{} of {} messages {what}", show_number(count as f64), show_number(offered as f64));
     // A worker that was kept from its core sends late, and what it could not send by the end is not the server's doing.
-    let is_late = send_lag_ns(case.trial, 0.9).is_some_and(|lag_ns| lag_ns > lag_limit(case).limit_ns);
+    let is_late = generator::send_lag_ns(case.trial, 0.9)
+        .is_some_and(|lag_ns| lag_ns > generator::lag_limit(case).limit_ns);
     if case.disturbance.any() && is_late {
         let reason = format!("{of}, and that may not be the server: {}", case.disturbance.culprit());
         return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));

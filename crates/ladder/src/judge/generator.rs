@@ -1,0 +1,255 @@
+//! What the load generator could not do: connections it had no room for, messages it did not offer, sends that left too late.
+
+use measure::{Measure, Quantile, Trial};
+
+use super::rules::{OFFERED_SHARE_LEAST, most, open_throughout};
+use super::{Case, Intended, Ruling, Terms, Verdict, tightest};
+use crate::figures;
+use crate::wording::{show_bytes, show_ns, show_number, show_share};
+
+/// Causes of failed connects that are this machine's and never the server's, as the drivers name them.
+pub const GENERATOR_CAUSES: [&str; 2] = ["no descriptors", "no ports"];
+/// Send lag may take this share of the tightest latency bound.
+pub const SEND_LAG_SHARE: f64 = 0.05;
+/// Our own latency against the null server may take this share of the tightest latency bound.
+pub const OWN_LATENCY_SHARE: f64 = 0.10;
+/// A worker that is busier than this while it lags lags because of it: not asleep, where nothing tells its time on a core.
+pub const BUSY_SHARE_MOST: f64 = 0.8;
+/// A worker that waits for a core for more than this share of a second while it lags lags because of it.
+pub const WAITS_SHARE_MOST: f64 = 0.1;
+/// A link may be filled to this share.
+pub const LINK_SHARE_MOST: f64 = 0.8;
+
+/// How late sends may be at the 99th percentile, and why.
+pub(super) struct LagLimit {
+    pub limit_ns: f64,
+    why: String,
+}
+
+/// With a latency objective, a share of its bound. Without one, on a server with ticks, one whole tick: a shot that
+/// leaves a tick later than planned falls into another tick, and until then the server cannot tell the difference.
+/// Otherwise a share of the time after which an answer is late, the only bound there is. Where every objective is met the
+/// whole bound: what is timed from its planned instant and in time is in time, however late it left.
+pub(super) fn lag_limit(case: &Case<'_>) -> LagLimit {
+    let period_ns = case.trial.head.tick_period_ns;
+    let (share, percent) = if case.meets_all() {
+        (1.0, String::new())
+    } else {
+        (SEND_LAG_SHARE, format!("{} of ", show_share(SEND_LAG_SHARE)))
+    };
+    match tightest(case.terms) {
+        Some((objective, bound_ns)) => {
+            LagLimit { limit_ns: share * bound_ns, why: format!("{percent}the bound of {objective}") }
+        }
+        None if period_ns > 0 => LagLimit { limit_ns: period_ns as f64, why: "one tick".to_owned() },
+        None => LagLimit {
+            limit_ns: share * case.terms.patience_ns as f64,
+            why: format!("{percent}the time after which an answer is late"),
+        },
+    }
+}
+
+pub(super) fn send_lag_ns(trial: &Trial, q: f64) -> Option<f64> {
+    match trial.distribution(Measure::SendLag).quantile(q, 0) {
+        Quantile::Ns(ns) => Some(ns as f64),
+        Quantile::TooFew | Quantile::Infinite => None,
+    }
+}
+
+pub(super) fn own_latency_ns(terms: &Terms) -> Option<f64> {
+    terms.calibration.as_ref()?.own_latency.as_ref()?.p99.map(|ns| ns as f64)
+}
+
+/// Connections that are missing because of this machine.
+pub(super) fn no_room(case: &Case<'_>) -> Option<Ruling> {
+    let connections = &case.trial.connections;
+    let asked = connections.asked;
+    let open = open_throughout(case.trial);
+    if open >= asked {
+        return None;
+    }
+    let ours = connections
+        .failed
+        .iter()
+        .find(|(cause, count)| **count > 0 && GENERATOR_CAUSES.contains(&cause.as_str()));
+    let (cause, count) = ours?;
+    let remedy = match cause.as_str() {
+        "no ports" => "use more source addresses",
+        _ => "raise the limit of open files or use more workers",
+    };
+    let reason = format!(
+        "only {open} of {asked} connections open, because this machine had {cause} left ({count} times); {remedy}"
+    );
+    Some(Ruling::new(Verdict::GeneratorLimited, cause, reason))
+}
+
+/// Messages that the plan meant to offer over the connections that stood: those of a bot that the server turned away
+/// are missing because of the server.
+pub(super) fn intended(case: &Case<'_>) -> Option<f64> {
+    let open_share = figures::open_share(case.trial).unwrap_or(1.0).min(1.0);
+    let seconds = figures::counted_seconds(case.trial)?;
+    Some(match case.terms.intended? {
+        Intended::PerSecond(rate) => open_share * rate * seconds,
+        Intended::Messages(count) => open_share * count as f64,
+    })
+}
+
+/// Fewer late sends than this may be one hiccup …
+const LATE_SENDS_LEAST: u64 = 10;
+/// … and so may a smaller share of them.
+const LATE_SENDS_SHARE: f64 = 0.05;
+
+const MACHINE_NOT_SERVER: &str = "its latencies say more about this machine than about the server";
+
+/// What was measured with a generator at its limit says nothing against the server. What was met all the same is met:
+/// responses count from the planned instant, so a late generator makes them longer and never shorter.
+///
+/// Where only disturbed seconds show a late generator it was disturbed too, and `objectives` says so.
+pub(super) fn limited(case: &Case<'_>) -> Option<Ruling> {
+    offered(case).or_else(|| lagging(case)).or_else(|| own_latency(case)).or_else(|| link(case))
+}
+
+fn is_limited(signal: &str, reason: String) -> Option<Ruling> {
+    Some(Ruling::new(Verdict::GeneratorLimited, signal, reason))
+}
+
+/// Another load than the one asked for was offered, and no disturbance is to blame.
+fn offered(case: &Case<'_>) -> Option<Ruling> {
+    let intended = intended(case)?;
+    let offered = figures::paced(case.trial).offered as f64;
+    let forgiven = match case.terms.intended {
+        Some(Intended::PerSecond(_)) => 3.0 * intended.sqrt(),
+        _ => 0.0,
+    };
+    if offered >= OFFERED_SHARE_LEAST * intended - forgiven {
+        return None;
+    }
+    let share = show_share(offered / intended);
+    let of = show_number(intended.round());
+    let limit = show_share(OFFERED_SHARE_LEAST);
+    if case.disturbance.any() {
+        let reason = format!(
+            "disturbed: only {share} of the {of} intended messages were offered (limit {limit}), while {}; run it again on a \
+             quiet machine",
+            case.disturbance.culprit()
+        );
+        return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
+    }
+    let reason = format!(
+        "{share} of the {of} intended messages were offered (limit {limit}); this is another load than the one asked for; \
+         use more workers or a lower rate",
+    );
+    is_limited("offered", reason)
+}
+
+/// Sends left too late, in seconds that nothing disturbed.
+fn lagging(case: &Case<'_>) -> Option<Ruling> {
+    let view = case.fair_view()?;
+    let limit = lag_limit(case);
+    let busy_share = view.busy_share_max.unwrap_or(0.0);
+    let cpu_share = most(view, |host| host.worker_cpu_share);
+    let waiting_share = most(view, |host| host.worker_waiting_share);
+    // The smallest percentile that may be stated and is beyond the limit proves that p99 is too.
+    let lagging = [(0.99, "p99"), (0.9, "p90"), (0.5, "p50")]
+        .into_iter()
+        .find_map(|(q, name)| send_lag_ns(view, q).map(|lag_ns| (name, lag_ns)))
+        .filter(|(_, lag_ns)| *lag_ns > limit.limit_ns);
+    // With too few sends for p99 the largest lag alone would prove little, but not that of a worker with no time left.
+    let max_ns = view.distribution(Measure::SendLag).max_ns().map(|ns| ns as f64);
+    let has_no_time = cpu_share.unwrap_or(busy_share) > BUSY_SHARE_MOST;
+    let overworked = (has_no_time && send_lag_ns(view, 0.99).is_none())
+        .then(|| max_ns.filter(|max_ns| *max_ns > limit.limit_ns).map(|max_ns| ("max", max_ns)))
+        .flatten();
+    // So few sends that no percentile may be stated still tell when a good part of them was late.
+    let lags = view.distribution(Measure::SendLag);
+    let late =
+        lags.buckets().filter(|&(ns, _)| ns as f64 > limit.limit_ns).map(|(_, count)| count).sum::<u64>();
+    let is_often_late = late >= LATE_SENDS_LEAST && late as f64 >= LATE_SENDS_SHARE * lags.count() as f64;
+    let shown = match lagging.or(overworked) {
+        Some((name, lag_ns)) => {
+            let (lag, limit_ns) = (show_ns(lag_ns), show_ns(limit.limit_ns));
+            format!("send lag {name} was {lag} (limit {limit_ns}: {})", limit.why)
+        }
+        None if is_often_late => {
+            let (share, limit_ns) = (show_share(late as f64 / lags.count() as f64), show_ns(limit.limit_ns));
+            format!("{share} of the sends were later than {limit_ns} (the limit: {})", limit.why)
+        }
+        None => return None,
+    };
+    let (signal, remedy) = match (cpu_share, waiting_share) {
+        (Some(share), _) if share > BUSY_SHARE_MOST => {
+            let share = show_share(share);
+            (
+                "worker.cpu",
+                format!("the busiest worker used {share} of a core: use more workers, cores or machines"),
+            )
+        }
+        (_, Some(share)) if share > WAITS_SHARE_MOST => {
+            let share = show_share(share);
+            (
+                "worker.waiting",
+                format!(
+                    "a worker waited for a core {share} of a second: give the generator cores of its own"
+                ),
+            )
+        }
+        (None, _) if busy_share > BUSY_SHARE_MOST => {
+            let share = show_share(busy_share);
+            (
+                "worker.busy_share",
+                format!("the busiest worker was {share} busy: use more workers, cores or machines"),
+            )
+        }
+        _ => ("send_lag.p99", "give the generator cores of its own or --realtime".to_owned()),
+    };
+    is_limited(signal, format!("{shown}; {MACHINE_NOT_SERVER}; {remedy}"))
+}
+
+/// Our share of the latency against a server that does nothing is too large, and the rung's own readings do not show
+/// otherwise: a calibration never condemns a rung whose sends and receipts were in time.
+fn own_latency(case: &Case<'_>) -> Option<Ruling> {
+    if case.meets_all()
+        || case.terms.calibration.as_ref().is_some_and(|calibration| calibration.was_disturbed)
+    {
+        return None;
+    }
+    let (objective, bound_ns) = tightest(case.terms)?;
+    let own_ns = own_latency_ns(case.terms)?;
+    let limit_ns = OWN_LATENCY_SHARE * bound_ns;
+    let in_time = |measure| match case.fair_view()?.distribution(measure).quantile(0.99, 0) {
+        Quantile::Ns(ns) => Some(ns as f64 <= limit_ns / 2.0),
+        Quantile::TooFew | Quantile::Infinite => None,
+    };
+    let is_fine = in_time(Measure::SendLag) == Some(true) && in_time(Measure::ReceiveLag) == Some(true);
+    if own_ns <= limit_ns || is_fine {
+        return None;
+    }
+    let reason = format!(
+        "against a server that does nothing p99 was {} already (limit {}: {} of the bound of {objective}); \
+         {MACHINE_NOT_SERVER}; ask for less or use a faster machine",
+        show_ns(own_ns),
+        show_ns(limit_ns),
+        show_share(OWN_LATENCY_SHARE),
+    );
+    is_limited("own_latency.p99", reason)
+}
+
+fn link(case: &Case<'_>) -> Option<Ruling> {
+    if case.meets_all() {
+        return None;
+    }
+    let link = case.terms.link.as_ref()?;
+    let (speed, used) = (link.bytes_per_s?, case.trial.bytes_per_s?);
+    if used <= LINK_SHARE_MOST * speed {
+        return None;
+    }
+    let kind = if link.is_wireless { "wireless " } else { "" };
+    let reason = format!(
+        "link: {}/s went over the {kind}link {} of {}/s (limit {}); use a faster one",
+        show_bytes(used),
+        link.name,
+        show_bytes(speed),
+        show_share(LINK_SHARE_MOST),
+    );
+    is_limited("link", reason)
+}
