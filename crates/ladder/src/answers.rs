@@ -26,16 +26,15 @@ const ERROR_SAMPLES: usize = 3;
 
 /// All answers of a run.
 ///
-/// `rungs` are the trials of the subject in the order they were held, without calibrations. A run without any is
-/// `INVALID`, and its JSON lacks the one rung that the schema asks for.
-pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: &[(Trial, Judgement)]) -> Climb {
+/// `rungs` in the order they were held. A run without any is `INVALID`, and its JSON lacks the one rung that the schema asks for.
+pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>) -> Climb {
     let held: Vec<Held> = rungs
         .iter()
-        .map(|(trial, judgement)| Held {
-            load: trial.head.load,
-            cell: trial.head.cell.clone(),
-            verdict: judgement.verdict,
-            signal: judgement.signal.clone(),
+        .map(|rung| Held {
+            load: rung.load,
+            cell: rung.cell.clone().unwrap_or_default(),
+            verdict: rung.verdict,
+            signal: rung.signal.clone(),
         })
         .collect();
     let verdict = run_verdict(held.iter().map(|trial| trial.verdict));
@@ -48,8 +47,8 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: &[(Trial,
             send_lag_ns: weighed.send_lag.clone(),
             ceiling_per_s: weighed.ceiling_per_s,
         }),
-        rungs: rungs.iter().map(|(trial, judgement)| rung(trial, judgement)).collect(),
         capacity: capacity(&run.capacity_unit, &held),
+        rungs,
         conclusions: Vec::new(),
         verdict,
     };
@@ -80,7 +79,8 @@ pub fn exit_code(verdict: Verdict) -> u8 {
     }
 }
 
-fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
+/// What a trial of the subject says, once judged. All that is kept of it.
+pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
     let flow = trial.flow();
     let summary = |measure| trial.distribution(measure).summary();
     let hold_s = trial.hold.as_ref().map_or(0.0, |hold| hold.seconds());

@@ -200,7 +200,8 @@ impl Objective {
     ///
     /// A wait of length w delays what was due in it, and what it began with: at n events per second, waits that sum up to
     /// W per second delay at most `W·n + W/d` of them by more than d. Those are taken out, the others forgiven d: a tenth
-    /// of a latency's bound, and for ticks the distance between a tick on time and a late one.
+    /// of a latency's bound, and for ticks the distance between a tick on time and a late one. What is taken out is taken
+    /// out of all ticks too: a wait does not know which of them the server makes late anyway.
     pub fn is_missed_without(&self, trial: &Trial, kept_away: f64) -> bool {
         let (Op::Less | Op::AtMost) = self.op else { return false };
         match self.figure.source {
@@ -208,7 +209,8 @@ impl Objective {
             Source::Max(of) => self.is_quantile_missed_without(trial, of, 1.0, kept_away),
             _ if self.figure.name.ends_with("late_share") => {
                 let Reading::Value(late) = self.figure.read(trial) else { return false };
-                !self.op.holds(late - self.excused_share(trial, kept_away), self.bound)
+                let excused = self.excused_share(trial, kept_away);
+                excused < 1.0 && !self.op.holds((late - excused) / (1.0 - excused), self.bound)
             }
             _ => false,
         }

@@ -212,18 +212,16 @@ impl Climbing<'_> {
         };
         self.run_trial(&trial, subject, progress)?;
         judged.read_on(self.store)?;
-        let Some((trial, judgement)) = judged.rungs().last() else {
-            anyhow::bail!("the rung was not stored")
-        };
+        let Some(rung) = judged.rungs().last() else { anyhow::bail!("the rung was not stored") };
         let verdict = store::Verdict {
             judge: "climb".to_owned(),
-            verdict: judgement.verdict.name().to_owned(),
-            reason: judgement.reason.clone(),
-            cut_s: trial.cut_s,
-            evidence: serde_json::to_string(&judgement.evidence)?,
+            verdict: rung.verdict.name().to_owned(),
+            reason: rung.reason.clone(),
+            cut_s: rung.hold.map_or(0, |hold| hold.cut_s),
+            evidence: serde_json::to_string(&rung.evidence)?,
         };
         self.writer.verdict(order.seq, verdict)?;
-        progress.say(&show::rung(trial, judgement));
+        progress.say(&show::rung(rung));
         Ok(())
     }
 

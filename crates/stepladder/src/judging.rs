@@ -2,8 +2,8 @@
 
 use anyhow::Context as _;
 use ladder::{
-    Calibration, Climb, Intended, Judged, Judgement, Link, ListSchedule, Purpose, RunFacts, Schedule, Terms,
-    answers, disturbance, judge, least_disturbed, warm_up_cut,
+    Calibration, Climb, Intended, Judged, Link, ListSchedule, Purpose, RunFacts, Rung, Schedule, Terms,
+    answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
 };
 use measure::{Measure, Summary, Trial};
 use plan::{Hold, Plan, SubjectSource, TickSource};
@@ -32,7 +32,7 @@ pub fn schedule(plan: &Plan) -> Schedule {
 }
 
 /// A run with its trials judged, as far as it was read. What was stored never changes, so each trial is read and judged
-/// once, while the climb goes on as well as afterwards.
+/// once, and only its figures are kept, while the climb goes on as well as afterwards.
 pub struct JudgedRun {
     id: RunId,
     head: RunHead,
@@ -42,7 +42,7 @@ pub struct JudgedRun {
     /// trials that were read
     read: usize,
     done: Vec<Judged>,
-    rungs: Vec<(Trial, Judgement)>,
+    rungs: Vec<Rung>,
 }
 
 impl JudgedRun {
@@ -86,7 +86,7 @@ impl JudgedRun {
                 let (trial, calmer) = store.trial_views(&self.id, mark.head.seq, warm_up_cut, left_out)?;
                 let judgement = judge(&trial, calmer.as_ref(), &self.terms(trial.head.load));
                 self.done.extend(Judged::of(&trial, Some(&judgement)));
-                self.rungs.push((trial, judgement));
+                self.rungs.push(rung(&trial, &judgement));
             } else {
                 let trial = store.trial(&self.id, mark.head.seq, 0)?;
                 self.done.extend(Judged::of(&trial, None));
@@ -108,7 +108,7 @@ impl JudgedRun {
     }
 
     /// The rungs that were read, in their order.
-    pub fn rungs(&self) -> &[(Trial, Judgement)] {
+    pub fn rungs(&self) -> &[Rung] {
         &self.rungs
     }
 
@@ -133,7 +133,7 @@ impl JudgedRun {
             shared_cores: head.shared_cores,
             capacity_unit: self.plan.ladder.load_unit.clone(),
         };
-        Ok(Some(answers(&facts, self.calibration.as_ref(), &self.rungs)))
+        Ok(Some(answers(&facts, self.calibration.as_ref(), self.rungs.clone())))
     }
 
     /// What a rung is judged by.

@@ -8,8 +8,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 use ladder::StoredAnswers;
 use ladder::wording::{show_cell, show_many, show_ns, show_number, show_share};
-use ladder::{Climb, FigureDoc, Judgement, Reading, Verdict};
-use measure::{Trial, TrialHead};
+use ladder::{Climb, Rung, Verdict};
 use store::{RunId, RunRecord, RunState, Store};
 
 use crate::judging::JudgedRun;
@@ -18,10 +17,7 @@ const NOT_STATED: &str = ladder::closing::NOT_STATED;
 
 /// Columns of the terminal, 100 where there is none.
 pub fn width() -> usize {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the request writes into a winsize of ours.
-    let status = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) };
-    if status == 0 && size.ws_col > 0 { usize::from(size.ws_col) } else { 100 }
+    terminal_size::terminal_size().map_or(100, |(columns, _)| usize::from(columns.0))
 }
 
 fn style(verdict: Verdict) -> Style {
@@ -35,47 +31,33 @@ fn style(verdict: Verdict) -> Style {
 }
 
 /// One line for a rung that has just been held.
-pub fn rung(trial: &Trial, judgement: &Judgement) -> String {
-    let paint = style(judgement.verdict);
-    let head = &trial.head;
-    let load = show_number(head.load);
-    let mut line = format!("{load:>8} {}", head.load_unit);
-    if !head.cell.is_empty() {
-        line += &format!("  {}", show_cell(&head.cell));
+pub fn rung(rung: &Rung) -> String {
+    let paint = style(rung.verdict);
+    let mut line = format!("{:>8} {}", show_number(rung.load), rung.load_unit);
+    if let Some(cell) = &rung.cell {
+        line += &format!("  {}", show_cell(cell));
     }
-    line += &format!("  {paint}{}{paint:#}", judgement.verdict);
-    match &judgement.reason {
-        Some(reason) => line += &format!("  {reason}"),
-        None => {
-            if let Some(share) = trial.ticks.as_ref().and_then(|ticks| ticks.counts.late_share()) {
-                line += &format!("  {} of the ticks late", show_share(share));
-            }
-            for (figure, unit) in requests_figures(head) {
-                if let Some(Reading::Value(per_s)) = FigureDoc::named(figure).map(|figure| figure.read(trial))
-                {
-                    line += &format!("  {per_s:.1} {unit}");
-                }
-            }
-            if let Some(books) = &trial.books {
-                let delivered = FigureDoc::named("deliveries.rate_per_s").map(|figure| figure.read(trial));
-                if let Some(Reading::Value(per_s)) = delivered {
-                    line += &format!("  {} deliveries/s", show_many(per_s.round() as u64));
-                }
-                line += &format!("  {} lost", show_many(books.judged.lost));
-            }
-            line +=
-                &format!("  {} of {} connections open", trial.connections.open_min, trial.connections.asked);
+    line += &format!("  {paint}{}{paint:#}", rung.verdict);
+    if let Some(reason) = &rung.reason {
+        return line + &format!("  {reason}");
+    }
+    if let Some(share) = rung.ticks.as_ref().and_then(|ticks| ticks.late_share) {
+        line += &format!("  {} of the ticks late", show_share(share));
+    }
+    if matches!(rung.load_unit.as_str(), "requesters" | "req/s") {
+        line += &format!("  {:.1} responses/s", rung.rate_per_s);
+        if let Some(frames) = &rung.frames {
+            line += &format!("  {:.1} frames/s", frames.rate_per_s);
         }
     }
-    line
-}
-
-/// What a load of requests is asked for first.
-fn requests_figures(head: &TrialHead) -> &'static [(&'static str, &'static str)] {
-    match head.load_unit.as_str() {
-        "requesters" | "req/s" => &[("rate_per_s", "responses/s"), ("frames.rate_per_s", "frames/s")],
-        _ => &[],
+    if let Some(books) = &rung.deliveries {
+        if let Some(per_s) = books.rate_per_s {
+            line += &format!("  {} deliveries/s", show_many(per_s.round() as u64));
+        }
+        line += &format!("  {} lost", show_many(books.sum.lost));
     }
+    let connections = &rung.connections.counts;
+    line + &format!("  {} of {} connections open", connections.open_min, connections.asked)
 }
 
 /// The closing page: the table, the books of deliveries, the reasons, the three answers.
@@ -137,20 +119,10 @@ fn laid_out(rows: &ladder::Table, climb: &Climb) -> String {
 
 /// Breaks a sentence at the terminal's width; further lines are indented.
 fn wrapped(text: &str, indent: usize) -> String {
-    let room = width().clamp(60, 120) - indent;
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is always a last line");
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            lines.push(word.to_owned());
-        } else {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines.join(&format!("\n{}", " ".repeat(indent)))
+    let margin = " ".repeat(indent);
+    let options =
+        textwrap::Options::new(width().clamp(60, 120)).initial_indent(&margin).subsequent_indent(&margin);
+    textwrap::fill(text, options).trim_start().to_owned()
 }
 
 /// The stored runs, oldest first.
@@ -211,19 +183,9 @@ fn answer(state: &RunState) -> String {
     }
 }
 
-/// Days since 1970 to a calendar date (Howard Hinnant's algorithm), because a date is all that is wanted of a library.
 fn utc(unix_ms: u64) -> String {
-    let seconds = unix_ms / 1_000;
-    let (days, of_day) = ((seconds / 86_400) as i64, seconds % 86_400);
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02}", of_day / 3_600, of_day / 60 % 60, of_day % 60)
+    let instant = i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    instant.map_or_else(|| NOT_STATED.to_owned(), |instant| instant.strftime("%F %T").to_string())
 }
 
 /// A figure's name, what it was, what it is, and how it is shown.
@@ -241,7 +203,7 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["load", "figure", old.as_str(), new.as_str(), "new / old"]);
     for rung in &after.rungs {
-        let is_same = |other: &&ladder::Rung| other.load == rung.load && other.cell == rung.cell;
+        let is_same = |other: &&Rung| other.load == rung.load && other.cell == rung.cell;
         let Some(same) = before.rungs.iter().find(is_same) else { continue };
         let load = match &rung.cell {
             Some(cell) => format!("{}, {}", show_number(rung.load), show_cell(cell)),
@@ -250,15 +212,15 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
         table.add_row([load.as_str(), "verdict", same.verdict.name(), rung.verdict.name(), ""]);
         let p99 =
             |summary: &Option<measure::Summary>| summary.as_ref().and_then(|one| one.p99).map(|ns| ns as f64);
-        let late = |rung: &ladder::Rung| rung.ticks.as_ref().and_then(|ticks| ticks.late_share);
+        let late = |rung: &Rung| rung.ticks.as_ref().and_then(|ticks| ticks.late_share);
         let ms: fn(f64) -> String = show_ns;
         let cores: fn(f64) -> String = |cores| format!("{cores:.3}");
-        let books = |rung: &ladder::Rung| rung.deliveries.clone();
-        let delivery_p99 = |rung: &ladder::Rung| books(rung).and_then(|books| p99(&books.latency_ns));
-        let deliveries = |rung: &ladder::Rung| books(rung).and_then(|books| books.rate_per_s);
-        let lost = |rung: &ladder::Rung| books(rung).map(|books| books.sum.lost as f64);
+        let books = |rung: &Rung| rung.deliveries.clone();
+        let delivery_p99 = |rung: &Rung| books(rung).and_then(|books| p99(&books.latency_ns));
+        let deliveries = |rung: &Rung| books(rung).and_then(|books| books.rate_per_s);
+        let lost = |rung: &Rung| books(rung).map(|books| books.sum.lost as f64);
         let many: fn(f64) -> String = |count| show_many(count.round() as u64);
-        let frames = |rung: &ladder::Rung| rung.frames.as_ref().map(|frames| frames.rate_per_s);
+        let frames = |rung: &Rung| rung.frames.as_ref().map(|frames| frames.rate_per_s);
         let tenths: fn(f64) -> String = |rate| format!("{rate:.1}");
         let rows: [Row; 10] = [
             ("late share", late(same), late(rung), show_share),
@@ -296,7 +258,7 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
     Ok(text)
 }
 
-fn cpu(rung: &ladder::Rung) -> Option<f64> {
+fn cpu(rung: &Rung) -> Option<f64> {
     rung.subject.as_ref().map(|subject| subject.process.cpu_cores)
 }
 

@@ -28,16 +28,17 @@ fn facts() -> RunFacts {
     }
 }
 
-fn judged(scene: &Scene, objective: &str) -> (Trial, Judgement) {
+fn judged(scene: &Scene, objective: &str) -> Rung {
     let terms = Terms {
         objectives: vec![objective.parse().unwrap()],
         patience_ns: 1_000_000_000,
         ..Terms::default()
     };
-    scene.judged(&terms)
+    let (trial, judgement) = scene.judged(&terms);
+    rung(&trial, &judgement)
 }
 
-fn arena(load: f64, late: f64) -> (Trial, Judgement) {
+fn arena(load: f64, late: f64) -> Rung {
     judged(&Scene::arena(load).late(late), "ticks.late_share < 25%")
 }
 
@@ -59,8 +60,8 @@ fn chat_facts() -> RunFacts {
     RunFacts { subject: "chat".to_owned(), capacity_unit: "clients".to_owned(), ..facts() }
 }
 
-fn climb_of(rungs: &[(Trial, Judgement)]) -> Climb {
-    answers(&facts(), None, rungs)
+fn climb_of(rungs: &[Rung]) -> Climb {
+    answers(&facts(), None, rungs.to_vec())
 }
 
 fn check_contract(climb: &Climb) {
@@ -104,11 +105,11 @@ fn every_kind_of_rung_fits_the_contract() {
     let calibration = Calibration {
         protocol: Some("http".to_owned()),
         own_latency: Distribution::new().summary(),
-        send_lag: rungs[0].0.distribution(Measure::SendLag).summary(),
+        send_lag: rungs[0].send_lag_ns.clone(),
         ceiling_per_s: Some(120_000.5),
         was_disturbed: false,
     };
-    check_contract(&answers(&facts(), Some(&calibration), &rungs));
+    check_contract(&answers(&facts(), Some(&calibration), rungs.to_vec()));
     rungs.into_iter().for_each(|rung| check_contract(&climb_of(&[rung])));
 }
 
@@ -239,7 +240,7 @@ fn a_run_without_rungs_still_has_a_closing_page() {
 #[test]
 fn the_books_are_published_as_they_were_settled() {
     let climb =
-        answers(&chat_facts(), None, &[judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)]);
+        answers(&chat_facts(), None, vec![judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)]);
     let books = climb.rungs[0].deliveries.as_ref().unwrap();
     assert_eq!(
         (books.owed, books.sum.owed_min, books.sum.owed_max, books.sum.delivered),
@@ -267,7 +268,7 @@ fn the_books_are_published_as_they_were_settled() {
 #[test]
 fn the_closing_page_has_the_books_of_each_rung() {
     let rungs = [judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)];
-    let page = closing(&answers(&chat_facts(), None, &rungs));
+    let page = closing(&answers(&chat_facts(), None, rungs.to_vec()));
     assert_eq!(
         page.books,
         [
@@ -290,8 +291,8 @@ fn the_closing_page_has_the_books_of_each_rung() {
 
 #[test]
 fn whether_the_books_balance_is_said_with_what_that_is_worth() {
-    let trusted = |rungs: &[(Trial, Judgement)]| {
-        let climb = answers(&chat_facts(), None, rungs);
+    let trusted = |rungs: &[Rung]| {
+        let climb = answers(&chat_facts(), None, rungs.to_vec());
         text_of(&climb, "can_i_trust_it").to_owned()
     };
     let clean = trusted(&[judged(&Scene::chat(100), CHAT), judged(&Scene::chat(200), CHAT)]);
@@ -323,7 +324,7 @@ fn the_pace_is_told_where_the_plan_means_one() {
         };
         let trial = Scene::chat(1_000).build();
         let judgement = judge(&trial, None, &terms);
-        let climb = answers(&chat_facts(), None, &[(trial, judgement)]);
+        let climb = answers(&chat_facts(), None, vec![rung(&trial, &judgement)]);
         check_contract(&climb);
         let page = closing(&climb);
         let at = page.tables[0].header.iter().position(|title| title == "pace").unwrap();
@@ -334,7 +335,7 @@ fn the_pace_is_told_where_the_plan_means_one() {
     assert_eq!(paced(1_000.0), "100 %");
 }
 
-fn polling(load: u32, service: &str) -> (Trial, Judgement) {
+fn polling(load: u32, service: &str) -> Rung {
     let mut scene = Scene { hold_s: 2, ..Scene::polling(f64::from(load)) }.phases([3; 16]);
     scene.cell = [("service", service), ("view", "background")]
         .map(|(axis, value)| (axis.to_owned(), value.to_owned()))
@@ -351,7 +352,7 @@ fn sweep_of() -> Climb {
         .flat_map(|service| (1..=4).map(|load| polling(load, service)))
         .collect();
     let facts = RunFacts { capacity_unit: "requesters".to_owned(), ..facts() };
-    answers(&facts, None, &rungs)
+    answers(&facts, None, rungs)
 }
 
 #[test]
@@ -417,8 +418,8 @@ fn a_sweep_closes_with_a_table_per_cell_and_its_conclusions() {
 fn a_server_that_leaves_its_cores_idle_is_not_promised_more_on_its_own() {
     let with_cores = |cores: f64| {
         let mut rung = arena(1000.0, 0.4);
-        if let Some(subject) = &mut rung.0.subject {
-            (subject.cpu_cores, subject.cpu_share) = (cores, Some(cores / 2.0));
+        if let Some(subject) = &mut rung.subject {
+            (subject.process.cpu_cores, subject.process.cpu_share) = (cores, Some(cores / 2.0));
         }
         text_of(&climb_of(&[rung]), "why_not_more").to_owned()
     };
@@ -432,7 +433,7 @@ fn the_smallest_cell_is_named_where_they_differ() {
     rungs.extend([polling(1, "object"), polling(3, "object")]);
     rungs.swap_remove(2);
     let facts = RunFacts { capacity_unit: "requesters".to_owned(), ..facts() };
-    let climb = answers(&facts, None, &rungs);
+    let climb = answers(&facts, None, rungs);
     let says = "1 requester held, 3 requesters did not: the capacity lies between the two. That is the smallest of 2 cells \
                 (object · background), others held up to 2.";
     assert_eq!(text_of(&climb, "how_many"), says);

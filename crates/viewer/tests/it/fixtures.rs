@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ladder::judge::Calibration;
-use ladder::{Climb, Objective, Purpose, RunFacts, Terms, answers, judge};
+use ladder::{Climb, Objective, Purpose, RunFacts, Terms, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
@@ -40,8 +40,7 @@ impl Judge for BySubject {
         for mark in store.trial_marks(run)?.into_iter().filter(|mark| mark.is_ended) {
             let trial = store.trial(run, mark.head.seq, 0)?;
             if mark.head.purpose == Purpose::Rung.name() {
-                let judgement = judge(&trial, None, &terms);
-                rungs.push((trial, judgement));
+                rungs.push(rung(&trial, &judge(&trial, None, &terms)));
             } else {
                 calibration = Some(Calibration {
                     own_latency: trial.distribution(Measure::Response).summary(),
@@ -61,12 +60,10 @@ impl Judge for BySubject {
             command: head.command,
             environment: serde_json::from_str(&head.environment)?,
             shared_cores: head.shared_cores,
-            capacity_unit: rungs
-                .first()
-                .map_or("games".to_owned(), |(trial, _)| trial.head.load_unit.clone()),
+            capacity_unit: rungs.first().map_or("games".to_owned(), |rung| rung.load_unit.clone()),
             ..RunFacts::default()
         };
-        Ok((!rungs.is_empty()).then(|| answers(&facts, calibration.as_ref(), &rungs)))
+        Ok((!rungs.is_empty()).then(|| answers(&facts, calibration.as_ref(), rungs)))
     }
 
     fn objectives(&self, store: &Store, run: &RunId) -> Result<Vec<Objective>, Unjudged> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ladder::{Climb, Objective, RunFacts, Terms, answers, judge};
+use ladder::{Climb, Objective, RunFacts, Terms, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
@@ -54,8 +54,7 @@ impl Judge for ByRules {
         let mut rungs = Vec::new();
         for mark in store.trial_marks(run)?.into_iter().filter(|mark| mark.is_ended) {
             let trial = store.trial(run, mark.head.seq, 0)?;
-            let judgement = judge(&trial, None, &terms);
-            rungs.push((trial, judgement));
+            rungs.push(rung(&trial, &judge(&trial, None, &terms)));
         }
         let facts = RunFacts {
             id: run.to_string(),
@@ -64,7 +63,7 @@ impl Judge for ByRules {
             capacity_unit: "games".to_owned(),
             ..RunFacts::default()
         };
-        Ok((!rungs.is_empty()).then(|| answers(&facts, None, &rungs)))
+        Ok((!rungs.is_empty()).then(|| answers(&facts, None, rungs)))
     }
 
     fn objectives(&self, _: &Store, _: &RunId) -> Result<Vec<Objective>, Unjudged> {

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::answers::answers;
-use crate::contract::{FrameFigures, RunFacts};
+use crate::answers::rung;
+use crate::contract::FrameFigures;
 use crate::judge::{Terms, judge};
 use crate::scene::Scene;
 
@@ -103,7 +103,7 @@ fn pattern() -> Rung {
     let trial = Scene { hold_s: 2, ..Scene::polling(1.0) }.build();
     let terms = Terms { objectives: vec!["errors == 0".parse().unwrap()], ..Terms::default() };
     let judgement = judge(&trial, None, &terms);
-    answers(&RunFacts::default(), None, &[(trial, judgement)]).rungs.remove(0)
+    rung(&trial, &judgement)
 }
 
 fn ids(rungs: &[Rung]) -> Vec<String> {

@@ -5,7 +5,7 @@ use measure::Sample;
 use super::*;
 
 /// A rung by what happens in it.
-fn rung(load: f64, kind: u8) -> (Trial, Judgement) {
+fn rung(load: f64, kind: u8) -> Rung {
     let sample = |who, name: &'static str, value| Sample { at_ns: 0, who, name: name.into(), value };
     let mut scene = Scene::arena(load);
     scene.hold_s = 20;

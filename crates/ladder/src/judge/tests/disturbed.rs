@@ -85,7 +85,9 @@ fn what_the_disturbances_cannot_explain_fails_even_when_every_second_was_disturb
     let scene = |late: f64| steal(beside(Scene::arena(500.0).late(late), 0..60, 0.05, 0.0), 0.05);
     let says = ["40 % in the least disturbed seconds, more than the disturbances of the machine explain"];
     check(&scene(0.40), &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
-    check(&scene(0.34), &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
+    // 10.5 of 34 points are explained, and 23.5 of the 89.5 that are left are more than a quarter; of 32 points they are not.
+    check(&scene(0.34), &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
+    check(&scene(0.32), &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
     // A thread without slack explains everything: a short delay makes all that follows late.
     let mut full = scene(0.9);
     full.samples.push(Box::new(|_| vec![sample("thread", "node", 0.88)]));
