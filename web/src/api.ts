@@ -1,7 +1,7 @@
 // Where data come from: a viewer over HTTP, or the data inside a report. A report makes no request, whatever is asked.
 
 import type { RunPage, RunRow, TickFile, TrialPage } from './data'
-import { whole, type LiveEvent } from './state'
+import { normalize, type LiveEvent } from './state'
 
 export class Refused extends Error {
   constructor(readonly status: number, message: string) { super(message) }
@@ -12,7 +12,7 @@ export async function inlined(): Promise<RunPage | null> {
   const element = document.getElementById('stepladder-data')
   const text = element?.textContent?.trim()
   if (!text) return null
-  return whole(JSON.parse(element!.dataset.encoding === 'deflate' ? await inflated(text) : text) as RunPage)
+  return normalize(JSON.parse(element!.dataset.encoding === 'deflate' ? await inflated(text) : text) as RunPage)
 }
 
 async function inflated(text: string): Promise<string> {
@@ -47,7 +47,7 @@ export const api = {
     const answer = await ask<{ runs: RunRow[] } | null>('/api/runs')
     return answer?.runs ?? []
   },
-  run: async (id: string) => whole(await ask<RunPage>(run(id))),
+  run: async (id: string) => normalize(await ask<RunPage>(run(id))),
   trial: (id: string, seq: number) => ask<TrialPage>(`${run(id)}/trials/${seq}`),
   /** The value of a key; an empty one removes it. */
   label: (id: string, labels: Record<string, string>) => ask<unknown>(`${run(id)}/labels`, {

@@ -10,7 +10,7 @@ import type { ColumnName, Series } from './data'
 import { decimate, window as rowsWithin, type Column, type Way } from './decimate'
 import { h, replace, table } from './dom'
 import { clock, digits, inUnit, NOT_STATED, quantile } from './format'
-import type { Event } from './notable'
+import type { Event } from './events'
 import { drawAbove, drawBehind } from './paint'
 import { colour, onTheme, rem, type Colour } from './theme'
 

@@ -72,16 +72,16 @@ export type ConnectionFigures = {
 
 /** The books of a rung's broadcasts, over the whole trial and the well-behaved receivers. `owed_min ≤ owed ≤ owed_max`; the three are one where nobody came or went while others spoke. */
 export type DeliveryFigures = {
-  /** delivered + lost, without what nobody owed */ owed: number
+  /** delivered + lost, without what was not owed */ owed: number
   /** from the planned send, of messages planned in the hold; its percentiles count lost ones as infinite, which is null here */ latency_ns: Summary | null
   /** messages that left, of all senders */ sent: number
   /** to all receivers, per second of the hold */ rate_per_s: number | null
-  /** came with a sender or a number that nobody has */ strangers: number
+  /** came with an unknown sender or number */ strangers: number
   /** the server tells what it drops */ drops_are_told: boolean
   /** the loss rate is at most this, at 95 %; null when something was lost or nothing owed */ loss_rate_bound: number | null
   /** with the highest mean latency */ slowest: SlowestReceiver | null
   /** those that behave badly; null when there are none */ apart: SumOfBooks | null
-  /** the pairs that lost most or got what nobody owed, the worst first, at most 10 */ worst: Array<PairBooks>
+  /** the pairs that lost most or got what was not owed, the worst first, at most 10 */ worst: Array<PairBooks>
   /** receivers */ receivers: number
   /** surely owed */ owed_min: number
   /** possibly owed */ owed_max: number

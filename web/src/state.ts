@@ -14,12 +14,12 @@ export type LiveEvent =
   | { kind: 'ping' }
 
 /** A rung may stand in `climb` alone. */
-export function whole(page: RunPage): RunPage {
-  for (const trial of page.trials) wholeTrial(trial, page)
+export function normalize(page: RunPage): RunPage {
+  for (const trial of page.trials) normalizeTrial(trial, page)
   return page
 }
 
-function wholeTrial(trial: TrialPage, page: RunPage): TrialPage {
+function normalizeTrial(trial: TrialPage, page: RunPage): TrialPage {
   trial.rung ??= page.climb?.rungs.find(rung => rung.seq === trial.seq) ?? null
   return trial
 }
@@ -46,7 +46,7 @@ export function apply(page: RunPage, event: LiveEvent): Changed {
     }
     case 'run': {
       const known = page.trials
-      Object.assign(page, whole(event.data))
+      Object.assign(page, normalize(event.data))
       // A page may come without the seconds that were seen already.
       page.trials = page.trials.map(trial => withSeconds(trial, known.find(old => old.seq === trial.seq)))
       return { page: true, trial: null, second: false }
@@ -57,7 +57,7 @@ export function apply(page: RunPage, event: LiveEvent): Changed {
 }
 
 function put(page: RunPage, trial: TrialPage): void {
-  trial = wholeTrial(trial, page)
+  trial = normalizeTrial(trial, page)
   const at = page.trials.findIndex(known => known.seq === trial.seq)
   if (at < 0) {
     page.trials.push(trial)

@@ -4,7 +4,7 @@ import { held, planted } from '../fixtures/planted.mjs'
 import type { RunPage, RunRow, TickFile } from '../src/data'
 import { before, capacityWords, matches } from '../src/runs'
 import { bandOf, histogramOf } from '../src/ticklogs'
-import { doubts, sharedLoads } from '../src/worth'
+import { doubts, sharedLoads } from '../src/comparability'
 
 const run = (id: string, loads: number[]) => held(id, loads) as RunPage
 

@@ -4,7 +4,7 @@ import { begun, planted } from '../fixtures/planted.mjs'
 import { column, holdSpan, latest, phase, putSecond, rowsOfHold, sumOver } from '../src/columns'
 import type { RunPage, Series, TrialPage } from '../src/data'
 import { soFar, valueOf, whyNot } from '../src/figures'
-import { apply, running, rungsOf, whole, type LiveEvent } from '../src/state'
+import { apply, running, rungsOf, normalize, type LiveEvent } from '../src/state'
 
 const live = (): RunPage => ({ ...planted('live-1', { state: 'running' }), climb: null, trials: [] })
 const full = (seq: number, load: number): TrialPage => ({ ...planted('arena-1').trials[1], seq, load })
@@ -132,7 +132,7 @@ test('a rung that stands in the answers alone is found, and no later event takes
   const page = planted('arena-1') as RunPage
   const told = page.trials[1].rung
   for (const trial of page.trials) trial.rung = null
-  assert.equal(whole(page).trials[1].rung, page.climb!.rungs[0])
+  assert.equal(normalize(page).trials[1].rung, page.climb!.rungs[0])
   assert.deepEqual(page.trials[1].rung, told)
   apply(page, { kind: 'trial', data: { ...page.trials[1], rung: null } })
   assert.deepEqual(page.trials[1].rung, told)

@@ -58,7 +58,7 @@ fn main() {
         units_total: connections,
         arrivals: if rate_per_s > 0.0 { Arrivals::Poisson } else { Arrivals::Closed },
         ramp: Ramp::AtOnce,
-        bots: plan::Bots::Http(http),
+        bots: plan::BotSettings::Http(http),
         target: target.clone(),
         address: socket,
         sources: Vec::new(),

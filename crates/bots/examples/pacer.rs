@@ -52,7 +52,7 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
         units_total: CLIENTS,
         arrivals: plan::Arrivals::Even,
         ramp: Ramp::AtOnce,
-        bots: plan::Bots::Echo(EchoBots { rate_per_s: rate_per_s / CLIENTS as f64, payload_bytes: 0 }),
+        bots: plan::BotSettings::Echo(EchoBots { rate_per_s: rate_per_s / CLIENTS as f64, payload_bytes: 0 }),
         target: Target {
             scheme: Scheme::Ws,
             host: "nowhere".to_owned(),

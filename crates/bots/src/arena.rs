@@ -15,9 +15,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use drivers::websocket::{Message as Send, Received};
-use drivers::{Closed, Driver, OpenError, WebSocket};
+use drivers::{Closed, Driver, WebSocket};
 use engine::{BotContext, Bots, ConnectionId, RequestId};
-use measure::Vocabulary;
+use measure::MetricNames;
 use plan::{ArenaBots, Pairing, WorkerPlan};
 
 use crate::ends;
@@ -29,6 +29,8 @@ const SHOT: usize = 1;
 const OPS: [&str; 2] = ["start", "shot"];
 
 mod error {
+    use measure::ErrorKind;
+
     use crate::ends;
 
     pub const MISSING_START: usize = 4;
@@ -48,6 +50,12 @@ mod error {
         "opponent left",
         "not understood",
         "pairing out of step",
+    ];
+    pub const KINDS: [(&str, ErrorKind); 4] = [
+        (NAMES[MISSING_START], ErrorKind::Timeout),
+        (NAMES[MISSING_STOP], ErrorKind::Timeout),
+        (NAMES[WRONG_WINNER], ErrorKind::WrongReply),
+        (NAMES[OUT_OF_STEP], ErrorKind::Unpaired),
     ];
 }
 
@@ -176,8 +184,8 @@ where
     type Driver = D;
     type Settings = ArenaBots;
 
-    fn vocabulary(_: &ArenaBots) -> Arc<Vocabulary> {
-        Vocabulary::new(&OPS, &error::NAMES, &counter::NAMES, &OpenError::CAUSES)
+    fn metric_names(_: &ArenaBots) -> Arc<MetricNames> {
+        ends::metric_names(&OPS, &error::NAMES, &counter::NAMES, &error::KINDS)
     }
 
     /// The second path asks for snapshots; a server that does not know them ignores the query.

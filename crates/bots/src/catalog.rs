@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use drivers::{Http1, Http2, Tcp, tcp};
 use engine::Bots;
 use engine::thread::{Setup, spawn};
-use measure::Vocabulary;
-use plan::{Dialect, HttpVersion, Scheme, WorkerPlan, WorkloadSettings as _};
+use measure::MetricNames;
+use plan::{ChatDialect, HttpVersion, Scheme, WorkerPlan, WorkloadSettings as _};
 
 use crate::chat::{Chat, Irc, Lines, Mqtt, Nats};
 use crate::http::Requests;
@@ -16,33 +16,37 @@ use crate::{Arena, Echo};
 
 /// What can be asked of bots without their type.
 struct Kind {
-    vocabulary: fn(&plan::Bots) -> Option<Arc<Vocabulary>>,
+    metric_names: fn(&plan::BotSettings) -> Option<Arc<MetricNames>>,
     paths: fn(&WorkerPlan) -> Vec<String>,
     start: fn(Setup) -> io::Result<JoinHandle<()>>,
 }
 
 fn kind<B: Bots>() -> Kind {
-    Kind { vocabulary: |bots| B::Settings::of(bots).map(B::vocabulary), paths: B::paths, start: spawn::<B> }
+    Kind {
+        metric_names: |bots| B::Settings::of(bots).map(B::metric_names),
+        paths: B::paths,
+        start: spawn::<B>,
+    }
 }
 
 /// Errors: these bots do not speak the protocol.
-fn kind_of(bots: &plan::Bots, scheme: Scheme) -> io::Result<Kind> {
+fn kind_of(bots: &plan::BotSettings, scheme: Scheme) -> io::Result<Kind> {
     Ok(match (bots, scheme) {
-        (plan::Bots::Arena(_), _) => kind::<Arena>(),
-        (plan::Bots::Echo(_), Scheme::Ws | Scheme::Wss) => kind::<Echo>(),
-        (plan::Bots::Echo(_), Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt) => {
+        (plan::BotSettings::Arena(_), _) => kind::<Arena>(),
+        (plan::BotSettings::Echo(_), Scheme::Ws | Scheme::Wss) => kind::<Echo>(),
+        (plan::BotSettings::Echo(_), Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt) => {
             kind::<Echo<Tcp<tcp::Lines>, crate::echo::Lines>>()
         }
-        (plan::Bots::Echo(_), Scheme::Http | Scheme::Https) => {
+        (plan::BotSettings::Echo(_), Scheme::Http | Scheme::Https) => {
             return Err(io::Error::other(format!("no echo clients speak {} yet", scheme.name())));
         }
-        (plan::Bots::Chat(chat), _) => match chat.dialect {
-            Dialect::Lines => kind::<Chat<Lines>>(),
-            Dialect::Irc => kind::<Chat<Irc>>(),
-            Dialect::Nats => kind::<Chat<Nats>>(),
-            Dialect::Mqtt => kind::<Chat<Mqtt, Tcp<tcp::Packets>>>(),
+        (plan::BotSettings::Chat(chat), _) => match chat.dialect {
+            ChatDialect::Lines => kind::<Chat<Lines>>(),
+            ChatDialect::Irc => kind::<Chat<Irc>>(),
+            ChatDialect::Nats => kind::<Chat<Nats>>(),
+            ChatDialect::Mqtt => kind::<Chat<Mqtt, Tcp<tcp::Packets>>>(),
         },
-        (plan::Bots::Http(http), _) => match http.version {
+        (plan::BotSettings::Http(http), _) => match http.version {
             HttpVersion::One => kind::<Requests<Http1>>(),
             HttpVersion::Two => kind::<Requests<Http2>>(),
         },
@@ -50,17 +54,17 @@ fn kind_of(bots: &plan::Bots, scheme: Scheme) -> io::Result<Kind> {
 }
 
 /// The names of what these bots count. Errors: they do not speak the protocol of this scheme.
-pub fn vocabulary(bots: &plan::Bots, scheme: Scheme) -> io::Result<Arc<Vocabulary>> {
-    let names = (kind_of(bots, scheme)?.vocabulary)(bots);
+pub fn metric_names(bots: &plan::BotSettings, scheme: Scheme) -> io::Result<Arc<MetricNames>> {
+    let names = (kind_of(bots, scheme)?.metric_names)(bots);
     names.ok_or_else(|| io::Error::other("the registry gives these bots another's settings"))
 }
 
-/// The paths they connect to. Errors: as `vocabulary`.
+/// The paths they connect to. Errors: as `metric_names`.
 pub fn paths(plan: &WorkerPlan) -> io::Result<Vec<String>> {
     Ok((kind_of(&plan.bots, plan.target.scheme)?.paths)(plan))
 }
 
-/// Starts one worker. Errors: as `vocabulary`; the thread cannot be started.
+/// Starts one worker. Errors: as `metric_names`; the thread cannot be started.
 pub fn start(setup: Setup) -> io::Result<JoinHandle<()>> {
     (kind_of(&setup.plan.bots, setup.plan.target.scheme)?.start)(setup)
 }

@@ -4,12 +4,12 @@
 //! texts. After the hold all fall silent and the crowd finds out, in two rounds, that nothing is on its way any more: first
 //! every speaker has the server's answer behind its own lines, so the server has read them all; then every listener has
 //! an answer behind what the server had for it. What is missing then is lost, and not just late.
-//! A share of the crowd may behave badly (`misconduct`); it is a part of the load, and its books are kept apart.
+//! A share of the crowd may behave badly (`faults`); it is a part of the load, and its books are kept separately.
 
 pub mod dialect;
+pub mod faults;
 pub mod irc;
 pub mod lines;
-pub mod misconduct;
 pub mod mqtt;
 pub mod nats;
 pub mod payload;
@@ -17,11 +17,11 @@ pub mod payload;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use drivers::{Closed, Driver, OpenError, Tcp};
+use drivers::{Closed, Driver, Tcp};
 use engine::{BotContext, Bots, ConnectionId};
 use measure::interval::OPEN_TIME;
-use measure::{LedgerShape, Phase, Vocabulary};
-use plan::{Arrivals, ChatBots, Misconduct, WorkerPlan};
+use measure::{ErrorKind, LedgerShape, MetricNames, Phase};
+use plan::{Arrivals, ChatBots, FaultKind, WorkerPlan};
 
 use crate::ends;
 use dialect::{Dialect, Who, Word};
@@ -36,6 +36,7 @@ const SAY: usize = 0;
 const KEEP: usize = 1;
 const REFUSED: usize = ends::CAUSES.len();
 const WRONG: usize = REFUSED + 1;
+const WRONG_LINE: &str = "wrong line";
 const NOT_UNDERSTOOD: usize = REFUSED + 2;
 const DELIVERED: usize = 1;
 const MISSED: usize = 2;
@@ -78,7 +79,7 @@ enum Standing {
 struct Person {
     line: Option<ConnectionId>,
     standing: Standing,
-    misconduct: Option<Misconduct>,
+    fault: Option<FaultKind>,
     /// between two storms, ns
     period_ns: u64,
     speaks: bool,
@@ -123,13 +124,13 @@ where
     type Driver = D;
     type Settings = ChatBots;
 
-    fn vocabulary(_: &ChatBots) -> Arc<Vocabulary> {
-        let own = ["refused by the server", "wrong line", "not understood"];
-        Vocabulary::new(
+    fn metric_names(_: &ChatBots) -> Arc<MetricNames> {
+        let own = ["refused by the server", WRONG_LINE, "not understood"];
+        ends::metric_names(
             &["say", "keep"],
             &[&ends::CAUSES[..], &own].concat(),
             &[OPEN_TIME, "delivered", "missed_lines_told"],
-            &OpenError::CAUSES,
+            &[(WRONG_LINE, ErrorKind::WrongReply)],
         )
     }
 
@@ -148,12 +149,12 @@ where
         let chat = chat.clone();
         let person = |unit: u64| {
             let number = plan.first_unit + unit * plan.workers as u64;
-            let misbehaviour = chat.misconduct_of(number);
+            let fault = chat.fault_of(number);
             Person {
                 line: None,
                 standing: Standing::Away,
-                misconduct: misbehaviour.map(|misbehaviour| misbehaviour.kind),
-                period_ns: misbehaviour.map_or(0, |misbehaviour| misbehaviour.period_ns),
+                fault: fault.map(|fault| fault.kind),
+                period_ns: fault.map_or(0, |fault| fault.period_ns),
                 speaks: chat.speaks(number),
                 has_met: false,
                 is_pending: false,
@@ -163,7 +164,7 @@ where
         Chat {
             speaks: PhantomData,
             is_poisson: plan.arrivals == Arrivals::Poisson,
-            hears_rubbish: chat.misbehave.iter().any(|some| some.kind == Misconduct::Malformed),
+            hears_rubbish: chat.misbehave.iter().any(|some| some.kind == FaultKind::Malformed),
             people: (0..plan.units).map(person).collect(),
             pending: 0,
             first_unit: plan.first_unit,
@@ -183,7 +184,7 @@ where
     }
 
     fn join(&mut self, unit: u32, _: u64, ctx: &mut BotContext<'_, D>) {
-        if self.people[unit as usize].misconduct.is_some() {
+        if self.people[unit as usize].fault.is_some() {
             ctx.ledger().set_apart(unit);
         }
         self.people[unit as usize].is_pending = true;
@@ -249,7 +250,7 @@ where
         self.is_pending_no_more(bot);
         let person = &mut self.people[bot as usize];
         person.line = None;
-        if person.misconduct.is_none() {
+        if person.fault.is_none() {
             ends::count(&why, ctx);
         }
         if self.drain_began_ns.is_some() {
@@ -325,7 +326,7 @@ where
                 }
             }
             Word::Refused => {
-                if self.people[bot as usize].misconduct != Some(Misconduct::Malformed) {
+                if self.people[bot as usize].fault != Some(FaultKind::Malformed) {
                     ctx.error_with(REFUSED, said);
                 }
             }
@@ -393,7 +394,7 @@ where
             if self.people[bot as usize].speaks {
                 ctx.at(begin_ns, bot, SPEAK);
             }
-            self.plan_misconduct(bot, now_ns, begin_ns, ctx);
+            self.plan_fault(bot, now_ns, begin_ns, ctx);
         }
     }
 
@@ -426,8 +427,7 @@ where
     /// First round: an answer behind its own lines.
     fn fall_silent(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
-        let is_member =
-            person.standing == Standing::Member && person.misconduct != Some(Misconduct::HalfOpen);
+        let is_member = person.standing == Standing::Member && person.fault != Some(FaultKind::HalfOpen);
         let Some(line) = person.line.filter(|_| is_member) else {
             // One that is on its way in, or can send nothing, is not waited for.
             return self.is_done(bot, ctx);

@@ -5,7 +5,7 @@
 //! A client without a connection goes on planning, since users do not stop wanting because a server is gone; what it
 //! cannot send is booked as not sent.
 //! An echo server answers in order, so the oldest open question of a line is the one that is answered.
-//! The same clients speak over WebSocket and over lines of TCP; a `Carriage` is what differs.
+//! The same clients speak over WebSocket and over lines of TCP; a `EchoFraming` is what differs.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use drivers::tcp::lines;
 use drivers::websocket::{Message, Received};
-use drivers::{Closed, Driver, OpenError, WebSocket};
+use drivers::{Closed, Driver, WebSocket};
 use engine::{BotContext, Bots, ConnectionId, RequestId};
-use measure::Vocabulary;
 use measure::interval::OPEN_TIME;
+use measure::{ErrorKind, MetricNames};
 use plan::{Arrivals, EchoBots, WorkerPlan};
 
 use crate::ends;
@@ -38,7 +38,7 @@ struct Client {
 }
 
 /// How an echo's messages travel over a driver.
-pub trait Carriage<D: Driver>: 'static {
+pub trait EchoFraming<D: Driver>: 'static {
     /// Behind each message, where the driver does not write its end.
     const END: &'static [u8];
     /// What the driver sends for a message with its end.
@@ -50,7 +50,7 @@ pub trait Carriage<D: Driver>: 'static {
 /// A text message each, as over WebSocket.
 pub struct Texts;
 
-impl<D> Carriage<D> for Texts
+impl<D> EchoFraming<D> for Texts
 where
     D: for<'a> Driver<Send<'a> = Message<'a>, Received<'a> = Received<'a>>,
 {
@@ -69,7 +69,7 @@ where
 /// A line each, heard in blocks, as over `Tcp<Lines>`.
 pub struct Lines;
 
-impl<D> Carriage<D> for Lines
+impl<D> EchoFraming<D> for Lines
 where
     D: for<'a> Driver<Send<'a> = &'a [u8], Received<'a> = &'a [u8]>,
 {
@@ -83,6 +83,8 @@ where
         lines(received).for_each(hears);
     }
 }
+
+const WRONG_ANSWER: &str = "wrong answer";
 
 /// All clients of one worker.
 pub struct Echo<D = WebSocket, C = Texts> {
@@ -99,13 +101,13 @@ pub struct Echo<D = WebSocket, C = Texts> {
     open_attempts: u32,
 }
 
-impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
+impl<D: Driver, C: EchoFraming<D>> Bots for Echo<D, C> {
     type Driver = D;
     type Settings = EchoBots;
 
-    fn vocabulary(_: &EchoBots) -> Arc<Vocabulary> {
-        let causes = [&ends::CAUSES[..], &["wrong answer"]].concat();
-        Vocabulary::new(&["echo"], &causes, &[OPEN_TIME], &OpenError::CAUSES)
+    fn metric_names(_: &EchoBots) -> Arc<MetricNames> {
+        let causes = [&ends::CAUSES[..], &[WRONG_ANSWER]].concat();
+        ends::metric_names(&["echo"], &causes, &[OPEN_TIME], &[(WRONG_ANSWER, ErrorKind::WrongReply)])
     }
 
     fn new(echo: &EchoBots, plan: &WorkerPlan) -> Self {
@@ -178,7 +180,7 @@ impl<D: Driver, C: Carriage<D>> Bots for Echo<D, C> {
     }
 }
 
-impl<D: Driver, C: Carriage<D>> Echo<D, C> {
+impl<D: Driver, C: EchoFraming<D>> Echo<D, C> {
     /// An exponential gap; `None` where they are even.
     fn random_gap_ns(&mut self, bot: u32) -> Option<u64> {
         let random = self.gaps.get_mut(bot as usize)?;

@@ -4,17 +4,34 @@
 //! cause of its own, and the first few of each keep what was seen: the close code, the kernel's words, the bytes.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use drivers::{Closed, Driver};
+use drivers::{Closed, Driver, OpenError};
 use engine::BotContext;
+use measure::{ErrorKind, MetricNames};
 
-/// The causes. A vocabulary begins with them, so that their indices are the same everywhere.
-pub const CAUSES: [&str; 4] = measure::interval::BROKEN_CONNECTIONS;
+/// The causes. Errors of every kind of bots begin with them, so that their indices are the same everywhere.
+pub const CAUSES: [&str; 4] =
+    ["connection lost", "connection reset", "closed by the server", "broken protocol"];
 const LOST: usize = 0;
 const RESET: usize = 1;
 const CLOSED: usize = 2;
 /// The index of `broken protocol`.
 pub const BROKEN: usize = 3;
+
+/// The names of a kind of bots. Adds what can keep a connection from opening, and the kinds of what can end it.
+pub fn metric_names(
+    ops: &[&str],
+    errors: &[&str],
+    counters: &[&str],
+    kinds: &[(&str, ErrorKind)],
+) -> Arc<MetricNames> {
+    MetricNames::new(ops, errors, counters, &OpenError::CAUSES)
+        .with_kinds(&CAUSES.map(|cause| (cause, ErrorKind::BrokenConnection)))
+        .with_kinds(&OpenError::TIMEOUTS.map(|cause| (cause, ErrorKind::Timeout)))
+        .with_kinds(&OpenError::OF_THIS_MACHINE.map(|cause| (cause, ErrorKind::Generator)))
+        .with_kinds(kinds)
+}
 
 /// Counts the end of a connection under its cause. One that never opened is counted elsewhere, by the engine.
 pub fn count<D: Driver>(why: &Closed, ctx: &mut BotContext<'_, D>) {

@@ -4,27 +4,27 @@
 //! the first connection to be free sends it: its response counts from its plan, its service time from its send. That it
 //! waited is the server's doing, so its send lag ends when it found all busy.
 //! Closed: each requester has a connection, and its next request follows its last answer after a time to think. Who was
-//! turned away or cut off comes back a little later, or a server at its limit would be asked ever faster.
+//! rejected or cut off comes back a little later, or a server at its limit would be asked ever faster.
 //! An answer is right or wrong by its request's checks. The first few errors of each cause are kept verbatim.
 
 mod errors;
-pub mod recipes;
 mod redirect;
 mod stream;
+pub mod templates;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use drivers::Closed;
 use drivers::http::{Answer, Http, Outgoing, Received};
-use drivers::{Closed, OpenError};
 use engine::{BotContext, Bots, ConnectionId, RequestId};
-use measure::{Phase, Vocabulary};
+use measure::{MetricNames, Phase};
 use plan::{HttpBots, HttpModel, WorkerPlan};
 
 use crate::ends;
-use recipes::{Learnt, Recipes};
-use redirect::Astray;
+use redirect::RedirectError;
 use stream::Stream;
+use templates::{CapturedVars, RequestTemplates};
 
 /// Planned arrivals of the hold by their place in the server's tick, in as many counters.
 pub const PHASES: usize = 16;
@@ -80,14 +80,14 @@ struct Client {
     was_answered: bool,
     /// in a row
     failures: u64,
-    learnt: Learnt,
+    captured: CapturedVars,
 }
 
 /// All requesters, or all connections of one stream, of one worker.
 pub struct Requests<D: Http> {
     http: HttpBots,
     clients: Vec<Client>,
-    recipes: Recipes<D::Prepared>,
+    templates: RequestTemplates<D::Prepared>,
     /// open model only
     stream: Option<Stream>,
     /// of the stream, once it has begun
@@ -109,9 +109,9 @@ impl<D: Http> Bots for Requests<D> {
     type Driver = D;
     type Settings = HttpBots;
 
-    fn vocabulary(http: &HttpBots) -> Arc<Vocabulary> {
+    fn metric_names(http: &HttpBots) -> Arc<MetricNames> {
         let ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
-        Vocabulary::new(&ops, &errors::CAUSES, &PHASE_NAMES, &OpenError::CAUSES)
+        ends::metric_names(&ops, &errors::CAUSES, &PHASE_NAMES, &errors::KINDS)
     }
 
     fn new(http: &HttpBots, plan: &WorkerPlan) -> Self {
@@ -126,7 +126,7 @@ impl<D: Http> Bots for Requests<D> {
         Requests {
             http: http.clone(),
             clients: (0..all).map(|_| Client::default()).collect(),
-            recipes: Recipes::new::<D>(plan, http),
+            templates: RequestTemplates::new::<D>(plan, http),
             stream,
             origin_ns: None,
             free: VecDeque::with_capacity(plan.units as usize),
@@ -150,7 +150,7 @@ impl<D: Http> Bots for Requests<D> {
             (true, _) => self.open(unit, ctx),
             (false, Some(_)) => self.is_free(unit, ctx),
             (false, None) => {
-                let request = self.recipes.choose();
+                let request = self.templates.choose();
                 self.open_for(unit, Planned { planned_ns, request }, ctx);
             }
         }
@@ -168,7 +168,7 @@ impl<D: Http> Bots for Requests<D> {
         if self.stream.is_some() {
             return self.is_free(bot, ctx);
         }
-        let request = self.recipes.choose();
+        let request = self.templates.choose();
         self.ask(bot, Planned { planned_ns: ctx.now_ns(), request }, false, ctx);
     }
 
@@ -197,11 +197,11 @@ impl<D: Http> Bots for Requests<D> {
             REQUEST => {
                 self.plan_next(ctx);
                 self.count_phase(planned_ns, ctx);
-                let request = self.recipes.choose();
+                let request = self.templates.choose();
                 self.dispatch(Planned { planned_ns, request }, ctx);
             }
             ASK => {
-                let request = self.recipes.choose();
+                let request = self.templates.choose();
                 let planned = Planned { planned_ns, request };
                 let client = &self.clients[bot as usize];
                 match (self.http.keep_alive, client.is_open) {
@@ -362,7 +362,7 @@ impl<D: Http> Requests<D> {
         let Some(line) = client.line else { return ctx.not_sent(planned.request, planned.planned_ns) };
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
-        let ready = self.recipes.ready::<D>(planned.request, &client.learnt);
+        let ready = self.templates.ready::<D>(planned.request, &client.captured);
         let what = Outgoing { prepared: ready.as_ref(), tag };
         let ask = if has_waited {
             ctx.request_after_waiting(line, planned.request, planned.planned_ns, what)
@@ -390,8 +390,8 @@ impl<D: Http> Requests<D> {
         if self.http.redirects_max > 0 && (300..400).contains(&answer.status) && answer.location.is_some() {
             match self.follow(line, bot, at, answer, ctx) {
                 Ok(()) => return,
-                Err(astray) => {
-                    ctx.error_with(astray.cause(), || astray.to_string());
+                Err(redirect_error) => {
+                    ctx.error_with(redirect_error.cause(), || redirect_error.to_string());
                     let asked = self.take_asked(bot, at);
                     ctx.failed(asked.ask);
                     return self.go_on(line, bot, answer.closes, true, at_ns, ctx);
@@ -399,14 +399,14 @@ impl<D: Http> Requests<D> {
             }
         }
         let asked = self.take_asked(bot, at);
-        let outcome = self.recipes.check(request, answer);
+        let outcome = self.templates.check(request, answer);
         let is_right = outcome.is_ok();
         match outcome {
             Ok(()) => {
                 if !asked.has_begun && hops == 0 {
                     ctx.began(asked.ask, at_ns);
                 }
-                self.recipes.learn(request, answer, &mut self.clients[bot as usize].learnt);
+                self.templates.learn(request, answer, &mut self.clients[bot as usize].captured);
                 ctx.answered(asked.ask, at_ns);
             }
             Err(wrong) => {
@@ -430,26 +430,26 @@ impl<D: Http> Requests<D> {
         at: usize,
         answer: &Answer<'a>,
         ctx: &mut BotContext<'_, D>,
-    ) -> Result<(), Astray<'a>> {
+    ) -> Result<(), RedirectError<'a>> {
         let location = answer.location.unwrap_or_default();
         let client = &mut self.clients[bot as usize];
         let asked = &mut client.asked[at];
         asked.hops += 1;
         if asked.hops > self.http.redirects_max {
-            return Err(Astray::Loop(asked.hops, location));
+            return Err(RedirectError::Loop(asked.hops, location));
         }
-        let path =
-            redirect::local_path(location, self.recipes.authority()).ok_or(Astray::Elsewhere(location))?;
+        let path = redirect::local_path(location, self.templates.authority())
+            .ok_or(RedirectError::Elsewhere(location))?;
         if answer.closes {
-            return Err(Astray::Closes);
+            return Err(RedirectError::Closes);
         }
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
         asked.tag = tag;
         let request = asked.request;
-        let prepared = self.recipes.redirected::<D>(request, &client.learnt, path);
+        let prepared = self.templates.redirected::<D>(request, &client.captured, path);
         if !ctx.follow(line, Outgoing { prepared: &prepared, tag }) {
-            return Err(Astray::NotTaken);
+            return Err(RedirectError::NotTaken);
         }
         Ok(())
     }
@@ -486,7 +486,7 @@ impl<D: Http> Requests<D> {
                 if ctx.drains() {
                     return;
                 }
-                // Who was turned away does not come back at once; that would be a storm of its own making.
+                // Who was rejected does not come back at once; that would be a storm of its own making.
                 let pause_ns = think_ns + COME_BACK_NS * failures.min(COME_BACK_STEPS_MAX);
                 if is_over && self.http.keep_alive {
                     return self.come_back_later(bot, failures, ctx);
@@ -494,7 +494,7 @@ impl<D: Http> Requests<D> {
                 if pause_ns > 0 {
                     return ctx.at(at_ns + pause_ns, bot, ASK);
                 }
-                let request = self.recipes.choose();
+                let request = self.templates.choose();
                 let planned = Planned { planned_ns: at_ns, request };
                 if self.http.keep_alive {
                     self.ask(bot, planned, false, ctx);
@@ -541,7 +541,7 @@ impl<D: Http> Requests<D> {
         if self.http.keep_alive {
             self.open(bot, ctx);
         } else {
-            let request = self.recipes.choose();
+            let request = self.templates.choose();
             self.open_for(bot, Planned { planned_ns: ctx.now_ns(), request }, ctx);
         }
     }

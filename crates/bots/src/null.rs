@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use drivers::{Closed, Nowhere, OpenError};
+use drivers::{Closed, Nowhere};
 use engine::{BotContext, Bots, ConnectionId};
-use measure::Vocabulary;
+use measure::MetricNames;
 use plan::{EchoBots, WorkerPlan};
 
 /// All pulses of one worker: `units` bots, each at the plan's echo rate.
@@ -18,8 +18,8 @@ impl Bots for NullBot {
     type Driver = Nowhere;
     type Settings = EchoBots;
 
-    fn vocabulary(_: &EchoBots) -> Arc<Vocabulary> {
-        Vocabulary::new(&["pulse"], &[], &[], &OpenError::CAUSES)
+    fn metric_names(_: &EchoBots) -> Arc<MetricNames> {
+        crate::ends::metric_names(&["pulse"], &[], &[], &[])
     }
 
     fn new(echo: &EchoBots, plan: &WorkerPlan) -> Self {

@@ -73,8 +73,8 @@ pub enum OpenError {
     #[error("unreachable: {0}")]
     Unreachable(io::Error),
     /// The server speaks the protocol and says that it takes no connections now (status 429 or 503).
-    #[error("turned away by the server: it answered {0}")]
-    TurnedAway(String),
+    #[error("rejected by the server: it answered {0}")]
+    Rejected(String),
     /// The server answered, but not as this protocol asks.
     #[error("not a {protocol} server: {why}")]
     WrongProtocol {
@@ -103,8 +103,13 @@ impl OpenError {
         "wrong protocol",
         "tls",
         "other",
-        "turned away",
+        "rejected",
     ];
+
+    /// Of these: an answer was waited for in vain.
+    pub const TIMEOUTS: [&'static str; 1] = ["timeout"];
+    /// Of these: this machine had nothing left to open a connection with.
+    pub const OF_THIS_MACHINE: [&'static str; 2] = ["no descriptors", "no ports"];
 
     /// Index into `CAUSES`.
     pub fn cause_index(&self) -> usize {
@@ -118,7 +123,7 @@ impl OpenError {
             OpenError::WrongProtocol { .. } => 6,
             OpenError::Tls(_) => 7,
             OpenError::Other(_) => 8,
-            OpenError::TurnedAway(_) => 9,
+            OpenError::Rejected(_) => 9,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drivers::{Closed, Driver};
-use measure::{LedgerShape, Vocabulary};
+use measure::{LedgerShape, MetricNames};
 use plan::{WorkerPlan, WorkloadSettings};
 
 use crate::context::{BotContext, ConnectionId};
@@ -17,7 +17,7 @@ pub trait Bots: Sized + 'static {
     type Settings: WorkloadSettings;
 
     /// The names of what they count; the same for every worker of a trial.
-    fn vocabulary(settings: &Self::Settings) -> Arc<Vocabulary>;
+    fn metric_names(settings: &Self::Settings) -> Arc<MetricNames>;
 
     /// Paths they connect to; `BotContext::open` takes an index into it.
     fn paths(plan: &WorkerPlan) -> Vec<String> {

@@ -59,7 +59,9 @@ impl Handover for ToCollector {
         let empty = match self.emptied.try_recv() {
             Ok(interval) => interval,
             // The collector is slow: memory grows a little rather than a worker waiting.
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => Box::new(Interval::new(&second.words)),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
+                Box::new(Interval::new(&second.metric_names))
+            }
         };
         let interval = std::mem::replace(second, empty);
         // A collector that is gone has ended the trial; there is no receiver left.
@@ -138,12 +140,12 @@ impl Collector {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use measure::{Flow, Phase, Vocabulary};
+    use measure::{Flow, MetricNames, Phase};
 
     use super::*;
 
     fn second(index: u32, sent: u64) -> Box<Interval> {
-        let mut interval = Interval::new(&Vocabulary::new(&["shot"], &[], &[], &[]));
+        let mut interval = Interval::new(&MetricNames::new(&["shot"], &[], &[], &[]));
         interval.index = index;
         interval.workers = 1;
         *interval.flow_mut(0, Phase::Hold) = Flow { offered: sent, sent, told: sent, ..Flow::default() };

@@ -156,7 +156,7 @@ pub(crate) struct WorkerState<D: Driver> {
     /// connections × ns of this page, up to `open_since_ns`
     open_integral: u64,
     open_since_ns: u64,
-    /// where the vocabulary counts the above, if it does
+    /// where the metric_names counts the above, if it does
     open_time_counter: Option<usize>,
     addresses: Vec<Address>,
     sources: Vec<IpAddr>,
@@ -367,12 +367,12 @@ impl<D: Driver> BotContext<'_, D> {
         self.core.close(connection);
     }
 
-    /// Counts an error by its index in the vocabulary.
+    /// Counts an error by its index in the metric_names.
     pub fn error(&mut self, cause: usize) {
         self.core.interval.errors[cause] += 1;
     }
 
-    /// Adds to a counter of the vocabulary.
+    /// Adds to a counter of the metric_names.
     pub fn count(&mut self, counter: usize, more: u64) {
         self.core.interval.counters[counter] += more;
     }
@@ -403,8 +403,8 @@ impl<D: Driver> WorkerState<D> {
         addresses: Vec<Address>,
         shared: Shared,
     ) -> Self {
-        let (op_count, cause_count) = (interval.words.ops.len(), interval.words.errors.len());
-        let open_time_counter = interval.words.counters.iter().position(|name| name == OPEN_TIME);
+        let (op_count, cause_count) = (interval.metric_names.ops.len(), interval.metric_names.errors.len());
+        let open_time_counter = interval.metric_names.counters.iter().position(|name| name == OPEN_TIME);
         let rate_hz = if plan.tick_period_ns > 0 { 1e9 / plan.tick_period_ns as f64 } else { 60.0 };
         let room = plan.units as usize * 2 + 64;
         WorkerState {

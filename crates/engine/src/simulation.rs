@@ -357,7 +357,7 @@ pub fn simulate_sum<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) 
 where
     B: Bots<Driver: Simulated>,
 {
-    let sum = Summed(Rc::new(RefCell::new(Interval::new(&B::vocabulary(settings::<B>(plan))))));
+    let sum = Summed(Rc::new(RefCell::new(Interval::new(&B::metric_names(settings::<B>(plan))))));
     play_to::<B>(plan, times, false, scene, Box::new(sum.clone()));
     sum.0.borrow().clone()
 }

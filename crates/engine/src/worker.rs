@@ -73,7 +73,7 @@ impl<B: Bots> Worker<B> {
         shared: Shared,
         handover: Box<dyn Handover>,
     ) -> Self {
-        let interval = Box::new(Interval::new(&B::vocabulary(settings)));
+        let interval = Box::new(Interval::new(&B::metric_names(settings)));
         let mut core = WorkerState::new(interval, plan, addresses, shared);
         core.ledger = B::ledger(settings, plan).map(|shape| Box::new(LedgerPart::new(shape)));
         core.open_interval();

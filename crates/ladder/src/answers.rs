@@ -70,15 +70,6 @@ pub fn run_verdict(rungs: impl IntoIterator<Item = Verdict>) -> Verdict {
     rungs.into_iter().max_by_key(weight).unwrap_or(Verdict::Invalid)
 }
 
-/// What the process returns: 0 objectives met, 1 not met, 2 could not be measured.
-pub fn exit_code(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::Pass => 0,
-        Verdict::Fail => 1,
-        Verdict::GeneratorLimited | Verdict::Inconclusive | Verdict::Invalid => 2,
-    }
-}
-
 /// What a trial of the subject says, once judged. All that is kept of it.
 pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
     let flow = trial.flow();

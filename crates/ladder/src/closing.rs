@@ -21,7 +21,7 @@ pub const NOT_STATED: &str = "—";
 pub struct Closing {
     /// one; of a sweep one per cell
     pub tables: Vec<Table>,
-    /// the books of deliveries: a line per rung, and one more where some receivers are judged apart
+    /// the books of deliveries: a line per rung, and one more where some receivers are judged separately
     pub books: Vec<String>,
     /// one line per rung that did not pass: load, verdict, reason; of a sweep the first of each cell
     pub notes: Vec<String>,
@@ -162,7 +162,7 @@ fn books(rung: &Rung) -> Vec<String> {
         (sum.duplicated, "came twice"),
         (sum.reordered, "out of order"),
         (sum.unowed, "not owed"),
-        (books.strangers, "with an unknown sender or number"),
+        (books.unknown_messages, "with an unknown sender or number"),
     ] {
         if count > 0 {
             parts.push(format!("{} {what}", show_many(count)));
@@ -177,14 +177,14 @@ fn books(rung: &Rung) -> Vec<String> {
         )
     });
     let mut lines = vec![format!("{load}: {}{slowest}", parts.join(", "))];
-    if let Some(apart) = &books.apart {
+    if let Some(excluded) = &books.excluded {
         lines.push(format!(
-            "{load}, apart: {} receivers, {} owed, {} delivered, {} dropped, {} waiting at the end",
-            apart.receivers,
-            show_many(apart.owed_max),
-            show_many(apart.delivered),
-            show_many(apart.dropped),
-            show_many(apart.in_flight),
+            "{load}, excluded: {} receivers, {} owed, {} delivered, {} dropped, {} waiting at the end",
+            excluded.receivers,
+            show_many(excluded.owed_max),
+            show_many(excluded.delivered),
+            show_many(excluded.dropped),
+            show_many(excluded.in_flight),
         ));
     }
     lines

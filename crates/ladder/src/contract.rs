@@ -295,7 +295,7 @@ pub struct ClientTickFigures {
 /// `owed_min ≤ owed ≤ owed_max`; the three are one where nobody came or went while others spoke.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct DeliveryFigures {
-    /// delivered + lost, without what nobody owed
+    /// delivered + lost, without what was not owed
     pub owed: u64,
     /// as they were settled
     #[serde(flatten)]
@@ -307,8 +307,8 @@ pub struct DeliveryFigures {
     pub sent: u64,
     /// to all receivers, per second of the hold
     pub rate_per_s: Option<f64>,
-    /// came with a sender or a number that nobody has
-    pub strangers: u64,
+    /// came with an unknown sender or number
+    pub unknown_messages: u64,
     /// the server tells what it drops
     pub drops_are_told: bool,
     /// the loss rate is at most this, at 95 %; null when something was lost or nothing owed
@@ -316,8 +316,8 @@ pub struct DeliveryFigures {
     /// with the highest mean latency
     pub slowest: Option<SlowestReceiver>,
     /// those that behave badly; null when there are none
-    pub apart: Option<SumOfBooks>,
-    /// the pairs that lost most or got what nobody owed, the worst first, at most 10
+    pub excluded: Option<SumOfBooks>,
+    /// the pairs that lost most or got what was not owed, the worst first, at most 10
     pub worst: Vec<PairBooks>,
 }
 

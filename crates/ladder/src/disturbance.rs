@@ -183,7 +183,8 @@ pub fn disturbance(trial: &Trial) -> Disturbance {
 /// The seconds to ask again about what was not met in a hold that was to last `hold_ns` (0: not known).
 ///
 /// The undisturbed ones where they are enough; otherwise as many as are needed of those in which a disturbance explains
-/// least. They are chosen by what happened to the threads, never by how the server did.
+/// least. They are chosen by what happened to the threads, never by how the server did, and in pairs of neighbours: a
+/// server counts its ticks by seconds of its own, which lie across two of ours.
 pub fn least_disturbed(trial: &Trial, hold_ns: u64) -> LeastDisturbed {
     let asked_s = match hold_ns {
         0 => trial.hold.as_ref().map_or(0.0, |hold| hold.seconds()),
@@ -191,33 +192,42 @@ pub fn least_disturbed(trial: &Trial, hold_ns: u64) -> LeastDisturbed {
     };
     let needed = fair_seconds_needed(asked_s);
     let mut left_out = unfair(trial).all;
-    let (disturbed, undisturbed): (Vec<_>, Vec<_>) =
-        trial.hold_seconds().partition(|second| left_out.contains(&second.index));
-    if undisturbed.len() >= needed {
+    if trial.hold_seconds().filter(|second| !left_out.contains(&second.index)).count() >= needed {
         return LeastDisturbed { left_out, are_undisturbed: true, ..LeastDisturbed::default() };
     }
     let mut before = 0.0;
-    let mut by_bound = Vec::new();
-    for second in disturbed {
-        let own = explained(&second.host, false);
-        // What a thread without slack could not do is still late in the second after.
-        by_bound.push((if before >= 1.0 { 1.0 } else { own }, second));
-        before = own;
+    let mut seconds: Vec<(&Second, f64, f64)> = Vec::new();
+    for second in trial.hold_seconds() {
+        let (mut ticks, mut messages) = (0.0, 0.0);
+        if left_out.contains(&second.index) {
+            let own = explained(&second.host, false);
+            // What a thread without slack could not do is still late in the second after.
+            ticks = if before >= 1.0 { 1.0 } else { own };
+            messages = explained(&second.host, true).max(ticks);
+            before = own;
+        }
+        seconds.push((second, ticks, messages));
     }
-    by_bound.sort_by(|a, b| a.0.total_cmp(&b.0));
-    by_bound.truncate(needed - undisturbed.len());
-    let kept = (undisturbed.len() + by_bound.len()).max(1) as f64;
+    let mut pairs: Vec<&[(&Second, f64, f64)]> = seconds.windows(2).collect();
+    let bound = |pair: &[(&Second, f64, f64)]| pair.iter().map(|(_, ticks, _)| ticks).sum::<f64>();
+    pairs.sort_by(|a, b| bound(a).total_cmp(&bound(b)));
+    pairs.truncate(needed);
+    let kept: BTreeSet<u32> = pairs.iter().copied().flatten().map(|(second, ..)| second.index).collect();
     let (mut ticks, mut messages) = (0.0, 0.0);
-    for (bound, second) in by_bound {
-        left_out.remove(&second.index);
-        ticks += bound;
-        messages += explained(&second.host, true).max(bound);
+    for (second, of_ticks, of_messages) in &seconds {
+        if kept.contains(&second.index) {
+            left_out.remove(&second.index);
+            (ticks, messages) = (ticks + of_ticks, messages + of_messages);
+        } else {
+            left_out.insert(second.index);
+        }
     }
+    let count = kept.len().max(1) as f64;
     LeastDisturbed {
         left_out,
         are_undisturbed: false,
-        explains_ticks: ticks / kept,
-        explains_messages: messages / kept,
+        explains_ticks: ticks / count,
+        explains_messages: messages / count,
     }
 }
 

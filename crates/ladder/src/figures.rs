@@ -240,15 +240,15 @@ pub const FIGURES: &[FigureDoc] = table! {
 };
 
 const NO_HOLD: Reading = Reading::Absent("the hold never began");
-const NO_TICKS: Reading = Reading::Absent("nothing told the server's ticks");
-const NO_FRAMES: Reading = Reading::Absent("nothing told the server's frames");
+const NO_TICKS: Reading = Reading::Absent("nothing reported the server's ticks");
+const NO_FRAMES: Reading = Reading::Absent("nothing reported the server's frames");
 const NO_CLIENT_TICKS: Reading = Reading::Absent("no client saw ticks; let bots ask for snapshots");
 const NO_BOOKS: Reading = Reading::Absent(
     "there are no books of deliveries: these bots keep none, or the trial was cut off before its end",
 );
 const DROPS_UNTOLD: Reading =
     Reading::Absent("this server does not tell what it drops; deliveries.lost holds it");
-const NOTHING_OWED: Reading = Reading::Absent("nobody owed a delivery");
+const NOTHING_OWED: Reading = Reading::Absent("no delivery was owed");
 const NO_SUBJECT: Reading =
     Reading::Absent("the server's process was not watched; name it with --pid or --start");
 
@@ -425,7 +425,7 @@ pub(crate) fn counted_seconds(trial: &Trial) -> Option<f64> {
     (hold.to_ns > from_ns && seconds > 0.0).then_some(seconds)
 }
 
-/// Requests without a first byte to time: those that were lost or left open may have had one, which nobody knows here.
+/// Requests without a first byte to time: those that were lost or left open may have had one, which is not known here.
 fn never_began(trial: &Trial) -> u64 {
     let flow = questions(trial);
     flow.lost + flow.open_after

@@ -287,7 +287,7 @@ const IN_ORDER: [Rule; 26] = [
     deliveries::residual,
     rules::out_of_step,
     rules::wrong_answers,
-    deliveries::strangers,
+    deliveries::unknown_messages,
     rules::broken_connections,
     silence::no_ticks,
     silence::clients_hear_nothing,

@@ -22,7 +22,7 @@ pub mod wording;
 mod scene;
 
 pub use aliasing::{Aliasing, aliasing};
-pub use answers::{answers, exit_code, run_verdict, rung};
+pub use answers::{answers, run_verdict, rung};
 pub use capacity::{Capacity, CellCapacity, Held, capacity};
 pub use closing::{Closing, Table, closing};
 pub use contract::{

@@ -242,7 +242,7 @@ impl Objective {
         };
         // They may lie on as many threads as there are cores, and a wait holds up one.
         let threads = trial.worker.allowed_cores.unwrap_or(1.0).max(1.0);
-        let seconds = trial.hold_seconds().count() as f64;
+        let seconds = trial.hold_seconds().filter(|second| ticks(second).due > 0).count().max(1) as f64;
         let over_all = delayed_share(kept_away, all.due as f64 / seconds / threads, LATE_TICK_S);
         let by_second = explained_by_second(trial, by_clients);
         let excused = |second: &Second| {

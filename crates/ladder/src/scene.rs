@@ -6,8 +6,8 @@ use std::sync::Arc;
 use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Event, Interval, Measure, Phase, Sample, TickCounts, TickSecond, Trial,
-    TrialHead, Vocabulary,
+    Books, Distribution, Entry, ErrorKind, Event, Interval, Measure, MetricNames, Phase, Sample, TickCounts,
+    TickSecond, Trial, TrialHead,
 };
 
 use crate::disturbance::least_disturbed;
@@ -47,6 +47,8 @@ pub struct Scene {
     /// further readings of second n of the hold
     pub samples: Vec<Box<dyn Fn(u32) -> Vec<Sample>>>,
     pub drain_text: String,
+    /// by how much the seconds of the server's log begin later than ours
+    pub log_offset_ns: u64,
     pub is_complete: bool,
     pub has_hold: bool,
     pub events: Vec<Event>,
@@ -77,6 +79,7 @@ impl Scene {
             steal_share: Box::new(|_| 0.0),
             samples: Vec::new(),
             drain_text: "60s".to_owned(),
+            log_offset_ns: 0,
             is_complete: true,
             has_hold: true,
             events: Vec::new(),
@@ -116,9 +119,9 @@ impl Scene {
         self.edit(move |_, interval| interval.counters[2..18].copy_from_slice(&counts))
     }
 
-    /// So many of the requests of each second are turned away, in these words.
-    pub fn turned_away(self, count: u64, words: &str) -> Scene {
-        let text = format!("turned away (429, 503): {words}");
+    /// So many of the requests of each second are rejected, in these words.
+    pub fn rejected(self, count: u64, words: &str) -> Scene {
+        let text = format!("rejected (429, 503): {words}");
         self.event(6, kind::ERROR, &text).edit(move |_, interval| {
             let flow = interval.flow_mut(1, Phase::Hold);
             (flow.answered, flow.failed) = (flow.answered - count, count);
@@ -149,8 +152,10 @@ impl Scene {
             books.receivers.iter_mut().for_each(edit);
             let faulty = |one: &&ReceiverBooks| one.sum.lost + one.sum.unowed > 0;
             let worst = books.receivers.iter().filter(faulty).map(pair).collect();
-            let (sent, strangers, drops_are_told) = (books.sent, books.strangers, books.drops_are_told);
-            self.books = Some(Books { sent, strangers, drops_are_told, ..Books::of(books.receivers, worst) });
+            let (sent, unknown_messages, drops_are_told) =
+                (books.sent, books.unknown_messages, books.drops_are_told);
+            self.books =
+                Some(Books { sent, unknown_messages, drops_are_told, ..Books::of(books.receivers, worst) });
         }
         self
     }
@@ -195,14 +200,14 @@ impl Scene {
             connections: self.connections,
             tick_period_ns: self.tick_period_ns,
             cell: self.cell.clone(),
-            words: words(),
+            metric_names: names(),
         }
     }
 
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries: Vec<Entry> = self.events.iter().cloned().map(Entry::Event).collect();
         for index in 0..HOLD_FROM_S {
-            let mut interval = Interval::new(&words());
+            let mut interval = Interval::new(&names());
             (interval.index, interval.workers) = (index, 1);
             let opened = self.connections / u64::from(HOLD_FROM_S);
             (interval.connections.asked, interval.connections.opened) = (opened, opened);
@@ -225,7 +230,8 @@ impl Scene {
     fn hold_second(&self, at: u32, entries: &mut Vec<Entry>) {
         let index = HOLD_FROM_S + at;
         let (from_ns, to_ns) = (u64::from(index) * SECOND_NS, u64::from(index + 1) * SECOND_NS);
-        let mut interval = Interval::new(&words());
+        let offset = self.log_offset_ns;
+        let mut interval = Interval::new(&names());
         (interval.index, interval.workers, interval.busy_share_max) = (index, 1, self.busy_share);
         (interval.connections.open_min, interval.connections.open_end) = (self.connections, self.connections);
         (interval.bytes_sent, interval.bytes_received) = (500_000, 500_000);
@@ -246,7 +252,11 @@ impl Scene {
         self.edits.iter().for_each(|edit| edit(at, &mut interval));
         entries.push(Entry::Interval(Box::new(interval)));
         if let Some(late_share) = &self.late_share {
-            entries.push(Entry::Ticks(Box::new(self.tick_second(from_ns, to_ns, late_share(at)))));
+            entries.push(Entry::Ticks(Box::new(self.tick_second(
+                from_ns + offset,
+                to_ns + offset,
+                late_share(at),
+            ))));
         }
         let sample = |who, name: &'static str, value| {
             Entry::Sample(Sample { at_ns: to_ns, who, name: name.into(), value })
@@ -293,7 +303,7 @@ fn receiver(number: u32, owed: u64) -> ReceiverBooks {
     let (owed_min, owed_max, delivered) = (owed, owed, owed);
     ReceiverBooks {
         receiver: number,
-        is_apart: false,
+        is_excluded: false,
         sum: SumOfBooks { receivers: 1, owed_min, owed_max, delivered, ..SumOfBooks::default() },
         latency_mean_ns: Some(5e6 + f64::from(number)),
         latency_max_ns: Some(9_000_000),
@@ -334,14 +344,20 @@ pub fn event(at_s: u32, kind: &str, text: &str) -> Event {
     Event { at_ns: u64::from(at_s) * SECOND_NS, kind: kind.to_owned(), text: text.to_owned() }
 }
 
-fn words() -> Arc<Vocabulary> {
+fn names() -> Arc<MetricNames> {
     let phases: Vec<String> = (0..16).map(|bin| format!("phase_{bin:02}")).collect();
     let counters: Vec<&str> =
         ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str)).collect();
-    Vocabulary::new(
+    MetricNames::new(
         &["shot", "ask", "keep"],
-        &["connection lost", "wrong winner", "turned away (429, 503)"],
+        &["connection lost", "wrong winner", "rejected (429, 503)"],
         &counters,
         &["refused", "no descriptors", "no ports"],
     )
+    .with_kinds(&[
+        ("connection lost", ErrorKind::BrokenConnection),
+        ("wrong winner", ErrorKind::WrongReply),
+        ("no descriptors", ErrorKind::Generator),
+        ("no ports", ErrorKind::Generator),
+    ])
 }

@@ -5,6 +5,7 @@
 //! A message counts in the interval where it *happened*; its phase is the one in which it was *planned*.
 //! Units: `_ns`; counts are numbers of messages, connections or ticks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -13,17 +14,28 @@ use crate::distribution::Distribution;
 use crate::flow::{Flow, Imbalance, Phase};
 use crate::ticks::TickCounts;
 
-/// A counter that the engine keeps where a vocabulary names it: connections open, × ms of the second, so that a second's
+/// A counter that the engine keeps where the metric names have it: connections open, × ms of the second, so that a second's
 /// mean is known besides its worst moment.
 pub const OPEN_TIME: &str = "open_connection_ms";
 
-/// How a connection that stood can end without its bot's doing, as bots count it and the judge reads it.
-pub const BROKEN_CONNECTIONS: [&str; 4] =
-    ["connection lost", "connection reset", "closed by the server", "broken protocol"];
+/// What an error says about the server, as far as it matters to a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ErrorKind {
+    /// the server's reply was not right
+    WrongReply,
+    /// something took longer than the bot waits, which a disturbed machine can cause too
+    Timeout,
+    /// the server or the network ended a connection that stood
+    BrokenConnection,
+    /// the server paired clients with connections of an earlier time
+    Unpaired,
+    /// this machine's doing and never the server's
+    Generator,
+}
 
 /// The names behind the indices of an interval, fixed for one kind of bots and stored with each trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Vocabulary {
+pub struct MetricNames {
     /// operations: index into `Interval::flows`
     pub ops: Vec<String>,
     /// what can go wrong after a connection stands: index into `Interval::errors`
@@ -32,18 +44,34 @@ pub struct Vocabulary {
     pub counters: Vec<String>,
     /// why a connection did not open: index into `Connections::failed`
     pub connect_failures: Vec<String>,
+    /// of errors and failed connects, by name; most are of no kind
+    #[serde(default)]
+    pub kinds: BTreeMap<String, ErrorKind>,
 }
 
-impl Vocabulary {
-    /// The vocabulary of those names.
+impl MetricNames {
+    /// Those names, none of any kind.
     pub fn new(ops: &[&str], errors: &[&str], counters: &[&str], connect_failures: &[&str]) -> Arc<Self> {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        Arc::new(Vocabulary {
+        Arc::new(MetricNames {
             ops: owned(ops),
             errors: owned(errors),
             counters: owned(counters),
             connect_failures: owned(connect_failures),
+            kinds: BTreeMap::new(),
         })
+    }
+
+    /// The same names, some of them of a kind.
+    pub fn with_kinds(self: Arc<Self>, kinds: &[(&str, ErrorKind)]) -> Arc<Self> {
+        let mut names = Arc::unwrap_or_clone(self);
+        names.kinds.extend(kinds.iter().map(|&(name, kind)| (name.to_owned(), kind)));
+        Arc::new(names)
+    }
+
+    /// The kind of an error or of a failed connect.
+    pub fn kind_of(&self, cause: &str) -> Option<ErrorKind> {
+        self.kinds.get(cause).copied()
     }
 }
 
@@ -123,7 +151,7 @@ pub struct Connections {
     pub opened: u64,
     /// open ones that ended, for whatever reason
     pub closed: u64,
-    /// attempts that failed, by `Vocabulary::connect_failures`
+    /// attempts that failed, by `MetricNames::connect_failures`
     pub failed: Vec<u64>,
     /// open at the worst moment of the interval; added over workers it is a lower bound of the true minimum
     pub open_min: u64,
@@ -135,16 +163,16 @@ pub struct Connections {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
     /// the names behind the indices below
-    pub words: Arc<Vocabulary>,
+    pub metric_names: Arc<MetricNames>,
     /// seconds since the start of the trial
     pub index: u32,
     /// how many workers' seconds are in it
     pub workers: u32,
     /// messages by operation and by the phase they were planned in
     pub flows: Vec<[Flow; Phase::COUNT]>,
-    /// errors by `Vocabulary::errors`
+    /// errors by `MetricNames::errors`
     pub errors: Vec<u64>,
-    /// what the bots count, by `Vocabulary::counters`
+    /// what the bots count, by `MetricNames::counters`
     pub counters: Vec<u64>,
     /// connections
     pub connections: Connections,
@@ -158,7 +186,7 @@ pub struct Interval {
     pub busy_ns: u64,
     /// the busiest worker's share of the interval, in [0, 1]
     pub busy_share_max: f64,
-    /// the first few errors of each cause as they were met: index into `Vocabulary::errors`, and words. They become events
+    /// the first few errors of each cause as they were met: index into `MetricNames::errors`, and words. They become events
     /// of the trial and are no part of a stored second
     pub samples: Vec<(usize, String)>,
     /// of messages planned in the hold
@@ -168,17 +196,17 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// An empty second with room for everything that `vocabulary` names.
-    pub fn new(vocabulary: &Arc<Vocabulary>) -> Self {
+    /// An empty second with room for everything that `metric_names` names.
+    pub fn new(metric_names: &Arc<MetricNames>) -> Self {
         Interval {
-            words: vocabulary.clone(),
+            metric_names: metric_names.clone(),
             index: 0,
             workers: 0,
-            flows: vec![[Flow::default(); Phase::COUNT]; vocabulary.ops.len()],
-            errors: vec![0; vocabulary.errors.len()],
-            counters: vec![0; vocabulary.counters.len()],
+            flows: vec![[Flow::default(); Phase::COUNT]; metric_names.ops.len()],
+            errors: vec![0; metric_names.errors.len()],
+            counters: vec![0; metric_names.counters.len()],
             connections: Connections {
-                failed: vec![0; vocabulary.connect_failures.len()],
+                failed: vec![0; metric_names.connect_failures.len()],
                 ..Connections::default()
             },
             ticks: TickCounts::default(),
@@ -272,7 +300,7 @@ impl Interval {
 }
 
 fn add_counts(mine: &mut [u64], theirs: &[u64]) {
-    debug_assert_eq!(mine.len(), theirs.len(), "both follow the same vocabulary");
+    debug_assert_eq!(mine.len(), theirs.len(), "both follow the same metric_names");
     mine.iter_mut().zip(theirs).for_each(|(count, more)| *count += more);
 }
 
@@ -280,12 +308,12 @@ fn add_counts(mine: &mut [u64], theirs: &[u64]) {
 mod tests {
     use super::*;
 
-    fn words() -> Arc<Vocabulary> {
-        Vocabulary::new(&["shot"], &["reset"], &["games"], &["refused"])
+    fn names() -> Arc<MetricNames> {
+        MetricNames::new(&["shot"], &["reset"], &["games"], &["refused"])
     }
 
     fn second(sent: u64, lag_ns: u64) -> Interval {
-        let mut interval = Interval::new(&words());
+        let mut interval = Interval::new(&names());
         interval.workers = 1;
         *interval.flow_mut(0, Phase::Hold) = Flow { offered: sent, sent, told: sent, ..Flow::default() };
         interval.record(Measure::SendLag, Phase::Hold, lag_ns);
@@ -297,7 +325,7 @@ mod tests {
     fn merging_workers_in_any_order_gives_the_same_second() {
         let (a, b, c) = (second(1, 10), second(2, 20), second(3, 30));
         let merge = |parts: [&Interval; 3]| {
-            let mut sum = Interval::new(&words());
+            let mut sum = Interval::new(&names());
             parts.into_iter().for_each(|part| sum.add(part).unwrap());
             sum
         };
@@ -310,7 +338,7 @@ mod tests {
     fn a_page_that_does_not_add_up_is_refused_at_the_join() {
         let mut bad = second(1, 10);
         bad.flow_mut(0, Phase::Hold).told = 2;
-        assert!(Interval::new(&words()).add(&bad).is_err());
+        assert!(Interval::new(&names()).add(&bad).is_err());
     }
 
     #[test]
@@ -318,7 +346,7 @@ mod tests {
         let mut used = second(5, 50);
         used.errors[0] = 3;
         used.reset(7);
-        let mut fresh = Interval::new(&words());
+        let mut fresh = Interval::new(&names());
         fresh.index = 7;
         assert_eq!(used, fresh);
     }

@@ -16,7 +16,7 @@ pub mod trial;
 pub use distribution::{Distribution, Quantile, Summary};
 pub use entry::{Entry, Event, NAME_CHARS_MAX, Sample, TickSecond, plain_name};
 pub use flow::{Flow, Imbalance, Phase};
-pub use interval::{Connections, Interval, Measure, Vocabulary};
+pub use interval::{Connections, ErrorKind, Interval, Measure, MetricNames};
 pub use ledger::{Books, LedgerPart, LedgerShape};
 pub use ticks::{TickClasses, TickCounts};
 pub use trial::{

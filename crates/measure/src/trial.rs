@@ -25,7 +25,7 @@ use ts_rs::TS;
 use crate::distribution::Distribution;
 use crate::entry::{Entry, Event};
 use crate::flow::Flow;
-use crate::interval::{Measure, Vocabulary};
+use crate::interval::{ErrorKind, Measure, MetricNames};
 use crate::ledger::Books;
 use crate::ticks::TickCounts;
 
@@ -70,7 +70,7 @@ pub struct TrialHead {
     #[serde(default)]
     pub cell: BTreeMap<String, String>,
     /// names behind the indices
-    pub words: Arc<Vocabulary>,
+    pub metric_names: Arc<MetricNames>,
 }
 
 /// One second of the series.
@@ -159,7 +159,7 @@ pub struct TrialTicks {
     pub lateness: Option<Distribution>,
     /// instability ratio, where the server tells its parts
     pub isr: Option<f64>,
-    /// the end of the hold of which the server told nothing any more; its ticks are among the missed
+    /// the end of the hold on which the server reported nothing; its ticks are among the missed
     pub silence: Option<Silence>,
 }
 
@@ -203,7 +203,7 @@ pub struct Trial {
     /// time that these counters speak of, ns. A server's entries do not begin and end with the hold, so it is a little
     /// more or less than the hold
     pub subject_told_ns: u64,
-    /// the server's counters and what the bots sent, both over exactly the same time; `None` where the server told nothing
+    /// the server's counters and what the bots sent, both over exactly the same time; `None` where the server reported nothing
     /// that lies wholly in the hold
     pub same_time: Option<SameTime>,
     /// connections
@@ -293,6 +293,13 @@ impl Trial {
             self.hold.as_ref().is_some_and(|hold| hold.holds_second(second.index))
                 && !self.left_out.contains(&second.index)
         })
+    }
+
+    /// Causes of errors that are of this kind and came up, with their counts, by name.
+    pub fn errors_of(&self, kind: ErrorKind) -> impl Iterator<Item = (&str, u64)> {
+        let is_one = move |cause: &str| self.head.metric_names.kind_of(cause) == Some(kind);
+        let counts = self.errors.iter().map(|(cause, count)| (cause.as_str(), *count));
+        counts.filter(move |(cause, count)| *count > 0 && is_one(cause))
     }
 
     /// The first errors of each cause as they were met: cause and words, in the order of their time.

@@ -6,12 +6,12 @@
 //! Not here: what a value looks like (`units`, `target`), what a declaration is (`settings`).
 
 use crate::flags::Flags;
-use crate::mistakes::{Mistakes, Place, Wrong};
+use crate::mistakes::{ConfigError, Mistakes, Place};
 use crate::plan::{Arrivals, Plan, Subject, SubjectSource, TickSource};
 use crate::scenario::{self, Node, ScenarioText};
 use crate::settings::{Setting, Shape};
 use crate::units;
-use crate::workloads::Bots;
+use crate::workloads::BotSettings;
 
 mod arena;
 mod bots;
@@ -27,7 +27,7 @@ mod subject;
 
 use http::{requests, variables};
 use reader::Reader;
-use subject::Found;
+use subject::ResolvedTarget;
 
 pub use http::requests::BODY;
 pub use subject::{OPTIONS, SUBJECT};
@@ -120,8 +120,8 @@ pub fn resolve(flags: &Flags, scenario: Option<ScenarioText>, entropy_seed: u64)
             Some(SubjectSource::BuiltIn { server, .. }) => Some(server),
             _ => None,
         },
-        scheme: found.as_ref().and_then(Found::scheme),
-        path: found.as_ref().and_then(Found::path).map(str::to_owned),
+        scheme: found.as_ref().and_then(ResolvedTarget::scheme),
+        path: found.as_ref().and_then(ResolvedTarget::path).map(str::to_owned),
         is_seen_by_clients: ticks_said.as_ref().is_some_and(|said| said.source == TickSource::Client),
         echoes,
         echoes_said,
@@ -166,14 +166,14 @@ pub fn resolve(flags: &Flags, scenario: Option<ScenarioText>, entropy_seed: u64)
     }
 }
 
-fn arrivals_of(reader: &mut Reader, bots: &Bots) -> Arrivals {
+fn arrivals_of(reader: &mut Reader, bots: &BotSettings) -> Arrivals {
     let (possible, why) = bots.arrivals();
     let said = reader.said(&ARRIVALS);
     let asked = said.as_ref().and_then(|said| reader.read(said, str::parse::<Arrivals>));
     if let (Some(said), Some(asked)) = (&said, asked)
         && !possible.contains(&asked)
     {
-        let wrong = Wrong::ArrivalsNotOfBots { bots: bots.name(), arrivals: asked.to_string(), why };
+        let wrong = ConfigError::ArrivalsNotOfBots { bots: bots.name(), arrivals: asked.to_string(), why };
         reader.refuse_plainly(said.place.clone(), wrong);
     }
     asked.unwrap_or(possible[0])

@@ -19,9 +19,9 @@ mod workloads;
 
 pub use flags::Flags;
 pub use layers::{is_scenario_file, resolve};
-pub use mistakes::{Mistake, Mistakes, Place, Wrong, WrongRequest};
+pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError};
 pub use plan::{
-    Arrivals, Cell, Generator, Hold, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource, TickSource,
+    Arrivals, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource, TickSource,
 };
 pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};
@@ -29,6 +29,7 @@ pub use settings::{Kind, Setting};
 pub use target::{Scheme, Target, TargetError, TargetRefused, may_load};
 pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};
 pub use workloads::{
-    ArenaBots, Bots, ChatBots, Dialect, EchoBots, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion,
-    LINE_BYTES_MIN, Misbehaviour, Misconduct, Pairing, Variable, VariableLaw, Workload, WorkloadSettings,
+    ArenaBots, BotSettings, ChatBots, ChatDialect, EchoBots, FaultKind, FaultSpec, HttpBots, HttpCheck,
+    HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, Pairing, Variable, VariableLaw, Workload,
+    WorkloadSettings,
 };

@@ -14,7 +14,7 @@ use crate::units::UnitError;
 
 mod http;
 
-pub use http::WrongRequest;
+pub use http::RequestConfigError;
 
 /// Where a mistake stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,13 +49,13 @@ impl fmt::Display for Place {
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum Wrong {
+pub enum ConfigError {
     /// a value that cannot be read
     #[error(transparent)]
     Unit(#[from] UnitError),
     /// a request, or a ladder of requests, that makes no sense
     #[error(transparent)]
-    Request(#[from] WrongRequest),
+    Request(#[from] RequestConfigError),
     /// a URL that cannot be read
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -173,10 +173,10 @@ pub enum Wrong {
     #[error("{0}; leave echoes out")]
     NoEchoes(&'static str),
     /// the echo of a built-in server twice, with different values
-    #[error("the server is told to echo (--echo among its options), but here it is said not to")]
+    #[error("the server echoes lines (--echo is among its options), but the bots are set not to expect that")]
     EchoesTwice,
-    /// the same misconduct twice
-    #[error("{0} is there twice; each kind of misconduct has one share")]
+    /// the same fault twice
+    #[error("{0} is there twice; each kind of fault has one share")]
     MisbehavesTwice(&'static str),
     /// more bots misbehave than there are
     #[error("the shares of the crowd that misbehave add up to {0}%, but there is only 100%")]
@@ -277,7 +277,7 @@ pub struct Mistake {
     /// where
     pub place: Place,
     /// what
-    pub wrong: Wrong,
+    pub wrong: ConfigError,
     /// the known word it was probably meant to be
     pub nearest: Option<String>,
     /// something right, as it would stand there

@@ -7,7 +7,7 @@ use ladder::Objective;
 use serde::{Deserialize, Serialize};
 
 use crate::target::Target;
-use crate::workloads::Bots;
+use crate::workloads::BotSettings;
 
 /// One climb, completely decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Plan {
     /// the server under test
     pub subject: Subject,
     /// the simulated clients
-    pub bots: Bots,
+    pub bots: BotSettings,
     /// which loads, how long
     pub ladder: Ladder,
     /// what a rung must meet; never empty
@@ -120,7 +120,7 @@ pub struct Ladder {
     /// between the ramp and the hold, ns
     pub settle_ns: u64,
     /// how long each load is held
-    pub hold: Hold,
+    pub hold: HoldLength,
     /// a fresh subject for each rung
     pub restart_per_rung: bool,
     /// combinations in each of which all loads are held, in this order; empty: there is but one
@@ -161,7 +161,7 @@ pub enum Ramp {
 /// How long each load is held.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Hold {
+pub enum HoldLength {
     /// a time, ns
     Time(u64),
     /// so many ticks due at the subject

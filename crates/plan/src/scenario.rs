@@ -8,7 +8,7 @@
 //! name secrets by their environment variable.
 
 use crate::layers;
-use crate::mistakes::{Mistake, Place, Wrong};
+use crate::mistakes::{ConfigError, Mistake, Place};
 use crate::settings::{Setting, Shape};
 
 mod node;
@@ -51,7 +51,7 @@ pub(crate) fn read(scenario: &ScenarioText) -> (Option<Node>, Vec<Mistake>) {
     match Node::read(&scenario.text, options()) {
         Ok(root) if root.is_nothing() => {
             let example = "subject: { target: ws://127.0.0.1:42069 }";
-            (None, vec![whole(Wrong::EmptyScenario, 0, Some(example))])
+            (None, vec![whole(ConfigError::EmptyScenario, 0, Some(example))])
         }
         Ok(root) => {
             let mistakes = shape::mistakes(&scenario.path, &root);
@@ -75,10 +75,10 @@ fn options() -> serde_saphyr::Options {
 
 /// The line of a parser's error, and its words without the place and without advice that only programmers can
 /// follow.
-fn worded(error: &serde_saphyr::Error) -> (u64, Wrong) {
+fn worded(error: &serde_saphyr::Error) -> (u64, ConfigError) {
     use serde_saphyr::Error;
     let line = error.location().map_or(0, |location| location.line());
-    let unreadable = |text: String| Wrong::Unreadable(text);
+    let unreadable = |text: String| ConfigError::Unreadable(text);
     let wrong = match error.without_snippet() {
         Error::DuplicateMappingKey { key: Some(key), .. } => {
             unreadable(format!("the key \"{key}\" is there twice"))
@@ -92,7 +92,7 @@ fn worded(error: &serde_saphyr::Error) -> (u64, Wrong) {
             let text = other.to_string();
             let text = text.lines().next().unwrap_or_default();
             let text = text.split(" at line ").next().unwrap_or(text);
-            Wrong::Syntax(text.trim_start_matches("error: ").to_owned())
+            ConfigError::Syntax(text.trim_start_matches("error: ").to_owned())
         }
     };
     (line, wrong)

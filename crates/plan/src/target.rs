@@ -60,7 +60,7 @@ pub enum TargetError {
     /// no `://`
     #[error("\"{}\" is not a URL: it does not say {}", .0, as_prefixes(known::SCHEMES))]
     NoScheme(String),
-    /// a scheme nobody knows
+    /// an unknown scheme
     #[error("unknown scheme \"{scheme}\"; known: {}", known::listed(known::SCHEMES))]
     UnknownScheme {
         /// as written
@@ -268,7 +268,7 @@ fn as_prefixes(schemes: &[&str]) -> String {
 pub enum TargetRefused {
     /// a public address that nobody vouched for
     #[error(
-        "{} is outside loopback and private ranges; a load test of somebody else's server is an attack: if it is yours, \
+        "{} is outside loopback and private ranges; a load test of a server that is not yours is an attack: if it is yours, \
          say --i-may-load {host}",
         shown(host, address)
     )]

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::known;
-use crate::plan::{Arrivals, Hold, TickSource};
+use crate::plan::{Arrivals, HoldLength, TickSource};
 use crate::workloads::Pairing;
 
 pub mod chat;
@@ -99,12 +99,12 @@ pub enum UnitError {
     /// `stalled`
     #[error("{kind} does not say how many misbehave; write {kind}={example}")]
     NoShare {
-        /// the kind of misconduct
+        /// the kind of fault
         kind: &'static str,
         /// a share, with a period where one belongs
         example: &'static str,
     },
-    /// a storm that comes nobody knows when
+    /// a storm without an interval
     #[error("reconnect-storm={0} does not say how often; write a time behind the share: 20%@30s")]
     NoPeriod(String),
     /// `stalled=5%@30s`
@@ -218,10 +218,10 @@ impl fmt::Display for Duration {
     }
 }
 
-impl FromStr for Hold {
+impl FromStr for HoldLength {
     type Err = UnitError;
 
-    fn from_str(text: &str) -> Result<Hold, UnitError> {
+    fn from_str(text: &str) -> Result<HoldLength, UnitError> {
         let text = text.trim();
         let (number, unit) = number_and_unit(text);
         let counted = |name: &str| {
@@ -249,14 +249,14 @@ impl FromStr for Hold {
             }
         };
         if let Some(factor) = counted("ticks") {
-            return count(factor).map(Hold::Ticks);
+            return count(factor).map(HoldLength::Ticks);
         }
         if let Some(factor) = counted("games") {
-            return count(factor).map(Hold::Games);
+            return count(factor).map(HoldLength::Games);
         }
         match duration_ns(text) {
             Ok(0) => Err(zero()),
-            Ok(ns) => Ok(Hold::Time(ns)),
+            Ok(ns) => Ok(HoldLength::Time(ns)),
             Err(UnitError::UnknownUnit { text, unit, .. }) => {
                 let known = "ns, us, ms, s, m, h, ticks, kticks, Mticks, games";
                 Err(UnitError::UnknownUnit { text, unit, known })
@@ -266,16 +266,16 @@ impl FromStr for Hold {
     }
 }
 
-impl fmt::Display for Hold {
+impl fmt::Display for HoldLength {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted = |f: &mut fmt::Formatter<'_>, count: u64, name| match count {
             _ if count.is_multiple_of(1_000_000) => write!(f, "{}M{name}", count / 1_000_000),
             _ => write!(f, "{count}{name}"),
         };
         match *self {
-            Hold::Time(ns) => Duration(ns).fmt(f),
-            Hold::Ticks(count) => counted(f, count, "ticks"),
-            Hold::Games(count) => counted(f, count, "games"),
+            HoldLength::Time(ns) => Duration(ns).fmt(f),
+            HoldLength::Ticks(count) => counted(f, count, "ticks"),
+            HoldLength::Games(count) => counted(f, count, "games"),
         }
     }
 }

@@ -6,10 +6,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::plan::{Arrivals, Hold, Plan, Ramp};
+use crate::plan::{Arrivals, HoldLength, Plan, Ramp};
 use crate::ramp;
 use crate::target::Target;
-use crate::workloads::{Bots, Broadcast, Demand};
+use crate::workloads::{BotSettings, Broadcast, Demand};
 
 /// What one worker does in one trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub struct WorkerPlan {
     /// how the units of the whole trial arrive
     pub ramp: Ramp,
     /// the simulated clients
-    pub bots: Bots,
+    pub bots: BotSettings,
     /// the law of arrivals
     pub arrivals: Arrivals,
     /// where the subject listens, as written (Host header, path, TLS name)
@@ -110,8 +110,8 @@ pub fn needs(plan: &Plan, load: f64) -> Needs {
 /// A cell per sender and receiver, a row per receiver, an instant per line; too much rather than too little.
 fn ledger_bytes(plan: &Plan, broadcast: Broadcast, units: u64) -> u64 {
     let hold_ns = match plan.ladder.hold {
-        Hold::Time(ns) => ns,
-        Hold::Ticks(_) | Hold::Games(_) => HOLD_NS_MOST,
+        HoldLength::Time(ns) => ns,
+        HoldLength::Ticks(_) | HoldLength::Games(_) => HOLD_NS_MOST,
     };
     let send_ns = ramp::length_ns(plan.ladder.ramp.of(units), units) as f64
         + plan.ladder.settle_ns as f64

@@ -1,6 +1,6 @@
 //! The workloads: what the simulated clients do, one file each, behind one trait.
 //!
-//! `Bots` is the registry. Whatever a plan must know of a workload (how its load is counted, what a load needs, how its
+//! `BotSettings` is the registry. Whatever a plan must know of a workload (how its load is counted, what a load needs, how its
 //! clients arrive) is asked through `Workload`; only the registry knows which there are.
 
 mod arena;
@@ -13,7 +13,7 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 pub use arena::{ArenaBots, Pairing};
-pub use chat::{ChatBots, Dialect, LINE_BYTES_MIN, Misbehaviour, Misconduct};
+pub use chat::{ChatBots, ChatDialect, FaultKind, FaultSpec, LINE_BYTES_MIN};
 pub use echo::EchoBots;
 pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw};
 
@@ -88,7 +88,7 @@ pub trait Workload {
 
     /// Why a figure of broadcasts (`deliveries.…`) is never measured here; `None` when it is.
     fn lacks_delivery_figure(&self, _figure: &str) -> Option<&'static str> {
-        Some("these bots owe nobody a broadcast")
+        Some("these bots send no broadcasts")
     }
 }
 
@@ -128,10 +128,10 @@ pub struct Broadcast {
 /// The settings of one workload.
 pub trait WorkloadSettings: Workload + Sized {
     /// Those of a plan; `None` when it is one of another workload.
-    fn of(bots: &Bots) -> Option<&Self>;
+    fn of(bots: &BotSettings) -> Option<&Self>;
 
     /// The same, to be changed.
-    fn of_mut(bots: &mut Bots) -> Option<&mut Self>;
+    fn of_mut(bots: &mut BotSettings) -> Option<&mut Self>;
 }
 
 macro_rules! registry {
@@ -139,34 +139,34 @@ macro_rules! registry {
         /// The simulated clients.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
-        pub enum Bots {
+        pub enum BotSettings {
             $($(#[$meaning])* $bots($settings),)*
         }
 
-        impl Deref for Bots {
+        impl Deref for BotSettings {
             type Target = dyn Workload;
 
             fn deref(&self) -> &Self::Target {
                 match self {
-                    $(Bots::$bots(settings) => settings,)*
+                    $(BotSettings::$bots(settings) => settings,)*
                 }
             }
         }
 
         $(
             impl WorkloadSettings for $settings {
-                fn of(bots: &Bots) -> Option<&Self> {
-                    if let Bots::$bots(settings) = bots { Some(settings) } else { None }
+                fn of(bots: &BotSettings) -> Option<&Self> {
+                    if let BotSettings::$bots(settings) = bots { Some(settings) } else { None }
                 }
 
-                fn of_mut(bots: &mut Bots) -> Option<&mut Self> {
-                    if let Bots::$bots(settings) = bots { Some(settings) } else { None }
+                fn of_mut(bots: &mut BotSettings) -> Option<&mut Self> {
+                    if let BotSettings::$bots(settings) = bots { Some(settings) } else { None }
                 }
             }
 
-            impl From<$settings> for Bots {
-                fn from(settings: $settings) -> Bots {
-                    Bots::$bots(settings)
+            impl From<$settings> for BotSettings {
+                fn from(settings: $settings) -> BotSettings {
+                    BotSettings::$bots(settings)
                 }
             }
         )*

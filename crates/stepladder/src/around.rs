@@ -6,7 +6,7 @@ use engine::{Clock, MonotonicClock};
 use measure::trial::kind;
 use measure::{Entry, Event};
 use store::{Committed, RunWriter};
-use watch::{Link, LinkKind, Sampler, SamplerPlan};
+use watch::{LinkKind, NetworkLink, Sampler, SamplerPlan};
 
 use crate::progress::Progress;
 use crate::signals::Interrupt;
@@ -78,7 +78,7 @@ impl TrialEnv for Around<'_> {
         self.sampler = Some(Sampler::start(SamplerPlan {
             subject_pid: self.subject.pid,
             // Where the way there cannot be found it is taken for here, and other programs are not blamed.
-            subject_is_here: Link::to(self.subject.address)
+            subject_is_here: NetworkLink::to(self.subject.address)
                 .map_or(true, |link| link.kind == LinkKind::Loopback),
             exit: self.subject.exit,
             tick_log: self.subject.tick_log.take(),

@@ -5,8 +5,8 @@
 //! The same for a climb, which stores them, and for `doctor`, which only shows them.
 
 use plan::{
-    Arrivals, Bots, EchoBots, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Plan, Ramp, RampRule,
-    Scheme,
+    Arrivals, BotSettings, EchoBots, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Plan, Ramp,
+    RampRule, Scheme,
 };
 
 use crate::judging::LATENCY_RATE_PER_S;
@@ -20,7 +20,7 @@ const TIMEOUT_NS: u64 = 5_000_000_000;
 const BODY_BYTES_MAX: u64 = 64 * 1024;
 
 /// The clients that weigh us over a scheme's protocol: at an easy pace, or in a closed loop.
-pub fn bots(scheme: Scheme, is_closed: bool, clients: u64) -> (Bots, Arrivals) {
+pub fn bots(scheme: Scheme, is_closed: bool, clients: u64) -> (BotSettings, Arrivals) {
     match (scheme, is_closed) {
         (Scheme::Http | Scheme::Https, true) => {
             (requests(HttpModel::Closed { think_ns: 0 }).into(), Arrivals::Closed)
@@ -38,7 +38,7 @@ pub fn bots(scheme: Scheme, is_closed: bool, clients: u64) -> (Bots, Arrivals) {
 }
 
 /// What these clients call their load: a rate where requests are planned by a clock, else clients.
-pub fn load(bots: &Bots, clients: f64) -> f64 {
+pub fn load(bots: &BotSettings, clients: f64) -> f64 {
     if bots.rate_per_s(clients) > 0.0 { LATENCY_RATE_PER_S } else { clients }
 }
 

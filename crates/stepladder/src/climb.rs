@@ -14,24 +14,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use ladder::{Climb, Next, NextTrial, Purpose};
 use measure::TrialHead;
-use plan::{Hold, Plan, Scheme};
+use plan::{HoldLength, Plan, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunWriter, Store, StoreError};
 
 use crate::around::Around;
+use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::{JudgedRun, PROTOCOL, schedule};
 use crate::preflight::Machine;
 use crate::progress::Progress;
-use crate::signals::{INTERRUPTED, Interrupt};
+use crate::signals::Interrupt;
 use crate::trial::{self, TrialSpec};
 use crate::under_test::{self, UnderTest};
 use crate::{calibration, preflight, show};
 
-/// An exit code and what to say.
-pub type Failure = (u8, anyhow::Error);
-
 const SECOND_NS: u64 = 1_000_000_000;
-const NOT_MEASURED: u8 = 2;
-const WRONG_USAGE: u8 = 3;
 
 /// A file that is no store of ours was named by mistake; one that fails or is damaged was not.
 pub fn no_store(error: StoreError) -> Failure {
@@ -44,7 +40,7 @@ pub fn no_store(error: StoreError) -> Failure {
             | StoreError::Older { .. }
             | StoreError::CannotOpen { .. }
     );
-    (if is_usage { WRONG_USAGE } else { NOT_MEASURED }, error.into())
+    (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error.into())
 }
 
 /// Where the results go besides the terminal.
@@ -56,19 +52,18 @@ pub struct Outputs {
 }
 
 /// Climbs. Returns the run's id and the exit code.
-pub fn climb(plan: &Plan, outputs: &Outputs, interrupt: &Interrupt) -> Result<(RunId, u8), Failure> {
-    let not_measured = |error: anyhow::Error| (NOT_MEASURED, error);
-    under_test::check_options(plan).map_err(|error| (WRONG_USAGE, error))?;
+pub fn climb(plan: &Plan, outputs: &Outputs, interrupt: &Interrupt) -> Result<(RunId, Exit), Failure> {
+    under_test::check_options(plan).map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
     // Before anything is started or written: what the ladder asks for that this machine does not have.
     machine.check(plan, None).map_err(not_measured)?;
-    let unwritten = check_writable(outputs.json.as_deref()).map_err(|error| (WRONG_USAGE, error))?;
+    let unwritten = check_writable(outputs.json.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&outputs.store).map_err(no_store)?;
     let mut progress = Progress::new();
     let mut subject = UnderTest::start(plan).map_err(|error| {
         // A name was looked up only now; what it may not mean is the author's mistake all the same.
         let is_usage = error.is::<plan::TargetRefused>();
-        (if is_usage { WRONG_USAGE } else { NOT_MEASURED }, error)
+        (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error)
     })?;
     let outcome = climb_subject(plan, outputs, interrupt, &machine, &store, &mut progress, &mut subject);
     progress.clear();
@@ -85,7 +80,7 @@ fn climb_subject(
     store: &Store,
     progress: &mut Progress,
     subject: &mut UnderTest,
-) -> anyhow::Result<(RunId, u8)> {
+) -> anyhow::Result<(RunId, Exit)> {
     machine.check(plan, Some(subject.address))?;
     preflight::warnings(plan, subject.address).iter().for_each(|text| progress.say(text));
     plan::ramp_sentence(plan).iter().for_each(|text| progress.say(text));
@@ -116,7 +111,7 @@ fn climb_subject(
         anstream::eprintln!(
             "stepladder: run {run} was interrupted before its first rung; there is nothing to judge"
         );
-        return Ok((run, INTERRUPTED));
+        return Ok((run, Exit::Interrupted));
     };
     write_json(&climb, outputs.json.as_deref())?;
     let page = show::closing(&climb);
@@ -125,7 +120,7 @@ fn climb_subject(
     } else {
         anstream::print!("{page}");
     }
-    Ok((run, if interrupt.is_asked() { INTERRUPTED } else { ladder::exit_code(climb.verdict) }))
+    Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { climb.verdict.into() }))
 }
 
 struct Climbing<'a> {
@@ -192,7 +187,7 @@ impl Climbing<'_> {
             connections: needs.connections,
             tick_period_ns: plan.subject.tick_period_ns(),
             cell: cell.names,
-            words: bots::catalog::vocabulary(&plan.bots, subject.target.scheme)?,
+            metric_names: bots::catalog::metric_names(&plan.bots, subject.target.scheme)?,
         };
         let target = subject.target.clone();
         let mut workers = self.machine.split(plan, order.load, (&target, subject.address))?;
@@ -213,7 +208,7 @@ impl Climbing<'_> {
         self.run_trial(&trial, subject, progress)?;
         judged.read_on(self.store)?;
         let Some(rung) = judged.rungs().last() else { anyhow::bail!("the rung was not stored") };
-        let verdict = store::Verdict {
+        let verdict = store::StoredVerdict {
             judge: "climb".to_owned(),
             verdict: rung.verdict.name().to_owned(),
             reason: rung.reason.clone(),
@@ -246,7 +241,7 @@ impl Climbing<'_> {
             tick_period_ns: 0,
             // Not a cell of the sweep; it tells which of our drivers was weighed.
             cell: BTreeMap::from([(PROTOCOL.to_owned(), protocol(scheme).to_owned())]),
-            words: bots::catalog::vocabulary(&plan.bots, scheme)?,
+            metric_names: bots::catalog::metric_names(&plan.bots, scheme)?,
         };
         let server = match null {
             Some(server) => server,
@@ -263,7 +258,7 @@ impl Climbing<'_> {
             target: &target,
             address: server.address,
             // 12,800 messages carry a p99, and both calibrations together stay below 5 s.
-            hold: Hold::Time(SECOND_NS),
+            hold: HoldLength::Time(SECOND_NS),
             settle_ns: plan.ladder.settle_ns,
             realtime: plan.generator.realtime,
             spin_ns: plan.generator.spin_ns,
@@ -310,7 +305,7 @@ fn stop(null: Option<UnderTest>) {
 
 fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
     let mut environment = watch::environment();
-    if let Ok(link) = watch::Link::to(address) {
+    if let Ok(link) = watch::NetworkLink::to(address) {
         let described = serde_json::json!({
             "interface": link.interface, "kind": link.kind.name(), "bits_per_s": link.bits_per_s,
         });

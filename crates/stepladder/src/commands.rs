@@ -14,25 +14,20 @@ use store::{RunState, Store};
 use crate::cli::{
     AgainArgs, Cli, ClimbArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs, TicksArgs,
 };
-use crate::climb::{self, Failure, Outputs};
+use crate::climb::{self, Outputs};
+use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
 use crate::signals::Interrupt;
 use crate::view::Beside;
 use crate::{doctor, selftest, show, ticks};
 
-/// Could not be measured, or not be read.
-const NOT_MEASURED: u8 = 2;
-/// The command line or a file it names is wrong.
-const WRONG_USAGE: u8 = 3;
-
-type Answer = Result<u8, Failure>;
+type Answer = Result<Exit, Failure>;
 
 /// `stepladder climb`
 pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let flags = args.flags().map_err(wrong_usage)?;
     let scenario = read_scenario(&flags).map_err(wrong_usage)?;
-    let plan =
-        resolve(&flags, scenario, fastrand::u64(..)).map_err(|mistakes| wrong_usage(mistakes.into()))?;
+    let plan = resolve(&flags, scenario, fastrand::u64(..)).map_err(|mistakes| wrong_usage(mistakes))?;
     let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
     let beside = Beside::begin(args)?;
     let (run, code) = climb::climb(&plan, &outputs, interrupt)?;
@@ -52,20 +47,20 @@ fn read_scenario(flags: &Flags) -> anyhow::Result<Option<ScenarioText>> {
 /// `stepladder again`
 pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     let store = Store::open(&args.store).map_err(climb::no_store)?;
-    let old = store.find_run(&args.run).map_err(|error| (WRONG_USAGE, error.into()))?;
+    let old = store.find_run(&args.run).map_err(wrong_usage)?;
     let record = store.run(&old).map_err(not_measured)?;
     let mut plan: Plan = serde_json::from_str(&record.head.plan)
         .with_context(|| {
             format!("the plan of run {old} is of another version of Stepladder and cannot be repeated")
         })
-        .map_err(|error| (NOT_MEASURED, error))?;
+        .map_err(not_measured)?;
     plan.name = args.name.clone().or(plan.name);
     plan.note = args.note.clone().or_else(|| Some(format!("again {old}")));
     let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
     let (new, code) = climb::climb(&plan, &outputs, interrupt)?;
     // The page lays it over the run that it repeats.
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
-    let compared = show::old_against_new(&store, &old, &new).map_err(|error| (NOT_MEASURED, error))?;
+    let compared = show::old_against_new(&store, &old, &new).map_err(not_measured)?;
     if args.json.as_deref() == Some(Path::new("-")) {
         eprint!("{compared}");
     } else {
@@ -80,7 +75,7 @@ pub fn ticks(args: &TicksArgs) -> Answer {
         ticks::Options { files: args.files.clone(), json: args.json.clone(), tick_rate_hz: args.tick_rate };
     let mut out = anstream::stdout();
     let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    ticks::run(&options, &mut out, show::width(), colour).map_err(|error| (NOT_MEASURED, error))
+    ticks::run(&options, &mut out, show::width(), colour).map_err(not_measured)
 }
 
 /// `stepladder runs`
@@ -91,51 +86,49 @@ pub fn runs(args: &StoreArgs) -> Answer {
     for error in &list.damaged {
         anstream::eprintln!("stepladder: {error}");
     }
-    Ok(if list.damaged.is_empty() { 0 } else { NOT_MEASURED })
+    Ok(if list.damaged.is_empty() { Exit::Met } else { Exit::NotMeasured })
 }
 
 /// `stepladder show`
 pub fn show(args: &ShowArgs) -> Answer {
     let store = Store::open(&args.store).map_err(climb::no_store)?;
-    let run = store.find_run(&args.run).map_err(|error| (WRONG_USAGE, error.into()))?;
+    let run = store.find_run(&args.run).map_err(wrong_usage)?;
     let record = store.run(&run).map_err(not_measured)?;
-    let climb = JudgedRun::whole(&store, &run)
-        .and_then(|run| run.answers())
-        .map_err(|error| (NOT_MEASURED, error))?;
+    let climb = JudgedRun::whole(&store, &run).and_then(|run| run.answers()).map_err(not_measured)?;
     if let RunState::CutOff(cut_off) = &record.state {
         anstream::eprintln!("stepladder: {}: {cut_off}", args.store.display());
     }
     let Some(climb) = climb else {
         anstream::eprintln!("stepladder: run {run} holds no rung yet");
-        return Ok(NOT_MEASURED);
+        return Ok(Exit::NotMeasured);
     };
-    climb::write_json(&climb, args.json.as_deref()).map_err(|error| (NOT_MEASURED, error))?;
+    climb::write_json(&climb, args.json.as_deref()).map_err(not_measured)?;
     if args.json.as_deref() != Some(Path::new("-")) {
         print(&show::closing(&climb))?;
     }
-    Ok(0)
+    Ok(Exit::Met)
 }
 
 /// `stepladder export`
 pub fn export(args: &ExportArgs) -> Answer {
     let store = Store::open(&args.store).map_err(climb::no_store)?;
-    let run = store.find_run(&args.run).map_err(|error| (WRONG_USAGE, error.into()))?;
+    let run = store.find_run(&args.run).map_err(wrong_usage)?;
     if let Some(folder) = &args.csv {
         store::export::csv(&store, &run, folder).map_err(not_measured)?;
-        return Ok(0);
+        return Ok(Exit::Met);
     }
     match &args.output {
         Some(path) => {
             let file = File::create(path)
                 .with_context(|| format!("{}: cannot be written", path.display()))
-                .map_err(|error| (WRONG_USAGE, error))?;
+                .map_err(wrong_usage)?;
             let mut out = BufWriter::new(file);
             store::export::ndjson(&store, &run, &mut out).map_err(not_measured)?;
-            out.flush().map_err(|error| (NOT_MEASURED, error.into()))?;
+            out.flush().map_err(not_measured)?;
         }
         None => store::export::ndjson(&store, &run, &mut io::stdout().lock()).map_err(not_measured)?,
     }
-    Ok(0)
+    Ok(Exit::Met)
 }
 
 /// `stepladder doctor`
@@ -144,7 +137,7 @@ pub fn doctor(args: &DoctorArgs) -> Answer {
     let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let target = args.target.as_deref().map(address_of).transpose().map_err(wrong_usage)?;
     doctor::report(&mut out, args.json, show::width(), colour, target).map_err(not_measured)?;
-    Ok(0)
+    Ok(Exit::Met)
 }
 
 /// `stepladder selftest`
@@ -160,9 +153,9 @@ pub fn selftest(args: &SelftestArgs, interrupt: &Interrupt) -> Answer {
     }
     if args.list {
         print(&selftest::plain(&cases))?;
-        return Ok(0);
+        return Ok(Exit::Met);
     }
-    selftest::run(&options, interrupt).map_err(|error| (NOT_MEASURED, error))
+    selftest::run(&options, interrupt).map_err(not_measured)
 }
 
 /// `stepladder completions`
@@ -170,7 +163,7 @@ pub fn completions(shell: Shell) -> Answer {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "stepladder", &mut text);
     print(&String::from_utf8_lossy(&text))?;
-    Ok(0)
+    Ok(Exit::Met)
 }
 
 /// `stepladder man`
@@ -187,7 +180,7 @@ pub fn man(name: Option<&str>) -> Answer {
     let mut text = Vec::new();
     clap_mangen::Man::new(command).render(&mut text).map_err(not_measured)?;
     print(&String::from_utf8_lossy(&text))?;
-    Ok(0)
+    Ok(Exit::Met)
 }
 
 /// Where a URL leads to; nothing is sent there.
@@ -207,15 +200,7 @@ fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // `stepladder runs | head` closes the pipe, and has all it wants.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err((NOT_MEASURED, error.into())),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(not_measured(error)),
         _ => Ok(()),
     }
-}
-
-fn not_measured(error: impl Into<anyhow::Error>) -> Failure {
-    (NOT_MEASURED, error.into())
-}
-
-fn wrong_usage(error: anyhow::Error) -> Failure {
-    (WRONG_USAGE, error)
 }

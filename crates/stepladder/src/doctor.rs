@@ -173,7 +173,7 @@ mod tests {
     fn planted() -> Vec<Finding> {
         vec![
             Finding::new("cores", Grade::Good, "8 of 8".to_owned(), json!({ "cores": 8 })),
-            Finding::new("throttling", Grade::Note, "not told by this machine".to_owned(), json!({})),
+            Finding::new("throttling", Grade::Note, "not reported by this machine".to_owned(), json!({})),
             Finding::new(
                 "descriptors",
                 Grade::Good,

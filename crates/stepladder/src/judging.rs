@@ -6,7 +6,7 @@ use ladder::{
     answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
 };
 use measure::{Measure, Summary, Trial};
-use plan::{Hold, Plan, SubjectSource, TickSource};
+use plan::{HoldLength, Plan, SubjectSource, TickSource};
 use store::{RunHead, RunId, RunState, Store};
 
 /// Clients of the null server at an easy pace: our own share of every latency.
@@ -155,8 +155,8 @@ impl JudgedRun {
 /// How long a hold is to last; 0 where a count ends it.
 fn hold_ns(plan: &Plan) -> u64 {
     match plan.ladder.hold {
-        Hold::Time(ns) => ns,
-        Hold::Ticks(_) | Hold::Games(_) => 0,
+        HoldLength::Time(ns) => ns,
+        HoldLength::Ticks(_) | HoldLength::Games(_) => 0,
     }
 }
 

@@ -9,6 +9,7 @@ pub mod cli;
 pub mod climb;
 pub mod commands;
 mod doctor;
+pub mod exit;
 mod judging;
 mod phases;
 mod preflight;

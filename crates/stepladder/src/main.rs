@@ -4,12 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use stepladder::cli::{Cli, Command};
-use stepladder::{climb, commands, report, serve, signals, view};
-
-/// Could not be measured.
-const NOT_MEASURED: u8 = 2;
-/// The command line or a file it names is wrong.
-const WRONG_USAGE: u8 = 3;
+use stepladder::exit::{Exit, Failure, not_measured};
+use stepladder::{commands, report, serve, signals, view};
 
 fn main() -> ExitCode {
     watch::Inherited::remember();
@@ -17,15 +13,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, not mistakes.
-            let code = if error.use_stderr() { WRONG_USAGE } else { 0 };
+            let code = if error.use_stderr() { Exit::WrongUsage } else { Exit::Met };
             let _ = error.print();
-            return ExitCode::from(code);
+            return code.into();
         }
     };
     let outcome = match cli.command {
-        Command::Serve { server } => {
-            serve::run(server).map(|()| 0).map_err(|error| (NOT_MEASURED, error.into()))
-        }
+        Command::Serve { server } => serve::run(server).map(|()| Exit::Met).map_err(not_measured),
         Command::Climb(args) => interrupt().and_then(|interrupt| commands::climb(&args, &interrupt)),
         Command::Again(args) => interrupt().and_then(|interrupt| commands::again(&args, &interrupt)),
         Command::Ticks(args) => commands::ticks(&args),
@@ -41,10 +35,10 @@ fn main() -> ExitCode {
         Command::Man { command } => commands::man(command.as_deref()),
     };
     match outcome {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => code.into(),
         Err((code, error)) => {
             anstream::eprintln!("stepladder: {}", in_one_breath(&error));
-            ExitCode::from(code)
+            code.into()
         }
     }
 }
@@ -60,6 +54,6 @@ fn in_one_breath(error: &anyhow::Error) -> String {
     said
 }
 
-fn interrupt() -> Result<signals::Interrupt, climb::Failure> {
-    signals::Interrupt::take().map_err(|error| (NOT_MEASURED, error.into()))
+fn interrupt() -> Result<signals::Interrupt, Failure> {
+    signals::Interrupt::take().map_err(not_measured)
 }

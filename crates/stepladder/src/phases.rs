@@ -6,7 +6,7 @@
 //! Units: ns since the start of the trial.
 
 use ladder::disturbance::HOLD_LONGER_MOST;
-use plan::Hold;
+use plan::HoldLength;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Workers look at the timeline every 10 ms at least; twice that is in time.
@@ -80,7 +80,7 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct PhaseController {
     state: State,
-    hold: Hold,
+    hold: HoldLength,
     settle_ns: u64,
     units: u64,
     connections: u64,
@@ -91,7 +91,7 @@ pub struct PhaseController {
 
 impl PhaseController {
     /// A trial of `units` of load with `connections` in all whose ramp is planned to take `ramp_ns`.
-    pub fn new(hold: Hold, settle_ns: u64, units: u64, connections: u64, ramp_ns: u64) -> Self {
+    pub fn new(hold: HoldLength, settle_ns: u64, units: u64, connections: u64, ramp_ns: u64) -> Self {
         let ramp_deadline_ns = ramp_ns.saturating_mul(2).saturating_add(RAMP_GRACE_NS);
         PhaseController {
             state: State::Ramp,
@@ -128,8 +128,8 @@ impl PhaseController {
             State::Settle { hold_ns } if now_ns + 2 * AHEAD_NS >= hold_ns => {
                 let hold_ns = hold_ns.max((now_ns + AHEAD_NS).next_multiple_of(SECOND_NS));
                 let end = match self.hold {
-                    Hold::Time(length_ns) => Some(end_after(hold_ns, length_ns)),
-                    Hold::Ticks(_) | Hold::Games(_) => None,
+                    HoldLength::Time(length_ns) => Some(end_after(hold_ns, length_ns)),
+                    HoldLength::Ticks(_) | HoldLength::Games(_) => None,
                 };
                 self.state = State::Hold { from_ns: hold_ns, end };
                 Some(PhaseTransition::Hold { at_ns: hold_ns })
@@ -166,13 +166,13 @@ impl PhaseController {
         let asked = describe(self.hold);
         let length_ns = end_ns - from_ns;
         let ended_by = match self.hold {
-            Hold::Time(asked_ns) if length_ns > asked_ns => {
+            HoldLength::Time(asked_ns) if length_ns > asked_ns => {
                 format!(
                     "{asked} and {} s more, to see undisturbed seconds",
                     (length_ns - asked_ns) / SECOND_NS
                 )
             }
-            Hold::Time(_) => asked,
+            HoldLength::Time(_) => asked,
             _ if length_ns >= LONGEST_COUNTED_HOLD_NS && !self.has_counted(seen) => {
                 format!("30 min without {asked}")
             }
@@ -183,9 +183,9 @@ impl PhaseController {
 
     fn has_counted(&self, seen: &Seen) -> bool {
         match self.hold {
-            Hold::Time(_) => true,
-            Hold::Ticks(count) => seen.ticks_in_hold >= count,
-            Hold::Games(count) => seen.games_in_hold >= count,
+            HoldLength::Time(_) => true,
+            HoldLength::Ticks(count) => seen.ticks_in_hold >= count,
+            HoldLength::Games(count) => seen.games_in_hold >= count,
         }
     }
 
@@ -207,13 +207,13 @@ fn end_after(from_ns: u64, length_ns: u64) -> (u64, u64) {
 }
 
 /// A hold as the user writes it.
-pub fn describe(hold: Hold) -> String {
+pub fn describe(hold: HoldLength) -> String {
     match hold {
-        Hold::Time(ns) if ns % SECOND_NS == 0 => format!("{}s", ns / SECOND_NS),
-        Hold::Time(ns) => format!("{}ms", ns / 1_000_000),
-        Hold::Ticks(count) if count % 1_000_000 == 0 => format!("{}Mticks", count / 1_000_000),
-        Hold::Ticks(count) => format!("{count}ticks"),
-        Hold::Games(count) => format!("{count}games"),
+        HoldLength::Time(ns) if ns % SECOND_NS == 0 => format!("{}s", ns / SECOND_NS),
+        HoldLength::Time(ns) => format!("{}ms", ns / 1_000_000),
+        HoldLength::Ticks(count) if count % 1_000_000 == 0 => format!("{}Mticks", count / 1_000_000),
+        HoldLength::Ticks(count) => format!("{count}ticks"),
+        HoldLength::Games(count) => format!("{count}games"),
     }
 }
 
@@ -221,7 +221,7 @@ pub fn describe(hold: Hold) -> String {
 mod tests {
     use super::*;
 
-    fn conduct(hold: Hold, story: &[(u64, Seen)]) -> Vec<PhaseTransition> {
+    fn conduct(hold: HoldLength, story: &[(u64, Seen)]) -> Vec<PhaseTransition> {
         let mut phases = PhaseController::new(hold, 2 * SECOND_NS, 10, 20, SECOND_NS);
         let mut cues = Vec::new();
         for (now_ms, seen) in story {
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_hold_of_a_time_begins_and_ends_on_whole_seconds() {
         let story: Vec<_> = (1_000..20_000).step_by(20).map(|ms| (ms, ALL_IN)).collect();
-        let cues = conduct(Hold::Time(5 * SECOND_NS), &story);
+        let cues = conduct(HoldLength::Time(5 * SECOND_NS), &story);
         let expected = vec![
             PhaseTransition::Settle { at_ns: SECOND_NS, open: 20 },
             PhaseTransition::Hold { at_ns: 4 * SECOND_NS },
@@ -253,7 +253,7 @@ mod tests {
         let ends = |decided_ms: u64| {
             let at = |ms: u64| (ms, if ms < decided_ms { undecided } else { ALL_IN });
             let story: Vec<_> = (1_000..20_000).step_by(20).map(at).collect();
-            conduct(Hold::Time(5 * SECOND_NS), &story).pop().unwrap()
+            conduct(HoldLength::Time(5 * SECOND_NS), &story).pop().unwrap()
         };
         let more = |s: u64| format!("5s and {s} s more, to see undisturbed seconds");
         assert_eq!(ends(0), PhaseTransition::Drain { at_ns: 9 * SECOND_NS, ended_by: "5s".to_owned() });
@@ -265,7 +265,7 @@ mod tests {
     fn a_hold_of_games_ends_when_they_are_played() {
         let played = Seen { games_in_hold: 1_000, ..ALL_IN };
         let cues = conduct(
-            Hold::Games(1_000),
+            HoldLength::Games(1_000),
             &[(1_000, ALL_IN), (3_990, ALL_IN), (9_000, ALL_IN), (9_100, played), (9_970, played)],
         );
         assert_eq!(
@@ -278,7 +278,7 @@ mod tests {
     fn a_ramp_that_never_ends_holds_with_those_that_are_in() {
         let few = |open| Seen { open, joined: 10, ..Seen::default() };
         let slow: Vec<_> = (1..32).map(|s| (s * 1_000, few(s / 2))).chain([(32_000, few(15))]).collect();
-        let cues = conduct(Hold::Time(SECOND_NS), &slow);
+        let cues = conduct(HoldLength::Time(SECOND_NS), &slow);
         assert_eq!(cues, vec![PhaseTransition::Settle { at_ns: 32 * SECOND_NS, open: 15 }]);
     }
 
@@ -292,14 +292,14 @@ mod tests {
             (18_900, seen(10, 3)),
             (19_000, seen(10, 3)),
         ];
-        let cues = conduct(Hold::Time(SECOND_NS), &story);
+        let cues = conduct(HoldLength::Time(SECOND_NS), &story);
         assert_eq!(cues, vec![PhaseTransition::Settle { at_ns: 19 * SECOND_NS, open: 3 }]);
     }
 
     #[test]
     fn who_ends_the_trial_ends_it_in_any_phase() {
         let ended = Seen { ends: Some("interrupted"), ..Seen::default() };
-        let cues = conduct(Hold::Time(SECOND_NS), &[(500, ended), (600, ended)]);
+        let cues = conduct(HoldLength::Time(SECOND_NS), &[(500, ended), (600, ended)]);
         assert_eq!(
             cues,
             vec![PhaseTransition::Drain { at_ns: 520_000_000, ended_by: "interrupted".to_owned() }]

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use ladder::wording::show_bytes;
 use plan::{Plan, WorkerPlan, loopback_sources, needs, sources_for, workers_for};
 use procfs::{Current as _, Meminfo};
-use watch::{Link, LinkKind};
+use watch::{LinkKind, NetworkLink};
 
 use crate::secrets;
 
@@ -132,7 +132,7 @@ impl Machine {
 /// What is worth knowing before the first rung: the link, where it is not loopback, and ports that may run out on it.
 pub fn warnings(plan: &Plan, to: SocketAddr) -> Vec<String> {
     let mut warnings = Vec::new();
-    let Ok(link) = Link::to(to) else { return warnings };
+    let Ok(link) = NetworkLink::to(to) else { return warnings };
     if link.kind == LinkKind::Loopback {
         return warnings;
     }

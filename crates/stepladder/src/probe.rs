@@ -149,7 +149,7 @@ async fn does_not_hang_up(
     };
     match (timeout(within, hangs_up).await, said) {
         (Err(_), _) => Ok(()),
-        (Ok(OpenError::ClosedEarly), Some(said)) => Err(OpenError::TurnedAway(said)),
+        (Ok(OpenError::ClosedEarly), Some(said)) => Err(OpenError::Rejected(said)),
         (Ok(why), _) => Err(why),
     }
 }
@@ -227,7 +227,7 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
             "{target} closes connections at once, without a word (tried {TRIES} times); check its port, and whether it \
              takes clients from this address"
         ),
-        (OpenError::TurnedAway(words), _) => {
+        (OpenError::Rejected(words), _) => {
             bail!("{target} turns us away before there is any load: it answered {words}; see why it is full")
         }
         (OpenError::Tls(why), _) => bail!(

@@ -58,7 +58,7 @@ impl Progress {
                 Entry::Interval(interval) => {
                     let sent: u64 = interval.flows.iter().flatten().map(|flow| flow.sent).sum();
                     let errors: u64 = interval.errors.iter().sum();
-                    let counter = interval.words.counters.iter().position(|name| name == "delivered");
+                    let counter = interval.metric_names.counters.iter().position(|name| name == "delivered");
                     let delivered = counter.map(|at| interval.counters[at]);
                     let lag = interval.distribution(Measure::SendLag, true);
                     let lag_ms = lag.mean_ns().map(|ns| ns / 1e6);
@@ -155,7 +155,7 @@ fn place(head: &TrialHead) -> String {
 
 #[cfg(test)]
 mod tests {
-    use measure::{Interval, Vocabulary};
+    use measure::{Interval, MetricNames};
 
     use super::*;
 
@@ -170,7 +170,7 @@ mod tests {
             connections: 10,
             tick_period_ns: 0,
             cell: Default::default(),
-            words: Vocabulary::new(&[], &[], &[], &[]),
+            metric_names: MetricNames::new(&[], &[], &[], &[]),
         };
         assert_eq!(place(&head), "rung 10 requesters");
         for (axis, value) in [("view", "foreground"), ("service", "object")] {
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn the_line_tells_deliveries_where_bots_count_them_and_errors_where_there_are_some() {
         let check = |counters: &[&str], counts: &[u64], errors: u64, expected: &str| {
-            let words = Vocabulary::new(&["say"], &["connection lost"], counters, &[]);
+            let words = MetricNames::new(&["say"], &["connection lost"], counters, &[]);
             let mut interval = Interval::new(&words);
             interval.counters.copy_from_slice(counts);
             interval.errors[0] = errors;

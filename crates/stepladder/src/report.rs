@@ -8,11 +8,9 @@ use store::{RunId, Store};
 use viewer::ViewError;
 
 use crate::cli::ReportArgs;
-use crate::climb::{self, Failure};
+use crate::climb;
+use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::view::Replay;
-
-const NOT_MEASURED: u8 = 2;
-const WRONG_USAGE: u8 = 3;
 
 /// A file that a report will be written to.
 pub struct Report {
@@ -25,7 +23,7 @@ impl Report {
     /// A report that cannot be written is known before the climb, not after.
     pub fn prepare(path: &Path) -> Result<Self, Failure> {
         if !viewer::page_is_built() {
-            return Err((NOT_MEASURED, ViewError::NoPage.into()));
+            return Err(not_measured(ViewError::NoPage));
         }
         let is_new = !path.exists();
         File::options()
@@ -33,18 +31,17 @@ impl Report {
             .create(true)
             .open(path)
             .with_context(|| format!("report {}: cannot be written; check the folder", path.display()))
-            .map_err(|error| (WRONG_USAGE, error))?;
+            .map_err(wrong_usage)?;
         Ok(Report { path: path.to_owned(), is_new })
     }
 
     /// Writes the report of a stored run.
     pub fn write(self, store: &Path, run: &RunId) -> Result<(), Failure> {
         let store = Store::open_to_read(store).map_err(climb::no_store)?;
-        let html =
-            viewer::report(&store, run, &Replay::default()).map_err(|error| (NOT_MEASURED, error.into()))?;
+        let html = viewer::report(&store, run, &Replay::default()).map_err(not_measured)?;
         std::fs::write(&self.path, html)
             .with_context(|| format!("report {}: cannot be written", self.path.display()))
-            .map_err(|error| (NOT_MEASURED, error))
+            .map_err(not_measured)
     }
 }
 
@@ -58,9 +55,9 @@ impl Drop for Report {
 }
 
 /// `stepladder report`
-pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
+pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     let store = Store::open_to_read(&args.store).map_err(climb::no_store)?;
-    let run = store.find_run(&args.run).map_err(|error| (WRONG_USAGE, error.into()))?;
+    let run = store.find_run(&args.run).map_err(wrong_usage)?;
     Report::prepare(&args.output)?.write(&args.store, &run)?;
-    Ok(0)
+    Ok(Exit::Met)
 }

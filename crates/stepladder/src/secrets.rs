@@ -5,7 +5,7 @@
 
 use anyhow::Context as _;
 use plan::units::http::with_environment;
-use plan::{Bots, HttpBots, Plan, WorkerPlan, WorkloadSettings as _};
+use plan::{BotSettings, HttpBots, Plan, WorkerPlan, WorkloadSettings as _};
 
 /// Fills in what the workers send. Errors: a variable that is not set, by its name.
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
@@ -20,7 +20,7 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
     fill_in_bots(&mut plan.bots.clone(), |name| std::env::var(name).ok())
 }
 
-fn fill_in_bots(bots: &mut Bots, value_of: impl Fn(&str) -> Option<String>) -> anyhow::Result<()> {
+fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String>) -> anyhow::Result<()> {
     let Some(http) = HttpBots::of_mut(bots) else { return Ok(()) };
     for request in &mut http.requests {
         for (name, value) in &mut request.headers {
@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    fn bots() -> Bots {
+    fn bots() -> BotSettings {
         let flags = Flags::of("http://127.0.0.1:1/a --header 'Authorization: Bearer ${TOKEN}'");
         resolve(&flags, None, 1).expect("a plan").bots
     }

@@ -23,7 +23,8 @@ pub use child::hog;
 pub use expectation::{Agreement, Came, Outcome};
 pub use list::{expected_seconds, markdown, plain};
 
-use crate::signals::{INTERRUPTED, Interrupt};
+use crate::exit::Exit;
+use crate::signals::Interrupt;
 
 /// What to run and where to write.
 pub struct Options {
@@ -54,7 +55,7 @@ struct Ran {
 
 /// Runs the cases. Returns the exit code: 0 when all agree, 1 when one is wrong, 130 when interrupted.
 /// Errors: nothing could be started or written.
-pub fn run(options: &Options, interrupt: &Interrupt) -> anyhow::Result<u8> {
+pub fn run(options: &Options, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let cases = options.cases();
     let to_stdout = options.json.as_deref() == Some(Path::new("-"));
     let mut print = Printer { to_stderr: to_stdout };
@@ -82,10 +83,11 @@ pub fn run(options: &Options, interrupt: &Interrupt) -> anyhow::Result<u8> {
     Ok(exit_code(ran.iter().map(|one| &one.agreement), interrupt.is_asked()))
 }
 
-fn exit_code<'a>(mut agreements: impl Iterator<Item = &'a Agreement>, is_interrupted: bool) -> u8 {
+fn exit_code<'a>(mut agreements: impl Iterator<Item = &'a Agreement>, is_interrupted: bool) -> Exit {
     match is_interrupted {
-        true => INTERRUPTED,
-        false => u8::from(agreements.any(|agreement| matches!(agreement, Agreement::Wrong))),
+        true => Exit::Interrupted,
+        false if agreements.any(|agreement| matches!(agreement, Agreement::Wrong)) => Exit::NotMet,
+        false => Exit::Met,
     }
 }
 

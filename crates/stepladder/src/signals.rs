@@ -7,8 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Exit code of a run that was interrupted.
-pub const INTERRUPTED: u8 = 130;
+use crate::exit::Exit;
 
 /// Tells whether the user wants it to end.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +28,7 @@ impl Interrupt {
                 let status = unsafe { libc::sigwait(&signals, &mut signal) };
                 if status == 0 && asked.swap(true, Ordering::Relaxed) {
                     eprintln!("\nended at once; what was committed is kept and readable");
-                    std::process::exit(i32::from(INTERRUPTED));
+                    std::process::exit(Exit::Interrupted as i32);
                 }
             }
         })?;

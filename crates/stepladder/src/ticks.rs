@@ -21,6 +21,8 @@ use measure::TickCounts;
 use measure::ticklog::{Disagreement, TickLogReader, TickLogSummary};
 
 use ink::Ink;
+
+use crate::exit::Exit;
 pub(crate) use ink::grouped;
 
 /// What `ticks` was asked for.
@@ -50,15 +52,12 @@ pub(crate) struct Log {
     seconds: Vec<TickCounts>,
 }
 
-const SHOWN: u8 = 0;
-const NOT_MEASURED: u8 = 2;
-const WRONG_USAGE: u8 = 3;
 const NARROWEST: usize = 60;
 const WIDEST: usize = 160;
 
 /// Shows the logs on `out`, `width` columns wide. Returns the exit code: 0, 2 when no log tells of any tick, 3 when a
 /// file could not be read (the others were shown).
-pub fn run(options: &Options, out: &mut impl Write, width: usize, colour: bool) -> anyhow::Result<u8> {
+pub fn run(options: &Options, out: &mut impl Write, width: usize, colour: bool) -> anyhow::Result<Exit> {
     let (mut logs, mut unreadable) = (Vec::new(), Vec::new());
     for path in &options.files {
         match read(path, options.tick_rate_hz) {
@@ -80,11 +79,11 @@ pub fn run(options: &Options, out: &mut impl Write, width: usize, colour: bool) 
         show(&logs, &unreadable, out, width.clamp(NARROWEST, WIDEST), Ink { colour }).or_else(enough)?;
     }
     Ok(if !unreadable.is_empty() {
-        WRONG_USAGE
+        Exit::WrongUsage
     } else if logs.iter().all(|log| log.summary.has_no_ticks()) {
-        NOT_MEASURED
+        Exit::NotMeasured
     } else {
-        SHOWN
+        Exit::Met
     })
 }
 

@@ -19,7 +19,7 @@ use engine::{Clock, Collector, MonotonicClock, PairingLock, Progress, Shared, Ti
 use ladder::Terms;
 use measure::trial::{Sum, kind};
 use measure::{Entry, Event, Interval, LedgerPart, TrialHead};
-use plan::{Hold, Target, WorkerPlan};
+use plan::{HoldLength, Target, WorkerPlan};
 
 use crate::phases::{DRAIN_NS, PhaseController, PhaseTransition, Seen};
 
@@ -34,7 +34,7 @@ pub struct TrialSpec<'a> {
     /// resolved and pinned
     pub address: SocketAddr,
     /// how long it is held
-    pub hold: Hold,
+    pub hold: HoldLength,
     /// between ramp and hold, ns
     pub settle_ns: u64,
     /// SCHED_FIFO for the workers
@@ -354,7 +354,7 @@ impl TrialRunner<'_> {
         let from_ns = u64::from(interval.index) * 1_000_000_000;
         if self.hold.is_some_and(|hold_ns| from_ns >= hold_ns) {
             self.client_ticks += interval.ticks.due;
-            let games = interval.words.counters.iter().position(|name| name == "games_played");
+            let games = interval.metric_names.counters.iter().position(|name| name == "games_played");
             self.seen.games_in_hold += games.map_or(0, |index| interval.counters[index]);
         }
     }
@@ -422,7 +422,7 @@ impl TrialRunner<'_> {
 fn first_errors(second: &mut Interval) -> Vec<Event> {
     let at_ns = (u64::from(second.index) + 1) * 1_000_000_000;
     let samples = std::mem::take(&mut second.samples);
-    let names = &second.words.errors;
+    let names = &second.metric_names.errors;
     let event = |(cause, words): (usize, String)| {
         let text = format!("{}: {words}", names[cause]);
         Event { at_ns, kind: kind::ERROR.to_owned(), text }

@@ -19,13 +19,11 @@ use viewer::{Judge, Unjudged, ViewError, Viewer};
 
 use crate::cli::{ClimbArgs, ViewArgs};
 use crate::climb;
-use crate::climb::Failure;
+use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
 use crate::report::Report;
 use crate::signals::Interrupt;
 
-const NOT_MEASURED: u8 = 2;
-const WRONG_USAGE: u8 = 3;
 /// The room of the page that shows the run that goes on.
 const LIVE: &str = "#/live";
 
@@ -53,7 +51,7 @@ impl Judge for Replay {
 }
 
 /// `stepladder view`
-pub fn view(args: &ViewArgs, interrupt: &Interrupt) -> Result<u8, Failure> {
+pub fn view(args: &ViewArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     match Store::open_to_read(&args.store) {
         // A climb may make it later, or is about to.
         Ok(_) | Err(StoreError::NoStore { .. }) => {}
@@ -63,22 +61,22 @@ pub fn view(args: &ViewArgs, interrupt: &Interrupt) -> Result<u8, Failure> {
     for path in &args.files {
         std::fs::metadata(path)
             .with_context(|| format!("{}: this tick log cannot be read; check the path", path.display()))
-            .map_err(|error| (WRONG_USAGE, error))?;
+            .map_err(wrong_usage)?;
     }
     let viewer = start(&args.store, args.listen, args.files.clone())?;
     anstream::println!("stored runs: {}\nCtrl-C ends the viewer", viewer.url());
     if args.open {
-        open(&viewer, "").map_err(|error| (NOT_MEASURED, error))?;
+        open(&viewer, "").map_err(not_measured)?;
     }
     wait(interrupt);
-    Ok(0)
+    Ok(Exit::Met)
 }
 
 fn start(store: &Path, listen: SocketAddr, ticks: Vec<std::path::PathBuf>) -> Result<Viewer, Failure> {
     let options = viewer::Options { store: store.to_owned(), listen, ticks };
     let viewer = viewer::serve(&options, Arc::new(Replay::default())).map_err(|error| {
         let is_usage = matches!(error, ViewError::NotLoopback { .. } | ViewError::CannotListen { .. });
-        (if is_usage { WRONG_USAGE } else { NOT_MEASURED }, error.into())
+        (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error.into())
     })?;
     if listen.port() != 0 && viewer.address().port() != listen.port() {
         let (asked, got) = (listen.port(), viewer.address().port());

@@ -15,7 +15,7 @@ use crate::guard;
 pub const APPLICATION_ID: i64 = 0x5354_4C44;
 /// The only version of the tables that this code reads and writes. 2 added the books of deliveries,
 /// 3 the cell of a trial.
-pub const VERSION: i64 = 3;
+pub const VERSION: i64 = 4;
 
 const SCHEMA: &str = include_str!("schema.sql");
 

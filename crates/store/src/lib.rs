@@ -23,7 +23,7 @@ pub use error::StoreError;
 pub use file::{APPLICATION_ID, VERSION};
 pub use follow::{Place, TrialMark};
 pub use run::{
-    CutOff, CutOffTrial, Outcome, RunEnd, RunHead, RunId, RunRecord, RunState, TrialRecord, Verdict,
+    CutOff, CutOffTrial, Outcome, RunEnd, RunHead, RunId, RunRecord, RunState, StoredVerdict, TrialRecord,
 };
 pub use store::{RunList, Store};
 pub use writer::{Committed, EntrySender, RunWriter};

@@ -54,7 +54,7 @@ table!(RUN, "run", key 1, [
 ]);
 table!(RUN_END, "run_end", key 1, [run, outcome, reason, ended_unix_ms, parts, climb: Json]);
 table!(TRIAL, "trial", key 2, [
-    run, trial, purpose, load, load_unit, bots, connections, tick_period_ns, cell: Json, words: Json,
+    run, trial, purpose, load, load_unit, bots, connections, tick_period_ns, cell: Json, metric_names: Json,
     started_unix_ms,
 ]);
 table!(TRIAL_END, "trial_end", key 2, [run, trial, entries, ended_unix_ms]);
@@ -75,10 +75,10 @@ table!(TICK, "tick", key 3, [
 table!(SAMPLE, "sample", key 3, [run, trial, position, at_ns, who, name, value]);
 table!(EVENT, "event", key 3, [run, trial, position, at_ns, kind, text]);
 table!(LEDGER, "ledger", key 2, [
-    run, trial, position, receivers, pairs, sent, strangers, drops_are_told: Flag,
+    run, trial, position, receivers, pairs, sent, unknown_messages, drops_are_told: Flag,
 ]);
 table!(BOOKS, "books", key 3, [
-    run, trial, receiver, is_apart: Flag, owed_min, owed_max, delivered, late, lost, duplicated, reordered, dropped,
+    run, trial, receiver, is_excluded: Flag, owed_min, owed_max, delivered, late, lost, duplicated, reordered, dropped,
     in_flight, residual, unowed, not_caught_up, latency_mean_ns, latency_max_ns, told_owed, told_delivered,
 ]);
 table!(PAIR, "pair", key 3, [run, trial, place, sender, receiver, owed_min, owed_max, delivered, lost]);

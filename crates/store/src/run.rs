@@ -220,7 +220,7 @@ pub struct TrialRecord {
 
 /// What a judge says of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct StoredVerdict {
     /// who judges; a later verdict of the same judge supersedes an earlier one
     pub judge: String,
     /// `PASS`, `FAIL`, `GENERATOR_LIMITED`, `INCONCLUSIVE`, `INVALID`

@@ -62,7 +62,7 @@ CREATE TABLE trial (
   connections     INTEGER NOT NULL CHECK (connections >= 0), -- that should stand during the hold
   tick_period_ns  INTEGER NOT NULL CHECK (tick_period_ns >= 0), -- 0: the subject has no ticks
   cell            TEXT NOT NULL CHECK (json_type(cell) = 'object'), -- of a sweep: axis and value; `{}` elsewhere
-  words           TEXT NOT NULL CHECK (json_valid(words)), -- the vocabulary
+  metric_names    TEXT NOT NULL CHECK (json_valid(metric_names)), -- operations, errors, counters, causes of failed connects
   started_unix_ms INTEGER NOT NULL CHECK (started_unix_ms >= 0),
   crc             INTEGER NOT NULL,
   PRIMARY KEY (run, trial)
@@ -218,7 +218,7 @@ CREATE TABLE ledger (
   receivers      INTEGER NOT NULL CHECK (receivers >= 0), -- rows of books that belong to it
   pairs          INTEGER NOT NULL CHECK (pairs >= 0),     -- rows of pair that belong to it
   sent           INTEGER NOT NULL CHECK (sent >= 0),      -- messages that left, of all senders
-  strangers      INTEGER NOT NULL CHECK (strangers >= 0), -- came with a sender or a number that nobody has
+  unknown_messages      INTEGER NOT NULL CHECK (unknown_messages >= 0), -- came with an unknown sender or number
   drops_are_told INTEGER NOT NULL CHECK (drops_are_told IN (0, 1)), -- the server tells what it drops
   crc            INTEGER NOT NULL,
   PRIMARY KEY (run, trial),
@@ -230,7 +230,7 @@ CREATE TABLE books (
   run             TEXT NOT NULL,
   trial           INTEGER NOT NULL,
   receiver        INTEGER NOT NULL CHECK (receiver >= 0), -- its number in the crowd
-  is_apart        INTEGER NOT NULL CHECK (is_apart IN (0, 1)), -- behaves badly, and is judged apart
+  is_excluded        INTEGER NOT NULL CHECK (is_excluded IN (0, 1)), -- behaves badly, and is judged separately
   owed_min        INTEGER NOT NULL CHECK (owed_min >= 0),   -- surely owed
   owed_max        INTEGER NOT NULL CHECK (owed_max >= 0),   -- possibly owed
   delivered       INTEGER NOT NULL CHECK (delivered >= 0),  -- different messages that came
@@ -241,7 +241,7 @@ CREATE TABLE books (
   dropped         INTEGER NOT NULL CHECK (dropped >= 0),    -- the server says that it dropped them
   in_flight       INTEGER NOT NULL CHECK (in_flight >= 0),  -- the server says that they still waited at the end
   residual        INTEGER NOT NULL,                         -- what nobody accounts for
-  unowed          INTEGER NOT NULL CHECK (unowed >= 0),     -- of the delivered: nobody owed them
+  unowed          INTEGER NOT NULL CHECK (unowed >= 0),     -- of the delivered: not owed
   not_caught_up   INTEGER NOT NULL CHECK (not_caught_up IN (0, 1)), -- never had the server's word that all had come
   latency_mean_ns REAL,           -- from the planned send, NULL: nothing came
   latency_max_ns  INTEGER CHECK (latency_max_ns >= 0),
@@ -256,7 +256,7 @@ CREATE TABLE books (
     + min(owed_max - (delivered - unowed) - dropped - in_flight, 0))
 ) WITHOUT ROWID;
 
--- The pairs that lost most or got what nobody owed, at most 100.
+-- The pairs that lost most or got what was not owed, at most 100.
 CREATE TABLE pair (
   run       TEXT NOT NULL,
   trial     INTEGER NOT NULL,

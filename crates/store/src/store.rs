@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use measure::{TrialHead, Vocabulary};
+use measure::{MetricNames, TrialHead};
 use rusqlite::{Connection, Transaction, params};
 
 use crate::entries::{visit, whole_seconds};
@@ -14,7 +14,7 @@ use crate::file;
 use crate::live::is_live;
 use crate::row::{ARTIFACT, RUN, RUN_END, ReadError, Row, TRIAL, TRIAL_END, Table, USED_ID, VERDICT};
 use crate::run::{
-    CutOff, CutOffTrial, Outcome, RunEnd, RunHead, RunId, RunRecord, RunState, TrialRecord, Verdict,
+    CutOff, CutOffTrial, Outcome, RunEnd, RunHead, RunId, RunRecord, RunState, StoredVerdict, TrialRecord,
 };
 use crate::writer::{self, Committed, RunWriter};
 
@@ -178,7 +178,7 @@ impl Store {
     }
 
     /// What judges said of a trial, oldest first: the last of each judge stands.
-    pub fn verdicts(&self, run: &RunId, seq: u32) -> Result<Vec<Verdict>, StoreError> {
+    pub fn verdicts(&self, run: &RunId, seq: u32) -> Result<Vec<StoredVerdict>, StoreError> {
         let mut verdicts = Vec::new();
         let keep = |row: Row| {
             if row.u32("trial")? == seq {
@@ -422,8 +422,8 @@ fn run_end(row: &Row) -> Result<RunEnd, ReadError> {
     })
 }
 
-fn verdict(row: &Row) -> Result<Verdict, ReadError> {
-    Ok(Verdict {
+fn verdict(row: &Row) -> Result<StoredVerdict, ReadError> {
+    Ok(StoredVerdict {
         judge: row.text("judge")?.to_owned(),
         verdict: row.text("verdict")?.to_owned(),
         reason: row.optional_text("reason")?,
@@ -433,8 +433,8 @@ fn verdict(row: &Row) -> Result<Verdict, ReadError> {
 }
 
 pub(crate) fn trial_head(row: &Row) -> Result<TrialHead, ReadError> {
-    let words: Vocabulary =
-        serde_json::from_str(row.text("words")?).map_err(|_| row.odd("words", row.value("words")))?;
+    let metric_names: MetricNames = serde_json::from_str(row.text("metric_names")?)
+        .map_err(|_| row.odd("metric_names", row.value("metric_names")))?;
     let cell = serde_json::from_str(row.text("cell")?).map_err(|_| row.odd("cell", row.value("cell")))?;
     Ok(TrialHead {
         seq: row.u32("trial")?,
@@ -445,6 +445,6 @@ pub(crate) fn trial_head(row: &Row) -> Result<TrialHead, ReadError> {
         connections: row.u64("connections")?,
         tick_period_ns: row.u64("tick_period_ns")?,
         cell,
-        words: Arc::new(words),
+        metric_names: Arc::new(metric_names),
     })
 }

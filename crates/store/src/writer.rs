@@ -20,7 +20,7 @@ use crate::entries::{Keeper, keep};
 use crate::error::StoreError;
 use crate::live::Live;
 use crate::row::{ARTIFACT, RUN, RUN_END, TRIAL, TRIAL_END, Table, USED_ID, VERDICT, count, optional, text};
-use crate::run::{RunEnd, RunHead, RunId, Verdict};
+use crate::run::{RunEnd, RunHead, RunId, StoredVerdict};
 
 /// How many batches may wait for the disk before `append` blocks: a minute's, some 30 MB at most.
 const QUEUE_BATCHES: usize = 64;
@@ -56,7 +56,7 @@ enum Request {
     Entries(Vec<Entry>),
     BeginTrial { head: TrialHead, started_unix_ms: u64 },
     EndTrial { ended_unix_ms: u64 },
-    Verdict { trial: u32, verdict: Verdict },
+    Verdict { trial: u32, verdict: StoredVerdict },
     Artifact { name: String, content: Vec<u8> },
     EndRun(RunEnd),
     Close,
@@ -114,7 +114,7 @@ impl RunWriter {
     }
 
     /// Keeps what a judge said of a trial of this run. A later verdict of the same judge supersedes an earlier one.
-    pub fn verdict(&self, trial: u32, verdict: Verdict) -> Result<(), StoreError> {
+    pub fn verdict(&self, trial: u32, verdict: StoredVerdict) -> Result<(), StoreError> {
         json("a verdict's evidence", &verdict.evidence)?;
         self.entries.wait(Request::Verdict { trial, verdict })
     }
@@ -251,11 +251,11 @@ impl Desk {
             let what = format!("trial {} was to begin where trial {} is next", head.seq, self.next_trial);
             return Err(out_of_order(&self.run, &what));
         }
-        let words = &head.words;
-        for names in [&words.ops, &words.errors, &words.counters, &words.connect_failures] {
+        let names = &head.metric_names;
+        for names in [&names.ops, &names.errors, &names.counters, &names.connect_failures] {
             let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
             if let Some((_, name)) = twice {
-                let what = format!("the vocabulary of trial {} has `{name}` twice", head.seq);
+                let what = format!("the metric_names of trial {} has `{name}` twice", head.seq);
                 return Err(out_of_order(&self.run, &what));
             }
         }
@@ -263,7 +263,7 @@ impl Desk {
             what: what.to_owned(),
             detail: error.to_string(),
         };
-        let words = serde_json::to_string(&**words).map_err(|error| unstorable("a vocabulary", error))?;
+        let names = serde_json::to_string(&**names).map_err(|error| unstorable("the metric names", error))?;
         let cell = serde_json::to_string(&head.cell).map_err(|error| unstorable("a cell", error))?;
         let row = vec![
             text(self.run.as_str()),
@@ -275,7 +275,7 @@ impl Desk {
             count("connections", head.connections)?,
             count("tick_period_ns", head.tick_period_ns)?,
             text(cell),
-            text(words),
+            text(names),
             count("started_unix_ms", started_unix_ms)?,
         ];
         self.insert(&TRIAL, row)?;
@@ -297,7 +297,7 @@ impl Desk {
         self.insert(&TRIAL_END, row)
     }
 
-    fn verdict(&mut self, trial: u32, verdict: Verdict) -> Result<(), StoreError> {
+    fn verdict(&mut self, trial: u32, verdict: StoredVerdict) -> Result<(), StoreError> {
         let transaction = begin_immediate(&self.path, &mut self.connection)?;
         let next = "SELECT coalesce(max(number) + 1, 0) FROM verdict WHERE run = ?1 AND trial = ?2";
         let number = transaction

@@ -21,7 +21,7 @@ pub mod tick_log;
 
 pub use cores::AllowedCores;
 pub use inherited::Inherited;
-pub use link::{Link, LinkKind};
+pub use link::{LinkKind, NetworkLink};
 pub use machine::{Machine, MachineReading, environment};
 pub use others::{OtherPrograms, OthersReading};
 pub use preflight::{Ports, Unreachable, raise_descriptors, reach};

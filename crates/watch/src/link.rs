@@ -37,7 +37,7 @@ impl LinkKind {
 
 /// The interface that packets to a target leave by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct NetworkLink {
     /// its name, `lo`, `eth0`, …; empty when unknown
     pub interface: String,
     /// of what kind
@@ -46,11 +46,15 @@ pub struct Link {
     pub bits_per_s: Option<u64>,
 }
 
-impl Link {
+impl NetworkLink {
     /// The link to `target`. Sends nothing: the kernel is only asked which way it would go. Errors: there is no way.
     pub fn to(target: SocketAddr) -> io::Result<Self> {
         if target.ip().is_loopback() {
-            return Ok(Link { interface: "lo".to_owned(), kind: LinkKind::Loopback, bits_per_s: None });
+            return Ok(NetworkLink {
+                interface: "lo".to_owned(),
+                kind: LinkKind::Loopback,
+                bits_per_s: None,
+            });
         }
         let any: IpAddr =
             if target.is_ipv4() { [0, 0, 0, 0].into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
@@ -59,11 +63,15 @@ impl Link {
         let local = socket.local_addr()?.ip();
         if local == target.ip() {
             // One of our own addresses: it goes by loopback whatever interface carries it.
-            return Ok(Link { interface: "lo".to_owned(), kind: LinkKind::Loopback, bits_per_s: None });
+            return Ok(NetworkLink {
+                interface: "lo".to_owned(),
+                kind: LinkKind::Loopback,
+                bits_per_s: None,
+            });
         }
         Ok(match interface_of(local) {
             Some(name) => Self::named(Path::new("/sys/class/net"), &name),
-            None => Link { interface: String::new(), kind: LinkKind::Unknown, bits_per_s: None },
+            None => NetworkLink { interface: String::new(), kind: LinkKind::Unknown, bits_per_s: None },
         })
     }
 
@@ -79,7 +87,11 @@ impl Link {
             LinkKind::Virtual
         };
         let megabits = number(folder.join("speed")).filter(|&speed| speed > 0);
-        Link { interface: name.to_owned(), kind, bits_per_s: megabits.map(|speed| speed as u64 * 1_000_000) }
+        NetworkLink {
+            interface: name.to_owned(),
+            kind,
+            bits_per_s: megabits.map(|speed| speed as u64 * 1_000_000),
+        }
     }
 
     /// Bytes received and sent by the interface since it is up; their growth against its speed says how full it is.
@@ -91,7 +103,7 @@ impl Link {
     }
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for NetworkLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             LinkKind::Loopback => return f.write_str("loopback"),
@@ -159,7 +171,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_reached_by_loopback() {
-        let link = Link::to("127.0.0.1:1".parse().unwrap()).unwrap();
+        let link = NetworkLink::to("127.0.0.1:1".parse().unwrap()).unwrap();
         assert_eq!((link.kind, link.to_string().as_str()), (LinkKind::Loopback, "loopback"));
         assert_eq!(interface_of([127, 0, 0, 1].into()).as_deref(), Some("lo"));
         assert!(link.bytes().is_some());
@@ -171,7 +183,7 @@ mod tests {
         let plant = |name: &str, mark: &str, speed: &str| {
             fs::create_dir_all(net.path().join(name).join(mark)).unwrap();
             fs::write(net.path().join(name).join("speed"), speed).unwrap();
-            Link::named(net.path(), name).to_string()
+            NetworkLink::named(net.path(), name).to_string()
         };
         assert_eq!(plant("eth0", "device", "2500\n"), "eth0, wired, 2.5 Gb/s");
         assert_eq!(plant("eth1", "device", "100\n"), "eth1, wired, 100 Mb/s");

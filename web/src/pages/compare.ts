@@ -13,7 +13,7 @@ import { badge, icon, VERDICTS } from '../verdict'
 import type { Page } from './page'
 import { nameOf } from '../runs'
 import { capacityWords } from '../runs'
-import { doubts, sharedLoads } from '../worth'
+import { doubts, sharedLoads } from '../comparability'
 
 export function comparePage(all: RunPage[]): Page {
   // The oldest first: old against new.

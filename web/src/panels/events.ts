@@ -1,6 +1,6 @@
 import { h, table } from '../dom'
 import { digits, number } from '../format'
-import { eventsOf } from '../notable'
+import { eventsOf } from '../events'
 import { redrawn, type Panel } from './panel'
 
 /** What happened when, and what went wrong: in the words of whoever said it. */

@@ -16,7 +16,7 @@ const ORDER: Times[] = ['tick_interval', 'delivery', 'response', 'service']
 const MOST = 8
 
 /** The rungs of one cell that tell the most: those around the first that failed, and the lowest to compare with. */
-export function worthShowing(rungs: TrialPage[]): TrialPage[] {
+export function representative(rungs: TrialPage[]): TrialPage[] {
   const sorted = rungs.slice().sort((a, b) => a.load - b.load)
   if (sorted.length <= MOST) return sorted
   const bad = sorted.findIndex(trial => trial.rung?.verdict !== 'PASS')
@@ -73,7 +73,7 @@ class Overlay implements Mounted {
 
   private draw(): void {
     const all = ofCell(this.context)
-    const rungs = worthShowing(all)
+    const rungs = representative(all)
     if (this.isWanted) for (const rung of rungs) this.context.load(rung.seq)
     const read = rungs.filter(rung => Object.keys(rung.distributions).length > 0)
     this.waiting.hidden = read.length === rungs.length

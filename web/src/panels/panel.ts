@@ -4,7 +4,7 @@
 import { Chart, type ChartOptions, type Plot } from '../chart'
 import { holdSpan } from '../columns'
 import type { RunPage, TrialPage } from '../data'
-import { eventsOf } from '../notable'
+import { eventsOf } from '../events'
 
 export interface Context {
   page: RunPage

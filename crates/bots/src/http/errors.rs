@@ -2,13 +2,14 @@
 
 use drivers::http::Fault;
 use drivers::{Broken, Closed};
+use measure::ErrorKind;
 
 use crate::ends;
 pub use crate::ends::shown;
 
-/// The causes, in the order of their indices. Names that begin with `wrong` fail a rung by themselves.
+/// The causes, in the order of their indices.
 pub const CAUSES: [&str; 21] = [
-    "turned away (429, 503)",
+    "rejected (429, 503)",
     "status 4xx",
     "status 5xx",
     "status not expected",
@@ -31,7 +32,15 @@ pub const CAUSES: [&str; 21] = [
     "http/2 error",
 ];
 
-pub const TURNED_AWAY: usize = 0;
+/// What some of them say about the server.
+pub const KINDS: [(&str, ErrorKind); 4] = [
+    (CAUSES[WRONG_BODY], ErrorKind::WrongReply),
+    (CAUSES[WRONG_JSON], ErrorKind::WrongReply),
+    (CAUSES[NO_ANSWER], ErrorKind::Timeout),
+    (CAUSES[NEVER_ENDED], ErrorKind::Timeout),
+];
+
+pub const REJECTED: usize = 0;
 pub const STATUS_4XX: usize = 1;
 pub const STATUS_5XX: usize = 2;
 pub const STATUS_OTHER: usize = 3;
@@ -48,7 +57,7 @@ const FIRST_FAULT: usize = 12;
 /// The cause behind a status that is not right.
 pub fn of_status(status: u16) -> usize {
     match status {
-        429 | 503 => TURNED_AWAY,
+        429 | 503 => REJECTED,
         400..=499 => STATUS_4XX,
         500..=599 => STATUS_5XX,
         _ => STATUS_OTHER,
@@ -87,8 +96,8 @@ mod tests {
     #[test]
     fn statuses_are_sorted_by_what_they_mean() {
         for (status, cause) in [
-            (503, "turned away (429, 503)"),
-            (429, "turned away (429, 503)"),
+            (503, "rejected (429, 503)"),
+            (429, "rejected (429, 503)"),
             (404, "status 4xx"),
             (500, "status 5xx"),
             (302, "status not expected"),

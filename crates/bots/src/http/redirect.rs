@@ -6,7 +6,7 @@ use super::errors;
 
 /// Why a redirect was not followed. Formatted only when the text is kept.
 #[derive(Clone, Copy, Debug)]
-pub enum Astray<'a> {
+pub enum RedirectError<'a> {
     /// so many of them, and where the last one points
     Loop(u32, &'a str),
     /// to another host
@@ -17,25 +17,25 @@ pub enum Astray<'a> {
     NotTaken,
 }
 
-impl Astray<'_> {
+impl RedirectError<'_> {
     /// The index of the cause.
     pub fn cause(&self) -> usize {
         match self {
-            Astray::Loop(..) => errors::REDIRECT_LOOP,
-            Astray::Elsewhere(_) => errors::REDIRECT_ELSEWHERE,
-            Astray::Closes | Astray::NotTaken => errors::LOST,
+            RedirectError::Loop(..) => errors::REDIRECT_LOOP,
+            RedirectError::Elsewhere(_) => errors::REDIRECT_ELSEWHERE,
+            RedirectError::Closes | RedirectError::NotTaken => errors::LOST,
         }
     }
 }
 
-impl fmt::Display for Astray<'_> {
+impl fmt::Display for RedirectError<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |location: &str| errors::shown(location.as_bytes());
         match self {
-            Astray::Loop(hops, last) => write!(out, "{hops} redirects, the last to {}", shown(last)),
-            Astray::Elsewhere(location) => write!(out, "to {}", shown(location)),
-            Astray::Closes => out.write_str("a redirect that closes its connection"),
-            Astray::NotTaken => out.write_str("the connection took no further request"),
+            RedirectError::Loop(hops, last) => write!(out, "{hops} redirects, the last to {}", shown(last)),
+            RedirectError::Elsewhere(location) => write!(out, "to {}", shown(location)),
+            RedirectError::Closes => out.write_str("a redirect that closes its connection"),
+            RedirectError::NotTaken => out.write_str("the connection took no further request"),
         }
     }
 }

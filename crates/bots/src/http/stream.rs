@@ -76,7 +76,7 @@ impl Stream {
 mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
-    use plan::{Bots, EchoBots, Ramp, Scheme, Target};
+    use plan::{BotSettings, EchoBots, Ramp, Scheme, Target};
     use proptest::prelude::*;
 
     use super::*;
@@ -90,7 +90,7 @@ mod tests {
             units: 8,
             units_total: 8 * workers as u64,
             ramp: Ramp::AtOnce,
-            bots: Bots::Echo(EchoBots { rate_per_s: 1.0, payload_bytes: 1 }),
+            bots: BotSettings::Echo(EchoBots { rate_per_s: 1.0, payload_bytes: 1 }),
             arrivals,
             target: Target::at(Scheme::Http, address),
             address,

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use bots::Arena;
 use engine::simulation::{Says, Scene, Times, Wire, simulate};
 use measure::{Measure, Trial};
-use plan::{ArenaBots, Bots, Pairing};
+use plan::{ArenaBots, BotSettings, Pairing};
 
 use crate::{SECOND_NS, sum_up, worker_plan};
 
@@ -68,8 +68,8 @@ impl Scene for Referee {
     }
 }
 
-fn arena(pairing: Pairing, snapshots: f64) -> Bots {
-    Bots::Arena(ArenaBots {
+fn arena(pairing: Pairing, snapshots: f64) -> BotSettings {
+    BotSettings::Arena(ArenaBots {
         fast_ns: 110_000_000,
         slow_ns: 200_000_000,
         pairing,
@@ -169,7 +169,7 @@ fn a_snapshot_that_cannot_be_true_is_not_understood_and_nothing_is_reckoned_from
         let seconds = simulate::<Arena<Wire>>(&plan, times, &mut announcer);
         let words = seconds.iter().flat_map(|second| &second.samples).count();
         let ticks: u64 = seconds.iter().map(|second| second.ticks.missed).sum();
-        let names = &seconds[0].words.errors;
+        let names = &seconds[0].metric_names.errors;
         let total = |cause: usize| seconds.iter().map(|second| second.errors[cause]).sum::<u64>();
         let counted: Vec<(&str, u64)> = (0..names.len())
             .map(|cause| (names[cause].as_str(), total(cause)))

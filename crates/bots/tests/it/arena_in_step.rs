@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bots::Arena;
 use engine::simulation::{Says, Scene, Times, Wire, simulate};
 use measure::{Interval, Trial};
-use plan::{ArenaBots, Bots, Pairing};
+use plan::{ArenaBots, BotSettings, Pairing};
 use proptest::prelude::*;
 
 use crate::{SECOND_NS, sum_up, worker_plan};
@@ -125,7 +125,7 @@ impl Scene for Forgetful {
 
 /// One rung on that server, with `pairs` pairs and a hold of so many ms.
 fn rung(pairs: u64, pairing: Pairing, hold_ms: u64, server: &mut Forgetful) -> Vec<Interval> {
-    let bots = Bots::Arena(ArenaBots {
+    let bots = BotSettings::Arena(ArenaBots {
         fast_ns: 110 * MS,
         slow_ns: 200 * MS,
         pairing,
@@ -149,10 +149,12 @@ fn counted(pairs: u64, pairing: Pairing, server: &mut Forgetful) -> Counted {
     let seconds = rung(pairs, pairing, 40_000, server);
     let (mut counters, mut errors) = (BTreeMap::new(), BTreeMap::new());
     for second in &seconds {
-        for (name, count) in second.words.counters.iter().zip(&second.counters) {
+        for (name, count) in second.metric_names.counters.iter().zip(&second.counters) {
             *counters.entry(name.clone()).or_default() += count;
         }
-        for (name, count) in second.words.errors.iter().zip(&second.errors).filter(|(_, count)| **count > 0) {
+        for (name, count) in
+            second.metric_names.errors.iter().zip(&second.errors).filter(|(_, count)| **count > 0)
+        {
             *errors.entry(name.clone()).or_default() += count;
         }
     }

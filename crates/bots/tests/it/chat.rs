@@ -8,7 +8,7 @@ use engine::Bots as _;
 use engine::simulation::{Blocks, Played, Says, Scene, Times, Wire, play, play_settling};
 use measure::ledger::close;
 use measure::{Books, Measure, Phase};
-use plan::{Arrivals, Bots, ChatBots, Dialect, Misbehaviour, Misconduct, WorkloadSettings as _};
+use plan::{Arrivals, BotSettings, ChatBots, ChatDialect, FaultKind, FaultSpec, WorkloadSettings as _};
 
 use crate::{SECOND_NS, worker_plan};
 
@@ -35,7 +35,7 @@ enum Fate {
 
 /// A room where each line comes to all others after `delay_ns`.
 struct Room {
-    dialect: Dialect,
+    dialect: ChatDialect,
     delay_ns: u64,
     fault: Fault,
     deliveries: u64,
@@ -60,7 +60,7 @@ struct Member {
 }
 
 impl Room {
-    fn new(dialect: Dialect, fault: Fault) -> Self {
+    fn new(dialect: ChatDialect, fault: Fault) -> Self {
         let members = BTreeMap::new();
         let (is_shut, join_takes_ns, lies): (_, fn(u64) -> u64, _) = (false, |_| 0, None);
         Room { dialect, delay_ns: 20 * MS, fault, deliveries: 0, members, is_shut, join_takes_ns, lies }
@@ -69,21 +69,23 @@ impl Room {
     fn line(&mut self, peer: u64, line: &str, at_ns: u64, says: &mut Says) {
         let room = "#lobby";
         match self.dialect {
-            Dialect::Lines if line.starts_with("/join ") => self.join(peer, "* joined lobby\n", at_ns, says),
-            Dialect::Lines if line == "/books" && self.lies.is_some() => {
+            ChatDialect::Lines if line.starts_with("/join ") => {
+                self.join(peer, "* joined lobby\n", at_ns, says)
+            }
+            ChatDialect::Lines if line == "/books" && self.lies.is_some() => {
                 says.message(at_ns.max(self.members[&peer].until_ns), peer, self.lies.unwrap_or_default());
             }
-            Dialect::Lines if line == "/books" => {
+            ChatDialect::Lines if line == "/books" => {
                 let member = &self.members[&peer];
                 let (owed, delivered, dropped) = (member.owed, member.delivered, member.dropped);
                 let text = format!("* books owed {owed} delivered {delivered} dropped {dropped} waiting 0\n");
                 says.message(at_ns.max(member.until_ns), peer, text);
             }
-            Dialect::Lines => self.cast(peer, line, at_ns, says),
-            Dialect::Irc if line.starts_with("NICK ") => {
+            ChatDialect::Lines => self.cast(peer, line, at_ns, says),
+            ChatDialect::Irc if line.starts_with("NICK ") => {
                 says.message(at_ns + MS, peer, "PING :you\r\n:irc 001 b :Welcome\r\n:irc 376 b :End\r\n");
             }
-            Dialect::Irc if line.starts_with("JOIN ") => {
+            ChatDialect::Irc if line.starts_with("JOIN ") => {
                 self.join(
                     peer,
                     format!(":irc 353 b = {room} :b c\r\n:irc 366 b {room} :End\r\n"),
@@ -91,7 +93,7 @@ impl Room {
                     says,
                 );
             }
-            Dialect::Irc => {
+            ChatDialect::Irc => {
                 if let Some((_, text)) = line.strip_prefix("PRIVMSG ").and_then(|rest| rest.split_once(" :"))
                 {
                     self.cast(peer, text, at_ns, says);
@@ -100,13 +102,13 @@ impl Room {
                     says.message(at_ns.max(until_ns), peer, format!(":irc PONG irc :{token}\r\n"));
                 }
             }
-            Dialect::Nats if line.starts_with("SUB ") => self.join(peer, "", at_ns, says),
-            Dialect::Nats if line == "PING" => {
+            ChatDialect::Nats if line.starts_with("SUB ") => self.join(peer, "", at_ns, says),
+            ChatDialect::Nats if line == "PING" => {
                 let until_ns = self.members[&peer].until_ns;
                 says.message(at_ns.max(until_ns), peer, "PONG\r\n");
             }
-            Dialect::Mqtt => unreachable!("packets are no lines"),
-            Dialect::Nats => {
+            ChatDialect::Mqtt => unreachable!("packets are no lines"),
+            ChatDialect::Nats => {
                 if !line.starts_with("PUB ") && !line.starts_with("CONNECT ") {
                     self.cast(peer, line, at_ns, says);
                 }
@@ -141,12 +143,12 @@ impl Room {
     fn cast(&mut self, from: u64, text: &str, at_ns: u64, says: &mut Says) {
         let dialect = self.dialect;
         let line = match dialect {
-            Dialect::Lines => format!("{text}\n"),
-            Dialect::Irc => format!(":b1!~b1@::1 PRIVMSG #lobby :{text}\r\n"),
-            Dialect::Nats => format!("MSG lobby 1 {}\r\n{text}\r\n", text.len()),
-            Dialect::Mqtt => format!("\x30{}\0\x05lobby{text}", char::from(7 + text.len() as u8)),
+            ChatDialect::Lines => format!("{text}\n"),
+            ChatDialect::Irc => format!(":b1!~b1@::1 PRIVMSG #lobby :{text}\r\n"),
+            ChatDialect::Nats => format!("MSG lobby 1 {}\r\n{text}\r\n", text.len()),
+            ChatDialect::Mqtt => format!("\x30{}\0\x05lobby{text}", char::from(7 + text.len() as u8)),
         };
-        let is_owed = |peer| peer != from || dialect == Dialect::Mqtt;
+        let is_owed = |peer| peer != from || dialect == ChatDialect::Mqtt;
         for (&peer, member) in
             self.members.iter_mut().filter(|(peer, member)| is_owed(**peer) && member.has_joined)
         {
@@ -186,7 +188,7 @@ impl Scene for Room {
             return says.goodbye(at_ns, peer);
         }
         self.members.insert(peer, Member::default());
-        if self.dialect == Dialect::Nats {
+        if self.dialect == ChatDialect::Nats {
             says.message(at_ns, peer, "INFO {\"headers\":true}\r\n");
         }
     }
@@ -194,7 +196,7 @@ impl Scene for Room {
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
         let Some(member) = self.members.get_mut(&peer) else { return };
         member.unread.extend_from_slice(message);
-        if self.dialect == Dialect::Mqtt {
+        if self.dialect == ChatDialect::Mqtt {
             let bytes = std::mem::take(&mut member.unread);
             let mut block = bytes.as_slice();
             while let Some((packet, rest)) = split_packet(block) {
@@ -215,7 +217,7 @@ impl Scene for Room {
     }
 }
 
-fn chat(dialect: Dialect) -> ChatBots {
+fn chat(dialect: ChatDialect) -> ChatBots {
     ChatBots {
         dialect,
         gap_min_ns: 500 * MS,
@@ -231,12 +233,12 @@ fn chat(dialect: Dialect) -> ChatBots {
 
 fn play_with(bots: ChatBots, room: &mut Room) -> Played {
     let dialect = bots.dialect;
-    let plan = worker_plan(Bots::Chat(bots), BOTS);
+    let plan = worker_plan(BotSettings::Chat(bots), BOTS);
     match dialect {
-        Dialect::Lines => play::<Chat<Lines, Wire<Blocks>>>(&plan, TIMES, room),
-        Dialect::Irc => play::<Chat<Irc, Wire<Blocks>>>(&plan, TIMES, room),
-        Dialect::Nats => play::<Chat<Nats, Wire<Blocks>>>(&plan, TIMES, room),
-        Dialect::Mqtt => play::<Chat<Mqtt, Wire<Blocks>>>(&plan, TIMES, room),
+        ChatDialect::Lines => play::<Chat<Lines, Wire<Blocks>>>(&plan, TIMES, room),
+        ChatDialect::Irc => play::<Chat<Irc, Wire<Blocks>>>(&plan, TIMES, room),
+        ChatDialect::Nats => play::<Chat<Nats, Wire<Blocks>>>(&plan, TIMES, room),
+        ChatDialect::Mqtt => play::<Chat<Mqtt, Wire<Blocks>>>(&plan, TIMES, room),
     }
 }
 
@@ -246,14 +248,14 @@ fn books_of(played: Played) -> Books {
 }
 
 fn rehearse_with(fault: Fault) -> Books {
-    books_of(play_with(chat(Dialect::Lines), &mut Room::new(Dialect::Lines, fault)))
+    books_of(play_with(chat(ChatDialect::Lines), &mut Room::new(ChatDialect::Lines, fault)))
 }
 
 #[test]
 fn in_every_dialect_each_line_is_owed_to_all_others_and_all_of_them_come() {
-    for dialect in [Dialect::Lines, Dialect::Irc, Dialect::Nats, Dialect::Mqtt] {
+    for dialect in [ChatDialect::Lines, ChatDialect::Irc, ChatDialect::Nats, ChatDialect::Mqtt] {
         let mut room = Room::new(dialect, |_| Fate::Comes);
-        let echoes = dialect == Dialect::Mqtt;
+        let echoes = dialect == ChatDialect::Mqtt;
         let played = play_with(ChatBots { echoes, ..chat(dialect) }, &mut room);
         let mut said = 0;
         for second in &played.seconds {
@@ -267,14 +269,18 @@ fn in_every_dialect_each_line_is_owed_to_all_others_and_all_of_them_come() {
         assert_eq!((judged.owed_min, judged.owed_max), (owed, owed), "{dialect:?}");
         assert_eq!((judged.delivered, judged.lost, judged.residual), (judged.owed_min, 0, 0), "{dialect:?}");
         assert_eq!((judged.duplicated, judged.reordered, judged.unowed), (0, 0, 0));
-        assert_eq!((judged.receivers, judged.not_caught_up, books.strangers), (BOTS, 0, 0), "{dialect:?}");
+        assert_eq!(
+            (judged.receivers, judged.not_caught_up, books.unknown_messages),
+            (BOTS, 0, 0),
+            "{dialect:?}"
+        );
         assert_eq!(judged.owed_min, room.deliveries);
     }
 }
 
 #[test]
 fn latency_is_what_the_room_takes_from_the_planned_instant_on() {
-    let played = play_with(chat(Dialect::Lines), &mut Room::new(Dialect::Lines, |_| Fate::Comes));
+    let played = play_with(chat(ChatDialect::Lines), &mut Room::new(ChatDialect::Lines, |_| Fate::Comes));
     let mut count = 0;
     for second in &played.seconds {
         let latency = second.distribution(Measure::Delivery, true);
@@ -320,29 +326,29 @@ fn second_copies_and_overtaken_messages_are_counted_as_such() {
 
 #[test]
 fn a_server_that_sends_lines_back_to_their_sender_owes_one_more_each() {
-    let plan = worker_plan(Bots::Chat(ChatBots { echoes: true, ..chat(Dialect::Lines) }), BOTS);
+    let plan = worker_plan(BotSettings::Chat(ChatBots { echoes: true, ..chat(ChatDialect::Lines) }), BOTS);
     let settings = ChatBots::of(&plan.bots).unwrap();
     let shape = Chat::<Lines, Wire<Blocks>>::ledger(settings, &plan).unwrap();
     assert!(shape.echoes);
     // The simulated room echoes to no sender: each sender misses exactly its own lines.
-    let bots = ChatBots { echoes: true, ..chat(Dialect::Lines) };
-    let books = books_of(play_with(bots, &mut Room::new(Dialect::Lines, |_| Fate::Comes)));
+    let bots = ChatBots { echoes: true, ..chat(ChatDialect::Lines) };
+    let books = books_of(play_with(bots, &mut Room::new(ChatDialect::Lines, |_| Fate::Comes)));
     assert_eq!(books.judged.lost, books.sent);
 }
 
 #[test]
 fn few_may_speak_to_many() {
-    let bots = ChatBots { talkers: Some(2), ..chat(Dialect::Lines) };
-    let books = books_of(play_with(bots, &mut Room::new(Dialect::Lines, |_| Fate::Comes)));
+    let bots = ChatBots { talkers: Some(2), ..chat(ChatDialect::Lines) };
+    let books = books_of(play_with(bots, &mut Room::new(ChatDialect::Lines, |_| Fate::Comes)));
     assert!((70..100).contains(&books.sent), "{}", books.sent);
     assert_eq!((books.judged.delivered, books.judged.lost), (books.sent * (BOTS - 1), 0));
 }
 
 #[test]
 fn poisson_gaps_keep_the_pace_and_vary() {
-    let mut plan = worker_plan(Bots::Chat(chat(Dialect::Lines)), BOTS);
+    let mut plan = worker_plan(BotSettings::Chat(chat(ChatDialect::Lines)), BOTS);
     plan.arrivals = Arrivals::Poisson;
-    let mut room = Room::new(Dialect::Lines, |_| Fate::Comes);
+    let mut room = Room::new(ChatDialect::Lines, |_| Fate::Comes);
     let played = play::<Chat<Lines, Wire<Blocks>>>(&plan, TIMES, &mut room);
     let per_second: Vec<f64> = played.seconds[6..34]
         .iter()
@@ -358,13 +364,13 @@ fn poisson_gaps_keep_the_pace_and_vary() {
 
 #[test]
 fn those_who_behave_badly_are_judged_apart() {
-    let misbehave = [Misconduct::HalfOpen, Misconduct::ReconnectStorm, Misconduct::Malformed]
-        .map(|kind| Misbehaviour { kind, share: 0.1, period_ns: 4 * SECOND_NS });
-    let bots = ChatBots { misbehave: misbehave.to_vec(), ..chat(Dialect::Lines) };
-    let apart = (0..BOTS).filter(|&unit| bots.misconduct_of(unit).is_some()).count() as u64;
-    let books = books_of(play_with(bots, &mut Room::new(Dialect::Lines, |_| Fate::Comes)));
-    assert!((5..=7).contains(&apart), "{apart}");
-    assert_eq!((books.apart.receivers, books.judged.receivers), (apart, BOTS - apart));
+    let misbehave = [FaultKind::HalfOpen, FaultKind::ReconnectStorm, FaultKind::Malformed]
+        .map(|kind| FaultSpec { kind, share: 0.1, period_ns: 4 * SECOND_NS });
+    let bots = ChatBots { misbehave: misbehave.to_vec(), ..chat(ChatDialect::Lines) };
+    let excluded = (0..BOTS).filter(|&unit| bots.fault_of(unit).is_some()).count() as u64;
+    let books = books_of(play_with(bots, &mut Room::new(ChatDialect::Lines, |_| Fate::Comes)));
+    assert!((5..=7).contains(&excluded), "{excluded}");
+    assert_eq!((books.excluded.receivers, books.judged.receivers), (excluded, BOTS - excluded));
     let judged = books.judged;
     assert_eq!((judged.lost, judged.unowed, judged.not_caught_up), (0, 0, 0), "{judged:?}");
     assert!(
@@ -376,9 +382,9 @@ fn those_who_behave_badly_are_judged_apart() {
 
 #[test]
 fn a_crowd_that_is_not_let_in_says_nothing_and_owes_nothing() {
-    let mut room = Room::new(Dialect::Lines, |_| Fate::Comes);
+    let mut room = Room::new(ChatDialect::Lines, |_| Fate::Comes);
     room.is_shut = true;
-    let played = play_with(chat(Dialect::Lines), &mut room);
+    let played = play_with(chat(ChatDialect::Lines), &mut room);
     let (offered, sent) = played
         .seconds
         .iter()
@@ -401,16 +407,16 @@ fn in_every_dialect_the_books_are_exact_when_all_have_joined_before_the_hold() {
         |peer| if peer == 3 { 8 * SECOND_NS } else { 0 },
         |peer| if peer == 3 { 0 } else { 8 * SECOND_NS },
     ];
-    for dialect in [Dialect::Lines, Dialect::Irc, Dialect::Nats, Dialect::Mqtt] {
+    for dialect in [ChatDialect::Lines, ChatDialect::Irc, ChatDialect::Nats, ChatDialect::Mqtt] {
         for (at, join_takes_ns) in delays.into_iter().enumerate() {
             let mut room = Room { join_takes_ns, ..Room::new(dialect, |_| Fate::Comes) };
-            let bots = ChatBots { echoes: dialect == Dialect::Mqtt, ..chat(dialect) };
-            let plan = worker_plan(Bots::Chat(bots), BOTS);
+            let bots = ChatBots { echoes: dialect == ChatDialect::Mqtt, ..chat(dialect) };
+            let plan = worker_plan(BotSettings::Chat(bots), BOTS);
             let played = match dialect {
-                Dialect::Lines => play_settling::<Chat<Lines, Wire<Blocks>>>(&plan, times, &mut room),
-                Dialect::Irc => play_settling::<Chat<Irc, Wire<Blocks>>>(&plan, times, &mut room),
-                Dialect::Nats => play_settling::<Chat<Nats, Wire<Blocks>>>(&plan, times, &mut room),
-                Dialect::Mqtt => play_settling::<Chat<Mqtt, Wire<Blocks>>>(&plan, times, &mut room),
+                ChatDialect::Lines => play_settling::<Chat<Lines, Wire<Blocks>>>(&plan, times, &mut room),
+                ChatDialect::Irc => play_settling::<Chat<Irc, Wire<Blocks>>>(&plan, times, &mut room),
+                ChatDialect::Nats => play_settling::<Chat<Nats, Wire<Blocks>>>(&plan, times, &mut room),
+                ChatDialect::Mqtt => play_settling::<Chat<Mqtt, Wire<Blocks>>>(&plan, times, &mut room),
             };
             let judged = books_of(played).judged;
             assert_eq!(judged.owed_min, judged.owed_max, "{dialect:?} with delays {at}");
@@ -424,9 +430,9 @@ fn in_every_dialect_the_books_are_exact_when_all_have_joined_before_the_hold() {
 #[test]
 fn a_member_that_never_joins_is_waited_for_ten_seconds() {
     let times = Times { hold_ns: 20 * SECOND_NS, drain_ns: 25 * SECOND_NS, generator_stall: None };
-    let mut room = Room::new(Dialect::Irc, |_| Fate::Comes);
+    let mut room = Room::new(ChatDialect::Irc, |_| Fate::Comes);
     room.join_takes_ns = |peer| if peer == 3 { 3_600 * SECOND_NS } else { 0 };
-    let plan = worker_plan(Bots::Chat(chat(Dialect::Irc)), BOTS);
+    let plan = worker_plan(BotSettings::Chat(chat(ChatDialect::Irc)), BOTS);
     let played = play_settling::<Chat<Irc, Wire<Blocks>>>(&plan, times, &mut room);
     let first = played.seconds.iter().position(|second| second.flows[0].iter().any(|flow| flow.sent > 0));
     // Ten seconds for the member, two more because not all are in.
@@ -441,8 +447,8 @@ fn a_count_that_no_room_can_owe_is_not_understood_and_enters_no_books() {
         "* books owed 1 delivered 1 dropped 18446744073709551615 waiting 18446744073709551615\n",
         "* books owed 99999999999999999999999 delivered 1 dropped 0 waiting 0\n",
     ] {
-        let mut room = Room { lies: Some(lies), ..Room::new(Dialect::Lines, |_| Fate::Comes) };
-        let played = play_with(chat(Dialect::Lines), &mut room);
+        let mut room = Room { lies: Some(lies), ..Room::new(ChatDialect::Lines, |_| Fate::Comes) };
+        let played = play_with(chat(ChatDialect::Lines), &mut room);
         let not_understood: u64 = played.seconds.iter().map(|second| second.errors[6]).sum();
         assert_eq!(not_understood, BOTS);
         let words = played.seconds.iter().flat_map(|second| &second.samples).next();
@@ -451,11 +457,11 @@ fn a_count_that_no_room_can_owe_is_not_understood_and_enters_no_books() {
         assert_eq!((judged.delivered, judged.lost), (honest.delivered, 0));
         assert_eq!((judged.dropped, judged.residual), (0, 0));
     }
-    let mut room = Room::new(Dialect::Lines, |_| Fate::Comes);
+    let mut room = Room::new(ChatDialect::Lines, |_| Fate::Comes);
     room.fault = |count| {
         if count == 7_000 { Fate::IsDroppedSay("* missed 18446744073709551615 lines\n") } else { Fate::Comes }
     };
-    let played = play_with(chat(Dialect::Lines), &mut room);
+    let played = play_with(chat(ChatDialect::Lines), &mut room);
     assert_eq!(played.seconds.iter().map(|second| second.counters[2]).sum::<u64>(), 0);
     assert_eq!(played.seconds.iter().map(|second| second.errors[6]).sum::<u64>(), 1);
     assert_eq!(books_of(played).judged.lost, 1);

@@ -4,7 +4,7 @@ use bots::Echo;
 use bots::echo::Lines;
 use engine::simulation::{Blocks, Says, Scene, Simulated, Times, Wire, simulate};
 use measure::{Measure, Quantile, Trial};
-use plan::{Arrivals, Bots, EchoBots};
+use plan::{Arrivals, BotSettings, EchoBots};
 
 use crate::{SECOND_NS, sum_up, worker_plan};
 
@@ -35,7 +35,7 @@ fn hold_100_s_over<B>(rate_per_s: f64, generator_stall: Option<(u64, u64)>, scen
 where
     B: engine::Bots<Driver: Simulated>,
 {
-    let bots = Bots::Echo(EchoBots { rate_per_s, payload_bytes: 8 });
+    let bots = BotSettings::Echo(EchoBots { rate_per_s, payload_bytes: 8 });
     let times = Times { hold_ns: 10 * SECOND_NS, drain_ns: 110 * SECOND_NS, generator_stall };
     sum_up(simulate::<B>(&worker_plan(bots, 200), times, scene), 10, 110)
 }
@@ -158,7 +158,7 @@ impl Scene for Moody {
 
 #[test]
 fn questions_whose_connection_ended_are_lost_and_not_forgotten() {
-    let bots = Bots::Echo(EchoBots { rate_per_s: 5.0, payload_bytes: 8 });
+    let bots = BotSettings::Echo(EchoBots { rate_per_s: 5.0, payload_bytes: 8 });
     let times = Times { hold_ns: SECOND_NS, drain_ns: 4 * SECOND_NS, generator_stall: None };
     let trial = sum_up(simulate::<OverMessages>(&worker_plan(bots, 200), times, &mut Moody(0)), 1, 4);
     let flow = trial.flow();
@@ -187,7 +187,7 @@ impl Scene for Timekeeper {
 
 #[test]
 fn random_gaps_are_exponential_and_follow_from_the_seed_alone() {
-    let bots = Bots::Echo(EchoBots { rate_per_s: 5.0, payload_bytes: 8 });
+    let bots = BotSettings::Echo(EchoBots { rate_per_s: 5.0, payload_bytes: 8 });
     let plan = plan::WorkerPlan { arrivals: Arrivals::Poisson, ..worker_plan(bots, 200) };
     let times = Times { hold_ns: SECOND_NS, drain_ns: 100 * SECOND_NS, generator_stall: None };
     let mut keeper = Timekeeper::default();

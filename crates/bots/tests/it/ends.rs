@@ -3,7 +3,7 @@
 use bots::chat::{Chat, Irc};
 use bots::{Arena, Echo};
 use engine::simulation::{Blocks, End, Says, Scene, Simulated, Times, Wire, simulate};
-use plan::{ArenaBots, Bots, ChatBots, Dialect, EchoBots, Pairing};
+use plan::{ArenaBots, BotSettings, ChatBots, ChatDialect, EchoBots, Pairing};
 
 use crate::{SECOND_NS, worker_plan};
 
@@ -19,13 +19,13 @@ impl Scene for Ending {
     fn received(&mut self, _: u64, _: &[u8], _: u64, _: &mut Says) {}
 }
 
-fn check<B: engine::Bots<Driver: Simulated>>(bots: Bots) {
+fn check<B: engine::Bots<Driver: Simulated>>(bots: BotSettings) {
     // Longer than the connections last, and shorter than it takes anybody to come back and be ended again.
     let times = Times { hold_ns: SECOND_NS, drain_ns: 5 * SECOND_NS / 2, generator_stall: None };
     let mut plan = worker_plan(bots, 20);
     plan.open_attempts = 1;
     let seconds = simulate::<B>(&plan, times, &mut Ending);
-    let names = &seconds[0].words.errors;
+    let names = &seconds[0].metric_names.errors;
     let expected = [
         ("connection lost", "the server ended the connection without a close frame or message"),
         ("closed by the server", "the server closed the connection with code 1013 (try again later)"),
@@ -43,9 +43,9 @@ fn check<B: engine::Bots<Driver: Simulated>>(bots: Bots) {
 
 #[test]
 fn each_end_of_a_connection_has_its_cause_and_its_words() {
-    check::<Echo<Wire>>(Bots::Echo(EchoBots { rate_per_s: 5.0, payload_bytes: 8 }));
-    check::<Chat<Irc, Wire<Blocks>>>(Bots::Chat(ChatBots {
-        dialect: Dialect::Irc,
+    check::<Echo<Wire>>(BotSettings::Echo(EchoBots { rate_per_s: 5.0, payload_bytes: 8 }));
+    check::<Chat<Irc, Wire<Blocks>>>(BotSettings::Chat(ChatBots {
+        dialect: ChatDialect::Irc,
         gap_min_ns: SECOND_NS,
         gap_max_ns: SECOND_NS,
         line_min_bytes: 15,
@@ -55,7 +55,7 @@ fn each_end_of_a_connection_has_its_cause_and_its_words() {
         echoes: false,
         misbehave: Vec::new(),
     }));
-    check::<Arena<Wire>>(Bots::Arena(ArenaBots {
+    check::<Arena<Wire>>(BotSettings::Arena(ArenaBots {
         fast_ns: SECOND_NS,
         slow_ns: SECOND_NS,
         pairing: Pairing::Pipelined,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bots::http::Requests;
 use engine::simulation::{Exchanges, Says, Scene, Times, Wire, simulate, simulate_sum};
 use measure::{Interval, Measure, Phase, Quantile};
-use plan::{Arrivals, Bots, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, WorkerPlan};
+use plan::{Arrivals, BotSettings, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, WorkerPlan};
 
 use crate::{SECOND_NS, sum_up, worker_plan};
 
@@ -39,7 +39,7 @@ fn requests(model: HttpModel) -> HttpBots {
 }
 
 fn open(rate_per_s: f64, connections: u64, arrivals: Arrivals, seed: u64) -> WorkerPlan {
-    let bots = Bots::Http(requests(HttpModel::Open { connections, connections_max: connections }));
+    let bots = BotSettings::Http(requests(HttpModel::Open { connections, connections_max: connections }));
     WorkerPlan {
         rate_per_s,
         arrivals,
@@ -52,7 +52,7 @@ fn open(rate_per_s: f64, connections: u64, arrivals: Arrivals, seed: u64) -> Wor
 }
 
 fn closed(requesters: u64) -> WorkerPlan {
-    let bots = Bots::Http(requests(HttpModel::Closed { think_ns: 0 }));
+    let bots = BotSettings::Http(requests(HttpModel::Closed { think_ns: 0 }));
     WorkerPlan { arrivals: Arrivals::Closed, ramp: plan::Ramp::AtOnce, ..worker_plan(bots, requesters) }
 }
 

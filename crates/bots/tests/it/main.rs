@@ -13,11 +13,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use measure::trial::kind;
 use measure::{Entry, Event, Interval, Trial, TrialHead};
-use plan::{Bots, Ramp, Scheme, Target, WorkerPlan};
+use plan::{BotSettings, Ramp, Scheme, Target, WorkerPlan};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-fn worker_plan(bots: Bots, units: u64) -> WorkerPlan {
+fn worker_plan(bots: BotSettings, units: u64) -> WorkerPlan {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     WorkerPlan {
         worker: 0,
@@ -62,7 +62,7 @@ fn sum_up(seconds: Vec<Interval>, from_s: u64, to_s: u64) -> Trial {
         connections: 2,
         tick_period_ns: 16_666_667,
         cell: Default::default(),
-        words: seconds[0].words.clone(),
+        metric_names: seconds[0].metric_names.clone(),
     };
     let mut entries: Vec<Entry> =
         seconds.into_iter().map(|second| Entry::Interval(Box::new(second))).collect();

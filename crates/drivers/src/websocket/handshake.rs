@@ -36,7 +36,7 @@ pub fn read_answer(bytes: &[u8], key: &str) -> Result<Option<usize>, OpenError> 
         let code = answer.code.unwrap_or(0);
         let status = format!("{code} {}", answer.reason.unwrap_or_default()).trim_end().to_owned();
         if matches!(code, 429 | 503) {
-            return Err(OpenError::TurnedAway(status));
+            return Err(OpenError::Rejected(status));
         }
         return Err(wrong(format!("it answered {status}")));
     }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_server_that_is_full_turns_away_and_speaks_the_protocol_all_the_same() {
         let full = read_answer(b"HTTP/1.1 503 Service Unavailable\r\n\r\n", "k").unwrap_err();
-        assert_eq!(full.to_string(), "turned away by the server: it answered 503 Service Unavailable");
-        assert_eq!(OpenError::CAUSES[full.cause_index()], "turned away");
+        assert_eq!(full.to_string(), "rejected by the server: it answered 503 Service Unavailable");
+        assert_eq!(OpenError::CAUSES[full.cause_index()], "rejected");
     }
 }

@@ -178,7 +178,7 @@ mod tests {
     use std::rc::Rc;
 
     use drivers::{Broken, ReadBuffer, Refused};
-    use measure::{LedgerShape, Vocabulary};
+    use measure::{LedgerShape, MetricNames};
 
     use super::*;
 
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_message_departs_with_its_last_byte_and_its_lag_ends_with_the_first_try() {
-        let words = Vocabulary::new(&["say"], &[], &[], &OpenError::CAUSES);
+        let names = MetricNames::new(&["say"], &[], &[], &OpenError::CAUSES);
         let socket = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let plan = plan::WorkerPlan {
             worker: 0,
@@ -240,7 +240,7 @@ mod tests {
             units_total: 1,
             arrivals: plan::Arrivals::Even,
             ramp: plan::Ramp::AtOnce,
-            bots: plan::Bots::Echo(plan::EchoBots { rate_per_s: 1.0, payload_bytes: 10 }),
+            bots: plan::BotSettings::Echo(plan::EchoBots { rate_per_s: 1.0, payload_bytes: 10 }),
             target: plan::Target::at(plan::Scheme::Tcp, socket),
             address: socket,
             sources: Vec::new(),
@@ -262,7 +262,7 @@ mod tests {
             realtime_zero_ns: 0,
         };
         let mut core =
-            WorkerState::<Narrow>::new(Box::new(Interval::new(&words)), &plan, vec![address], shared);
+            WorkerState::<Narrow>::new(Box::new(Interval::new(&names)), &plan, vec![address], shared);
         let shape = LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1, echoes: true };
         core.ledger = Some(Box::new(LedgerPart::new(shape)));
         let room = Rc::new(Cell::new(15));

@@ -17,7 +17,7 @@ use engine::thread::{Setup, spawn};
 use engine::{
     BotContext, Bots, Collector, ConnectionId, MonotonicClock, PairingLock, Progress, Shared, Timeline,
 };
-use measure::Vocabulary;
+use measure::MetricNames;
 use plan::{Arrivals, EchoBots, Ramp, Scheme, Target, WorkerPlan};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -98,8 +98,8 @@ impl<D: Driver, const IN: u8> Bots for Listeners<D, IN> {
     type Driver = D;
     type Settings = EchoBots;
 
-    fn vocabulary(_: &EchoBots) -> Arc<Vocabulary> {
-        Vocabulary::new(&["none"], &[], &[], &OpenError::CAUSES)
+    fn metric_names(_: &EchoBots) -> Arc<MetricNames> {
+        MetricNames::new(&["none"], &[], &[], &OpenError::CAUSES)
     }
     fn new(_: &EchoBots, _: &WorkerPlan) -> Self {
         Listeners(PhantomData)
@@ -170,7 +170,7 @@ fn worker_plan(address: SocketAddr) -> WorkerPlan {
         units_total: 3,
         arrivals: Arrivals::Even,
         ramp: Ramp::AtOnce,
-        bots: plan::Bots::Echo(EchoBots { payload_bytes: 8, rate_per_s: 0.0 }),
+        bots: plan::BotSettings::Echo(EchoBots { payload_bytes: 8, rate_per_s: 0.0 }),
         target: Target::at(Scheme::Ws, address),
         address,
         sources: Vec::new(),

@@ -171,13 +171,19 @@ fn why_not_more(climb: &Climb) -> Conclusion {
 }
 
 /// Failures that CPU has nothing to do with: the server was gone, silent or wrong.
-const NO_MATTER_OF_CPU: [&str; 6] =
-    ["ticks.silence", "stopped replying", "server exited", "not_sent", "deliveries.strangers", "pairing"];
+const NO_MATTER_OF_CPU: [&str; 6] = [
+    "ticks.silence",
+    "stopped replying",
+    "server exited",
+    "not_sent",
+    "deliveries.unknown_messages",
+    "pairing",
+];
 
 /// What the processor has to say about a failure; a hint, never the verdict.
 fn processor(climb: &Climb, rung: &Rung) -> Option<String> {
     let signal = climb.capacity.first_failing_signal.as_deref().unwrap_or("");
-    if NO_MATTER_OF_CPU.contains(&signal) || signal.starts_with("wrong ") {
+    if NO_MATTER_OF_CPU.contains(&signal) || rung.errors.contains_key(signal) {
         return None;
     }
     let subject = rung.subject.as_ref()?;
@@ -340,7 +346,7 @@ impl OwedInAll {
         all
     }
 
-    /// `: 1.23e9 deliveries owed, 0 lost (rate ≤ 2.4e-9 at 95 %), residual 0`; nothing where nobody owed any.
+    /// `: 1.23e9 deliveries owed, 0 lost (rate ≤ 2.4e-9 at 95 %), residual 0`; nothing where none was owed.
     fn in_words(&self) -> String {
         let Some(owed) = self.owed else { return String::new() };
         let bound = loss_rate_bound(owed, self.lost)

@@ -25,11 +25,11 @@ pub(super) fn deliveries(trial: &Trial) -> Option<DeliveryFigures> {
         latency_ns: with_never(trial.distribution(Measure::Delivery), sum.lost),
         sent: books.sent,
         rate_per_s: figures::deliveries_per_s(trial),
-        strangers: books.strangers,
+        unknown_messages: books.unknown_messages,
         drops_are_told: books.drops_are_told,
         loss_rate_bound: loss_rate_bound(sum.owed(), sum.lost),
         slowest,
-        apart: (books.apart.receivers > 0).then_some(books.apart),
+        excluded: (books.excluded.receivers > 0).then_some(books.excluded),
         worst: books.worst.iter().take(PAIRS).copied().collect(),
     })
 }

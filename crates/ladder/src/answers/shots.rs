@@ -29,7 +29,7 @@ pub(super) fn shots(trial: &Trial) -> Option<Value> {
 mod tests {
     use measure::trial::kind;
     use measure::{
-        Distribution, Entry, Event, Interval, Phase, TickCounts, TickSecond, TrialHead, Vocabulary,
+        Distribution, Entry, Event, Interval, MetricNames, Phase, TickCounts, TickSecond, TrialHead,
     };
 
     use super::*;
@@ -39,14 +39,14 @@ mod tests {
     /// at once but for a stall, and tells what it read in entries that begin `offset_ms` after ours and end at a stall's end.
     fn shots_of(offset_ms: u64, stall_ms: std::ops::Range<u64>, sent_per_s: impl Fn(u32) -> u64) -> Value {
         const MS_NS: u64 = 1_000_000;
-        let words = Vocabulary::new(&["shot"], &[], &[], &[]);
+        let names = MetricNames::new(&["shot"], &[], &[], &[]);
         let event = |at_ms: u64, kind: &str| {
             Entry::Event(Event { at_ns: at_ms * MS_NS, kind: kind.to_owned(), text: "10s".to_owned() })
         };
         let mut entries =
             vec![event(1_000, kind::SETTLE), event(2_000, kind::HOLD), event(12_000, kind::DRAIN)];
         for index in 0..14 {
-            let mut interval = Interval::new(&words);
+            let mut interval = Interval::new(&names);
             interval.index = index;
             let phase = if (2..12).contains(&index) { Phase::Hold } else { Phase::Settle };
             let flow = interval.flow_mut(0, phase);
@@ -93,7 +93,7 @@ mod tests {
             connections: 1_000,
             tick_period_ns: 16_666_667,
             cell: Default::default(),
-            words,
+            metric_names: names,
         };
         shots(&Trial::from_entries(head, &entries, 0)).unwrap()
     }

@@ -18,7 +18,7 @@ pub(super) fn unowed(case: &Case<'_>) -> Option<Ruling> {
             format!(", for example to receiver {} from sender {}", pair.receiver, pair.sender)
         });
     let reason = format!(
-        "books do not balance: {} deliveries came that nobody owed{example}; a server that sends lines back to their \
+        "books do not balance: {} deliveries came that were not owed{example}; a server that sends lines back to their \
          senders wants --echoes, otherwise it or Stepladder books wrongly",
         show_many(unowed)
     );
@@ -32,11 +32,11 @@ pub(super) fn unowed(case: &Case<'_>) -> Option<Ruling> {
 pub(super) fn residual(case: &Case<'_>) -> Option<Ruling> {
     let books = case.trial.books.as_ref().filter(|books| books.drops_are_told)?;
     // A line that came altered is missing under its own name; that is a wrong answer, and its own rule says so.
-    if books.strangers > 0 || super::rules::wrong_answers(case).is_some() {
+    if books.unknown_messages > 0 || super::rules::wrong_answers(case).is_some() {
         return None;
     }
     let is_wrong = |receiver: &&ReceiverBooks| {
-        !receiver.is_apart && receiver.sum.not_caught_up == 0 && receiver.sum.residual != 0
+        !receiver.is_excluded && receiver.sum.not_caught_up == 0 && receiver.sum.residual != 0
     };
     let wrong: Vec<&ReceiverBooks> = books.receivers.iter().filter(is_wrong).collect();
     let most = wrong.iter().max_by_key(|receiver| receiver.sum.residual.unsigned_abs())?;
@@ -58,13 +58,14 @@ pub(super) fn residual(case: &Case<'_>) -> Option<Ruling> {
 }
 
 /// What came back is not what was sent: a failure of correctness, whatever its user forgot to ask for.
-pub(super) fn strangers(case: &Case<'_>) -> Option<Ruling> {
-    let strangers = case.trial.books.as_ref().map(|books| books.strangers).filter(|count| *count > 0)?;
+pub(super) fn unknown_messages(case: &Case<'_>) -> Option<Ruling> {
+    let unknown_messages =
+        case.trial.books.as_ref().map(|books| books.unknown_messages).filter(|count| *count > 0)?;
     let reason = format!(
-        "the server's lines are not those that were sent: {} came with a sender or a number that nobody has",
-        show_many(strangers)
+        "the server's lines are not those that were sent: {} came with an unknown sender or number",
+        show_many(unknown_messages)
     );
-    Some(Ruling::new(Verdict::Fail, "deliveries.strangers", reason))
+    Some(Ruling::new(Verdict::Fail, "deliveries.unknown_messages", reason))
 }
 
 /// Nothing was lost as far as anybody can tell, but the server had not come to the end of what it owed.

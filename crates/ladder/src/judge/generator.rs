@@ -1,14 +1,12 @@
 //! What the load generator could not do: connections it had no room for, messages it did not offer, sends that left too late.
 
-use measure::{Measure, Quantile, Trial};
+use measure::{ErrorKind, Measure, Quantile, Trial};
 
 use super::rules::{OFFERED_SHARE_LEAST, most, open_throughout};
 use super::{Case, Intended, Ruling, Terms, Verdict, tightest};
 use crate::figures;
 use crate::wording::{show_bytes, show_ns, show_number, show_share};
 
-/// Causes of failed connects that are this machine's and never the server's, as the drivers name them.
-pub const GENERATOR_CAUSES: [&str; 2] = ["no descriptors", "no ports"];
 /// Send lag may take this share of the tightest latency bound.
 pub const SEND_LAG_SHARE: f64 = 0.05;
 /// Our own latency against the null server may take this share of the tightest latency bound.
@@ -62,7 +60,7 @@ pub(super) fn own_latency_ns(terms: &Terms) -> Option<f64> {
 
 /// Connections that are missing because of this machine.
 pub(super) fn no_room(case: &Case<'_>) -> Option<Ruling> {
-    let connections = &case.trial.connections;
+    let (connections, names) = (&case.trial.connections, &case.trial.head.metric_names);
     let asked = connections.asked;
     let open = open_throughout(case.trial);
     if open >= asked {
@@ -71,7 +69,7 @@ pub(super) fn no_room(case: &Case<'_>) -> Option<Ruling> {
     let ours = connections
         .failed
         .iter()
-        .find(|(cause, count)| **count > 0 && GENERATOR_CAUSES.contains(&cause.as_str()));
+        .find(|(cause, count)| **count > 0 && names.kind_of(cause) == Some(ErrorKind::Generator));
     let (cause, count) = ours?;
     let remedy = match cause.as_str() {
         "no ports" => "use more source addresses",
@@ -83,7 +81,7 @@ pub(super) fn no_room(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::GeneratorLimited, cause, reason))
 }
 
-/// Messages that the plan meant to offer over the connections that stood: those of a bot that the server turned away
+/// Messages that the plan meant to offer over the connections that stood: those of a bot that the server rejected
 /// are missing because of the server.
 pub(super) fn intended(case: &Case<'_>) -> Option<f64> {
     let open_share = figures::open_share(case.trial).unwrap_or(1.0).min(1.0);

@@ -2,9 +2,8 @@
 //!
 //! A rule says nothing (`None`) or decides. Reasons name what was measured, the limit and the remedy.
 
-use measure::interval::BROKEN_CONNECTIONS;
 use measure::trial::kind;
-use measure::{Books, HostSecond, Trial};
+use measure::{Books, ErrorKind, HostSecond, Trial};
 
 use super::views::{Over, Seen};
 use super::{Asked, Case, Ruling, Verdict, generator};
@@ -24,13 +23,6 @@ pub const COMES_BACK_WITHIN_S: usize = 10;
 pub const TICKS_DUE_LEAST: f64 = 0.8;
 /// Less than this of the intended messages is another load than the one asked for.
 pub const OFFERED_SHARE_LEAST: f64 = 0.995;
-
-/// Errors that a late or disturbed machine can make: something took longer than was waited for.
-const TIMEOUTS: [&str; 5] =
-    ["no answer in time", "answer never ended", "missing start", "missing stop", "timeout"];
-
-/// The bots found that the server had paired them with players of an earlier time.
-const OUT_OF_STEP: &str = "pairing out of step";
 
 /// Figures whose value the first error explains best.
 const COUNTS_OF_ERRORS: [&str; 4] = ["errors", "failed", "lost", "unanswered"];
@@ -170,19 +162,16 @@ fn first_words(trial: &Trial, cause: &str) -> String {
 pub(super) fn broken_connections(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     // Bots that misbehave on purpose are rightly thrown out.
-    if trial.books.as_ref().is_some_and(|books| books.receivers.iter().any(|receiver| receiver.is_apart)) {
+    if trial.books.as_ref().is_some_and(|books| books.receivers.iter().any(|receiver| receiver.is_excluded)) {
         return None;
     }
-    let broken: u64 = BROKEN_CONNECTIONS.iter().filter_map(|cause| trial.errors.get(*cause)).sum();
+    let causes: Vec<(&str, u64)> = trial.errors_of(ErrorKind::BrokenConnection).collect();
+    let broken: u64 = causes.iter().map(|(_, count)| count).sum();
     let asked = trial.connections.asked;
     if asked == 0 || broken as f64 <= (1.0 - OPEN_SHARE_LEAST) * asked as f64 {
         return None;
     }
-    let causes: Vec<String> = BROKEN_CONNECTIONS
-        .iter()
-        .filter_map(|cause| Some((cause, trial.errors.get(*cause).filter(|count| **count > 0)?)))
-        .map(|(cause, count)| format!("{count} {cause}"))
-        .collect();
+    let causes: Vec<String> = causes.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
     let reason =
         format!("the server broke {broken} of {asked} connections in the hold: {}", causes.join(", "));
     Some(Ruling::new(Verdict::Fail, "connections.broken", reason))
@@ -221,7 +210,9 @@ pub(crate) fn most(trial: &Trial, read: fn(&HostSecond) -> Option<f64>) -> Optio
 
 /// True when everything that went wrong took too long, and nothing was wrong, refused or lost.
 pub(super) fn only_timeouts(trial: &Trial) -> bool {
-    let is_timeout = |(cause, count): (&String, &u64)| *count == 0 || TIMEOUTS.contains(&cause.as_str());
+    let names = &trial.head.metric_names;
+    let is_timeout =
+        |(cause, count): (&String, &u64)| *count == 0 || names.kind_of(cause) == Some(ErrorKind::Timeout);
     let flow = trial.flow();
     trial.errors.iter().all(is_timeout)
         && trial.connections.failed.iter().all(is_timeout)
@@ -349,22 +340,21 @@ pub(super) fn games_missing(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, "ticks.due", reason))
 }
 
-/// A server that answers fast but wrongly does not hold the load, whatever its user forgot to ask for. Bots name such
-/// errors `wrong …`; in the arena the winner of each game is known beforehand.
+/// A server that answers fast but wrongly does not hold the load, whatever its user forgot to ask for. In the arena the winner
+/// of each game is known beforehand.
 pub(super) fn wrong_answers(case: &Case<'_>) -> Option<Ruling> {
-    let (name, count) =
-        case.trial.errors.iter().find(|(name, count)| name.starts_with("wrong ") && **count > 0)?;
+    let (name, count) = case.trial.errors_of(ErrorKind::WrongReply).next()?;
     let reason = format!("the server's answers are not right: {name}, {count} times in the hold");
     Some(Ruling::new(Verdict::Fail, name, reason))
 }
 
 /// The server still pairs by players of an earlier time, and the bots could not mend it: nothing is known of this load.
 pub(super) fn out_of_step(case: &Case<'_>) -> Option<Ruling> {
-    let count = case.trial.errors.get(OUT_OF_STEP).filter(|count| **count > 0)?;
+    let (cause, count) = case.trial.errors_of(ErrorKind::Unpaired).next()?;
     let reason = format!(
         "pairing out of step: the server paired players with connections that had died ({count} times), and the bots could \
          not bring it back in step; restart the server for each rung (--restart-per-rung){}",
-        first_words(case.trial, OUT_OF_STEP)
+        first_words(case.trial, cause)
     );
     Some(Ruling::new(Verdict::Invalid, "pairing", reason))
 }

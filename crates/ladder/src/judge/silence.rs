@@ -22,7 +22,7 @@ pub(super) fn no_ticks(case: &Case<'_>) -> Option<Ruling> {
     let hold = trial.hold.as_ref()?;
     if trial.ticks.is_none() && case.terms.tells_ticks && trial.complete {
         let reason =
-            "no tick throughout the hold: the server, which tells its ticks in a log, told none".to_owned();
+            "no tick throughout the hold: the server, which writes its ticks to a log, wrote none".to_owned();
         return Some(Ruling::new(Verdict::Fail, "ticks.silence", reason));
     }
     let told = trial
@@ -34,7 +34,7 @@ pub(super) fn no_ticks(case: &Case<'_>) -> Option<Ruling> {
         Some(silence) if silence.is_told => {
             (silence.from_ns, silence.missed, "by the server's own later word")
         }
-        Some(silence) => (silence.from_ns, silence.missed, "the server told nothing any more"),
+        Some(silence) => (silence.from_ns, silence.missed, "the server reported nothing from then on"),
         None => {
             let ticks = |second: &Second| server_or_client_ticks(trial, second) > 0;
             let from = stopped(trial, ticks).filter(|_| trial.seconds.iter().any(ticks))?;

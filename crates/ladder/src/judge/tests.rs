@@ -89,7 +89,7 @@ fn a_figure_that_nobody_measured_is_inconclusive() {
         &arena_terms(),
         Verdict::Inconclusive,
         "ticks.late_share",
-        &["nothing told the server's ticks"],
+        &["nothing reported the server's ticks"],
     );
     check(&Scene::arena(500.0), &terms(&[]), Verdict::Inconclusive, "no objective", &["--objective"]);
 }

@@ -54,7 +54,7 @@ pub enum BooksImbalance {
     /// A sum is not the sum of its receivers.
     #[error("the {whose} receivers do not add up to their sum")]
     Sum {
-        /// `judged` or `apart`
+        /// `judged` or `excluded`
         whose: &'static str,
     },
 }
@@ -64,8 +64,8 @@ pub enum BooksImbalance {
 pub struct ReceiverBooks {
     /// its number in the whole crowd
     pub receiver: u32,
-    /// behaves badly, and is judged apart
-    pub is_apart: bool,
+    /// behaves badly, and is judged separately
+    pub is_excluded: bool,
     /// its deliveries; `receivers` is 1
     pub sum: SumOfBooks,
     /// mean delivery latency, ns
@@ -101,11 +101,11 @@ pub struct Books {
     /// the well-behaved receivers: what is judged
     pub judged: SumOfBooks,
     /// those that behave badly
-    pub apart: SumOfBooks,
+    pub excluded: SumOfBooks,
     /// messages that left, of all senders
     pub sent: u64,
     /// messages with an unknown sender or number; of a pair, numbers beyond the sender's last count once
-    pub strangers: u64,
+    pub unknown_messages: u64,
     /// the server tells what it drops
     pub drops_are_told: bool,
     /// every receiver, by number
@@ -166,17 +166,17 @@ impl Books {
     /// Books of these receivers, which must stand by number, and of these pairs.
     pub fn of(receivers: Vec<ReceiverBooks>, worst: Vec<PairBooks>) -> Books {
         let mut books = Books { receivers, worst, ..Books::default() };
-        (books.judged, books.apart) = books.sums();
+        (books.judged, books.excluded) = books.sums();
         books
     }
 
     /// The judged ones and the others, added up.
     fn sums(&self) -> (SumOfBooks, SumOfBooks) {
-        let (mut judged, mut apart) = (SumOfBooks::default(), SumOfBooks::default());
+        let (mut judged, mut excluded) = (SumOfBooks::default(), SumOfBooks::default());
         for receiver in &self.receivers {
-            if receiver.is_apart { &mut apart } else { &mut judged }.add(&receiver.sum);
+            if receiver.is_excluded { &mut excluded } else { &mut judged }.add(&receiver.sum);
         }
-        (judged, apart)
+        (judged, excluded)
     }
 
     /// Checks the laws. Errors: `BooksImbalance`, the first that is found.
@@ -186,17 +186,17 @@ impl Books {
                 return Err(BooksImbalance::Receiver { receiver: receiver.receiver, law });
             }
         }
-        let (judged, apart) = self.sums();
-        match (judged == self.judged, apart == self.apart) {
+        let (judged, excluded) = self.sums();
+        match (judged == self.judged, excluded == self.excluded) {
             (true, true) => Ok(()),
             (false, _) => Err(BooksImbalance::Sum { whose: "judged" }),
-            (true, false) => Err(BooksImbalance::Sum { whose: "apart" }),
+            (true, false) => Err(BooksImbalance::Sum { whose: "excluded" }),
         }
     }
 
     /// The judged receivers, the highest mean latency first.
     pub fn slowest_first(&self) -> Vec<&ReceiverBooks> {
-        let mut judged: Vec<_> = self.receivers.iter().filter(|one| !one.is_apart).collect();
+        let mut judged: Vec<_> = self.receivers.iter().filter(|one| !one.is_excluded).collect();
         let mean_ns = |of: &ReceiverBooks| of.latency_mean_ns.unwrap_or(-1.0);
         judged.sort_by(|a, b| mean_ns(b).total_cmp(&mean_ns(a)).then(b.receiver.cmp(&a.receiver)));
         judged

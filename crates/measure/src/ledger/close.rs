@@ -37,7 +37,7 @@ pub fn close(parts: &[LedgerPart], margin_ns: u64) -> Books {
     let last_ns = sent.iter().filter_map(|sent| sent.possible.last()).max().copied().unwrap_or(0);
     let mut receivers = Vec::new();
     let mut worst = Worst::default();
-    let mut strangers = parts.iter().map(|part| part.strangers).sum();
+    let mut unknown_messages = parts.iter().map(|part| part.unknown_messages).sum();
     for part in parts {
         for (local, row) in part.rows.iter().enumerate() {
             let reaches = reaches(row, margin_ns);
@@ -54,7 +54,7 @@ pub fn close(parts: &[LedgerPart], margin_ns: u64) -> Books {
                     owed_within(sent, &reaches)
                 };
                 let cell = part.cells[sender * part.shape.locals as usize + local];
-                strangers += u64::from(cell::next(cell) > sent.numbers);
+                unknown_messages += u64::from(cell::next(cell) > sent.numbers);
                 let delivered = u64::from(cell::seen(cell));
                 let lost = owed_min.saturating_sub(delivered);
                 let unowed = delivered.saturating_sub(owed_max);
@@ -79,7 +79,7 @@ pub fn close(parts: &[LedgerPart], margin_ns: u64) -> Books {
     let departed = rows().flat_map(|row| &row.departures).filter(|&&unit| departure_ns(unit).is_some());
     Books {
         sent: departed.count() as u64,
-        strangers,
+        unknown_messages,
         drops_are_told: rows().any(|row| row.told.is_some() || row.missed > 0),
         ..Books::of(receivers, worst.into_sorted())
     }
@@ -104,7 +104,7 @@ fn receiver_books(receiver: u32, row: &Row, mut sum: SumOfBooks) -> ReceiverBook
     sum.residual = sum.unaccounted();
     ReceiverBooks {
         receiver,
-        is_apart: row.is_apart,
+        is_excluded: row.is_excluded,
         sum,
         latency_mean_ns: (row.latency_count > 0)
             .then(|| row.latency_sum_ns as f64 / row.latency_count as f64),

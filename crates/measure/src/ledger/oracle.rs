@@ -98,7 +98,7 @@ fn settle(history: &History) -> Books {
 fn check_common(history: &History, books: &Books) {
     let seed = history.seed;
     assert_eq!(books.sent, history.departed, "seed {seed}");
-    assert_eq!(books.strangers, history.strangers, "seed {seed}");
+    assert_eq!(books.unknown_messages, history.unknown_messages, "seed {seed}");
     assert_eq!(books.drops_are_told, history.is_told(), "seed {seed}");
     assert_eq!(books.receivers.len() as u32, history.crowd, "seed {seed}");
     for (receiver, sets) in books.receivers.iter().zip(sets(history)) {
@@ -109,7 +109,7 @@ fn check_common(history: &History, books: &Books) {
             (came, sets.duplicated, sets.reordered, sets.late, 0),
             "{who}"
         );
-        assert_eq!(receiver.is_apart, history.is_apart(receiver.receiver), "{who}");
+        assert_eq!(receiver.is_excluded, history.is_excluded(receiver.receiver), "{who}");
     }
 }
 
@@ -189,8 +189,8 @@ fn where_some_come_and_go_the_truth_lies_within_the_bounds_and_nobody_is_accused
             residual += sum.residual as u64;
             planted += unaccounted;
         }
-        owed_min += books.judged.owed_min + books.apart.owed_min;
-        owed_max += books.judged.owed_max + books.apart.owed_max;
+        owed_min += books.judged.owed_min + books.excluded.owed_min;
+        owed_max += books.judged.owed_max + books.excluded.owed_max;
     }
     // The bounds are of use, though lives here last few margins: most of what was owed is known to be, and most of what
     // was lost is found.
@@ -295,9 +295,9 @@ fn a_number_beyond_the_senders_last_is_a_stranger() {
     let (mut in_hold, mut otherwise) = latencies();
     // Two were sent and two came, but the second was none of them.
     part.deliveries(0, 2_000_000, (0, 1), (&mut in_hold, &mut otherwise)).received(0, 0, 0);
-    assert_eq!(close(&[part.clone()], 0).strangers, 0);
+    assert_eq!(close(&[part.clone()], 0).unknown_messages, 0);
     part.deliveries(0, 2_000_000, (0, 1), (&mut in_hold, &mut otherwise)).received(0, 2, 0);
-    assert_eq!(close(&[part], 0).strangers, 1);
+    assert_eq!(close(&[part], 0).unknown_messages, 1);
 }
 
 #[test]

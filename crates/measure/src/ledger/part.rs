@@ -70,8 +70,8 @@ pub(super) struct Row {
     pub(super) told: Option<Told>,
     /// everything sent before has come: the server said so behind it
     pub(super) is_caught_up: bool,
-    /// behaves badly, and is judged apart
-    pub(super) is_apart: bool,
+    /// behaves badly, and is judged separately
+    pub(super) is_excluded: bool,
     pub(super) spans: Vec<Span>,
     /// when each of its messages left, in units of 10 µs; `NOT_SENT` for those that never did
     pub(super) departures: Vec<u32>,
@@ -86,7 +86,7 @@ pub struct LedgerPart {
     pub(super) holes: Holes,
     pub(super) rows: Vec<Row>,
     /// messages with an impossible sender or number: never booked, always an error of the subject's
-    pub(super) strangers: u64,
+    pub(super) unknown_messages: u64,
 }
 
 impl LedgerPart {
@@ -97,7 +97,7 @@ impl LedgerPart {
             cells: vec![EMPTY; shape.senders as usize * shape.locals as usize],
             holes: Holes::for_cells(shape.senders as usize * shape.locals as usize),
             rows: vec![Row::default(); shape.locals as usize],
-            strangers: 0,
+            unknown_messages: 0,
         }
     }
 
@@ -106,9 +106,9 @@ impl LedgerPart {
         self.shape.first + local * self.shape.step
     }
 
-    /// A bot behaves badly, and is judged apart.
+    /// A bot behaves badly, and is judged separately.
     pub fn set_apart(&mut self, local: u32) {
-        self.rows[local as usize].is_apart = true;
+        self.rows[local as usize].is_excluded = true;
     }
 
     /// Takes the next number of a sender, for a message about to be encoded. `None`: it has no more.
@@ -205,7 +205,7 @@ impl LedgerPart {
 
     /// Opens the book for a block of messages that one bot read at `at_ns`.
     ///
-    /// Of a bot that is judged apart no latency is the hold's: the figures that are judged are those of the others.
+    /// Of a bot that is judged separately no latency is the hold's: the figures that are judged are those of the others.
     pub fn deliveries<'a>(
         &'a mut self,
         local: u32,
@@ -213,7 +213,7 @@ impl LedgerPart {
         hold: (u64, u64),
         latency: (&'a mut Distribution, &'a mut Distribution),
     ) -> Deliveries<'a> {
-        let hold_ns = if self.rows[local as usize].is_apart { (0, 0) } else { hold };
+        let hold_ns = if self.rows[local as usize].is_excluded { (0, 0) } else { hold };
         Deliveries {
             part: self,
             local,
@@ -249,7 +249,7 @@ impl Deliveries<'_> {
     #[inline]
     pub fn received(&mut self, sender: u32, seq: u32, planned_ns: u64) {
         if sender >= self.part.shape.senders || seq >= SEQ_END {
-            self.part.strangers += 1;
+            self.part.unknown_messages += 1;
             return;
         }
         let index = sender as usize * self.part.shape.locals as usize + self.local as usize;

@@ -64,7 +64,7 @@ impl Sum {
     /// The sum of nothing: `events` are all marks of the trial, in the order they came; the first `cut_s` seconds of the
     /// hold are left out as warm-up.
     pub fn new(head: TrialHead, events: Vec<Event>, cut_s: u32) -> Sum {
-        let open_time = head.words.counters.iter().position(|name| name == OPEN_TIME);
+        let open_time = head.metric_names.counters.iter().position(|name| name == OPEN_TIME);
         let trial = Trial {
             complete: false,
             hold: None,
@@ -155,7 +155,7 @@ impl Sum {
         self.finish_connections();
         self.finish_seconds();
         self.cover.finish(&mut self.trial);
-        let ops = &self.trial.head.words.ops;
+        let ops = &self.trial.head.metric_names.ops;
         self.trial.same_time = self.same_time.finish(ops, &self.trial.left_out);
         let trial = &mut self.trial;
         let held_s = trial.held_s();
@@ -173,13 +173,13 @@ impl Sum {
 
     fn interval(&mut self, interval: &Interval) {
         let trial = &mut self.trial;
-        let words = &trial.head.words;
+        let names = &trial.head.metric_names;
         let is_kept = !trial.left_out.contains(&interval.index);
         let in_hold = trial.hold.as_ref().is_some_and(|hold| hold.holds_second(interval.index)) && is_kept;
         let from_cut =
             trial.hold.as_ref().is_some_and(|hold| u64::from(interval.index) * SECOND_NS >= hold.from_ns);
         trial.connections.attempts += interval.connections.asked;
-        add_named(&mut trial.connections.failed, &words.connect_failures, &interval.connections.failed);
+        add_named(&mut trial.connections.failed, &names.connect_failures, &interval.connections.failed);
         for measure in Measure::ALL {
             let sum = &mut trial.distributions[measure as usize];
             if measure == Measure::Handshake {
@@ -189,8 +189,8 @@ impl Sum {
             }
         }
         if in_hold {
-            add_named(&mut trial.errors, &words.errors, &interval.errors);
-            add_named(&mut trial.counters, &words.counters, &interval.counters);
+            add_named(&mut trial.errors, &names.errors, &interval.errors);
+            add_named(&mut trial.counters, &names.counters, &interval.counters);
             let fewest = interval.connections.open_min;
             let mean = self.open_time.map_or(fewest, |counter| interval.counters[counter] / 1_000);
             self.open_min = Some(self.open_min.map_or(mean, |least| least.min(mean)));
@@ -265,7 +265,7 @@ impl Sum {
         for told in std::mem::take(&mut self.seconds) {
             let index = told.second.index;
             let is_kept = !trial.left_out.contains(&index);
-            for (name, flow) in trial.head.words.ops.iter().zip(&told.planned_in_hold) {
+            for (name, flow) in trial.head.metric_names.ops.iter().zip(&told.planned_in_hold) {
                 match whole.get_mut(name) {
                     Some(sum) => sum.append(flow),
                     None => {

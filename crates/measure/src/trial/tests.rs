@@ -32,7 +32,7 @@ fn trial(entries: &[Entry]) -> Trial {
         connections: 1,
         tick_period_ns: 33_333_333,
         cell: BTreeMap::new(),
-        words: Vocabulary::new(&[], &[], &[], &[]),
+        metric_names: MetricNames::new(&[], &[], &[], &[]),
     };
     Trial::from_entries(head, entries, 0)
 }
@@ -66,12 +66,12 @@ fn a_stall_of_the_server_is_covered_by_the_entry_that_ends_it() {
 fn first_errors_come_back_as_cause_and_words() {
     let entries = [
         event(2_000, kind::HOLD, ""),
-        event(2_500, kind::ERROR, "turned away (429, 503): status 503: \"busy\""),
+        event(2_500, kind::ERROR, "rejected (429, 503): status 503: \"busy\""),
         event(2_600, kind::ERROR, "odd"),
     ];
     let trial = trial(&entries);
     let samples: Vec<(&str, &str)> = trial.error_samples().collect();
-    assert_eq!(samples, [("turned away (429, 503)", "status 503: \"busy\""), ("odd", "")]);
+    assert_eq!(samples, [("rejected (429, 503)", "status 503: \"busy\""), ("odd", "")]);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_hold_that_nothing_ended_reaches_to_the_last_moment_that_anything_speaks_of(
 
 #[test]
 fn what_is_told_of_a_second_before_the_bots_word_is_kept_for_it() {
-    let mut interval = Interval::new(&Vocabulary::new(&[], &[], &[], &[]));
+    let mut interval = Interval::new(&MetricNames::new(&[], &[], &[], &[]));
     interval.index = 3;
     let interval = Entry::Interval(Box::new(interval));
     let steal = Entry::Sample(Sample {

@@ -19,7 +19,7 @@ const SLACK_NS: u64 = 250_000_000;
 /// A log that tells nothing for two of its entries and this is not late: its writer stands still.
 const LISTENED_NS: u64 = 1_500_000_000;
 
-/// The end of a hold of which a server told nothing.
+/// The end of a hold on which a server reported nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Silence {
     /// the server's last word before the end of the hold ends here

@@ -2,7 +2,7 @@
 
 use crate::layers::bots::Server;
 use crate::layers::reader::Reader;
-use crate::mistakes::Wrong;
+use crate::mistakes::ConfigError;
 use crate::settings::{Setting, Shape};
 use crate::units::{self, Duration};
 use crate::workloads::{ArenaBots, Pairing};
@@ -53,7 +53,7 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> ArenaBots {
     let are_read = reader.mistakes.len() == known;
     if let (Some(said), true) = (said, are_read && fast_ns >= slow_ns) {
         let (fast, slow) = (Duration(fast_ns).to_string(), Duration(slow_ns).to_string());
-        reader.refuse_plainly(said.place, Wrong::FastIsNotFaster { fast, slow });
+        reader.refuse_plainly(said.place, ConfigError::FastIsNotFaster { fast, slow });
     }
     let pairing = reader.value(&PAIRING, str::parse::<Pairing>);
     let snapshots = reader.value(&SNAPSHOTS, units::share);

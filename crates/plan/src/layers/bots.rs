@@ -2,13 +2,13 @@
 
 use crate::known;
 use crate::layers::ladder::Loads;
-use crate::layers::reader::{Reader, Said};
+use crate::layers::reader::{RawValue, Reader};
 use crate::layers::subject::POLL_LOOP;
 use crate::layers::{arena, chat, echo, http, settings};
-use crate::mistakes::{Place, Wrong};
+use crate::mistakes::{ConfigError, Place};
 use crate::settings::{Setting, Shape};
 use crate::target::Scheme;
-use crate::workloads::Bots;
+use crate::workloads::BotSettings;
 
 pub(super) const SETTINGS: &[&Setting] = &[&BOTS, &KIND];
 
@@ -39,7 +39,7 @@ pub(super) struct Server<'a> {
 }
 
 /// The bots of the plan; after a mistake, bots that let the other settings be read.
-pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Loads>) -> Bots {
+pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Loads>) -> BotSettings {
     let said = reader.said(&BOTS).or_else(|| reader.said(&KIND));
     let kind = match &said {
         Some(said) if known::BOTS.contains(&said.text.trim()) => said.text.trim(),
@@ -51,7 +51,7 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Load
         }
         None => own_bots(reader, server, loads),
     };
-    let bots: Bots = match kind {
+    let bots: BotSettings = match kind {
         "echo" => echo::read(reader).into(),
         "chat" => chat::read(reader, server).into(),
         "http" => http::read(reader, server, loads).into(),
@@ -85,11 +85,16 @@ fn owned(reader: &Reader) -> Vec<(&'static Setting, Place)> {
 }
 
 /// A setting that other bots take.
-pub(super) fn refuse_if_strange(reader: &mut Reader, setting: &Setting, place: Place, bots: &Bots) -> bool {
+pub(super) fn refuse_if_strange(
+    reader: &mut Reader,
+    setting: &Setting,
+    place: Place,
+    bots: &BotSettings,
+) -> bool {
     let bots = bots.name();
     let is_strange = !setting.bots.is_empty() && !setting.bots.contains(&bots);
     if is_strange {
-        let wrong = Wrong::NotOfTheseBots { setting: setting.name(), whose: setting.bots[0], bots };
+        let wrong = ConfigError::NotOfTheseBots { setting: setting.name(), whose: setting.bots[0], bots };
         reader.refuse_plainly(place, wrong);
     }
     is_strange
@@ -112,10 +117,10 @@ fn own_bots(reader: &Reader, server: &Server<'_>, loads: Option<&Loads>) -> &'st
 }
 
 /// Bots and server that could not talk to each other.
-fn refuse_deaf(reader: &mut Reader, said: &Said, bots: &'static str, server: &Server<'_>) {
+fn refuse_deaf(reader: &mut Reader, said: &RawValue, bots: &'static str, server: &Server<'_>) {
     let wrong = match (server.built_in, server.scheme) {
         (Some(POLL_LOOP), _) if bots == "http" => return,
-        (Some(server), _) if server != bots => Wrong::BotsNotOfServer { bots, server: server.into() },
+        (Some(server), _) if server != bots => ConfigError::BotsNotOfServer { bots, server: server.into() },
         (_, Some(scheme)) => {
             use Scheme::{Http, Https, Irc, Mqtt, Nats, Tcp, Ws, Wss};
             let (is_heard, over) = match bots {
@@ -127,21 +132,21 @@ fn refuse_deaf(reader: &mut Reader, said: &Said, bots: &'static str, server: &Se
             if is_heard {
                 return;
             }
-            Wrong::BotsNotOfScheme { bots, scheme, over }
+            ConfigError::BotsNotOfScheme { bots, scheme, over }
         }
         _ => return,
     };
     reader.refuse_plainly(said.place.clone(), wrong);
 }
 
-fn unknown(reader: &mut Reader, said: &Said, name: &str) {
+fn unknown(reader: &mut Reader, said: &RawValue, name: &str) {
     if known::BOTS_TO_COME.contains(&name) {
-        reader.refuse(said, Wrong::BotsNotBuilt(name.into()));
+        reader.refuse(said, ConfigError::BotsNotBuilt(name.into()));
     } else if [".ts", ".js", ".mts", ".mjs"].iter().any(|ending| name.ends_with(ending)) {
-        reader.refuse(said, Wrong::ScriptNotBuilt(name.into()));
+        reader.refuse(said, ConfigError::ScriptNotBuilt(name.into()));
     } else {
         let all = known::BOTS.iter().chain(known::BOTS_TO_COME).copied();
         let nearest = known::nearest(name, all).map(Into::into);
-        reader.refuse_with(said, Wrong::UnknownBots(name.into()), nearest);
+        reader.refuse_with(said, ConfigError::UnknownBots(name.into()), nearest);
     }
 }

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use crate::known;
-use crate::layers::reader::{Reader, Said};
-use crate::layers::subject::Found;
-use crate::mistakes::{Wrong, WrongRequest};
+use crate::layers::reader::{RawValue, Reader};
+use crate::layers::subject::ResolvedTarget;
+use crate::mistakes::{ConfigError, RequestConfigError};
 use crate::plan::{Cell, SubjectSource};
 use crate::settings::{Setting, Shape};
 use crate::units::UnitError;
-use crate::workloads::{Bots, HttpBots, HttpCheck, HttpRequest, WorkloadSettings as _};
+use crate::workloads::{BotSettings, HttpBots, HttpCheck, HttpRequest, WorkloadSettings as _};
 
 pub(super) const SETTINGS: &[&Setting] = &[&SERVICES, &VIEWS, &PRIORITIES, &LOCALITIES];
 const SWEEP: Setting = Setting::of("Sweep of poll-loop", &[]);
@@ -87,13 +87,13 @@ pub(super) fn services() -> Vec<HttpRequest> {
 /// The values of an axis: what was said, what the server's options nail down, or neither.
 #[derive(Clone, Debug, PartialEq)]
 enum Values {
-    Said(Vec<String>),
+    RawValue(Vec<String>),
     NailedDown(String),
     Unsaid,
 }
 
 /// All cells, in the order in which they are climbed. Empty for subjects without axes.
-pub(super) fn read(reader: &mut Reader, found: Option<&Found>, bots: &Bots) -> Vec<Cell> {
+pub(super) fn read(reader: &mut Reader, found: Option<&ResolvedTarget>, bots: &BotSettings) -> Vec<Cell> {
     let axes = [&SERVICES, &VIEWS, &PRIORITIES, &LOCALITIES];
     let said = axes.map(|setting| reader.all(setting));
     let Some(found) = found else { return Vec::new() };
@@ -104,7 +104,7 @@ pub(super) fn read(reader: &mut Reader, found: Option<&Found>, bots: &Bots) -> V
             if let Some(said) = said {
                 let place = said.first().unwrap_or(&reader.in_whole_file(setting)).place.clone();
                 let wrong =
-                    WrongRequest::AxisOfPollLoop { axis: setting.name(), subject: found.name.clone() };
+                    RequestConfigError::AxisOfPollLoop { axis: setting.name(), subject: found.name.clone() };
                 reader.refuse_plainly(place, wrong);
             }
         }
@@ -190,7 +190,7 @@ fn cell(combination: &Combination<'_>, is_nailed: [bool; 3], names: &[&str]) -> 
 }
 
 /// The values that were said, each once; `None` when nothing was. `all` is all there are.
-fn values(reader: &mut Reader, said: Option<Vec<Said>>, known: &[&str]) -> Option<Vec<String>> {
+fn values(reader: &mut Reader, said: Option<Vec<RawValue>>, known: &[&str]) -> Option<Vec<String>> {
     let said = said?;
     let mut values = Vec::new();
     for one in &said {
@@ -199,12 +199,12 @@ fn values(reader: &mut Reader, said: Option<Vec<Said>>, known: &[&str]) -> Optio
             return Some(known.iter().map(|&name| name.to_owned()).collect());
         }
         if !known.contains(&text) {
-            let wrong = WrongRequest::NotInAxis { text: text.into(), known: known::listed(known) };
+            let wrong = RequestConfigError::NotInAxis { text: text.into(), known: known::listed(known) };
             let nearest = known::nearest(text, known.iter().copied()).map(str::to_owned);
-            let wrong = if text.is_empty() { UnitError::Empty.into() } else { Wrong::from(wrong) };
+            let wrong = if text.is_empty() { UnitError::Empty.into() } else { ConfigError::from(wrong) };
             reader.refuse_with(one, wrong, nearest);
         } else if values.iter().any(|value| value == text) {
-            reader.refuse(one, WrongRequest::TwiceInAxis(text.into()).into());
+            reader.refuse(one, RequestConfigError::TwiceInAxis(text.into()).into());
         } else {
             values.push(text.to_owned());
         }
@@ -216,28 +216,28 @@ fn values(reader: &mut Reader, said: Option<Vec<Said>>, known: &[&str]) -> Optio
 fn axis(
     reader: &mut Reader,
     setting: &Setting,
-    said: Option<Vec<Said>>,
+    said: Option<Vec<RawValue>>,
     known: &[&str],
     nailed: Option<(&'static str, String)>,
 ) -> Values {
     let place = said.as_ref().and_then(|said| said.first()).map(|said| said.place.clone());
     match (values(reader, said, known), nailed) {
-        (Some(values), None) => Values::Said(values),
+        (Some(values), None) => Values::RawValue(values),
         (None, Some((_, value))) => Values::NailedDown(value),
         (None, None) => Values::Unsaid,
         (Some(values), Some((option, _))) => {
             if let Some(place) = place {
-                let wrong = WrongRequest::AxisNailedDown { axis: setting.name(), option };
+                let wrong = RequestConfigError::AxisNailedDown { axis: setting.name(), option };
                 reader.refuse_plainly(place, wrong);
             }
-            Values::Said(values)
+            Values::RawValue(values)
         }
     }
 }
 
 fn of_axis(values: &Values, usual: &[&str]) -> Vec<String> {
     match values {
-        Values::Said(values) => values.clone(),
+        Values::RawValue(values) => values.clone(),
         Values::NailedDown(value) => vec![value.clone()],
         Values::Unsaid => usual.iter().map(|&value| value.to_owned()).collect(),
     }

@@ -2,11 +2,11 @@
 
 use crate::layers::bots::Server;
 use crate::layers::reader::Reader;
-use crate::mistakes::Wrong;
+use crate::mistakes::ConfigError;
 use crate::settings::{Kind, Setting, Shape};
 use crate::target::Scheme;
 use crate::units::{self, chat};
-use crate::workloads::{ChatBots, Dialect, Misbehaviour};
+use crate::workloads::{ChatBots, ChatDialect, FaultSpec};
 
 pub(super) const SETTINGS: &[&Setting] = &[&GAP, &LINE, &TALKERS, &ROOM, &ECHOES, &MISBEHAVE];
 const CHAT: Setting = Setting::of("Chat", &["chat"]);
@@ -51,7 +51,7 @@ static MISBEHAVE: Setting = CHAT
     )
     .flag("--misbehave", "KIND=SHARE")
     .help(
-        "A share of the chatters that behaves badly and is judged apart: slow-reader=5%, stalled=10%, \
+        "A share of the chatters that behaves badly and is judged separately: slow-reader=5%, stalled=10%, \
          half-open=1%, malformed=1%, reconnect-storm=30s (a tenth of them) or reconnect-storm=20%@30s; \
          repeatable",
     )
@@ -61,10 +61,12 @@ static MISBEHAVE: Setting = CHAT
 /// The chat's bots; after a mistake, bots that let the other settings be read.
 pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> ChatBots {
     let dialect = match server.scheme {
-        Some(Scheme::Irc) => Dialect::Irc,
-        Some(Scheme::Nats) => Dialect::Nats,
-        Some(Scheme::Mqtt) => Dialect::Mqtt,
-        Some(Scheme::Tcp | Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https) | None => Dialect::Lines,
+        Some(Scheme::Irc) => ChatDialect::Irc,
+        Some(Scheme::Nats) => ChatDialect::Nats,
+        Some(Scheme::Mqtt) => ChatDialect::Mqtt,
+        Some(Scheme::Tcp | Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https) | None => {
+            ChatDialect::Lines
+        }
     };
     let (gap_min_ns, gap_max_ns) = reader.value_or_default(&GAP, chat::gap_ns);
     let (line_min_bytes, line_max_bytes) = reader.value_or_default(&LINE, chat::line_bytes);
@@ -73,17 +75,19 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> ChatBots {
     if let (Some(said), Some(most)) = (reader.said(&LINE), dialect.line_bytes_most(&room))
         && line_max_bytes > most
     {
-        let wrong = Wrong::LineTooLong { line_bytes: line_max_bytes, room: room.clone(), most };
+        let wrong = ConfigError::LineTooLong { line_bytes: line_max_bytes, room: room.clone(), most };
         reader.refuse_plainly(said.place, wrong);
     }
     if let (Some(place), true) = (&server.echoes_said, server.echoes) {
         match dialect {
-            Dialect::Lines | Dialect::Mqtt => {}
-            Dialect::Irc => reader
-                .refuse_plainly(place.clone(), Wrong::NoEchoes("an IRC server sends nobody his own lines")),
-            Dialect::Nats => reader.refuse_plainly(
+            ChatDialect::Lines | ChatDialect::Mqtt => {}
+            ChatDialect::Irc => reader.refuse_plainly(
                 place.clone(),
-                Wrong::NoEchoes("the bots ask a NATS server not to send them their own lines"),
+                ConfigError::NoEchoes("an IRC server never sends a line back to its sender"),
+            ),
+            ChatDialect::Nats => reader.refuse_plainly(
+                place.clone(),
+                ConfigError::NoEchoes("the bots ask a NATS server not to send them their own lines"),
             ),
         }
     }
@@ -95,19 +99,19 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> ChatBots {
         line_max_bytes,
         talkers,
         room,
-        echoes: server.echoes || dialect == Dialect::Mqtt,
+        echoes: server.echoes || dialect == ChatDialect::Mqtt,
         misbehave: misbehave(reader),
     }
 }
 
 /// The flags' kinds, or the scenario's; each once, and together no more than the crowd.
-fn misbehave(reader: &mut Reader) -> Vec<Misbehaviour> {
-    let mut all: Vec<Misbehaviour> = Vec::new();
+fn misbehave(reader: &mut Reader) -> Vec<FaultSpec> {
+    let mut all: Vec<FaultSpec> = Vec::new();
     let mut sum = 0.0;
     for one in &reader.all(&MISBEHAVE).unwrap_or_default() {
-        let Some(read) = reader.read(one, str::parse::<Misbehaviour>) else { continue };
+        let Some(read) = reader.read(one, str::parse::<FaultSpec>) else { continue };
         if all.iter().any(|other| other.kind == read.kind) {
-            reader.refuse(one, Wrong::MisbehavesTwice(read.kind.name()));
+            reader.refuse(one, ConfigError::MisbehavesTwice(read.kind.name()));
             continue;
         }
         let before = sum;
@@ -115,7 +119,7 @@ fn misbehave(reader: &mut Reader) -> Vec<Misbehaviour> {
         // 70 % and 30 % add up to a little more than one in binary; and what comes after is refused no second
         // time.
         if chat::percent(sum) > 100.0 && chat::percent(before) <= 100.0 {
-            reader.refuse_plainly(one.place.clone(), Wrong::MisbehavesMoreThanAll(chat::percent(sum)));
+            reader.refuse_plainly(one.place.clone(), ConfigError::MisbehavesMoreThanAll(chat::percent(sum)));
         }
         all.push(read);
     }

@@ -5,8 +5,8 @@
 
 use crate::layers::bots::Server;
 use crate::layers::ladder::Loads;
-use crate::layers::reader::{Reader, Said, default_of};
-use crate::mistakes::{Place, WrongRequest};
+use crate::layers::reader::{RawValue, Reader, default_of};
+use crate::mistakes::{Place, RequestConfigError};
 use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
 use crate::workloads::{HttpBots, HttpModel, HttpVersion};
@@ -109,7 +109,7 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Load
         && looks_at_bodies
         && asked > KEPT_BODY_BYTES_MAX
     {
-        let wrong = WrongRequest::KeptBody { asked: said.text, most: "4MiB".into() };
+        let wrong = RequestConfigError::KeptBody { asked: said.text, most: "4MiB".into() };
         reader.refuse_plainly(said.place, wrong);
     }
     let usual = if looks_at_bodies { KEPT_BODY_BYTES_MAX } else { default_of(&BODY_MAX, http::bytes) };
@@ -131,18 +131,18 @@ fn model(reader: &mut Reader, loads: Option<&Loads>) -> HttpModel {
     let is_open = loads.is_some_and(|loads| loads.is_rate());
     // Where the command line chooses the model, what the file says of the other one was not meant for it.
     let is_meant =
-        |said: &Said| matches!(said.place, Place::Flag(_)) || !loads.is_some_and(|loads| loads.in_flags);
+        |said: &RawValue| matches!(said.place, Place::Flag(_)) || !loads.is_some_and(|loads| loads.in_flags);
     if !is_open {
         for setting in [&CONNECTIONS, &CONNECTIONS_MAX] {
             if let Some(said) = reader.said(setting).filter(is_meant) {
-                reader.refuse_plainly(said.place, WrongRequest::OfRate { setting: setting.name() });
+                reader.refuse_plainly(said.place, RequestConfigError::OfRate { setting: setting.name() });
             }
         }
         let think_ns = reader.value_or_default(&THINK, |text| units::duration_ns_within(text, 0, HOUR));
         return HttpModel::Closed { think_ns };
     }
     if let Some(said) = reader.said(&THINK).filter(is_meant) {
-        reader.refuse_plainly(said.place, WrongRequest::OfRequesters { setting: THINK.name() });
+        reader.refuse_plainly(said.place, RequestConfigError::OfRequesters { setting: THINK.name() });
     }
     let count = |text: &str| units::whole_within(text, 1, CONNECTIONS_MOST);
     let connections = reader.value_or_default(&CONNECTIONS, count);
@@ -150,7 +150,7 @@ fn model(reader: &mut Reader, loads: Option<&Loads>) -> HttpModel {
     if let (Some(said), Some(most)) = (reader.said(&CONNECTIONS_MAX), most)
         && most < connections
     {
-        reader.refuse_plainly(said.place, WrongRequest::FewerAtMost { connections, most });
+        reader.refuse_plainly(said.place, RequestConfigError::FewerAtMost { connections, most });
     }
     HttpModel::Open { connections, connections_max: most.unwrap_or(connections).max(connections) }
 }
@@ -165,7 +165,7 @@ fn streams(reader: &mut Reader, model: &HttpModel, version: HttpVersion, keep_al
     if reader.value(&STREAMS, count).is_some_and(|asked| asked > 1)
         && let Some(said) = reader.said(&STREAMS)
     {
-        reader.refuse_plainly(said.place, WrongRequest::NoStreams);
+        reader.refuse_plainly(said.place, RequestConfigError::NoStreams);
     }
     1
 }

@@ -2,13 +2,13 @@
 
 use crate::layers::bots::refuse_if_strange;
 use crate::layers::cells;
-use crate::layers::reader::{Reader, Said};
-use crate::layers::subject::Found;
-use crate::mistakes::{Wrong, WrongRequest};
-use crate::plan::{Hold, Ladder, RampRule, SubjectSource, TickSource};
+use crate::layers::reader::{RawValue, Reader};
+use crate::layers::subject::ResolvedTarget;
+use crate::mistakes::{ConfigError, RequestConfigError};
+use crate::plan::{HoldLength, Ladder, RampRule, SubjectSource, TickSource};
 use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
-use crate::workloads::{Bots, LoadKind};
+use crate::workloads::{BotSettings, LoadKind};
 
 pub(super) const SETTINGS: &[&Setting] =
     &[&LADDER, &RUNGS, &RATE, &REQUESTERS, &HOLD, &RAMP, &SETTLE, &RESTART];
@@ -94,9 +94,9 @@ pub(super) struct Loads {
     pub setting: &'static Setting,
     /// on the command line; what the file says for another model was not meant for this one
     pub in_flags: bool,
-    said: Vec<Said>,
+    said: Vec<RawValue>,
     /// for what is missing in it
-    whole: Said,
+    whole: RawValue,
 }
 
 impl Loads {
@@ -127,7 +127,8 @@ pub(super) fn loads(reader: &mut Reader) -> Option<Loads> {
     let first = all.next()?;
     if let Some(second) = all.next() {
         let place = second.said.first().unwrap_or(&second.whole).place.clone();
-        let wrong = WrongRequest::TwoLoads { first: first.setting.name(), second: second.setting.name() };
+        let wrong =
+            RequestConfigError::TwoLoads { first: first.setting.name(), second: second.setting.name() };
         reader.refuse_plainly(place, wrong);
     }
     Some(first)
@@ -136,23 +137,23 @@ pub(super) fn loads(reader: &mut Reader) -> Option<Loads> {
 /// The ladder of the plan.
 pub(super) fn read(
     reader: &mut Reader,
-    bots: &Bots,
+    bots: &BotSettings,
     loads: Option<&Loads>,
     ticks: &TickSource,
-    found: Option<&Found>,
+    found: Option<&ResolvedTarget>,
 ) -> Ladder {
-    let is_poll_loop = found.is_some_and(Found::is_poll_loop);
+    let is_poll_loop = found.is_some_and(ResolvedTarget::is_poll_loop);
     let (rungs, is_open_ended) = rungs(reader, loads, bots, is_poll_loop);
     let ramp = reader.value(&RAMP, str::parse::<RampRule>);
     let settle = reader.value(&SETTLE, units::duration_ns);
-    let hold = reader.value(&HOLD, str::parse::<Hold>);
+    let hold = reader.value(&HOLD, str::parse::<HoldLength>);
     if let (Some(said), Some(hold)) = (&reader.said(&HOLD), hold) {
         match hold {
-            Hold::Ticks(_) if *ticks == TickSource::None => {
-                reader.refuse(said, Wrong::NoTicks { what: said.text.clone() });
+            HoldLength::Ticks(_) if *ticks == TickSource::None => {
+                reader.refuse(said, ConfigError::NoTicks { what: said.text.clone() });
             }
-            Hold::Games(_) if !bots.has_games() => {
-                reader.refuse(said, Wrong::NoGames(said.text.clone()));
+            HoldLength::Games(_) if !bots.has_games() => {
+                reader.refuse(said, ConfigError::NoGames(said.text.clone()));
             }
             _ => {}
         }
@@ -160,7 +161,7 @@ pub(super) fn read(
     let restart_per_rung = reader.value(&RESTART, units::boolean).unwrap_or(false);
     let runs_already = found.is_some_and(|found| matches!(found.source, SubjectSource::Running { .. }));
     if let (Some(said), true) = (reader.said(&RESTART), restart_per_rung && runs_already) {
-        reader.refuse_plainly(said.place, Wrong::NothingToRestart);
+        reader.refuse_plainly(said.place, ConfigError::NothingToRestart);
     }
     let cells = cells::read(reader, found, bots);
     let (settle_ns, hold_ns) =
@@ -170,7 +171,7 @@ pub(super) fn read(
         load_unit: bots.load_unit().into(),
         ramp: ramp.unwrap_or(RampRule::Pace(bots.default_ramp())),
         settle_ns: settle.unwrap_or(settle_ns),
-        hold: hold.unwrap_or(Hold::Time(hold_ns)),
+        hold: hold.unwrap_or(HoldLength::Time(hold_ns)),
         restart_per_rung,
         cells,
         is_open_ended,
@@ -178,7 +179,12 @@ pub(super) fn read(
 }
 
 /// The loads in ascending order, and whether they go on beyond the last.
-fn rungs(reader: &mut Reader, loads: Option<&Loads>, bots: &Bots, is_poll_loop: bool) -> (Vec<f64>, bool) {
+fn rungs(
+    reader: &mut Reader,
+    loads: Option<&Loads>,
+    bots: &BotSettings,
+    is_poll_loop: bool,
+) -> (Vec<f64>, bool) {
     let Some(loads) = loads else { return (default_rungs(bots, is_poll_loop), false) };
     let place = loads.said.first().unwrap_or(&loads.whole).place.clone();
     if refuse_if_strange(reader, loads.setting, place, bots) {
@@ -194,19 +200,19 @@ fn rungs(reader: &mut Reader, loads: Option<&Loads>, bots: &Bots, is_poll_loop: 
     }
 }
 
-fn default_rungs(bots: &Bots, is_poll_loop: bool) -> Vec<f64> {
+fn default_rungs(bots: &BotSettings, is_poll_loop: bool) -> Vec<f64> {
     match is_poll_loop {
         true => (1..=POLL_LOOP_REQUESTERS).map(f64::from).collect(),
         false => bots.default_loads().to_vec(),
     }
 }
 
-fn whole_loads(reader: &mut Reader, loads: &Loads, bots: &Bots) -> Vec<f64> {
+fn whole_loads(reader: &mut Reader, loads: &Loads, bots: &BotSettings) -> Vec<f64> {
     let mut rungs = Vec::new();
     for one in &loads.said {
         let Some(load) = reader.read(one, units::rung_load) else { continue };
         if load.fract() != 0.0 {
-            reader.refuse(one, Wrong::NotWholeUnits { load, unit: bots.load_unit() });
+            reader.refuse(one, ConfigError::NotWholeUnits { load, unit: bots.load_unit() });
         } else {
             add(reader, one, load, &mut rungs);
         }
@@ -245,17 +251,17 @@ fn requesters(reader: &mut Reader, loads: &Loads) -> (Vec<f64>, bool) {
     if let Some((said, from)) = open
         && rungs.last().is_some_and(|last| *last > from)
     {
-        reader.refuse_plainly(said.place.clone(), WrongRequest::NotTheLast);
+        reader.refuse_plainly(said.place.clone(), RequestConfigError::NotTheLast);
     }
     if rungs.len() as u64 > http::RUNGS_MAX {
-        let wrong = WrongRequest::TooManyRungs(rungs.len() as u64);
+        let wrong = RequestConfigError::TooManyRungs(rungs.len() as u64);
         reader.refuse(&loads.whole, wrong.into());
     }
     (rungs, open.is_some())
 }
 
 /// False when the load was refused, because it is there already.
-fn add(reader: &mut Reader, said: &Said, load: f64, rungs: &mut Vec<f64>) -> bool {
+fn add(reader: &mut Reader, said: &RawValue, load: f64, rungs: &mut Vec<f64>) -> bool {
     let is_new = !rungs.contains(&load);
     if is_new {
         rungs.push(load);

@@ -3,11 +3,11 @@
 use ladder::Objective;
 
 use crate::layers::reader::Reader;
-use crate::layers::subject::Found;
-use crate::mistakes::Wrong;
+use crate::layers::subject::ResolvedTarget;
+use crate::mistakes::ConfigError;
 use crate::plan::{SubjectSource, TickSource};
 use crate::settings::{Kind, Setting, Shape};
-use crate::workloads::Bots;
+use crate::workloads::BotSettings;
 
 pub(super) const SETTINGS: &[&Setting] = &[&OBJECTIVES];
 
@@ -25,9 +25,9 @@ const AUDIT_INSTEAD: &str =
 
 pub(super) fn read(
     reader: &mut Reader,
-    bots: &Bots,
+    bots: &BotSettings,
     ticks: &TickSource,
-    found: Option<&Found>,
+    found: Option<&ResolvedTarget>,
 ) -> Vec<Objective> {
     let said = reader.all(&OBJECTIVES).unwrap_or_default();
     if said.is_empty() {
@@ -50,7 +50,11 @@ pub(super) fn read(
 }
 
 /// What the bots' subject should meet, as far as it can be measured: a server that tells no ticks is judged by its errors.
-fn measurable_defaults(bots: &Bots, ticks: &TickSource, found: Option<&Found>) -> Vec<Objective> {
+fn measurable_defaults(
+    bots: &BotSettings,
+    ticks: &TickSource,
+    found: Option<&ResolvedTarget>,
+) -> Vec<Objective> {
     let mut objectives = ladder::default_objectives(bots.name());
     objectives.retain(|objective| never_measured(objective, bots, ticks, found).is_none());
     if objectives.is_empty() { ladder::default_objectives("echo") } else { objectives }
@@ -59,24 +63,24 @@ fn measurable_defaults(bots: &Bots, ticks: &TickSource, found: Option<&Found>) -
 /// Why a climb would end with "cannot tell"; better said before it than after an hour.
 fn never_measured(
     objective: &Objective,
-    bots: &Bots,
+    bots: &BotSettings,
     ticks: &TickSource,
-    found: Option<&Found>,
-) -> Option<Wrong> {
+    found: Option<&ResolvedTarget>,
+) -> Option<ConfigError> {
     let figure = objective.figure().name;
-    let not_measured = |why| Some(Wrong::NotMeasured { figure, why });
+    let not_measured = |why| Some(ConfigError::NotMeasured { figure, why });
     let (area, _) = figure.split_once('.').unwrap_or((figure, ""));
     let has_snapshots = bots.asks_for_snapshots();
     // Its process is ours to watch, or was named.
     let is_watched =
         !matches!(found.map(|found| &found.source), Some(SubjectSource::Running { pid: None, .. }));
     match area {
-        "ticks" if *ticks == TickSource::None => Some(Wrong::NoTicks { what: objective.to_string() }),
+        "ticks" if *ticks == TickSource::None => Some(ConfigError::NoTicks { what: objective.to_string() }),
         "client_ticks" if !has_snapshots => {
             not_measured("clients see ticks in snapshots only; let some games ask for them (--snapshots 1%)")
         }
         "subject" if !is_watched => {
-            not_measured("nobody knows the server's process; name it (--pid N) or start it here (--start)")
+            not_measured("the server's process is not known; name it (--pid N) or start it here (--start)")
         }
         "deliveries" => bots.lacks_delivery_figure(figure).and_then(not_measured),
         "audit" => not_measured(AUDIT_INSTEAD),

@@ -2,7 +2,7 @@
 //! place.
 
 use crate::flags::Flags;
-use crate::mistakes::{Mistake, Place, Wrong};
+use crate::mistakes::{ConfigError, Mistake, Place};
 use crate::scenario::{Content, Node};
 use crate::settings::{Kind, Setting, Shape};
 use crate::target::TargetError;
@@ -10,7 +10,7 @@ use crate::units::UnitError;
 
 /// A value as it was written, and where.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct RawValue {
     pub text: String,
     pub place: Place,
     example: String,
@@ -37,19 +37,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A text as if it stood behind the setting's flag.
-    pub fn in_flag(&self, setting: &Setting, text: &str) -> Said {
+    pub fn in_flag(&self, setting: &Setting, text: &str) -> RawValue {
         // A flag of several words describes a place; its example is a whole command line.
         let example = if setting.flag.contains(' ') {
             setting.example.to_owned()
         } else {
             format!("{} {}", setting.flag, quoted(setting.example))
         };
-        Said { text: text.into(), place: Place::Flag(setting.flag), example }
+        RawValue { text: text.into(), place: Place::Flag(setting.flag), example }
     }
 
     /// The texts behind the setting's flag. Where the file has a list, a flag that is given once is split at
     /// its commas.
-    pub fn in_flags(&self, setting: &Setting) -> Option<Vec<Said>> {
+    pub fn in_flags(&self, setting: &Setting) -> Option<Vec<RawValue>> {
         let texts = self.flags.all(setting);
         let (_, takes_list, _) = setting.shape.takes();
         let said = |text: &str| self.in_flag(setting, text);
@@ -63,27 +63,27 @@ impl<'a> Reader<'a> {
     }
 
     /// A value of the file as if it stood behind the setting's key.
-    pub fn at(&self, setting: &Setting, node: &Node) -> Said {
+    pub fn at(&self, setting: &Setting, node: &Node) -> RawValue {
         let place = Place::Line { path: self.path.clone(), line: node.line, key: setting.key.into() };
-        Said { text: node.text().to_owned(), place, example: setting.line_in_file() }
+        RawValue { text: node.text().to_owned(), place, example: setting.line_in_file() }
     }
 
     /// The file as a whole, for what is missing in it.
-    pub fn in_whole_file(&self, setting: &Setting) -> Said {
+    pub fn in_whole_file(&self, setting: &Setting) -> RawValue {
         self.at(setting, &Node::default())
     }
 
     /// The values behind the setting's key. Other shapes than the setting has were refused already.
-    pub fn in_file(&self, setting: &Setting) -> Option<Vec<Said>> {
+    pub fn in_file(&self, setting: &Setting) -> Option<Vec<RawValue>> {
         self.values_of(setting, self.file.at(setting.key)?)
     }
 
     /// The values behind the last part of the setting's key in this mapping, one entry of a list.
-    pub fn inside(&self, mapping: &Node, setting: &Setting) -> Option<Vec<Said>> {
+    pub fn inside(&self, mapping: &Node, setting: &Setting) -> Option<Vec<RawValue>> {
         self.values_of(setting, mapping.get(setting.name())?)
     }
 
-    fn values_of(&self, setting: &Setting, node: &Node) -> Option<Vec<Said>> {
+    fn values_of(&self, setting: &Setting, node: &Node) -> Option<Vec<RawValue>> {
         let (takes_one, takes_list, _) = setting.shape.takes();
         match &node.content {
             Content::One(..) if takes_one => Some(vec![self.at(setting, node)]),
@@ -96,19 +96,19 @@ impl<'a> Reader<'a> {
     }
 
     /// Everything that was said about a setting: the flags go before the file.
-    pub fn all(&self, setting: &Setting) -> Option<Vec<Said>> {
+    pub fn all(&self, setting: &Setting) -> Option<Vec<RawValue>> {
         self.in_flags(setting).or_else(|| self.in_file(setting))
     }
 
     /// What was said about a setting with one value, or first about another.
-    pub fn said(&self, setting: &Setting) -> Option<Said> {
+    pub fn said(&self, setting: &Setting) -> Option<RawValue> {
         self.all(setting)?.into_iter().next()
     }
 
     /// Reads what was said; `None` when it was refused.
-    pub fn read<T, E: Into<Wrong>>(
+    pub fn read<T, E: Into<ConfigError>>(
         &mut self,
-        said: &Said,
+        said: &RawValue,
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Option<T> {
         match parse(&said.text) {
@@ -121,16 +121,16 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads each of several values; those that were refused are missing.
-    pub fn read_all<T, E: Into<Wrong>>(
+    pub fn read_all<T, E: Into<ConfigError>>(
         &mut self,
-        said: &[Said],
+        said: &[RawValue],
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Vec<T> {
         said.iter().filter_map(|one| self.read(one, &parse)).collect()
     }
 
     /// `said` and `read` in one, for the many settings that stand alone.
-    pub fn value<T, E: Into<Wrong>>(
+    pub fn value<T, E: Into<ConfigError>>(
         &mut self,
         setting: &Setting,
         parse: impl FnOnce(&str) -> Result<T, E>,
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The same within one entry of a list.
-    pub fn value_inside<T, E: Into<Wrong>>(
+    pub fn value_inside<T, E: Into<ConfigError>>(
         &mut self,
         mapping: &Node,
         setting: &Setting,
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
     }
 
     /// As `value`, with the default that the setting's help shows.
-    pub fn value_or_default<T, E: Into<Wrong>>(
+    pub fn value_or_default<T, E: Into<ConfigError>>(
         &mut self,
         setting: &Setting,
         parse: impl Fn(&str) -> Result<T, E>,
@@ -159,18 +159,18 @@ impl<'a> Reader<'a> {
         self.value(setting, &parse).unwrap_or_else(|| default_of(setting, parse))
     }
 
-    pub fn refuse(&mut self, said: &Said, wrong: Wrong) {
+    pub fn refuse(&mut self, said: &RawValue, wrong: ConfigError) {
         let nearest = nearest_of(&wrong);
         self.refuse_with(said, wrong, nearest);
     }
 
-    pub fn refuse_with(&mut self, said: &Said, wrong: Wrong, nearest: Option<String>) {
+    pub fn refuse_with(&mut self, said: &RawValue, wrong: ConfigError, nearest: Option<String>) {
         let (place, example) = (said.place.clone(), Some(said.example.clone()));
         self.mistakes.push(Mistake { place, wrong, nearest, example });
     }
 
     /// A mistake whose message already says what to do.
-    pub fn refuse_plainly(&mut self, place: Place, wrong: impl Into<Wrong>) {
+    pub fn refuse_plainly(&mut self, place: Place, wrong: impl Into<ConfigError>) {
         self.mistakes.push(Mistake { place, wrong: wrong.into(), nearest: None, example: None });
     }
 }
@@ -180,10 +180,10 @@ pub(super) fn default_of<T, E>(setting: &Setting, parse: impl FnOnce(&str) -> Re
     parse(setting.default).ok().expect("defaults are constants, and the tests read each of them")
 }
 
-fn nearest_of(wrong: &Wrong) -> Option<String> {
+fn nearest_of(wrong: &ConfigError) -> Option<String> {
     match wrong {
-        Wrong::Unit(UnitError::UnknownWord { nearest, .. })
-        | Wrong::Target(TargetError::UnknownScheme { nearest, .. }) => nearest.map(Into::into),
+        ConfigError::Unit(UnitError::UnknownWord { nearest, .. })
+        | ConfigError::Target(TargetError::UnknownScheme { nearest, .. }) => nearest.map(Into::into),
         _ => None,
     }
 }

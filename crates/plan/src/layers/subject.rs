@@ -5,14 +5,14 @@ use std::net::IpAddr;
 use crate::known;
 use crate::layers::chat::ECHOES;
 use crate::layers::is_scenario_file;
-use crate::layers::reader::{Reader, Said};
-use crate::mistakes::{Place, Wrong};
+use crate::layers::reader::{RawValue, Reader};
+use crate::mistakes::{ConfigError, Place};
 use crate::plan::{SubjectSource, TickSource};
 use crate::scenario::Node;
 use crate::settings::{Kind, Setting, Shape};
 use crate::target::{self, Scheme, Target, TargetError};
 use crate::units::{self, UnitError};
-use crate::workloads::Bots;
+use crate::workloads::BotSettings;
 
 pub(super) const SETTINGS: &[&Setting] = &[
     &SUBJECT,
@@ -62,9 +62,9 @@ static TICKS: Setting = HERE
         Shape::WordOr("TicksKeys", "Where the server reports its ticks."),
         "{ log: game.log }",
     )
-    .about("Where its ticks are told: client, none, or a log.")
+    .about("Where its ticks are read: client, none, or a log.")
     .flag("--ticks", "SOURCE")
-    .help("Where the subject's ticks are told: log=FILE, client or none")
+    .help("Where the subject's ticks are read: log=FILE, client or none")
     .flag_example("log=game.log");
 static TICK_LOG: Setting =
     HERE.key("subject.ticks.log", Shape::Text, "game.log").about("A tick log in the arena's format.");
@@ -117,12 +117,12 @@ const ECHO_OPTION: &str = "--echo";
 
 /// A server that can be climbed.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ResolvedTarget {
     pub name: String,
     pub source: SubjectSource,
 }
 
-impl Found {
+impl ResolvedTarget {
     pub fn is_built_in(&self) -> bool {
         matches!(self.source, SubjectSource::BuiltIn { .. })
     }
@@ -176,23 +176,28 @@ enum Named {
 /// Hosts that the user vouches for, on the command line and in the scenario.
 pub(super) fn may_load(reader: &mut Reader) -> Vec<String> {
     let flags = reader.in_flags(&I_MAY_LOAD).unwrap_or_default();
-    let said: Vec<Said> = flags.into_iter().chain(reader.in_file(&I_MAY_LOAD).unwrap_or_default()).collect();
+    let said: Vec<RawValue> =
+        flags.into_iter().chain(reader.in_file(&I_MAY_LOAD).unwrap_or_default()).collect();
     let parse = |text: &str| {
         let host = text.trim().trim_start_matches('[').trim_end_matches(']');
         let is_name = host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'));
         match host {
-            "" => Err(Wrong::from(UnitError::Empty)),
+            "" => Err(ConfigError::from(UnitError::Empty)),
             _ if host.contains('@') => Err(TargetError::Credentials.into()),
             _ if is_name || host.parse::<IpAddr>().is_ok() => Ok(host.to_owned()),
-            _ => Err(Wrong::NotAHost(host.into())),
+            _ => Err(ConfigError::NotAHost(host.into())),
         }
     };
     reader.read_all(&said, parse)
 }
 
 /// The server under test; `None` after a mistake that leaves it unknown.
-pub(super) fn find(reader: &mut Reader, is_file_readable: bool, may_load: &[String]) -> Option<Found> {
-    let is_server = |said: &Said| !is_scenario_file(&said.text) && !said.text.trim().is_empty();
+pub(super) fn find(
+    reader: &mut Reader,
+    is_file_readable: bool,
+    may_load: &[String],
+) -> Option<ResolvedTarget> {
+    let is_server = |said: &RawValue| !is_scenario_file(&said.text) && !said.text.trim().is_empty();
     let word = reader.in_flags(&SUBJECT).map(|mut said| said.remove(0)).filter(is_server);
     let in_file = || reader.in_file(&SUBJECT).or_else(|| reader.in_file(&TARGET));
     let Some(said) = word.or_else(|| Some(in_file()?.remove(0))) else {
@@ -211,17 +216,18 @@ pub(super) fn find(reader: &mut Reader, is_file_readable: bool, may_load: &[Stri
         Named::BuiltIn(server) => {
             for (setting, said) in [(&START, start), (&PID, pid), (&CA, ca), (&INSECURE, insecure)] {
                 if let Some(said) = said {
-                    let wrong = Wrong::NotForBuiltIn { setting: setting.name(), server: server.clone() };
+                    let wrong =
+                        ConfigError::NotForBuiltIn { setting: setting.name(), server: server.clone() };
                     reader.refuse_plainly(said.place, wrong);
                 }
             }
             let options = options.into_iter().map(|said| said.text).collect();
-            Some(Found { name, source: SubjectSource::BuiltIn { server, options } })
+            Some(ResolvedTarget { name, source: SubjectSource::BuiltIn { server, options } })
         }
         Named::Foreign(mut target) => {
             if let Some(first) = options.first() {
                 let all: Vec<&str> = options.iter().map(|said| said.text.as_str()).collect();
-                reader.refuse_plainly(first.place.clone(), Wrong::OptionsForForeign(all.join(" ")));
+                reader.refuse_plainly(first.place.clone(), ConfigError::OptionsForForeign(all.join(" ")));
             }
             if let Some(address) = target.literal_address()
                 && let Err(refused) = target::may_load(address, &target.host, may_load)
@@ -229,7 +235,7 @@ pub(super) fn find(reader: &mut Reader, is_file_readable: bool, may_load: &[Stri
                 reader.refuse_plainly(said.place.clone(), refused);
             }
             certificates(reader, &mut target, ca, insecure);
-            Some(Found { name, source: how_it_runs(reader, target, start, pid) })
+            Some(ResolvedTarget { name, source: how_it_runs(reader, target, start, pid) })
         }
     }
 }
@@ -237,16 +243,16 @@ pub(super) fn find(reader: &mut Reader, is_file_readable: bool, may_load: &[Stri
 fn no_subject(reader: &mut Reader) {
     let is_unread = reader.flags.subject().is_some_and(is_scenario_file) && !reader.has_file();
     if is_unread {
-        reader.refuse_plainly(Place::Flag(SUBJECT.flag), Wrong::ScenarioNotRead);
+        reader.refuse_plainly(Place::Flag(SUBJECT.flag), ConfigError::ScenarioNotRead);
     } else if reader.file.at(SUBJECT.key).is_none_or(Node::is_mapping) && reader.file.at(TARGET.key).is_none()
     {
         let said =
             if reader.has_file() { reader.in_whole_file(&TARGET) } else { reader.in_flag(&SUBJECT, "") };
-        reader.refuse(&said, Wrong::NoSubject);
+        reader.refuse(&said, ConfigError::NoSubject);
     }
 }
 
-fn named_server(reader: &mut Reader, said: &Said) -> Option<Named> {
+fn named_server(reader: &mut Reader, said: &RawValue) -> Option<Named> {
     let text = said.text.trim();
     if text.contains("://") || text.contains('@') {
         return reader.read(said, str::parse::<Target>).map(Named::Foreign);
@@ -255,7 +261,7 @@ fn named_server(reader: &mut Reader, said: &Said) -> Option<Named> {
         return Some(Named::BuiltIn(text.into()));
     }
     if known::SUBJECTS_TO_COME.contains(&text) {
-        reader.refuse(said, Wrong::SubjectNotBuilt(text.into()));
+        reader.refuse(said, ConfigError::SubjectNotBuilt(text.into()));
         return None;
     }
     let all = known::SUBJECTS.iter().chain(known::SUBJECTS_TO_COME).copied();
@@ -268,27 +274,32 @@ fn named_server(reader: &mut Reader, said: &Said) -> Option<Named> {
         Some(Target { scheme: named.unwrap_or(target.scheme), ..target })
     };
     let nearest = nearest.or_else(|| with_scheme().map(|target| target.to_string()));
-    reader.refuse_with(said, Wrong::UnknownSubject(text.into()), nearest);
+    reader.refuse_with(said, ConfigError::UnknownSubject(text.into()), nearest);
     None
 }
 
-fn certificates(reader: &mut Reader, target: &mut Target, ca: Option<Said>, insecure: Option<Said>) {
+fn certificates(reader: &mut Reader, target: &mut Target, ca: Option<RawValue>, insecure: Option<RawValue>) {
     if !target.scheme.is_tls() {
         for (setting, said) in [(&CA, &ca), (&INSECURE, &insecure)] {
             if let Some(said) = said {
-                reader.refuse_plainly(said.place.clone(), Wrong::CertificateWithoutTls(setting.name()));
+                reader.refuse_plainly(said.place.clone(), ConfigError::CertificateWithoutTls(setting.name()));
             }
         }
     } else if let (Some(_), Some(insecure)) = (&ca, &insecure) {
-        reader.refuse_plainly(insecure.place.clone(), Wrong::CaAndInsecure);
+        reader.refuse_plainly(insecure.place.clone(), ConfigError::CaAndInsecure);
     }
     target.insecure = insecure.is_some();
     target.ca = ca.and_then(|said| reader.read(&said, units::not_blank)).map(Into::into);
 }
 
-fn how_it_runs(reader: &mut Reader, target: Target, start: Option<Said>, pid: Option<Said>) -> SubjectSource {
+fn how_it_runs(
+    reader: &mut Reader,
+    target: Target,
+    start: Option<RawValue>,
+    pid: Option<RawValue>,
+) -> SubjectSource {
     if let (Some(start), Some(_)) = (&start, &pid) {
-        reader.refuse_plainly(start.place.clone(), Wrong::StartAndPid);
+        reader.refuse_plainly(start.place.clone(), ConfigError::StartAndPid);
     }
     let command = start.and_then(|said| reader.read(&said, units::not_blank));
     let pid = pid.and_then(|said| reader.read(&said, |text| units::whole_within(text, 1, 4_194_304)));
@@ -301,7 +312,7 @@ fn how_it_runs(reader: &mut Reader, target: Target, start: Option<Said>, pid: Op
 
 /// Where ticks are told, as a flag or the file says.
 pub(super) struct TicksSaid {
-    said: Said,
+    said: RawValue,
     pub source: TickSource,
 }
 
@@ -329,8 +340,8 @@ pub(super) fn ticks_said(reader: &mut Reader) -> Option<TicksSaid> {
 /// Where ticks are told, and how many there are per second.
 pub(super) fn ticks(
     reader: &mut Reader,
-    found: Option<&mut Found>,
-    bots: &Bots,
+    found: Option<&mut ResolvedTarget>,
+    bots: &BotSettings,
     said: Option<TicksSaid>,
 ) -> (TickSource, f64) {
     let Some(found) = found else {
@@ -344,7 +355,8 @@ pub(super) fn ticks(
         let said = said.filter(|said| said.source != TickSource::None).map(|said| said.said);
         for (setting, said) in [(&TICKS, said), (&TICK_RATE, rate)] {
             if let Some(said) = said {
-                let wrong = Wrong::ServerWithoutTicks { setting: setting.name(), server: server.clone() };
+                let wrong =
+                    ConfigError::ServerWithoutTicks { setting: setting.name(), server: server.clone() };
                 reader.refuse_plainly(said.place, wrong);
             }
         }
@@ -358,11 +370,13 @@ pub(super) fn ticks(
     };
     match (&said, &source) {
         (Some(said), TickSource::Log(None)) if !found.is_built_in() => {
-            reader.refuse(&said.said, Wrong::LogWithoutFile);
+            reader.refuse(&said.said, ConfigError::LogWithoutFile);
         }
         (Some(said), TickSource::Client) if !snapshots => {
-            reader
-                .refuse_plainly(said.said.place.clone(), Wrong::NoTicks { what: "the clients' view".into() });
+            reader.refuse_plainly(
+                said.said.place.clone(),
+                ConfigError::NoTicks { what: "the clients' view".into() },
+            );
         }
         _ => {}
     }
@@ -373,7 +387,7 @@ pub(super) fn ticks(
 }
 
 /// A built-in server hears its tick rate among its own options, whichever way it was said.
-fn tick_rate(reader: &mut Reader, found: &mut Found) -> Option<f64> {
+fn tick_rate(reader: &mut Reader, found: &mut ResolvedTarget) -> Option<f64> {
     let parse = |text: &str| units::number_within(text, 1.0, TICK_RATE_HZ_MAX);
     let said = reader.said(&TICK_RATE);
     let here = said.as_ref().and_then(|said| reader.read(said, parse));
@@ -385,7 +399,7 @@ fn tick_rate(reader: &mut Reader, found: &mut Found) -> Option<f64> {
     });
     match (&said, here, there) {
         (Some(said), Some(here), Some(there)) if here != there => {
-            reader.refuse_plainly(said.place.clone(), Wrong::TickRateTwice { here, there });
+            reader.refuse_plainly(said.place.clone(), ConfigError::TickRateTwice { here, there });
         }
         (_, Some(here), None) => options.extend([TICK_RATE_OPTION.to_owned(), here.to_string()]),
         _ => {}
@@ -396,10 +410,10 @@ fn tick_rate(reader: &mut Reader, found: &mut Found) -> Option<f64> {
 /// Whether the subject sends each line back to its sender, and where that is said.
 ///
 /// Our own chat hears it among its own options, whichever way it was said.
-pub(super) fn echoes(reader: &mut Reader, found: Option<&mut Found>) -> (bool, Option<Place>) {
+pub(super) fn echoes(reader: &mut Reader, found: Option<&mut ResolvedTarget>) -> (bool, Option<Place>) {
     let here = reader.value(&ECHOES, units::boolean);
     let place = reader.said(&ECHOES).map(|said| said.place);
-    let Some(Found { source: SubjectSource::BuiltIn { server, options }, .. }) = found else {
+    let Some(ResolvedTarget { source: SubjectSource::BuiltIn { server, options }, .. }) = found else {
         return (here.unwrap_or(false), place);
     };
     if server != "chat" {
@@ -407,7 +421,7 @@ pub(super) fn echoes(reader: &mut Reader, found: Option<&mut Found>) -> (bool, O
     }
     let there = options.iter().any(|option| option == ECHO_OPTION);
     match (here, &place) {
-        (Some(false), Some(place)) if there => reader.refuse_plainly(place.clone(), Wrong::EchoesTwice),
+        (Some(false), Some(place)) if there => reader.refuse_plainly(place.clone(), ConfigError::EchoesTwice),
         (Some(true), _) if !there => options.push(ECHO_OPTION.to_owned()),
         _ => {}
     }

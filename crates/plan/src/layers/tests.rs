@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{Generator, Hold, Ladder, Ramp, RampRule};
+use crate::plan::{Generator, HoldLength, Ladder, Ramp, RampRule};
 use crate::target::Scheme;
 use crate::workloads::{ArenaBots, EchoBots, Pairing};
 
@@ -60,7 +60,7 @@ fn climb_arena_needs_nothing_else() {
             ticks: TickSource::Log(None),
             tick_rate_hz: 60.0,
         },
-        bots: Bots::Arena(ArenaBots {
+        bots: BotSettings::Arena(ArenaBots {
             fast_ns: 110_000_000,
             slow_ns: 200_000_000,
             pairing: Pairing::Pipelined,
@@ -72,7 +72,7 @@ fn climb_arena_needs_nothing_else() {
             load_unit: "games".into(),
             ramp: RampRule::Pace(Ramp::Every(2_000_000)),
             settle_ns: 2_000_000_000,
-            hold: Hold::Time(30_000_000_000),
+            hold: HoldLength::Time(30_000_000_000),
             restart_per_rung: false,
             cells: Vec::new(),
             is_open_ended: false,
@@ -102,7 +102,7 @@ fn a_url_is_a_server_that_runs_already_and_is_treated_with_care() {
     let SubjectSource::Running { target, pid: None } = &plan.subject.source else { panic!("{plan:?}") };
     assert_eq!((target.scheme, target.host.as_str(), target.port), (Scheme::Ws, "127.0.0.1", 42069));
     assert_eq!(plan.subject.ticks, TickSource::None);
-    let Bots::Arena(arena) = &plan.bots else { panic!("{plan:?}") };
+    let BotSettings::Arena(arena) = &plan.bots else { panic!("{plan:?}") };
     assert_eq!((arena.pairing, arena.snapshots), (Pairing::Strict, 0.0));
     assert_eq!(
         plan.objectives[0].to_string(),
@@ -115,7 +115,7 @@ fn a_url_is_a_server_that_runs_already_and_is_treated_with_care() {
 fn a_foreign_server_seen_by_its_clients_is_judged_by_what_they_see() {
     let plan = plan_of_flags("ws://127.0.0.1:1 --ticks client");
     assert_eq!(plan.subject.ticks, TickSource::Client);
-    assert!(matches!(&plan.bots, Bots::Arena(arena) if arena.snapshots == 0.01));
+    assert!(matches!(&plan.bots, BotSettings::Arena(arena) if arena.snapshots == 0.01));
     assert_eq!(plan.objectives[0].to_string(), "ticks.late_share < 25%");
     let plan = plan_of_flags("ws://127.0.0.1:1 --snapshots 0.5");
     assert_eq!(plan.subject.ticks, TickSource::Client);
@@ -134,7 +134,7 @@ fn the_documented_scenario_is_read() {
         matches!(&plan.subject.source, SubjectSource::Started { command, .. } if command.starts_with("node dist"))
     );
     assert_eq!(plan.subject.ticks, TickSource::Log(Some("game.log".into())));
-    assert_eq!(plan.ladder.hold, Hold::Time(60_000_000_000));
+    assert_eq!(plan.ladder.hold, HoldLength::Time(60_000_000_000));
     let objectives: Vec<String> = plan.objectives.iter().map(ToString::to_string).collect();
     assert_eq!(objectives, ["ticks.late_share < 25%", "response.p99 < 50ms"]);
 }
@@ -151,7 +151,7 @@ fn flags_go_before_the_scenario_and_the_scenario_before_defaults() {
     let flags = Flags::of(line).with(restart, "false");
     let plan = resolve(&flags, scenario(text), 9).unwrap();
     assert_eq!(plan.ladder.rungs, [7.0]);
-    assert_eq!(plan.ladder.hold, Hold::Time(5_000_000_000));
+    assert_eq!(plan.ladder.hold, HoldLength::Time(5_000_000_000));
     assert_eq!(plan.ladder.ramp, RampRule::Pace(Ramp::Every(1_000_000)));
     assert!(!plan.ladder.restart_per_rung);
     assert_eq!(plan.ladder.settle_ns, 2_000_000_000);
@@ -160,7 +160,7 @@ fn flags_go_before_the_scenario_and_the_scenario_before_defaults() {
     assert_eq!(plan.generator.workers, Some(2));
     assert_eq!(plan.objectives.len(), 1);
     assert_eq!(plan.subject.tick_rate_hz, 30.0);
-    let Bots::Arena(arena) = &plan.bots else { panic!() };
+    let BotSettings::Arena(arena) = &plan.bots else { panic!() };
     assert_eq!((arena.fast_ns, arena.snapshots), (130_000_000, 0.05));
 }
 
@@ -201,7 +201,7 @@ fn the_tick_rate_is_the_servers_own_and_reaches_it_whichever_way_it_was_said() {
 fn echo_clients_answer_to_a_rate_or_to_each_other() {
     let plan =
         plan_of("subject: { target: ws://127.0.0.1:1 }\nbots: { kind: echo, rate: 0, payload_bytes: 100 }\n");
-    assert_eq!(plan.bots, Bots::Echo(EchoBots { rate_per_s: 0.0, payload_bytes: 100 }));
+    assert_eq!(plan.bots, BotSettings::Echo(EchoBots { rate_per_s: 0.0, payload_bytes: 100 }));
     assert_eq!(plan.arrivals, Arrivals::Closed);
     assert_eq!(plan.ladder.load_unit, "clients");
     assert_eq!(plan.subject.tick_rate_hz, 0.0);
@@ -402,7 +402,7 @@ fn settings_that_contradict_each_other_are_refused() {
     check(
         "ws://127.0.0.1:1 --objective 'subject.cpu_share < 90%' --objective 'audit == ok'",
         &[
-            "--objective: subject.cpu_share would never be measured: nobody knows the server's process; name it (--pid N) \
+            "--objective: subject.cpu_share would never be measured: the server's process is not known; name it (--pid N) \
              or start it here (--start)",
             "--objective: audit would never be measured: no workload audits yet; use failed == 0 for wrong answers, or \
              deliveries.lost == 0 for broadcasts",

@@ -8,7 +8,7 @@ use crate::units::UnitError;
 
 /// What is wrong with a request, or with a ladder of requests.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum WrongRequest {
+pub enum RequestConfigError {
     /// a method with blanks, or one that is no request
     #[error(
         "\"{0}\" is not a method that asks for something; GET, POST, PUT, PATCH, DELETE, HEAD and the like are"

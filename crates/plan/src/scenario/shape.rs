@@ -4,7 +4,7 @@
 use super::node::{Content, Entry, Node};
 use super::{ROOT, below};
 use crate::known;
-use crate::mistakes::{Mistake, Place, Wrong};
+use crate::mistakes::{ConfigError, Mistake, Place};
 use crate::settings::{Setting, Shape};
 
 /// Everything in the scenario that no setting declares.
@@ -37,13 +37,19 @@ impl Pass<'_> {
             let named = [(takes_one, "one value"), (takes_list, "a list"), (takes_map, "a mapping")];
             let wanted: Vec<&str> =
                 named.into_iter().filter(|(takes, _)| *takes).map(|(_, name)| name).collect();
-            self.report(node.line, key, Wrong::Shape { found, wanted: wanted.join(" or ") }, None, setting);
+            self.report(
+                node.line,
+                key,
+                ConfigError::Shape { found, wanted: wanted.join(" or ") },
+                None,
+                setting,
+            );
             return;
         }
         for item in node.items() {
             let shape = if let Shape::List(inner) = shape { *inner } else { Shape::NumberOrText };
             if item.is_nothing() {
-                self.report(item.line, key, Wrong::EmptyEntry, None, setting);
+                self.report(item.line, key, ConfigError::EmptyEntry, None, setting);
             }
             self.judge(item, shape, setting, key);
         }
@@ -62,7 +68,7 @@ impl Pass<'_> {
     fn unknown(&mut self, entry: &Entry, section: &'static str, inside: &str) {
         let known: Vec<&str> = below(section).map(Setting::name).collect();
         let nearest = known::nearest(&entry.name, known.iter().copied());
-        let wrong = Wrong::UnknownKey {
+        let wrong = ConfigError::UnknownKey {
             key: entry.name.clone(),
             inside: if inside.is_empty() { "the scenario".into() } else { inside.into() },
             known: known::listed(&known),
@@ -73,7 +79,7 @@ impl Pass<'_> {
         }
     }
 
-    fn report(&mut self, line: u64, key: &str, wrong: Wrong, nearest: Option<String>, shown: &Setting) {
+    fn report(&mut self, line: u64, key: &str, wrong: ConfigError, nearest: Option<String>, shown: &Setting) {
         let place = Place::Line { path: self.path.into(), line, key: key.into() };
         self.mistakes.push(Mistake { place, wrong, nearest, example: Some(shown.line_in_file()) });
     }

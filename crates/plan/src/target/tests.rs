@@ -133,7 +133,7 @@ fn a_refusal_shows_what_a_name_resolved_to_and_how_to_vouch_for_it() {
     let message = |address: &str, host: &str| {
         may_load(address.parse().unwrap(), host, &[]).expect_err("nobody vouched for it").to_string()
     };
-    let why = "is outside loopback and private ranges; a load test of somebody else's server is an attack: if it is yours, say";
+    let why = "is outside loopback and private ranges; a load test of a server that is not yours is an attack: if it is yours, say";
     assert_eq!(message("8.8.8.8", "h.example"), format!("h.example (8.8.8.8) {why} --i-may-load h.example"));
     assert_eq!(message("8.8.8.8", "8.8.8.8"), format!("8.8.8.8 {why} --i-may-load 8.8.8.8"));
     assert_eq!(

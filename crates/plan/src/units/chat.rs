@@ -1,10 +1,10 @@
-//! The chat's own values: gaps and line lengths as ranges, rooms, kinds of misconduct.
+//! The chat's own values: gaps and line lengths as ranges, rooms, kinds of faults.
 
 use std::str::FromStr;
 
 use super::{UnitError, duration_ns, duration_ns_within, refuse_non_numbers, share, whole_within};
 use crate::known;
-use crate::workloads::{LINE_BYTES_MIN, Misbehaviour, Misconduct};
+use crate::workloads::{FaultKind, FaultSpec, LINE_BYTES_MIN};
 
 /// A bot that speaks more often than this would be a burst, and a thousand lines a second are no chat.
 pub const GAP_NS_MIN: u64 = 1_000_000;
@@ -17,12 +17,12 @@ const STORM_PERIOD_NS_MAX: u64 = 3_600_000_000_000;
 /// Of the crowd, where a storm says only how often it comes.
 const STORM_SHARE: f64 = 0.1;
 
-const MISCONDUCTS: [Misconduct; 5] = [
-    Misconduct::SlowReader,
-    Misconduct::Stalled,
-    Misconduct::HalfOpen,
-    Misconduct::Malformed,
-    Misconduct::ReconnectStorm,
+const FAULT_KINDS: [FaultKind; 5] = [
+    FaultKind::SlowReader,
+    FaultKind::Stalled,
+    FaultKind::HalfOpen,
+    FaultKind::Malformed,
+    FaultKind::ReconnectStorm,
 ];
 const MISCONDUCTS_LISTED: &str = "slow-reader, stalled, half-open, malformed, reconnect-storm";
 
@@ -79,55 +79,55 @@ pub fn room(text: &str) -> Result<String, UnitError> {
     }
 }
 
-impl Misconduct {
+impl FaultKind {
     /// As it is written: `slow-reader`.
     pub fn name(self) -> &'static str {
         match self {
-            Misconduct::SlowReader => "slow-reader",
-            Misconduct::Stalled => "stalled",
-            Misconduct::HalfOpen => "half-open",
-            Misconduct::ReconnectStorm => "reconnect-storm",
-            Misconduct::Malformed => "malformed",
+            FaultKind::SlowReader => "slow-reader",
+            FaultKind::Stalled => "stalled",
+            FaultKind::HalfOpen => "half-open",
+            FaultKind::ReconnectStorm => "reconnect-storm",
+            FaultKind::Malformed => "malformed",
         }
     }
 }
 
-impl FromStr for Misbehaviour {
+impl FromStr for FaultSpec {
     type Err = UnitError;
 
     /// `stalled=10%`, `reconnect-storm=30s`, `reconnect-storm=20%@30s`.
-    fn from_str(text: &str) -> Result<Misbehaviour, UnitError> {
+    fn from_str(text: &str) -> Result<FaultSpec, UnitError> {
         let text = text.trim();
         let (name, value) = text.split_once('=').map_or((text, ""), |(name, value)| (name, value.trim()));
         let name = name.trim();
         if name.is_empty() {
             return Err(UnitError::Empty);
         }
-        let Some(kind) = MISCONDUCTS.into_iter().find(|kind| kind.name() == name) else {
-            let nearest = known::nearest(name, MISCONDUCTS.map(Misconduct::name));
+        let Some(kind) = FAULT_KINDS.into_iter().find(|kind| kind.name() == name) else {
+            let nearest = known::nearest(name, FAULT_KINDS.map(FaultKind::name));
             return Err(UnitError::UnknownWord { text: name.into(), known: MISCONDUCTS_LISTED, nearest });
         };
         if value.is_empty() {
-            let example = if kind == Misconduct::ReconnectStorm { "20%@30s" } else { "5%" };
+            let example = if kind == FaultKind::ReconnectStorm { "20%@30s" } else { "5%" };
             return Err(UnitError::NoShare { kind: kind.name(), example });
         }
         let (share_said, period_said) = match value.split_once('@') {
             Some((share, period)) => (Some(share.trim()), Some(period.trim())),
-            None if kind == Misconduct::ReconnectStorm && value.ends_with(|c: char| c.is_alphabetic()) => {
+            None if kind == FaultKind::ReconnectStorm && value.ends_with(|c: char| c.is_alphabetic()) => {
                 (None, Some(value))
             }
             None => (Some(value), None),
         };
         let period_ns = match (kind, period_said) {
-            (Misconduct::ReconnectStorm, Some(period)) => {
+            (FaultKind::ReconnectStorm, Some(period)) => {
                 duration_ns_within(period, STORM_PERIOD_NS_MIN, STORM_PERIOD_NS_MAX)?
             }
-            (Misconduct::ReconnectStorm, None) => return Err(UnitError::NoPeriod(value.into())),
+            (FaultKind::ReconnectStorm, None) => return Err(UnitError::NoPeriod(value.into())),
             (_, Some(_)) => return Err(UnitError::PeriodOfNoStorm(kind.name())),
             (_, None) => 0,
         };
         let share = share_said.map_or(Ok(STORM_SHARE), some_share)?;
-        Ok(Misbehaviour { kind, share, period_ns })
+        Ok(FaultSpec { kind, share, period_ns })
     }
 }
 
@@ -135,7 +135,7 @@ impl FromStr for Misbehaviour {
 fn some_share(text: &str) -> Result<f64, UnitError> {
     refuse_non_numbers(text, text.trim_end_matches('%').trim())?;
     match share(text)? {
-        0.0 => Err(UnitError::Zero { text: text.into(), why: "nobody would misbehave; leave it out" }),
+        0.0 => Err(UnitError::Zero { text: text.into(), why: "no bot would misbehave; leave it out" }),
         share => Ok(share),
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{RUNG_MAX, UnitError, refuse_non_numbers, rung_load, whole_within, word_of};
-use crate::mistakes::WrongRequest;
+use crate::mistakes::RequestConfigError;
 use crate::workloads::HttpVersion;
 
 /// More rungs than that are a slip of the keyboard.
@@ -32,22 +32,22 @@ impl fmt::Display for HttpVersion {
 }
 
 /// `GET`; written small it means the same.
-pub fn method(text: &str) -> Result<String, WrongRequest> {
+pub fn method(text: &str) -> Result<String, RequestConfigError> {
     let text = text.trim();
     let is_method =
         !text.is_empty() && text.len() <= 32 && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-');
     let method = text.to_ascii_uppercase();
     // CONNECT asks for a tunnel and not for an answer.
-    if is_method && method != "CONNECT" { Ok(method) } else { Err(WrongRequest::Method(text.into())) }
+    if is_method && method != "CONNECT" { Ok(method) } else { Err(RequestConfigError::Method(text.into())) }
 }
 
 /// Path and query, as they stand in the request line.
-pub fn path(text: &str) -> Result<String, WrongRequest> {
+pub fn path(text: &str) -> Result<String, RequestConfigError> {
     let text = text.trim();
     if text.starts_with('/') && fits_in_path(text) {
         Ok(text.to_owned())
     } else {
-        Err(WrongRequest::Path(text.into()))
+        Err(RequestConfigError::Path(text.into()))
     }
 }
 
@@ -57,24 +57,24 @@ pub fn fits_in_path(text: &str) -> bool {
 }
 
 /// `Name: value`, as it stands in a request.
-pub fn header(text: &str) -> Result<(String, String), WrongRequest> {
-    let (name, value) = text.split_once(':').ok_or(WrongRequest::NotAHeader)?;
+pub fn header(text: &str) -> Result<(String, String), RequestConfigError> {
+    let (name, value) = text.split_once(':').ok_or(RequestConfigError::NotAHeader)?;
     named_header(name, value)
 }
 
 /// Name and value of a header. Secrets are named by their environment variable and never written out.
-pub fn named_header(name: &str, value: &str) -> Result<(String, String), WrongRequest> {
+pub fn named_header(name: &str, value: &str) -> Result<(String, String), RequestConfigError> {
     let (name, value) = (name.trim(), value.trim());
     if name.is_empty() {
-        return Err(WrongRequest::NotAHeader);
+        return Err(RequestConfigError::NotAHeader);
     }
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if !name.bytes().all(is_token) {
-        return Err(WrongRequest::HeaderName(name.into()));
+        return Err(RequestConfigError::HeaderName(name.into()));
     }
     let is_control = |c: char| c.is_control() && c != '\t';
     if value.contains(is_control) {
-        return Err(WrongRequest::HeaderValue(name.into()));
+        return Err(RequestConfigError::HeaderValue(name.into()));
     }
     let ours = match name.to_ascii_lowercase().as_str() {
         "content-length" | "transfer-encoding" => Some("the body"),
@@ -82,26 +82,26 @@ pub fn named_header(name: &str, value: &str) -> Result<(String, String), WrongRe
         _ => None,
     };
     if let Some(why) = ours {
-        return Err(WrongRequest::HeaderOfOurs { name: name.into(), why });
+        return Err(RequestConfigError::HeaderOfOurs { name: name.into(), why });
     }
     let has_environment = !environment_names(name, value)?.is_empty();
     let is_secret = ["authorization", "proxy-authorization", "cookie", "x-api-key"]
         .iter()
         .any(|secret| name.eq_ignore_ascii_case(secret));
     if is_secret && !has_environment {
-        return Err(WrongRequest::Secret { name: name.into() });
+        return Err(RequestConfigError::Secret { name: name.into() });
     }
     Ok((name.to_owned(), value.to_owned()))
 }
 
 /// The environment variables that the value of a header names as `${NAME}`. `name` is the header's, for the refusal.
-pub fn environment_names<'a>(name: &str, value: &'a str) -> Result<Vec<&'a str>, WrongRequest> {
+pub fn environment_names<'a>(name: &str, value: &'a str) -> Result<Vec<&'a str>, RequestConfigError> {
     let mut names = Vec::new();
     let mut rest = value;
     while let Some(at) = rest.find("${") {
         let inside = &rest[at + 2..];
         let found = inside.find('}').map(|end| &inside[..end]).filter(|name| is_environment_name(name));
-        let found = found.ok_or_else(|| WrongRequest::Environment(name.to_owned()))?;
+        let found = found.ok_or_else(|| RequestConfigError::Environment(name.to_owned()))?;
         names.push(found);
         rest = &inside[found.len() + 1..];
     }
@@ -129,9 +129,9 @@ fn is_environment_name(name: &str) -> bool {
 }
 
 /// `200` or `200..299`, both ends included.
-pub fn status(text: &str) -> Result<(u16, u16), WrongRequest> {
+pub fn status(text: &str) -> Result<(u16, u16), RequestConfigError> {
     let text = text.trim();
-    let wrong = || WrongRequest::Status(text.into());
+    let wrong = || RequestConfigError::Status(text.into());
     let one = |text: &str| {
         let status: u16 = text.trim().parse().map_err(|_| wrong())?;
         if (100..=599).contains(&status) { Ok(status) } else { Err(wrong()) }
@@ -174,19 +174,23 @@ pub fn body_range(text: &str) -> Result<(u64, u64), UnitError> {
 }
 
 /// A JSON pointer (RFC 6901): empty for the whole, else steps that begin with `/`.
-pub fn pointer(text: &str) -> Result<String, WrongRequest> {
+pub fn pointer(text: &str) -> Result<String, RequestConfigError> {
     let is_escaped = |rest: &str| rest.starts_with(['0', '1']);
     let is_pointer = text.is_empty() || text.starts_with('/');
     if is_pointer && text.split('~').skip(1).all(is_escaped) {
         Ok(text.to_owned())
     } else {
-        Err(WrongRequest::Pointer(text.into()))
+        Err(RequestConfigError::Pointer(text.into()))
     }
 }
 
 /// The name of a variable, as it stands in braces.
-pub fn variable_name(text: &str) -> Result<String, WrongRequest> {
-    if is_variable_name(text) { Ok(text.to_owned()) } else { Err(WrongRequest::VariableName(text.into())) }
+pub fn variable_name(text: &str) -> Result<String, RequestConfigError> {
+    if is_variable_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(RequestConfigError::VariableName(text.into()))
+    }
 }
 
 fn is_variable_name(text: &str) -> bool {
@@ -221,9 +225,9 @@ pub struct Counts {
 }
 
 /// `5`, `1..20`, or `1..` with an open end.
-pub fn counts(text: &str) -> Result<Counts, WrongRequest> {
+pub fn counts(text: &str) -> Result<Counts, RequestConfigError> {
     let text = text.trim();
-    let one = |text: &str| whole_within(text, 1, RUNG_MAX as u64).map_err(WrongRequest::from);
+    let one = |text: &str| whole_within(text, 1, RUNG_MAX as u64).map_err(RequestConfigError::from);
     let Some((first, last)) = text.split_once("..") else {
         let only = one(text)?;
         return Ok(Counts { first: only, last: only, is_open: false });
@@ -235,7 +239,7 @@ pub fn counts(text: &str) -> Result<Counts, WrongRequest> {
     let last = one(last)?;
     match last.checked_sub(first) {
         None => Err(UnitError::EmptyRange(text.into()).into()),
-        Some(more) if more >= RUNGS_MAX => Err(WrongRequest::TooManyRungs(more + 1)),
+        Some(more) if more >= RUNGS_MAX => Err(RequestConfigError::TooManyRungs(more + 1)),
         Some(_) => Ok(Counts { first, last, is_open: false }),
     }
 }

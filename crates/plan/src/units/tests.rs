@@ -50,13 +50,13 @@ fn bad_durations_say_what_is_wrong() {
 #[test]
 fn a_hold_is_a_time_or_a_count() {
     for (text, hold) in [
-        ("60s", Hold::Time(60_000_000_000)),
-        ("2Mticks", Hold::Ticks(2_000_000)),
-        ("1.5Mticks", Hold::Ticks(1_500_000)),
-        ("10kticks", Hold::Ticks(10_000)),
-        ("1tick", Hold::Ticks(1)),
-        ("1000games", Hold::Games(1000)),
-        ("1000 games", Hold::Games(1000)),
+        ("60s", HoldLength::Time(60_000_000_000)),
+        ("2Mticks", HoldLength::Ticks(2_000_000)),
+        ("1.5Mticks", HoldLength::Ticks(1_500_000)),
+        ("10kticks", HoldLength::Ticks(10_000)),
+        ("1tick", HoldLength::Ticks(1)),
+        ("1000games", HoldLength::Games(1000)),
+        ("1000 games", HoldLength::Games(1000)),
     ] {
         assert_eq!(text.parse(), Ok(hold), "{text}");
     }
@@ -73,7 +73,7 @@ fn a_hold_is_a_time_or_a_count() {
         ),
         ("2000Gticks", "must be between 1 and 1000G, got 2000Gticks"),
     ] {
-        assert_eq!(message(text.parse::<Hold>()), wrong, "{text}");
+        assert_eq!(message(text.parse::<HoldLength>()), wrong, "{text}");
     }
 }
 
@@ -185,8 +185,8 @@ fn whole_numbers_and_numbers_name_their_bounds() {
 proptest! {
     #[test]
     fn holds_read_back_as_shown(count in 1u64..=1_000_000_000_000, ns in 1u64..=DURATION_NS_MAX) {
-        for hold in [Hold::Time(ns), Hold::Ticks(count), Hold::Games(count)] {
-            prop_assert_eq!(hold.to_string().parse::<Hold>(), Ok(hold));
+        for hold in [HoldLength::Time(ns), HoldLength::Ticks(count), HoldLength::Games(count)] {
+            prop_assert_eq!(hold.to_string().parse::<HoldLength>(), Ok(hold));
         }
     }
 
@@ -210,7 +210,7 @@ proptest! {
     #[test]
     fn no_text_makes_a_parser_panic(text in "\\PC{0,12}", digits in "[-+.0-9eE]{0,24}", unit in "[a-zA-Zµ/%]{0,6}") {
         for text in [text, format!("{digits}{unit}")] {
-            let _ = (text.parse::<Hold>(), text.parse::<RampRule>(), text.parse::<TickSource>(), text.parse::<Arrivals>());
+            let _ = (text.parse::<HoldLength>(), text.parse::<RampRule>(), text.parse::<TickSource>(), text.parse::<Arrivals>());
             let _ = (rung_load(&text), share(&text), boolean(&text), duration_ns(&text));
             let _ = (whole_within(&text, 1, 9), number_within(&text, 1.0, 9.0));
         }

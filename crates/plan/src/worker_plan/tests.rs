@@ -3,12 +3,12 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{Arrivals, Generator, Hold, Ladder, RampRule, Subject, SubjectSource, TickSource};
+use crate::plan::{Arrivals, Generator, HoldLength, Ladder, RampRule, Subject, SubjectSource, TickSource};
 use crate::target::Scheme;
-use crate::workloads::{ArenaBots, ChatBots, Dialect, EchoBots, Pairing};
+use crate::workloads::{ArenaBots, ChatBots, ChatDialect, EchoBots, Pairing};
 
-fn arena() -> Bots {
-    Bots::Arena(ArenaBots {
+fn arena() -> BotSettings {
+    BotSettings::Arena(ArenaBots {
         fast_ns: 110_000_000,
         slow_ns: 200_000_000,
         pairing: Pairing::Pipelined,
@@ -17,7 +17,7 @@ fn arena() -> Bots {
     })
 }
 
-fn plan_of(bots: Bots, ramp: Ramp) -> Plan {
+fn plan_of(bots: BotSettings, ramp: Ramp) -> Plan {
     Plan {
         subject: Subject {
             name: "arena".into(),
@@ -31,7 +31,7 @@ fn plan_of(bots: Bots, ramp: Ramp) -> Plan {
             load_unit: "games".into(),
             ramp: RampRule::Pace(ramp),
             settle_ns: 0,
-            hold: Hold::Time(1),
+            hold: HoldLength::Time(1),
             restart_per_rung: false,
             cells: Vec::new(),
             is_open_ended: false,
@@ -127,7 +127,7 @@ fn needs_of_twenty_thousand_games() {
 
 #[test]
 fn echo_clients_keep_their_connections() {
-    let bots = Bots::Echo(EchoBots { rate_per_s: 10.0, payload_bytes: 64 });
+    let bots = BotSettings::Echo(EchoBots { rate_per_s: 10.0, payload_bytes: 64 });
     let needs = needs(&plan_of(bots, Ramp::PerSecond(500.0)), 1001.0);
     assert_eq!((needs.bots, needs.connections, needs.descriptors), (1001, 1001, 1102));
     assert_eq!(needs.opens_per_s, 0.0);
@@ -137,8 +137,8 @@ fn echo_clients_keep_their_connections() {
 }
 
 fn chat(talkers: Option<u64>) -> Plan {
-    let bots = Bots::Chat(ChatBots {
-        dialect: Dialect::Lines,
+    let bots = BotSettings::Chat(ChatBots {
+        dialect: ChatDialect::Lines,
         gap_min_ns: 500_000_000,
         gap_max_ns: 1_000_000_000,
         line_min_bytes: 15,
@@ -149,7 +149,7 @@ fn chat(talkers: Option<u64>) -> Plan {
         misbehave: Vec::new(),
     });
     let mut plan = plan_of(bots, Ramp::PerSecond(1000.0));
-    plan.ladder.hold = Hold::Time(58_000_000_000);
+    plan.ladder.hold = HoldLength::Time(58_000_000_000);
     plan
 }
 
@@ -167,7 +167,7 @@ fn the_ledger_has_cells_for_those_who_talk_only() {
     assert_eq!(few, 8 * 10 * 1001 + 512 * 1001 + 8 * 10 * 59_000 / 750);
     assert_eq!(needs(&chat(Some(5000)), 1001.0), needs(&chat(None), 1001.0), "there are no more than all");
     let mut ticks = chat(None);
-    ticks.ladder.hold = Hold::Ticks(1);
+    ticks.ladder.hold = HoldLength::Ticks(1);
     let longest = needs(&ticks, 1001.0).ledger_bytes;
     assert!(longest > needs(&chat(None), 1001.0).ledger_bytes, "nobody knows how long a server's ticks take");
     assert_eq!(needs(&chat(None), f64::MAX).ledger_bytes, u64::MAX);

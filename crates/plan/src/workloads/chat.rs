@@ -12,7 +12,7 @@ const RAMP_PER_S: f64 = 2000.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChatBots {
     /// how the subject is spoken to
-    pub dialect: Dialect,
+    pub dialect: ChatDialect,
     /// shortest time between two lines of one bot, ns; > 0
     pub gap_min_ns: u64,
     /// longest, ns; gaps are uniform in between, or exponential with their mean where arrivals are `poisson`
@@ -27,8 +27,8 @@ pub struct ChatBots {
     pub room: String,
     /// the subject sends each line back to its sender too
     pub echoes: bool,
-    /// shares of the crowd that behave badly; they are judged apart. The shares add up to at most 1
-    pub misbehave: Vec<Misbehaviour>,
+    /// shares of the crowd that behave badly; they are judged separately. The shares add up to at most 1
+    pub misbehave: Vec<FaultSpec>,
 }
 
 /// A line carries who sent it, which of its lines it is, when it was planned, and a check: 14 characters and its end.
@@ -43,22 +43,20 @@ impl ChatBots {
     /// How the bot number `unit` of the whole crowd behaves badly, if it does.
     ///
     /// Kinds are spread evenly over the crowd (a golden-ratio sequence), so that shares hold in any part of it.
-    pub fn misconduct_of(&self, unit: u64) -> Option<&Misbehaviour> {
+    pub fn fault_of(&self, unit: u64) -> Option<&FaultSpec> {
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let place = ((unit + 1) as f64 * GOLDEN).fract();
         let mut end = 0.0;
-        self.misbehave.iter().find(|misbehaviour| {
-            end += misbehaviour.share;
+        self.misbehave.iter().find(|fault| {
+            end += fault.share;
             place < end
         })
     }
 
     /// Whether the bot number `unit` speaks. Those that send nothing sensible do not.
     pub fn speaks(&self, unit: u64) -> bool {
-        let is_mute = |misbehaviour: &Misbehaviour| {
-            matches!(misbehaviour.kind, Misconduct::HalfOpen | Misconduct::Malformed)
-        };
-        self.talkers.is_none_or(|talkers| unit < talkers) && !self.misconduct_of(unit).is_some_and(is_mute)
+        let is_mute = |fault: &FaultSpec| matches!(fault.kind, FaultKind::HalfOpen | FaultKind::Malformed);
+        self.talkers.is_none_or(|talkers| unit < talkers) && !self.fault_of(unit).is_some_and(is_mute)
     }
 
     /// How many of a crowd of `units` speak.
@@ -72,13 +70,13 @@ const IRC_MESSAGE_BYTES: usize = 512;
 /// `:nick!user@host ` as servers put it in front: nicknames of 9, users of 20, hosts of 63 bytes at most.
 const IRC_PREFIX_BYTES: usize = 1 + 9 + 1 + 20 + 1 + 63 + 1;
 
-impl Dialect {
+impl ChatDialect {
     /// Bytes that are left for a line and its end in a room; `None`: the protocol sets no limit that matters here.
     pub fn line_bytes_most(self, room: &str) -> Option<usize> {
         match self {
-            Dialect::Lines | Dialect::Nats | Dialect::Mqtt => None,
+            ChatDialect::Lines | ChatDialect::Nats | ChatDialect::Mqtt => None,
             // The line's own end counts as one byte wherever it is sent; IRC's has two.
-            Dialect::Irc => {
+            ChatDialect::Irc => {
                 let around =
                     IRC_PREFIX_BYTES + "PRIVMSG #".len() + room.len() + " :".len() + "\r\n".len() - 1;
                 Some(IRC_MESSAGE_BYTES.saturating_sub(around))
@@ -90,7 +88,7 @@ impl Dialect {
 /// How a chat is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Dialect {
+pub enum ChatDialect {
     /// bare lines: our own chat server, and whatever netcat could talk to
     Lines,
     /// RFC 2812: register, join, PRIVMSG, PING
@@ -103,9 +101,9 @@ pub enum Dialect {
 
 /// A kind of bad behaviour and how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Misbehaviour {
+pub struct FaultSpec {
     /// what they do
-    pub kind: Misconduct,
+    pub kind: FaultKind,
     /// of the crowd, in (0, 1]
     pub share: f64,
     /// ns between two storms; 0 for all other kinds
@@ -115,7 +113,7 @@ pub struct Misbehaviour {
 /// What some clients do to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Misconduct {
+pub enum FaultKind {
     /// reads 1 KB per second
     SlowReader,
     /// stops reading once it has joined
@@ -161,7 +159,7 @@ impl Workload for ChatBots {
         if self.misbehave.iter().map(|one| one.share).sum::<f64>() > 0.999_999 {
             return Some("the whole crowd misbehaves, and only the others are judged");
         }
-        (figure == "deliveries.dropped" && self.dialect != Dialect::Lines)
+        (figure == "deliveries.dropped" && self.dialect != ChatDialect::Lines)
             .then_some("servers of this protocol do not report what they dropped; deliveries.lost holds it")
     }
 

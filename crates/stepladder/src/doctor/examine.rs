@@ -274,7 +274,7 @@ fn throttling(machine: &Machine) -> Finding {
     let told = if machine.tells_throttling() {
         "thermal throttling would be seen"
     } else {
-        "thermal throttling is not told by this machine"
+        "this machine does not report thermal throttling"
     };
     let text = match &governor {
         Some(governor) => format!("{told}; frequency governor `{governor}`"),

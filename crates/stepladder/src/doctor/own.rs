@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 
 use ladder::wording::show_ns;
 use measure::{Distribution, Entry, Measure, Trial, TrialHead};
-use plan::{Flags, Hold, Scheme};
+use plan::{Flags, HoldLength, Scheme};
 use serde_json::{Value, json};
-use watch::{Link, LinkKind};
+use watch::{LinkKind, NetworkLink};
 
 use super::{Finding, Grade};
 use crate::calibration;
@@ -76,7 +76,7 @@ fn with_null<T>(
 
 /// The link to a server.
 pub(super) fn link(to: SocketAddr) -> Finding {
-    let link = match Link::to(to) {
+    let link = match NetworkLink::to(to) {
         Ok(link) => link,
         Err(error) => {
             let text = format!("there is no way to {to} ({error})");
@@ -179,12 +179,12 @@ fn weigh_once(
             connections: clients as u64,
             tick_period_ns: 0,
             cell: Default::default(),
-            words: bots::catalog::vocabulary(&plan.bots, target.scheme)?,
+            metric_names: bots::catalog::metric_names(&plan.bots, target.scheme)?,
         },
         workers: machine.split(&plan, load, (&target, server.address))?,
         target: &target,
         address: server.address,
-        hold: Hold::Time(hold_ns),
+        hold: HoldLength::Time(hold_ns),
         settle_ns: plan.ladder.settle_ns,
         realtime: false,
         spin_ns: 0,

@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use bots::http::recipes::{Learnt, Recipes};
+use bots::http::templates::{CapturedVars, RequestTemplates};
 use drivers::http::{Answer, Fault, Http, Outgoing, Received};
 use drivers::{Address, Broken, Closed, Http1, Http2, OpenError, ReadBuffer};
 use plan::{HttpBots, HttpVersion, Target, VariableLaw, WorkerPlan, WorkloadSettings as _};
@@ -61,7 +61,7 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
         path: target.path.clone(),
         tls: tls(target)?,
     };
-    let mut recipes = Recipes::new::<D>(worker, http);
+    let mut templates = RequestTemplates::new::<D>(worker, http);
     let index = harmless(http);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -71,7 +71,7 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
     let within = ANSWER_WITHIN.min(Duration::from_nanos(http.timeout_ns));
     let outcome = runtime.block_on(async {
         for _ in 1..TRIES {
-            match attempt::<D>(&address, &mut recipes, index, within).await {
+            match attempt::<D>(&address, &mut templates, index, within).await {
                 // A server that has just begun to listen may close the first connections.
                 Outcome::Ended | Outcome::NotOpened(OpenError::ClosedEarly | OpenError::Refused) => {
                     sleep(PAUSE).await;
@@ -79,7 +79,7 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
                 outcome => return outcome,
             }
         }
-        attempt::<D>(&address, &mut recipes, index, within).await
+        attempt::<D>(&address, &mut templates, index, within).await
     });
     let request = &http.requests[index];
     let asked = format!("{} {}", request.method, request.path);
@@ -105,7 +105,7 @@ fn harmless(http: &HttpBots) -> usize {
 
 async fn attempt<D: Http>(
     address: &Address,
-    recipes: &mut Recipes<D::Prepared>,
+    templates: &mut RequestTemplates<D::Prepared>,
     index: usize,
     within: Duration,
 ) -> Outcome {
@@ -116,7 +116,7 @@ async fn attempt<D: Http>(
     };
     let mut buffer = ReadBuffer::new();
     let answer = async {
-        let ready = recipes.ready::<D>(index, &Learnt::new());
+        let ready = templates.ready::<D>(index, &CapturedVars::new());
         let request = ready.as_ref().clone();
         drop(ready);
         if socket.send(Outgoing { prepared: &request, tag: 0 }).is_err() {
@@ -128,7 +128,7 @@ async fn attempt<D: Http>(
             while let Some(received) = socket.next(&mut buffer) {
                 match received {
                     Ok(Received::Began { .. }) => {}
-                    Ok(Received::Answer(answer)) => return answered(recipes, index, &answer),
+                    Ok(Received::Answer(answer)) => return answered(templates, index, &answer),
                     Err(broken) => return Outcome::Broken(broken, Vec::new()),
                 }
             }
@@ -152,11 +152,11 @@ async fn attempt<D: Http>(
 }
 
 fn answered<P: Clone + std::fmt::Debug + 'static>(
-    recipes: &Recipes<P>,
+    templates: &RequestTemplates<P>,
     index: usize,
     answer: &Answer<'_>,
 ) -> Outcome {
-    let wrong = recipes.check(index, answer).err().map(|wrong| wrong.to_string());
+    let wrong = templates.check(index, answer).err().map(|wrong| wrong.to_string());
     Outcome::Answered { status: answer.status, wrong }
 }
 

@@ -225,7 +225,7 @@ const NO_WELCOME: &[Outcome] = &[
     Outcome::fail("deliveries.lost"),
     Outcome::fail("deliveries.latency.p99"),
 ];
-const WRONG_LINES: &[Outcome] = &[Outcome::fail("wrong line"), Outcome::fail("deliveries.strangers")];
+const WRONG_LINES: &[Outcome] = &[Outcome::fail("wrong line"), Outcome::fail("deliveries.unknown_messages")];
 const EXITED: &[Outcome] = &[Outcome::fail("server exited")];
 const NO_REPLY: &[Outcome] = &[Outcome::fail("stopped replying")];
 const LATE_TICKS: &[Outcome] = &[Outcome::fail("ticks.late_share")];

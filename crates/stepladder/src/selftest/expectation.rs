@@ -4,6 +4,7 @@ use ladder::Verdict;
 use serde_json::{Value, json};
 
 use super::Case;
+use crate::exit::Exit;
 
 /// One acceptable end of a climb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +142,7 @@ pub fn compare(case: &Case, came: &Came) -> Agreement {
         return Agreement::Ok;
     }
     let Some(verdict) = came.verdict else { return Agreement::Wrong };
-    let code = i32::from(ladder::exit_code(verdict));
+    let code = Exit::from(verdict) as i32;
     if case.never.contains(&verdict) || came.run_verdict != Some(verdict) || came.code != Some(code) {
         return Agreement::Wrong;
     }

@@ -56,9 +56,9 @@ fn a_climb_without_results_is_wrong() {
 #[test]
 fn only_a_wrong_verdict_and_an_interruption_are_told_by_the_exit_code() {
     let undecided = Agreement::Undecided { disturbed_by: "cc1 1.0".to_owned() };
-    assert_eq!(exit_code([&Agreement::Ok, &undecided].into_iter(), false), 0);
-    assert_eq!(exit_code([&Agreement::Ok, &Agreement::Wrong].into_iter(), false), 1);
-    assert_eq!(exit_code([&Agreement::Wrong].into_iter(), true), INTERRUPTED);
+    assert_eq!(exit_code([&Agreement::Ok, &undecided].into_iter(), false), Exit::Met);
+    assert_eq!(exit_code([&Agreement::Ok, &Agreement::Wrong].into_iter(), false), Exit::NotMet);
+    assert_eq!(exit_code([&Agreement::Wrong].into_iter(), true), Exit::Interrupted);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn no_healthy_server_may_fail_and_no_expected_outcome_is_one_that_must_never_com
         }
         for outcome in case.expected {
             assert!(!case.never.contains(&outcome.verdict), "{}: {}", case.line(), outcome.text());
-            assert_eq!(outcome.code, i32::from(ladder::exit_code(outcome.verdict)), "{}", case.line());
+            assert_eq!(outcome.code, Exit::from(outcome.verdict) as i32, "{}", case.line());
         }
         // A fault that may pass is one that the objective allows.
         let may_pass = case.expected.iter().any(|outcome| outcome.verdict == Verdict::Pass);

@@ -10,7 +10,7 @@ fn originals() -> Vec<PathBuf> {
     ["original-500.log", "original-1000.log", "original-best-1000.log"].map(original).to_vec()
 }
 
-fn shown(files: Vec<PathBuf>, width: usize) -> (u8, String) {
+fn shown(files: Vec<PathBuf>, width: usize) -> (Exit, String) {
     let mut out = Vec::new();
     let code = run(&Options { files, ..Options::default() }, &mut out, width, false).unwrap();
     (code, String::from_utf8(out).unwrap())
@@ -34,7 +34,7 @@ fn planted(logs: &[(&str, &str)]) -> (tempfile::TempDir, Vec<PathBuf>) {
 #[test]
 fn three_logs_stand_beside_each_other_in_80_columns() {
     let (code, text) = shown(originals(), 80);
-    assert_eq!(code, 0);
+    assert_eq!(code, Exit::Met);
     insta::assert_snapshot!(text);
 }
 
@@ -94,7 +94,7 @@ fn what_is_wrong_with_a_log_is_said_below_its_figures() {
         ("noise.log", "some\ntext\n"),
     ]);
     let (code, text) = shown(files, 80);
-    assert_eq!(code, 0, "what can be shown is shown");
+    assert_eq!(code, Exit::Met, "what can be shown is shown");
     assert!(!text.contains('\u{1b}'), "a log's text does not steer the terminal");
     insta::assert_snapshot!(text);
 }
@@ -117,7 +117,7 @@ fn logs_of_different_tick_rates_do_not_share_a_picture() {
 #[test]
 fn a_file_that_cannot_be_read_is_told_after_the_others() {
     let (code, text) = shown(vec!["/no/such.log".into(), original("original-500.log")], 120);
-    assert_eq!(code, 3);
+    assert_eq!(code, Exit::WrongUsage);
     assert!(text.contains("44.2 % late"));
     let last = text.lines().last().unwrap();
     assert_eq!(
@@ -129,7 +129,10 @@ fn a_file_that_cannot_be_read_is_told_after_the_others() {
 #[test]
 fn a_log_without_ticks_could_not_be_measured() {
     let (_folder, files) = planted(&[("empty.log", "")]);
-    assert_eq!(shown(files, 80), (2, "\n! empty.log tells of no ticks: it is empty\n".to_owned()));
+    assert_eq!(
+        shown(files, 80),
+        (Exit::NotMeasured, "\n! empty.log tells of no ticks: it is empty\n".to_owned())
+    );
 }
 
 #[test]
@@ -167,7 +170,7 @@ fn json_on_the_standard_output_stands_alone() {
     let files = vec!["/no/such.log".into(), original("original-500.log")];
     let options = Options { files, json: Some("-".into()), ..Options::default() };
     let mut out = Vec::new();
-    assert_eq!(run(&options, &mut out, 80, true).unwrap(), 3);
+    assert_eq!(run(&options, &mut out, 80, true).unwrap(), Exit::WrongUsage);
     let found: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(found["files"].as_array().unwrap().len(), 1);
     assert_eq!(found["unreadable"][0]["path"], json!("/no/such.log"));
@@ -186,6 +189,6 @@ fn a_reader_that_has_seen_enough_is_no_mistake() {
     }
     assert_eq!(
         run(&Options { files: originals(), ..Options::default() }, &mut Closed, 80, false).unwrap(),
-        0
+        Exit::Met
     );
 }

@@ -1,15 +1,15 @@
-use measure::{LedgerShape, Vocabulary};
+use measure::{LedgerShape, MetricNames};
 
 use super::*;
 
 #[test]
 fn first_errors_leave_their_second_and_become_marks_with_their_cause() {
-    let mut second = Interval::new(&Vocabulary::new(&["get"], &["lost", "turned away (429, 503)"], &[], &[]));
+    let mut second = Interval::new(&MetricNames::new(&["get"], &["lost", "rejected (429, 503)"], &[], &[]));
     second.index = 6;
     second.samples = vec![(1, "status 503: \"busy\"".to_owned()), (0, "cut".to_owned())];
     let events = first_errors(&mut second);
     let texts: Vec<&str> = events.iter().map(|event| event.text.as_str()).collect();
-    assert_eq!(texts, ["turned away (429, 503): status 503: \"busy\"", "lost: cut"]);
+    assert_eq!(texts, ["rejected (429, 503): status 503: \"busy\"", "lost: cut"]);
     assert!(events.iter().all(|event| event.kind == kind::ERROR && event.at_ns == 7_000_000_000));
     assert!(first_errors(&mut second).is_empty());
 }
@@ -54,7 +54,7 @@ impl Keeper {
     }
 }
 
-fn second(words: &Arc<Vocabulary>, index: u32) -> Box<Interval> {
+fn second(words: &Arc<MetricNames>, index: u32) -> Box<Interval> {
     let mut interval = Interval::new(words);
     (interval.index, interval.workers) = (index, 1);
     Box::new(interval)
@@ -62,7 +62,7 @@ fn second(words: &Arc<Vocabulary>, index: u32) -> Box<Interval> {
 
 #[test]
 fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kept() {
-    let words = Vocabulary::new(&["say"], &[], &[], &[]);
+    let words = MetricNames::new(&["say"], &[], &[], &[]);
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let target = Target::at(plan::Scheme::Ws, address);
     let head = TrialHead {
@@ -74,14 +74,14 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
         connections: 2,
         tick_period_ns: 0,
         cell: Default::default(),
-        words: words.clone(),
+        metric_names: words.clone(),
     };
     let order = TrialSpec {
         head,
         workers: Vec::new(),
         target: &target,
         address,
-        hold: Hold::Time(60_000_000_000),
+        hold: HoldLength::Time(60_000_000_000),
         settle_ns: 0,
         realtime: false,
         spin_ns: 0,

@@ -75,7 +75,7 @@ fn mistakes_in_a_chat_are_refused_all_at_once() {
     );
     check(&["ws://127.0.0.1:1", "--bots", "chat"], 3, &["chat bots do not speak over ws://", "tcp://"]);
     check(&["arena", "--talkers", "5"], 3, &["talkers is for chat bots; these are arena bots"]);
-    check(&["arena", "--objective", "deliveries.lost == 0"], 3, &["these bots owe nobody a broadcast"]);
+    check(&["arena", "--objective", "deliveries.lost == 0"], 3, &["these bots send no broadcasts"]);
 }
 
 #[test]

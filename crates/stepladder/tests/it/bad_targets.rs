@@ -88,7 +88,7 @@ fn a_server_that_turns_the_rest_away_fails_the_rung_and_says_why() {
     assert_eq!((ran.code, exit_code_of(&run["verdict"])), (1, 1), "{ran:#?}");
     let rung = &run["rungs"][0];
     let reason = rung["reason"].as_str().unwrap_or_default();
-    assert!(reason.contains("of 8 connections open") && reason.contains("(turned away)"), "{reason}");
-    assert!(rung["connections"]["failed"]["turned away"].as_u64() > Some(0), "{rung:#}");
+    assert!(reason.contains("of 8 connections open") && reason.contains("(rejected)"), "{reason}");
+    assert!(rung["connections"]["failed"]["rejected"].as_u64() > Some(0), "{rung:#}");
     assert_eq!(run["capacity"]["upper_bound"], 4.0);
 }

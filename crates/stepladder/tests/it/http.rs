@@ -23,7 +23,7 @@ const ILL_MANNERS: [(&str, &str); 17] = [
     ("/reset", "connection reset"),
     ("/status/404", "status 4xx"),
     ("/status/500", "status 5xx"),
-    ("/status/503", "turned away (429, 503)"),
+    ("/status/503", "rejected (429, 503)"),
     ("/json?wrong-json", "wrong json"),
     ("/json?wrong-body", "wrong body"),
 ];

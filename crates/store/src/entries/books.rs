@@ -25,7 +25,7 @@ impl Keeper<'_> {
             ("receivers", books.receivers.len() as u64),
             ("pairs", books.worst.len() as u64),
             ("sent", books.sent),
-            ("strangers", books.strangers),
+            ("unknown_messages", books.unknown_messages),
             ("drops_are_told", u64::from(books.drops_are_told)),
         ] {
             row.push(count(what, number)?);
@@ -57,7 +57,7 @@ impl Keeper<'_> {
         let mut row = self.key();
         for (what, number) in [
             ("receiver", u64::from(receiver.receiver)),
-            ("is_apart", u64::from(receiver.is_apart)),
+            ("is_excluded", u64::from(receiver.is_excluded)),
             ("owed_min", sum.owed_min),
             ("owed_max", sum.owed_max),
             ("delivered", sum.delivered),
@@ -121,7 +121,7 @@ pub(super) fn recall_books(
     }
     let books = Books {
         sent: row.u64("sent")?,
-        strangers: row.u64("strangers")?,
+        unknown_messages: row.u64("unknown_messages")?,
         drops_are_told: row.flag("drops_are_told")?,
         ..Books::of(receivers, pairs)
     };
@@ -132,7 +132,7 @@ pub(super) fn recall_books(
 fn receiver(row: &Row) -> Result<ReceiverBooks, ReadError> {
     Ok(ReceiverBooks {
         receiver: row.u32("receiver")?,
-        is_apart: row.flag("is_apart")?,
+        is_excluded: row.flag("is_excluded")?,
         sum: SumOfBooks {
             receivers: 1,
             owed_min: row.u64("owed_min")?,

@@ -33,10 +33,13 @@ pub(crate) fn keep(keeper: &Keeper<'_>, position: u64, entry: &Entry) -> Result<
 
 impl Keeper<'_> {
     fn interval(&self, position: Value, interval: &Interval) -> Result<(), StoreError> {
-        if *interval.words != *self.head.words {
+        if *interval.metric_names != *self.head.metric_names {
             return Err(StoreError::OutOfOrder {
                 run: self.run.clone(),
-                what: format!("second {} has other words than trial {}", interval.index, self.head.seq),
+                what: format!(
+                    "second {} has other metric names than trial {}",
+                    interval.index, self.head.seq
+                ),
             });
         }
         interval.balance().map_err(|imbalance| StoreError::Unbalanced {
@@ -81,8 +84,8 @@ impl Keeper<'_> {
             key.push(Value::Integer(i64::from(interval.index)));
             key
         };
-        let words = &interval.words;
-        for (op, phases) in words.ops.iter().zip(&interval.flows) {
+        let names = &interval.metric_names;
+        for (op, phases) in names.ops.iter().zip(&interval.flows) {
             for phase in Phase::ALL {
                 let flow = &phases[phase as usize];
                 if !flow.is_empty() {
@@ -105,9 +108,9 @@ impl Keeper<'_> {
             }
         }
         for (kind, names, counts) in [
-            (tally::ERROR, &words.errors, &interval.errors),
-            (tally::COUNTER, &words.counters, &interval.counters),
-            (tally::CONNECT_FAILURE, &words.connect_failures, &interval.connections.failed),
+            (tally::ERROR, &names.errors, &interval.errors),
+            (tally::COUNTER, &names.counters, &interval.counters),
+            (tally::CONNECT_FAILURE, &names.connect_failures, &interval.connections.failed),
         ] {
             for (name, &number) in names.iter().zip(counts).filter(|&(_, &number)| number > 0) {
                 let mut row = key();

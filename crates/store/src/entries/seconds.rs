@@ -110,7 +110,7 @@ impl<'q> Parts<'q> {
 
 /// A second without its parts.
 fn interval(row: &Row, head: &TrialHead) -> Result<Box<Interval>, ReadError> {
-    let mut interval = Box::new(Interval::new(&head.words));
+    let mut interval = Box::new(Interval::new(&head.metric_names));
     interval.index = row.u32("interval")?;
     interval.workers = row.u32("workers")?;
     interval.connections = Connections {
@@ -136,7 +136,7 @@ fn interval(row: &Row, head: &TrialHead) -> Result<Box<Interval>, ReadError> {
 }
 
 fn add_flow(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
-    let op = index_of(&interval.words.ops, row, "op")?;
+    let op = index_of(&interval.metric_names.ops, row, "op")?;
     let phase = row.text("phase")?;
     let phase = Phase::ALL
         .into_iter()
@@ -165,11 +165,11 @@ fn add_distribution(interval: &mut Interval, row: &Row) -> Result<(), ReadError>
 }
 
 fn add_tally(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
-    let words = interval.words.clone();
+    let names = interval.metric_names.clone();
     let (names, counts) = match row.text("kind")? {
-        tally::ERROR => (&words.errors, &mut interval.errors),
-        tally::COUNTER => (&words.counters, &mut interval.counters),
-        tally::CONNECT_FAILURE => (&words.connect_failures, &mut interval.connections.failed),
+        tally::ERROR => (&names.errors, &mut interval.errors),
+        tally::COUNTER => (&names.counters, &mut interval.counters),
+        tally::CONNECT_FAILURE => (&names.connect_failures, &mut interval.connections.failed),
         _ => return Err(row.odd("kind", row.value("kind"))),
     };
     counts[index_of(names, row, "name")?] = row.u64("count")?;

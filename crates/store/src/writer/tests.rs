@@ -23,7 +23,7 @@ fn trial_head(seq: u32) -> TrialHead {
         connections: 1,
         tick_period_ns: 0,
         cell: Default::default(),
-        words: Arc::default(),
+        metric_names: Arc::default(),
     }
 }
 

@@ -33,7 +33,7 @@ fn with_two_runs() -> (Given, Connection) {
         writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
         writer.append(given::one_of_each()).unwrap();
         writer.end_trial(2).unwrap();
-        let judged = store::Verdict {
+        let judged = store::StoredVerdict {
             judge: "ladder".to_owned(),
             verdict: "PASS".to_owned(),
             reason: None,
@@ -150,7 +150,7 @@ fn the_laws_of_the_books_are_checks_of_the_file() {
     let (_given, shell) = with_two_runs();
     let check = |values: &str, expected: &str| {
         let sql = format!(
-            "INSERT INTO books (run, trial, receiver, is_apart, owed_min, owed_max, delivered, late, lost, duplicated, \
+            "INSERT INTO books (run, trial, receiver, is_excluded, owed_min, owed_max, delivered, late, lost, duplicated, \
              reordered, dropped, in_flight, residual, unowed, not_caught_up, crc) SELECT 'master-1', 0, 7, 0, {values}, 0, 0"
         );
         let message =

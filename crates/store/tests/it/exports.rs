@@ -48,7 +48,7 @@ fn json_lines_hold_every_row_and_histograms_any_hdr_library_reads() {
     );
     let second = of("books")[1];
     assert_eq!((&second["lost"], &second["dropped"], &second["residual"]), (&json!(2), &json!(1), &json!(1)));
-    assert_eq!((&of("books")[2]["is_apart"], &second["told_delivered"]), (&json!(true), &Value::Null));
+    assert_eq!((&of("books")[2]["is_excluded"], &second["told_delivered"]), (&json!(true), &Value::Null));
     assert_eq!((of("books").len(), of("pair").len()), (3, 1));
 
     let lag = of("distribution")[5];

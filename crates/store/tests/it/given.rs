@@ -6,8 +6,8 @@ use std::sync::Arc;
 use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Event, Flow, Interval, Measure, Phase, Sample, TickCounts, TickSecond,
-    TrialHead, Vocabulary,
+    Books, Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, Phase, Sample, TickCounts,
+    TickSecond, TrialHead,
 };
 use proptest::prelude::*;
 use store::{Outcome, RunEnd, RunHead, RunWriter, Store};
@@ -47,8 +47,8 @@ pub fn finished() -> RunEnd {
     RunEnd { outcome: Outcome::Finished, reason: None, ended_unix_ms: 1_700_000_060_000, climb: None }
 }
 
-pub fn words() -> Arc<Vocabulary> {
-    Vocabulary::new(&["shot", "join"], &["reset", "closed"], &["games"], &["refused", "timed out"])
+pub fn names() -> Arc<MetricNames> {
+    MetricNames::new(&["shot", "join"], &["reset", "closed"], &["games"], &["refused", "timed out"])
 }
 
 pub fn trial_head(seq: u32, load: f64) -> TrialHead {
@@ -63,13 +63,13 @@ pub fn trial_head(seq: u32, load: f64) -> TrialHead {
         cell: [("service", "a \"page\""), ("view", "foreground")]
             .map(|(axis, value)| (axis.to_owned(), value.to_owned()))
             .into(),
-        words: words(),
+        metric_names: names(),
     }
 }
 
 /// A second of `sent` shots, each with its lag, planned in the hold.
 pub fn second(index: u32, sent: u64) -> Entry {
-    let mut interval = Interval::new(&words());
+    let mut interval = Interval::new(&names());
     interval.index = index;
     interval.workers = 2;
     *interval.flow_mut(0, Phase::Hold) = Flow { offered: sent, sent, told: sent, ..Flow::default() };
@@ -124,7 +124,7 @@ pub fn one_of_each() -> Vec<Entry> {
 pub fn books() -> Books {
     let receiver = |receiver: u32, delivered, lost, dropped| ReceiverBooks {
         receiver,
-        is_apart: receiver == 2,
+        is_excluded: receiver == 2,
         sum: SumOfBooks {
             receivers: 1,
             owed_min: 20,
@@ -142,7 +142,7 @@ pub fn books() -> Books {
     };
     let pair = PairBooks { sender: 0, receiver: 1, owed_min: 10, owed_max: 10, delivered: 8, lost: 2 };
     let receivers = vec![receiver(0, 20, 0, 0), receiver(1, 18, 2, 1), receiver(2, 5, 15, 15)];
-    Books { sent: 30, strangers: 0, drops_are_told: true, ..Books::of(receivers, vec![pair]) }
+    Books { sent: 30, unknown_messages: 0, drops_are_told: true, ..Books::of(receivers, vec![pair]) }
 }
 
 /// Records a trial of `seconds` whole seconds of hold, ended in order.
@@ -210,7 +210,7 @@ fn any_interval() -> impl Strategy<Value = Interval> {
     let counts = proptest::collection::vec(COUNT, 8);
     (flows, tallies, measured, counts, any_ticks(), 0.0f64..2.0).prop_map(
         |(flows, tallies, measured, counts, ticks, busy_share_max)| {
-            let mut interval = Interval::new(&words());
+            let mut interval = Interval::new(&names());
             flows.iter().enumerate().for_each(|(at, flow)| interval.flows[at / 4][at % 4] = *flow);
             interval.errors.copy_from_slice(&tallies[..2]);
             interval.counters.copy_from_slice(&tallies[2..3]);
@@ -269,7 +269,7 @@ fn any_receiver() -> impl Strategy<Value = ReceiverBooks> {
     (any::<bool>(), counts, 0u64..2, proptest::option::of(0.0f64..1e12), told.clone(), told.clone(), told)
         .prop_map(
             |(
-                is_apart,
+                is_excluded,
                 counts,
                 not_caught_up,
                 latency_mean_ns,
@@ -304,7 +304,7 @@ fn any_receiver() -> impl Strategy<Value = ReceiverBooks> {
                 let receiver = 0;
                 ReceiverBooks {
                     receiver,
-                    is_apart,
+                    is_excluded,
                     sum,
                     latency_mean_ns,
                     latency_max_ns,
@@ -328,9 +328,9 @@ pub fn any_books() -> impl Strategy<Value = Books> {
     );
     let receivers = proptest::collection::vec(any_receiver(), 0..20);
     (receivers, proptest::collection::vec(pair, 0..5), COUNT, COUNT, any::<bool>()).prop_map(
-        |(mut receivers, worst, sent, strangers, drops_are_told)| {
+        |(mut receivers, worst, sent, unknown_messages, drops_are_told)| {
             (0..).zip(&mut receivers).for_each(|(at, receiver)| receiver.receiver = at * 3);
-            Books { sent, strangers, drops_are_told, ..Books::of(receivers, worst) }
+            Books { sent, unknown_messages, drops_are_told, ..Books::of(receivers, worst) }
         },
     )
 }

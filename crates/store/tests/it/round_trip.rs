@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use measure::trial::kind;
 use measure::{Entry, Interval, Phase, Sample, Trial};
 use proptest::prelude::*;
-use store::{RunState, Store, StoreError, Verdict};
+use store::{RunState, Store, StoreError, StoredVerdict};
 
 use crate::given;
 
@@ -36,7 +36,7 @@ fn heads_ends_verdicts_and_artifacts_come_back_as_they_were() {
     let trial = given::trial_head(0, 0.1 + 0.2);
     writer.begin_trial(&trial, 7).unwrap();
     writer.end_trial(8).unwrap();
-    let verdict = |judge: &str, cut_s| Verdict {
+    let verdict = |judge: &str, cut_s| StoredVerdict {
         judge: judge.to_owned(),
         verdict: "FAIL".to_owned(),
         reason: Some("ticks.late_share 0.3".to_owned()),
@@ -188,7 +188,7 @@ fn a_second_that_does_not_balance_stops_the_writer_and_harms_nothing_before() {
     let writer = given.store.begin_run(&given::run_head(None), None).unwrap();
     writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
     writer.append(vec![given::second(0, 10)]).unwrap();
-    let mut bad = Interval::new(&given::words());
+    let mut bad = Interval::new(&given::names());
     bad.index = 1;
     bad.flow_mut(0, Phase::Hold).told = 1;
     writer.append(vec![given::second(2, 10), Entry::Interval(Box::new(bad))]).unwrap();
@@ -258,7 +258,7 @@ fn what_is_out_of_order_is_refused() {
         },
         "UNIQUE constraint failed: interval.run, interval.trial, interval.interval",
     );
-    let not_json = Verdict {
+    let not_json = StoredVerdict {
         judge: "ladder".to_owned(),
         verdict: "PASS".to_owned(),
         reason: None,

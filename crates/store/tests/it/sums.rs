@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use measure::trial::kind;
 use measure::{
-    Distribution, Entry, Event, Flow, Interval, Measure, Phase, Sample, TickCounts, TickSecond, Trial,
-    TrialHead, Vocabulary,
+    Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, Phase, Sample, TickCounts, TickSecond,
+    Trial, TrialHead,
 };
 
 use crate::given;
@@ -33,10 +33,10 @@ enum Ended {
     BeforeItsHold,
 }
 
-fn words() -> Arc<Vocabulary> {
-    Vocabulary::new(
+fn names() -> Arc<MetricNames> {
+    MetricNames::new(
         &["shot", "get", "put"],
-        &["reset", "turned away (429, 503)"],
+        &["reset", "rejected (429, 503)"],
         &["games_played", measure::interval::OPEN_TIME],
         &["refused", "timed out"],
     )
@@ -49,7 +49,7 @@ fn spread(random: &mut fastrand::Rng, middle_ns: u64) -> Distribution {
 }
 
 fn interval(about: About, index: u32, random: &mut fastrand::Rng) -> Interval {
-    let mut interval = Interval::new(&words());
+    let mut interval = Interval::new(&names());
     (interval.index, interval.workers) = (index, 2);
     let in_hold = (HOLD_FROM_S..DRAIN_FROM_S + 1).contains(&index);
     let phase = if in_hold { Phase::Hold } else { Phase::Ramp };
@@ -152,7 +152,7 @@ fn rung(about: About, ended: Ended, seed: u64) -> Vec<Entry> {
 }
 
 fn head() -> TrialHead {
-    TrialHead { words: words(), ..given::trial_head(0, 500.0) }
+    TrialHead { metric_names: names(), ..given::trial_head(0, 500.0) }
 }
 
 /// Events are told as they came; of two orders of entries all else is the same.

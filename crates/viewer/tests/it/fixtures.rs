@@ -10,8 +10,8 @@ use ladder::{Climb, Objective, Purpose, RunFacts, Terms, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Flow, Interval, Measure, Phase, Sample, TickCounts, TickSecond, TrialHead,
-    Vocabulary,
+    Books, Distribution, Entry, Flow, Interval, Measure, MetricNames, Phase, Sample, TickCounts, TickSecond,
+    TrialHead,
 };
 use serde_json::{Value, json};
 use store::{Outcome, RunEnd, RunHead, RunId, RunWriter, Store};
@@ -126,7 +126,7 @@ fn chat(load: f64) -> Plant {
     }
 }
 
-/// Ten slots per tick for short answers, four for long ones; the fifteenth requester is turned away.
+/// Ten slots per tick for short answers, four for long ones; the fifteenth requester is rejected.
 fn polling(load: u32, cell: &[(&str, &str)], slots: u32) -> Plant {
     Plant {
         subject: POLL_LOOP,
@@ -184,7 +184,7 @@ impl Plant {
             connections: self.bots(),
             tick_period_ns: if self.tick_hz() > 0.0 { (1e9 / self.tick_hz()) as u64 } else { 0 },
             cell: self.cell.clone(),
-            words: Vocabulary::new(&["message"], &[self.words], &[], &["refused"]),
+            metric_names: MetricNames::new(&["message"], &[self.words], &[], &["refused"]),
         }
     }
 
@@ -195,7 +195,7 @@ impl Plant {
 
     fn interval(&self, seq: u32, index: u32) -> Entry {
         let head = self.head(seq);
-        let mut interval = Interval::new(&head.words);
+        let mut interval = Interval::new(&head.metric_names);
         (interval.index, interval.workers) = (index, 1);
         let end_s = HOLD_FROM_S + self.hold_s;
         let (in_hold, is_last) = ((HOLD_FROM_S..end_s).contains(&index), index + 1 == end_s);

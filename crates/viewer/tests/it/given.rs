@@ -10,8 +10,8 @@ use ladder::{Climb, Objective, RunFacts, Terms, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Event, Flow, Interval, Measure, Phase, Sample, TickCounts, TickSecond,
-    TrialHead, Vocabulary,
+    Books, Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, Phase, Sample, TickCounts,
+    TickSecond, TrialHead,
 };
 use serde_json::Value;
 use store::{Outcome, RunEnd, RunHead, RunId, RunWriter, Store};
@@ -85,8 +85,8 @@ pub fn run_head(name: &str) -> RunHead {
     }
 }
 
-fn words() -> Arc<Vocabulary> {
-    Vocabulary::new(&["shot"], &["reset"], &["games"], &["refused"])
+fn names() -> Arc<MetricNames> {
+    MetricNames::new(&["shot"], &["reset"], &["games"], &["refused"])
 }
 
 pub fn trial_head(seq: u32, load: f64) -> TrialHead {
@@ -99,7 +99,7 @@ pub fn trial_head(seq: u32, load: f64) -> TrialHead {
         connections: load as u64 * 2,
         tick_period_ns: 16_666_667,
         cell: Default::default(),
-        words: words(),
+        metric_names: names(),
     }
 }
 
@@ -126,7 +126,7 @@ fn spread(seed: u64, middle_ns: f64, count: u64) -> Distribution {
 pub fn second(index: u32, load: f64, late: u64) -> (Entry, Vec<Entry>) {
     let sent = (load * 14.0) as u64;
     let seed = u64::from(index) * 1_000 + load as u64;
-    let mut interval = Interval::new(&words());
+    let mut interval = Interval::new(&names());
     interval.index = index;
     interval.workers = 2;
     let is_hold = index >= HOLD_FROM_S;
@@ -215,7 +215,7 @@ pub fn record_rung(writer: &RunWriter, seq: u32, load: f64, hold_s: u32, late_sh
 pub fn store_verdict(given: &Given, writer: &RunWriter, seq: u32) {
     let climb = ByRules.climb(&given.store, writer.id()).unwrap().unwrap();
     let rung = climb.rungs.last().unwrap();
-    let verdict = store::Verdict {
+    let verdict = store::StoredVerdict {
         judge: "climb".to_owned(),
         verdict: rung.verdict.name().to_owned(),
         reason: rung.reason.clone(),

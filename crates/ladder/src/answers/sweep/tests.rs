@@ -90,7 +90,7 @@ impl Plant {
         if load > self.queue {
             (rung.failed, rung.verdict) = (8, Verdict::Fail);
             rung.error_samples = vec![ErrorSample {
-                cause: "turned away (429, 503)".to_owned(),
+                cause: "rejected (429, 503)".to_owned(),
                 text: "GET /: status 503".to_owned(),
             }];
         }
@@ -176,7 +176,7 @@ fn the_published_sweep_is_found_again() {
     ];
     check(&rungs, "linearity", Some(&pays));
     check(&rungs, "never_super_linear", Some(&["never super-linear", "at most 1.00 of it"]));
-    let gives = "Failures begin at 15 requesters in all 6 cells (none failed up to 14); the first: turned away (429, 503): \
+    let gives = "Failures begin at 15 requesters in all 6 cells (none failed up to 14); the first: rejected (429, 503): \
                  GET /: status 503.";
     check(&rungs, "failures", Some(&[gives]));
     let drops = [

@@ -91,7 +91,7 @@ fn a_surplus_at_one_receiver_does_not_hide_a_loss_at_another() {
 fn what_is_judged_apart_makes_no_verdict() {
     let scene = Scene::chat(100).receivers(|one| {
         if one.receiver < 10 {
-            one.is_apart = true;
+            one.is_excluded = true;
             one.sum.not_caught_up = 1;
             lose(one, 500, 20, 30);
         }
@@ -104,7 +104,7 @@ fn deliveries_that_nobody_owed_make_the_rung_invalid() {
     let scene = Scene::chat(100).receivers(|one| {
         (one.sum.unowed, one.sum.delivered) = (60, one.sum.delivered + 60);
     });
-    let says = ["6000 deliveries came that nobody owed", "to receiver 0 from sender 0", "--echoes"];
+    let says = ["6000 deliveries came that were not owed", "to receiver 0 from sender 0", "--echoes"];
     check(&scene, &chat_terms(), Verdict::Invalid, "deliveries.unowed", &says);
 }
 
@@ -112,10 +112,10 @@ fn deliveries_that_nobody_owed_make_the_rung_invalid() {
 fn lines_of_nobody_and_a_server_that_is_not_done_fail_the_rung() {
     let mut strange = Scene::chat(100);
     if let Some(books) = &mut strange.books {
-        books.strangers = 2;
+        books.unknown_messages = 2;
     }
-    let says = ["2 came with a sender or a number that nobody has"];
-    check(&strange, &chat_terms(), Verdict::Fail, "deliveries.strangers", &says);
+    let says = ["2 came with an unknown sender or number"];
+    check(&strange, &chat_terms(), Verdict::Fail, "deliveries.unknown_messages", &says);
 
     let waiting = |lost: u64| {
         Scene::chat(100).receivers(move |one| {
@@ -148,7 +148,7 @@ fn without_books_or_without_anything_owed_nothing_can_be_told() {
     });
     silent.deliveries_per_s = 0;
     let asked = terms(&["deliveries.lost == 0"]);
-    check(&silent, &asked, Verdict::Inconclusive, "deliveries.lost", &["nobody owed a delivery"]);
+    check(&silent, &asked, Verdict::Inconclusive, "deliveries.lost", &["no delivery was owed"]);
     let mut without = Scene::chat(100);
     without.books = None;
     check(&without, &asked, Verdict::Inconclusive, "deliveries.lost", &["no books of deliveries"]);

@@ -28,20 +28,20 @@ fn two_seconds_of_requests_are_judged() {
 }
 
 #[test]
-fn requests_that_are_turned_away_fail_by_their_count_and_in_their_words() {
-    let scene = short(15.0).turned_away(12, "status 503: \"busy\"");
+fn requests_that_are_rejected_fail_by_their_count_and_in_their_words() {
+    let scene = short(15.0).rejected(12, "status 503: \"busy\"");
     let says =
-        ["errors was 24 (objective: errors == 0); the first: turned away (429, 503): status 503: \"busy\""];
+        ["errors was 24 (objective: errors == 0); the first: rejected (429, 503): status 503: \"busy\""];
     check(&scene, &terms(&["errors == 0"]), Verdict::Fail, "errors", &says);
     // 24 of 1800: more than one in a hundred took for ever.
-    let scene = Scene { hold_s: 60, ..Scene::polling(15.0) }.turned_away(12, "status 503");
+    let scene = Scene { hold_s: 60, ..Scene::polling(15.0) }.rejected(12, "status 503");
     check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Fail, "response.p99", &["was never"]);
 }
 
 #[test]
 fn a_server_that_cuts_off_whom_it_refuses_fails_by_its_errors_and_not_by_its_connections() {
     let cut_off = |objective: &str| {
-        let scene = short(15.0).turned_away(12, "status 503").edit(|_, interval| {
+        let scene = short(15.0).rejected(12, "status 503").edit(|_, interval| {
             interval.connections.open_min = 11;
             interval.connections.failed[0] = 3;
         });
@@ -51,7 +51,7 @@ fn a_server_that_cuts_off_whom_it_refuses_fails_by_its_errors_and_not_by_its_con
     assert_eq!(cut_off("errors == 0"), (Verdict::Fail, "errors".to_owned()));
     // Whoever asked for nothing of the kind is told all the same.
     assert_eq!(cut_off("rate_per_s > 1"), (Verdict::Fail, "connections.open_min".to_owned()));
-    let no_ports = short(15.0).turned_away(12, "status 503").edit(|_, interval| {
+    let no_ports = short(15.0).rejected(12, "status 503").edit(|_, interval| {
         interval.connections.open_min = 11;
         interval.connections.failed[2] = 3;
     });
@@ -85,7 +85,7 @@ fn latencies_read_at_one_place_of_the_tick_are_not_believed() {
 
 #[test]
 fn correctness_is_believed_wherever_in_the_tick_a_request_comes() {
-    let refused = short(10.0).phases(ONE_PLACE).turned_away(12, "status 503");
+    let refused = short(10.0).phases(ONE_PLACE).rejected(12, "status 503");
     check(&refused, &terms(&["response.p50 < 10ms", "errors == 0"]), Verdict::Fail, "errors", &["was 24"]);
     let no_latency = terms(&["errors == 0"]);
     check(&short(10.0).phases(ONE_PLACE), &no_latency, Verdict::Pass, "", &[]);

@@ -99,8 +99,8 @@ fn a_server_that_is_late_fails_by_the_seconds_in_which_disturbances_explain_leas
     // Every second is disturbed: 20 of them a little, 40 so much that they explain half of what is due.
     let scene = |calm: f64, rough: f64| {
         let mut scene = Scene::arena(500.0);
-        scene.late_share = Some(Box::new(move |at| if at % 3 == 0 { calm } else { rough }));
-        let waiting = |at: u32| if at.is_multiple_of(3) { 0.02 } else { 0.25 };
+        scene.late_share = Some(Box::new(move |at| if at % 30 < 10 { calm } else { rough }));
+        let waiting = |at: u32| if at % 30 < 10 { 0.02 } else { 0.25 };
         scene.samples.push(Box::new(move |at| {
             vec![
                 sample("machine", "others_cores", 1.0),
@@ -121,6 +121,26 @@ fn a_server_that_is_late_fails_by_the_seconds_in_which_disturbances_explain_leas
     check(&scene(0.4, 0.4), &terms(60), Verdict::Inconclusive, "disturbed", &[]);
     // Late where it was disturbed most, and not where it was disturbed less: nothing was undisturbed, so nothing is said.
     check(&scene(0.1, 0.6), &terms(30), Verdict::Inconclusive, "disturbed", &[]);
+}
+
+#[test]
+fn ticks_that_a_server_counts_by_seconds_of_its_own_are_kept_with_the_least_disturbed_seconds() {
+    // The log's seconds begin in the middle of ours, and of ours every second one is a little calmer.
+    let mut scene = Scene::arena(500.0).late(0.42);
+    scene.log_offset_ns = SECOND_NS / 2;
+    let waiting = |at: u32| if at.is_multiple_of(2) { 0.07 } else { 0.09 };
+    scene.samples.push(Box::new(move |at| {
+        vec![
+            sample("machine", "others_cores", 1.0),
+            sample("program", "cc1", 1.0),
+            sample("subject", "waiting_share_max", waiting(at)),
+            sample("worker", "waiting_share_max", waiting(at)),
+            sample("worker", "cpu_share_max", 0.2),
+            sample("thread", "node", 0.1),
+        ]
+    }));
+    let says = ["42 % in the least disturbed seconds"];
+    check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
 }
 
 #[test]
@@ -164,7 +184,7 @@ fn wrong_answers_refusals_and_a_crash_fail_however_disturbed_the_machine_was() {
     let noisy = |scene: Scene| beside(steal(scene, 0.3), 0..60, 1.5, 0.5);
     let wrong = noisy(Scene::arena(500.0).edit(|at, interval| interval.errors[1] = u64::from(at == 7)));
     check(&wrong, &arena_terms(), Verdict::Fail, "wrong winner", &[]);
-    let refused = noisy(Scene::asking(100.0).turned_away(3, "GET /: status 503"));
+    let refused = noisy(Scene::asking(100.0).rejected(3, "GET /: status 503"));
     check(&refused, &terms(&["errors == 0"]), Verdict::Fail, "errors", &["status 503"]);
     let dead = noisy(Scene::arena(500.0).event(12, kind::SUBJECT_EXITED, "signal 9"));
     check(&dead, &arena_terms(), Verdict::Fail, "server exited", &[]);

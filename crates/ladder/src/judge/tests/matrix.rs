@@ -78,7 +78,7 @@ const ROWS: &[Row] = &[
     certain("exit", ARENA, || arena().event(20, kind::SUBJECT_EXITED, "exit code 7"), EXITED),
     certain("exit, chat", CHAT, || chat().event(20, kind::SUBJECT_EXITED, "exit code 7"), EXITED),
     certain("drop-all for good", ARENA, || arena().edit(no_connections), (Fail, "connections.open_min")),
-    certain("refuse", NO_ERRORS, || asking().turned_away(3, "GET /: status 503"), (Fail, "errors")),
+    certain("refuse", NO_ERRORS, || asking().rejected(3, "GET /: status 503"), (Fail, "errors")),
     certain("wrong-answers", ARENA, || arena().edit(wrong_winner), (Fail, "wrong winner")),
     certain(
         "wrong-answers, chat, no line any more",
@@ -86,7 +86,7 @@ const ROWS: &[Row] = &[
         || lossy(0).edit(wrong_winner),
         (Fail, "wrong winner"),
     ),
-    certain("wrong-answers, chat", CHAT, strange_lines, (Fail, "deliveries.strangers")),
+    certain("wrong-answers, chat", CHAT, strange_lines, (Fail, "deliveries.unknown_messages")),
     certain("late-answers", ASKING, || slow_by(1_000), (Fail, "response.p99")),
     explainable(
         "late-answers of 5 %",
@@ -160,7 +160,7 @@ fn strange_lines() -> Scene {
     // Each altered line is also missing under its own name, and the server does not know of it.
     let mut scene = lossy(0);
     if let Some(books) = &mut scene.books {
-        books.strangers = 3;
+        books.unknown_messages = 3;
     }
     scene
 }

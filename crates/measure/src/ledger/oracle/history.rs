@@ -68,7 +68,7 @@ pub struct History {
     /// messages that left
     pub departed: u64,
     /// reads of what was not sent
-    pub strangers: u64,
+    pub unknown_messages: u64,
     /// by receiver
     pub truth: Vec<Truth>,
     lives: Vec<Vec<Life>>,
@@ -111,14 +111,14 @@ impl History {
             tells: random.bool(),
             acts: Vec::new(),
             departed: 0,
-            strangers: 0,
+            unknown_messages: 0,
             truth: (0..crowd).map(|_| Truth::default()).collect(),
             lives: Vec::new(),
             said: Vec::new(),
             random,
         };
         for bot in 0..crowd {
-            if history.is_apart(bot) {
+            if history.is_excluded(bot) {
                 history.acts.push((0, bot, Act::Apart));
             }
             let lives = if kind == Kind::Static { vec![history.whole_life()] } else { history.some_lives() };
@@ -136,7 +136,7 @@ impl History {
         history
     }
 
-    pub fn is_apart(&self, bot: u32) -> bool {
+    pub fn is_excluded(&self, bot: u32) -> bool {
         (u64::from(bot) + self.seed) % 7 == 3
     }
 
@@ -355,7 +355,7 @@ impl History {
         if kind == Kind::Static && self.random.u8(0..20) == 0 {
             let (sender, seq) = if self.random.bool() { (self.senders, 0) } else { (0, SEQ_END) };
             self.acts.push((last, bot, Act::Read { sender, seq, planned_ns: 0 }));
-            self.strangers += 1;
+            self.unknown_messages += 1;
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::layers::http::HTTP;
 use crate::layers::reader::Reader;
 use crate::layers::subject::POLL_LOOP;
 use crate::layers::{cells, settings};
-use crate::mistakes::{Place, WrongRequest};
+use crate::mistakes::{Place, RequestConfigError};
 use crate::scenario::{Content, Node};
 use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
@@ -134,22 +134,22 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> Vec<(HttpRequest
     };
     let whole = reader.in_whole_file(&REQUESTS);
     if list.is_empty() {
-        reader.refuse(&whole, WrongRequest::NoRequests.into());
+        reader.refuse(&whole, RequestConfigError::NoRequests.into());
     }
     if let (Some(path), Some(first)) = (server.path.as_deref(), list.first())
         && path != "/"
     {
         let place = reader.at(&REQUESTS, first).place;
-        reader.refuse_plainly(place, WrongRequest::TwoPaths(path.into()));
+        reader.refuse_plainly(place, RequestConfigError::TwoPaths(path.into()));
     }
     let mut requests: Vec<(HttpRequest, Place)> = Vec::new();
     for written in list {
         let (request, place) = (listed(reader, written), reader.at(&REQUESTS, written).place);
         if requests.iter().any(|(other, _)| other.name == request.name) {
-            reader.refuse_plainly(place.clone(), WrongRequest::TwoOfAName(request.name.clone()));
+            reader.refuse_plainly(place.clone(), RequestConfigError::TwoOfAName(request.name.clone()));
         }
         if request.name == REDIRECT {
-            reader.refuse_plainly(place.clone(), WrongRequest::NameTaken(REDIRECT));
+            reader.refuse_plainly(place.clone(), RequestConfigError::NameTaken(REDIRECT));
         }
         requests.push((request, place));
     }
@@ -213,7 +213,7 @@ fn listed(reader: &mut Reader, written: &Node) -> HttpRequest {
     let body = match (written.get(BODY.name()), written.get(JSON_BODY.name())) {
         (Some(text), Some(_)) => {
             let place = reader.at(&BODY, text).place;
-            reader.refuse_plainly(place, WrongRequest::TwoBodies);
+            reader.refuse_plainly(place, RequestConfigError::TwoBodies);
             String::new()
         }
         (Some(text), None) => text.text().to_owned(),
@@ -233,7 +233,7 @@ fn listed(reader: &mut Reader, written: &Node) -> HttpRequest {
             continue;
         }
         let read = reader.read(&said, |text| {
-            Ok::<_, WrongRequest>((http::variable_name(name)?, http::pointer(text.trim())?))
+            Ok::<_, RequestConfigError>((http::variable_name(name)?, http::pointer(text.trim())?))
         });
         capture.extend(read);
     }
@@ -259,7 +259,7 @@ fn method_and_path(reader: &mut Reader, written: &Node) -> (String, String) {
         [one] if is_plain || one.key == PATH.key => *one,
         _ => {
             let place = reader.at(&REQUESTS, written).place;
-            reader.refuse_plainly(place, WrongRequest::NoPath);
+            reader.refuse_plainly(place, RequestConfigError::NoPath);
             return ("GET".into(), "/".into());
         }
     };
@@ -295,7 +295,7 @@ fn some_text(text: &str) -> Result<String, units::UnitError> {
 fn refuse_flags_of_one(reader: &mut Reader) {
     for setting in settings().filter(|setting| setting.key.starts_with("bots.requests.")) {
         if !reader.flags.all(setting).is_empty() {
-            reader.refuse_plainly(Place::Flag(setting.flag), WrongRequest::OfOneRequest(setting.flag));
+            reader.refuse_plainly(Place::Flag(setting.flag), RequestConfigError::OfOneRequest(setting.flag));
         }
     }
 }

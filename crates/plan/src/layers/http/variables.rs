@@ -2,7 +2,7 @@
 
 use crate::layers::http::HTTP;
 use crate::layers::reader::Reader;
-use crate::mistakes::{Place, WrongRequest};
+use crate::mistakes::{Place, RequestConfigError};
 use crate::scenario::{Content, Node};
 use crate::settings::{Setting, Shape};
 use crate::units::{UnitError, http};
@@ -49,7 +49,7 @@ pub(super) fn read(reader: &mut Reader, requests: &[(HttpRequest, Place)]) -> Ve
                     .push(Variable { name: name.clone(), law: VariableLaw::Captured(BEFORE_USUAL.into()) }),
                 Some(VariableLaw::Captured(_)) => {}
                 Some(_) => {
-                    reader.refuse_plainly(place.clone(), WrongRequest::CapturedDrawn(name.clone()));
+                    reader.refuse_plainly(place.clone(), RequestConfigError::CapturedDrawn(name.clone()));
                 }
             }
         }
@@ -61,7 +61,7 @@ pub(super) fn read(reader: &mut Reader, requests: &[(HttpRequest, Place)]) -> Ve
         if matches!(variable.law, VariableLaw::Captured(_)) && !is_captured {
             let written = all.get(&variable.name).cloned().unwrap_or_default();
             let place = reader.at(&VARIABLES, &written).place;
-            reader.refuse_plainly(place, WrongRequest::NeverCaptured(variable.name.clone()));
+            reader.refuse_plainly(place, RequestConfigError::NeverCaptured(variable.name.clone()));
         }
     }
     for (request, place) in requests {
@@ -98,7 +98,7 @@ fn law(reader: &mut Reader, name: &str, written: &Node) -> Option<VariableLaw> {
             reader.read(&before[0], |text| sendable(name, text)).map(VariableLaw::Captured)
         }
         _ => {
-            reader.refuse_plainly(place, WrongRequest::VariableLaw(name.to_owned()));
+            reader.refuse_plainly(place, RequestConfigError::VariableLaw(name.to_owned()));
             None
         }
     }
@@ -115,18 +115,18 @@ fn whole(text: &str) -> Result<i64, UnitError> {
 }
 
 /// A line end in a header would begin another one.
-fn sendable(name: &str, text: &str) -> Result<String, WrongRequest> {
+fn sendable(name: &str, text: &str) -> Result<String, RequestConfigError> {
     if text.contains(char::is_control) {
-        return Err(WrongRequest::ControlInVariable(name.to_owned()));
+        return Err(RequestConfigError::ControlInVariable(name.to_owned()));
     }
     Ok(text.to_owned())
 }
 
 /// Names in braces that are no variables, and texts that would break the path.
-fn strange_names(request: &HttpRequest, variables: &[Variable]) -> Vec<WrongRequest> {
+fn strange_names(request: &HttpRequest, variables: &[Variable]) -> Vec<RequestConfigError> {
     let mut strange = Vec::new();
     let known = |name: &str| variables.iter().find(|variable| variable.name == name);
-    let unknown = |name: &str| WrongRequest::UnknownVariable {
+    let unknown = |name: &str| RequestConfigError::UnknownVariable {
         name: name.to_owned(),
         known: match variables {
             [] => "none".into(),
@@ -136,7 +136,7 @@ fn strange_names(request: &HttpRequest, variables: &[Variable]) -> Vec<WrongRequ
     for text in [&request.path, &request.body] {
         for (name, is_environment) in http::braced(text) {
             if is_environment {
-                strange.push(WrongRequest::EnvironmentOutsideHeaders(name.to_owned()));
+                strange.push(RequestConfigError::EnvironmentOutsideHeaders(name.to_owned()));
             } else if known(name).is_none() {
                 strange.push(unknown(name));
             }
@@ -153,7 +153,7 @@ fn strange_names(request: &HttpRequest, variables: &[Variable]) -> Vec<WrongRequ
             Some(VariableLaw::Whole(..) | VariableLaw::Counter) | None => &[],
         };
         if let Some(text) = texts.iter().find(|text| !http::fits_in_path(text)) {
-            strange.push(WrongRequest::NotForPath { name: name.to_owned(), text: text.clone() });
+            strange.push(RequestConfigError::NotForPath { name: name.to_owned(), text: text.clone() });
         }
     }
     strange.dedup();

@@ -32,12 +32,12 @@ fn climb_poll_loop_needs_nothing_else() {
             tick_rate_hz: 30.0,
         }
     );
-    let Bots::Http(http) = &plan.bots else { panic!("{plan:?}") };
+    let BotSettings::Http(http) = &plan.bots else { panic!("{plan:?}") };
     assert_eq!(http.model, HttpModel::Closed { think_ns: 0 });
     let names: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
     assert_eq!(names, ["root", "pilot", "force-field", "ihost", "objects", "object", "script", "property"]);
     assert_eq!(plan.ladder.rungs, (1..=20).map(f64::from).collect::<Vec<_>>());
-    assert_eq!((plan.ladder.settle_ns, plan.ladder.hold), (500_000_000, Hold::Time(2_000_000_000)));
+    assert_eq!((plan.ladder.settle_ns, plan.ladder.hold), (500_000_000, HoldLength::Time(2_000_000_000)));
     assert_eq!((plan.ladder.ramp, plan.arrivals), (RampRule::Pace(Ramp::AtOnce), Arrivals::Closed));
     assert_eq!(plan.objectives[0].to_string(), "errors == 0");
     assert_eq!(

@@ -1,9 +1,9 @@
 use super::*;
-use crate::workloads::{ChatBots, Dialect, Misbehaviour, Misconduct};
+use crate::workloads::{ChatBots, ChatDialect, FaultKind, FaultSpec};
 
 /// The chat's bots of a plan.
 fn chat_of(plan: &Plan) -> &ChatBots {
-    let Bots::Chat(chat) = &plan.bots else { panic!("{plan:?}") };
+    let BotSettings::Chat(chat) = &plan.bots else { panic!("{plan:?}") };
     chat
 }
 
@@ -17,8 +17,8 @@ fn climb_chat_needs_nothing_else() {
             ticks: TickSource::None,
             tick_rate_hz: 0.0,
         },
-        bots: Bots::Chat(ChatBots {
-            dialect: Dialect::Lines,
+        bots: BotSettings::Chat(ChatBots {
+            dialect: ChatDialect::Lines,
             gap_min_ns: 500_000_000,
             gap_max_ns: 1_000_000_000,
             line_min_bytes: 15,
@@ -33,7 +33,7 @@ fn climb_chat_needs_nothing_else() {
             load_unit: "clients".into(),
             ramp: RampRule::Pace(Ramp::PerSecond(2000.0)),
             settle_ns: 2_000_000_000,
-            hold: Hold::Time(30_000_000_000),
+            hold: HoldLength::Time(30_000_000_000),
             restart_per_rung: false,
             cells: Vec::new(),
             is_open_ended: false,
@@ -65,9 +65,9 @@ fn climb_chat_needs_nothing_else() {
 #[test]
 fn the_scheme_decides_how_a_foreign_chat_is_spoken_to() {
     for (url, dialect, port) in [
-        ("tcp://127.0.0.1", Dialect::Lines, 4001),
-        ("irc://localhost", Dialect::Irc, 6667),
-        ("nats://127.0.0.1:9", Dialect::Nats, 9),
+        ("tcp://127.0.0.1", ChatDialect::Lines, 4001),
+        ("irc://localhost", ChatDialect::Irc, 6667),
+        ("nats://127.0.0.1:9", ChatDialect::Nats, 9),
     ] {
         let plan = plan_of_flags(url);
         assert_eq!(chat_of(&plan).dialect, dialect, "{url}");
@@ -77,7 +77,7 @@ fn the_scheme_decides_how_a_foreign_chat_is_spoken_to() {
         assert_eq!(plan.objectives[0].to_string(), "deliveries.lost == 0");
     }
     let plan = plan_of_flags("tcp://127.0.0.1 --bots echo");
-    assert!(matches!(plan.bots, Bots::Echo(_)));
+    assert!(matches!(plan.bots, BotSettings::Echo(_)));
     assert_eq!(plan.ladder.rungs, [500.0, 1000.0, 2000.0], "an echo's load does not grow with its square");
 }
 
@@ -93,10 +93,10 @@ fn every_setting_of_the_chat_may_stand_on_the_command_line_or_in_the_file() {
     );
     assert_eq!(by_flags.bots, by_file.bots);
     assert_eq!((by_flags.arrivals, by_file.arrivals), (Arrivals::Poisson, Arrivals::Poisson));
-    let storm = Misbehaviour { kind: Misconduct::ReconnectStorm, share: 0.2, period_ns: 30_000_000_000 };
-    let slow = Misbehaviour { kind: Misconduct::SlowReader, share: 0.05, period_ns: 0 };
+    let storm = FaultSpec { kind: FaultKind::ReconnectStorm, share: 0.2, period_ns: 30_000_000_000 };
+    let slow = FaultSpec { kind: FaultKind::SlowReader, share: 0.05, period_ns: 0 };
     let expected = ChatBots {
-        dialect: Dialect::Lines,
+        dialect: ChatDialect::Lines,
         gap_min_ns: 750_000_000,
         gap_max_ns: 750_000_000,
         line_min_bytes: 20,
@@ -110,17 +110,17 @@ fn every_setting_of_the_chat_may_stand_on_the_command_line_or_in_the_file() {
 }
 
 #[test]
-fn flags_replace_the_files_misconduct_and_other_bots_forget_the_files_settings() {
+fn flags_replace_the_files_fault_and_other_bots_forget_the_files_settings() {
     let text = "subject: { target: tcp://127.0.0.1 }\n\
                 bots: { kind: chat, echoes: true, misbehave: [stalled=1%], line: 16 }\n";
     let with =
         |line: &str| resolve(&Flags::of(line), scenario(text), 1).unwrap_or_else(|wrong| panic!("{wrong}"));
     let plan = with("scenarios/x.yaml --misbehave malformed=2%");
     assert_eq!(chat_of(&plan).misbehave.len(), 1);
-    assert_eq!(chat_of(&plan).misbehave[0].kind, Misconduct::Malformed);
+    assert_eq!(chat_of(&plan).misbehave[0].kind, FaultKind::Malformed);
     assert_eq!(chat_of(&plan).line_max_bytes, 16);
     let plan = with("scenarios/x.yaml --bots echo");
-    assert!(matches!(plan.bots, Bots::Echo(_)));
+    assert!(matches!(plan.bots, BotSettings::Echo(_)));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_built_in_chat_and_its_bots_agree_on_the_echo_whichever_way_it_was_said() {
 fn protocols_without_an_echo_refuse_it() {
     check(
         "irc://127.0.0.1 --echoes",
-        &["--echoes: an IRC server sends nobody his own lines; leave echoes out"],
+        &["--echoes: an IRC server never sends a line back to its sender; leave echoes out"],
     );
     check(
         "nats://127.0.0.1 --echoes",
@@ -193,7 +193,7 @@ fn every_mistake_of_a_chat_is_told_at_once() {
             ),
             "scenarios/x.yaml:8: bots.misbehave: the shares of the crowd that misbehave add up to 120%, but there is only \
              100%",
-            "scenarios/x.yaml:9: bots.misbehave: stalled is there twice; each kind of misconduct has one share (for \
+            "scenarios/x.yaml:9: bots.misbehave: stalled is there twice; each kind of fault has one share (for \
              example: misbehave: [slow-reader=5%])",
         ],
     );
@@ -308,7 +308,7 @@ fn only_a_chat_is_judged_by_its_deliveries() {
     ] {
         assert_eq!(judged("chat", objective, &[]), None);
         let refusal = judged("arena", objective, &[]).expect("players broadcast nothing");
-        assert!(refusal.contains("these bots owe nobody a broadcast"), "{refusal}");
+        assert!(refusal.contains("these bots send no broadcasts"), "{refusal}");
     }
     for url in ["irc://127.0.0.1", "nats://127.0.0.1"] {
         let refusal = judged(url, "deliveries.dropped == 0", &[]).expect("nobody tells");

@@ -3,7 +3,7 @@ use crate::workloads::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion,
 
 /// The HTTP clients of a plan.
 fn http_of(plan: &Plan) -> &HttpBots {
-    let Bots::Http(http) = &plan.bots else { panic!("{plan:?}") };
+    let BotSettings::Http(http) = &plan.bots else { panic!("{plan:?}") };
     http
 }
 

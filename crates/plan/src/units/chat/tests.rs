@@ -2,28 +2,28 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The misconduct, or why it is none.
+/// The fault, or why it is none.
 #[track_caller]
-fn check(text: &str, expected: Result<(Misconduct, f64, u64), &str>) {
-    let read = text.parse::<Misbehaviour>().map(|read| (read.kind, read.share, read.period_ns));
+fn check(text: &str, expected: Result<(FaultKind, f64, u64), &str>) {
+    let read = text.parse::<FaultSpec>().map(|read| (read.kind, read.share, read.period_ns));
     let read = read.map_err(|error| error.to_string());
     assert_eq!(read, expected.map_err(str::to_owned), "{text}");
 }
 
 #[test]
-fn misconduct_has_a_share_and_storms_come_every_so_often() {
+fn fault_has_a_share_and_storms_come_every_so_often() {
     const S: u64 = 1_000_000_000;
-    check("slow-reader=5%", Ok((Misconduct::SlowReader, 0.05, 0)));
-    check(" stalled = 0.1 ", Ok((Misconduct::Stalled, 0.1, 0)));
-    check("half-open=100%", Ok((Misconduct::HalfOpen, 1.0, 0)));
-    check("malformed=0.5%", Ok((Misconduct::Malformed, 0.005, 0)));
-    check("reconnect-storm=30s", Ok((Misconduct::ReconnectStorm, 0.1, 30 * S)));
-    check("reconnect-storm=20%@2m", Ok((Misconduct::ReconnectStorm, 0.2, 120 * S)));
-    check("reconnect-storm=0.5 @ 1s", Ok((Misconduct::ReconnectStorm, 0.5, S)));
+    check("slow-reader=5%", Ok((FaultKind::SlowReader, 0.05, 0)));
+    check(" stalled = 0.1 ", Ok((FaultKind::Stalled, 0.1, 0)));
+    check("half-open=100%", Ok((FaultKind::HalfOpen, 1.0, 0)));
+    check("malformed=0.5%", Ok((FaultKind::Malformed, 0.005, 0)));
+    check("reconnect-storm=30s", Ok((FaultKind::ReconnectStorm, 0.1, 30 * S)));
+    check("reconnect-storm=20%@2m", Ok((FaultKind::ReconnectStorm, 0.2, 120 * S)));
+    check("reconnect-storm=0.5 @ 1s", Ok((FaultKind::ReconnectStorm, 0.5, S)));
 }
 
 #[test]
-fn misconduct_that_means_nothing_is_refused_with_its_reason() {
+fn fault_that_means_nothing_is_refused_with_its_reason() {
     let known = "known: slow-reader, stalled, half-open, malformed, reconnect-storm";
     check("", Err("nothing is written"));
     check("=5%", Err("nothing is written"));
@@ -51,7 +51,7 @@ fn misconduct_that_means_nothing_is_refused_with_its_reason() {
         "stalled=5%@30s",
         Err("stalled bots misbehave all the time; only a reconnect-storm comes every so often (@)"),
     );
-    check("stalled=0", Err("\"0\" is zero: nobody would misbehave; leave it out"));
+    check("stalled=0", Err("\"0\" is zero: no bot would misbehave; leave it out"));
     check("stalled=-5%", Err("\"-5%\" is negative"));
     check("stalled=120%", Err("a share is between 0 and 1, or 0% and 100%; got 120%"));
     check("stalled=many", Err("\"many\" is not a number"));
@@ -99,6 +99,6 @@ fn rooms_have_letters_that_every_dialect_allows() {
 proptest! {
     #[test]
     fn no_text_makes_the_readers_panic(text in "[0-9a-zµ.%@= -]{0,20}|.{0,20}") {
-        let _ = (gap_ns(&text), line_bytes(&text), room(&text), text.parse::<Misbehaviour>());
+        let _ = (gap_ns(&text), line_bytes(&text), room(&text), text.parse::<FaultSpec>());
     }
 }

@@ -2,7 +2,7 @@
 
 use drivers::Driver;
 use engine::{BotContext, ConnectionId};
-use plan::Misconduct;
+use plan::FaultKind;
 
 use super::dialect::Dialect;
 use super::{Chat, KEEP, MISBEHAVE, STORM, Standing};
@@ -20,27 +20,21 @@ where
 {
     /// A new member begins to behave badly, if it is one of those.
     pub(super) fn turn_bad(&mut self, line: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
-        match self.people[bot as usize].misconduct {
-            Some(Misconduct::SlowReader) => ctx.read_slowly(line, SLOW_BYTES, SLOW_GAP_NS),
-            Some(Misconduct::Stalled) => ctx.stop_reading(line),
-            Some(Misconduct::HalfOpen) => ctx.shut_sending(line),
-            Some(Misconduct::ReconnectStorm | Misconduct::Malformed) | None => {}
+        match self.people[bot as usize].fault {
+            Some(FaultKind::SlowReader) => ctx.read_slowly(line, SLOW_BYTES, SLOW_GAP_NS),
+            Some(FaultKind::Stalled) => ctx.stop_reading(line),
+            Some(FaultKind::HalfOpen) => ctx.shut_sending(line),
+            Some(FaultKind::ReconnectStorm | FaultKind::Malformed) | None => {}
         }
     }
 
     /// What bad behaviour there is to plan once all are in.
-    pub(super) fn plan_misconduct(
-        &mut self,
-        bot: u32,
-        now_ns: u64,
-        begin_ns: u64,
-        ctx: &mut BotContext<'_, D>,
-    ) {
+    pub(super) fn plan_fault(&mut self, bot: u32, now_ns: u64, begin_ns: u64, ctx: &mut BotContext<'_, D>) {
         let person = &self.people[bot as usize];
-        match person.misconduct {
+        match person.fault {
             // All at the same instant: that is the storm.
-            Some(Misconduct::ReconnectStorm) => ctx.at(now_ns + person.period_ns, bot, STORM),
-            Some(Misconduct::Malformed) => ctx.at(begin_ns, bot, MISBEHAVE),
+            Some(FaultKind::ReconnectStorm) => ctx.at(now_ns + person.period_ns, bot, STORM),
+            Some(FaultKind::Malformed) => ctx.at(begin_ns, bot, MISBEHAVE),
             _ => {}
         }
     }

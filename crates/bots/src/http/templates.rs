@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::errors;
 
 /// The requests of one worker.
-pub struct Recipes<P> {
-    recipes: Vec<Recipe<P>>,
+pub struct RequestTemplates<P> {
+    templates: Vec<RequestTemplate<P>>,
     /// upper ends of the requests' shares of [0, 1)
     shares: Vec<f64>,
     variables: Vec<Variable>,
@@ -23,7 +23,7 @@ pub struct Recipes<P> {
     random: fastrand::Rng,
 }
 
-struct Recipe<P> {
+struct RequestTemplate<P> {
     request: HttpRequest,
     /// where nothing changes
     prepared: Option<P>,
@@ -37,8 +37,8 @@ struct Surroundings {
     body_bytes_max: u64,
 }
 
-/// What a connection has learnt from answers, by the index of the variable; empty until there is something.
-pub type Learnt = Vec<Option<String>>;
+/// What a connection has captured from answers, by the index of the variable; empty until there is something.
+pub type CapturedVars = Vec<Option<String>>;
 
 /// A request ready to be sent.
 pub enum Ready<'a, P> {
@@ -57,16 +57,16 @@ impl<P> AsRef<P> for Ready<'_, P> {
     }
 }
 
-impl<P: Clone + std::fmt::Debug + 'static> Recipes<P> {
+impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
     /// The requests of the plan, or the one of them that its cell asks for.
-    pub fn new<D: Http<Prepared = P>>(plan: &WorkerPlan, http: &HttpBots) -> Recipes<P> {
+    pub fn new<D: Http<Prepared = P>>(plan: &WorkerPlan, http: &HttpBots) -> RequestTemplates<P> {
         let surroundings = Surroundings {
             scheme: if plan.target.scheme.is_tls() { "https" } else { "http" },
             authority: plan.target.authority(),
             keep_alive: http.keep_alive,
             body_bytes_max: http.body_bytes_max,
         };
-        let recipes = http
+        let templates = http
             .requests
             .iter()
             .map(|request| {
@@ -80,7 +80,7 @@ impl<P: Clone + std::fmt::Debug + 'static> Recipes<P> {
                         &request.body,
                     )
                 });
-                Recipe { request: request.clone(), prepared, keeps_body }
+                RequestTemplate { request: request.clone(), prepared, keeps_body }
             })
             .collect();
         let weight = |index: usize, request: &HttpRequest| {
@@ -96,8 +96,8 @@ impl<P: Clone + std::fmt::Debug + 'static> Recipes<P> {
                 Some(*end)
             })
             .collect();
-        Recipes {
-            recipes,
+        RequestTemplates {
+            templates,
             shares,
             variables: http.variables.clone(),
             counter: plan.worker as u64 + 1,
@@ -125,41 +125,51 @@ impl<P: Clone + std::fmt::Debug + 'static> Recipes<P> {
     }
 
     /// The request in the form in which it is sent.
-    pub fn ready<D: Http<Prepared = P>>(&mut self, index: usize, learnt: &Learnt) -> Ready<'_, P> {
-        if self.recipes[index].prepared.is_none() {
-            return Ready::Rendered(self.render::<D>(index, learnt, None));
+    pub fn ready<D: Http<Prepared = P>>(&mut self, index: usize, captured: &CapturedVars) -> Ready<'_, P> {
+        if self.templates[index].prepared.is_none() {
+            return Ready::Rendered(self.render::<D>(index, captured, None));
         }
-        match &self.recipes[index].prepared {
+        match &self.templates[index].prepared {
             Some(prepared) => Ready::Prepared(prepared),
             None => unreachable!("looked at above"),
         }
     }
 
     /// A GET where a redirect of this request points.
-    pub fn redirected<D: Http<Prepared = P>>(&mut self, index: usize, learnt: &Learnt, path: &str) -> P {
-        self.render::<D>(index, learnt, Some(path))
+    pub fn redirected<D: Http<Prepared = P>>(
+        &mut self,
+        index: usize,
+        captured: &CapturedVars,
+        path: &str,
+    ) -> P {
+        self.render::<D>(index, captured, Some(path))
     }
 
-    fn render<D: Http<Prepared = P>>(&mut self, index: usize, learnt: &Learnt, elsewhere: Option<&str>) -> P {
-        let values: Vec<String> = (0..self.variables.len()).map(|at| self.value(at, learnt)).collect();
-        let recipe = &self.recipes[index];
+    fn render<D: Http<Prepared = P>>(
+        &mut self,
+        index: usize,
+        captured: &CapturedVars,
+        elsewhere: Option<&str>,
+    ) -> P {
+        let values: Vec<String> = (0..self.variables.len()).map(|at| self.value(at, captured)).collect();
+        let template = &self.templates[index];
         let fill = |text: &str| filled(text, &self.variables, &values).into_owned();
         let headers: Vec<(String, String)> =
-            recipe.request.headers.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+            template.request.headers.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
         match elsewhere {
             Some(path) => {
-                let get = HttpRequest { method: "GET".to_owned(), ..recipe.request.clone() };
-                self.surroundings.prepare::<D>(&get, recipe.keeps_body, path, &headers, "")
+                let get = HttpRequest { method: "GET".to_owned(), ..template.request.clone() };
+                self.surroundings.prepare::<D>(&get, template.keeps_body, path, &headers, "")
             }
             None => {
-                let path = fill(&recipe.request.path);
-                let body = fill(&recipe.request.body);
-                self.surroundings.prepare::<D>(&recipe.request, recipe.keeps_body, &path, &headers, &body)
+                let path = fill(&template.request.path);
+                let body = fill(&template.request.body);
+                self.surroundings.prepare::<D>(&template.request, template.keeps_body, &path, &headers, &body)
             }
         }
     }
 
-    fn value(&mut self, at: usize, learnt: &Learnt) -> String {
+    fn value(&mut self, at: usize, captured: &CapturedVars) -> String {
         match &self.variables[at].law {
             VariableLaw::Whole(from, to) => self.random.i64(*from..=*to).to_string(),
             VariableLaw::OneOf(words) => words[self.random.usize(..words.len())].clone(),
@@ -169,19 +179,19 @@ impl<P: Clone + std::fmt::Debug + 'static> Recipes<P> {
                 value
             }
             VariableLaw::Captured(before) => {
-                learnt.get(at).and_then(Option::as_ref).unwrap_or(before).clone()
+                captured.get(at).and_then(Option::as_ref).unwrap_or(before).clone()
             }
         }
     }
 
     /// Whether an answer is right. Errors: what is wrong with it, in no words yet.
     pub fn check<'a>(&'a self, index: usize, answer: &'a Answer<'_>) -> Result<(), Wrong<'a>> {
-        check(&self.recipes[index].request, answer)
+        check(&self.templates[index].request, answer)
     }
 
     /// Keeps what a request wants to know of its answer.
-    pub fn learn(&self, index: usize, answer: &Answer<'_>, learnt: &mut Learnt) {
-        let capture = &self.recipes[index].request.capture;
+    pub fn learn(&self, index: usize, answer: &Answer<'_>, captured: &mut CapturedVars) {
+        let capture = &self.templates[index].request.capture;
         if capture.is_empty() {
             return;
         }
@@ -199,8 +209,8 @@ impl<P: Clone + std::fmt::Debug + 'static> Recipes<P> {
             if text.chars().any(|letter| letter.is_control() || letter == ' ') {
                 continue;
             }
-            learnt.resize(self.variables.len(), None);
-            learnt[at] = Some(text);
+            captured.resize(self.variables.len(), None);
+            captured[at] = Some(text);
         }
     }
 }

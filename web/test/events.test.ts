@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { planted } from '../fixtures/planted.mjs'
 import type { TrialPage } from '../src/data'
-import { eventsOf } from '../src/notable'
+import { eventsOf } from '../src/events'
 
 function trial(series: TrialPage['series']): TrialPage {
   const t = Array.from({ length: 10 }, (_, second) => second)

@@ -1,0 +1,50 @@
+//! How the process ends: its exit code, and what goes with one that reports a failure.
+
+use std::process::ExitCode;
+
+use ladder::Verdict;
+
+/// The exit codes of `stepladder`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// every objective was met, or what was asked for is done
+    Met = 0,
+    /// an objective was not met
+    NotMet = 1,
+    /// could not be measured
+    NotMeasured = 2,
+    /// the command line, or a file that it names, is wrong
+    WrongUsage = 3,
+    /// ended by Ctrl-C, SIGTERM or SIGHUP
+    Interrupted = 130,
+}
+
+/// Why a command ended without an answer. The message goes to standard error.
+pub type Failure = (Exit, anyhow::Error);
+
+/// A failure that is not the user's mistake.
+pub fn not_measured(error: impl Into<anyhow::Error>) -> Failure {
+    (Exit::NotMeasured, error.into())
+}
+
+/// A mistake on the command line or in a file.
+pub fn wrong_usage(error: impl Into<anyhow::Error>) -> Failure {
+    (Exit::WrongUsage, error.into())
+}
+
+impl From<Verdict> for Exit {
+    fn from(verdict: Verdict) -> Exit {
+        match verdict {
+            Verdict::Pass => Exit::Met,
+            Verdict::Fail => Exit::NotMet,
+            Verdict::GeneratorLimited | Verdict::Inconclusive | Verdict::Invalid => Exit::NotMeasured,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
