@@ -13,7 +13,7 @@ use engine::thread::{Setup, spawn};
 use engine::{Collector, MonotonicClock, Progress, Shared, Timeline};
 use measure::{Distribution, Measure, Phase};
 use plan::{
-    Arrivals, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Ramp, Scheme, Target, WorkerPlan,
+    Arrivals, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Scheme, Target, WorkerPlan,
 };
 
 fn main() {
@@ -51,25 +51,9 @@ fn main() {
     };
     let target = Target::at(Scheme::Http, socket);
     let plan = WorkerPlan {
-        worker: 0,
-        workers: 1,
-        first_unit: 0,
-        units: connections,
-        units_total: connections,
         arrivals: if rate_per_s > 0.0 { Arrivals::Poisson } else { Arrivals::Closed },
-        ramp: Ramp::AtOnce,
-        bots: plan::BotSettings::Http(http),
-        target: target.clone(),
-        address: socket,
-        sources: Vec::new(),
-        seed: 1,
-        patience_ns: 1_000_000_000,
-        open_attempts: 1,
-        tick_period_ns: 0,
-        settle_ns: 0,
         rate_per_s,
-        stream_phase: 0.0,
-        request: None,
+        ..WorkerPlan::alone(http.into(), connections, Scheme::Http, socket)
     };
     let timeline = Arc::new(Timeline::default());
     timeline.hold_at(1_000_000_000);

@@ -12,7 +12,7 @@ use engine::collector::FromWorker;
 use engine::thread::{Setup, spawn};
 use engine::{Collector, MonotonicClock, Progress, Shared, Timeline};
 use measure::{Distribution, Measure};
-use plan::{EchoBots, Ramp, Scheme, Target, WorkerPlan};
+use plan::{EchoBots, Scheme, WorkerPlan};
 
 const CLIENTS: u64 = 100;
 
@@ -44,34 +44,12 @@ fn main() {
 }
 
 fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Distribution {
-    let plan = WorkerPlan {
-        worker: 0,
-        workers: 1,
-        first_unit: 0,
-        units: CLIENTS,
-        units_total: CLIENTS,
-        arrivals: plan::Arrivals::Even,
-        ramp: Ramp::AtOnce,
-        bots: plan::BotSettings::Echo(EchoBots { rate_per_s: rate_per_s / CLIENTS as f64, payload_bytes: 0 }),
-        target: Target {
-            scheme: Scheme::Ws,
-            host: "nowhere".to_owned(),
-            port: 1,
-            path: "/".to_owned(),
-            ca: None,
-            insecure: false,
-        },
-        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
-        sources: Vec::new(),
-        seed: 1,
-        patience_ns: 1_000_000_000,
-        open_attempts: 1,
-        tick_period_ns: 0,
-        settle_ns: 0,
-        rate_per_s: 0.0,
-        stream_phase: 0.0,
-        request: None,
-    };
+    let plan = WorkerPlan::alone(
+        EchoBots { rate_per_s: rate_per_s / CLIENTS as f64, payload_bytes: 0 }.into(),
+        CLIENTS,
+        Scheme::Ws,
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
+    );
     let clock = MonotonicClock::starting_now();
     let timeline = Arc::new(Timeline::default());
     timeline.hold_at(1_000_000_000);

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::plan::{Arrivals, HoldLength, Plan, Ramp};
 use crate::ramp;
-use crate::target::Target;
+use crate::target::{Scheme, Target};
 use crate::workloads::{BotSettings, Broadcast, Demand};
 
 /// What one worker does in one trial.
@@ -52,6 +52,33 @@ pub struct WorkerPlan {
     pub stream_phase: f64,
     /// of a sweep's cell: only this one of the bots' requests
     pub request: Option<usize>,
+}
+
+impl WorkerPlan {
+    /// A worker that is the only one: `units` of load at `address`, all at once, one attempt each, evenly planned; no ticks.
+    pub fn alone(bots: BotSettings, units: u64, scheme: Scheme, address: SocketAddr) -> WorkerPlan {
+        WorkerPlan {
+            worker: 0,
+            workers: 1,
+            first_unit: 0,
+            units,
+            units_total: units,
+            ramp: Ramp::AtOnce,
+            bots,
+            arrivals: Arrivals::Even,
+            target: Target::at(scheme, address),
+            address,
+            sources: Vec::new(),
+            seed: 1,
+            patience_ns: 1_000_000_000,
+            open_attempts: 1,
+            tick_period_ns: 0,
+            settle_ns: 0,
+            rate_per_s: 0.0,
+            stream_phase: 0.0,
+            request: None,
+        }
+    }
 }
 
 /// Descriptors of a table that are not sockets of bots: epoll, timers, logs, the standard three, and air.

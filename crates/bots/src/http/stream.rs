@@ -76,7 +76,7 @@ impl Stream {
 mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
-    use plan::{BotSettings, EchoBots, Ramp, Scheme, Target};
+    use plan::{EchoBots, Scheme};
     use proptest::prelude::*;
 
     use super::*;
@@ -87,22 +87,12 @@ mod tests {
             worker,
             workers,
             first_unit: worker as u64,
-            units: 8,
             units_total: 8 * workers as u64,
-            ramp: Ramp::AtOnce,
-            bots: BotSettings::Echo(EchoBots { rate_per_s: 1.0, payload_bytes: 1 }),
             arrivals,
-            target: Target::at(Scheme::Http, address),
-            address,
-            sources: Vec::new(),
             seed: 7 + worker as u64,
-            patience_ns: 1,
-            open_attempts: 1,
-            tick_period_ns: 0,
-            settle_ns: 0,
             rate_per_s,
             stream_phase: 0.25,
-            request: None,
+            ..WorkerPlan::alone(EchoBots { rate_per_s: 1.0, payload_bytes: 1 }.into(), 8, Scheme::Http, address)
         }
     }
 

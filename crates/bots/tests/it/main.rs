@@ -13,32 +13,18 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use measure::trial::kind;
 use measure::{Entry, Event, Interval, Trial, TrialHead};
-use plan::{BotSettings, Ramp, Scheme, Target, WorkerPlan};
+use plan::{BotSettings, Ramp, Scheme, WorkerPlan};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 fn worker_plan(bots: BotSettings, units: u64) -> WorkerPlan {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     WorkerPlan {
-        worker: 0,
-        workers: 1,
-        first_unit: 0,
-        units,
-        units_total: units,
-        arrivals: plan::Arrivals::Even,
         ramp: Ramp::Every(2_000_000),
-        bots,
-        target: Target::at(Scheme::Ws, address),
-        address,
-        sources: Vec::new(),
         seed: 7,
-        patience_ns: SECOND_NS,
         open_attempts: 5,
         tick_period_ns: 16_666_667,
-        settle_ns: 0,
-        rate_per_s: 0.0,
-        stream_phase: 0.0,
-        request: None,
+        ..WorkerPlan::alone(bots, units, Scheme::Ws, address)
     }
 }
 

@@ -233,25 +233,13 @@ mod tests {
         let names = MetricNames::new(&["say"], &[], &[], &OpenError::CAUSES);
         let socket = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let plan = plan::WorkerPlan {
-            worker: 0,
-            workers: 1,
-            first_unit: 0,
-            units: 1,
-            units_total: 1,
-            arrivals: plan::Arrivals::Even,
-            ramp: plan::Ramp::AtOnce,
-            bots: plan::BotSettings::Echo(plan::EchoBots { rate_per_s: 1.0, payload_bytes: 10 }),
-            target: plan::Target::at(plan::Scheme::Tcp, socket),
-            address: socket,
-            sources: Vec::new(),
-            seed: 1,
             patience_ns: 1,
-            open_attempts: 1,
-            tick_period_ns: 0,
-            settle_ns: 0,
-            rate_per_s: 0.0,
-            stream_phase: 0.0,
-            request: None,
+            ..plan::WorkerPlan::alone(
+                plan::EchoBots { rate_per_s: 1.0, payload_bytes: 10 }.into(),
+                1,
+                plan::Scheme::Tcp,
+                socket,
+            )
         };
         let address = Address { socket, host: "nowhere".to_owned(), path: "/".to_owned(), tls: None };
         let shared = Shared {

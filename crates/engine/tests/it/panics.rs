@@ -18,7 +18,7 @@ use engine::{
     BotContext, Bots, Collector, ConnectionId, MonotonicClock, PairingLock, Progress, Shared, Timeline,
 };
 use measure::MetricNames;
-use plan::{Arrivals, EchoBots, Ramp, Scheme, Target, WorkerPlan};
+use plan::{EchoBots, Scheme, WorkerPlan};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// A report that has not come after this never comes.
@@ -162,27 +162,7 @@ fn over_http_2(stream: &mut TcpStream) {
 }
 
 fn worker_plan(address: SocketAddr) -> WorkerPlan {
-    WorkerPlan {
-        worker: 0,
-        workers: 1,
-        first_unit: 0,
-        units: 3,
-        units_total: 3,
-        arrivals: Arrivals::Even,
-        ramp: Ramp::AtOnce,
-        bots: plan::BotSettings::Echo(EchoBots { payload_bytes: 8, rate_per_s: 0.0 }),
-        target: Target::at(Scheme::Ws, address),
-        address,
-        sources: Vec::new(),
-        seed: 7,
-        patience_ns: SECOND_NS,
-        open_attempts: 1,
-        tick_period_ns: 0,
-        settle_ns: 0,
-        rate_per_s: 0.0,
-        stream_phase: 0.0,
-        request: None,
-    }
+    WorkerPlan::alone(EchoBots { payload_bytes: 8, rate_per_s: 0.0 }.into(), 3, Scheme::Ws, address)
 }
 
 /// What a worker with such bots says until it has ended: how many whole seconds, and its last word.
