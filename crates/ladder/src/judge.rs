@@ -346,14 +346,18 @@ pub fn judge(trial: &Trial, calmer: Option<&Trial>, terms: &Terms) -> Judgement 
 }
 
 /// Whether a hold that is under way has what it takes to be judged when it ends now: every objective is met so far and
-/// the clients' view does not contradict the server's, or enough undisturbed seconds were seen.
+/// the clients' view does not contradict the server's; or one is missed by more than disturbances explain; or enough
+/// undisturbed seconds were seen.
 pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
-    let is_undecided = |objective: &Objective| {
-        objective.figure().is_disturbable() && matches!(objective.evaluate(trial), Outcome::NotMet { .. })
-    };
-    !disturbance(trial).any()
-        || least_disturbed(trial, terms.hold_ns).are_undisturbed
-        || !(terms.objectives.iter().any(is_undecided) || consistency::is_contradicted(trial))
+    let disturbance = disturbance(trial);
+    if !disturbance.any() || least_disturbed(trial, terms.hold_ns).are_undisturbed {
+        return true;
+    }
+    let view = View { trial, fair: None, least: None, disturbance: &disturbance };
+    let seen: Vec<Seen> = terms.objectives.iter().map(|objective| view.look(objective)).collect();
+    seen.iter().any(|seen| matches!(seen, Seen::NotMet { .. }))
+        || !(seen.iter().any(|seen| matches!(seen, Seen::Disturbed { .. }))
+            || consistency::is_contradicted(trial))
 }
 
 /// How much of the hold was disturbed, by what, and which objectives were judged without it.

@@ -33,6 +33,6 @@ pub use figures::{FIGURES, FigureDoc, Reading, UnitKind};
 pub use judge::{
     Calibration, Evidence, Intended, Judgement, Link, ObjectiveResult, Terms, Verdict, has_seen_enough, judge,
 };
-pub use objective::{Objective, ObjectiveError, Op, Outcome, default_objectives};
+pub use objective::{Objective, ObjectiveError, Op, Outcome};
 pub use schedule::{Judged, ListSchedule, Next, NextTrial, OPEN_END_MOST, Purpose, Schedule, Stop};
 pub use steady::{Floors, Steadiness, steadiness, warm_up_cut};

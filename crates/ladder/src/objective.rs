@@ -458,20 +458,5 @@ impl<'de> Deserialize<'de> for Objective {
     }
 }
 
-/// What a subject is judged by when its user names nothing.
-///
-/// `subject` is a built-in server's name (`arena`, `chat`, `poll-loop`, `leaderboard`, `http`); for a foreign target,
-/// the name of the bots that load it. A URL of HTTP is `http`; anything unknown is loaded by the arena's bots.
-pub fn default_objectives(subject: &str) -> Vec<Objective> {
-    let texts: &[&str] = match subject {
-        "chat" => &["deliveries.lost == 0", "deliveries.latency.p99 < 50ms"],
-        "poll-loop" | "http" | "null" | "echo" => &["errors == 0"],
-        "leaderboard" => &["audit == ok", "response.p99 < 50ms"],
-        url if url.starts_with("http://") || url.starts_with("https://") => &["errors == 0"],
-        _ => &["ticks.late_share < 25%"],
-    };
-    texts.iter().map(|text| text.parse().expect("a test parses every default objective")).collect()
-}
-
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 //! The words a plan may use, which of them are built, and the nearest of them to a misspelt one.
 
 /// Built-in servers that `climb NAME` starts by itself.
-pub const SUBJECTS: &[&str] = &["arena", "chat", "poll-loop"];
+pub const SUBJECTS: &[&str] = &crate::built_in::NAMES;
 /// Servers whose names are taken, so that their users are told the truth instead of "unknown".
 pub const SUBJECTS_TO_COME: &[&str] = &["leaderboard", "grid"];
 /// Built-in bots.
-pub const BOTS: &[&str] = &["arena", "echo", "chat", "http"];
+pub const BOTS: &[&str] = &crate::layers::bots::NAMES;
 /// Bots whose names are taken.
 pub const BOTS_TO_COME: &[&str] = &["leaderboard", "grid"];
 /// Schemes a target may have.

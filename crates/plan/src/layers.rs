@@ -14,7 +14,7 @@ use crate::units;
 use crate::workloads::BotSettings;
 
 mod arena;
-mod bots;
+pub(crate) mod bots;
 mod cells;
 mod chat;
 mod echo;

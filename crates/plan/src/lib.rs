@@ -4,6 +4,7 @@
 //! known word and an example. The plan has no behaviour: the engine, the watch and the ladder read it.
 //! A plan is stored with its run; `again` takes it from there.
 
+mod built_in;
 mod flags;
 mod known;
 pub mod layers;

@@ -9,7 +9,7 @@ use ladder::ObjectiveError;
 use thiserror::Error;
 
 use crate::known::{BOTS, BOTS_TO_COME, SUBJECTS, SUBJECTS_TO_COME, listed};
-use crate::target::{Scheme, TargetError, TargetRefused};
+use crate::target::{Scheme, TargetError, TargetRefused, as_prefixes};
 use crate::units::UnitError;
 
 mod http;
@@ -147,14 +147,14 @@ pub enum ConfigError {
         server: String,
     },
     /// bots that speak another protocol than the target's scheme
-    #[error("{bots} bots do not speak over {}://; they speak over {over}", scheme.name())]
+    #[error("{bots} bots do not speak over {}://; they speak over {}", scheme.name(), as_prefixes(over.iter().map(|scheme| scheme.name())))]
     BotsNotOfScheme {
         /// which bots
         bots: &'static str,
         /// of the target
         scheme: Scheme,
-        /// `tcp://, irc://, nats:// or mqtt://`
-        over: &'static str,
+        /// those that they speak over
+        over: &'static [Scheme],
     },
     /// a line that the protocol would cut off
     #[error(

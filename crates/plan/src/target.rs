@@ -58,7 +58,7 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TargetError {
     /// no `://`
-    #[error("\"{}\" is not a URL: it does not say {}", .0, as_prefixes(known::SCHEMES))]
+    #[error("\"{}\" is not a URL: it does not say {}", .0, as_prefixes(known::SCHEMES.iter().copied()))]
     NoScheme(String),
     /// an unknown scheme
     #[error("unknown scheme \"{scheme}\"; known: {}", known::listed(known::SCHEMES))]
@@ -257,10 +257,11 @@ fn host_and_port(authority: &str, default_port: u16) -> Result<(String, u16), Ta
 }
 
 /// `ws://, wss:// or tcp://`
-fn as_prefixes(schemes: &[&str]) -> String {
-    let (last, others) = schemes.split_last().unwrap_or((&"", &[]));
-    let others: Vec<String> = others.iter().map(|scheme| format!("{scheme}://")).collect();
-    format!("{} or {last}://", others.join(", "))
+/// `tcp://, irc://, nats:// or mqtt://`
+pub(crate) fn as_prefixes<'a>(schemes: impl IntoIterator<Item = &'a str>) -> String {
+    let mut prefixes: Vec<String> = schemes.into_iter().map(|scheme| format!("{scheme}://")).collect();
+    let last = prefixes.pop().unwrap_or_default();
+    format!("{} or {last}", prefixes.join(", "))
 }
 
 /// Why an address is not loaded.

@@ -19,6 +19,9 @@ pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variabl
 
 use crate::plan::{Arrivals, Ramp};
 
+/// A server of which nothing else is known must reply, and rightly.
+pub const NO_ERRORS: &[&str] = &["errors == 0"];
+
 /// What a plan must know of a workload.
 pub trait Workload {
     /// `arena`
@@ -38,6 +41,11 @@ pub trait Workload {
 
     /// The loads that are held unless the user says otherwise, ascending.
     fn default_loads(&self) -> &'static [f64];
+
+    /// What its server is judged by unless the user says otherwise.
+    fn default_objectives(&self) -> &'static [&'static str] {
+        NO_ERRORS
+    }
 
     /// How loads are written.
     fn loads(&self) -> LoadKind {

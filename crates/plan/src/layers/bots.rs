@@ -1,9 +1,9 @@
 //! Which bots, and what is not for them.
 
+use crate::built_in::BuiltIn;
 use crate::known;
 use crate::layers::ladder::Loads;
 use crate::layers::reader::{RawValue, Reader};
-use crate::layers::subject::POLL_LOOP;
 use crate::layers::{arena, chat, echo, http, settings};
 use crate::mistakes::{ConfigError, Place};
 use crate::settings::{Setting, Shape};
@@ -12,15 +12,57 @@ use crate::workloads::BotSettings;
 
 pub(super) const SETTINGS: &[&Setting] = &[&BOTS, &KIND];
 
+/// A kind of bots: over what it speaks, and how its settings are read.
+struct BotsKind {
+    name: &'static str,
+    /// the first kind that speaks over a scheme loads a server of it when none is named
+    schemes: &'static [Scheme],
+    read: fn(&mut Reader, &Server<'_>, Option<&Loads>) -> BotSettings,
+}
+
+const KINDS: [BotsKind; 4] = [
+    BotsKind {
+        name: "arena",
+        schemes: &[Scheme::Ws, Scheme::Wss],
+        read: |reader, server, _| arena::read(reader, server).into(),
+    },
+    BotsKind {
+        name: "chat",
+        schemes: &[Scheme::Tcp, Scheme::Irc, Scheme::Nats, Scheme::Mqtt],
+        read: |reader, server, _| chat::read(reader, server).into(),
+    },
+    BotsKind {
+        name: "http",
+        schemes: &[Scheme::Http, Scheme::Https],
+        read: |reader, server, loads| http::read(reader, server, loads).into(),
+    },
+    BotsKind {
+        name: "echo",
+        schemes: &[Scheme::Ws, Scheme::Wss, Scheme::Tcp],
+        read: |reader, _, _| echo::read(reader).into(),
+    },
+];
+
+/// Names of all kinds.
+pub(crate) const NAMES: [&str; KINDS.len()] = {
+    let mut names = [""; KINDS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = KINDS[at].name;
+        at += 1;
+    }
+    names
+};
+
 static BOTS: Setting = Setting::of("What", &[])
     .key("bots", Shape::WordOr("BotsKeys", "Bots with settings."), "arena")
     .about("The simulated clients: a built-in name, or a name with settings.")
     .flag("--bots", "NAME")
-    .help("The simulated clients: arena, chat, echo or http")
+    .help("The simulated clients: arena, chat, http or echo")
     .default("those of the subject");
 static KIND: Setting = Setting::of("", &[])
     .key("bots.kind", Shape::Text, "arena")
-    .about("Which bots: arena, echo, chat or http; those of the subject otherwise.");
+    .about("Which bots: arena, chat, http or echo; those of the subject otherwise.");
 
 /// What is known of the server when the bots are chosen.
 pub(super) struct Server<'a> {
@@ -51,12 +93,7 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Load
         }
         None => own_bots(reader, server, loads),
     };
-    let bots: BotSettings = match kind {
-        "echo" => echo::read(reader).into(),
-        "chat" => chat::read(reader, server).into(),
-        "http" => http::read(reader, server, loads).into(),
-        _ => arena::read(reader, server).into(),
-    };
+    let bots = (kind_named(kind).read)(reader, server, loads);
     for (setting, place) in owned(reader) {
         refuse_if_strange(reader, setting, place, &bots);
     }
@@ -64,6 +101,11 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Load
         refuse_deaf(reader, &said, bots.name(), server);
     }
     bots
+}
+
+/// Only names of the table come here.
+fn kind_named(name: &str) -> &'static BotsKind {
+    KINDS.iter().find(|kind| kind.name == name).unwrap_or(&KINDS[0])
 }
 
 /// Where the command line names other bots than the file, the settings of the file's bots were not meant for
@@ -102,37 +144,29 @@ pub(super) fn refuse_if_strange(
 
 /// The bots that a server is loaded with when none are named.
 fn own_bots(reader: &Reader, server: &Server<'_>, loads: Option<&Loads>) -> &'static str {
-    match (server.built_in, server.scheme) {
-        (Some("chat"), _) | (_, Some(Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt)) => "chat",
-        (Some(POLL_LOOP), _) | (_, Some(Scheme::Http | Scheme::Https)) => "http",
+    let of_built_in = server.built_in.and_then(BuiltIn::named).map(|server| server.bots);
+    let of_scheme = || {
+        let scheme = server.scheme?;
+        KINDS.iter().find(|kind| kind.schemes.contains(&scheme)).map(|kind| kind.name)
+    };
+    of_built_in.or_else(of_scheme).unwrap_or_else(|| {
         // The server was refused; the settings that are there tell which bots were meant.
-        (None, None) => {
-            let settings = owned(reader).into_iter().map(|(setting, _)| setting);
-            let settings = settings.chain(loads.map(|loads| loads.setting));
-            let mut others = settings.flat_map(|setting| setting.bots).filter(|bots| **bots != "arena");
-            others.next().copied().unwrap_or("arena")
-        }
-        _ => "arena",
-    }
+        let settings = owned(reader).into_iter().map(|(setting, _)| setting);
+        let settings = settings.chain(loads.map(|loads| loads.setting));
+        let mut others = settings.flat_map(|setting| setting.bots).filter(|bots| **bots != "arena");
+        others.next().copied().unwrap_or("arena")
+    })
 }
 
 /// Bots and server that could not talk to each other.
 fn refuse_deaf(reader: &mut Reader, said: &RawValue, bots: &'static str, server: &Server<'_>) {
-    let wrong = match (server.built_in, server.scheme) {
-        (Some(POLL_LOOP), _) if bots == "http" => return,
-        (Some(server), _) if server != bots => ConfigError::BotsNotOfServer { bots, server: server.into() },
-        (_, Some(scheme)) => {
-            use Scheme::{Http, Https, Irc, Mqtt, Nats, Tcp, Ws, Wss};
-            let (is_heard, over) = match bots {
-                "chat" => (matches!(scheme, Tcp | Irc | Nats | Mqtt), "tcp://, irc://, nats:// or mqtt://"),
-                "echo" => (matches!(scheme, Ws | Wss | Tcp), "ws://, wss:// or tcp://"),
-                "http" => (matches!(scheme, Http | Https), "http:// or https://"),
-                _ => (matches!(scheme, Ws | Wss), "ws:// or wss://"),
-            };
-            if is_heard {
-                return;
-            }
-            ConfigError::BotsNotOfScheme { bots, scheme, over }
+    let schemes = kind_named(bots).schemes;
+    let wrong = match (server.built_in.and_then(BuiltIn::named), server.scheme) {
+        (Some(server), _) if server.bots != bots => {
+            ConfigError::BotsNotOfServer { bots, server: server.name.into() }
+        }
+        (_, Some(scheme)) if !schemes.contains(&scheme) => {
+            ConfigError::BotsNotOfScheme { bots, scheme, over: schemes }
         }
         _ => return,
     };

@@ -98,7 +98,7 @@ pub(super) fn read(reader: &mut Reader, found: Option<&ResolvedTarget>, bots: &B
     let said = axes.map(|setting| reader.all(setting));
     let Some(found) = found else { return Vec::new() };
     let (true, Some(http), SubjectSource::BuiltIn { options, .. }) =
-        (found.is_poll_loop(), HttpBots::of(bots), &found.source)
+        (found.built_in().is_some_and(|server| server.has_axes), HttpBots::of(bots), &found.source)
     else {
         for (setting, said) in axes.into_iter().zip(said) {
             if let Some(said) = said {

@@ -1,5 +1,6 @@
 //! Which loads, how the bots arrive, and how long each load is held.
 
+use crate::built_in::{BuiltIn, SETTLE_AND_HOLD_NS};
 use crate::layers::bots::refuse_if_strange;
 use crate::layers::cells;
 use crate::layers::reader::{RawValue, Reader};
@@ -77,16 +78,6 @@ static RESTART: Setting = Setting::of("Subject", &[])
     .switch(Kind::Switch, "--restart-per-rung")
     .help("A fresh subject for each rung");
 
-/// Of poll-loop: beyond its queue, so that the first failures are seen.
-const POLL_LOOP_REQUESTERS: u32 = 20;
-/// Of poll-loop: 60 ticks; a sweep holds more than a hundred loads.
-const POLL_LOOP_HOLD_NS: u64 = 2_000_000_000;
-/// Of poll-loop: its queue is full or not after a few ticks.
-const POLL_LOOP_SETTLE_NS: u64 = 500_000_000;
-/// About three games after each other.
-const HOLD_NS: u64 = 30_000_000_000;
-const SETTLE_NS: u64 = 2_000_000_000;
-
 /// The loads as they were said.
 #[derive(Clone, Debug)]
 pub(super) struct Loads {
@@ -142,8 +133,8 @@ pub(super) fn read(
     ticks: &TickSource,
     found: Option<&ResolvedTarget>,
 ) -> Ladder {
-    let is_poll_loop = found.is_some_and(ResolvedTarget::is_poll_loop);
-    let (rungs, is_open_ended) = rungs(reader, loads, bots, is_poll_loop);
+    let built_in = found.and_then(ResolvedTarget::built_in);
+    let (rungs, is_open_ended) = rungs(reader, loads, bots, built_in);
     let ramp = reader.value(&RAMP, str::parse::<RampRule>);
     let settle = reader.value(&SETTLE, units::duration_ns);
     let hold = reader.value(&HOLD, str::parse::<HoldLength>);
@@ -164,8 +155,7 @@ pub(super) fn read(
         reader.refuse_plainly(said.place, ConfigError::NothingToRestart);
     }
     let cells = cells::read(reader, found, bots);
-    let (settle_ns, hold_ns) =
-        if is_poll_loop { (POLL_LOOP_SETTLE_NS, POLL_LOOP_HOLD_NS) } else { (SETTLE_NS, HOLD_NS) };
+    let (settle_ns, hold_ns) = built_in.map_or(SETTLE_AND_HOLD_NS, |server| server.settle_and_hold_ns);
     Ladder {
         rungs,
         load_unit: bots.load_unit().into(),
@@ -183,12 +173,12 @@ fn rungs(
     reader: &mut Reader,
     loads: Option<&Loads>,
     bots: &BotSettings,
-    is_poll_loop: bool,
+    built_in: Option<&BuiltIn>,
 ) -> (Vec<f64>, bool) {
-    let Some(loads) = loads else { return (default_rungs(bots, is_poll_loop), false) };
+    let Some(loads) = loads else { return (default_rungs(bots, built_in), false) };
     let place = loads.said.first().unwrap_or(&loads.whole).place.clone();
     if refuse_if_strange(reader, loads.setting, place, bots) {
-        return (default_rungs(bots, is_poll_loop), false);
+        return (default_rungs(bots, built_in), false);
     }
     if loads.said.is_empty() {
         reader.refuse(&loads.whole, units::UnitError::NoRungs.into());
@@ -200,10 +190,10 @@ fn rungs(
     }
 }
 
-fn default_rungs(bots: &BotSettings, is_poll_loop: bool) -> Vec<f64> {
-    match is_poll_loop {
-        true => (1..=POLL_LOOP_REQUESTERS).map(f64::from).collect(),
-        false => bots.default_loads().to_vec(),
+fn default_rungs(bots: &BotSettings, built_in: Option<&BuiltIn>) -> Vec<f64> {
+    match built_in.and_then(|server| server.loads.clone()) {
+        Some(loads) => loads.map(f64::from).collect(),
+        None => bots.default_loads().to_vec(),
     }
 }
 

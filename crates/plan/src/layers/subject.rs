@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use crate::built_in::BuiltIn;
 use crate::known;
 use crate::layers::chat::ECHOES;
 use crate::layers::is_scenario_file;
@@ -104,14 +105,11 @@ static INSECURE: Setting = HERE
     .switch(Kind::Switch, "--insecure")
     .help("Accept any certificate");
 
-/// The HTTP service that lives inside a simulation loop.
-pub(super) const POLL_LOOP: &str = "poll-loop";
 /// The option of our servers that says how often they tick.
 const TICK_RATE_OPTION: &str = "--tick-rate";
 const TICK_RATE_HZ_MAX: f64 = 1000.0;
-/// Of the arena.
+/// Of a server that is not built in.
 const TICK_RATE_HZ: f64 = 60.0;
-const POLL_LOOP_TICK_RATE_HZ: f64 = 30.0;
 /// The option of our chat that sends lines back to their senders.
 const ECHO_OPTION: &str = "--echo";
 
@@ -123,8 +121,12 @@ pub(super) struct ResolvedTarget {
 }
 
 impl ResolvedTarget {
-    pub fn is_built_in(&self) -> bool {
-        matches!(self.source, SubjectSource::BuiltIn { .. })
+    /// What is known of it where it is built in.
+    pub fn built_in(&self) -> Option<&'static BuiltIn> {
+        match &self.source {
+            SubjectSource::BuiltIn { server, .. } => BuiltIn::named(server),
+            SubjectSource::Started { .. } | SubjectSource::Running { .. } => None,
+        }
     }
 
     /// How a server that is not built in is spoken to.
@@ -145,26 +147,6 @@ impl ResolvedTarget {
                 Some(&target.path)
             }
         }
-    }
-
-    /// Whether it is the built-in server whose services are swept.
-    pub fn is_poll_loop(&self) -> bool {
-        matches!(&self.source, SubjectSource::BuiltIn { server, .. } if server == POLL_LOOP)
-    }
-
-    /// The name of a built-in server that has no ticks.
-    fn tickless(&self) -> Option<&str> {
-        match &self.source {
-            SubjectSource::BuiltIn { server, .. } if !matches!(server.as_str(), "arena" | POLL_LOOP) => {
-                Some(server)
-            }
-            _ => None,
-        }
-    }
-
-    /// Ticks per second where nothing else is said.
-    fn usual_tick_rate_hz(&self) -> f64 {
-        if self.is_poll_loop() { POLL_LOOP_TICK_RATE_HZ } else { TICK_RATE_HZ }
     }
 }
 
@@ -349,7 +331,10 @@ pub(super) fn ticks(
         return (TickSource::Log(None), TICK_RATE_HZ);
     };
     let snapshots = bots.asks_for_snapshots();
-    if let Some(server) = found.tickless().map(str::to_owned) {
+    let built_in = found.built_in();
+    if let Some(server) =
+        built_in.filter(|server| server.tick_rate_hz == 0.0).map(|server| server.name.to_owned())
+    {
         let rate = reader.said(&TICK_RATE);
         // No ticks is what it has, so that may be said.
         let said = said.filter(|said| said.source != TickSource::None).map(|said| said.said);
@@ -364,12 +349,12 @@ pub(super) fn ticks(
     }
     let source = match &said {
         Some(said) => said.source.clone(),
-        None if found.is_built_in() => TickSource::Log(None),
+        None if built_in.is_some() => TickSource::Log(None),
         None if snapshots => TickSource::Client,
         None => TickSource::None,
     };
     match (&said, &source) {
-        (Some(said), TickSource::Log(None)) if !found.is_built_in() => {
+        (Some(said), TickSource::Log(None)) if !built_in.is_some() => {
             reader.refuse(&said.said, ConfigError::LogWithoutFile);
         }
         (Some(said), TickSource::Client) if !snapshots => {
@@ -382,7 +367,7 @@ pub(super) fn ticks(
     }
     let tick_rate_hz = tick_rate(reader, found);
     let has_ticks = bots.has_ticks() || source != TickSource::None;
-    let usual_hz = if has_ticks { found.usual_tick_rate_hz() } else { 0.0 };
+    let usual_hz = if has_ticks { built_in.map_or(TICK_RATE_HZ, |server| server.tick_rate_hz) } else { 0.0 };
     (source, tick_rate_hz.unwrap_or(usual_hz))
 }
 

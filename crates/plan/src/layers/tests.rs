@@ -433,20 +433,20 @@ fn bots_that_do_not_fit_are_refused() {
     check(
         "arena --bots arean",
         &[
-            "--bots: unknown bots \"arean\"; built in: arena, echo, chat, http (still to come: leaderboard, grid); \
+            "--bots: unknown bots \"arean\"; built in: arena, chat, http, echo (still to come: leaderboard, grid); \
            did you mean arena? (for example: --bots arena)",
         ],
     );
     check(
         "arena --bots grid",
         &[
-            "--bots: the bots of grid are known but not built yet; built: arena, echo, chat, http (for example: --bots arena)",
+            "--bots: the bots of grid are known but not built yet; built: arena, chat, http, echo (for example: --bots arena)",
         ],
     );
     check(
         "arena --bots shooter.ts",
         &[
-            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, echo, chat, http (for example: --bots arena)",
+            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, chat, http, echo (for example: --bots arena)",
         ],
     );
     check(

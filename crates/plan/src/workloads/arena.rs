@@ -59,6 +59,10 @@ impl Workload for ArenaBots {
         Ramp::Every(RAMP_NS)
     }
 
+    fn default_objectives(&self) -> &'static [&'static str] {
+        &["ticks.late_share < 25%"]
+    }
+
     // Three loads tell more than one, and a first climb ends within minutes.
     fn default_loads(&self) -> &'static [f64] {
         &[500.0, 1000.0, 2000.0]

@@ -150,6 +150,10 @@ impl Workload for ChatBots {
         Ramp::PerSecond(RAMP_PER_S)
     }
 
+    fn default_objectives(&self) -> &'static [&'static str] {
+        &["deliveries.lost == 0", "deliveries.latency.p99 < 50ms"]
+    }
+
     // What is delivered grows with their square, so steps are smaller.
     fn default_loads(&self) -> &'static [f64] {
         &[128.0, 256.0, 512.0, 1024.0]

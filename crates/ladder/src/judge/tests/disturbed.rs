@@ -309,7 +309,9 @@ fn a_hold_goes_on_only_while_it_is_undecided() {
     assert!(enough(beside(Scene::arena(500.0), 0..60, 1.1, 0.2)), "everything is met");
     assert!(!enough(beside(seen_late(500), 0..60, 1.1, 0.2)), "the clients see otherwise");
     assert!(enough(beside(Scene::arena(500.0).late(0.9), 0..28, 1.1, 0.2)), "31 seconds were undisturbed");
-    assert!(!enough(beside(Scene::arena(500.0).late(0.9), 0..40, 1.1, 0.2)), "19 are too few");
+    let undecided = || Scene::arena(500.0).late(0.4);
+    assert!(!enough(beside(undecided(), 0..40, 1.1, 0.2)), "19 are too few");
+    assert!(enough(beside(undecided(), 0..40, 1.1, 0.02)), "the disturbances explain 3 of 40 points");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What is asked: the one request of a URL and its flags, the list of a scenario, or the services of poll-loop.
 
+use crate::built_in::BuiltIn;
 use crate::layers::bots::Server;
 use crate::layers::http::HTTP;
 use crate::layers::reader::Reader;
-use crate::layers::subject::POLL_LOOP;
 use crate::layers::{cells, settings};
 use crate::mistakes::{Place, RequestConfigError};
 use crate::scenario::{Content, Node};
@@ -120,13 +120,14 @@ const REDIRECT: &str = "redirect";
 
 /// The requests, each with the place where it stands. Never empty.
 pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> Vec<(HttpRequest, Place)> {
+    let has_services = server.built_in.and_then(BuiltIn::named).is_some_and(|server| server.has_axes);
     let list = reader.file.at(REQUESTS.key).cloned();
-    if list.is_some() || server.built_in == Some(POLL_LOOP) {
+    if list.is_some() || has_services {
         refuse_flags_of_one(reader);
     }
     let list = match &list {
         Some(Node { content: Content::List(list), .. }) => list,
-        None if server.built_in == Some(POLL_LOOP) => {
+        None if has_services => {
             let place = Place::Flag("climb");
             return cells::services().into_iter().map(|request| (request, place.clone())).collect();
         }
