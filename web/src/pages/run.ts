@@ -203,7 +203,7 @@ class RunView implements Page {
 
   private async remove(): Promise<void> {
     const { id } = this.page.run
-    if (!await askTwice(`Delete ${nameOf(this.page.run)}?`, 'The run and all its data are removed. There is no undo.', id)) return
+    if (!await askTwice(`Delete ${nameOf(this.page.run)}?`, 'This removes the run and all its data. There is no undo.', id)) return
     try {
       await api.remove(id)
       this.options.go('#/')
