@@ -29,7 +29,7 @@ function howMany(page: RunPage): Answer {
   if (rungs.length > 0) facts.push(['held', `${held} of ${rungs.length} rungs`])
   return {
     id: 'how_many', question: 'How many?', lead: lower === null && upper === null ? lead : `${lead} ${unit}`, tone, facts,
-    words: page.run.state === 'running' && lower !== null && upper === null ? `${number(lower)} ${unit} held so far; the climb goes on.` : conclusion(page, 'how_many')?.text ?? (page.run.state === 'running' ? 'No rung has been judged yet.' : 'No rung was judged.'),
+    words: page.run.state === 'running' && lower !== null && upper === null ? `${number(lower)} ${unit} held so far; the climb is still running.` : conclusion(page, 'how_many')?.text ?? (page.run.state === 'running' ? 'No rung has been judged yet.' : 'No rung was judged.'),
   }
 }
 
@@ -41,7 +41,7 @@ function whyNotMore(page: RunPage): Answer {
   const facts: [string, string][] = []
   if (page.run.state === 'running' && !rung) {
     // The run's words are about a climb that has ended.
-    return { id: 'why_not_more', question: 'Why not more?', lead: said ? 'nothing failed yet' : 'not known yet', tone: 'unsure', facts, words: 'The climb goes on.' }
+    return { id: 'why_not_more', question: 'Why not more?', lead: said ? 'nothing failed yet' : 'not known yet', tone: 'unsure', facts, words: 'The climb is still running.' }
   }
   let lead = said ? 'nothing failed' : 'not known yet'
   let tone = said ? 'pass' : 'unsure'
@@ -50,7 +50,7 @@ function whyNotMore(page: RunPage): Answer {
     lead = leadOf(rung, signal, objective)
     facts.push(['at', `${number(rung.load)} ${rung.load_unit}`])
     if (objective) facts.push(['objective', objective.text])
-    else if (rung.verdict === 'GENERATOR_LIMITED' && signal) facts.push(['by its', figureName(signal)])
+    else if (rung.verdict === 'GENERATOR_LIMITED' && signal) facts.push(['limited by', figureName(signal)])
     if (rung.subject) facts.push(['server', `${inUnit('cores')(rung.subject.cpu_cores)}${typeof rung.subject.cpu_share === 'number' ? ` (${share(rung.subject.cpu_share)})` : ''}`])
   }
   return {
@@ -61,10 +61,10 @@ function whyNotMore(page: RunPage): Answer {
 
 /** What the judge names beside figures, as the head of an answer. */
 const SIGNALS: Record<string, string> = {
-  'server exited': 'the server exited', 'connections.open_min': 'connections missing', 'ticks.due': 'fewer games than asked for',
-  'ticks.silence': 'its ticks stopped', 'client_ticks.silence': 'its clients heard nothing', 'stopped replying': 'it stopped replying', not_sent: 'messages never left',
-  unanswered: 'messages were never answered', pairing: 'the pairing was out of step',
-  drifting: 'it got worse while held', interrupted: 'interrupted', bug: 'a mistake of Stepladder', 'no hold': 'no hold began',
+  'server exited': 'the server exited', 'connections.open_min': 'connections missing', 'ticks.due': 'fewer games than requested',
+  'ticks.silence': 'the server stopped ticking', 'client_ticks.silence': 'clients received nothing', 'stopped replying': 'the server stopped replying', not_sent: 'messages were never sent',
+  unanswered: 'messages were never answered', pairing: 'pairing out of step',
+  drifting: 'it degraded during the hold', interrupted: 'interrupted', bug: 'a bug in Stepladder', 'no hold': 'the hold never began',
 }
 
 /** What stood in the way, in a few words and with its figure. */
@@ -91,9 +91,9 @@ function canITrustIt(page: RunPage): Answer {
   if (typeof evidence.disturbed_share_max === 'number') facts.push(['disturbed', share(evidence.disturbed_share_max)])
   if (evidence.shared_cores === true) facts.push(['cores', 'shared with the server'])
   return {
-    id: 'can_i_trust_it', question: 'Can I trust it?', lead: word ?? (said ? 'see below' : 'too early to say'),
+    id: 'can_i_trust_it', question: 'Can I trust it?', lead: word ?? (said ? 'see below' : 'too early to tell'),
     tone: word === 'Yes' ? 'pass' : word === 'No' ? 'fail' : 'unsure', facts,
-    words: said?.text ?? (page.run.state === 'running' ? 'Books, steadiness and the generator are judged with each rung.' : 'Nothing was judged.'),
+    words: said?.text ?? (page.run.state === 'running' ? 'Books, steadiness and the generator are checked with each rung.' : 'Nothing was judged.'),
   }
 }
 

@@ -25,7 +25,7 @@ async function ask<T>(path: string, init?: RequestInit): Promise<T> {
   try {
     answer = await fetch(path, { ...init, headers: { accept: 'application/json', ...init?.headers } })
   } catch {
-    throw new Refused(0, 'the viewer does not answer; is it still running? Start it with: stepladder view')
+    throw new Refused(0, 'the viewer is not responding; is it still running? Start it with: stepladder view')
   }
   const text = await answer.text()
   if (!answer.ok) throw new Refused(answer.status, reasonOf(text) || `the viewer answered ${answer.status}`)

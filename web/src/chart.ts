@@ -122,7 +122,7 @@ export class Chart {
   constructor(private readonly options: ChartOptions, plot: Plot) {
     this.plot = plot
     this.button = h('button', {
-      class: 'quiet', type: 'button', 'aria-expanded': 'false', title: 'The numbers behind this chart (t: of all charts)',
+      class: 'quiet', type: 'button', 'aria-expanded': 'false', title: 'Show the data of this chart (t: of all charts)',
       onclick: () => this.showTable(!this.showsTable),
     }, 'Table')
     const units = [options.unit, options.unitRight].filter(unit => unit && unitName(unit)).map(unit => unitName(unit!))

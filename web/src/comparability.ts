@@ -15,16 +15,16 @@ export function doubts(pages: RunPage[]): string[] {
   const plan = ([
     ['subject', page => page.run.subject], ['scenario', page => page.run.scenario], ['arrivals', page => page.climb?.run.arrivals],
     ['objectives', page => page.objectives.map(objective => objective.text).sort()],
-    ['length of the holds', page => [...new Set(rungsOf(page).map(trial => trial.rung?.ended_by).filter(Boolean))].sort()],
-    ['version of stepladder', page => page.climb?.run.stepladder],
+    ['hold length', page => [...new Set(rungsOf(page).map(trial => trial.rung?.ended_by).filter(Boolean))].sort()],
+    ['stepladder version', page => page.climb?.run.stepladder],
   ] as [string, (page: RunPage) => unknown][]).filter(([, of]) => differing(of)).map(([name]) => name)
   if (plan.length > 0) out.push(`The plans differ (${plan.join(', ')}).`)
   const common = sharedLoads(pages)
-  if (common.length === 0) out.push('No load was held by all of them: only the ladders’ shapes can be compared.')
-  if (pages.some(page => page.climb?.run.shared_cores)) out.push('Server and generator shared their cores, so each took from the other.')
+  if (common.length === 0) out.push('The runs have no load in common: only the shapes of their ladders can be compared.')
+  if (pages.some(page => page.climb?.run.shared_cores)) out.push('Server and generator shared cores and competed for CPU.')
   const weak = pages.filter(page => rungsOf(page).some(trial => trial.rung && trial.rung.verdict !== 'PASS' && trial.rung.verdict !== 'FAIL'))
-  if (weak.length > 0) out.push(`Some rungs count for nothing (${weak.map(page => nameOf(page.run)).join(', ')}).`)
-  out.push('They were held one after the other, not interleaved: two equal servers measured so can differ by tens of percent on a noisy machine.')
+  if (weak.length > 0) out.push(`Some rungs neither passed nor failed (${weak.map(page => nameOf(page.run)).join(', ')}).`)
+  out.push('The runs were measured one after the other, not interleaved: on a noisy machine, two equal servers can differ by tens of percent.')
   return out
 }
 

@@ -37,7 +37,7 @@ export async function askTwice(question: string, warning: string, name: string):
   const field = h('input', { type: 'text', 'aria-label': 'the run’s id', autocomplete: 'off' })
   const really = h('button', { value: 'yes', class: 'danger', disabled: true }, 'Delete for good')
   field.addEventListener('input', () => { really.disabled = field.value.trim() !== name })
-  const second = show(h('h2', null, 'Once more'), h('p', null, 'To delete it, write its id: ', h('code', null, name)), field,
+  const second = show(h('h2', null, 'Confirm'), h('p', null, 'To delete the run, type its id: ', h('code', null, name)), field,
     h('div', { class: 'row' }, h('button', { value: 'no', class: 'quiet' }, 'Keep it'), really))
   field.focus()
   field.addEventListener('keydown', (event: KeyboardEvent) => {
@@ -54,11 +54,11 @@ export async function tell(title: string, ...words: (Node | string)[]): Promise<
 }
 
 export const KEYS: [string, string][] = [
-  ['j  k', 'next and previous rung'], ['t', 'the numbers behind all charts'], ['d', 'light or dark'],
-  ['/', 'search the runs'], ['drag', 'zoom all charts of a rung; double click to undo'], ['Esc', 'back, or close'], ['?', 'this page'],
+  ['j  k', 'next and previous rung'], ['t', 'show the data of all charts'], ['d', 'light or dark'],
+  ['/', 'search the runs'], ['drag', 'zoom all charts of a rung; double click to undo'], ['Esc', 'back, or close'], ['?', 'this help'],
 ]
 
 export function help(): Promise<void> {
-  return tell('Keys', h('table', { class: 'keys' }, h('tbody', null, ...KEYS.map(([key, does]) =>
+  return tell('Keyboard shortcuts', h('table', { class: 'keys' }, h('tbody', null, ...KEYS.map(([key, does]) =>
     h('tr', null, h('th', null, ...key.split('  ').flatMap(one => [h('kbd', null, one), ' '])), h('td', null, does))))))
 }

@@ -82,7 +82,7 @@ export function whyNot(distribution: Distribution, key: keyof Summary): string {
   if (beyond) {
     const needed = Math.ceil(EXCEEDANCES / beyond)
     if (count < needed) return `needs ${number(needed)} samples (${EXCEEDANCES} beyond it); there are ${number(count)}`
-    return 'more messages were never answered than lie beyond it: it is infinite'
+    return 'infinite: too many messages were never answered'
   }
   return 'not measured in this run'
 }
@@ -104,7 +104,7 @@ export function percentile(distribution: Distribution, key: keyof Summary): HTML
 export function figureName(name: string): string {
   const words: Record<string, string> = {
     'ticks.late_share': 'late share of ticks', errors: 'errors', 'deliveries.lost': 'deliveries lost',
-    rate_per_s: 'rate per second', 'subject.cpu_cores': 'processor of the server', 'subject.cpu_share': 'processor share of the server',
+    rate_per_s: 'rate per second', 'subject.cpu_cores': 'server CPU', 'subject.cpu_share': 'server CPU share',
     'frames.rate_per_s': 'frame rate',
   }
   if (words[name]) return words[name]

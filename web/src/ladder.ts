@@ -182,7 +182,7 @@ function rungs(
     const cy = isKnown ? y.to(step.figure!) : step.verdict === 'FAIL' ? top + rem * 0.4 : bottom
     const isSelected = step.seq !== undefined && step.seq === drawing.selected
     const word = step.live ? 'running' : step.verdict ? VERDICTS[step.verdict].word : 'not judged'
-    const value = isKnown ? show(step.figure) : `${NOT_STATED} (may not be stated)`
+    const value = isKnown ? show(step.figure) : `${NOT_STATED} (not stated)`
     const text = `${ladder.name ? `${ladder.name}: ` : ''}${number(step.load)} ${drawing.loadUnit}, ${word}, ${figureName(figure.name)} ${value}${step.live && isKnown ? ' so far' : ''}`
     const canPick = step.seq !== undefined && drawing.onPick
     const group = svg('g', {

@@ -28,13 +28,13 @@ try { report = await inlined() } catch (error) { unreadable = error as Error }
 const main = h('div', { class: 'content' })
 const link = (hash: string, words: string) => h('a', { href: hash }, words)
 replace(app,
-  h('a', { class: 'skip', href: '#content' }, 'To the content'),
+  h('a', { class: 'skip', href: '#content' }, 'Skip to content'),
   h('nav', { class: 'top', 'aria-label': 'Stepladder' },
     report ? h('span', { class: 'brand' }, logo(), 'Stepladder') : h('a', { class: 'brand', href: '#/' }, logo(), 'Stepladder'),
     ...(report ? [h('span', { class: 'muted' }, 'report')] : [link('#/', 'Runs'), link('#/ticks', 'Tick logs')]),
     h('span', { class: 'spring' }),
     h('button', { class: 'quiet', type: 'button', title: 'light or dark (d)', onclick: toggle }, '◐', h('span', { class: 'wide-only' }, ' Light or dark')),
-    h('button', { class: 'quiet', type: 'button', title: 'keys (?)', 'aria-label': 'keys', onclick: () => void help() }, '?')),
+    h('button', { class: 'quiet', type: 'button', title: 'keyboard shortcuts (?)', 'aria-label': 'keyboard shortcuts', onclick: () => void help() }, '?')),
   main)
 main.id = 'content'
 
@@ -79,13 +79,13 @@ async function route(): Promise<void> {
     else if (room === 'runs') next = runPage(await api.run(decodeURIComponent(first)), { isReport: false, seq: second === '' ? null : Number(second), go })
     else if (room === 'compare') next = comparePage(await withSeconds(first.split(',').map(decodeURIComponent)))
     else if (room === 'ticks') next = ticksPage(await api.ticks())
-    else next = words('There is no such page', link('#/', 'To the runs'))
+    else next = words('There is no such page', link('#/', 'All runs'))
     if (mine === visit) { show(next); scrollTo(0, 0) } else next.destroy()
   } catch (error) {
     if (mine !== visit) return
     const refused = error instanceof Refused ? error : null
-    show(words(refused?.status === 404 ? 'There is no such run' : refused?.status === 401 ? 'This page needs its token' : 'That did not work',
-      refused?.status === 401 ? 'Open the address that stepladder printed when it started; it carries the token.' : String((error as Error).message), link('#/', 'To the runs')))
+    show(words(refused?.status === 404 ? 'There is no such run' : refused?.status === 401 ? 'This page needs its token' : 'Something went wrong',
+      refused?.status === 401 ? 'Open the address that stepladder printed when it started; it carries the token.' : String((error as Error).message), link('#/', 'All runs')))
   }
 }
 
@@ -95,7 +95,7 @@ async function theLiveRun(isWanted: () => boolean): Promise<string | null> {
     const all = await api.runs()
     const now = all.find(run => run.state === 'running')
     if (now || tries >= 40 || !isWanted()) return (now ?? all[0])?.id ?? null
-    if (tries === 0) show(words('The climb is about to begin', 'The server is started and looked at; then the first run appears here.'))
+    if (tries === 0) show(words('The climb is about to begin', 'The server is being started; the run will appear here.'))
     await new Promise(resolve => setTimeout(resolve, 250))
   }
 }
@@ -137,7 +137,7 @@ addEventListener('keydown', event => {
 if (report) {
   show(runPage(report, { isReport: true, seq: null, go: () => {} }))
 } else if (unreadable) {
-  show(words('This report cannot be read', 'The data inside it are damaged or were cut off. Make it again with: stepladder report RUN -o FILE.html', unreadable.message))
+  show(words('This report cannot be read', 'Its data is damaged or incomplete. Write it again with: stepladder report RUN -o FILE.html', unreadable.message))
 } else {
   addEventListener('hashchange', () => void route())
   void route()

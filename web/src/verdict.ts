@@ -5,14 +5,14 @@ import { h, svg } from './dom'
 
 export const VERDICTS: Record<Verdict, { word: string; class: string; meaning: string }> = {
   PASS: { word: 'pass', class: 'pass', meaning: 'every objective was met' },
-  FAIL: { word: 'fail', class: 'fail', meaning: 'an objective was not met, and the generator was fit' },
-  GENERATOR_LIMITED: { word: 'generator limited', class: 'limited', meaning: 'this machine gave out first; it says nothing about the server' },
-  INCONCLUSIVE: { word: 'inconclusive', class: 'unsure', meaning: 'the measurement cannot decide' },
-  INVALID: { word: 'invalid', class: 'invalid', meaning: 'something broke; its figures do not count' },
+  FAIL: { word: 'fail', class: 'fail', meaning: 'an objective was not met, and the generator kept up' },
+  GENERATOR_LIMITED: { word: 'generator limited', class: 'limited', meaning: 'the load generator saturated first; this says nothing about the server' },
+  INCONCLUSIVE: { word: 'inconclusive', class: 'unsure', meaning: 'the evidence allows no verdict' },
+  INVALID: { word: 'invalid', class: 'invalid', meaning: 'the measurement is invalid; its figures do not count' },
 }
 
 export const STATES: Record<State, string> = {
-  running: 'running', finished: 'finished', interrupted: 'interrupted', broken: 'broken off', cut_off: 'cut off',
+  running: 'running', finished: 'finished', interrupted: 'interrupted', broken: 'aborted', cut_off: 'cut off',
 }
 
 /** The mark of a verdict around (0, 0), `r` wide each way: disc, octagon with a cross, triangle, diamond, hollow square. */
@@ -50,7 +50,7 @@ export function icon(verdict: Verdict | null): SVGSVGElement {
 }
 
 export function badge(verdict: Verdict | null, state: State = 'finished'): HTMLElement {
-  if (state === 'running') return h('span', { class: 'badge live', title: 'still being held' }, icon(null), 'running')
+  if (state === 'running') return h('span', { class: 'badge live', title: 'still running' }, icon(null), 'running')
   if (!verdict) return h('span', { class: 'badge invalid' }, STATES[state])
   const { word, class: tone, meaning } = VERDICTS[verdict] ?? { word: String(verdict), class: 'invalid', meaning: '' }
   return h('span', { class: `badge ${tone}`, title: meaning }, icon(verdict), word)

@@ -24,8 +24,8 @@ test('other machines, other plans and no common load are said, each by its name'
   b.climb!.run.environment.cpu_model = 'another'
   const said = doubts([a, b]).join('\n')
   assert.match(said, /machines differ \(cpu model\)/)
-  assert.match(said, /plans differ \(subject, objectives, length of the holds\)/)
-  assert.match(said, /No load was held by all/)
+  assert.match(said, /plans differ \(subject, objectives, hold length\)/)
+  assert.match(said, /no load in common/)
 })
 
 test('a search looks at names, subjects, tags and verdicts, and every word must be found', () => {

@@ -27,8 +27,8 @@ export function comparePage(all: RunPage[]): Page {
   const charts: Chart[] = []
   const picture = h('div', { class: 'picture' })
   const overlay = h('div', { class: 'charts' })
-  const choice = h('select', { 'aria-label': 'the figure that is compared' }, ...figures.map(one => h('option', { value: one.name, selected: one === figure }, figureName(one.name))))
-  const rung = h('select', { 'aria-label': 'the load that is compared' }, ...loads.map(one => h('option', { value: one, selected: one === load }, number(one))))
+  const choice = h('select', { 'aria-label': 'figure to compare' }, ...figures.map(one => h('option', { value: one.name, selected: one === figure }, figureName(one.name))))
+  const rung = h('select', { 'aria-label': 'load to compare' }, ...loads.map(one => h('option', { value: one, selected: one === load }, number(one))))
   const units = new Set(pages.map(page => rungsOf(page)[0]?.load_unit).filter(Boolean))
 
   let width = 0
@@ -64,16 +64,16 @@ export function comparePage(all: RunPage[]): Page {
 
   const element = h('main', { class: 'compare' },
     h('h1', null, pages.length === 2 ? 'Old against new' : `${pages.length} runs compared`),
-    h('section', { class: 'doubts', 'aria-label': 'How much this is worth' }, h('h2', null, 'How much this comparison is worth'), h('ul', null, ...doubts(pages).map(one => h('li', null, one)))),
+    h('section', { class: 'doubts', 'aria-label': 'Limits of this comparison' }, h('h2', null, 'Limits of this comparison'), h('ul', null, ...doubts(pages).map(one => h('li', null, one)))),
     h('ol', { class: 'compared' }, ...pages.map((page, at) => {
       const swatch = h('i', { class: 'swatch' })
       swatch.style.setProperty('--swatch', `var(--${nth(at)})`)
       return h('li', null, swatch, h('a', { href: `#/runs/${encodeURIComponent(page.run.id)}` }, nameOf(page.run)), badge(page.run.verdict, page.run.state),
         h('b', null, capacityWords(page.run)), h('small', null, `${page.run.subject} · ${when(page.run.started_unix_ms)}`))
     })),
-    h('section', { class: 'ladder-box' }, h('div', { class: 'bar' }, h('h2', null, 'Ladders over each other'), h('label', { class: 'quiet' }, 'drawn by ', choice)), picture),
+    h('section', { class: 'ladder-box' }, h('div', { class: 'bar' }, h('h2', null, 'Ladders overlaid'), h('label', { class: 'quiet' }, 'figure ', choice)), picture),
     h('section', null, h('h2', null, 'Figures side by side'), sideBySide(pages, loads)),
-    load === null ? null : h('section', null, h('div', { class: 'bar' }, h('h2', null, 'One load over each other'), h('label', { class: 'quiet' }, 'load ', rung)), overlay))
+    load === null ? null : h('section', null, h('div', { class: 'bar' }, h('h2', null, 'Distributions at one load'), h('label', { class: 'quiet' }, 'load ', rung)), overlay))
   return {
     element, title: `${pages.map(page => nameOf(page.run)).join(' and ')} · Stepladder`,
     destroy: () => { observer.disconnect(); unlisten(); charts.forEach(chart => chart.destroy()) },
@@ -95,7 +95,7 @@ function sideBySide(pages: RunPage[], loads: number[]): HTMLElement {
     ['response p99', rung => rung.response_ns?.p99, rung => percentile(rung.response_ns, 'p99')],
     ['delivery p99', rung => rung.deliveries?.latency_ns?.p99, rung => percentile(rung.deliveries?.latency_ns, 'p99')],
     ['failed and lost', rung => rung.failed + rung.lost, rung => number(rung.failed + rung.lost)],
-    ['server processor', rung => rung.subject?.cpu_cores, rung => shown(rung.subject?.cpu_cores, 'cores')],
+    ['server CPU', rung => rung.subject?.cpu_cores, rung => shown(rung.subject?.cpu_cores, 'cores')],
     ['server memory', rung => rung.subject?.rss_bytes, rung => shown(rung.subject?.rss_bytes, 'bytes')],
   ]
   for (const load of loads) {
@@ -109,6 +109,6 @@ function sideBySide(pages: RunPage[], loads: number[]): HTMLElement {
       rows.push(['', name, ...trials.map(trial => trial?.rung ? show(trial.rung) : '—'), change(figure(trials[0], value), figure(trials.at(-1), value))])
     }
   }
-  if (rows.length === 0) return h('p', { class: 'empty' }, 'No load was held by all of them.')
+  if (rows.length === 0) return h('p', { class: 'empty' }, 'The runs have no load in common.')
   return table(['load', 'figure', ...pages.map(page => nameOf(page.run)), pages.length === 2 ? 'new : old' : 'last : first'], rows, { class: 'side-by-side' })
 }

@@ -33,11 +33,11 @@ class RunView implements Page {
   private readonly head = h('header', { class: 'run-head' })
   private readonly answers = h('div')
   private readonly progress = h('div', { class: 'progress', 'aria-live': 'off' })
-  private readonly choice = h('select', { 'aria-label': 'the figure that the ladder is drawn by' })
+  private readonly choice = h('select', { 'aria-label': 'figure shown in the ladder' })
   private readonly picture = h('div', { class: 'picture' })
   private readonly rungTable = h('div')
   private readonly rungHead = h('div', { class: 'rung-head' })
-  private readonly rungBox = h('section', { class: 'rung-view', id: 'rung', 'aria-label': 'The open rung' })
+  private readonly rungBox = h('section', { class: 'rung-view', id: 'rung', 'aria-label': 'The selected rung' })
   private readonly ofRun = new Host('run')
   private readonly ofMachine = new Host('machine')
   private ofRung = new Host('rung')
@@ -60,7 +60,7 @@ class RunView implements Page {
     this.choice.addEventListener('change', () => { this.figure = this.choice.value; this.drawLadder() })
     replace(this.element, this.head, this.answers, this.progress,
       h('section', { class: 'ladder-box', 'aria-label': 'The ladder' },
-        h('div', { class: 'bar' }, h('h2', null, 'The ladder'), h('label', { class: 'quiet' }, 'drawn by ', this.choice)),
+        h('div', { class: 'bar' }, h('h2', null, 'The ladder'), h('label', { class: 'quiet' }, 'figure ', this.choice)),
         this.picture, this.legend(), this.rungTable),
       this.ofRun.element, this.rungBox, this.ofMachine.element)
     this.observer = new ResizeObserver(() => {
@@ -157,7 +157,7 @@ class RunView implements Page {
     const isPinned = labels.pinned === 'true'
     replace(this.head,
       h('div', { class: 'names' },
-        h('h1', null, nameOf(run), isPinned ? h('span', { class: 'pin', title: 'pinned: it cannot be deleted' }, ' pinned') : null),
+        h('h1', null, nameOf(run), isPinned ? h('span', { class: 'pin', title: 'pinned runs cannot be deleted' }, ' pinned') : null),
         badge(run.verdict ?? this.page.climb?.verdict ?? null, run.state),
         run.state !== 'finished' && run.state !== 'running' ? h('span', { class: 'state' }, STATES[run.state]) : null,
         ...tags.map(tag => h('span', { class: 'tag' }, tag)), h('span', { class: 'spring' }), this.options.isReport ? null : this.actions(isPinned, act)),
@@ -174,10 +174,10 @@ class RunView implements Page {
       act('Rename', 'Give the run a name', () => this.relabel('name', 'Name of this run')),
       act('Note', 'What was this run for?', () => this.relabel('note', 'Note', 5)),
       act('Tags', 'Separated by commas', () => this.relabel('tags', 'Tags, separated by commas')),
-      act(isPinned ? 'Unpin' : 'Pin', 'Pinned runs stand first and cannot be deleted', () => this.label('pinned', isPinned ? 'false' : 'true')),
-      run.state === 'running' ? null : act('Compare', 'Old against new: with the run that it repeats, or the one before it', () => this.compare()),
+      act(isPinned ? 'Unpin' : 'Pin', 'Pinned runs are listed first and cannot be deleted', () => this.label('pinned', isPinned ? 'false' : 'true')),
+      run.state === 'running' ? null : act('Compare', 'Old against new: with the run it repeats, or the previous one', () => this.compare()),
       run.state === 'running' ? null : h('a', { class: 'button', href: api.report(run.id), download: `${run.id}.html` }, 'Report'),
-      run.state === 'running' || isPinned ? null : act('Delete', 'Asked twice', () => this.remove()))
+      run.state === 'running' || isPinned ? null : act('Delete', 'Asks for confirmation twice', () => this.remove()))
   }
 
   private async relabel(key: string, question: string, lines = 1): Promise<void> {
@@ -190,24 +190,24 @@ class RunView implements Page {
       await api.label(this.page.run.id, { [key]: value })
       this.page.run.labels = { ...this.page.run.labels, [key]: value }
       this.drawHead()
-    } catch (error) { await tell('That was not kept', String((error as Error).message)) }
+    } catch (error) { await tell('Not saved', String((error as Error).message)) }
   }
 
   private async compare(): Promise<void> {
     try {
       const old = before(this.page.run, await api.runs())
       if (old) this.options.go(`#/compare/${[old.id, this.page.run.id].map(encodeURIComponent).join(',')}`)
-      else await tell('Nothing to compare with', 'No earlier run of this subject held a rung. Repeat this one with: ', h('code', null, `stepladder again ${this.page.run.id}`))
+      else await tell('Nothing to compare with', 'No earlier run of this subject has a rung. Repeat this one with: ', h('code', null, `stepladder again ${this.page.run.id}`))
     } catch (error) { await tell('The runs cannot be read', String((error as Error).message)) }
   }
 
   private async remove(): Promise<void> {
     const { id } = this.page.run
-    if (!await askTwice(`Delete ${nameOf(this.page.run)}?`, 'The run, its seconds and its verdicts go for good. There is no undo.', id)) return
+    if (!await askTwice(`Delete ${nameOf(this.page.run)}?`, 'This removes the run and all its data. There is no undo.', id)) return
     try {
       await api.remove(id)
       this.options.go('#/')
-    } catch (error) { await tell('It was not deleted', String((error as Error).message)) }
+    } catch (error) { await tell('Not deleted', String((error as Error).message)) }
   }
 
   private legend(): HTMLElement {
@@ -222,7 +222,7 @@ class RunView implements Page {
     this.progress.hidden = run.state !== 'running'
     if (run.state !== 'running') return
     if (!trial) {
-      replace(this.progress, icon(null), h('span', null, this.connected ? 'between two trials' : 'the viewer does not answer; trying again'))
+      replace(this.progress, icon(null), h('span', null, this.connected ? 'between two trials' : 'the viewer is not responding; retrying'))
       return
     }
     const now = seconds(trial.series).at(-1) ?? 0
@@ -233,7 +233,7 @@ class RunView implements Page {
     const open = trial.series.open?.findLast(value => value !== null) ?? null
     const main = this.page.objectives[0] ?? run.main
     const value = main ? soFar(trial, main.name) : null
-    const bar = h('progress', { max: 1, ...(going === 'hold' && length ? { value: Math.min(1, held / length) } : {}), 'aria-label': 'share of the hold that is over' })
+    const bar = h('progress', { max: 1, ...(going === 'hold' && length ? { value: Math.min(1, held / length) } : {}), 'aria-label': 'progress of the hold' })
     replace(this.progress, icon(null),
       h('b', null, `${trial.purpose} ${number(trial.load)} ${trial.load_unit}`),
       Object.keys(trial.cell).length > 0 ? h('span', null, cellName(trial.cell)) : null,
@@ -241,7 +241,7 @@ class RunView implements Page {
       h('span', null, going === 'hold' ? (left !== null ? `${clock(left)} left` : `held for ${clock(held)}`) : clock(now)),
       open !== null ? h('span', null, `${number(open)} connections`) : null,
       main && value !== null ? h('span', null, `${figureName(main.name)} ${inUnit(main.unit)(value)} so far`) : null,
-      this.connected ? null : h('span', { class: 'bad' }, 'connection lost; trying again'))
+      this.connected ? null : h('span', { class: 'bad' }, 'connection lost; retrying'))
   }
 
   private holdSeconds(): number | null {
@@ -271,7 +271,7 @@ class RunView implements Page {
     const all = rungsOf(this.page)
     const figure = figuresOf(this.page).find(one => one.name === this.figure)
     if (all.length === 0 || !figure) {
-      replace(this.picture, h('p', { class: 'empty' }, this.page.run.state === 'running' ? 'The first rung has not begun. Before it, the generator is weighed.' : 'This run held no rung.'))
+      replace(this.picture, h('p', { class: 'empty' }, this.page.run.state === 'running' ? 'The first rung has not begun: the generator is calibrated first.' : 'This run has no rungs.'))
       return
     }
     const now = running(this.page)
@@ -373,7 +373,7 @@ class RunView implements Page {
         h('span', { class: 'spring' }), to(all[at - 1], '‹'), to(all[at + 1], '›')),
       rung?.reason ? h('p', { class: 'reason' }, rung.reason) : null,
       rung?.remark ? h('p', { class: 'remark' }, rung.remark) : null,
-      trial.seconds_per_point > 1 ? h('p', { class: 'note' }, `A long trial: each point stands for the lowest or highest of about ${number(trial.seconds_per_point)} s.`) : null)
+      trial.seconds_per_point > 1 ? h('p', { class: 'note' }, `Long trial: each point is the lowest or highest value of about ${number(trial.seconds_per_point)} s.`) : null)
     this.ofRung.update(context)
   }
 

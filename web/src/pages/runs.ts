@@ -70,7 +70,7 @@ export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
 function empty(): HTMLElement {
   return h('li', { class: 'empty' },
     h('h2', null, 'No run yet'),
-    h('p', null, 'A run holds a server at one load after another and says how many it holds, why not more, and how sure that is. The first takes a few minutes:'),
+    h('p', null, 'A run holds a server at one load after another and reports how many clients it holds, why not more, and how certain that is. The first takes a few minutes:'),
     h('pre', null, h('code', null, 'stepladder climb arena --view')),
-    h('p', null, 'A server of your own: ', h('code', null, 'stepladder climb ws://127.0.0.1:9001 --rungs 500,1000,2000'), '. Tick logs need no run: ', h('a', { href: '#/ticks' }, 'drop them here'), '.'))
+    h('p', null, 'Your own server: ', h('code', null, 'stepladder climb ws://127.0.0.1:9001 --rungs 500,1000,2000'), '. Tick logs need no run: ', h('a', { href: '#/ticks' }, 'drop them here'), '.'))
 }

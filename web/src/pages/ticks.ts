@@ -18,7 +18,7 @@ export function ticksPage(first: TickFile[]): Page {
   const charts = new Map<string, Chart>()
   const picker = h('input', { type: 'file', multiple: true, hidden: true, 'aria-label': 'tick logs' })
   const drop = h('div', { class: 'drop', tabindex: 0, role: 'button', onclick: () => picker.click() },
-    h('b', null, 'Drop tick logs here'), h('span', null, 'or choose files. JSON lines, of any length up to 64 MB; they are read, shown and kept nowhere.'))
+    h('b', null, 'Drop tick logs here'), h('span', null, 'or choose files: JSON lines, up to 64 MB. They are shown but not stored.'))
   const element = h('main', { class: 'ticks' }, h('h1', null, 'Tick logs'), drop, picker, said, body)
   const figures = h('div')
   const histogram = h('div', { class: 'charts' })
@@ -52,7 +52,7 @@ export function ticksPage(first: TickFile[]): Page {
         number(file.games ?? 0), number(file.on_time), number(file.over), number(file.under), number(file.missed), share(file.late_share),
         ms(file.interval_ms.p50), ms(file.interval_ms.p90), ms(file.interval_ms.p99), ms(file.interval_ms.max), ms(file.interval_ms.mean),
       ]
-    })), h('p', { class: 'note' }, 'late = (over + under + missed) / due. The mean says nothing: a loop that catches up always has its period.'))
+    })), h('p', { class: 'note' }, 'late = (over + under + missed) / due. The mean is no indicator: in a loop that catches up it always equals the period.'))
     const { x, columns } = histogramOf(seen)
     const band = bandOf(seen)
     show('histogram', { title: 'Intervals, as a share of each log’s ticks', unit: 'share', axis: 'ms', wide: true, log: true }, x.length === 0 ? null : {
@@ -66,7 +66,7 @@ export function ticksPage(first: TickFile[]): Page {
       const at = new Map(seconds(file.series).map((t, row) => [t, own.values[row]]))
       return { ...own, values: times.map(t => at.get(t) ?? null) }
     }).filter((line): line is Line => line !== null)
-    show('late', { title: 'Late share over time', unit: 'share', top: 0.05, wide: true, note: 'From each file’s first entry.' }, late.length > 0 ? { x: times, lines: late } : null, overTime)
+    show('late', { title: 'Late share over time', unit: 'share', top: 0.05, wide: true, note: 'Time since each file’s first entry.' }, late.length > 0 ? { x: times, lines: late } : null, overTime)
   }
 
   const take = async (list: Iterable<File>) => {

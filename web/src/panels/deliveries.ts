@@ -24,16 +24,16 @@ const panel: Panel = {
       const parts: Node[] = []
       const owed = trial.rung?.deliveries
       if (owed) {
-        const why = 'the server does not tell what it drops'
-        parts.push(table(['door', 'messages'], [
+        const why = 'the server does not report its drops'
+        parts.push(table(['outcome', 'messages'], [
           ['owed', range(owed)], ['delivered', number(owed.delivered)], ['of these late', number(owed.late)], ['lost', number(owed.lost)],
-          ['dropped, by the server’s word', shown(owed.drops_are_told ? owed.dropped : null, 'count', why)],
+          ['dropped, as the server reports', shown(owed.drops_are_told ? owed.dropped : null, 'count', why)],
           ['waiting at the end', number(owed.in_flight)],
           ['residual', shown(owed.drops_are_told ? owed.residual : null, 'count', why)],
-          ['came twice', number(owed.duplicated)], ['out of order', number(owed.reordered)],
+          ['duplicated', number(owed.duplicated)], ['out of order', number(owed.reordered)],
           ['latency p50', percentile(owed.latency_ns, 'p50')], ['latency p99', percentile(owed.latency_ns, 'p99')],
           ['latency p99.9', percentile(owed.latency_ns, 'p999')], ['latency max', percentile(owed.latency_ns, 'max')],
-        ], { caption: 'Books over the whole trial, all receivers' }))
+        ], { caption: 'Deliveries over the whole trial, all receivers' }))
       }
       if (trial.slowest.length > 0) {
         parts.push(table(['receiver', 'mean', 'longest', 'lost'],

@@ -16,12 +16,12 @@ const panel: Panel = {
     const more = all.length - shown.length
     return [h('div', { class: 'tables' },
       causes.length > 0 ? table(['cause', 'times'], causes.sort((a, b) => b[1] - a[1]).map(([cause, count]) => [cause, number(count)]), { caption: 'Errors' }) : null,
-      table(['at', 'what', 'words'], shown.map(event => [`${digits(event.at)} s`, event.kind, event.text]), {
+      table(['at', 'event', 'details'], shown.map(event => [`${digits(event.at)} s`, event.kind, event.text]), {
         caption: more > 0 ? `Events; ${number(more)} more are in the store` : 'Events', class: 'words',
       }),
       flows.length > 0 ? table(['operation', 'offered', 'not sent', 'sent', 'told', 'answered', 'late', 'failed', 'lost', 'open at the end'],
         flows.map(([name, flow]) => [name, ...(['offered', 'not_sent', 'sent', 'told', 'answered', 'late', 'failed', 'lost', 'open_after'] as const)
-          .map(door => number(flow[door]))]), { caption: 'Where every message ended' }) : null)]
+          .map(door => number(flow[door]))]), { caption: 'Outcome of every message' }) : null)]
   }),
 }
 export default panel

@@ -27,9 +27,9 @@ const panel: Panel = {
         rung.deliveries ? tile('deliveries lost', number(rung.deliveries.lost), `of ${number(rung.deliveries.owed)}`) : null,
         rung.frames ? tile('frame rate', shown(rung.frames.rate_per_s, 'per_s')) : null,
         tile('failed · lost', `${number(rung.failed)} · ${number(rung.lost)}`),
-        tile('connections', number(rung.connections.open_min), `of ${number(rung.connections.asked)}, at least`),
-        rung.subject ? tile('server', shown(rung.subject.cpu_cores, 'cores')) : null,
-        rung.subject ? tile('its memory', shown(rung.subject.rss_bytes, 'bytes')) : null,
+        tile('connections', number(rung.connections.open_min), `of ${number(rung.connections.asked)} in the worst second`),
+        rung.subject ? tile('server CPU', shown(rung.subject.cpu_cores, 'cores')) : null,
+        rung.subject ? tile('server memory', shown(rung.subject.rss_bytes, 'bytes')) : null,
         tile('hold', shown(rung.hold_s * 1e9, 'ns'), rung.steady ?? 'too short to tell whether steady')),
       there.length > 0 ? table(['', 'p50', 'p90', 'p99', 'p99.9', 'longest', 'mean', 'samples'],
         there.map(([name, of]) => {

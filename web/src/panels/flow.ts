@@ -43,7 +43,7 @@ const panel: Panel = {
       },
     },
     {
-      options: { title: 'Frames of the server', unit: 'per_s', sync: context.sync },
+      options: { title: 'Server frames', unit: 'per_s', sync: context.sync },
       plot: ({ trial }) => {
         const frames = lineOf(trial.series, 'frames', 'frames drawn', 'c2')
         return frames ? { x: seconds(trial.series), ...marks(trial), lines: [frames] } : null

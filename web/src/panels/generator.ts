@@ -7,7 +7,7 @@ import { charts, marks, redrawn, type Panel } from './panel'
 
 /** The generator's own health. It is always shown: a figure is worth what the hand that measured it is worth. */
 const panel: Panel = {
-  id: 'generator', title: 'The generator’s own health', of: 'rung', order: 80,
+  id: 'generator', title: 'Load generator health', of: 'rung', order: 80,
   shows: () => true,
   mount: context => {
     const words = redrawn(context, ({ trial }) => trial.rung, ({ trial }) => {
@@ -20,10 +20,10 @@ const panel: Panel = {
       return [h('dl', { class: 'tiles' },
         tile('send lag p99', shown(rung.send_lag_ns?.p99 ?? evidence.send_lag_p99_ns, 'ns', 'too few sends for a p99'), lagLimit),
         tile('busiest worker', shown(worker.cpu_share_max ?? worker.busy_share_max, 'share'), 'limit 80 % while it lags'),
-        tile('waited for a core', shown(worker.waiting_share_max, 'share', 'not readable here'), 'limit 10 % while it lags'),
-        tile('own latency p99', shown(evidence.own_latency_p99_ns, 'ns', 'not calibrated, or too few answers for a p99'), 'against a server that does nothing'),
-        tile('disturbed seconds', shown(rung.disturbed_share, 'share', 'steal and other programs are not readable here'), 'met objectives stand all the same'),
-        tile('its processor', shown(worker.cpu_cores, 'cores'), null),
+        tile('waited for a core', shown(worker.waiting_share_max, 'share', 'not available on this machine'), 'limit 10 % while it lags'),
+        tile('own latency p99', shown(evidence.own_latency_p99_ns, 'ns', 'not calibrated, or too few answers for a p99'), 'against the null server'),
+        tile('disturbed seconds', shown(rung.disturbed_share, 'share', 'steal and other programs cannot be read on this machine'), 'objectives met despite them stay met'),
+        tile('CPU', shown(worker.cpu_cores, 'cores'), null),
         tile('not sent', shown(rung.not_sent, 'count'), null))]
     })
     const overTime = charts(context, [
@@ -41,7 +41,7 @@ const panel: Panel = {
             lineOf(trial.series, 'busy_share', 'busiest worker', 'c1'),
             lineOf(trial.series, 'steal_share', 'stolen by the host', 'fail', { fill: true }),
             lineOf(trial.series, 'worker_waiting_share', 'worker waiting for a core', 'c3'),
-            lineOf(trial.series, 'worker_cpu_cores', 'processor', 'c8', { right: true, dash: true }),
+            lineOf(trial.series, 'worker_cpu_cores', 'generator CPU', 'c8', { right: true, dash: true }),
             lineOf(trial.series, 'others_cores', 'other programs', 'c4', { right: true }),
           ].filter((line): line is Line => line !== null)
           return lines.length > 0 ? { x: seconds(trial.series), ...marks(trial), lines } : null

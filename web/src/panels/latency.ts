@@ -31,11 +31,11 @@ const panel: Panel = {
       .map(objective => ({ at: objective.bound, name: objective.text }))
     return charts(context, [
       {
-        options: { title: 'Response time: answered − planned', unit: 'ns', sync: context.sync, note: 'A second with too few answers states no percentile.' },
+        options: { title: 'Response time: answered − planned', unit: 'ns', sync: context.sync, note: 'Seconds with too few answers have no percentile.' },
         plot: ({ trial }) => plot(trial, 'response', bounds),
       },
       {
-        options: { title: 'Service time: answered − sent', unit: 'ns', sync: context.sync, note: 'Same scale. What response has more is time spent waiting to be sent.' },
+        options: { title: 'Service time: answered − sent', unit: 'ns', sync: context.sync, note: 'Same scale. The difference to response time is time spent waiting to be sent.' },
         plot: ({ trial }) => plot(trial, 'service', []),
       },
     ])

@@ -12,7 +12,7 @@ const panel: Panel = {
     const facts: [string, string | Node][] = [
       ['command', h('code', null, climb.run.command)], ['seed', String(climb.run.seed)], ['arrivals', climb.run.arrivals],
       ['stepladder', climb.run.stepladder], ['commit', climb.run.git ?? '—'],
-      ['server and generator', climb.run.shared_cores ? 'on the same cores' : 'on cores of their own'],
+      ['server and generator', climb.run.shared_cores ? 'on the same cores' : 'on separate cores'],
     ]
     for (const [name, value] of Object.entries(climb.run.environment)) {
       facts.push([name.replaceAll('_', ' ').replace(/ bytes$/, ''), name.endsWith('_bytes') && typeof value === 'number' ? bytes(value)
@@ -26,7 +26,7 @@ const panel: Panel = {
         ['own latency', ...keys.map(key => percentile(own.own_latency_ns, key))],
         ['send lag', ...keys.map(key => percentile(own.send_lag_ns, key))],
         ['ceiling', shown(own.ceiling_per_s, 'per_s', 'not calibrated'), '', '', '', ''],
-      ], { caption: 'Against a server that does nothing' }))]
+      ], { caption: 'Against the null server' }))]
   }),
 }
 export default panel

@@ -31,17 +31,17 @@ function ofCell(context: Context): TrialPage[] {
 }
 
 const panel: Panel = {
-  id: 'overlay', title: 'Rungs over each other', of: 'machine', order: 10,
+  id: 'overlay', title: 'Rungs overlaid', of: 'machine', order: 10,
   shows: context => ofCell(context).length > 1,
   mount: context => new Overlay(context),
 }
 
 class Overlay implements Mounted {
   readonly element = h('div', { class: 'overlay' })
-  private readonly choice = h('select', { 'aria-label': 'the times that are laid over each other' })
+  private readonly choice = h('select', { 'aria-label': 'times to overlay' })
   private readonly label = h('label', { class: 'quiet' }, 'shown: ', this.choice)
   private readonly place = h('div', { class: 'charts' })
-  private readonly waiting = h('p', { class: 'muted' }, 'The rungs are read when this is scrolled to.')
+  private readonly waiting = h('p', { class: 'muted' }, 'Rungs load when you scroll here.')
   private readonly seen: IntersectionObserver
   private chart: Chart | null = null
   private times: Times = ORDER[0]
@@ -77,7 +77,7 @@ class Overlay implements Mounted {
     if (this.isWanted) for (const rung of rungs) this.context.load(rung.seq)
     const read = rungs.filter(rung => Object.keys(rung.distributions).length > 0)
     this.waiting.hidden = read.length === rungs.length
-    this.waiting.textContent = this.isWanted ? `${read.length} of ${rungs.length} rungs are read.` : 'The rungs are read when this is scrolled to.'
+    this.waiting.textContent = this.isWanted ? `${read.length} of ${rungs.length} rungs loaded.` : 'Rungs load when you scroll here.'
     const told = ORDER.filter(times => read.some(rung => curveOf(rung, times).nines.length > 1))
     if (!told.includes(this.times)) this.times = told[0] ?? ORDER[0]
     const key = JSON.stringify([this.times, told.length, read.map(rung => rung.seq)])
@@ -93,7 +93,7 @@ class Overlay implements Mounted {
     const left = all.length - rungs.length
     this.chart = new Chart({
       title: `${TIMES[this.times]} by load`, unit: 'ns', axis: 'nines', log: this.times !== 'tick_interval', wide: true,
-      note: left > 0 ? `The lowest rung and those around the first that did not pass; ${left} more stand in the table.` : 'A curve ends where fewer than 100 samples lie beyond it.',
+      note: left > 0 ? `The lowest rung and those around the first that did not pass; ${left} more are in the table.` : 'A curve ends where fewer than 100 samples lie beyond it.',
     }, plot)
     this.place.append(this.chart.element)
   }

@@ -43,7 +43,7 @@ function cellTable(cell: Cell, at: number, pick: (seq: number) => void): HTMLEle
       h('button', { class: 'link', type: 'button', onclick: () => pick(trial.seq) }, number(trial.load)),
       h('span', { class: 'nowrap' }, icon(rung.verdict), ` ${VERDICTS[rung.verdict].word}`),
       `${rung.rate_per_s.toFixed(1)}/s`, speedUp === null ? '—' : speedUp.toFixed(2),
-      ...(hasFrames ? [shown(frameRate(trial), 'per_s', 'the server tells no frames')] : []),
+      ...(hasFrames ? [shown(frameRate(trial), 'per_s', 'the server does not report frames')] : []),
       shown(rung.response_ns?.p50, 'ns', 'too few answers'), shown(rung.response_ns?.p99, 'ns', 'too few answers for a p99'),
       number(rung.failed + rung.lost), rung.subject ? digits(rung.subject.cpu_cores) : '—',
     ]
