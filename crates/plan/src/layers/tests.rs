@@ -246,11 +246,11 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
 }
 
 #[test]
-fn strangers_servers_are_not_loaded_unless_named() {
+fn servers_of_others_are_not_loaded_unless_named() {
     check(
         "ws://8.8.8.8",
         &[
-            "climb: 8.8.8.8 is outside loopback and private ranges; a load test of somebody else's server is an \
+            "climb: 8.8.8.8 is outside loopback and private ranges; a load test of a server that is not yours is an \
            attack: if it is yours, say --i-may-load 8.8.8.8",
         ],
     );

@@ -137,8 +137,7 @@ fn a_built_in_chat_and_its_bots_agree_on_the_echo_whichever_way_it_was_said() {
     check_file(
         "subject: { target: chat, options: [--echo] }\nbots:\n  kind: chat\n  echoes: false\n",
         &[
-            "scenarios/x.yaml:4: bots.echoes: the server is told to echo (--echo among its options), but here it is said \
-           not to",
+            "scenarios/x.yaml:4: bots.echoes: the server echoes lines (--echo is among its options), but the bots are set not to expect that",
         ],
     );
 }
@@ -172,7 +171,7 @@ fn every_mistake_of_a_chat_is_told_at_once() {
              slow-reader=5%)",
             "--misbehave: \"slow-raeder\" is unknown; known: slow-reader, stalled, half-open, malformed, reconnect-storm; \
              did you mean slow-reader? (for example: --misbehave slow-reader=5%)",
-            "--misbehave: \"0%\" is zero: nobody would misbehave; leave it out (for example: --misbehave slow-reader=5%)",
+            "--misbehave: \"0%\" is zero: no bot would misbehave; leave it out (for example: --misbehave slow-reader=5%)",
             "--objective: ticks.late_share < 25% needs ticks, but nothing tells them: name the tick log, or let clients \
              ask for snapshots",
             "--objective: objective \"deliveries.lst == 0\": there is no figure \"deliveries.lst\"; did you mean \
