@@ -76,11 +76,11 @@ export type DeliveryFigures = {
   /** from the planned send, of messages planned in the hold; its percentiles count lost ones as infinite, which is null here */ latency_ns: Summary | null
   /** messages that left, of all senders */ sent: number
   /** to all receivers, per second of the hold */ rate_per_s: number | null
-  /** came with an unknown sender or number */ strangers: number
+  /** came with an unknown sender or number */ unknown_messages: number
   /** the server tells what it drops */ drops_are_told: boolean
   /** the loss rate is at most this, at 95 %; null when something was lost or nothing owed */ loss_rate_bound: number | null
   /** with the highest mean latency */ slowest: SlowestReceiver | null
-  /** those that behave badly; null when there are none */ apart: SumOfBooks | null
+  /** those that behave badly; null when there are none */ excluded: SumOfBooks | null
   /** the pairs that lost most or got what was not owed, the worst first, at most 10 */ worst: Array<PairBooks>
   /** receivers */ receivers: number
   /** surely owed */ owed_min: number
@@ -225,7 +225,7 @@ export type Purpose = "calibration latency" | "calibration ceiling" | "rung"
 /** One receiver. */
 export type ReceiverBooks = {
   /** its number in the whole crowd */ receiver: number
-  /** behaves badly, and is judged apart */ is_apart: boolean
+  /** behaves badly, and is judged separately */ is_excluded: boolean
   /** its deliveries; `receivers` is 1 */ sum: SumOfBooks
   /** mean delivery latency, ns */ latency_mean_ns: number | null
   /** longest, ns */ latency_max_ns: number | null
