@@ -5,20 +5,25 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
 /// Monotonic time in nanoseconds, since boot.
 pub(crate) fn now_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec for the duration of the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    ns(clock_gettime(ClockId::Monotonic))
 }
 
 /// Processor time that the calling thread has used, ns. A system call, unlike `now_ns`.
 pub(crate) fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec for the duration of the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    ns(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+fn ns(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// For the system, which counts whole seconds apart.
+pub(crate) fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
 /// Translates monotonic instants to time since the epoch.

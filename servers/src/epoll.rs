@@ -4,10 +4,15 @@
 //! that one which arrives after its socket was closed and the place given away is recognised as stale.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 /// Key under which the listener is registered; no socket ever gets it.
 pub(crate) const LISTENER_KEY: u64 = u64::MAX;
+
+/// The same for a thread's wakeup.
+pub(crate) const WAKEUP_KEY: u64 = u64::MAX - 1;
 
 /// At most this many events per call: few enough that the clock is looked at often.
 const EVENTS_PER_CALL: usize = 64;
@@ -29,33 +34,27 @@ pub(crate) struct Readiness {
 
 impl Epoll {
     pub(crate) fn new() -> io::Result<Epoll> {
-        // SAFETY: no pointers are passed; the returned descriptor is checked and then owned.
-        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `fd` is open and nobody else owns it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = epoll::create(CreateFlags::CLOEXEC)?;
         Ok(Epoll { fd, events: Vec::with_capacity(EVENTS_PER_CALL) })
     }
 
     /// Watches a socket for input; for room to write as well when `writable`.
-    pub(crate) fn add(&self, fd: RawFd, key: u64, writable: bool) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, key, socket_interest(writable))
+    pub(crate) fn add(&self, fd: impl AsFd, key: u64, writable: bool) -> io::Result<()> {
+        Ok(epoll::add(&self.fd, fd, EventData::new_u64(key), socket_interest(writable))?)
     }
 
-    pub(crate) fn change(&self, fd: RawFd, key: u64, writable: bool) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd, key, socket_interest(writable))
+    pub(crate) fn change(&self, fd: impl AsFd, key: u64, writable: bool) -> io::Result<()> {
+        Ok(epoll::modify(&self.fd, fd, EventData::new_u64(key), socket_interest(writable))?)
     }
 
     /// Watches the shared listener. Exclusive: a connection wakes one sleeping thread, not all of them.
-    pub(crate) fn add_listener(&self, fd: RawFd) -> io::Result<()> {
-        let interest = (libc::EPOLLIN | libc::EPOLLEXCLUSIVE) as u32;
-        self.control(libc::EPOLL_CTL_ADD, fd, LISTENER_KEY, interest)
+    pub(crate) fn add_listener(&self, fd: impl AsFd) -> io::Result<()> {
+        let interest = EventFlags::IN | EventFlags::EXCLUSIVE;
+        Ok(epoll::add(&self.fd, fd, EventData::new_u64(LISTENER_KEY), interest)?)
     }
 
-    pub(crate) fn remove(&self, fd: RawFd) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
+    pub(crate) fn remove(&self, fd: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.fd, fd)?)
     }
 
     /// Collects what is ready, waiting at most `timeout_ns` (0 never waits). Returns how many there are.
@@ -89,27 +88,18 @@ impl Epoll {
     /// The i-th event of the last `wait`.
     pub(crate) fn event(&self, i: usize) -> Readiness {
         let event = self.events[i];
-        let bits = event.events;
-        let ended = bits & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0;
+        let flags = EventFlags::from_bits_retain(event.events);
+        let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         Readiness {
             key: event.u64,
-            readable: bits & libc::EPOLLIN as u32 != 0 || ended,
-            writable: bits & libc::EPOLLOUT as u32 != 0,
+            readable: flags.contains(EventFlags::IN) || ended,
+            writable: flags.contains(EventFlags::OUT),
             ended,
-        }
-    }
-
-    fn control(&self, operation: libc::c_int, fd: RawFd, key: u64, interest: u32) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: interest, u64: key };
-        // SAFETY: `event` is valid for the duration of the call.
-        match unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), operation, fd, &mut event) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
         }
     }
 }
 
-fn socket_interest(writable: bool) -> u32 {
-    let interest = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET;
-    (if writable { interest | libc::EPOLLOUT } else { interest }) as u32
+fn socket_interest(writable: bool) -> EventFlags {
+    let interest = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+    if writable { interest | EventFlags::OUT } else { interest }
 }

@@ -1,6 +1,7 @@
 //! Reference servers: systems under test that a climb can start, and that stand on their own as well.
 //!
-//! Each server is a folder with `Options` and `run`; a run ends by SIGTERM, SIGINT or a `Shutdown` handle.
+//! Each server is a folder with `Options`, which are its command line, and `run`; a run ends by SIGTERM, SIGINT or a
+//! `Shutdown` handle. What all have in common is one skeleton: `thread` and `control`.
 //! Invariant: nothing here comes from `crates/`. The frame codec and the sleeper exist twice on
 //! purpose, because a server that shared a bug with its judge would always be found innocent.
 //! The library never prints; what it has to say goes through return values and the tick log. One exception: a process
@@ -13,9 +14,11 @@ pub mod null;
 pub mod oracle;
 pub mod poll_loop;
 
-mod accept_interest;
 mod address_limit;
+mod cli;
 mod clock;
+mod control;
+mod deadlines;
 mod epoll;
 mod http;
 mod listener;
@@ -24,9 +27,10 @@ mod shutdown;
 mod slab;
 mod sleeper;
 mod stream;
+mod thread;
 mod thread_table;
 mod ticks;
-mod timeouts;
+mod wakeup;
 mod websocket;
 
 pub use serve_error::ServeError;

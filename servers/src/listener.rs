@@ -6,11 +6,13 @@
 //! Each thread has its own descriptor for the same socket, by the same number (see `thread_table`).
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, acceptfrom_with};
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 
 use crate::fault::Faults;
@@ -36,6 +38,12 @@ pub(crate) enum NotAccepted {
     Failed,
     /// Descriptors or memory have run out: back off, or the loop would spin on the same connection.
     Exhausted,
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
 /// When a connection is given out.
@@ -96,28 +104,19 @@ impl Listener {
 
     /// Takes the oldest waiting connection, non-blocking, on the calling thread's table.
     pub(crate) fn accept(&self) -> Result<(OwnedFd, SocketAddr), NotAccepted> {
-        // SAFETY: all-zero is a valid sockaddr_storage.
-        let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-        let mut length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-        let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: `storage` and `length` are valid and belong together.
-        let fd = unsafe { libc::accept4(self.raw(), (&raw mut storage).cast(), &mut length, flags) };
-        if fd >= 0 {
-            // SAFETY: `fd` was just opened and nobody else owns it.
-            let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-            if self.faults.as_ref().is_some_and(|faults| faults.refuse_connection(clock::now_ns())) {
-                stream::reset_on_close(fd.as_raw_fd());
-                return Err(NotAccepted::Failed);
-            }
-            return Ok((fd, peer_address(&storage)));
-        }
-        Err(match io::Error::last_os_error().raw_os_error() {
-            Some(libc::EAGAIN) | Some(libc::EINVAL) | Some(libc::EBADF) => NotAccepted::Nobody,
-            Some(libc::EMFILE) | Some(libc::ENFILE) | Some(libc::ENOBUFS) | Some(libc::ENOMEM) => {
-                NotAccepted::Exhausted
-            }
+        let accepted = acceptfrom_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
+        let (fd, peer) = accepted.map_err(|error| match error {
+            Errno::AGAIN | Errno::INVAL | Errno::BADF => NotAccepted::Nobody,
+            Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => NotAccepted::Exhausted,
             _ => NotAccepted::Failed,
-        })
+        })?;
+        if self.faults.as_ref().is_some_and(|faults| faults.refuse_connection(clock::now_ns())) {
+            stream::reset_on_close(&fd);
+            return Err(NotAccepted::Failed);
+        }
+        // The peer of an internet socket has an internet address.
+        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok()).ok_or(NotAccepted::Failed)?;
+        Ok((fd, peer))
     }
 }
 
@@ -136,23 +135,6 @@ fn defer_accept(socket: &Socket) -> io::Result<()> {
     } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn peer_address(storage: &libc::sockaddr_storage) -> SocketAddr {
-    match i32::from(storage.ss_family) {
-        libc::AF_INET6 => {
-            // SAFETY: the kernel has written a sockaddr_in6, as the family says.
-            let v6 = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in6>() };
-            let address = Ipv6Addr::from(v6.sin6_addr.s6_addr);
-            SocketAddr::V6(SocketAddrV6::new(address, u16::from_be(v6.sin6_port), 0, 0))
-        }
-        _ => {
-            // SAFETY: listeners are internet sockets; what is not version 6 is a sockaddr_in.
-            let v4 = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in>() };
-            let address = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
-            SocketAddr::V4(SocketAddrV4::new(address, u16::from_be(v4.sin_port)))
-        }
     }
 }
 

@@ -5,34 +5,29 @@
 //! descriptor table, which is why it may be woken through descriptors and the others may not.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::clock;
+use crate::wakeup::Wakeup;
 
 /// Ends a server from another thread. Clones end the same server.
 #[derive(Clone, Debug)]
-pub struct Shutdown {
-    event: Arc<OwnedFd>,
-}
+pub struct Shutdown(Arc<Wakeup>);
 
 impl Shutdown {
     /// A handle that has not been triggered.
     ///
     /// Errors: the process has no descriptor left.
     pub fn new() -> io::Result<Shutdown> {
-        // SAFETY: no pointers; the descriptor is checked and then owned.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `fd` is open and nobody else owns it.
-        Ok(Shutdown { event: Arc::new(unsafe { OwnedFd::from_raw_fd(fd) }) })
+        Wakeup::new().map(Arc::new).map(Shutdown)
     }
 
     /// Tells the server to end. Once is enough, and more often does no harm.
     pub fn trigger(&self) {
-        let one = 1u64;
-        // SAFETY: eight valid bytes are passed. The write fails only when the counter is full, i.e. triggered.
-        unsafe { libc::write(self.event.as_raw_fd(), (&raw const one).cast(), 8) };
+        self.0.ring();
     }
 }
 
@@ -87,26 +82,16 @@ impl Ear {
         }
     }
 
-    /// Waits at most `timeout_ns` for the end; true when it has come.
-    pub(crate) fn hears_the_end(&self, timeout_ns: u64) -> bool {
-        self.listen(timeout_ns, None).the_end
-    }
-
     /// Waits at most `timeout_ns` for the end, or for something to read from another descriptor.
-    pub(crate) fn listen(&self, timeout_ns: u64, other: Option<RawFd>) -> Heard {
-        // Negative descriptors are skipped by the system.
-        let poll_for =
-            |fd: Option<RawFd>| libc::pollfd { fd: fd.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
-        let handle = self.handle.as_ref().map(|handle| handle.event.as_raw_fd());
-        let mut fds = [Some(self.signals.as_raw_fd()), handle, other].map(poll_for);
-        let timeout = libc::timespec {
-            tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
-        };
-        // SAFETY: three valid entries.
-        let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), 3, &timeout, std::ptr::null()) };
-        let [signal, handle, other] = fds.map(|fd| ready > 0 && fd.revents & libc::POLLIN != 0);
-        Heard { the_end: signal || handle, the_other: other }
+    pub(crate) fn listen(&self, timeout_ns: u64, other: Option<BorrowedFd<'_>>) -> Heard {
+        let handle = self.handle.as_ref().map(|handle| handle.0.as_fd());
+        let signals = self.signals.as_fd();
+        // What is not there is replaced by what is, and not looked at.
+        let fds = [Some(signals), handle, other];
+        let mut polled = fds.map(|fd| PollFd::from_borrowed_fd(fd.unwrap_or(signals), PollFlags::IN));
+        let ready = poll(&mut polled, Some(&clock::timespec(timeout_ns))).is_ok_and(|count| count > 0);
+        let heard = |i: usize| ready && fds[i].is_some() && polled[i].revents().contains(PollFlags::IN);
+        Heard { the_end: heard(0) || heard(1), the_other: heard(2) }
     }
 }
 
@@ -136,8 +121,8 @@ mod tests {
     fn a_triggered_handle_is_heard_and_an_untriggered_one_is_not() {
         let handle = Shutdown::new().unwrap();
         let ear = Ear::new(Some(handle.clone())).unwrap();
-        assert!(!ear.hears_the_end(0));
+        assert!(!ear.listen(0, None).the_end);
         handle.trigger();
-        assert!(ear.hears_the_end(1_000_000_000));
+        assert!(ear.listen(1_000_000_000, None).the_end);
     }
 }

@@ -4,7 +4,7 @@
 //! given away finds nobody, so that no client is served for another.
 
 /// Where a client is, and the count that tells it from those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) place: u32,
     pub(crate) generation: u32,
@@ -20,62 +20,53 @@ impl Key {
     }
 }
 
-struct Place<T> {
-    generation: u32,
-    client: Option<T>,
-}
-
+/// One generation for the whole thread: it comes round after 2³² clients, far later than any event of the first.
 pub(crate) struct Slab<T> {
-    slab: Vec<Place<T>>,
-    free: Vec<u32>,
+    places: slab::Slab<(u32, T)>,
+    next_generation: u32,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Slab<T> {
-        Slab { slab: Vec::new(), free: Vec::new() }
+        Slab { places: slab::Slab::new(), next_generation: 0 }
     }
 }
 
 impl<T> Slab<T> {
     pub(crate) fn count(&self) -> usize {
-        self.slab.len() - self.free.len()
+        self.places.len()
     }
 
-    /// Takes in whoever `client` makes of the key.
+    /// Takes in the client that `client` makes of its key.
     pub(crate) fn insert(&mut self, client: impl FnOnce(Key) -> T) -> Key {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.slab.push(Place { generation: 0, client: None });
-            (self.slab.len() - 1) as u32
-        });
-        let key = Key { place, generation: self.slab[place as usize].generation };
-        self.slab[place as usize].client = Some(client(key));
+        let generation = self.next_generation;
+        self.next_generation = generation.wrapping_add(1);
+        let place = self.places.vacant_entry();
+        let key = Key { place: place.key() as u32, generation };
+        place.insert((generation, client(key)));
         key
     }
 
-    /// None when the client is gone, and its place empty or somebody else's.
+    /// None when the client is gone, and its place empty or another client's.
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let place = self.slab.get_mut(key.place as usize)?;
-        place.client.as_mut().filter(|_| place.generation == key.generation)
+        let (generation, client) = self.places.get_mut(key.place as usize)?;
+        (*generation == key.generation).then_some(client)
     }
 
-    /// Whoever is at this place.
+    /// The client at this place.
     pub(crate) fn at(&mut self, place: u32) -> Option<&mut T> {
-        self.slab.get_mut(place as usize)?.client.as_mut()
+        self.places.get_mut(place as usize).map(|(_, client)| client)
     }
 
     /// Gives the client's place free; dropping what is returned closes the connection.
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         self.get_mut(key)?;
-        let place = &mut self.slab[key.place as usize];
-        place.generation = place.generation.wrapping_add(1);
-        self.free.push(key.place);
-        place.client.take()
+        Some(self.places.remove(key.place as usize).1)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
-        self.slab.iter().enumerate().filter_map(|(i, place)| {
-            let key = Key { place: i as u32, generation: place.generation };
-            place.client.as_ref().map(|client| (key, client))
+        self.places.iter().map(|(place, (generation, client))| {
+            (Key { place: place as u32, generation: *generation }, client)
         })
     }
 

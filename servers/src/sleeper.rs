@@ -2,23 +2,28 @@
 //!
 //! Absolute, so that an interrupted or late sleep moves nothing after it. Not here: what to sleep towards.
 
+use std::num::NonZeroU64;
+
+use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
+
+use crate::clock;
+
 /// Sleeps until the monotonic clock shows `until_ns`; at once when that is past.
 pub(crate) fn sleep_until(until_ns: u64) {
-    let until = libc::timespec {
-        tv_sec: (until_ns / 1_000_000_000) as libc::time_t,
-        tv_nsec: (until_ns % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: `until` is valid; no remainder is asked for. An interrupted sleep only makes a turn early.
-    unsafe {
-        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut());
-    }
+    // An interrupted sleep only makes a turn early.
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &clock::timespec(until_ns));
 }
 
-/// Wake-ups of the calling thread are not deferred to be batched with others (the default slack is 50 µs).
-pub(crate) fn no_timer_slack() {
-    // SAFETY: a plain call without pointers. Without effect where it is not allowed.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+/// What a thread asks of the scheduler that must be quick: its wake-ups are not deferred to be batched with others (the
+/// default slack is 50 µs), and it gets short time slices.
+pub(crate) fn be_prompt() {
+    // Without effect where it is not allowed.
+    let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
+    short_slices(SLICE_NS);
 }
+
+/// Long enough that a turn is rarely cut, and short enough that it begins at once, whatever else wants the core.
+const SLICE_NS: u64 = 100_000;
 
 /// As the kernel lays it out (`include/uapi/linux/sched/types.h`), first version.
 #[repr(C)]
@@ -40,7 +45,7 @@ struct SchedAttr {
 /// same share of the core; no privilege is needed. Older kernels ignore the figure or refuse: harmless both.
 /// Measured with 1000 arena games, their bots and one busy loop per core on two cores, twice each: late share
 /// 3.8 and 4.1 % with slices of 100 µs, 12.6 and 14.0 % without (kernel 6.18).
-pub(crate) fn short_slices(slice_ns: u64) {
+fn short_slices(slice_ns: u64) {
     let mut attr = SchedAttr { size: size_of::<SchedAttr>() as u32, ..Default::default() };
     // SAFETY: `attr` has the size that is passed along; thread 0 is the calling one.
     unsafe {
@@ -58,12 +63,10 @@ pub(crate) fn short_slices(slice_ns: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock;
 
     #[test]
     fn a_sleep_ends_after_its_instant_and_a_past_instant_does_not_sleep() {
-        no_timer_slack();
-        short_slices(100_000);
+        be_prompt();
         let until_ns = clock::now_ns() + 2_000_000;
         sleep_until(until_ns);
         assert!(clock::now_ns() >= until_ns);

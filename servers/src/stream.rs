@@ -1,7 +1,13 @@
 //! Reading from and writing to a non-blocking socket, with no state but the bytes that did not fit.
 
-use std::io;
-use std::os::fd::RawFd;
+use std::io::IoSlice;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+use rustix::net::{recv, send, sendmsg, shutdown, sockopt};
 
 /// What one read gave.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,76 +20,53 @@ pub(crate) enum Read {
 }
 
 /// Reads once into `buffer`.
-pub(crate) fn read(fd: RawFd, buffer: &mut [u8]) -> Read {
-    // SAFETY: the buffer is as long as said.
-    let count = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-    match count {
-        0 => Read::Ended,
-        count if count > 0 => Read::Bytes(count as usize),
-        _ => match io::Error::last_os_error().kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Read::Empty,
-            _ => Read::Ended,
-        },
+pub(crate) fn read(fd: impl AsFd, buffer: &mut [u8]) -> Read {
+    match recv(fd, buffer, RecvFlags::empty()) {
+        Ok((_, 0)) => Read::Ended,
+        Ok((_, count)) => Read::Bytes(count),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Read::Empty,
+        Err(_) => Read::Ended,
     }
 }
 
 /// Writes as much as the socket takes now; an error means that the connection is broken.
-pub(crate) fn write(fd: RawFd, bytes: &[u8]) -> Result<usize, ()> {
-    // SAFETY: the bytes are as many as said. MSG_NOSIGNAL: a broken pipe is an error, not a signal.
-    let count = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
-    if count >= 0 {
-        return Ok(count as usize);
-    }
-    match io::Error::last_os_error().kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
-        _ => Err(()),
+pub(crate) fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize, ()> {
+    // A broken pipe is an error, not a signal.
+    taken(send(fd, bytes, SendFlags::NOSIGNAL))
+}
+
+fn taken(sent: Result<usize, Errno>) -> Result<usize, ()> {
+    match sent {
+        Ok(count) => Ok(count),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(0),
+        Err(_) => Err(()),
     }
 }
 
 /// Writes as much of these as the socket takes now, in order; an error means that the connection is broken.
-///
-/// # Safety
-/// The vectors point to memory that is initialised and outlives the call.
-pub(crate) unsafe fn write_vectored(fd: RawFd, vectors: &[libc::iovec]) -> Result<usize, ()> {
-    let count = match vectors {
-        // SAFETY: the caller vouches for the memory. MSG_NOSIGNAL as above.
-        [one] => unsafe { libc::send(fd, one.iov_base, one.iov_len, libc::MSG_NOSIGNAL) },
-        many => {
-            // SAFETY: all-zero is a valid header; the vectors are as many as said.
-            unsafe {
-                let mut header: libc::msghdr = std::mem::zeroed();
-                header.msg_iov = many.as_ptr().cast_mut();
-                header.msg_iovlen = many.len();
-                libc::sendmsg(fd, &header, libc::MSG_NOSIGNAL)
-            }
-        }
-    };
-    if count >= 0 {
-        return Ok(count as usize);
-    }
-    match io::Error::last_os_error().kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
-        _ => Err(()),
+pub(crate) fn write_vectored(fd: impl AsFd, vectors: &[IoSlice<'_>]) -> Result<usize, ()> {
+    match vectors {
+        [one] => write(fd, one),
+        many => taken(sendmsg(fd, many, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)),
     }
 }
 
 /// True when the connection was reset, or both sides have said that they are done.
-pub(crate) fn is_gone(fd: RawFd) -> bool {
-    let mut poll = libc::pollfd { fd, events: 0, revents: 0 };
-    // SAFETY: one valid entry. These two events are told without being asked for.
-    unsafe { libc::poll(&mut poll, 1, 0) == 1 && poll.revents & (libc::POLLHUP | libc::POLLERR) != 0 }
+pub(crate) fn is_gone(fd: impl AsFd) -> bool {
+    // These two events are told without being asked for.
+    let mut one = [PollFd::new(&fd, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut one, Some(&at_once)) == Ok(1) && one[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 /// Says that nothing more will be written, and leaves the reading side open.
-pub(crate) fn finish_writing(fd: RawFd) {
-    // SAFETY: a plain call without pointers; a socket that is already gone is fine.
-    unsafe { libc::shutdown(fd, libc::SHUT_WR) };
+pub(crate) fn finish_writing(fd: impl AsFd) {
+    // A socket that is already gone is fine.
+    let _ = shutdown(fd, Shutdown::Write);
 }
 
 /// From now on closing this socket resets the connection, and throws away what was not sent.
-pub(crate) fn reset_on_close(fd: RawFd) {
-    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
-    let length = size_of::<libc::linger>() as libc::socklen_t;
-    // SAFETY: the value is a linger of the length that is said. Where it is refused, the peer sees an end.
-    unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const at_once).cast(), length) };
+pub(crate) fn reset_on_close(fd: impl AsFd) {
+    // Where it is refused, the peer sees an end.
+    let _ = sockopt::set_socket_linger(fd, Some(Duration::ZERO));
 }

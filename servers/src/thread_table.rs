@@ -7,6 +7,8 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 /// Descriptors left free in every table, for epoll, log files and what libraries open.
 const RESERVED: u64 = 64;
 
@@ -15,20 +17,17 @@ const THREADS_MAX: usize = 32;
 
 /// Raises the soft limit to the hard one and returns how many sockets one table can hold.
 pub(crate) fn raise_limit() -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for both calls.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
-            return 960;
-        }
-        if limit.rlim_cur < limit.rlim_max {
-            let raised = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
-            if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0 {
-                limit = raised;
-            }
-        }
+    let Rlimit { mut current, maximum } = getrlimit(Resource::Nofile);
+    if setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok() {
+        current = maximum;
     }
-    limit.rlim_cur.saturating_sub(RESERVED).clamp(1, 1 << 30) as usize
+    // None: no limit.
+    current.unwrap_or(u64::MAX).saturating_sub(RESERVED).clamp(1, 1 << 30) as usize
+}
+
+/// How many threads run at once.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get())
 }
 
 /// How many threads it takes to hold so many sockets, and no fewer than `at_least`.

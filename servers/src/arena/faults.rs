@@ -12,14 +12,14 @@ use crate::{clock, sleeper};
 impl Thread {
     /// Once per turn.
     pub(super) fn carry_out_faults(&mut self) {
-        if !self.look_at_faults() {
+        if !self.core.faults.look() {
             return;
         }
-        if self.faults.takes_drop() {
+        if self.core.faults.takes_drop() {
             self.reset_all();
         }
-        let slow_ns = self.faults.now.slow_ns;
-        if slow_ns > 0 && self.sockets.count() > 0 {
+        let slow_ns = self.core.faults.now.slow_ns;
+        if slow_ns > 0 && self.core.clients.count() > 0 {
             sleeper::sleep_until(clock::now_ns() + slow_ns);
         }
         let now_ns = clock::now_ns();
@@ -29,17 +29,9 @@ impl Thread {
         }
     }
 
-    /// Once per turn and after each accepted connection, as the first one begins the faults' time. False when none are
-    /// planted.
-    pub(super) fn look_at_faults(&mut self) -> bool {
-        let planted = self.faults.look();
-        self.sockets.is_mute = self.faults.now.stops_answers;
-        planted
-    }
-
     fn reset_all(&mut self) {
-        for key in self.sockets.keys() {
-            if let Some(socket) = self.sockets.get_mut(key) {
+        for key in self.core.clients.keys() {
+            if let Some(socket) = self.core.clients.get_mut(key) {
                 socket.reset_on_close();
             }
             self.part(key);
@@ -48,13 +40,13 @@ impl Thread {
 
     /// The message is read later, after those that came before it.
     pub(super) fn hold_back(&mut self, message: ThreadMessage) {
-        self.held_back.push_back((clock::now_ns() + self.faults.now.late_ns, message));
+        self.held_back.push_back((clock::now_ns() + self.core.faults.now.late_ns, message));
     }
 
     /// Counts a tick, and those missed before it; all of them as on time when the tick log is to lie.
     pub(super) fn record(&mut self, tick: &Tick, busy_ns: u64) {
         let tick_rate_hz = self.shared.options.tick_rate;
-        if self.faults.now.lies {
+        if self.core.faults.now.lies {
             let period_ns = 1_000_000_000 / u64::from(tick_rate_hz);
             self.tally.ticks.enter_as_on_time(tick, period_ns, busy_ns, tick_rate_hz);
         } else {

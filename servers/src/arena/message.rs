@@ -1,6 +1,7 @@
 //! The arena's messages: what a client's text means, and the exact bytes of what the server says.
 
 use super::rules::Player;
+use crate::http::response::decimal;
 use crate::websocket::{Opcode, frame};
 
 /// The longest message that a client may send.
@@ -73,9 +74,9 @@ impl Snapshot {
     pub(crate) fn new(tick: u64, epoch_us: u64) -> Snapshot {
         let mut snapshot = Snapshot { bytes: [0; Snapshot::BYTES_MAX], length: 2 };
         snapshot.put(b"{\"type\":\"tick\",\"n\":");
-        snapshot.put_decimal(tick);
+        snapshot.put(decimal(tick, &mut [0; 20]));
         snapshot.put(b",\"t\":");
-        snapshot.put_decimal(epoch_us);
+        snapshot.put(decimal(epoch_us, &mut [0; 20]));
         snapshot.put(b"}");
         snapshot.bytes[0] = 0x80 | Opcode::Text as u8;
         snapshot.bytes[1] = snapshot.length - 2;
@@ -90,20 +91,6 @@ impl Snapshot {
         let from = self.length as usize;
         self.bytes[from..from + text.len()].copy_from_slice(text);
         self.length += text.len() as u8;
-    }
-
-    fn put_decimal(&mut self, mut value: u64) {
-        let mut digits = [0; 20];
-        let mut first = digits.len();
-        loop {
-            first -= 1;
-            digits[first] = b'0' + (value % 10) as u8;
-            value /= 10;
-            if value == 0 {
-                break;
-            }
-        }
-        self.put(&digits[first..]);
     }
 }
 

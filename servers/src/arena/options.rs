@@ -4,104 +4,92 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::fault::Fault;
+use crate::cli::{self, check, time};
+use crate::fault::{self, Fault, Server};
 use crate::ticks::schedule::Ticker;
 use crate::{ServeError, Shutdown};
 
 /// How an arena runs. The defaults are the published game on loopback.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Where to listen; port 0 takes a free one, which `on_listening` is told.
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:42069", value_name = "ADDR")]
     pub listen: SocketAddr,
-    /// Threads that play; None: one per core. More are kept in reserve when `max_connections` sockets do not
-    /// fit into the descriptor tables of these.
+    /// Threads that play [default: one per core, more where sockets need further descriptor tables]
+    #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Ticks per second and game, 1 to 1000.
+    /// Ticks per second and game, 1 to 1000
+    #[arg(long, default_value_t = 60, value_name = "HZ")]
     pub tick_rate: u32,
-    /// Which loop the games get.
+    /// steady: absolute schedule, missed ticks are skipped and counted. catch-up: the original's, 1 ms timers and
+    /// bursts of catch-up ticks
+    #[arg(long, value_enum, default_value_t = Ticker::Steady)]
     pub ticker: Ticker,
-    /// Where each second's ticks are written, as JSON lines. An existing file is refused.
+    /// Write each second's ticks to this file as JSON lines; it must not exist
+    #[arg(long, value_name = "FILE")]
     pub tick_log: Option<PathBuf>,
-    /// Write at the end of an existing tick log, which mixes the results of both runs.
+    /// Write at the end of a tick log that exists, which mixes the results of both runs
+    #[arg(long)]
     pub append: bool,
-    /// Units per second, 1 to 100,000.
+    /// Units per second, 1 to 100000
+    #[arg(long, default_value_t = 500, value_name = "UNITS")]
     pub bullet_speed: u32,
-    /// A player fires at most once in this time; earlier fires are dropped.
+    /// A player fires at most once in this time; earlier fires are dropped
+    #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = time)]
     pub fire_interval: Duration,
-    /// Send a snapshot to every player at every tick. Without it, who puts `?snapshots=1` on the URL gets them.
+    /// Send a snapshot to every player at every tick (a client may ask for its own with ?snapshots=1)
+    #[arg(long)]
     pub snapshots: bool,
-    /// Sockets at once; whoever comes on top of that is refused with status 503.
+    /// Sockets at once; more are refused with status 503
+    #[arg(long, default_value_t = 50_000, value_name = "N")]
     pub max_connections: usize,
-    /// New connections per second from one address, with one second's worth of burst; None: no limit.
+    /// New connections per second from one address, with one second's worth of burst [default: no limit]
+    #[arg(long = "per-address-rate", value_name = "N")]
     pub connections_per_address_per_s: Option<u32>,
     /// Whether loopback addresses are limited too.
+    #[arg(skip)]
     pub limit_loopback: bool,
     /// How long a client may take from connecting to the end of its request.
+    #[arg(skip = Duration::from_secs(5))]
     pub handshake_timeout: Duration,
     /// How long a client may take to close after its stop.
+    #[arg(skip = Duration::from_secs(5))]
     pub close_timeout: Duration,
-    /// What becomes of a waiting player who has gone.
+    /// What becomes of a waiting player who has gone
+    #[arg(long, value_enum, default_value_t = Pairing::Strict)]
     pub pairing: Pairing,
     /// Faults to plant, for testing instruments.
+    #[arg(long = "fault", value_name = fault::FORM, help = fault::HELP, long_help = fault::help(Server::Arena))]
     pub faults: Vec<Fault>,
     /// Ends the server from another thread, besides SIGTERM and SIGINT.
+    #[arg(skip)]
     pub shutdown: Option<Shutdown>,
 }
 
-/// What becomes of a waiting player who has gone. In both cases sockets are paired in order of arrival.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What becomes of a waiting player who has gone. In both cases sockets are paired in order of arrival, and a game
+/// against a dead socket ends when the living player's bullets hit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Pairing {
-    /// It is forgotten, and the next two to arrive play each other.
+    /// it is forgotten, and the next two to arrive play each other
     #[default]
     Strict,
-    /// It is not, as in the published original: the next to arrive plays against a dead socket, which never fires. The
-    /// game ends when the living player's bullets hit.
+    /// as in the published original, the next to arrive plays against it, although it is dead and never fires
     Forgetful,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            listen: SocketAddr::from(([127, 0, 0, 1], 42_069)),
-            threads: None,
-            tick_rate: 60,
-            ticker: Ticker::Steady,
-            tick_log: None,
-            append: false,
-            bullet_speed: 500,
-            fire_interval: Duration::from_millis(100),
-            snapshots: false,
-            max_connections: 50_000,
-            connections_per_address_per_s: None,
-            limit_loopback: false,
-            handshake_timeout: Duration::from_secs(5),
-            close_timeout: Duration::from_secs(5),
-            pairing: Pairing::Strict,
-            faults: Vec::new(),
-            shutdown: None,
-        }
+        cli::defaults()
     }
 }
 
 impl Options {
     pub(super) fn check(&self) -> Result<(), ServeError> {
-        let refuse = |option, value: String, range| Err(ServeError::Option { option, value, range });
-        if !(1..=1000).contains(&self.tick_rate) {
-            return refuse("tick-rate", self.tick_rate.to_string(), "1 to 1000 ticks per second");
-        }
-        if !(1..=100_000).contains(&self.bullet_speed) {
-            return refuse("bullet-speed", self.bullet_speed.to_string(), "1 to 100000 units per second");
-        }
-        if self.fire_interval > Duration::from_secs(3600) {
-            return refuse("fire-interval", format!("{:?}", self.fire_interval), "at most an hour");
-        }
-        if self.threads.is_some_and(|threads| !(1..=256).contains(&threads)) {
-            return refuse("threads", self.threads.unwrap_or(0).to_string(), "1 to 256");
-        }
-        if !(2..=10_000_000).contains(&self.max_connections) {
-            return refuse("max-connections", self.max_connections.to_string(), "2 to 10000000");
-        }
-        Ok(())
+        check("tick-rate", self.tick_rate, 1..=1000, "1 to 1000 ticks per second")?;
+        check("bullet-speed", self.bullet_speed, 1..=100_000, "1 to 100000 units per second")?;
+        check("fire-interval", self.fire_interval, ..=Duration::from_secs(3600), "at most an hour")?;
+        check("threads", self.threads.unwrap_or(1), 1..=256, "1 to 256")?;
+        check("max-connections", self.max_connections, 2..=10_000_000, "2 to 10000000")
     }
 }
 

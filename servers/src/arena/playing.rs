@@ -22,14 +22,14 @@ enum Ending {
 
 impl Thread {
     pub(super) fn play_due_slots(&mut self) {
-        if self.faults.now.stops_ticks {
+        if self.core.faults.now.stops_ticks {
             return;
         }
         // The clock is read once per tick: one game's end is the next one's start. It costs 25 ns, and no game's
         // tick is stamped with a time at which it was not yet running.
         let mut now_ns = clock::now_ns();
         let turn_ns = now_ns;
-        let runs_ticks_late = self.faults.now.late_ticks.is_some();
+        let runs_ticks_late = self.core.faults.now.late_ticks.is_some();
         while let Some(slot) = self.games.next_due_slot(turn_ns) {
             if !runs_ticks_late {
                 self.play_slot(slot, &mut now_ns);
@@ -54,7 +54,7 @@ impl Thread {
     /// Runs what is due of one game. None when the slot has no such game; true when the game is over and gone.
     fn play(&mut self, slot: usize, i: usize, now_ns: &mut u64) -> Option<bool> {
         let grid = self.games.grid;
-        let late_ticks = self.faults.now.late_ticks;
+        let late_ticks = self.core.faults.now.late_ticks;
         self.games.foresee(slot, i);
         loop {
             let game = self.games.in_slot(slot, i)?;
@@ -102,7 +102,7 @@ impl Thread {
         }
         // What was counted above stays true: a fault that its server knew of would be easy to find.
         if let Some(truth) = winner
-            && self.faults.wrong.selects_next()
+            && self.core.faults.wrong.selects_next()
         {
             winner = Some(truth.opponent());
         }
@@ -123,7 +123,7 @@ impl Thread {
     }
 
     pub(super) fn receive(&mut self, message: ThreadMessage) {
-        if self.faults.now.late_ns > 0 {
+        if self.core.faults.now.late_ns > 0 {
             return self.hold_back(message);
         }
         self.read_letter(message);
@@ -140,21 +140,20 @@ impl Thread {
 
     /// Sends a frame to a player who is still in the game.
     fn tell(&mut self, key: SocketKey, frame: &[u8]) {
-        let playing =
-            self.sockets.get_mut(key).is_some_and(|socket| matches!(socket.stage, Stage::Playing(..)));
-        if playing && self.sockets.send(key, frame, &self.epoll).is_err() {
+        let playing = matches!(self.stage(key), Some(Stage::Playing(..)));
+        if playing && self.core.send(key, frame).is_err() {
             self.part(key);
         }
     }
 
     fn stop(&mut self, key: SocketKey, frame: &[u8]) {
         self.tell(key, frame);
-        let Some(socket) = self.sockets.get_mut(key) else { return };
+        let Some(socket) = self.core.clients.get_mut(key) else { return };
         if matches!(socket.stage, Stage::Playing(..)) {
             self.leave_stage(key);
-            if self.gone_by_ns.is_some() {
+            if self.core.is_going_down() {
                 self.close(key, close_code::GOING_AWAY);
-            } else if !self.sockets.is_mute {
+            } else if !self.core.faults.now.stops_answers {
                 self.expect_the_end(key);
             }
         }
@@ -167,7 +166,7 @@ impl Thread {
             while self.games.in_slot(slot, 0).is_some() {
                 let now_ns = clock::now_ns();
                 // Ticks that a fault has stopped were never due.
-                while !self.faults.now.stops_ticks
+                while !self.core.faults.now.stops_ticks
                     && let Some(game) = self.games.in_slot(slot, 0)
                     && let Some(tick) = game.ticks.take(&grid, now_ns)
                 {
@@ -182,8 +181,8 @@ impl Thread {
 
     /// The server goes down: every socket that is not in a game is closed. The others follow their stop.
     pub(super) fn say_goodbye(&mut self) {
-        for key in self.sockets.keys() {
-            match self.sockets.get_mut(key).map(|socket| &socket.stage) {
+        for key in self.core.clients.keys() {
+            match self.stage(key) {
                 Some(Stage::Opening(_)) => self.turn_away(key),
                 Some(Stage::Waiting | Stage::Ended) => self.close(key, close_code::GOING_AWAY),
                 Some(Stage::Playing(..) | Stage::Closing) | None => {}

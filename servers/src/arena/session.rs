@@ -3,7 +3,7 @@
 use super::inbox::SocketKey;
 use super::message::{self, Meaning};
 use super::sockets::Stage;
-use super::thread::{Deadline, Thread};
+use super::thread::{Late, Thread};
 use crate::clock;
 use crate::stream::Read;
 use crate::websocket::{Heard, Opcode, close_code, frame};
@@ -19,9 +19,9 @@ enum End {
 impl Thread {
     /// Reads all that is there. After `ended` a short read is not the last: the end of the stream follows.
     pub(super) fn read_socket(&mut self, key: SocketKey, ended: bool) {
-        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut buffer = std::mem::take(&mut self.core.buffer);
         // Until it is gone, because what was read ended the connection, or until all is read.
-        while let Some(socket) = self.sockets.get_mut(key) {
+        while let Some(socket) = self.core.clients.get_mut(key) {
             match socket.read(&mut buffer) {
                 Read::Empty => break,
                 Read::Ended => {
@@ -36,11 +36,11 @@ impl Thread {
                 }
             }
         }
-        self.buffer = buffer;
+        self.core.buffer = buffer;
     }
 
     fn take_in(&mut self, key: SocketKey, bytes: &mut [u8]) {
-        match self.sockets.get_mut(key).map(|socket| &socket.stage) {
+        match self.stage(key) {
             Some(Stage::Opening(_)) => {
                 if let Some(mut rest) = self.open(key, bytes)
                     && !rest.is_empty()
@@ -54,10 +54,10 @@ impl Thread {
     }
 
     fn converse(&mut self, key: SocketKey, bytes: &mut [u8]) {
-        let Some(socket) = self.sockets.get_mut(key) else { return };
+        let Some(socket) = self.core.clients.get_mut(key) else { return };
         let (stage, trigger) = (&socket.stage, &mut socket.trigger);
         let counts = &mut self.tally.counts;
-        let lost = &mut self.faults.lost;
+        let lost = &mut self.core.faults.lost;
         let fire_interval_ns = self.shared.fire_interval_ns;
         self.scratch.clear();
         let replies = &mut self.scratch;
@@ -104,7 +104,7 @@ impl Thread {
                 None => frame::put(replies, Opcode::Close, &[]),
             }
         }
-        if !self.scratch.is_empty() && self.sockets.send(key, &self.scratch, &self.epoll).is_err() {
+        if !self.scratch.is_empty() && self.core.send(key, &self.scratch).is_err() {
             return self.part(key);
         }
         match end {
@@ -119,10 +119,10 @@ impl Thread {
         self.leave_stage(key);
         self.scratch.clear();
         frame::put_close(&mut self.scratch, code);
-        if self.sockets.send(key, &self.scratch, &self.epoll).is_err() {
+        if self.core.send(key, &self.scratch).is_err() {
             return self.part(key);
         }
-        if let Some(socket) = self.sockets.get_mut(key) {
+        if let Some(socket) = self.core.clients.get_mut(key) {
             socket.finish();
         }
         self.expect_the_end(key);
@@ -130,17 +130,17 @@ impl Thread {
 
     /// The client has to close within the close timeout from now.
     pub(super) fn expect_the_end(&mut self, key: SocketKey) {
-        let at_ns = clock::now_ns() + self.shared.options.close_timeout.as_nanos() as u64;
-        self.endings.push_back(Deadline { at_ns, key });
+        let by_ns = clock::now_ns() + self.shared.options.close_timeout.as_nanos() as u64;
+        self.core.deadlines.expect(Late::Ending, key, by_ns);
     }
 
     /// The client had its time to close.
     pub(super) fn part_from_the_late(&mut self, key: SocketKey) {
-        if matches!(self.sockets.get_mut(key).map(|socket| &socket.stage), Some(Stage::Ended)) {
+        if matches!(self.stage(key), Some(Stage::Ended)) {
             self.scratch.clear();
             frame::put_close(&mut self.scratch, close_code::NORMAL);
             // It is dropped in any case.
-            let _ = self.sockets.send(key, &self.scratch, &self.epoll);
+            let _ = self.core.send(key, &self.scratch);
         }
         self.part(key);
     }
@@ -148,12 +148,12 @@ impl Thread {
     /// Drops a connection, whatever it was doing.
     pub(super) fn part(&mut self, key: SocketKey) {
         self.leave_stage(key);
-        self.sockets.remove(key);
+        self.core.clients.remove(key);
     }
 
     /// Leaves the lobby or the game; the opponent is told by the game's next tick.
     pub(super) fn leave_stage(&mut self, key: SocketKey) {
-        let Some(socket) = self.sockets.get_mut(key) else { return };
+        let Some(socket) = self.core.clients.get_mut(key) else { return };
         match std::mem::replace(&mut socket.stage, Stage::Ended) {
             Stage::Waiting => {
                 self.waiting_count -= 1;

@@ -1,7 +1,7 @@
 //! What all threads of one arena share. Counters are atomics; the few locks are held for a handful of
 //! instructions, or are only ever tried (`door`, the tallies).
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::inbox::Inbox;
@@ -10,30 +10,25 @@ use super::options::Options;
 use super::tally::Exchange;
 use crate::address_limit::AddressLimit;
 use crate::clock::WallClock;
-use crate::fault::Faults;
-use crate::listener::Listener;
+use crate::thread::Common;
 
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) fire_interval_ns: u64,
     pub(crate) wall: WallClock,
     pub(crate) start_ns: u64,
-    pub(crate) listener: Listener,
+    pub(crate) common: Arc<Common>,
     /// Whoever holds this takes connections; the order of taking is the order of arrival.
     pub(crate) door: Mutex<AddressLimit>,
     pub(crate) lobby: Mutex<Lobby>,
     pub(crate) threads_shared: Vec<ThreadShared>,
     /// The first this many threads take connections; the rest wait until these are nearly full.
     pub(crate) first_threads: usize,
-    /// Sockets that fit one thread's descriptor table.
-    pub(crate) table_sockets: usize,
     /// Sockets at once over all threads: what was asked for, or what fits into all tables.
     pub(crate) sockets_max: usize,
     pub(crate) next_player_id: AtomicU64,
     /// When the control thread asks for the tallies next; a resting thread is awake by then.
     pub(crate) next_ask_ns: AtomicU64,
-    pub(crate) going_down: AtomicBool,
-    pub(crate) faults: Option<Arc<Faults>>,
 }
 
 impl Shared {

@@ -3,15 +3,15 @@
 //! A socket at rest costs its place (some 80 bytes) and nothing on the heap; `unsent` and the request exist only
 //! while something is half there, and both are bounded.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::inbox::SocketKey;
 use super::rules::{Player, Trigger};
 use super::shots::Shots;
-use crate::epoll::Epoll;
-use crate::slab::Slab;
+use super::thread::Late;
 use crate::stream;
+use crate::thread::Core;
 use crate::websocket::Receiver;
 
 /// What a slow reader may leave unread beyond the system's buffer; then it is cut off.
@@ -42,55 +42,14 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Broken;
 
-#[derive(Default)]
-pub(crate) struct Sockets {
-    slab: Slab<Socket>,
-    /// A planted fault: whatever is sent is lost.
-    pub(super) is_mute: bool,
-}
-
-impl Sockets {
-    pub(crate) fn count(&self) -> usize {
-        self.slab.count()
-    }
-
-    /// Takes in a socket and watches it.
-    pub(crate) fn insert(&mut self, fd: OwnedFd, epoll: &Epoll) -> Result<SocketKey, Broken> {
-        let raw = fd.as_raw_fd();
-        let key = self.slab.insert(|_| Socket {
-            fd,
-            stage: Stage::Opening(Vec::new()),
-            trigger: Trigger::default(),
-            receiver: Receiver::default(),
-            unsent: Vec::new(),
-        });
-        if epoll.add(raw, key.to_bits(), false).is_err() {
-            self.slab.remove(key);
-            return Err(Broken);
-        }
-        Ok(key)
-    }
-
-    /// None when the socket is gone, and its place empty or somebody else's.
-    pub(crate) fn get_mut(&mut self, key: SocketKey) -> Option<&mut Socket> {
-        self.slab.get_mut(key)
-    }
-
-    /// Gives the socket's place free; dropping what is returned closes the connection.
-    pub(crate) fn remove(&mut self, key: SocketKey) -> Option<Socket> {
-        self.slab.remove(key)
-    }
-
-    pub(crate) fn keys(&self) -> Vec<SocketKey> {
-        self.slab.keys()
-    }
-
-    /// Sends now what fits and keeps the rest for `flush`. A socket that is gone takes everything.
-    pub(crate) fn send(&mut self, key: SocketKey, bytes: &[u8], epoll: &Epoll) -> Result<(), Broken> {
-        if self.is_mute {
+impl Core<Socket, Late> {
+    /// Sends now what fits and keeps the rest for `flush`. A socket that is gone takes everything, and so does each
+    /// while a planted fault stops all answers.
+    pub(crate) fn send(&mut self, key: SocketKey, bytes: &[u8]) -> Result<(), Broken> {
+        if self.faults.now.stops_answers {
             return Ok(());
         }
-        let Some(socket) = self.get_mut(key) else { return Ok(()) };
+        let Some(socket) = self.clients.get_mut(key) else { return Ok(()) };
         if !socket.unsent.is_empty() {
             if socket.unsent.len() + bytes.len() > UNSENT_BYTES_MAX {
                 return Err(Broken);
@@ -98,29 +57,27 @@ impl Sockets {
             socket.unsent.extend_from_slice(bytes);
             return Ok(());
         }
-        let fd = socket.fd.as_raw_fd();
-        let sent = stream::write(fd, bytes).map_err(|()| Broken)?;
+        let sent = stream::write(&socket.fd, bytes).map_err(|()| Broken)?;
         if sent < bytes.len() {
             socket.unsent = bytes[sent..].to_vec();
-            epoll.change(fd, key.to_bits(), true).map_err(|_| Broken)?;
+            self.epoll.change(&socket.fd, key.to_bits(), true).map_err(|_| Broken)?;
         }
         Ok(())
     }
 
     /// The socket takes more now.
-    pub(crate) fn flush(&mut self, key: SocketKey, epoll: &Epoll) -> Result<(), Broken> {
-        let Some(socket) = self.get_mut(key) else { return Ok(()) };
+    pub(crate) fn flush(&mut self, key: SocketKey) -> Result<(), Broken> {
+        let Some(socket) = self.clients.get_mut(key) else { return Ok(()) };
         if socket.unsent.is_empty() {
             return Ok(());
         }
-        let fd = socket.fd.as_raw_fd();
-        let sent = stream::write(fd, &socket.unsent).map_err(|()| Broken)?;
+        let sent = stream::write(&socket.fd, &socket.unsent).map_err(|()| Broken)?;
         socket.unsent.drain(..sent);
         if socket.unsent.is_empty() {
             socket.unsent = Vec::new();
-            epoll.change(fd, key.to_bits(), false).map_err(|_| Broken)?;
+            self.epoll.change(&socket.fd, key.to_bits(), false).map_err(|_| Broken)?;
             if matches!(socket.stage, Stage::Closing) {
-                stream::finish_writing(fd);
+                stream::finish_writing(&socket.fd);
             }
         }
         Ok(())
@@ -128,20 +85,30 @@ impl Sockets {
 }
 
 impl Socket {
+    pub(crate) fn new(fd: OwnedFd) -> Socket {
+        Socket {
+            fd,
+            stage: Stage::Opening(Vec::new()),
+            trigger: Trigger::default(),
+            receiver: Receiver::default(),
+            unsent: Vec::new(),
+        }
+    }
+
     pub(crate) fn read(&self, buffer: &mut [u8]) -> stream::Read {
-        stream::read(self.fd.as_raw_fd(), buffer)
+        stream::read(&self.fd, buffer)
     }
 
     /// From now on dropping this socket resets the connection.
     pub(crate) fn reset_on_close(&self) {
-        stream::reset_on_close(self.fd.as_raw_fd());
+        stream::reset_on_close(&self.fd);
     }
 
     /// Nothing more will be said: at once, or as soon as the rest is sent.
     pub(crate) fn finish(&mut self) {
         self.stage = Stage::Closing;
         if self.unsent.is_empty() {
-            stream::finish_writing(self.fd.as_raw_fd());
+            stream::finish_writing(&self.fd);
         }
     }
 }

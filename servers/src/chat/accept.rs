@@ -1,21 +1,15 @@
 //! Connections: taken, dealt evenly to the threads, welcomed; and how clients leave.
 
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::batch;
 use super::clients::{Client, Key, Stage};
-use super::deadlines::What;
 use super::rooms::LOBBY;
-use super::thread::Thread;
-use crate::accept_interest::BACK_OFF_NS;
-use crate::listener::NotAccepted;
+use super::thread::{Late, Thread};
 use crate::{clock, stream};
-
-/// Connections taken in one turn.
-const TAKEN_PER_TURN: usize = 16;
 
 /// A thread with so many more clients than another leaves the next ones to that one: every client costs its
 /// thread one write per round, so the fullest thread would set everybody's latency.
@@ -29,61 +23,18 @@ pub(super) enum Goodbye<'t> {
 }
 
 impl Thread {
-    /// Watches the listener while this thread may take connections, and only then: it is level-triggered, so
-    /// that a connection that may not be taken would wake the thread without end.
-    pub(super) fn keep_listening(&mut self) {
-        let behind = self.thread_behind();
-        if self.back_off_until_ns > 0 && clock::now_ns() >= self.back_off_until_ns {
-            self.back_off_until_ns = 0;
-        }
-        let wanted = !self.is_going_down()
-            && behind.is_none()
-            && self.back_off_until_ns == 0
-            && self.clients.count() < self.shared.table_sockets;
-        if wanted == self.listening {
-            return;
-        }
-        let listener = self.shared.listener.raw();
-        let changed = if wanted { self.epoll.add_listener(listener) } else { self.epoll.remove(listener) };
-        if changed.is_ok() {
-            self.listening = wanted;
-        }
-        if let Some(behind) = behind {
-            // It may sleep without watching, from a time when it was ahead.
-            self.shared.threads_shared[behind].wake();
-        }
-        self.listener_ready &= wanted;
-    }
-
     /// Another thread that should take the next connection, if any.
-    fn thread_behind(&self) -> Option<usize> {
+    pub(super) fn thread_behind(&self) -> Option<usize> {
         let counts = self
             .shared
             .threads_shared
             .iter()
             .map(|thread_shared| thread_shared.clients.load(Ordering::Relaxed));
         let (thread, fewest) = counts.enumerate().min_by_key(|(_, count)| *count)?;
-        (self.clients.count() > fewest + CLIENTS_AHEAD_MAX).then_some(thread)
+        (self.core.clients.count() > fewest + CLIENTS_AHEAD_MAX).then_some(thread)
     }
 
-    pub(super) fn take_connections(&mut self) {
-        for _ in 0..TAKEN_PER_TURN {
-            if self.thread_behind().is_some() || self.clients.count() >= self.shared.table_sockets {
-                return self.keep_listening();
-            }
-            match self.shared.listener.accept() {
-                Ok((fd, peer)) => self.welcome(fd, peer.ip()),
-                Err(NotAccepted::Nobody) => return,
-                Err(NotAccepted::Failed) => {}
-                Err(NotAccepted::Exhausted) => {
-                    self.back_off_until_ns = clock::now_ns() + BACK_OFF_NS;
-                    return self.keep_listening();
-                }
-            }
-        }
-    }
-
-    fn welcome(&mut self, fd: OwnedFd, peer: IpAddr) {
+    pub(super) fn welcome(&mut self, fd: OwnedFd, peer: IpAddr) {
         self.look_at_faults();
         let now_ns = clock::now_ns();
         let admitted =
@@ -97,23 +48,20 @@ impl Thread {
             return refuse(&fd, b"* the server is full, come back later\n");
         }
         let me = self.me;
-        let key = self.clients.insert(|key| Client::new(key, fd, batch::sender_id(me, key.place), now_ns));
-        if self.faults.now.stops_answers {
+        let client = |key: Key, fd| Client::new(key, fd, batch::sender_id(me, key.place), now_ns);
+        let Some(key) = self.core.insert(fd, true, client) else { return };
+        if self.core.faults.now.stops_answers {
             self.mute(key);
         }
-        self.thread_shared().clients.store(self.clients.count(), Ordering::Relaxed);
+        self.thread_shared().clients.store(self.core.clients.count(), Ordering::Relaxed);
         let here = self.enter(key, LOBBY);
-        let watched = self.clients.get_mut(key).map(|client| client.fd());
-        if watched.is_none_or(|fd| self.epoll.add(fd, key.to_bits(), true).is_err()) {
-            return self.part(key);
-        }
         self.tell(key, &format!("* welcome to {LOBBY}, {here} here; /help lists what you can say\n"));
         self.flush(key);
     }
 
     /// Puts a client that is in no room into this one; returns how many are there then.
     pub(super) fn enter(&mut self, key: Key, name: &str) -> u32 {
-        let Some(client) = self.clients.get_mut(key) else { return 0 };
+        let Some(client) = self.core.clients.get_mut(key) else { return 0 };
         let (rooms, me) = (&mut self.rooms, self.me);
         self.shared.rooms.enter(name, |room| {
             let local = rooms.place_for(room);
@@ -129,12 +77,12 @@ impl Thread {
     /// Hands a client what is still owed to it and takes it out of its room.
     pub(super) fn exit(&mut self, key: Key) {
         self.settle(key);
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.core.clients.get_mut(key) else { return };
         let (place, index) = (client.room, client.member_index);
         let Some(room) = self.rooms.get_mut(place).map(|local| local.room.clone()) else { return };
         self.shared.rooms.leave(&room, self.me, client.name.as_deref());
         if let Some(moved) = self.rooms.remove(place, index)
-            && let Some(client) = self.clients.at(moved)
+            && let Some(client) = self.core.clients.at(moved)
         {
             client.member_index = index;
         }
@@ -146,8 +94,9 @@ impl Thread {
             return;
         }
         self.exit(key);
-        self.deadlines.expect(What::Leaving, key, clock::now_ns());
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let drain_ns = self.shared.options.drain.as_nanos() as u64;
+        self.core.deadlines.expect(Late::Leaving, key, clock::now_ns() + drain_ns);
+        let Some(client) = self.core.clients.get_mut(key) else { return };
         client.stage = Stage::Leaving;
         client.splitter = Default::default();
         match farewell {
@@ -159,7 +108,7 @@ impl Thread {
     }
 
     pub(super) fn is_talking(&mut self, key: Key) -> bool {
-        self.clients.get_mut(key).is_some_and(|client| client.stage == Stage::Talking)
+        self.core.clients.get_mut(key).is_some_and(|client| client.stage == Stage::Talking)
     }
 
     /// Closes the connection and its books.
@@ -167,7 +116,7 @@ impl Thread {
         if self.is_talking(key) {
             self.exit(key);
         }
-        let Some(client) = self.clients.remove(key) else { return };
+        let Some(client) = self.core.clients.remove(key) else { return };
         if let Some(name) = &client.name {
             self.shared.free_name(name);
         }
@@ -175,12 +124,12 @@ impl Thread {
         debug_assert_eq!(account.owed, account.delivered + account.dropped + waiting, "a client's books");
         self.totals.waiting -= waiting;
         self.totals.in_flight_at_close += waiting;
-        self.thread_shared().clients.store(self.clients.count(), Ordering::Relaxed);
+        self.thread_shared().clients.store(self.core.clients.count(), Ordering::Relaxed);
     }
 }
 
 /// Says why, as far as it can be said at once, and closes.
 fn refuse(fd: &OwnedFd, why: &[u8]) {
-    let _ = stream::write(fd.as_raw_fd(), why);
-    stream::finish_writing(fd.as_raw_fd());
+    let _ = stream::write(fd, why);
+    stream::finish_writing(fd);
 }

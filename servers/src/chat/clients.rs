@@ -1,12 +1,12 @@
 //! What a thread knows of each of its clients.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::queue::Queue;
 use super::splitter::Splitter;
+use crate::deadlines::Due;
 pub(super) use crate::slab::Key;
-use crate::slab::Slab;
 
 /// Where in its life a client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Stage {
 
 pub(super) struct Client {
     pub(super) key: Key,
-    fd: OwnedFd,
+    pub(super) fd: OwnedFd,
     /// As the sender of lines.
     pub(super) id: u32,
     pub(super) stage: Stage,
@@ -36,10 +36,8 @@ pub(super) struct Client {
     pub(super) is_blocked: bool,
     pub(super) splitter: Splitter,
     pub(super) name: Option<Arc<str>>,
-    /// When the line that is not complete began.
-    pub(super) line_began_ns: u64,
-    /// There is a deadline that looks at `line_began_ns`.
-    pub(super) line_is_watched: bool,
+    /// By when the line that is not complete must be.
+    pub(super) line_due: Due,
     pub(super) heard_ns: u64,
     pub(super) input_ended: bool,
     /// It is on the list of those who have more to say.
@@ -61,17 +59,10 @@ impl Client {
             is_blocked: false,
             splitter: Splitter::default(),
             name: None,
-            line_began_ns: 0,
-            line_is_watched: false,
+            line_due: Due::default(),
             heard_ns: now_ns,
             input_ended: false,
             is_unfinished: false,
         }
     }
-
-    pub(super) fn fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
-    }
 }
-
-pub(super) type Clients = Slab<Client>;

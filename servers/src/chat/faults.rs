@@ -28,7 +28,7 @@ impl Thread {
         if !self.look_at_faults() {
             return;
         }
-        if self.faults.takes_drop() {
+        if self.core.faults.takes_drop() {
             self.reset_all();
         }
         self.hear_what_was_held_back();
@@ -37,25 +37,25 @@ impl Thread {
     /// Once per turn and after each accepted connection, as the first one begins the faults' time. False when none are
     /// planted.
     pub(super) fn look_at_faults(&mut self) -> bool {
-        let answered = !self.faults.now.stops_answers;
-        let planted = self.faults.look();
-        if answered && self.faults.now.stops_answers {
-            self.clients.keys().into_iter().for_each(|key| self.mute(key));
+        let answered = !self.core.faults.now.stops_answers;
+        let planted = self.core.faults.look();
+        if answered && self.core.faults.now.stops_answers {
+            self.core.clients.keys().into_iter().for_each(|key| self.mute(key));
         }
         planted
     }
 
     /// From now on nothing is sent to this client, as if it took nothing.
     pub(super) fn mute(&mut self, key: Key) {
-        if let Some(client) = self.clients.get_mut(key) {
+        if let Some(client) = self.core.clients.get_mut(key) {
             client.is_blocked = true;
         }
     }
 
     fn reset_all(&mut self) {
-        for key in self.clients.keys() {
-            if let Some(client) = self.clients.get_mut(key) {
-                stream::reset_on_close(client.fd());
+        for key in self.core.clients.keys() {
+            if let Some(client) = self.core.clients.get_mut(key) {
+                stream::reset_on_close(&client.fd);
             }
             self.part(key);
         }
@@ -63,18 +63,18 @@ impl Thread {
 
     /// Before a round.
     pub(super) fn slow_down(&self) {
-        if self.faults.now.slow_ns > 0 {
-            sleeper::sleep_until(clock::now_ns() + self.faults.now.slow_ns);
+        if self.core.faults.now.slow_ns > 0 {
+            sleeper::sleep_until(clock::now_ns() + self.core.faults.now.slow_ns);
         }
     }
 
     pub(super) fn holds_back(&self) -> bool {
-        self.faults.now.late_ns > 0
+        self.core.faults.now.late_ns > 0
     }
 
     /// The first `count` bytes of the buffer are heard later.
     pub(super) fn hold_back_bytes(&mut self, key: Key, count: usize) {
-        let bytes = self.buffer[..count].into();
+        let bytes = self.core.buffer[..count].into();
         self.hold_back(key, Input::Bytes(bytes));
     }
 
@@ -84,7 +84,7 @@ impl Thread {
     }
 
     fn hold_back(&mut self, key: Key, input: Input) {
-        self.held_back.0.push_back((clock::now_ns() + self.faults.now.late_ns, key, input));
+        self.held_back.0.push_back((clock::now_ns() + self.core.faults.now.late_ns, key, input));
     }
 
     fn hear_what_was_held_back(&mut self) {
@@ -93,7 +93,7 @@ impl Thread {
             let Some((_, key, input)) = self.held_back.0.pop_front() else { break };
             match input {
                 Input::Bytes(bytes) if self.is_talking(key) => {
-                    self.buffer[..bytes.len()].copy_from_slice(&bytes);
+                    self.core.buffer[..bytes.len()].copy_from_slice(&bytes);
                     self.hear_bytes(key, bytes.len());
                 }
                 Input::Bytes(_) => {}

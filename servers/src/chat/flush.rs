@@ -1,20 +1,21 @@
 //! Lines out: one write per client and round, of everything that is new in its room.
 //!
-//! For most clients of a room that write is the same, so its vectors are laid out once. A client is served one by
+//! For most clients of a room that write is the same, so its slices are laid out once. A client is served one by
 //! one when it said one of these lines itself, entered in between, or still has to take earlier ones.
 
+use std::io::IoSlice;
 use std::sync::Arc;
 
 use super::batch::Batch;
 use super::clients::{Client, Key, Stage};
-use super::deadlines::What;
-use super::thread::Thread;
+use super::thread::{LINGER_NS, Late, Thread};
 use super::totals::Totals;
 use crate::fault::ThreadFaults;
+use crate::thread::Core;
 use crate::{clock, stream};
 
-/// Vectors per write; the system takes up to 1024.
-const VECTORS_MAX: usize = 64;
+/// Slices per write; the system takes up to 1024.
+const SLICES_MAX: usize = 64;
 
 /// Why a client cannot be served any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,18 +33,18 @@ impl Thread {
         self.thread_shared().fetch(&mut due);
         // What was read before the question comes before the answer, even if its thread has not told us yet.
         for key in &self.askers {
-            if let Some(client) = self.clients.get_mut(*key)
+            if let Some(client) = self.core.clients.get_mut(*key)
                 && client.stage == Stage::Talking
             {
                 due.push(client.room);
             }
         }
-        due.drain(..).for_each(|place| self.serve(place));
+        due.drain(..).for_each(|place| self.serve_room(place));
         if self.due.is_empty() {
             self.due = due;
         }
         for key in std::mem::take(&mut self.askers) {
-            if let Some(client) = self.clients.get_mut(key)
+            if let Some(client) = self.core.clients.get_mut(key)
                 && client.stage == Stage::Talking
             {
                 client.queue.ask_books();
@@ -56,8 +57,8 @@ impl Thread {
     }
 
     /// Gives the members of a room what is new there.
-    fn serve(&mut self, place: u32) {
-        let Thread { rooms, clients, totals, faults, vectors, shared, me, .. } = self;
+    fn serve_room(&mut self, place: u32) {
+        let Thread { rooms, core: Core { clients, faults, .. }, totals, shared, me, .. } = self;
         let Some(local) = rooms.get_mut(place) else { return };
         local.is_due = false;
         local.room.fetch(*me, &mut local.pending);
@@ -65,9 +66,10 @@ impl Thread {
         let (Some(first), Some(last)) = (pending.first(), pending.last()) else { return };
         let first_line = first.first_line();
         let lines = last.end_line() - first_line;
-        let vectors_of_all: Vec<libc::iovec> = pending.iter().map(|batch| vector(batch.bytes())).collect();
-        let bytes: usize = vectors_of_all.iter().map(|vector| vector.iov_len).sum();
-        let may_share = vectors_of_all.len() <= VECTORS_MAX && !faults.now.stops_answers;
+        let slices_of_all: Vec<IoSlice<'_>> =
+            pending.iter().map(|batch| IoSlice::new(batch.bytes())).collect();
+        let bytes: usize = slices_of_all.iter().map(|slice| slice.len()).sum();
+        let may_share = slices_of_all.len() <= SLICES_MAX && !faults.now.stops_answers;
         let (mut passed, mut unserved) = (0, Vec::new());
         for member in &local.members {
             let Some(client) = clients.at(*member) else { continue };
@@ -78,8 +80,7 @@ impl Thread {
                 && faults.spares(lines);
             let mut sent = 0;
             if shares {
-                // SAFETY: the vectors point into `pending`.
-                match unsafe { stream::write_vectored(client.fd(), &vectors_of_all) } {
+                match stream::write_vectored(&client.fd, &slices_of_all) {
                     Ok(all) if all == bytes => {
                         client.queue.passed(lines);
                         passed += 1;
@@ -102,7 +103,7 @@ impl Thread {
                     client.queue.advance(sent);
                 } else {
                     owe(client, &pending, faults);
-                    send(client, vectors, totals).map_err(|()| Unserved::Broken)?;
+                    send(client, totals).map_err(|()| Unserved::Broken)?;
                 }
                 let cap = shared.options.backlog as u64;
                 client.queue.trim(cap, shared.options.on_full).ok_or(Unserved::BacklogFull)
@@ -127,7 +128,7 @@ impl Thread {
 
     /// Queues for a client that is about to leave its room what was said there until now.
     pub(super) fn settle(&mut self, key: Key) {
-        let Thread { rooms, clients, totals, faults, due, me, .. } = self;
+        let Thread { rooms, core: Core { clients, faults, .. }, totals, due, me, .. } = self;
         let Some(client) = clients.get_mut(key) else { return };
         let Some(local) = rooms.get_mut(client.room) else { return };
         local.room.fetch(*me, &mut local.pending);
@@ -140,10 +141,10 @@ impl Thread {
 
     /// The system takes more now.
     pub(super) fn unblock(&mut self, key: Key) {
-        if self.faults.now.stops_answers {
+        if self.core.faults.now.stops_answers {
             return;
         }
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.core.clients.get_mut(key) else { return };
         client.is_blocked = false;
         if !client.queue.is_empty() {
             self.flush(key);
@@ -152,17 +153,17 @@ impl Thread {
 
     /// Sends what is queued as far as it goes.
     pub(super) fn flush(&mut self, key: Key) {
-        let Thread { clients, totals, vectors, shared, deadlines, .. } = self;
+        let Thread { core: Core { clients, deadlines, .. }, totals, shared, .. } = self;
         let Some(client) = clients.get_mut(key) else { return };
         let flushed = book(totals, client, |totals, client| {
-            send(client, vectors, totals).map_err(|()| Unserved::Broken)?;
+            send(client, totals).map_err(|()| Unserved::Broken)?;
             let cap = shared.options.backlog as u64;
             client.queue.trim(cap, shared.options.on_full).ok_or(Unserved::BacklogFull)
         });
         if client.stage == Stage::Leaving && client.queue.is_empty() {
             client.stage = Stage::Finished;
-            stream::finish_writing(client.fd());
-            deadlines.expect(What::Finished, key, clock::now_ns());
+            stream::finish_writing(&client.fd);
+            deadlines.expect(Late::Finished, key, clock::now_ns() + LINGER_NS);
             if client.input_ended {
                 return self.part(key);
             }
@@ -227,20 +228,16 @@ fn owe(client: &mut Client, batches: &[Arc<Batch>], faults: &mut ThreadFaults) {
 }
 
 /// Writes from the queue until that is empty or the system takes no more.
-fn send(client: &mut Client, vectors: &mut Vec<libc::iovec>, totals: &mut Totals) -> Result<(), ()> {
+fn send(client: &mut Client, totals: &mut Totals) -> Result<(), ()> {
     while !client.is_blocked && !client.queue.is_empty() {
-        client.queue.gather(vectors, VECTORS_MAX);
-        let wanted: usize = vectors.iter().map(|vector| vector.iov_len).sum();
-        // SAFETY: the vectors point into the queue, which does not change before `advance`.
-        let sent = unsafe { stream::write_vectored(client.fd(), vectors)? };
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let count = client.queue.gather(&mut slices);
+        let wanted: usize = slices[..count].iter().map(|slice| slice.len()).sum();
+        let sent = stream::write_vectored(&client.fd, &slices[..count])?;
         totals.writes += 1;
         totals.bytes += sent as u64;
         client.queue.advance(sent);
         client.is_blocked = sent < wanted;
     }
     Ok(())
-}
-
-fn vector(bytes: &[u8]) -> libc::iovec {
-    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
 }

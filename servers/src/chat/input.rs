@@ -4,13 +4,13 @@ use std::sync::{Arc, PoisonError};
 
 use super::accept::Goodbye;
 use super::clients::{Key, Stage};
-use super::deadlines::What;
 use super::faults::altered;
 use super::shared::Shared;
-use super::thread::Thread;
+use super::thread::{Late, Thread};
 use super::words::{self, Said};
 use crate::clock;
 use crate::stream::{self, Read};
+use crate::thread::Core;
 
 /// Reads from one client in a turn, so that nobody keeps the others from being heard.
 const READS_PER_TURN: usize = 4;
@@ -35,7 +35,7 @@ impl Thread {
     /// Hears those who had more to say, unless their room is behind.
     pub(super) fn read_the_unfinished(&mut self) {
         for key in std::mem::take(&mut self.unfinished) {
-            if let Some(client) = self.clients.get_mut(key) {
+            if let Some(client) = self.core.clients.get_mut(key) {
                 client.is_unfinished = false;
                 // The end of the stream may have come meanwhile, and is not announced twice.
                 self.read_client(key, true);
@@ -46,7 +46,7 @@ impl Thread {
     /// Hears what is there; up to the end of the stream when that is announced.
     pub(super) fn read_client(&mut self, key: Key, ended: bool) {
         for _ in 0..READS_PER_TURN {
-            let Some(client) = self.clients.get_mut(key) else { return };
+            let Some(client) = self.core.clients.get_mut(key) else { return };
             if client.is_unfinished || client.input_ended && !ended {
                 return;
             }
@@ -55,7 +55,7 @@ impl Thread {
             if talks && self.rooms.get_mut(room).is_some_and(|local| local.room.is_heavy()) {
                 break;
             }
-            match stream::read(client.fd(), &mut self.buffer) {
+            match stream::read(&client.fd, &mut self.core.buffer) {
                 Read::Empty => return,
                 Read::Ended if self.holds_back() => return self.hold_back_end(key),
                 Read::Ended => return self.end_of_input(key),
@@ -66,13 +66,13 @@ impl Thread {
                         self.hear_bytes(key, count);
                     }
                     // A short read was the last one, but for the end of the stream.
-                    if count < self.buffer.len() && !ended {
+                    if count < self.core.buffer.len() && !ended {
                         return;
                     }
                 }
             }
         }
-        if let Some(client) = self.clients.get_mut(key) {
+        if let Some(client) = self.core.clients.get_mut(key) {
             client.is_unfinished = true;
             self.unfinished.push(key);
         }
@@ -80,10 +80,10 @@ impl Thread {
 
     pub(super) fn hear_bytes(&mut self, key: Key, count: usize) {
         let now_ns = clock::now_ns();
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.core.clients.get_mut(key) else { return };
         client.heard_ns = now_ns;
         let mut splitter = std::mem::take(&mut client.splitter);
-        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut buffer = std::mem::take(&mut self.core.buffer);
         let begun_before = splitter.holds_a_beginning();
         let mut ended_one = false;
         let line_bytes_max = self.shared.options.max_line;
@@ -91,23 +91,21 @@ impl Thread {
             ended_one = true;
             self.hear(key, line)
         });
-        self.buffer = buffer;
+        self.core.buffer = buffer;
         self.say(key);
         if fed.is_err() {
             self.totals.cut.line_too_long += 1;
             let notice = format!("* a line has at most {line_bytes_max} bytes; closing\n");
             return self.let_go(key, Goodbye::Notice(&notice));
         }
-        let Some(client) = self.clients.get_mut(key).filter(|client| client.stage == Stage::Talking) else {
+        let Some(client) = self.core.clients.get_mut(key).filter(|client| client.stage == Stage::Talking)
+        else {
             return;
         };
         client.splitter = splitter;
         if client.splitter.holds_a_beginning() && (ended_one || !begun_before) {
-            client.line_began_ns = now_ns;
-            if !client.line_is_watched {
-                client.line_is_watched = true;
-                self.deadlines.expect(What::Line, key, now_ns);
-            }
+            let by_ns = now_ns + self.shared.options.line_timeout.as_nanos() as u64;
+            self.core.deadlines.renew(Late::Line, key, &mut client.line_due, by_ns);
         }
         if !client.queue.is_empty() {
             self.flush(key);
@@ -118,8 +116,8 @@ impl Thread {
     fn hear(&mut self, key: Key, line: &[u8]) -> bool {
         let said = words::read(line);
         if let Said::Text(text) = said {
-            if let Some(client) = self.clients.get_mut(key) {
-                if self.faults.wrong.selects_next() {
+            if let Some(client) = self.core.clients.get_mut(key) {
+                if self.core.faults.wrong.selects_next() {
                     self.speech.add(client.name.as_deref(), &altered(text));
                 } else {
                     self.speech.add(client.name.as_deref(), text);
@@ -134,7 +132,7 @@ impl Thread {
             Said::Join(room) => self.join(key, room),
             Said::Nick(name) => self.nick(key, name),
             Said::Who => {
-                let Some(client) = self.clients.get_mut(key) else { return false };
+                let Some(client) = self.core.clients.get_mut(key) else { return false };
                 let answer = self.rooms.get_mut(client.room).map(|local| local.room.who());
                 self.tell(key, &answer.unwrap_or_default());
             }
@@ -160,7 +158,7 @@ impl Thread {
         if self.speech.line_count() == 0 {
             return;
         }
-        if let Some(client) = self.clients.get_mut(key)
+        if let Some(client) = self.core.clients.get_mut(key)
             && let Some(local) = self.rooms.get_mut(client.room)
         {
             let end = local.room.say(&self.speech, client.id, &mut self.tells);
@@ -187,7 +185,7 @@ impl Thread {
             return self.tell(key, &format!("* not renamed: a name {NOT_A_NAME}\n"));
         }
         let shared = self.shared.clone();
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.core.clients.get_mut(key) else { return };
         let keeps = client.name.as_ref().is_some_and(|old| old.to_lowercase() == name.to_lowercase());
         if !keeps && !shared.take_name(name) {
             return self.tell(key, &format!("* not renamed: somebody is {name} already\n"));
@@ -205,7 +203,7 @@ impl Thread {
 
     /// Queues a notice for one client. It leaves with the next flush.
     pub(super) fn tell(&mut self, key: Key, text: &str) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.core.clients.get_mut(key) else { return };
         client.queue.tell(text.as_bytes());
         self.bound_answers(key);
     }
@@ -213,7 +211,7 @@ impl Thread {
     /// Closes a client that asks and does not read the answers.
     pub(super) fn bound_answers(&mut self, key: Key) {
         let too_many = |thread: &mut Thread| {
-            let client = thread.clients.get_mut(key);
+            let client = thread.core.clients.get_mut(key);
             client.is_some_and(|client| client.queue.text_bytes() > TEXT_BYTES_MAX)
         };
         if too_many(self) {
@@ -227,44 +225,31 @@ impl Thread {
 
     /// The client sends nothing more. It may still want to hear, as one does whose input was a file.
     pub(super) fn end_of_input(&mut self, key: Key) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        if client.stage == Stage::Finished || stream::is_gone(client.fd()) {
+        let Some(client) = self.core.clients.get_mut(key) else { return };
+        if client.stage == Stage::Finished || stream::is_gone(&client.fd) {
             return self.part(key);
         }
         if !client.input_ended {
             client.input_ended = true;
             client.splitter = Default::default();
             if client.stage == Stage::Talking {
-                self.deadlines.expect(What::HalfClosed, key, clock::now_ns());
+                let by_ns = clock::now_ns() + self.shared.options.half_closed.as_nanos() as u64;
+                self.core.deadlines.expect(Late::HalfClosed, key, by_ns);
             }
         }
     }
 
     /// A line was begun a timeout ago, or one that has ended since.
     pub(super) fn look_at_the_begun_line(&mut self, key: Key, now_ns: u64) {
-        let timeout_ns = self.deadlines.timeout_ns(What::Line);
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.line_is_watched = false;
+        let Core { clients, deadlines, .. } = &mut self.core;
+        let Some(client) = clients.get_mut(key) else { return };
         if !client.splitter.holds_a_beginning() {
-            return;
+            client.line_due.by_ns = None;
         }
-        if now_ns < client.line_began_ns + timeout_ns {
-            client.line_is_watched = true;
-            return self.deadlines.expect(What::Line, key, client.line_began_ns);
+        if !deadlines.holds(Late::Line, key, &mut client.line_due, now_ns) {
+            return;
         }
         self.totals.cut.line_too_slow += 1;
         self.let_go(key, Goodbye::Notice("* a line must end in time; closing\n"));
-    }
-
-    /// Closes who has said nothing since that instant.
-    pub(super) fn cut_the_idle(&mut self, since_ns: u64) {
-        for key in self.clients.keys() {
-            if self.is_talking(key)
-                && self.clients.get_mut(key).is_some_and(|client| client.heard_ns < since_ns)
-            {
-                self.totals.cut.idle += 1;
-                self.let_go(key, Goodbye::Notice("* you said nothing for so long; closing\n"));
-            }
-        }
     }
 }

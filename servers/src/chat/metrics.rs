@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use super::options::OnFull;
@@ -37,15 +37,17 @@ impl Metrics {
         self.listener.local_addr()
     }
 
-    pub(super) fn raw(&self) -> RawFd {
-        self.listener.as_raw_fd()
-    }
-
     /// Answers who is waiting, if anybody is.
     pub(super) fn answer(&self, text: impl FnOnce() -> String) {
         let Ok((stream, _)) = self.listener.accept() else { return };
         // Whoever asks in a wrong way, or goes away, is the only one to miss the answer.
         let _ = answer(stream, text);
+    }
+}
+
+impl AsFd for Metrics {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 }
 

@@ -12,7 +12,6 @@
 mod accept;
 mod batch;
 mod clients;
-mod deadlines;
 mod faults;
 mod flush;
 mod input;
@@ -34,9 +33,8 @@ mod words;
 use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 pub use options::{OnFull, Options};
 pub use report::Report;
@@ -44,22 +42,16 @@ pub use totals::{Cuts, Totals};
 pub use window::Window;
 
 use crate::address_limit::AddressLimit;
-use crate::fault::process::ProcessFaults;
-use crate::fault::{Faults, Server};
-use crate::listener::{Listener, Readiness};
-use crate::shutdown::{AllSignalsBlocked, Ear};
+use crate::control::{Crew, Listening, REST_NS};
+use crate::fault::{Fault, Server};
+use crate::listener::Readiness;
 use crate::{ServeError, clock, thread_table};
 use metrics::{Metrics, Surroundings};
 use rooms::Rooms;
 use shared::{Shared, ThreadShared};
 
-const SECOND_NS: u64 = 1_000_000_000;
-
-/// The longest rest of the control thread: how late it notices that a thread has ended by itself.
-const REST_NS: u64 = SECOND_NS;
-
 /// How much longer than the drain it waits for threads that were told to end.
-const END_NS: u64 = SECOND_NS;
+const END_NS: u64 = 1_000_000_000;
 
 /// What a chat has to say while it runs.
 #[derive(Debug)]
@@ -82,78 +74,47 @@ pub enum News {
 /// Errors: options out of range, an address in use.
 pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, ServeError> {
     options.check()?;
-    let faults = Faults::of(Server::Chat, &options.faults)?;
-    let table_sockets = thread_table::raise_limit();
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let first_threads = options.threads.unwrap_or(cores);
+    let lost = options.lose_one_in.map(Fault::lose_one_in);
+    let planted: Vec<Fault> = lost.into_iter().chain(options.faults.iter().copied()).collect();
+    let planted = (Server::Chat, &planted[..]);
+    let mut listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
+    let first_threads = options.threads.unwrap_or_else(thread_table::cores);
     // The events that wake the threads are in every table, too.
-    let table_sockets = table_sockets.saturating_sub(first_threads).max(1);
-    let threads = thread_table::threads_for(options.max_clients, table_sockets, first_threads);
-    let listen_error = |source| ServeError::Listen { address: options.listen, source };
-    let listener = Listener::bind(options.listen, Readiness::Connected).map_err(listen_error)?;
-    let listener = listener.with_faults(faults.clone());
-    let address = listener.address().map_err(ServeError::system("getsockname"))?;
-    listener.set_send_buffer(options.send_buffer).map_err(ServeError::system("setsockopt"))?;
-    let metrics = match options.metrics {
-        Some(address) => {
-            Some(Metrics::bind(address).map_err(|source| ServeError::Metrics { address, source })?)
-        }
-        None => None,
-    };
-    let metrics_address = match &metrics {
-        Some(metrics) => Some(metrics.address().map_err(ServeError::system("getsockname"))?),
-        None => None,
-    };
-    let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
+    listening.table_sockets = listening.table_sockets.saturating_sub(first_threads).max(1);
+    let threads = thread_table::threads_for(options.max_clients, listening.table_sockets, first_threads);
+    let address = listening.address;
+    listening.listener.set_send_buffer(options.send_buffer).map_err(ServeError::system("setsockopt"))?;
+    let bind = |address| Metrics::bind(address).map_err(|source| ServeError::Metrics { address, source });
+    let metrics = options.metrics.map(bind).transpose()?;
+    let metrics_address = metrics.as_ref().map(Metrics::address).transpose();
+    let metrics_address = metrics_address.map_err(ServeError::system("getsockname"))?;
     let threads_shared: io::Result<Vec<ThreadShared>> = (0..threads).map(|_| ThreadShared::new()).collect();
+    let threads_shared = threads_shared.map_err(ServeError::system("eventfd"))?;
+    let mut crew = listening.crew()?;
     let shared = Arc::new(Shared {
-        listener,
+        common: crew.common.clone(),
         address_limit: Mutex::new(AddressLimit::new(options.per_address_rate, true)),
         rooms: Rooms::new(threads),
         names: Mutex::new(HashSet::new()),
-        threads_shared: threads_shared.map_err(ServeError::system("eventfd"))?,
-        table_sockets,
-        going_down: AtomicBool::new(false),
-        faults,
+        threads_shared,
         options,
     });
-    let _process_faults =
-        ProcessFaults::start(shared.faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
-    let mut control = Control {
-        threads: spawn(&shared).map_err(ServeError::system("starting a thread"))?,
-        metrics,
-        ear,
-        shared,
-    };
+    for me in 0..threads {
+        let shared = shared.clone();
+        crew.spawn(format!("chat-{me}"), move || thread::run(shared, me))?;
+    }
+    let mut control = Control { crew, metrics, shared };
     tell(News::Listening { address, metrics: metrics_address });
     let served = control.serve(tell);
     let ended = control.end();
     served.and(ended)
 }
 
-type Served = JoinHandle<io::Result<()>>;
-
-fn spawn(shared: &Arc<Shared>) -> io::Result<Vec<Served>> {
-    // Threads inherit the mask: no signal ever interrupts one.
-    let _blocked = AllSignalsBlocked::new();
-    let spawn = |me: usize| {
-        let shared = shared.clone();
-        let builder = std::thread::Builder::new().name(format!("chat-{me}")).stack_size(512 * 1024);
-        builder.spawn(move || thread::run(shared, me))
-    };
-    let spawned: io::Result<Vec<_>> = (0..shared.threads_shared.len()).map(spawn).collect();
-    if spawned.is_err() {
-        shared.go_down();
-    }
-    spawned
-}
-
 /// The calling thread's part.
 struct Control {
     shared: Arc<Shared>,
-    threads: Vec<Served>,
+    crew: Crew,
     metrics: Option<Metrics>,
-    ear: Ear,
 }
 
 impl Control {
@@ -164,7 +125,7 @@ impl Control {
         let mut next_ns = if every_ns == 0 { u64::MAX } else { before_ns + every_ns };
         loop {
             let rest_ns = next_ns.saturating_sub(clock::now_ns()).min(REST_NS);
-            let heard = self.ear.listen(rest_ns, self.metrics.as_ref().map(Metrics::raw));
+            let heard = self.crew.listen(rest_ns, self.metrics.as_ref().map(Metrics::as_fd));
             if heard.the_end {
                 return Ok(());
             }
@@ -184,29 +145,14 @@ impl Control {
                 // After a long stall the reports in between are one.
                 next_ns += ((now_ns - next_ns) / every_ns + 1) * every_ns;
             }
-            if let Some(thread) = self.threads.iter().position(|one| one.is_finished()) {
-                return Err(ServeError::ThreadLost { thread });
-            }
+            self.crew.check()?;
         }
     }
 
     /// Ends the threads; returns the closing books.
     fn end(&mut self) -> Result<Totals, ServeError> {
         self.shared.go_down();
-        let by_ns = clock::now_ns() + self.shared.options.drain.as_nanos() as u64 + END_NS;
-        for (thread, one) in self.threads.drain(..).enumerate() {
-            while !one.is_finished() && clock::now_ns() < by_ns {
-                std::thread::sleep(std::time::Duration::from_millis(2));
-            }
-            if !one.is_finished() {
-                return Err(ServeError::ThreadLost { thread });
-            }
-            match one.join() {
-                Ok(Ok(())) => {}
-                Ok(Err(source)) => return Err(ServeError::System { call: "epoll", source }),
-                Err(_) => return Err(ServeError::ThreadLost { thread }),
-            }
-        }
+        self.crew.end(clock::now_ns() + self.shared.options.drain.as_nanos() as u64 + END_NS)?;
         let totals = self.shared.totals();
         debug_assert_eq!(totals.residual(), 0, "{totals:?}");
         Ok(totals)

@@ -1,133 +1,122 @@
 //! What a user can choose about the chat, and the ranges.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use super::window::Window;
-use crate::fault::Fault;
+use crate::cli::{self, check, time, time_or_0};
+use crate::fault::{self, Fault, Server};
 use crate::{ServeError, Shutdown};
 
 /// How a chat runs. The defaults are the published server on loopback, without its echo.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Where to listen; port 0 takes a free one, which `tell` learns.
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:4001", value_name = "ADDR")]
     pub listen: SocketAddr,
-    /// Threads that serve, 1 to 256; None: one per core. There are more where `max_clients` sockets do not fit
-    /// into the descriptor tables of these.
+    /// Threads that serve, 1 to 256 [default: one per core, more where sockets need further descriptor tables]
+    #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Whoever says a line gets it, too.
+    /// Send a line to whoever said it, too
+    #[arg(long)]
     pub echo: bool,
-    /// Lines that wait for one client beyond what the system holds for it, 1 to 1,000,000.
+    /// Lines that wait for one client beyond what the system holds for it, 1 to 1000000
+    #[arg(long, default_value_t = 1024, value_name = "LINES")]
     pub backlog: usize,
-    /// What the system holds for one client before lines go to its backlog, 4096 to 4,194,304 bytes. The kernel
-    /// doubles it for its own needs, and cuts it down to net.core.wmem_max.
+    /// What the system holds for one client before lines go to its backlog, 4096 to 4194304 bytes
+    // The kernel doubles it for its own needs, and cuts it down to net.core.wmem_max. With 3,072 clients at the published
+    // pace and everybody's bots stopped for 1.6 s, 64 KiB dropped 2.8 M of 162 M deliveries, 128 KiB none; the server's
+    // CPU time was the same.
+    #[arg(long, default_value_t = 128 * 1024, value_name = "BYTES")]
     pub send_buffer: usize,
-    /// What happens to a client whose backlog is full.
+    /// What happens when one more does not fit into the backlog
+    #[arg(long, value_enum, default_value_t = OnFull::DropOldest)]
     pub on_full: OnFull,
-    /// The longest line without its end, 16 to 65,536 bytes; who sends a longer one is told and closed.
+    /// Longest line without its end, 16 to 65536 bytes; who says a longer one is told and closed
+    #[arg(long, default_value_t = 4096, value_name = "BYTES")]
     pub max_line: usize,
-    /// Clients at once; whoever comes on top of that is told and closed.
+    /// Clients at once; more are told and closed
+    #[arg(long, default_value_t = 16_384, value_name = "N")]
     pub max_clients: usize,
-    /// New connections per second from one address, loopback included, with one second's worth of burst;
-    /// None: no limit.
+    /// New connections per second from one address, this machine's own included, with one second's worth of burst
+    /// [default: no limit]
+    #[arg(long, value_name = "N")]
     pub per_address_rate: Option<u32>,
-    /// How often `tell` gets a report; zero: never.
+    /// How often a line of figures is printed; 0 for never
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = time_or_0)]
     pub report_every: Duration,
-    /// Where the figures can be asked for over HTTP, as OpenMetrics text.
+    /// Answer GET /metrics here, as OpenMetrics text
+    #[arg(long, value_name = "ADDR")]
     pub metrics: Option<SocketAddr>,
-    /// How long lines are gathered before they leave.
+    /// How long lines are gathered before they leave: auto follows the load, a time fixes it
+    #[arg(long, default_value = "auto", value_name = "auto|TIME", value_parser = window)]
     pub window: Window,
-    /// A client that says nothing for so long is told and closed; None: listening is enough.
+    /// Close who says nothing for so long [default: listening is enough]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub idle: Option<Duration>,
     /// How long a line may take from its first byte to its end, before its sender is cut.
+    #[arg(skip = Duration::from_secs(10))]
     pub line_timeout: Duration,
-    /// How long a client that has shut its sending side goes on receiving.
+    /// How long a client that has shut its sending side goes on receiving
+    #[arg(long, default_value = "30s", value_name = "TIME", value_parser = time)]
     pub half_closed: Duration,
     /// How long the end of the server waits for clients to take what is queued for them.
+    #[arg(skip = Duration::from_secs(5))]
     pub drain: Duration,
+    /// Lose every n-th delivery and count it as delivered: the fault lose with a share of 1/N
+    #[arg(long, value_name = "N")]
+    pub lose_one_in: Option<NonZeroU64>,
     /// Faults to plant, for testing instruments.
+    #[arg(long = "fault", value_name = fault::FORM, help = fault::HELP, long_help = fault::help(Server::Chat))]
     pub faults: Vec<Fault>,
     /// Ends the server from another thread, besides SIGTERM and SIGINT.
+    #[arg(skip)]
     pub shutdown: Option<Shutdown>,
 }
 
 /// What happens when one more line does not fit into a client's backlog.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum OnFull {
-    /// The client misses what has waited longest.
+    /// it misses the lines that have waited longest, and is told how many
     DropOldest,
-    /// The client misses the new line.
+    /// it misses the new lines, and is told how many
     DropNewest,
-    /// The client is disconnected.
+    /// it is disconnected
     Disconnect,
+}
+
+fn window(text: &str) -> Result<Window, String> {
+    if text == "auto" { Ok(Window::Auto) } else { time(text).map(Window::Fixed) }
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            listen: SocketAddr::from(([127, 0, 0, 1], 4001)),
-            threads: None,
-            echo: false,
-            backlog: 1024,
-            // With 3,072 clients at the published pace and everybody's bots stopped for 1.6 s, 64 KiB dropped 2.8 M
-            // of 162 M deliveries, 128 KiB none; the server's CPU time was the same.
-            send_buffer: 128 * 1024,
-            on_full: OnFull::DropOldest,
-            max_line: 4096,
-            max_clients: 16_384,
-            per_address_rate: None,
-            report_every: Duration::from_secs(10),
-            metrics: None,
-            window: Window::Auto,
-            idle: None,
-            line_timeout: Duration::from_secs(10),
-            half_closed: Duration::from_secs(30),
-            drain: Duration::from_secs(5),
-            faults: Vec::new(),
-            shutdown: None,
-        }
+        cli::defaults()
     }
 }
 
 impl Options {
     pub(super) fn check(&self) -> Result<(), ServeError> {
-        let refuse = |option, value: String, range| Err(ServeError::Option { option, value, range });
-        if let Some(threads) = self.threads.filter(|threads| !(1..=256).contains(threads)) {
-            return refuse("threads", threads.to_string(), "1 to 256");
+        check("threads", self.threads.unwrap_or(1), 1..=256, "1 to 256")?;
+        check("backlog", self.backlog, 1..=1_000_000, "1 to 1000000 lines")?;
+        check("send-buffer", self.send_buffer, 4096..=4_194_304, "4096 to 4194304 bytes")?;
+        check("max-line", self.max_line, 16..=65_536, "16 to 65536 bytes")?;
+        check("max-clients", self.max_clients, 1..=1_000_000, "1 to 1000000")?;
+        let per_s = self.per_address_rate.unwrap_or(1);
+        check("per-address-rate", per_s, 1.., "at least 1 connection per second")?;
+        if let Window::Fixed(window) = self.window {
+            let allowed = Duration::from_micros(10)..=Duration::from_secs(10);
+            check("window", window, allowed, "auto, or 10us to 10s")?;
         }
-        if !(1..=1_000_000).contains(&self.backlog) {
-            return refuse("backlog", self.backlog.to_string(), "1 to 1000000 lines");
+        let day = Duration::from_secs(86_400);
+        check("report-every", self.report_every, ..=day, "at most a day")?;
+        check("idle", self.idle.unwrap_or_default(), ..=day, "at most a day")?;
+        check("half-closed", self.half_closed, ..=day, "at most a day")?;
+        if self.report_every.is_zero() {
+            return Ok(());
         }
-        if !(4096..=4_194_304).contains(&self.send_buffer) {
-            return refuse("send-buffer", self.send_buffer.to_string(), "4096 to 4194304 bytes");
-        }
-        if !(16..=65_536).contains(&self.max_line) {
-            return refuse("max-line", self.max_line.to_string(), "16 to 65536 bytes");
-        }
-        if !(1..=1_000_000).contains(&self.max_clients) {
-            return refuse("max-clients", self.max_clients.to_string(), "1 to 1000000");
-        }
-        if self.per_address_rate == Some(0) {
-            return refuse("per-address-rate", "0".to_owned(), "at least 1 connection per second");
-        }
-        if let Window::Fixed(window) = self.window
-            && !(Duration::from_micros(10)..=Duration::from_secs(10)).contains(&window)
-        {
-            return refuse("window", format!("{window:?}"), "auto, or 10us to 10s");
-        }
-        for (option, time) in [
-            ("report-every", self.report_every),
-            ("idle", self.idle.unwrap_or_default()),
-            ("half-closed", self.half_closed),
-        ] {
-            if time > Duration::from_secs(86_400) {
-                return refuse(option, format!("{time:?}"), "at most a day");
-            }
-        }
-        if !self.report_every.is_zero() && self.report_every < Duration::from_millis(10) {
-            return refuse("report-every", format!("{:?}", self.report_every), "0, or 10ms and more");
-        }
-        Ok(())
+        check("report-every", self.report_every, Duration::from_millis(10).., "0, or 10ms and more")
     }
 }
 

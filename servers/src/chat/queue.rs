@@ -8,6 +8,7 @@
 //! Answers stand between the lines where they belong, and their figures are those of that place. Pure.
 
 use std::collections::VecDeque;
+use std::io::IoSlice;
 use std::sync::Arc;
 
 use super::batch::Batch;
@@ -114,22 +115,24 @@ impl Queue {
         self.pieces.push_back(Piece::Bye);
     }
 
-    /// What goes out next, as addresses and lengths that hold until the queue changes; at most `max` of them.
-    pub(super) fn gather(&mut self, out: &mut Vec<libc::iovec>, max: usize) {
-        out.clear();
+    /// Lays out what goes out next; returns how many slices that are.
+    pub(super) fn gather<'q>(&'q mut self, out: &mut [IoSlice<'q>]) -> usize {
         self.word_the_first();
-        for piece in self.pieces.iter().take(max) {
+        let mut count = 0;
+        for (piece, slice) in self.pieces.iter().zip(out) {
             let mut bytes = match piece {
                 Piece::Lines { batch, from, to } => batch.bytes_of(*from, *to),
                 Piece::Text(text) => text,
                 // Its figures are right once everything before it is out.
                 Piece::Missed(_) | Piece::Books | Piece::Bye => break,
             };
-            if out.is_empty() {
+            if count == 0 {
                 bytes = &bytes[self.begun..];
             }
-            out.push(libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
+            *slice = IoSlice::new(bytes);
+            count += 1;
         }
+        count
     }
 
     /// Puts the first piece into words if it has none.

@@ -1,5 +1,6 @@
 //! Queues against a plain model: what the client reads must agree with what the books say.
 
+use std::io::IoSlice;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -19,14 +20,13 @@ fn lines(numbers: std::ops::Range<u64>) -> Arc<Batch> {
 
 /// The system takes up to so many bytes at most; they are added to `read`.
 fn take(queue: &mut Queue, mut bytes: usize, read: &mut Vec<u8>) {
-    let mut vectors = Vec::new();
     while bytes > 0 && !queue.is_empty() {
-        queue.gather(&mut vectors, 8);
+        let mut slices = [IoSlice::new(&[]); 8];
+        let count = queue.gather(&mut slices);
         let mut sent = 0;
-        for vector in &vectors {
-            let count = vector.iov_len.min(bytes - sent);
-            // SAFETY: the vectors point into the queue, which has not changed since.
-            read.extend(unsafe { std::slice::from_raw_parts(vector.iov_base.cast::<u8>(), count) });
+        for slice in &slices[..count] {
+            let count = slice.len().min(bytes - sent);
+            read.extend(&slice[..count]);
             sent += count;
         }
         queue.advance(sent);

@@ -58,8 +58,7 @@ pub(super) struct LocalRoom {
 /// The rooms in which one thread has members.
 #[derive(Default)]
 pub(super) struct LocalRooms {
-    slab: Vec<Option<LocalRoom>>,
-    free: Vec<u32>,
+    rooms: slab::Slab<LocalRoom>,
     by_name: HashMap<Box<str>, u32>,
 }
 
@@ -69,19 +68,15 @@ impl LocalRooms {
         if let Some(place) = self.by_name.get(room.name()) {
             return *place;
         }
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.slab.push(None);
-            (self.slab.len() - 1) as u32
-        });
-        self.by_name.insert(room.name().into(), place);
         let local = LocalRoom { room: room.clone(), members: Vec::new(), pending: Vec::new(), is_due: false };
-        self.slab[place as usize] = Some(local);
+        let place = self.rooms.insert(local) as u32;
+        self.by_name.insert(room.name().into(), place);
         place
     }
 
     /// None when the thread's last member has left.
     pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut LocalRoom> {
-        self.slab.get_mut(place as usize)?.as_mut()
+        self.rooms.get_mut(place as usize)
     }
 
     /// Takes in a client; returns its index among the members.
@@ -97,10 +92,8 @@ impl LocalRooms {
         local.members.swap_remove(index as usize);
         let moved = local.members.get(index as usize).copied();
         if local.members.is_empty() {
-            let name: Box<str> = local.room.name().into();
-            self.by_name.remove(&name);
-            self.slab[place as usize] = None;
-            self.free.push(place);
+            let left = self.rooms.remove(place as usize);
+            self.by_name.remove(left.room.name());
         }
         moved
     }

@@ -6,7 +6,6 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,21 +14,17 @@ use super::room::Tell;
 use super::rooms::Rooms;
 use super::totals::Totals;
 use crate::address_limit::AddressLimit;
-use crate::fault::Faults;
-use crate::listener::Listener;
+use crate::thread::Common;
+use crate::wakeup::Wakeup;
 
 pub(super) struct Shared {
     pub(super) options: Options,
-    pub(super) listener: Listener,
+    pub(super) common: Arc<Common>,
     pub(super) address_limit: Mutex<AddressLimit>,
     pub(super) rooms: Rooms,
     /// Names that are taken, in lower case.
     pub(super) names: Mutex<HashSet<String>>,
     pub(super) threads_shared: Vec<ThreadShared>,
-    /// Sockets that fit one thread's descriptor table.
-    pub(super) table_sockets: usize,
-    pub(super) going_down: AtomicBool,
-    pub(super) faults: Option<Arc<Faults>>,
 }
 
 impl Shared {
@@ -45,9 +40,9 @@ impl Shared {
     }
 
     pub(super) fn go_down(&self) {
-        self.listener.refuse();
-        self.going_down.store(true, Ordering::SeqCst);
-        self.threads_shared.iter().for_each(ThreadShared::wake);
+        self.common.listener.refuse();
+        self.common.going_down.store(true, Ordering::SeqCst);
+        self.threads_shared.iter().for_each(|thread_shared| thread_shared.wakeup.ring());
     }
 
     pub(super) fn totals(&self) -> Totals {
@@ -65,7 +60,7 @@ pub(super) struct ThreadShared {
     due: Mutex<Vec<u32>>,
     has_due: AtomicBool,
     sleeps: AtomicBool,
-    event: OwnedFd,
+    pub(super) wakeup: Wakeup,
     pub(super) clients: AtomicUsize,
     /// As of the thread's last turn; its own sums add up in there.
     pub(super) totals: Mutex<Totals>,
@@ -73,40 +68,22 @@ pub(super) struct ThreadShared {
 
 impl ThreadShared {
     pub(super) fn new() -> io::Result<ThreadShared> {
-        // SAFETY: no pointers; the descriptor is checked and then owned.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
         Ok(ThreadShared {
             due: Mutex::default(),
             has_due: AtomicBool::new(false),
             sleeps: AtomicBool::new(false),
-            // SAFETY: `fd` is open and nobody else owns it.
-            event: unsafe { OwnedFd::from_raw_fd(fd) },
+            wakeup: Wakeup::new()?,
             clients: AtomicUsize::new(0),
             totals: Mutex::default(),
         })
-    }
-
-    pub(super) fn event(&self) -> RawFd {
-        self.event.as_raw_fd()
     }
 
     fn bring(&self, local: u32) {
         self.due.lock().unwrap_or_else(PoisonError::into_inner).push(local);
         self.has_due.store(true, Ordering::SeqCst);
         if self.sleeps.swap(false, Ordering::SeqCst) {
-            self.wake();
+            self.wakeup.ring();
         }
-    }
-
-    /// Ends the thread's sleep, or the next one at once. The count is never read: watched edge-triggered, every
-    /// write is an event.
-    pub(super) fn wake(&self) {
-        let one = 1u64;
-        // SAFETY: eight valid bytes are passed. The write fails only when the counter is full, i.e. awake.
-        unsafe { libc::write(self.event(), (&raw const one).cast(), 8) };
     }
 
     pub(super) fn has_due(&self) -> bool {

@@ -7,48 +7,50 @@
 //! line leaves at once.
 //! The other parts of a thread: `accept` (connections), `input` (lines in), `flush` (lines out).
 
+use std::io;
 use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::accept::Goodbye;
 use super::batch::Speech;
-use super::clients::{Clients, Key};
-use super::deadlines::{Deadlines, What};
+use super::clients::{Client, Key};
 use super::faults::HeldBack;
 use super::room::Tell;
 use super::rooms::LocalRooms;
 use super::shared::{Shared, ThreadShared};
 use super::totals::Totals;
 use super::window::Pace;
-use crate::epoll::{Epoll, LISTENER_KEY};
-use crate::fault::ThreadFaults;
-use crate::{clock, sleeper, thread_table};
+use crate::epoll::Readiness;
+use crate::thread::{self, Core, IDLE_REST_NS, Serve};
+use crate::{clock, sleeper};
 
 /// The longest sleep between two looks at the sockets while lines are on their way.
 const STEP_NS_MAX: u64 = 2_000_000;
 
-/// The longest rest at all.
-const IDLE_REST_NS: u64 = 250_000_000;
-
 /// A read's worth.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Short enough that a round begins at once though the core is busy.
-const SLICE_NS: u64 = 100_000;
+/// How long a client that was told everything may take to close, before the server does.
+pub(super) const LINGER_NS: u64 = 500_000_000;
 
-/// Under this key the thread's own event is watched; no client ever gets it.
-const EVENT_KEY: u64 = u64::MAX - 1;
+/// What a client can be late with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Late {
+    /// Ending the line that was begun.
+    Line,
+    /// Getting what it wanted, after it shut its sending side.
+    HalfClosed,
+    /// Reading what is queued, when it leaves.
+    Leaving,
+    /// Closing.
+    Finished,
+}
 
 pub(super) struct Thread {
+    pub(super) core: Core<Client, Late>,
     pub(super) shared: Arc<Shared>,
     pub(super) me: usize,
-    pub(super) epoll: Epoll,
-    pub(super) listening: bool,
-    pub(super) listener_ready: bool,
-    /// Out of descriptors or memory until then.
-    pub(super) back_off_until_ns: u64,
-    pub(super) clients: Clients,
     pub(super) rooms: LocalRooms,
     /// Rooms with something for the next round.
     pub(super) due: Vec<u32>,
@@ -57,130 +59,116 @@ pub(super) struct Thread {
     /// Who had more to say than is heard in one turn.
     pub(super) unfinished: Vec<Key>,
     pub(super) pace: Pace,
-    pub(super) faults: ThreadFaults,
     /// What a planted fault holds back of what clients sent.
     pub(super) held_back: HeldBack,
     pub(super) totals: Totals,
-    pub(super) deadlines: Deadlines,
-    /// When the thread ends at the latest; None before the server goes down.
-    gone_by_ns: Option<u64>,
     next_idle_check_ns: u64,
-    /// Shared by all reads of this thread.
-    pub(super) buffer: Box<[u8]>,
     pub(super) speech: Speech,
     pub(super) tells: Vec<Tell>,
-    pub(super) vectors: Vec<libc::iovec>,
 }
 
-/// A thread's whole life. It must be new: it gives itself a descriptor table of its own.
-pub(super) fn run(shared: Arc<Shared>, me: usize) -> std::io::Result<()> {
-    let mut keep: Vec<_> = shared.threads_shared.iter().map(ThreadShared::event).collect();
-    keep.push(shared.listener.raw());
-    // Kernels before 5.9 refuse; then all threads share one table, and only its size is lost.
-    let _ = thread_table::own(&keep);
-    sleeper::no_timer_slack();
-    sleeper::short_slices(SLICE_NS);
-    let options = &shared.options;
-    let epoll = Epoll::new()?;
-    epoll.add(shared.threads_shared[me].event(), EVENT_KEY, false)?;
-    let mut thread = Thread {
+/// A thread's whole life.
+pub(super) fn run(shared: Arc<Shared>, me: usize) -> io::Result<()> {
+    let wakeups = shared.threads_shared.iter().map(|thread_shared| thread_shared.wakeup.raw());
+    let core = Core::with_own_table(&shared.common, BUFFER_BYTES, wakeups)?;
+    core.watch_wakeup(&shared.threads_shared[me].wakeup)?;
+    thread::live(&mut Thread {
+        core,
         me,
-        epoll,
-        listening: false,
-        listener_ready: false,
-        back_off_until_ns: 0,
-        clients: Clients::default(),
         rooms: LocalRooms::default(),
         due: Vec::new(),
         askers: Vec::new(),
         unfinished: Vec::new(),
-        pace: Pace::new(options.window),
-        faults: ThreadFaults::new(shared.faults.clone()),
+        pace: Pace::new(shared.options.window),
         held_back: HeldBack::default(),
         totals: Totals::default(),
-        deadlines: Deadlines::new(options),
-        gone_by_ns: None,
         next_idle_check_ns: 0,
-        buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
         speech: Speech::default(),
         tells: Vec::new(),
-        vectors: Vec::new(),
         shared,
-    };
-    thread.live();
+    });
     Ok(())
 }
 
-impl Thread {
-    fn live(&mut self) {
-        let mut wait_ns = 0;
-        loop {
-            self.read_sockets(wait_ns);
-            self.read_the_unfinished();
-            self.carry_out_faults();
-            if self.has_work() && clock::now_ns() >= self.pace.next_ns() {
-                self.flush_rooms();
-            }
-            self.keep_listening();
-            if self.listener_ready {
-                self.take_connections();
-            }
-            self.cut_the_late();
-            self.go_down_when_told();
-            self.publish();
-            if self.is_done() {
-                return;
-            }
-            wait_ns = self.rest();
+impl Serve for Thread {
+    type Client = Client;
+    type Late = Late;
+
+    const TAKEN_PER_TURN: usize = 16;
+
+    fn core(&mut self) -> &mut Core<Client, Late> {
+        &mut self.core
+    }
+
+    fn woke(&mut self, slept: bool) {
+        if slept {
+            self.thread_shared().slept();
         }
     }
 
-    pub(super) fn thread_shared(&self) -> &ThreadShared {
-        &self.shared.threads_shared[self.me]
-    }
-
-    pub(super) fn is_going_down(&self) -> bool {
-        self.gone_by_ns.is_some()
-    }
-
-    fn has_work(&self) -> bool {
-        !self.due.is_empty() || !self.askers.is_empty() || self.thread_shared().has_due()
-    }
-
-    fn read_sockets(&mut self, mut wait_ns: u64) {
-        self.listener_ready = false;
-        loop {
-            let count = self.epoll.wait(wait_ns);
-            if std::mem::take(&mut wait_ns) > 0 {
-                self.thread_shared().slept();
-            }
-            for i in 0..count {
-                let ready = self.epoll.event(i);
-                match ready.key {
-                    LISTENER_KEY => self.listener_ready = true,
-                    EVENT_KEY => {}
-                    bits => {
-                        let key = Key::from_bits(bits);
-                        if ready.writable {
-                            self.unblock(key);
-                        }
-                        if ready.readable {
-                            self.read_client(key, ready.ended);
-                        }
-                    }
-                }
-            }
-            if !self.epoll.may_have_more() || self.has_work() && clock::now_ns() >= self.pace.next_ns() {
-                return;
-            }
+    fn serve(&mut self, key: Key, ready: Readiness) {
+        if ready.writable {
+            self.unblock(key);
         }
+        if ready.readable {
+            self.read_client(key, ready.ended);
+        }
+    }
+
+    fn leaves_sockets(&mut self) -> bool {
+        self.round_is_due()
+    }
+
+    fn turn(&mut self) {
+        self.read_the_unfinished();
+        self.carry_out_faults();
+        if self.round_is_due() {
+            self.flush_rooms();
+        }
+    }
+
+    fn may_take(&mut self, _taken: usize) -> bool {
+        self.thread_behind().is_none() && !self.core.table_is_full()
+    }
+
+    fn take_connections(&mut self) {
+        thread::take(self, |thread, fd, peer| thread.welcome(fd, peer.ip()));
+    }
+
+    /// The thread that is behind may sleep without watching, from a time when it was ahead.
+    fn listening_changed(&mut self) {
+        if let Some(behind) = self.thread_behind() {
+            self.shared.threads_shared[behind].wakeup.ring();
+        }
+    }
+
+    fn is_due(&mut self, what: Late, key: Key, now_ns: u64) {
+        match what {
+            Late::Line => self.look_at_the_begun_line(key, now_ns),
+            Late::HalfClosed => {
+                self.totals.cut.half_closed += 1;
+                self.let_go(key, Goodbye::Nothing);
+            }
+            Late::Leaving | Late::Finished => self.part(key),
+        }
+    }
+
+    fn go_down(&mut self) -> u64 {
+        for key in self.core.clients.keys() {
+            self.let_go(key, Goodbye::Notice("* the server is going away\n"));
+        }
+        self.shared.options.drain.as_nanos() as u64
     }
 
     fn publish(&mut self) {
-        self.totals.clients = self.clients.count() as u64;
+        self.cut_the_idle();
+        if self.core.has_no_more_time() {
+            self.core.clients.keys().into_iter().for_each(|key| self.part(key));
+        }
+        self.totals.clients = self.core.clients.count() as u64;
         self.totals.window_ns = self.pace.window_ns();
         let thread_shared = &self.shared.threads_shared[self.me];
-        thread_shared.clients.store(self.clients.count(), Ordering::Relaxed);
+        thread_shared.clients.store(self.core.clients.count(), Ordering::Relaxed);
         *thread_shared.totals.lock().unwrap_or_else(PoisonError::into_inner) = self.totals;
     }
 
@@ -195,60 +183,43 @@ impl Thread {
             sleeper::sleep_until(until_ns);
             return 0;
         }
-        if self.has_work() || self.is_going_down() || !self.thread_shared().may_sleep() {
-            if self.is_going_down() && !self.has_work() {
+        if self.has_work() || self.core.is_going_down() || !self.thread_shared().may_sleep() {
+            if self.core.is_going_down() && !self.has_work() {
                 sleeper::sleep_until(now_ns + STEP_NS_MAX);
             }
             return 0;
         }
-        let mut until_ns = now_ns + IDLE_REST_NS.min(self.faults.rest_ns_max());
-        if let Some(at_ns) = self.deadlines.next_ns() {
-            until_ns = until_ns.min(at_ns);
-        }
-        if self.back_off_until_ns > 0 {
-            until_ns = until_ns.min(self.back_off_until_ns);
-        }
-        until_ns.saturating_sub(now_ns).max(1)
+        self.core.rest_ns(IDLE_REST_NS, None).max(1)
+    }
+}
+
+impl Thread {
+    pub(super) fn thread_shared(&self) -> &ThreadShared {
+        &self.shared.threads_shared[self.me]
     }
 
-    fn cut_the_late(&mut self) {
-        let now_ns = clock::now_ns();
-        while let Some((what, key)) = self.deadlines.take_due(now_ns) {
-            match what {
-                What::Line => self.look_at_the_begun_line(key, now_ns),
-                What::HalfClosed => {
-                    self.totals.cut.half_closed += 1;
-                    self.let_go(key, Goodbye::Nothing);
-                }
-                What::Leaving | What::Finished => self.part(key),
-            }
-        }
-        if let Some(idle) = self.shared.options.idle
-            && now_ns >= self.next_idle_check_ns
-        {
-            let idle_ns = idle.as_nanos() as u64;
-            self.next_idle_check_ns = now_ns + (idle_ns / 8).clamp(1_000_000, 1_000_000_000);
-            self.cut_the_idle(now_ns.saturating_sub(idle_ns));
-        }
+    fn has_work(&self) -> bool {
+        !self.due.is_empty() || !self.askers.is_empty() || self.thread_shared().has_due()
     }
 
-    fn go_down_when_told(&mut self) {
-        if self.is_going_down() || !self.shared.going_down.load(Ordering::SeqCst) {
+    fn round_is_due(&self) -> bool {
+        self.has_work() && clock::now_ns() >= self.pace.next_ns()
+    }
+
+    /// Closes who has said nothing for too long, which is looked for eight times in that time.
+    fn cut_the_idle(&mut self) {
+        let Some(idle) = self.shared.options.idle else { return };
+        let (idle_ns, now_ns) = (idle.as_nanos() as u64, clock::now_ns());
+        if now_ns < self.next_idle_check_ns {
             return;
         }
-        self.gone_by_ns = Some(clock::now_ns() + self.shared.options.drain.as_nanos() as u64);
-        self.keep_listening();
-        for key in self.clients.keys() {
-            self.let_go(key, Goodbye::Notice("* the server is going away\n"));
+        self.next_idle_check_ns = now_ns + (idle_ns / 8).clamp(1_000_000, 1_000_000_000);
+        for key in self.core.clients.keys() {
+            let is_idle = |client: &mut Client| client.heard_ns < now_ns.saturating_sub(idle_ns);
+            if self.is_talking(key) && self.core.clients.get_mut(key).is_some_and(is_idle) {
+                self.totals.cut.idle += 1;
+                self.let_go(key, Goodbye::Notice("* you said nothing for so long; closing\n"));
+            }
         }
-    }
-
-    fn is_done(&mut self) -> bool {
-        let Some(by_ns) = self.gone_by_ns else { return false };
-        if self.clients.count() > 0 && clock::now_ns() >= by_ns {
-            self.clients.keys().into_iter().for_each(|key| self.part(key));
-            self.publish();
-        }
-        self.clients.count() == 0
     }
 }

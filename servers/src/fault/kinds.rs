@@ -47,7 +47,7 @@ impl Kind {
         let like = std::mem::discriminant(&self);
         let entry = ENTRIES.iter().find(|entry| std::mem::discriminant(&entry.amount.sample()) == like);
         // Every kind has an entry; a test sees to it.
-        entry.map_or("?", |entry| entry.name)
+        entry.map_or("?", Entry::name)
     }
 }
 
@@ -72,7 +72,7 @@ impl Server {
     }
 
     pub(super) fn can_plant(self, kind: Kind) -> bool {
-        self.entries().any(|entry| entry.name == kind.name())
+        self.entries().any(|entry| entry.name() == kind.name())
     }
 }
 
@@ -111,11 +111,8 @@ impl Amount {
 }
 
 pub(super) struct Entry {
-    pub(super) name: &'static str,
     /// A fault that can be given like this; the tests parse it.
     pub(super) example: &'static str,
-    /// The time must be said: such a fault at the first connection is hardly ever what is wanted.
-    pub(super) needs_time: bool,
     pub(super) amount: Amount,
     pub(super) servers: &'static [Server],
     /// What it does, for the help text; `{}` stands for what the server has of `things`.
@@ -125,6 +122,16 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// The name on the command line.
+    pub(super) fn name(&self) -> &'static str {
+        self.example.split(['@', ':']).next().unwrap_or(self.example)
+    }
+
+    /// The time must be said: such a fault at the first connection is hardly ever what is wanted.
+    pub(super) fn needs_time(&self) -> bool {
+        self.example.contains('@')
+    }
+
     fn does_to(&self, server: Server) -> String {
         let thing = match server {
             Server::Arena => self.things[0],
@@ -136,153 +143,67 @@ impl Entry {
     }
 }
 
-/// For what happens to the server as a whole.
-const NO_THINGS: [&str; 3] = [""; 3];
-
 const ALL: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop, Server::Null, Server::Oracle];
 const WITH_ANSWERS: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop];
 const WITH_TICKS: &[Server] = &[Server::Arena, Server::PollLoop];
 
+/// A fault that happens to the server as a whole.
+const fn entry(
+    example: &'static str,
+    amount: Amount,
+    servers: &'static [Server],
+    does: &'static str,
+) -> Entry {
+    Entry { example, amount, servers, does, things: [""; 3] }
+}
+
+/// One that happens to something of each server with answers.
+const fn entry_of(
+    example: &'static str,
+    amount: Amount,
+    does: &'static str,
+    things: [&'static str; 3],
+) -> Entry {
+    Entry { example, amount, servers: WITH_ANSWERS, does, things }
+}
+
+#[rustfmt::skip]
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "hang",
-        example: "hang@12s",
-        needs_time: true,
-        amount: Amount::None(Kind::Hang),
-        servers: ALL,
-        does: "the process stops for good (SIGSTOP)",
-        things: NO_THINGS,
-    },
-    Entry {
-        name: "freeze",
-        example: "freeze@8s:1s",
-        needs_time: true,
-        amount: Amount::Time(Kind::Freeze),
-        servers: ALL,
-        does: "the process stops for that long, then goes on",
-        things: NO_THINGS,
-    },
-    Entry {
-        name: "exit",
-        example: "exit@8s",
-        needs_time: true,
-        amount: Amount::None(Kind::Exit),
-        servers: ALL,
-        does: "the process exits at once, with code 7",
-        things: NO_THINGS,
-    },
-    Entry {
-        name: "drop-all",
-        example: "drop-all@8s",
-        needs_time: true,
-        amount: Amount::None(Kind::DropAll),
-        servers: WITH_ANSWERS,
-        does: "every open connection is reset, once",
-        things: NO_THINGS,
-    },
-    Entry {
-        name: "refuse",
-        example: "refuse@0s",
-        needs_time: true,
-        amount: Amount::None(Kind::Refuse),
-        servers: ALL,
-        does: "new connections are accepted and reset at once; open ones live on",
-        things: NO_THINGS,
-    },
-    Entry {
-        name: "wrong-answers",
-        example: "wrong-answers:1%",
-        needs_time: false,
-        amount: Amount::Share(Kind::WrongAnswers),
-        servers: WITH_ANSWERS,
-        does: "that share of {}",
-        things: ["games is won by the loser", "lines has an altered text", "answers has status 500"],
-    },
-    Entry {
-        name: "late-answers",
-        example: "late-answers:200ms",
-        needs_time: false,
-        amount: Amount::Time(Kind::LateAnswers),
-        servers: WITH_ANSWERS,
-        does: "what is sent to clients is sent that much later",
-        things: NO_THINGS,
-    },
-    Entry {
-        name: "lose",
-        example: "lose:1e-5",
-        needs_time: false,
-        amount: Amount::Share(Kind::Lose),
-        servers: WITH_ANSWERS,
-        does: "that share of {} is lost, and counted as if it were not",
-        things: ["shots", "deliveries", "answers"],
-    },
-    Entry {
-        name: "duplicate",
-        example: "duplicate:1e-5",
-        needs_time: false,
-        amount: Amount::Share(Kind::Duplicate),
-        servers: WITH_ANSWERS,
-        does: "that share of {} is sent twice",
-        things: ["games' start messages", "deliveries", "answers"],
-    },
-    Entry {
-        name: "stop-ticks",
-        example: "stop-ticks@8s",
-        needs_time: true,
-        amount: Amount::None(Kind::StopTicks),
-        servers: WITH_TICKS,
-        does: "no tick is run any more; connections are still accepted and read",
-        things: NO_THINGS,
-    },
-    Entry {
-        name: "stop-answers",
-        example: "stop-answers@8s",
-        needs_time: true,
-        amount: Amount::None(Kind::StopAnswers),
-        servers: WITH_ANSWERS,
-        does: "nothing is sent to any client any more; everything else goes on",
-        things: NO_THINGS,
-    },
-    Entry {
-        name: "leak",
-        example: "leak:20MB",
-        needs_time: false,
-        amount: Amount::BytesPerS(Kind::Leak),
-        servers: ALL,
-        does: "that much memory is leaked per second",
-        things: NO_THINGS,
-    },
-    Entry {
-        name: "collapse",
-        example: "collapse@20s:300ms",
-        needs_time: true,
-        amount: Amount::Time(Kind::Collapse),
-        servers: WITH_ANSWERS,
-        does: "every {} takes that much longer",
-        things: ["turn of a thread", "round of lines", "tick"],
-    },
-    Entry {
-        name: "late-ticks",
-        example: "late-ticks:40%",
-        needs_time: false,
-        amount: Amount::Share(Kind::LateTicks),
-        servers: WITH_TICKS,
-        does: "that share of ticks is run late, by 5 ms or more",
-        things: NO_THINGS,
-    },
-    Entry {
-        name: "lie",
-        example: "lie:40%",
-        needs_time: false,
-        amount: Amount::Share(Kind::Lie),
-        servers: WITH_TICKS,
-        does: "as late-ticks, but the tick log calls every tick on time",
-        things: NO_THINGS,
-    },
+    entry("hang@12s", Amount::None(Kind::Hang), ALL, "the process stops for good (SIGSTOP)"),
+    entry("freeze@8s:1s", Amount::Time(Kind::Freeze), ALL, "the process stops for that long, then goes on"),
+    entry("exit@8s", Amount::None(Kind::Exit), ALL, "the process exits at once, with code 7"),
+    entry("drop-all@8s", Amount::None(Kind::DropAll), WITH_ANSWERS, "every open connection is reset, once"),
+    entry("refuse@0s", Amount::None(Kind::Refuse), ALL,
+        "new connections are accepted and reset at once; open ones live on"),
+    entry_of("wrong-answers:1%", Amount::Share(Kind::WrongAnswers), "that share of {}",
+        ["games is won by the loser", "lines has an altered text", "answers has status 500"]),
+    entry("late-answers:200ms", Amount::Time(Kind::LateAnswers), WITH_ANSWERS,
+        "what is sent to clients is sent that much later"),
+    entry_of("lose:1e-5", Amount::Share(Kind::Lose),
+        "that share of {} is lost, and counted as if it were not", ["shots", "deliveries", "answers"]),
+    entry_of("duplicate:1e-5", Amount::Share(Kind::Duplicate),
+        "that share of {} is sent twice", ["games' start messages", "deliveries", "answers"]),
+    entry("stop-ticks@8s", Amount::None(Kind::StopTicks), WITH_TICKS,
+        "no tick is run any more; connections are still accepted and read"),
+    entry("stop-answers@8s", Amount::None(Kind::StopAnswers), WITH_ANSWERS,
+        "nothing is sent to any client any more; everything else goes on"),
+    entry("leak:20MB", Amount::BytesPerS(Kind::Leak), ALL, "that much memory is leaked per second"),
+    entry_of("collapse@20s:300ms", Amount::Time(Kind::Collapse),
+        "every {} takes that much longer", ["turn of a thread", "round of lines", "tick"]),
+    entry("late-ticks:40%", Amount::Share(Kind::LateTicks), WITH_TICKS,
+        "that share of ticks is run late, by 5 ms or more"),
+    entry("lie:40%", Amount::Share(Kind::Lie), WITH_TICKS,
+        "as late-ticks, but the tick log calls every tick on time"),
 ];
 
+/// How `--fault` is given.
+pub(crate) const FORM: &str = "KIND[@TIME][:AMOUNT]";
+
+/// The short help of `--fault`; `help` lists what the server can plant.
+pub(crate) const HELP: &str = "Plant a fault, to test what measures this server; --help lists the kinds";
+
 /// The help text of `--fault` for one server: the syntax, and every kind that the server can plant.
-pub fn help(server: Server) -> String {
+pub(crate) fn help(server: Server) -> String {
     let mut text = String::from(
         "Plant a fault, to test what measures this server; may be given several times. \
          TIME counts from the first connection. Kinds:",
@@ -295,5 +216,5 @@ pub fn help(server: Server) -> String {
 
 /// All names, for messages.
 pub(super) fn names<'e>(entries: impl Iterator<Item = &'e Entry>) -> String {
-    entries.map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+    entries.map(Entry::name).collect::<Vec<_>>().join(", ")
 }

@@ -19,7 +19,8 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 pub use error::FaultError;
-pub use kinds::{Kind, Server, help};
+pub(crate) use kinds::{FORM, HELP, help};
+pub use kinds::{Kind, Server};
 pub(crate) use schedule::{Faults, ThreadFaults};
 pub use share::Share;
 
@@ -33,7 +34,7 @@ pub struct Fault {
 
 impl Fault {
     /// Loses every n-th delivery, from the beginning: `lose:1/n`.
-    pub fn lose_one_in(n: NonZeroU64) -> Fault {
+    pub(crate) fn lose_one_in(n: NonZeroU64) -> Fault {
         Fault { kind: Kind::Lose(Share::one_in(n)), at: Duration::ZERO }
     }
 }

@@ -3,11 +3,11 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::kinds::{self, Amount, ENTRIES, Entry};
+use super::kinds::{self, Amount, ENTRIES, Entry, Kind};
 use super::share::Share;
 use super::{Fault, FaultError};
+use crate::cli;
 
-const DAY: Duration = Duration::from_secs(86_400);
 /// The shortest stop of a process: it has to be stopped before what wakes it does so.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LEAK_BYTES_PER_S_MAX: f64 = 1e12;
@@ -16,95 +16,60 @@ impl FromStr for Fault {
     type Err = FaultError;
 
     fn from_str(text: &str) -> Result<Fault, FaultError> {
-        let (front, amount) = match text.split_once(':') {
-            Some((front, amount)) => (front, Some(amount)),
-            None => (text, None),
-        };
-        let (name, time) = match front.split_once('@') {
-            Some((name, time)) => (name, Some(time)),
-            None => (front, None),
-        };
-        let entry = ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| unknown(name))?;
-        let (kind, example) = (entry.name, entry.example);
+        let (front, amount) =
+            text.split_once(':').map_or((text, None), |(front, given)| (front, Some(given)));
+        let (name, time) = front.split_once('@').map_or((front, None), |(name, given)| (name, Some(given)));
+        let entry = ENTRIES.iter().find(|entry| entry.name() == name).ok_or_else(|| unknown(name))?;
+        let (kind, example) = (entry.name(), entry.example);
         let at = match time {
-            Some(given) => duration(given).ok_or_else(|| FaultError::BadTime {
-                kind,
-                given: given.to_owned(),
-                example,
+            Some(given) => duration(given).ok_or_else(|| {
+                FaultError(format!(
+                    "{kind}: {given:?} is no time from 0s to 24h (a number and us, ms, s, m or h), as in {example}"
+                ))
             })?,
-            None if entry.needs_time => return Err(FaultError::NoTime { kind, example }),
+            None if entry.needs_time() => {
+                let message = format!("{kind} needs a time after the first connection, as in {example}");
+                return Err(FaultError(message));
+            }
             None => Duration::ZERO,
         };
-        Ok(Fault { kind: made(entry, amount)?, at })
+        let kind = made(entry, amount).map_err(|what| FaultError(format!("{kind}{what} {example}")))?;
+        Ok(Fault { kind, at })
     }
 }
 
-/// The kind with its amount.
-fn made(entry: &'static Entry, given: Option<&str>) -> Result<kinds::Kind, FaultError> {
-    let (kind, example) = (entry.name, entry.example);
+/// The kind with its amount, or what is wrong with that: between the kind's name and its example.
+fn made(entry: &'static Entry, given: Option<&str>) -> Result<Kind, String> {
     let wants = match entry.amount {
         Amount::None(made) => {
-            return given.map_or(Ok(made), |_| Err(FaultError::NeedlessAmount { kind, example }));
+            return given.map_or(Ok(made), |_| Err(" takes no amount; write".to_owned()));
         }
         Amount::Time(_) => "a time from 10ms to 24h",
         Amount::Share(_) => "a share above 0 and at most 100%",
         Amount::BytesPerS(_) => "a size per second (kB, MB or GB)",
     };
-    let given = given.ok_or(FaultError::NoAmount { kind, wants, example })?;
+    let given = given.ok_or_else(|| format!(" needs {wants} after a colon, as in"))?;
     let made = match entry.amount {
         Amount::None(made) => Some(made),
         Amount::Time(make) => duration(given).filter(|time| *time >= SHORTEST).map(make),
         Amount::Share(make) => share(given).map(make),
         Amount::BytesPerS(make) => bytes(given).map(make),
     };
-    made.ok_or_else(|| FaultError::BadAmount { kind, given: given.to_owned(), wants, example })
+    made.ok_or_else(|| format!(": {given:?} is not {wants}, as in"))
 }
 
 fn unknown(name: &str) -> FaultError {
-    let nearest = ENTRIES.iter().min_by_key(|entry| edits(name, entry.name));
-    FaultError::UnknownKind {
-        given: name.to_owned(),
-        nearest: nearest.map_or("", |entry| entry.example),
-        known: kinds::names(ENTRIES.iter()),
-    }
-}
-
-/// How many characters have to be added, removed or replaced to make one of the other (Levenshtein).
-fn edits(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut before = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in other.chars().enumerate() {
-            let replaced = before + usize::from(a != b);
-            before = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(before + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
-/// A number and its unit; None for any other text.
-fn number(text: &str) -> Option<(f64, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    Some((number.parse().ok()?, unit))
+    let nearest = ENTRIES.iter().min_by_key(|entry| strsim::levenshtein(name, entry.name()));
+    let (nearest, known) = (nearest.map_or("", |entry| entry.example), kinds::names(ENTRIES.iter()));
+    FaultError(format!("there is no fault {name:?}; did you mean {nearest}? Known kinds: {known}"))
 }
 
 fn duration(text: &str) -> Option<Duration> {
-    let (number, unit) = number(text)?;
-    let seconds = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return None,
-    };
-    Duration::try_from_secs_f64(number * seconds).ok().filter(|time| *time <= DAY)
+    cli::split(text).and_then(|(number, unit)| cli::scaled(number, unit))
 }
 
 fn bytes(text: &str) -> Option<u64> {
-    let (number, unit) = number(text)?;
+    let (number, unit) = cli::split(text)?;
     let factor = match unit {
         "kB" | "KB" => 1e3,
         "MB" => 1e6,
@@ -135,7 +100,7 @@ fn share(text: &str) -> Option<Share> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kinds::{Kind, Server};
+    use super::super::kinds::Server;
     use super::*;
 
     fn parsed(text: &str) -> Fault {
@@ -145,7 +110,7 @@ mod tests {
     #[test]
     fn every_example_of_the_table_is_a_fault_of_its_kind() {
         for entry in ENTRIES {
-            assert_eq!(parsed(entry.example).kind.name(), entry.name);
+            assert_eq!(parsed(entry.example).kind.name(), entry.name());
         }
     }
 
@@ -190,8 +155,8 @@ mod tests {
         }
         check("leak:20", r#"leak: "20" is not a size per second (kB, MB or GB), as in leak:20MB"#);
         for time in ["12", "s", "-1s", "1e3s", "25h", "12 s"] {
-            let error = format!("exit@{time}").parse::<Fault>().unwrap_err();
-            assert!(matches!(error, FaultError::BadTime { kind: "exit", .. }), "{time}: {error}");
+            let error = format!("exit@{time}").parse::<Fault>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("exit: {time:?} is no time ")), "{time}: {error}");
         }
     }
 
@@ -217,7 +182,7 @@ mod tests {
                     listed,
                     usize::from(server.can_plant(parsed(entry.example).kind)),
                     "{}",
-                    entry.name
+                    entry.name()
                 );
             }
             assert!(!help.contains("{}") && !help.contains("  is "), "{help}");

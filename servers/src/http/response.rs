@@ -20,14 +20,14 @@ pub(crate) fn write_head(
     body_bytes: usize,
 ) {
     out.extend_from_slice(b"HTTP/1.1 ");
-    put_number(out, usize::from(status));
+    out.extend_from_slice(decimal(u64::from(status), &mut [0; 20]));
     out.push(b' ');
     out.extend_from_slice(reason(status).as_bytes());
     if may_have_body(status) {
         out.extend_from_slice(b"\r\nContent-Type: ");
         out.extend_from_slice(content_type.as_bytes());
         out.extend_from_slice(b"\r\nContent-Length: ");
-        put_number(out, body_bytes);
+        out.extend_from_slice(decimal(body_bytes as u64, &mut [0; 20]));
     }
     out.extend_from_slice(if keep_alive { b"\r\n\r\n" } else { b"\r\nConnection: close\r\n\r\n" });
 }
@@ -36,52 +36,22 @@ fn may_have_body(status: u16) -> bool {
     status >= 200 && status != 204 && status != 304
 }
 
-/// Appends a number in decimal.
-pub(crate) fn put_number(out: &mut Vec<u8>, mut number: usize) {
-    let mut digits = [0; 20];
+/// Writes a number in decimal to the end of `digits`.
+pub(crate) fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut at = digits.len();
     loop {
         at -= 1;
         digits[at] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
-            break;
+            return &digits[at..];
         }
     }
-    out.extend_from_slice(&digits[at..]);
 }
 
 /// For people; an unknown status has none, which the grammar allows.
 fn reason(status: u16) -> &'static str {
-    match status {
-        100 => "Continue",
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        204 => "No Content",
-        301 => "Moved Permanently",
-        302 => "Found",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        411 => "Length Required",
-        413 => "Content Too Large",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        _ => "",
-    }
+    ::http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("")
 }
 
 #[cfg(test)]
@@ -116,10 +86,8 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_the_standard_library_writes_them() {
-        for number in [0, 7, 10, 65_536, 1_048_576, usize::MAX] {
-            let mut out = Vec::new();
-            put_number(&mut out, number);
-            assert_eq!(out, number.to_string().as_bytes());
+        for number in [0, 7, 10, 65_536, 1_048_576, u64::MAX] {
+            assert_eq!(decimal(number, &mut [0; 20]), number.to_string().as_bytes());
         }
     }
 

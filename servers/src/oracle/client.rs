@@ -2,14 +2,14 @@
 //!
 //! Nothing here knows the clock or the queue: requests come out, answers go in.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use super::faults::{Faults, Planted};
 use super::pages::{Drip, Page, TEXT, Then};
+use crate::deadlines::Due;
 use crate::http::request::{self, Front, Limits, Request};
 use crate::http::response;
 use crate::stream;
-use crate::timeouts::Due;
 
 /// With so many requests unanswered a connection is not read.
 const WAITING_MAX: u32 = 64;
@@ -135,7 +135,7 @@ impl Client {
             Then::Close => self.closes = true,
             Then::Drip(drip) => self.stage = Stage::Dripping(drip),
             Then::Reset => {
-                stream::reset_on_close(self.fd.as_raw_fd());
+                stream::reset_on_close(&self.fd);
                 return Err(Gone);
             }
         }
@@ -155,7 +155,7 @@ impl Client {
 
     /// There is room again.
     pub(super) fn flush(&mut self) -> Result<(), Gone> {
-        let sent = stream::write(self.fd.as_raw_fd(), &self.unsent).map_err(|()| Gone)?;
+        let sent = stream::write(&self.fd, &self.unsent).map_err(|()| Gone)?;
         self.unsent.drain(..sent);
         self.close_if_all_is_said();
         Ok(())
@@ -163,7 +163,7 @@ impl Client {
 
     fn say(&mut self, bytes: &[u8]) -> Result<(), Gone> {
         let may_write = self.unsent.is_empty() && !bytes.is_empty();
-        let sent = if may_write { stream::write(self.fd.as_raw_fd(), bytes).map_err(|()| Gone)? } else { 0 };
+        let sent = if may_write { stream::write(&self.fd, bytes).map_err(|()| Gone)? } else { 0 };
         self.unsent.extend_from_slice(&bytes[sent..]);
         self.close_if_all_is_said();
         Ok(())
@@ -176,7 +176,7 @@ impl Client {
         self.unsent = Vec::new();
         if self.closes && self.stage != Stage::Finished {
             self.stage = Stage::Finished;
-            stream::finish_writing(self.fd.as_raw_fd());
+            stream::finish_writing(&self.fd);
         }
     }
 }

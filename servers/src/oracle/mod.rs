@@ -21,110 +21,118 @@ mod thread;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use faults::Faults;
-pub use service_time::{Freeze, Service};
 
-use crate::fault::process::ProcessFaults;
-use crate::fault::{self, Fault};
-use crate::listener::{Listener, Readiness};
-use crate::shutdown::{AllSignalsBlocked, Ear};
-use crate::{ServeError, Shutdown, clock, thread_table};
-
-/// How long the thread has to notice the end.
-const END_NS_MAX: u64 = 2_000_000_000;
+use crate::cli::{self, check, time};
+use crate::control::Listening;
+use crate::fault::{self, Fault, Server};
+use crate::listener::Readiness;
+use crate::{ServeError, Shutdown};
+use service_time::{Freeze, Service};
 
 /// How an oracle runs. By default it answers at once and everything right.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Where to listen; port 0 takes a free one, which `on_listening` is told.
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:42061", value_name = "ADDR")]
     pub listen: SocketAddr,
-    /// How long one request takes: nothing, or 1 µs to 60 s, on average where it varies.
-    pub service: Service,
-    /// A stall that recurs; None: never.
-    pub freeze: Option<Freeze>,
-    /// Planted faults. Statuses lie between 200 and 599, and one in 0 is refused.
+    /// How long its one server takes for a request; requests of all connections wait in one queue
+    #[arg(long, value_enum, default_value_t = Law::None)]
+    pub service: Law,
+    /// Time for a request: always (fixed) or on average (exponential), 1 µs to 60 s
+    #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = time)]
+    pub mean: Duration,
+    /// Seed of exponential times
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// Read, answer and accept nothing for the first TIME of every period, from the start on
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "every")]
+    pub freeze: Option<Duration>,
+    /// Period of the stalls
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "freeze")]
+    pub every: Option<Duration>,
+    /// Planted faults of single answers.
+    #[command(flatten)]
     pub faults: Faults,
     /// Sockets at once; whoever comes on top of that is closed.
+    #[arg(skip = 10_000_usize)]
     pub max_connections: usize,
-    /// How long a request may take from its first byte to its last; twice as long at worst.
+    /// How long a request may take from its first byte to its last.
+    #[arg(skip = Duration::from_secs(5))]
     pub request_timeout: Duration,
-    /// Faults of the whole server, beside those of single answers, for testing instruments.
+    /// Faults of the whole server, for testing instruments.
+    #[arg(long = "fault", value_name = fault::FORM, help = fault::HELP, long_help = fault::help(Server::Oracle))]
     pub planted: Vec<Fault>,
     /// Ends the server from another thread, besides SIGTERM and SIGINT.
+    #[arg(skip)]
     pub shutdown: Option<Shutdown>,
+}
+
+/// How long the oracle's server takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Law {
+    /// no time: every request is answered at once
+    None,
+    /// always --mean
+    Fixed,
+    /// exponentially distributed around --mean; under Poisson arrivals an M/M/1 queue
+    Exponential,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            listen: SocketAddr::from(([127, 0, 0, 1], 42_061)),
-            service: Service::None,
-            freeze: None,
-            faults: Faults::default(),
-            max_connections: 10_000,
-            request_timeout: Duration::from_secs(5),
-            planted: Vec::new(),
-            shutdown: None,
-        }
+        cli::defaults()
     }
 }
 
 impl Options {
+    fn service(&self) -> Service {
+        match self.service {
+            Law::None => Service::None,
+            Law::Fixed => Service::Fixed(self.mean),
+            Law::Exponential => Service::Exponential { mean: self.mean, seed: self.seed },
+        }
+    }
+
+    fn stalls(&self) -> Option<Freeze> {
+        self.freeze.zip(self.every).map(|(length, every)| Freeze { length, every })
+    }
+
     fn check(&self) -> Result<(), ServeError> {
-        let out_of = |option, value: String, range| Err(ServeError::Option { option, value, range });
-        let (least, most) = (Duration::from_micros(1), Duration::from_secs(60));
-        if let Service::Fixed(mean) | Service::Exponential { mean, .. } = self.service
-            && !(least..=most).contains(&mean)
-        {
-            return out_of("mean", format!("{mean:?}"), "1us to 60s");
+        if self.service != Law::None {
+            check("mean", self.mean, Duration::from_micros(1)..=Duration::from_secs(60), "1us to 60s")?;
         }
-        if let Some(Freeze { length, every }) = self.freeze {
-            if length.is_zero() || length >= every {
-                return out_of("freeze", format!("{length:?}"), "above 0 and below --every");
-            }
-            if every > Duration::from_secs(3600) {
-                return out_of("every", format!("{every:?}"), "3600s at most");
-            }
+        if let Some(Freeze { length, every }) = self.stalls() {
+            check("freeze", length, Duration::from_nanos(1)..every, "above 0 and below --every")?;
+            check("every", every, ..=Duration::from_secs(3600), "3600s at most")?;
         }
-        let Faults { status, wrong_body_one_in, no_answer_one_in } = self.faults;
-        if let Some((status, _)) = status.filter(|(status, _)| !(200..=599).contains(status)) {
-            return out_of("status", status.to_string(), "200 to 599");
-        }
-        for (option, one_in) in [
-            ("one-in", status.map(|(_, one_in)| one_in)),
-            ("wrong-body-one-in", wrong_body_one_in),
-            ("no-answer-one-in", no_answer_one_in),
-        ] {
-            if one_in == Some(0) {
-                return out_of(option, "0".to_string(), "1 or more");
-            }
-        }
-        if !(1..=1_000_000).contains(&self.max_connections) {
-            return out_of("max-connections", self.max_connections.to_string(), "1 to 1000000");
-        }
-        Ok(())
+        let Faults { status, one_in, wrong_body_one_in, no_answer_one_in } = self.faults;
+        check("status", status.unwrap_or(200), 200..=599, "200 to 599")?;
+        check("one-in", one_in.unwrap_or(1), 1.., "1 or more")?;
+        check("wrong-body-one-in", wrong_body_one_in.unwrap_or(1), 1.., "1 or more")?;
+        check("no-answer-one-in", no_answer_one_in.unwrap_or(1), 1.., "1 or more")?;
+        check("max-connections", self.max_connections, 1..=1_000_000, "1 to 1000000")
     }
 }
 
 /// The service time in words, for the output.
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mean, seed) = (self.mean, self.seed);
         match self.service {
-            Service::None => write!(f, "answers at once")?,
-            Service::Fixed(time) => write!(f, "one server, {time:?} per request")?,
-            Service::Exponential { mean, seed } => {
+            Law::None => write!(f, "answers at once")?,
+            Law::Fixed => write!(f, "one server, {mean:?} per request")?,
+            Law::Exponential => {
                 write!(f, "one server, exponential with mean {mean:?} per request (seed {seed})")?;
             }
         }
-        if let Some(Freeze { length, every }) = self.freeze {
+        if let Some(Freeze { length, every }) = self.stalls() {
             write!(f, "; frozen for the first {length:?} of every {every:?}")?;
         }
-        let Faults { status, wrong_body_one_in, no_answer_one_in } = self.faults;
-        if let Some((status, one_in)) = status {
+        let Faults { status, one_in, wrong_body_one_in, no_answer_one_in } = self.faults;
+        if let Some((status, one_in)) = status.zip(one_in) {
             write!(f, "; status {status} for one in {one_in}")?;
         }
         if let Some(one_in) = wrong_body_one_in {
@@ -137,49 +145,20 @@ impl fmt::Display for Options {
     }
 }
 
-/// What the two threads share.
-struct Shared {
-    options: Options,
-    listener: Listener,
-    /// Where the periods of stalls are counted from, monotonic ns.
-    start_ns: u64,
-    going_down: AtomicBool,
-}
-
 /// Answers until SIGTERM, SIGINT or `options.shutdown`; then all connections are closed, whatever is due on them.
 ///
 /// `on_listening` is told the address once connections are taken.
 /// Errors: options out of range, an address in use.
 pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     options.check()?;
-    let planted = fault::Faults::of(fault::Server::Oracle, &options.planted)?;
-    thread_table::raise_limit();
-    let listen_error = |source| ServeError::Listen { address: options.listen, source };
-    let listener = Listener::bind(options.listen, Readiness::Connected).map_err(listen_error)?;
-    let listener = listener.with_faults(planted.clone());
-    let address = listener.address().map_err(ServeError::system("getsockname"))?;
-    let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
-    let (start_ns, going_down) = (clock::now_ns(), AtomicBool::new(false));
-    let shared = Arc::new(Shared { options, listener, start_ns, going_down });
-    let blocked = AllSignalsBlocked::new();
-    let answering = {
-        let shared = shared.clone();
-        std::thread::Builder::new().name("oracle".to_string()).spawn(move || thread::run(&shared))
-    };
-    drop(blocked);
-    let answering = answering.map_err(ServeError::system("starting a thread"))?;
-    let _process_faults =
-        ProcessFaults::start(planted.as_ref()).map_err(ServeError::system("starting a thread"))?;
+    let planted = (Server::Oracle, &options.planted[..]);
+    let listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
+    let address = listening.address;
+    let mut crew = listening.crew()?;
+    let common = crew.common.clone();
+    crew.spawn("oracle".to_owned(), move || thread::run(&options, &common))?;
     on_listening(address);
-    while !ear.hears_the_end(1_000_000_000) && !answering.is_finished() {}
-    let lost = answering.is_finished();
-    shared.listener.refuse();
-    shared.going_down.store(true, Ordering::Release);
-    let told_ns = clock::now_ns();
-    while !answering.is_finished() && clock::now_ns() < told_ns + END_NS_MAX {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    if lost || !answering.is_finished() { Err(ServeError::ThreadLost { thread: 0 }) } else { Ok(()) }
+    crew.serve()
 }
 
 #[cfg(test)]
@@ -196,15 +175,15 @@ mod tests {
         let with_faults = |faults| Options { faults, ..Options::default() };
         let second = Duration::from_secs(1);
         check_refused(
-            Options { service: Service::Fixed(Duration::ZERO), ..Options::default() },
+            Options { service: Law::Fixed, mean: Duration::ZERO, ..Options::default() },
             "--mean 0ns is out of range: 1us to 60s",
         );
         check_refused(
-            Options { freeze: Some(Freeze { length: second, every: second }), ..Options::default() },
+            Options { freeze: Some(second), every: Some(second), ..Options::default() },
             "--freeze 1s is out of range: above 0 and below --every",
         );
         check_refused(
-            with_faults(Faults { status: Some((100, 1)), ..Faults::default() }),
+            with_faults(Faults { status: Some(100), one_in: Some(1), ..Faults::default() }),
             "--status 100 is out of range: 200 to 599",
         );
         check_refused(
@@ -215,12 +194,13 @@ mod tests {
 
     #[test]
     fn the_law_is_told_in_words() {
-        let service = Service::Exponential { mean: Duration::from_millis(1), seed: 7 };
-        let freeze = Some(Freeze { length: Duration::from_secs(1), every: Duration::from_secs(10) });
-        let faults = Faults { status: Some((503, 9)), wrong_body_one_in: Some(3), no_answer_one_in: None };
+        let (freeze, every) = (Some(Duration::from_secs(1)), Some(Duration::from_secs(10)));
+        let faults =
+            Faults { status: Some(503), one_in: Some(9), wrong_body_one_in: Some(3), no_answer_one_in: None };
         assert_eq!(Options::default().to_string(), "answers at once");
         assert_eq!(
-            Options { service, freeze, faults, ..Options::default() }.to_string(),
+            Options { service: Law::Exponential, seed: 7, freeze, every, faults, ..Options::default() }
+                .to_string(),
             "one server, exponential with mean 1ms per request (seed 7); frozen for the first 1s of every 10s; \
              status 503 for one in 9; a wrong body for one in 3"
         );

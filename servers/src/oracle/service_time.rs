@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// How long the server takes for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
+pub(super) enum Service {
     /// No time at all.
     None,
     /// Always as long.
@@ -27,11 +27,11 @@ pub enum Service {
 
 /// A planted stall: the first `length` of every period of `every`, counted from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Freeze {
+pub(super) struct Freeze {
     /// Above 0 and below `every`.
-    pub length: Duration,
+    pub(super) length: Duration,
     /// From the beginning of one stall to the beginning of the next.
-    pub every: Duration,
+    pub(super) every: Duration,
 }
 
 impl Freeze {

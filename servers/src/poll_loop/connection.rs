@@ -5,7 +5,7 @@
 //! overtake the answer before it. The descriptor is closed when the last who may use it lets go: its number is never
 //! somebody else's socket.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::slab::Key;
@@ -52,10 +52,6 @@ impl Connection {
         Connection { fd, key, side: Mutex::default() }
     }
 
-    pub(super) fn raw(&self) -> RawFd {
-        self.fd.as_raw_fd()
-    }
-
     fn side(&self) -> MutexGuard<'_, Side> {
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,7 +75,7 @@ impl Connection {
 
     /// Network: says this now. With `over` it is the last.
     pub(super) fn say(&self, bytes: &[u8], over: bool, now_ns: u64) -> Result<(), Gone> {
-        self.side().put(self.raw(), bytes, over, now_ns)
+        self.side().put(&self.fd, bytes, over, now_ns)
     }
 
     /// Network: the client takes more now. True when there may be something to read.
@@ -89,14 +85,14 @@ impl Connection {
             return Ok(false);
         }
         let unsent = std::mem::take(&mut side.unsent);
-        let sent = stream::write(self.raw(), &unsent).map_err(|()| Gone)?;
+        let sent = stream::write(&self.fd, &unsent).map_err(|()| Gone)?;
         if sent < unsent.len() {
             side.unsent = unsent[sent..].to_vec();
             return Ok(false);
         }
         if side.over_since_ns.is_some() {
             side.over_since_ns = Some(now_ns);
-            stream::finish_writing(self.raw());
+            stream::finish_writing(&self.fd);
         }
         Ok(!side.is_admitted && std::mem::take(&mut side.more))
     }
@@ -107,7 +103,7 @@ impl Connection {
         if !side.is_admitted && side.over_since_ns.is_none() {
             side.over_since_ns = Some(now_ns);
             if side.unsent.is_empty() {
-                stream::finish_writing(self.raw());
+                stream::finish_writing(&self.fd);
             }
         }
     }
@@ -128,26 +124,32 @@ impl Connection {
 
     /// Network: the descriptor's last user resets the connection.
     pub(super) fn reset(&self) {
-        stream::reset_on_close(self.raw());
+        stream::reset_on_close(&self.fd);
     }
 
     /// Loop: a part of the answer, more of which follows.
     pub(super) fn put(&self, bytes: &[u8], now_ns: u64) -> Result<(), Gone> {
-        self.side().put(self.raw(), bytes, false, now_ns)
+        self.side().put(&self.fd, bytes, false, now_ns)
     }
 
     /// Loop: the last part of the answer; the line is the network's again. True when it has something to read there.
     pub(super) fn put_last(&self, bytes: &[u8], over: bool, now_ns: u64) -> Result<bool, Gone> {
         let mut side = self.side();
         side.is_admitted = false;
-        side.put(self.raw(), bytes, over, now_ns)?;
+        side.put(&self.fd, bytes, over, now_ns)?;
         // What is unsent stands before what could be read; `flush` sees to both.
         Ok(side.unsent.is_empty() && std::mem::take(&mut side.more))
     }
 }
 
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 impl Side {
-    fn put(&mut self, fd: RawFd, bytes: &[u8], over: bool, now_ns: u64) -> Result<(), Gone> {
+    fn put(&mut self, fd: &OwnedFd, bytes: &[u8], over: bool, now_ns: u64) -> Result<(), Gone> {
         if self.gone {
             return Err(Gone);
         }

@@ -38,33 +38,24 @@ mod world;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 pub use options::{Beyond, Locality, Options};
 pub use services::{FACTS, SERVICES, Service};
 pub use turn::Priority;
 
+use crate::ServeError;
 use crate::clock::{self, WallClock};
-use crate::fault::process::ProcessFaults;
-use crate::fault::{Faults, Server};
-use crate::listener::{Listener, Readiness};
-use crate::shutdown::{AllSignalsBlocked, Ear};
+use crate::control::{Crew, END_NS, Listening, REST_NS};
+use crate::fault::Server;
+use crate::listener::Readiness;
 use crate::ticks::TickTally;
 use crate::ticks::log::{Second, TickLog};
-use crate::{ServeError, thread_table};
 use shared::{Looped, Shared};
 
-/// How long the network has to let its clients go, after the loop has ended.
-const END_NS: u64 = 2_000_000_000;
-
-/// The longest rest of the control thread: how late it notices that a thread has ended by itself.
-const REST_NS: u64 = 1_000_000_000;
-
 /// What a process below normal priority is nice by.
-const BELOW_NORMAL_NICE: libc::c_int = 10;
+const BELOW_NORMAL_NICE: i32 = 10;
 
 /// Serves until SIGTERM, SIGINT or `options.shutdown`; then what was admitted is answered, and everything else refused.
 ///
@@ -74,33 +65,35 @@ const BELOW_NORMAL_NICE: libc::c_int = 10;
 /// Errors: options out of range, an address in use, an existing tick log, a tick log that cannot be written.
 pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     options.check()?;
-    let faults = Faults::of(Server::PollLoop, &options.faults)?;
+    let planted = (Server::PollLoop, &options.faults[..]);
+    let listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
     // Both threads use one table; what it cannot hold is not taken.
-    let max_connections = options.max_connections.min(thread_table::raise_limit());
+    let max_connections = options.max_connections.min(listening.table_sockets);
     let options = Options { max_connections, ..options };
-    let listen_error = |source| ServeError::Listen { address: options.listen, source };
-    let listener = Listener::bind(options.listen, Readiness::Connected).map_err(listen_error)?;
-    let listener = listener.with_faults(faults.clone());
-    let address = listener.address().map_err(ServeError::system("getsockname"))?;
-    let log = match &options.tick_log {
-        Some(path) => Some(TickLog::open(path, options.append)?),
-        None => None,
-    };
+    let address = listening.address;
+    let log = TickLog::open_if(options.tick_log.as_deref(), options.append)?;
     if options.priority == Priority::BelowNormal {
-        be_nice().map_err(ServeError::system("setpriority"))?;
+        // Niceness belongs to a thread, and its children inherit it.
+        let nice = rustix::process::setpriority_process(None, BELOW_NORMAL_NICE);
+        nice.map_err(io::Error::from).map_err(ServeError::system("setpriority"))?;
     }
-    let ear = Ear::new(options.shutdown.clone()).map_err(ServeError::system("signalfd"))?;
-    let _process_faults =
-        ProcessFaults::start(faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
-    let shared = Arc::new(Shared::new(options, listener, faults).map_err(ServeError::system("eventfd"))?);
-    let threads = spawn(&shared).map_err(ServeError::system("starting a thread"))?;
+    let mut crew = listening.crew()?;
+    let shared = Shared::new(options, crew.common.clone()).map_err(ServeError::system("eventfd"))?;
+    let shared = Arc::new(shared);
+    let (sender, receiver) = mpsc::channel();
+    let for_loop = shared.clone();
+    crew.spawn("poll-loop".to_owned(), move || {
+        simulation::run(&for_loop, receiver);
+        Ok(())
+    })?;
+    let for_network = shared.clone();
+    crew.spawn("poll-network".to_owned(), move || network::run(&for_network, sender))?;
     let mut control = Control {
-        threads,
+        crew,
         log,
-        ear,
         wall: WallClock::new(),
         from_ns: clock::now_ns(),
-        told: Figures::default(),
+        told: [0; 7],
         spare: Box::new(TickTally::new()),
         shared,
     };
@@ -110,59 +103,19 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     served.and(ended)
 }
 
-/// Niceness belongs to a thread, and its children inherit it.
-fn be_nice() -> io::Result<()> {
-    // SAFETY: a plain call without pointers; 0 is the calling thread.
-    match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, BELOW_NORMAL_NICE) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
+/// The first thread of the two.
 const LOOP: usize = 0;
-const NETWORK: usize = 1;
-
-fn spawn(shared: &Arc<Shared>) -> io::Result<[Option<JoinHandle<io::Result<()>>>; 2]> {
-    // Threads inherit the mask: no signal ever interrupts one.
-    let _blocked = AllSignalsBlocked::new();
-    let (sender, receiver) = mpsc::channel();
-    let named = |name: &str| std::thread::Builder::new().name(name.to_owned()).stack_size(512 * 1024);
-    let for_loop = shared.clone();
-    let looping = named("poll-loop").spawn(move || {
-        simulation::run(&for_loop, receiver);
-        Ok(())
-    })?;
-    let for_network = shared.clone();
-    let network = named("poll-network").spawn(move || network::run(&for_network, sender));
-    if network.is_err() {
-        shared.close();
-    }
-    Ok([Some(looping), Some(network?)])
-}
-
-/// What is counted since the start, for the differences that the log tells.
-#[derive(Clone, Copy, Debug, Default)]
-struct Figures {
-    requests: u64,
-    refused: u64,
-    answers: u64,
-    dropped: u64,
-    frames_due: u64,
-    frames: u64,
-    frames_skipped: u64,
-}
 
 /// The calling thread's part.
 struct Control {
     shared: Arc<Shared>,
-    threads: [Option<JoinHandle<io::Result<()>>>; 2],
+    crew: Crew,
     log: Option<TickLog>,
-    ear: Ear,
     wall: WallClock,
     /// Where the next line begins.
     from_ns: u64,
-    /// As of the last line.
-    told: Figures,
+    /// What was counted up to the last line; lines tell the differences.
+    told: [u64; 7],
     /// Empty; what the loop has counted is taken by a swap.
     spare: Box<TickTally>,
 }
@@ -173,7 +126,7 @@ impl Control {
         let every_ns = self.shared.options.tick_log_every.as_nanos() as u64;
         let mut next_ns = if self.log.is_some() { self.from_ns + every_ns } else { u64::MAX };
         loop {
-            if self.ear.hears_the_end(next_ns.saturating_sub(clock::now_ns()).min(REST_NS)) {
+            if self.crew.listen(next_ns.saturating_sub(clock::now_ns()).min(REST_NS), None).the_end {
                 return Ok(());
             }
             let now_ns = clock::now_ns();
@@ -182,11 +135,7 @@ impl Control {
                 // After a long stall the lines in between are one.
                 next_ns += ((now_ns - next_ns) / every_ns + 1) * every_ns;
             }
-            for thread in [LOOP, NETWORK] {
-                if self.threads[thread].as_ref().is_some_and(JoinHandle::is_finished) {
-                    return self.join(thread).and(Err(ServeError::ThreadLost { thread }));
-                }
-            }
+            self.crew.check()?;
         }
     }
 
@@ -194,74 +143,45 @@ impl Control {
     fn write(&mut self) -> Result<(), ServeError> {
         let shared = &self.shared;
         let to_ns = clock::now_ns();
-        let (now, ticks) = {
-            let mut looped = shared.looped();
-            let Looped { ticks, answers, dropped, frames } = &mut *looped;
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let counted = {
+            let Looped { ticks, answers, dropped, frames } = &mut *shared.looped();
             std::mem::swap(ticks, &mut self.spare);
-            let now = Figures {
-                requests: shared.requests.load(Ordering::Relaxed),
-                refused: shared.refused.load(Ordering::Relaxed),
-                answers: *answers,
-                dropped: *dropped,
-                frames_due: frames.due,
-                frames: frames.drawn,
-                frames_skipped: frames.skipped,
-            };
-            (now, &mut self.spare)
+            [
+                ("requests", count(&shared.requests)),
+                ("answers", *answers),
+                ("refused", count(&shared.refused)),
+                ("dropped", *dropped),
+                ("frames", frames.drawn),
+                ("frames_due", frames.due),
+                ("frames_skipped", frames.skipped),
+            ]
         };
-        let told = std::mem::replace(&mut self.told, now);
         let second = Second {
             from_ms: self.wall.epoch_ms(self.from_ns),
             to_ms: self.wall.epoch_ms(to_ns),
             tick_rate: shared.options.tick_rate,
         };
-        let figures = [
+        let mut figures = vec![
             ("games", 1),
             ("waiting", shared.admission.inside() as u64),
             ("sockets", shared.sockets.load(Ordering::Relaxed) as u64),
-            ("requests", now.requests - told.requests),
-            ("answers", now.answers - told.answers),
-            ("refused", now.refused - told.refused),
-            ("dropped", now.dropped - told.dropped),
-            ("frames", now.frames - told.frames),
-            ("frames_due", now.frames_due - told.frames_due),
-            ("frames_skipped", now.frames_skipped - told.frames_skipped),
         ];
+        for ((name, count), told) in counted.into_iter().zip(&mut self.told) {
+            figures.push((name, count - std::mem::replace(told, count)));
+        }
         self.from_ns = to_ns;
-        let written = self.log.as_mut().map_or(Ok(()), |log| log.write(second, ticks, 0, &figures));
-        ticks.clear();
+        let written = self.log.as_mut().map_or(Ok(()), |log| log.write(second, &self.spare, 0, &figures));
+        self.spare.clear();
         written
     }
 
     /// Answers what was admitted, ends the threads and writes the last line.
     fn end(&mut self) -> Result<(), ServeError> {
         self.shared.drain();
-        let by_ns = clock::now_ns() + self.shared.options.drain.as_nanos() as u64;
-        self.wait(LOOP, by_ns);
+        self.crew.wait(LOOP, clock::now_ns() + self.shared.options.drain.as_nanos() as u64);
         self.shared.close();
-        let by_ns = clock::now_ns() + END_NS;
-        self.wait(LOOP, by_ns);
-        self.wait(NETWORK, by_ns);
-        let ended = self.join(LOOP).and(self.join(NETWORK));
+        let ended = self.crew.end(clock::now_ns() + END_NS);
         self.write().and(ended)
-    }
-
-    fn wait(&self, thread: usize, by_ns: u64) {
-        while self.threads[thread].as_ref().is_some_and(|one| !one.is_finished()) && clock::now_ns() < by_ns {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    /// What a thread that has ended has to say; one that has not is lost.
-    fn join(&mut self, thread: usize) -> Result<(), ServeError> {
-        let Some(one) = self.threads[thread].take() else { return Ok(()) };
-        if !one.is_finished() {
-            return Err(ServeError::ThreadLost { thread });
-        }
-        match one.join() {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(source)) => Err(ServeError::System { call: "epoll", source }),
-            Err(_) => Err(ServeError::ThreadLost { thread }),
-        }
     }
 }

@@ -6,7 +6,8 @@
 //! connection is admitted; what comes behind it stays in the system's buffers until the answer is out. Silence on a line
 //! that owes nothing is no fault: TCP's keep-alive reaps the dead, `max_connections` bounds the rest.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
@@ -15,26 +16,22 @@ use super::connection::{Connection, ConnectionState, Gone};
 use super::options::Beyond;
 use super::services::Ask;
 use super::shared::{Arrival, Shared};
-use crate::accept_interest::AcceptInterest;
-use crate::epoll::{Epoll, LISTENER_KEY};
-use crate::fault::ThreadFaults;
+use crate::epoll::Readiness;
 use crate::http::request::{Fault, Front, Limits, Request, front};
 use crate::http::response;
-use crate::listener::NotAccepted;
-use crate::slab::{Key, Slab};
+use crate::slab::Key;
 use crate::stream::{self, Read};
+use crate::thread::{self, Core, ENDING_REST_NS, Serve};
 use crate::{clock, sleeper};
-
-const BELL_KEY: u64 = LISTENER_KEY - 1;
 
 /// A read's worth.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Few per turn, so that those who are connected are not kept waiting.
-const TAKEN_PER_TURN: usize = 16;
-
-/// Reads of one line per turn, for the same reason.
+/// Reads of one line per turn: few, so that the others are not kept waiting.
 const READS_PER_TURN: usize = 4;
+
+/// The longest rest with nobody connected; a wakeup ends it.
+const IDLE_REST_NS: u64 = 60_000_000_000;
 
 /// How often the late are looked for: how much longer than allowed they may take.
 const SWEEP_NS: u64 = 500_000_000;
@@ -44,9 +41,6 @@ const GOODBYE_NS: u64 = 2_000_000_000;
 
 /// The same when the server ends.
 const LAST_GOODBYE_NS: u64 = 500_000_000;
-
-/// Short enough that this thread has its turn at once while the loop draws on the same core.
-const SLICE_NS: u64 = 100_000;
 
 /// After a turn with refusals the thread rests for so many times as long as the turn took, and no longer than this.
 /// Who is refused asks again at once: without the rest, 64 requesters are refused 86,000 times per second and a loop
@@ -79,102 +73,62 @@ impl From<Gone> for Part {
 struct Network<'h> {
     shared: &'h Shared,
     arrivals: Sender<Arrival>,
-    epoll: Epoll,
-    accept_interest: AcceptInterest,
+    core: Core<Client, ()>,
     /// Who had more to say than fits into one turn.
     again: Vec<Key>,
-    clients: Slab<Client>,
-    buffer: Box<[u8]>,
+    began_ns: u64,
     next_sweep_ns: u64,
     /// Somebody was refused in this turn.
     refused: bool,
     /// Nobody else is let in.
     shut: bool,
     limits: Limits,
-    faults: ThreadFaults,
 }
 
-pub(super) fn run(shared: &Shared, arrivals: Sender<Arrival>) -> std::io::Result<()> {
-    sleeper::no_timer_slack();
-    sleeper::short_slices(SLICE_NS);
-    let mut network = Network {
+pub(super) fn run(shared: &Shared, arrivals: Sender<Arrival>) -> io::Result<()> {
+    let core = Core::new(&shared.common, BUFFER_BYTES)?;
+    core.watch_wakeup(&shared.wakeup)?;
+    thread::live(&mut Network {
         shared,
         arrivals,
-        epoll: Epoll::new()?,
-        accept_interest: AcceptInterest::default(),
+        core,
         again: Vec::new(),
-        clients: Slab::default(),
-        buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+        began_ns: 0,
         next_sweep_ns: 0,
         refused: false,
         shut: false,
         limits: Limits::default(),
-        faults: ThreadFaults::new(shared.faults.clone()),
-    };
-    network.epoll.add(shared.wakeup.raw(), BELL_KEY, false)?;
-    network.live();
+    });
     Ok(())
 }
 
-impl Network<'_> {
-    fn live(&mut self) {
-        let mut gone_by_ns = None;
-        loop {
-            self.accept_interest.keep(&self.epoll, &self.shared.listener, !self.shut);
-            let rest_ns = if gone_by_ns.is_some() { 5_000_000 } else { self.rest_ns() };
-            let count = self.epoll.wait(rest_ns);
-            let began_ns = clock::now_ns();
-            if self.faults.look() && self.faults.takes_drop() {
-                self.reset_all();
-            }
-            for i in 0..count {
-                let ready = self.epoll.event(i);
-                match ready.key {
-                    LISTENER_KEY => self.take_connections(),
-                    BELL_KEY => self.answer_the_bell(),
-                    bits => {
-                        let key = Key::from_bits(bits);
-                        let there = !ready.writable || self.flush(key);
-                        if there && ready.readable {
-                            self.hear(key, ready.ended);
-                        }
-                    }
-                }
-            }
-            for key in std::mem::take(&mut self.again) {
-                self.hear(key, true);
-            }
-            let now_ns = clock::now_ns();
-            if now_ns >= self.next_sweep_ns {
-                self.next_sweep_ns = now_ns + SWEEP_NS;
-                self.cut_the_late(now_ns);
-            }
-            match gone_by_ns {
-                None if self.shared.closing.load(Ordering::Acquire) => {
-                    gone_by_ns = Some(now_ns + LAST_GOODBYE_NS);
-                    self.finish_all(now_ns);
-                }
-                Some(by_ns) if self.clients.count() == 0 || now_ns >= by_ns => return,
-                _ => {}
-            }
-            if std::mem::take(&mut self.refused) {
-                let rest_ns = (REST_PER_REFUSING * (now_ns - began_ns)).min(REST_NS_MAX);
-                sleeper::sleep_until(now_ns + rest_ns);
-            }
+impl Serve for Network<'_> {
+    type Client = Client;
+    type Late = ();
+
+    /// Few, so that those who are connected are not kept waiting.
+    const TAKEN_PER_TURN: usize = 16;
+
+    fn core(&mut self) -> &mut Core<Client, ()> {
+        &mut self.core
+    }
+
+    fn woke(&mut self, _slept: bool) {
+        self.began_ns = clock::now_ns();
+        if self.core.faults.look() && self.core.faults.takes_drop() {
+            self.reset_all();
         }
     }
 
-    fn rest_ns(&self) -> u64 {
-        if !self.again.is_empty() {
-            return 0;
+    fn serve(&mut self, key: Key, ready: Readiness) {
+        let there = !ready.writable || self.flush(key);
+        if there && ready.readable {
+            self.hear(key, ready.ended);
         }
-        let now_ns = clock::now_ns();
-        let sweep_ns = if self.clients.count() > 0 { self.next_sweep_ns } else { u64::MAX };
-        let back_ns = self.accept_interest.look_again_ns().unwrap_or(u64::MAX);
-        sweep_ns.min(back_ns).saturating_sub(now_ns).min(60_000_000_000).min(self.faults.rest_ns_max())
     }
 
-    fn answer_the_bell(&mut self) {
+    /// There is more to do on lines that were answered, or the server is about to end.
+    fn rung(&mut self) {
         if !self.shut && self.shared.draining.load(Ordering::Acquire) {
             self.shut = true;
             self.shared.shut.store(true, Ordering::Release);
@@ -186,49 +140,76 @@ impl Network<'_> {
         }
     }
 
-    fn take_connections(&mut self) {
-        for _ in 0..TAKEN_PER_TURN {
-            let fd = match self.shared.listener.accept() {
-                Ok((fd, _)) => fd,
-                Err(NotAccepted::Nobody) => return,
-                Err(NotAccepted::Failed) => continue,
-                Err(NotAccepted::Exhausted) => {
-                    self.accept_interest.back_off();
-                    return;
-                }
-            };
-            self.faults.look();
-            if self.clients.count() >= self.shared.options.max_connections {
-                // Read first: closing on unread bytes would reset the connection under the answer.
-                stream::read(fd.as_raw_fd(), &mut self.buffer);
-                if !self.faults.now.stops_answers {
-                    let _ = stream::write(fd.as_raw_fd(), ENDING.as_bytes());
-                }
-                continue;
-            }
-            self.greet(fd);
+    fn turn(&mut self) {
+        for key in std::mem::take(&mut self.again) {
+            self.hear(key, true);
+        }
+        let now_ns = clock::now_ns();
+        if now_ns >= self.next_sweep_ns {
+            self.next_sweep_ns = now_ns + SWEEP_NS;
+            self.cut_the_late(now_ns);
         }
     }
 
+    fn may_take(&mut self, _taken: usize) -> bool {
+        !self.shut
+    }
+
+    fn take_connections(&mut self) {
+        thread::take(self, |network, fd, _| network.greet(fd));
+    }
+
+    fn is_due(&mut self, (): (), _key: Key, _now_ns: u64) {}
+
+    /// Everybody was told all there is to tell.
+    fn go_down(&mut self) -> u64 {
+        let now_ns = clock::now_ns();
+        self.core.clients.iter().for_each(|(_, client)| client.connection.finish(now_ns));
+        LAST_GOODBYE_NS
+    }
+
+    fn rest(&mut self) -> u64 {
+        if std::mem::take(&mut self.refused) {
+            let now_ns = clock::now_ns();
+            sleeper::sleep_until(now_ns + (REST_PER_REFUSING * (now_ns - self.began_ns)).min(REST_NS_MAX));
+        }
+        match self.core.is_going_down() {
+            true => ENDING_REST_NS,
+            false if !self.again.is_empty() => 0,
+            false => {
+                let sweep_ns = Some(self.next_sweep_ns).filter(|_| self.core.clients.count() > 0);
+                self.core.rest_ns(IDLE_REST_NS, sweep_ns)
+            }
+        }
+    }
+}
+
+impl Network<'_> {
     fn greet(&mut self, fd: OwnedFd) {
-        let raw = fd.as_raw_fd();
-        let key = self.clients.insert(|key| {
+        self.core.faults.look();
+        if self.core.clients.count() >= self.shared.options.max_connections {
+            // Read first: closing on unread bytes would reset the connection under the answer.
+            stream::read(&fd, &mut self.core.buffer);
+            if !self.core.faults.now.stops_answers {
+                let _ = stream::write(&fd, ENDING.as_bytes());
+            }
+            return;
+        }
+        // Room to write is watched all the time: what the loop could not send needs nobody to say so.
+        let taken = self.core.insert(fd, true, |key, fd| {
             let connection = Arc::new(Connection::new(fd, key));
             Client { connection, input: Vec::new(), input_since_ns: None }
         });
-        self.shared.sockets.fetch_add(1, Ordering::Relaxed);
-        // Room to write is watched all the time: what the loop could not send needs nobody to say so.
-        if self.epoll.add(raw, key.to_bits(), true).is_err() {
-            self.part(key);
-            return;
+        if let Some(key) = taken {
+            self.shared.sockets.fetch_add(1, Ordering::Relaxed);
+            self.hear(key, false);
         }
-        self.hear(key, false);
     }
 
     /// Sends on what was left. False when the client is gone.
     fn flush(&mut self, key: Key) -> bool {
         let now_ns = clock::now_ns();
-        let Some(client) = self.clients.get_mut(key) else { return false };
+        let Some(client) = self.core.clients.get_mut(key) else { return false };
         match client.connection.flush(now_ns) {
             Ok(false) => true,
             Ok(true) => {
@@ -244,9 +225,9 @@ impl Network<'_> {
 
     /// Reads what there is, as far as it may be read now.
     fn hear(&mut self, key: Key, ended: bool) {
-        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut buffer = std::mem::take(&mut self.core.buffer);
         let heard = self.hear_into(key, ended, &mut buffer);
-        self.buffer = buffer;
+        self.core.buffer = buffer;
         if let Err(Part) = heard {
             self.part(key);
         }
@@ -256,11 +237,10 @@ impl Network<'_> {
         // What came behind the request that was just answered.
         let mut before = true;
         for _ in 0..READS_PER_TURN {
-            let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
+            let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
             let standing = client.connection.standing();
-            let fd = client.connection.raw();
             match standing {
-                ConnectionState::Busy if ended && stream::is_gone(fd) => return Err(Part),
+                ConnectionState::Busy if ended && stream::is_gone(&client.connection) => return Err(Part),
                 ConnectionState::Busy => return Ok(()),
                 ConnectionState::Free if std::mem::take(&mut before) && !client.input.is_empty() => {
                     self.understand(key, &[])?;
@@ -268,7 +248,7 @@ impl Network<'_> {
                 }
                 ConnectionState::Free | ConnectionState::Over => {}
             }
-            match stream::read(fd, buffer) {
+            match stream::read(&client.connection, buffer) {
                 Read::Empty => return Ok(()),
                 Read::Ended => return Err(Part),
                 Read::Bytes(_) if standing == ConnectionState::Over => {}
@@ -289,7 +269,7 @@ impl Network<'_> {
     fn understand(&mut self, key: Key, fresh: &[u8]) -> Result<(), Part> {
         let now_ns = clock::now_ns();
         let limits = self.limits;
-        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
+        let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
         let connection = client.connection.clone();
         let mut input = std::mem::take(&mut client.input);
         let since_ns = client.input_since_ns.take();
@@ -309,7 +289,7 @@ impl Network<'_> {
                 }
                 Front::Broken(fault) => {
                     at = bytes.len();
-                    if !self.faults.now.stops_answers {
+                    if !self.core.faults.now.stops_answers {
                         say_fault(&connection, fault, now_ns)?;
                     }
                 }
@@ -320,7 +300,7 @@ impl Network<'_> {
             }
         }
         let rest = bytes[at..].to_vec();
-        if let Some(client) = self.clients.get_mut(key).filter(|_| !rest.is_empty()) {
+        if let Some(client) = self.core.clients.get_mut(key).filter(|_| !rest.is_empty()) {
             client.input_since_ns = incomplete.then_some(since_ns.filter(|_| at == 0).unwrap_or(now_ns));
             client.input = rest;
         }
@@ -351,7 +331,7 @@ impl Network<'_> {
             connection.reset();
             return Err(Part);
         }
-        if self.faults.now.stops_answers {
+        if self.core.faults.now.stops_answers {
             return Ok(());
         }
         let over = self.shut || !ask.keep_alive;
@@ -369,7 +349,7 @@ impl Network<'_> {
         let is_late = |since_ns: Option<u64>, allowed_ns: u64| {
             since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) >= allowed_ns)
         };
-        let late = self.clients.iter().filter(|(_, client)| {
+        let late = self.core.clients.iter().filter(|(_, client)| {
             let (unsent_since_ns, over_since_ns) = client.connection.late_since_ns();
             is_late(client.input_since_ns, request_ns)
                 || is_late(unsent_since_ns, answer_ns)
@@ -379,15 +359,10 @@ impl Network<'_> {
         late.into_iter().for_each(|key| self.part(key));
     }
 
-    /// Everybody was told all there is to tell.
-    fn finish_all(&mut self, now_ns: u64) {
-        self.clients.iter().for_each(|(_, client)| client.connection.finish(now_ns));
-    }
-
     /// A planted fault: every connection is reset.
     fn reset_all(&mut self) {
-        for key in self.clients.keys() {
-            if let Some(client) = self.clients.get_mut(key) {
+        for key in self.core.clients.keys() {
+            if let Some(client) = self.core.clients.get_mut(key) {
                 client.connection.reset();
             }
             self.part(key);
@@ -395,10 +370,10 @@ impl Network<'_> {
     }
 
     fn part(&mut self, key: Key) {
-        if let Some(client) = self.clients.remove(key) {
+        if let Some(client) = self.core.clients.remove(key) {
             client.connection.part();
             // Its descriptor may stay open for as long as the loop holds the line.
-            let _ = self.epoll.remove(client.connection.raw());
+            let _ = self.core.epoll.remove(&client.connection);
             self.shared.sockets.fetch_sub(1, Ordering::Relaxed);
         }
     }

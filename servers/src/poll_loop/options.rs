@@ -6,70 +6,95 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::turn::{Priority, Rules};
-use crate::fault::Fault;
+use crate::cli::{self, check, time, time_or_0};
+use crate::fault::{self, Fault, Server};
 use crate::{ServeError, Shutdown};
 
 /// How a poll loop runs. The defaults are the published one, in the background, with nothing near.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Where to listen; port 0 takes a free one, which `on_listening` is told.
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:42071", value_name = "ADDR")]
     pub listen: SocketAddr,
-    /// Turns of the loop per second, 1 to 1000.
+    /// Turns of the loop per second, 1 to 1000
+    #[arg(long, default_value_t = 30, value_name = "HZ")]
     pub tick_rate: u32,
-    /// How many requests are taken per tick, 1 to 100,000.
+    /// Requests taken per tick, 1 to 100000
+    #[arg(long, default_value_t = 10, value_name = "N")]
     pub slots: usize,
-    /// How many requests may be admitted at once, waiting or under way; None: any number.
-    pub queue: Option<usize>,
-    /// What happens to a request beyond that.
+    /// Requests admitted at once, waiting or being answered; 0 for any number
+    // Spelled with its path, so that clap takes the type as it is instead of an option that may be left out.
+    #[arg(long, default_value = "14", value_name = "N", value_parser = some_unless_0)]
+    pub queue: std::option::Option<usize>,
+    /// What happens to a request beyond that, at once and also while the loop draws
+    #[arg(long, value_enum, default_value_t = Beyond::Refuse)]
     pub beyond: Beyond,
-    /// How much is near, which scales the long answers.
+    /// How much is near: scales the long answers
+    #[arg(long, value_enum, default_value_t = Locality::None)]
     pub locality: Locality,
-    /// The loop draws for somebody who looks at it.
+    /// Draw for somebody who looks: a frame takes 72 % of a tick instead of 1.2 %
+    #[arg(long)]
     pub foreground: bool,
-    /// What a frame takes, in processor time; None: 72 % of a period in the foreground, 1.2 % in the background.
+    /// What drawing a frame takes, in processor time [default: 24ms in the foreground at 30 Hz, 400us behind]
+    #[arg(long, value_name = "TIME", value_parser = time_or_0)]
     pub draw: Option<Duration>,
-    /// Who yields when answers and the frame do not both fit.
+    /// Who yields when answers and the frame do not both fit into a tick
+    #[arg(long, value_enum, default_value_t = Priority::Normal)]
     pub priority: Priority,
-    /// Factor to the services' planted costs, 0 to 1000.
+    /// Factor to the planted costs of the services, 0 to 1000; 0 switches them off
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub cost_scale: f64,
-    /// Where ticks are written, as JSON lines. An existing file is refused.
+    /// Write ticks, requests and frames to this file as JSON lines; it must not exist
+    #[arg(long, value_name = "FILE")]
     pub tick_log: Option<PathBuf>,
-    /// Write at the end of an existing tick log, which mixes the results of both runs.
+    /// Write at the end of a tick log that exists, which mixes the results of both runs
+    #[arg(long)]
     pub append: bool,
-    /// How often, 10 ms to a day.
+    /// How often a line is written there, 10 ms to a day
+    #[arg(long, default_value = "250ms", value_name = "TIME", value_parser = time)]
     pub tick_log_every: Duration,
-    /// Sockets at once; whoever comes on top of that is refused with status 503.
+    /// Sockets at once; more are refused with status 503
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
     pub max_connections: usize,
     /// How long a request may take from its first byte to its last.
+    #[arg(skip = Duration::from_secs(5))]
     pub request_timeout: Duration,
     /// How long a client may leave an answer in our hands.
+    #[arg(skip = Duration::from_secs(10))]
     pub answer_timeout: Duration,
     /// How long the end of the server waits for what was admitted.
+    #[arg(skip = Duration::from_secs(5))]
     pub drain: Duration,
     /// Faults to plant, for testing instruments.
+    #[arg(long = "fault", value_name = fault::FORM, help = fault::HELP, long_help = fault::help(Server::PollLoop))]
     pub faults: Vec<Fault>,
     /// Ends the server from another thread, besides SIGTERM and SIGINT.
+    #[arg(skip)]
     pub shutdown: Option<Shutdown>,
 }
 
-/// What happens to a request beyond that. Always at once, also while the loop draws.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What happens to a request for which there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Beyond {
-    /// Status 503; the connection stays.
+    /// status 503, at once; the connection stays
     Refuse,
-    /// The connection is reset.
+    /// the connection is reset
     Reset,
 }
 
 /// How many objects are near.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Locality {
-    /// 0
+    /// nothing
     None,
-    /// 40
+    /// 40 objects
     Moderate,
-    /// 400
+    /// 400 objects
     High,
+}
+
+fn some_unless_0(text: &str) -> Result<Option<usize>, std::num::ParseIntError> {
+    text.parse().map(|queue| Some(queue).filter(|queue| *queue > 0))
 }
 
 /// Of a period, in thousandths. At 30 Hz 24 ms and 0.4 ms: idle in the background, the loop uses 0.8 s of processor
@@ -90,27 +115,7 @@ impl Locality {
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            listen: SocketAddr::from(([127, 0, 0, 1], 42_071)),
-            tick_rate: 30,
-            slots: 10,
-            queue: Some(14),
-            beyond: Beyond::Refuse,
-            locality: Locality::None,
-            foreground: false,
-            draw: None,
-            priority: Priority::Normal,
-            cost_scale: 1.0,
-            tick_log: None,
-            append: false,
-            tick_log_every: Duration::from_millis(250),
-            max_connections: 10_000,
-            request_timeout: Duration::from_secs(5),
-            answer_timeout: Duration::from_secs(10),
-            drain: Duration::from_secs(5),
-            faults: Vec::new(),
-            shutdown: None,
-        }
+        cli::defaults()
     }
 }
 
@@ -130,29 +135,16 @@ impl Options {
     }
 
     pub(super) fn check(&self) -> Result<(), ServeError> {
-        let refuse = |option, value: String, range| Err(ServeError::Option { option, value, range });
-        if !(1..=1000).contains(&self.tick_rate) {
-            return refuse("tick-rate", self.tick_rate.to_string(), "1 to 1000 ticks per second");
-        }
-        if !(1..=100_000).contains(&self.slots) {
-            return refuse("slots", self.slots.to_string(), "1 to 100000 requests per tick");
-        }
-        if let Some(queue) = self.queue.filter(|queue| !(1..=1_000_000).contains(queue)) {
-            return refuse("queue", queue.to_string(), "1 to 1000000 requests, or 0 for any number");
-        }
-        if self.draw.is_some_and(|draw| draw > Duration::from_secs(10)) {
-            return refuse("draw", format!("{:?}", self.draw.unwrap_or_default()), "at most 10s per frame");
-        }
-        if !(0.0..=1_000.0).contains(&self.cost_scale) {
-            return refuse("cost-scale", self.cost_scale.to_string(), "0 to 1000");
-        }
-        if !(Duration::from_millis(10)..=Duration::from_secs(86_400)).contains(&self.tick_log_every) {
-            return refuse("tick-log-every", format!("{:?}", self.tick_log_every), "10ms to a day");
-        }
-        if !(1..=1_000_000).contains(&self.max_connections) {
-            return refuse("max-connections", self.max_connections.to_string(), "1 to 1000000");
-        }
-        Ok(())
+        check("tick-rate", self.tick_rate, 1..=1000, "1 to 1000 ticks per second")?;
+        check("slots", self.slots, 1..=100_000, "1 to 100000 requests per tick")?;
+        let queue = self.queue.unwrap_or(1);
+        check("queue", queue, 1..=1_000_000, "1 to 1000000 requests, or 0 for any number")?;
+        let draw = self.draw.unwrap_or_default();
+        check("draw", draw, ..=Duration::from_secs(10), "at most 10s per frame")?;
+        check("cost-scale", self.cost_scale, 0.0..=1_000.0, "0 to 1000")?;
+        let log_every = Duration::from_millis(10)..=Duration::from_secs(86_400);
+        check("tick-log-every", self.tick_log_every, log_every, "10ms to a day")?;
+        check("max-connections", self.max_connections, 1..=1_000_000, "1 to 1000000")
     }
 }
 

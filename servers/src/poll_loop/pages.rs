@@ -7,7 +7,7 @@ use super::world::{SUBSYSTEMS, World};
 
 /// Writing to memory does not fail.
 macro_rules! put {
-    ($out:expr, $($what:tt)*) => { let _ = write!($out, $($what)*); };
+    ($out:expr, $($what:tt)*) => { write!($out, $($what)*).unwrap_or_default() };
 }
 
 pub(super) fn root(world: &World, _: Argument, out: &mut Vec<u8>) {
@@ -135,20 +135,10 @@ pub(super) fn property(world: &World, which: Argument, out: &mut Vec<u8>) {
     let Some(object) = world.object(object) else { return };
     let name = FACTS[fact];
     match fact {
-        0 => {
-            put!(out, "{name:<12}{:>12.1}\n", object.heading_deg);
-        }
-        1 => {
-            put!(out, "{name:<12}{:>12.1}\n", object.hull_percent);
-        }
-        2 => {
-            put!(out, "{name:<12}{:>12}\n", object.class.trim_end());
-        }
-        3..=5 => {
-            put!(out, "{name:<12}{:>12.1}\n", object.position_m[fact - 3]);
-        }
-        _ => {
-            put!(out, "{name:<12}{:>12.2}\n", object.velocity_m_per_s[fact - 6]);
-        }
+        0 => put!(out, "{name:<12}{:>12.1}\n", object.heading_deg),
+        1 => put!(out, "{name:<12}{:>12.1}\n", object.hull_percent),
+        2 => put!(out, "{name:<12}{:>12}\n", object.class.trim_end()),
+        3..=5 => put!(out, "{name:<12}{:>12.1}\n", object.position_m[fact - 3]),
+        _ => put!(out, "{name:<12}{:>12.2}\n", object.velocity_m_per_s[fact - 6]),
     }
 }

@@ -4,7 +4,6 @@
 //! loop through the line they came from. A lock is held for some ns, but a line's own during one send.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,15 +12,15 @@ use super::connection::Connection;
 use super::options::Options;
 use super::services::Ask;
 use super::turn::Frames;
-use crate::fault::Faults;
-use crate::listener::Listener;
 use crate::slab::Key;
+use crate::thread::Common;
 use crate::ticks::TickTally;
+use crate::wakeup::Wakeup;
 
 pub(super) struct Shared {
     pub(super) options: Options,
-    pub(super) listener: Listener,
-    pub(super) faults: Option<Arc<Faults>>,
+    /// Goes down when everything admitted was answered, or there is no more time.
+    pub(super) common: Arc<Common>,
     pub(super) admission: Admission,
     /// Wakes the network.
     pub(super) wakeup: Wakeup,
@@ -37,8 +36,6 @@ pub(super) struct Shared {
     pub(super) draining: AtomicBool,
     /// The network has seen that.
     pub(super) shut: AtomicBool,
-    /// Everything admitted was answered, or there is no more time.
-    pub(super) closing: AtomicBool,
 }
 
 /// What the loop has counted.
@@ -60,11 +57,7 @@ pub(super) struct Arrival {
 }
 
 impl Shared {
-    pub(super) fn new(
-        options: Options,
-        listener: Listener,
-        faults: Option<Arc<Faults>>,
-    ) -> io::Result<Shared> {
+    pub(super) fn new(options: Options, common: Arc<Common>) -> io::Result<Shared> {
         Ok(Shared {
             admission: Admission::new(options.queue),
             wakeup: Wakeup::new()?,
@@ -75,23 +68,21 @@ impl Shared {
             looped: Mutex::new(Looped::new()),
             draining: AtomicBool::new(false),
             shut: AtomicBool::new(false),
-            closing: AtomicBool::new(false),
             options,
-            listener,
-            faults,
+            common,
         })
     }
 
     /// Begins the end: no connection and no request is let in any more.
     pub(super) fn drain(&self) {
-        self.listener.refuse();
+        self.common.listener.refuse();
         self.draining.store(true, Ordering::Release);
         self.wakeup.ring();
     }
 
     /// Ends both threads.
     pub(super) fn close(&self) {
-        self.closing.store(true, Ordering::Release);
+        self.common.going_down.store(true, Ordering::Release);
         self.wakeup.ring();
     }
 
@@ -109,30 +100,5 @@ impl Shared {
 impl Looped {
     pub(super) fn new() -> Looped {
         Looped { ticks: Box::new(TickTally::new()), answers: 0, dropped: 0, frames: Frames::default() }
-    }
-}
-
-/// An event descriptor. Watched edge-triggered, every ring is an event and the count is never read.
-pub(super) struct Wakeup(OwnedFd);
-
-impl Wakeup {
-    fn new() -> io::Result<Wakeup> {
-        // SAFETY: no pointers; the descriptor is checked and then owned.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `fd` is open and nobody else owns it.
-        Ok(Wakeup(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-
-    pub(super) fn raw(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-
-    pub(super) fn ring(&self) {
-        let one = 1u64;
-        // SAFETY: eight valid bytes are passed. The write fails only when the counter is full, i.e. rung.
-        unsafe { libc::write(self.raw(), (&raw const one).cast(), 8) };
     }
 }

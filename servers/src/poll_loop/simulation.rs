@@ -15,9 +15,6 @@ use crate::fault::ThreadFaults;
 use crate::ticks::schedule::{GameTicks, Grid, Ticker};
 use crate::{clock, sleeper};
 
-/// Short enough that a tick begins at once, whatever else wants the core.
-const SLICE_NS: u64 = 100_000;
-
 /// How often it is looked for the end of the server while a planted fault keeps ticks from being run.
 const STOPPED_REST_NS: u64 = 5_000_000;
 
@@ -35,8 +32,7 @@ struct Loop<'h> {
 }
 
 pub(super) fn run(shared: &Shared, arrivals: Receiver<Arrival>) {
-    sleeper::no_timer_slack();
-    sleeper::short_slices(SLICE_NS);
+    sleeper::be_prompt();
     let mut one = Loop {
         shared,
         arrivals,
@@ -45,7 +41,7 @@ pub(super) fn run(shared: &Shared, arrivals: Receiver<Arrival>) {
         busy_work: BusyWork::new(),
         answers: 0,
         dropped: 0,
-        faults: ThreadFaults::new(shared.faults.clone()),
+        faults: ThreadFaults::new(shared.common.faults.clone()),
         held_back: VecDeque::new(),
     };
     one.live();
@@ -173,7 +169,7 @@ impl Loop<'_> {
     /// Nothing more is admitted and all was answered, or there is no more time.
     fn is_done(&self) -> bool {
         let shared = self.shared;
-        shared.closing.load(Ordering::Acquire)
+        shared.common.going_down.load(Ordering::Acquire)
             || shared.shut.load(Ordering::Acquire)
                 && shared.admission.inside() == 0
                 && self.turn.is_idle()

@@ -11,11 +11,11 @@
 use std::collections::VecDeque;
 
 /// Who yields when answers and the frame do not both fit into a tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Priority {
-    /// The frame is kept: answers get what drawing leaves of the tick.
+    /// frames are kept, answers get what drawing leaves
     Normal,
-    /// Answers come first: drawing gets what they leave. The process is nice to others as well.
+    /// answers come first, drawing gets what they leave; and the process is nice 10
     BelowNormal,
 }
 

@@ -43,13 +43,19 @@ impl TickLog {
             if append { how.append(true).create(true) } else { how.write(true).create_new(true) }.open(path);
         match opened {
             Ok(file) => {
-                Ok(TickLog { path: path.to_owned(), file, hostname: hostname(), lines: String::new() })
+                let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
+                Ok(TickLog { path: path.to_owned(), file, hostname, lines: String::new() })
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(ServeError::TickLogExists { path: path.to_owned() })
             }
             Err(source) => Err(ServeError::TickLog { path: path.to_owned(), source }),
         }
+    }
+
+    /// Opens the log that was asked for, if one was.
+    pub(crate) fn open_if(path: Option<&Path>, append: bool) -> Result<Option<TickLog>, ServeError> {
+        path.map(|path| TickLog::open(path, append)).transpose()
     }
 
     /// Writes one second, whole lines in one write. `figures` is all that the server counts beside its ticks.
@@ -130,14 +136,6 @@ fn encoded(histogram: &Histogram<u64>) -> String {
         Ok(_) => STANDARD.encode(bytes),
         Err(_) => String::new(),
     }
-}
-
-fn hostname() -> String {
-    let mut name = [0u8; 256];
-    // SAFETY: the buffer is as long as said; the last byte stays zero.
-    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
-    let length = name.iter().position(|byte| *byte == 0).unwrap_or(0);
-    String::from_utf8_lossy(&name[..length]).into_owned()
 }
 
 #[cfg(test)]

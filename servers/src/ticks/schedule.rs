@@ -11,12 +11,11 @@
 use crate::fault::Share;
 
 /// Which loop the games get.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Ticker {
-    /// Sub-millisecond sleep towards an absolute schedule; ticks that came and went are skipped and counted.
-    #[default]
+    /// absolute schedule; missed ticks are skipped and counted
     Steady,
-    /// The original's: 1 ms timers, and after a stall all ticks that are due run back to back.
+    /// the original's: 1 ms timers, and after a stall all ticks that are due run back to back
     CatchUp,
 }
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use servers::oracle::{self, Faults, Freeze, Options, Service};
+use servers::oracle::{self, Faults, Law, Options};
 
 use crate::client::{Client, Running};
 use crate::http_client::{connect, get, status};
@@ -105,8 +105,12 @@ fn answers_without_an_end_go_on_while_others_are_answered_and_end_with_their_cli
 
 #[test]
 fn faults_fall_on_exactly_every_nth_plain_request_whatever_connection_it_comes_from() {
-    let faults =
-        Faults { status: Some((503, 5)), wrong_body_one_in: Some(3), no_answer_one_in: Some(1_000_000) };
+    let faults = Faults {
+        status: Some(503),
+        one_in: Some(5),
+        wrong_body_one_in: Some(3),
+        no_answer_one_in: Some(1_000_000),
+    };
     let server = start(Options { faults, ..Options::default() });
     let mut clients = [connect(server.address), connect(server.address), connect(server.address)];
     for number in 1..=300 {
@@ -146,7 +150,7 @@ fn a_request_without_an_answer_mutes_its_connection_and_no_other() {
 
 #[test]
 fn one_server_takes_its_time_for_each_request_of_all_connections() {
-    let server = start(Options { service: Service::Fixed(5 * MS), ..Options::default() });
+    let server = start(Options { service: Law::Fixed, mean: 5 * MS, ..Options::default() });
     let mut clients: Vec<Client> = (0..4).map(|_| connect(server.address)).collect();
     let began = Instant::now();
     clients.iter_mut().for_each(|client| client.write(get("/").repeat(10).as_bytes()));
@@ -166,9 +170,9 @@ fn one_server_takes_its_time_for_each_request_of_all_connections() {
 
 #[test]
 fn exponential_service_takes_as_long_as_its_seed_says_in_every_run() {
-    let service = Service::Exponential { mean: 2 * MS, seed: 42 };
+    let options = Options { service: Law::Exponential, mean: 2 * MS, seed: 42, ..Options::default() };
     let run = || {
-        let server = start(Options { service, ..Options::default() });
+        let server = start(options.clone());
         let mut client = connect(server.address);
         let took: Vec<Duration> = (0..60)
             .map(|_| {
@@ -190,8 +194,8 @@ fn exponential_service_takes_as_long_as_its_seed_says_in_every_run() {
 
 #[test]
 fn nothing_is_answered_or_read_while_the_server_is_frozen() {
-    let freeze = Freeze { length: 400 * MS, every: 1_000 * MS };
-    let server = start(Options { freeze: Some(freeze), ..Options::default() });
+    let (freeze, every) = (Some(400 * MS), Some(1_000 * MS));
+    let server = start(Options { freeze, every, ..Options::default() });
     let began = Instant::now();
     let mut client = connect(server.address);
     // Within the first stall of all, unless the machine took 400 ms to get here.
@@ -209,8 +213,8 @@ fn nothing_is_answered_or_read_while_the_server_is_frozen() {
 
 #[test]
 fn a_frozen_server_ends_when_it_is_told_to() {
-    let freeze = Freeze { length: Duration::from_secs(3_000), every: Duration::from_secs(3_600) };
-    let server = start(Options { freeze: Some(freeze), ..Options::default() });
+    let (freeze, every) = (Some(Duration::from_secs(3_000)), Some(Duration::from_secs(3_600)));
+    let server = start(Options { freeze, every, ..Options::default() });
     let mut client = connect(server.address);
     client.write(get("/").as_bytes());
     let began = Instant::now();
@@ -220,7 +224,8 @@ fn a_frozen_server_ends_when_it_is_told_to() {
 
 #[test]
 fn bad_requests_get_their_status_after_the_answers_that_are_due_and_dripping_ones_are_cut() {
-    let options = Options { service: Service::Fixed(5 * MS), request_timeout: 50 * MS, ..Options::default() };
+    let options =
+        Options { service: Law::Fixed, mean: 5 * MS, request_timeout: 50 * MS, ..Options::default() };
     let server = start(options);
     let mut client = connect(server.address);
     client.write((get("/") + "bad\r\n\r\n" + &get("/")).as_bytes());

@@ -1,0 +1,278 @@
+//! The skeleton of a server's thread: sockets, connections, deadlines, the end, and the order of a turn.
+//!
+//! A server fills it in (`Serve`); calls are resolved when it is compiled. A turn reads what is ready, does the server's
+//! own work, takes connections, parts from the late, and rests. What a thread shares with others is `Common` and what
+//! the server adds to it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::deadlines::Deadlines;
+use crate::epoll::{Epoll, LISTENER_KEY, Readiness, WAKEUP_KEY};
+use crate::fault::{Faults, ThreadFaults};
+use crate::listener::{Listener, NotAccepted};
+use crate::slab::{Key, Slab};
+use crate::wakeup::Wakeup;
+use crate::{clock, sleeper, thread_table};
+
+/// How long nothing is taken after descriptors or memory ran out.
+const BACK_OFF_NS: u64 = 50_000_000;
+
+/// The longest rest of a thread with nothing to do: how late it notices the end of the server.
+pub(crate) const IDLE_REST_NS: u64 = 250_000_000;
+
+/// The longest rest while the last clients are waited for.
+pub(crate) const ENDING_REST_NS: u64 = 5_000_000;
+
+/// What all threads of one server share, whichever it is.
+pub(crate) struct Common {
+    pub(crate) listener: Listener,
+    pub(crate) faults: Option<Arc<Faults>>,
+    /// Sockets that fit one thread's descriptor table.
+    pub(crate) table_sockets: usize,
+    pub(crate) going_down: AtomicBool,
+}
+
+/// What every thread has. `C` is a client, `K` what it can be late with.
+pub(crate) struct Core<C, K> {
+    pub(crate) common: Arc<Common>,
+    pub(crate) epoll: Epoll,
+    pub(crate) clients: Slab<C>,
+    pub(crate) deadlines: Deadlines<K>,
+    pub(crate) faults: ThreadFaults,
+    /// Shared by all reads of this thread.
+    pub(crate) buffer: Box<[u8]>,
+    is_listening: bool,
+    listener_is_ready: bool,
+    /// Nothing is taken before this instant, because descriptors or memory ran out.
+    shut_until_ns: u64,
+    /// When the thread ends at the latest; None before the server goes down.
+    gone_by_ns: Option<u64>,
+}
+
+impl<C, K: Copy + Ord> Core<C, K> {
+    /// For the calling thread, which must be new: it gets a descriptor table of its own, with `keep` and the listener.
+    pub(crate) fn with_own_table(
+        common: &Arc<Common>,
+        buffer_bytes: usize,
+        keep: impl Iterator<Item = RawFd>,
+    ) -> io::Result<Core<C, K>> {
+        let keep: Vec<RawFd> = keep.chain([common.listener.raw()]).collect();
+        // Kernels before 5.9 refuse; then all threads share one table, and only its size is lost.
+        let _ = thread_table::own(&keep);
+        Core::new(common, buffer_bytes)
+    }
+
+    pub(crate) fn new(common: &Arc<Common>, buffer_bytes: usize) -> io::Result<Core<C, K>> {
+        sleeper::be_prompt();
+        Ok(Core {
+            common: common.clone(),
+            epoll: Epoll::new()?,
+            clients: Slab::default(),
+            deadlines: Deadlines::new(),
+            faults: ThreadFaults::new(common.faults.clone()),
+            buffer: vec![0; buffer_bytes].into_boxed_slice(),
+            is_listening: false,
+            listener_is_ready: false,
+            shut_until_ns: 0,
+            gone_by_ns: None,
+        })
+    }
+
+    pub(crate) fn watch_wakeup(&self, wakeup: &Wakeup) -> io::Result<()> {
+        self.epoll.add(wakeup, WAKEUP_KEY, false)
+    }
+
+    pub(crate) fn is_going_down(&self) -> bool {
+        self.gone_by_ns.is_some()
+    }
+
+    /// Whether the time is over that clients have to go.
+    pub(crate) fn has_no_more_time(&self) -> bool {
+        self.gone_by_ns.is_some_and(|by_ns| clock::now_ns() >= by_ns)
+    }
+
+    pub(crate) fn table_is_full(&self) -> bool {
+        self.clients.count() >= self.common.table_sockets
+    }
+
+    /// Takes in a client and watches its socket for input, and for room as well when `writable`.
+    pub(crate) fn insert(
+        &mut self,
+        fd: OwnedFd,
+        writable: bool,
+        client: impl FnOnce(Key, OwnedFd) -> C,
+    ) -> Option<Key> {
+        let mut watched = Ok(());
+        let key = self.clients.insert(|key| {
+            watched = self.epoll.add(&fd, key.to_bits(), writable);
+            client(key, fd)
+        });
+        if watched.is_err() {
+            self.clients.remove(key);
+            return None;
+        }
+        Some(key)
+    }
+
+    /// How long to rest from now: `longest_ns`, or until something is due.
+    pub(crate) fn rest_ns(&self, longest_ns: u64, also_at_ns: Option<u64>) -> u64 {
+        let now_ns = clock::now_ns();
+        let shut_until_ns = Some(self.shut_until_ns).filter(|at_ns| *at_ns > 0);
+        let due_ns = [self.deadlines.next_ns(), shut_until_ns, also_at_ns].into_iter().flatten().min();
+        let until_due_ns = due_ns.map_or(u64::MAX, |at_ns| at_ns.saturating_sub(now_ns));
+        longest_ns.min(self.faults.rest_ns_max()).min(until_due_ns)
+    }
+}
+
+/// What a server's threads do.
+pub(crate) trait Serve: Sized {
+    type Client;
+    /// What a client can be late with.
+    type Late: Copy + Ord;
+
+    /// Connections taken in one turn.
+    const TAKEN_PER_TURN: usize;
+
+    fn core(&mut self) -> &mut Core<Self::Client, Self::Late>;
+
+    /// The wait for sockets is over; `slept` when it was one.
+    fn woke(&mut self, _slept: bool) {}
+
+    /// Something happened on this client's socket, if the client is still there.
+    fn serve(&mut self, key: Key, ready: Readiness);
+
+    /// The thread's wakeup was rung.
+    fn rung(&mut self) {}
+
+    /// More sockets may be ready; whether the turn goes on before they are read.
+    fn leaves_sockets(&mut self) -> bool {
+        true
+    }
+
+    /// The server's own work in a turn.
+    fn turn(&mut self) {}
+
+    /// Whether one more connection may be taken, after so many in this turn. The listener is watched only while this is
+    /// true of none: it is level-triggered, and a connection that may not be taken would wake the thread without end.
+    fn may_take(&mut self, taken: usize) -> bool;
+
+    /// Connections wait: see `take`.
+    fn take_connections(&mut self);
+
+    /// From now on the listener is watched, or not.
+    fn listening_changed(&mut self) {}
+
+    /// The time has come by which this client was to have done this.
+    fn is_due(&mut self, what: Self::Late, key: Key, now_ns: u64);
+
+    /// Whether who is late is cut off in this turn.
+    fn may_cut(&mut self) -> bool {
+        true
+    }
+
+    /// The server goes down: takes leave of the clients; returns how long these have to go.
+    fn go_down(&mut self) -> u64;
+
+    /// The end of a turn: what others see of it.
+    fn publish(&mut self) {}
+
+    /// Whether the thread, which is going down, may end.
+    fn is_done(&mut self) -> bool {
+        let core = self.core();
+        core.clients.count() == 0 || core.has_no_more_time()
+    }
+
+    /// Rests without the sockets, or returns how long to wait for them.
+    fn rest(&mut self) -> u64;
+}
+
+/// A thread's whole life.
+pub(crate) fn live<S: Serve>(server: &mut S) {
+    let mut wait_ns = 0;
+    loop {
+        read_sockets(server, wait_ns);
+        server.turn();
+        if std::mem::take(&mut server.core().listener_is_ready) {
+            server.take_connections();
+        }
+        if server.core().deadlines.next_ns().is_some() && server.may_cut() {
+            let now_ns = clock::now_ns();
+            while let Some((what, key)) = server.core().deadlines.take(now_ns) {
+                server.is_due(what, key, now_ns);
+            }
+        }
+        if !server.core().is_going_down() && server.core().common.going_down.load(Ordering::Acquire) {
+            // Known before clients are let go: it matters to how they are.
+            server.core().gone_by_ns = Some(u64::MAX);
+            let by_ns = clock::now_ns() + server.go_down();
+            server.core().gone_by_ns = Some(by_ns);
+        }
+        keep_listening(server);
+        server.publish();
+        if server.core().is_going_down() && server.is_done() {
+            return;
+        }
+        wait_ns = server.rest();
+    }
+}
+
+fn read_sockets<S: Serve>(server: &mut S, mut wait_ns: u64) {
+    loop {
+        let count = server.core().epoll.wait(wait_ns);
+        server.woke(wait_ns > 0);
+        wait_ns = 0;
+        for i in 0..count {
+            let ready = server.core().epoll.event(i);
+            match ready.key {
+                LISTENER_KEY => server.core().listener_is_ready = true,
+                WAKEUP_KEY => server.rung(),
+                bits => server.serve(Key::from_bits(bits), ready),
+            }
+        }
+        if !server.core().epoll.may_have_more() || server.leaves_sockets() {
+            return;
+        }
+    }
+}
+
+/// Takes connections for as long as the server may; true when more may be waiting.
+pub(crate) fn take<S: Serve>(server: &mut S, mut greet: impl FnMut(&mut S, OwnedFd, SocketAddr)) -> bool {
+    for taken in 0..S::TAKEN_PER_TURN {
+        if !server.may_take(taken) {
+            break;
+        }
+        match server.core().common.listener.accept() {
+            Ok((fd, peer)) => greet(server, fd, peer),
+            Err(NotAccepted::Nobody) => return false,
+            Err(NotAccepted::Failed) => {}
+            Err(NotAccepted::Exhausted) => {
+                server.core().shut_until_ns = clock::now_ns() + BACK_OFF_NS;
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Watches the listener while a connection may be taken and nothing has run out.
+fn keep_listening<S: Serve>(server: &mut S) {
+    let may_take = !server.core().is_going_down() && server.may_take(0);
+    let core = server.core();
+    if core.shut_until_ns > 0 && clock::now_ns() >= core.shut_until_ns {
+        core.shut_until_ns = 0;
+    }
+    let wanted = may_take && core.shut_until_ns == 0;
+    if wanted == core.is_listening {
+        return;
+    }
+    let listener = core.common.listener.as_fd();
+    let changed = if wanted { core.epoll.add_listener(listener) } else { core.epoll.remove(listener) };
+    if changed.is_ok() {
+        core.is_listening = wanted;
+    }
+    server.listening_changed();
+}
