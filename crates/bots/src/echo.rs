@@ -14,7 +14,7 @@ use std::sync::Arc;
 use drivers::tcp::lines;
 use drivers::websocket::{Message, Received};
 use drivers::{Closed, Driver, WebSocket};
-use engine::{BotContext, Bots, ConnectionId, RequestId};
+use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
 use measure::interval::OPEN_TIME;
 use measure::{ErrorKind, MetricNames};
 use plan::{Arrivals, EchoBots, WorkerPlan};
@@ -204,7 +204,8 @@ impl<D: Driver, C: EchoFraming<D>> Echo<D, C> {
     fn ask(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         let client = &mut self.clients[bot as usize];
         let Some(line) = client.line else { return ctx.not_sent(ECHO, planned_ns) };
-        if let Some(ask) = ctx.request(line, ECHO, planned_ns, C::message(&self.message)) {
+        if let Some(ask) = ctx.request(line, ECHO, planned_ns, SendLag::Unrecorded, C::message(&self.message))
+        {
             client.asked.push_back(ask);
         }
     }

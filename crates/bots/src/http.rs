@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use drivers::Closed;
 use drivers::http::{Answer, Http, Outgoing, Received};
-use engine::{BotContext, Bots, ConnectionId, RequestId};
+use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
 use measure::{MetricNames, Phase};
 use plan::{HttpBots, HttpModel, WorkerPlan};
 
@@ -163,13 +163,13 @@ impl<D: Http> Bots for Requests<D> {
         client.was_answered = false;
         if let Some(planned) = client.pending.take() {
             self.pending_count -= 1;
-            return self.ask(bot, planned, true, ctx);
+            return self.ask(bot, planned, SendLag::Recorded, ctx);
         }
         if self.stream.is_some() {
             return self.is_free(bot, ctx);
         }
         let request = self.templates.choose();
-        self.ask(bot, Planned { planned_ns: ctx.now_ns(), request }, false, ctx);
+        self.ask(bot, Planned { planned_ns: ctx.now_ns(), request }, SendLag::Unrecorded, ctx);
     }
 
     fn received(
@@ -205,7 +205,9 @@ impl<D: Http> Bots for Requests<D> {
                 let planned = Planned { planned_ns, request };
                 let client = &self.clients[bot as usize];
                 match (self.http.keep_alive, client.is_open) {
-                    (true, true) if client.asked.is_empty() => self.ask(bot, planned, false, ctx),
+                    (true, true) if client.asked.is_empty() => {
+                        self.ask(bot, planned, SendLag::Unrecorded, ctx)
+                    }
                     // It asks once it is connected again, or has done so.
                     (true, _) => {}
                     (false, _) => self.open_for(bot, planned, ctx),
@@ -295,7 +297,7 @@ impl<D: Http> Requests<D> {
             if !self.http.keep_alive {
                 return self.open_for(bot, planned, ctx);
             }
-            self.ask(bot, planned, false, ctx);
+            self.ask(bot, planned, SendLag::Unrecorded, ctx);
             return self.queue_if_free(bot);
         }
         ctx.waits(planned.planned_ns);
@@ -333,7 +335,7 @@ impl<D: Http> Requests<D> {
         while self.has_room(bot) {
             let Some(planned) = self.waiting.pop_front() else { break };
             if self.http.keep_alive {
-                self.ask(bot, planned, true, ctx);
+                self.ask(bot, planned, SendLag::Recorded, ctx);
             } else {
                 self.knock_for(bot, planned, ctx);
             }
@@ -357,19 +359,14 @@ impl<D: Http> Requests<D> {
         self.open(bot, ctx);
     }
 
-    fn ask(&mut self, bot: u32, planned: Planned, has_waited: bool, ctx: &mut BotContext<'_, D>) {
+    fn ask(&mut self, bot: u32, planned: Planned, send_lag: SendLag, ctx: &mut BotContext<'_, D>) {
         let client = &mut self.clients[bot as usize];
         let Some(line) = client.line else { return ctx.not_sent(planned.request, planned.planned_ns) };
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
         let ready = self.templates.ready::<D>(planned.request, &client.captured);
         let what = Outgoing { prepared: ready.as_ref(), tag };
-        let ask = if has_waited {
-            ctx.request_after_waiting(line, planned.request, planned.planned_ns, what)
-        } else {
-            ctx.request(line, planned.request, planned.planned_ns, what)
-        };
-        if let Some(ask) = ask {
+        if let Some(ask) = ctx.request(line, planned.request, planned.planned_ns, send_lag, what) {
             let (request, sent_ns) = (planned.request, ctx.now_ns());
             client.asked.push(Asked { tag, ask, request, hops: 0, sent_ns, has_begun: false });
             self.open_asks += 1;
@@ -497,7 +494,7 @@ impl<D: Http> Requests<D> {
                 let request = self.templates.choose();
                 let planned = Planned { planned_ns: at_ns, request };
                 if self.http.keep_alive {
-                    self.ask(bot, planned, false, ctx);
+                    self.ask(bot, planned, SendLag::Unrecorded, ctx);
                 } else {
                     self.open_for(bot, planned, ctx);
                 }

@@ -23,8 +23,8 @@ use plan::{WorkerPlan, WorkloadSettings as _};
 
 use crate::bots::Bots;
 use crate::clock::{Clock, VirtualClock};
-use crate::context::{ConnectionId, Shared};
 use crate::pairing_lock::PairingLock;
+use crate::state::{ConnectionId, Shared};
 use crate::timeline::{Progress, Timeline};
 use crate::worker::{Handover, Worker};
 

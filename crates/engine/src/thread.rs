@@ -27,7 +27,7 @@ use tokio::task::{LocalSet, spawn_local, unconstrained};
 use crate::bots::Bots;
 use crate::clock::{Clock, MonotonicClock};
 use crate::collector::{FromWorker, ToCollector};
-use crate::context::{ConnectionId, Opening, Shared};
+use crate::state::{ConnectionId, Opening, Shared};
 use crate::timer::Timer;
 use crate::worker::Worker;
 
