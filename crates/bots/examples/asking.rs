@@ -12,9 +12,7 @@ use engine::collector::FromWorker;
 use engine::thread::{Setup, spawn};
 use engine::{Collector, MonotonicClock, Progress, Shared, Timeline};
 use measure::{Distribution, Measure, Phase};
-use plan::{
-    Arrivals, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Scheme, Target, WorkerPlan,
-};
+use plan::{Arrivals, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Scheme, Target, WorkerPlan};
 
 fn main() {
     let mut words = std::env::args().skip(1);

@@ -92,7 +92,12 @@ mod tests {
             seed: 7 + worker as u64,
             rate_per_s,
             stream_phase: 0.25,
-            ..WorkerPlan::alone(EchoBots { rate_per_s: 1.0, payload_bytes: 1 }.into(), 8, Scheme::Http, address)
+            ..WorkerPlan::alone(
+                EchoBots { rate_per_s: 1.0, payload_bytes: 1 }.into(),
+                8,
+                Scheme::Http,
+                address,
+            )
         }
     }
 
