@@ -124,8 +124,8 @@ const TICK_PERIOD_NS: u64 = 16_666_667;
 
 #[derive(Clone, Copy, Default)]
 struct Player {
-    line: Option<ConnectionId>,
-    start_ask: Option<RequestId>,
+    connection: Option<ConnectionId>,
+    start_request: Option<RequestId>,
     is_open: bool,
     started_ns: Option<u64>,
     stop: Option<Stop>,
@@ -228,7 +228,7 @@ where
         if pair.probe == Probe::Alone {
             return self.wait_alone(unit, ctx);
         }
-        if bot.is_multiple_of(2) && pair.players[1].line.is_none() {
+        if bot.is_multiple_of(2) && pair.players[1].connection.is_none() {
             return self.begin_connect(bot + 1, ctx);
         }
         if pair.is_open() {
@@ -241,7 +241,7 @@ where
 
     fn received(
         &mut self,
-        line: ConnectionId,
+        connection: ConnectionId,
         bot: u32,
         received: Received<'_>,
         at_ns: u64,
@@ -250,8 +250,8 @@ where
         let (Received::Text(text) | Received::Binary(text)) = received;
         match message::read(text) {
             Some(Message::Tick { number, stamp_us }) => self.see_tick(bot, number, stamp_us, at_ns, ctx),
-            Some(Message::Start) => self.start(line, bot, at_ns, ctx),
-            Some(Message::Stop(stop)) => self.stop(line, bot, stop, at_ns, ctx),
+            Some(Message::Start) => self.start(connection, bot, at_ns, ctx),
+            Some(Message::Stop(stop)) => self.stop(connection, bot, stop, at_ns, ctx),
             Some(Message::Unknown) | None => {
                 ctx.error_with(error::NOT_UNDERSTOOD, || format!("\"{}\"", ends::shown(text)));
             }
@@ -301,7 +301,7 @@ where
             self.doubt_half_pair(bot / 2, ctx);
         }
         let player = &mut self.pairs[bot as usize / 2].players[bot as usize % 2];
-        (player.line, player.is_open) = (None, false);
+        (player.connection, player.is_open) = (None, false);
         if !(never_opened && self.knock_again_to_finish(bot, ctx)) {
             self.fail(bot / 2, ctx);
         }
@@ -381,22 +381,22 @@ where
         let pair = &mut self.pairs[bot as usize / 2];
         // One view per game is enough.
         let path = usize::from(pair.watches && !bot.is_multiple_of(2));
-        pair.players[bot as usize % 2].line = Some(ctx.open(bot, path));
+        pair.players[bot as usize % 2].connection = Some(ctx.open(bot, path));
     }
 
     fn expect_start(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let pair = &mut self.pairs[bot as usize / 2];
         let player = &mut pair.players[bot as usize % 2];
-        if let Some(line) = player.line {
-            player.start_ask = ctx.expect(line, START, pair.planned_ns, ctx.now_ns());
+        if let Some(connection) = player.connection {
+            player.start_request = ctx.expect(connection, START, pair.planned_ns, ctx.now_ns());
         }
     }
 
-    fn start(&mut self, line: ConnectionId, bot: u32, at_ns: u64, ctx: &mut BotContext<'_, D>) {
+    fn start(&mut self, connection: ConnectionId, bot: u32, at_ns: u64, ctx: &mut BotContext<'_, D>) {
         let unit = bot / 2;
         let pair = &mut self.pairs[unit as usize];
         let player = &mut pair.players[bot as usize % 2];
-        if player.line != Some(line) || player.started_ns.is_some() {
+        if player.connection != Some(connection) || player.started_ns.is_some() {
             ctx.error_with(error::NOT_UNDERSTOOD, || "a second start of the same game".to_owned());
             return;
         }
@@ -404,8 +404,8 @@ where
         if pair.probe == Probe::Alone {
             return self.was_not_alone(unit, ctx);
         }
-        if let Some(ask) = player.start_ask.take() {
-            ctx.answered(ask, at_ns);
+        if let Some(request) = player.start_request.take() {
+            ctx.answered(request, at_ns);
         }
         let game = pair.game;
         ctx.at(at_ns + self.interval_ns[bot as usize % 2], bot, what::code(what::SHOT, game));
@@ -425,20 +425,27 @@ where
     fn shoot(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         let pair = &self.pairs[bot as usize / 2];
         let player = &pair.players[bot as usize % 2];
-        let (Some(line), None) = (player.line, player.stop) else { return };
+        let (Some(connection), None) = (player.connection, player.stop) else { return };
         ctx.at(planned_ns + self.interval_ns[bot as usize % 2], bot, what::code(what::SHOT, pair.game));
-        ctx.send(line, SHOT, planned_ns, Send::Text(FIRE));
+        ctx.send(connection, SHOT, planned_ns, Send::Text(FIRE));
     }
 
-    fn stop(&mut self, line: ConnectionId, bot: u32, stop: Stop, at_ns: u64, ctx: &mut BotContext<'_, D>) {
+    fn stop(
+        &mut self,
+        connection: ConnectionId,
+        bot: u32,
+        stop: Stop,
+        at_ns: u64,
+        ctx: &mut BotContext<'_, D>,
+    ) {
         let unit = bot / 2;
         let pair = &mut self.pairs[unit as usize];
         let player = &mut pair.players[bot as usize % 2];
-        if player.line != Some(line) {
+        if player.connection != Some(connection) {
             return;
         }
-        (player.stop, player.line, player.is_open) = (Some(stop), None, false);
-        ctx.close(line);
+        (player.stop, player.connection, player.is_open) = (Some(stop), None, false);
+        ctx.close(connection);
         if pair.probe == Probe::Alone {
             return self.was_not_alone(unit, ctx);
         }
@@ -455,7 +462,7 @@ where
         }
     }
 
-    /// Books a snapshot. Its first one has no interval yet.
+    /// Records a snapshot. The first one has no interval yet.
     ///
     /// Number and stamp are the server's word, up to 2⁶⁴ − 1. What cannot be true is counted as not understood, and
     /// nothing is reckoned from it.
@@ -517,8 +524,8 @@ where
         self.leave_entrance(unit, ctx);
         let pair = &mut self.pairs[unit as usize];
         for player in std::mem::take(&mut pair.players) {
-            if let Some(line) = player.line {
-                ctx.close(line);
+            if let Some(connection) = player.connection {
+                ctx.close(connection);
             }
         }
         pair.game = pair.game.wrapping_add(1);

@@ -77,7 +77,7 @@ enum Standing {
 }
 
 struct Person {
-    line: Option<ConnectionId>,
+    connection: Option<ConnectionId>,
     standing: Standing,
     fault: Option<FaultKind>,
     /// between two storms, ns
@@ -151,7 +151,7 @@ where
             let number = plan.first_unit + unit * plan.workers as u64;
             let fault = chat.fault_of(number);
             Person {
-                line: None,
+                connection: None,
                 standing: Standing::Away,
                 fault: fault.map(|fault| fault.kind),
                 period_ns: fault.map_or(0, |fault| fault.period_ns),
@@ -197,18 +197,18 @@ where
         self.pending
     }
 
-    fn opened(&mut self, line: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
+    fn opened(&mut self, connection: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
-        (person.line, person.standing) = (Some(line), Standing::Joining);
+        (person.connection, person.standing) = (Some(connection), Standing::Joining);
         self.out.clear();
         L::hello(&mut self.out, who(&self.plan, self.first_unit, self.unit_step, bot));
         let now_ns = ctx.now_ns();
-        ctx.send(line, KEEP, now_ns, &self.out);
+        ctx.send(connection, KEEP, now_ns, &self.out);
     }
 
     fn received(
         &mut self,
-        line: ConnectionId,
+        connection: ConnectionId,
         bot: u32,
         mut block: &[u8],
         at_ns: u64,
@@ -225,7 +225,7 @@ where
             let who = who(&self.plan, self.first_unit, self.unit_step, bot);
             let is_member = self.people[bot as usize].standing != Standing::Joining;
             let word = L::received(text, who, is_member);
-            self.obey(word, text, line, bot, at_ns, ctx);
+            self.obey(word, text, connection, bot, at_ns, ctx);
             block = rest;
         }
     }
@@ -249,7 +249,7 @@ where
         ctx.ledger().left(bot, now_ns);
         self.is_pending_no_more(bot);
         let person = &mut self.people[bot as usize];
-        person.line = None;
+        person.connection = None;
         if person.fault.is_none() {
             ends::count(&why, ctx);
         }
@@ -308,7 +308,7 @@ where
         &mut self,
         word: Word,
         text: &[u8],
-        line: ConnectionId,
+        connection: ConnectionId,
         bot: u32,
         at_ns: u64,
         ctx: &mut BotContext<'_, D>,
@@ -316,8 +316,8 @@ where
         let said = || format!("\"{}\"", ends::shown(text));
         match word {
             Word::Nothing => {}
-            Word::Joined => self.joined(line, bot, at_ns, ctx),
-            Word::Answer(answer) => ctx.send(line, KEEP, at_ns, &answer),
+            Word::Joined => self.joined(connection, bot, at_ns, ctx),
+            Word::Answer(answer) => ctx.send(connection, KEEP, at_ns, &answer),
             Word::Missed(count) => {
                 if ctx.ledger().missed(bot, count) {
                     ctx.count(MISSED, count);
@@ -355,7 +355,7 @@ where
         }
     }
 
-    fn joined(&mut self, line: ConnectionId, bot: u32, at_ns: u64, ctx: &mut BotContext<'_, D>) {
+    fn joined(&mut self, connection: ConnectionId, bot: u32, at_ns: u64, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
         if person.standing != Standing::Joining {
             return;
@@ -368,7 +368,7 @@ where
         if !std::mem::replace(&mut person.has_met, true) {
             ctx.meet(JOINED);
         }
-        self.turn_bad(line, bot, ctx);
+        self.turn_bad(connection, bot, ctx);
     }
 
     fn is_pending_no_more(&mut self, bot: u32) {
@@ -409,7 +409,7 @@ where
 
     fn say(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         let person = &self.people[bot as usize];
-        let (Some(line), Standing::Member) = (person.line, person.standing) else {
+        let (Some(connection), Standing::Member) = (person.connection, person.standing) else {
             return ctx.not_sent(SAY, planned_ns);
         };
         let Some(seq) = ctx.ledger().next_seq(bot) else { return ctx.not_sent(SAY, planned_ns) };
@@ -419,7 +419,7 @@ where
         self.out.clear();
         payload::write(&mut self.text, Stamp { sender, seq, planned_ns }, bytes - 1);
         L::say(&mut self.out, &self.plan.room, &self.text);
-        if !ctx.broadcast(line, SAY, planned_ns, (bot, seq), &self.out) {
+        if !ctx.broadcast(connection, SAY, planned_ns, (bot, seq), &self.out) {
             ctx.ledger().take_back(bot);
         }
     }
@@ -428,13 +428,13 @@ where
     fn fall_silent(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
         let is_member = person.standing == Standing::Member && person.fault != Some(FaultKind::HalfOpen);
-        let Some(line) = person.line.filter(|_| is_member) else {
+        let Some(connection) = person.connection.filter(|_| is_member) else {
             // One that is on its way in, or can send nothing, is not waited for.
             return self.is_done(bot, ctx);
         };
         person.standing = Standing::FallingSilent;
-        ctx.read_freely(line);
-        self.ask_behind(line, ctx);
+        ctx.read_freely(connection);
+        self.ask_behind(connection, ctx);
     }
 
     /// Second round: an answer behind everything that the server has for it.
@@ -442,18 +442,18 @@ where
         let person = &mut self.people[bot as usize];
         // One whose first answer has not come is asked once more when it does.
         if person.standing == Standing::Silent
-            && let Some(line) = person.line
+            && let Some(connection) = person.connection
         {
             person.standing = Standing::CatchingUp;
-            self.ask_behind(line, ctx);
+            self.ask_behind(connection, ctx);
         }
     }
 
-    fn ask_behind(&mut self, line: ConnectionId, ctx: &mut BotContext<'_, D>) {
+    fn ask_behind(&mut self, connection: ConnectionId, ctx: &mut BotContext<'_, D>) {
         self.out.clear();
         L::barrier(&mut self.out);
         let now_ns = ctx.now_ns();
-        ctx.send(line, KEEP, now_ns, &self.out);
+        ctx.send(connection, KEEP, now_ns, &self.out);
     }
 
     fn is_done(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {

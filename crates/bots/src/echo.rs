@@ -3,8 +3,8 @@
 //! Open: every bot sends at a pace of its own, even with a random phase or at random (Poisson). Closed: each answer starts
 //! the next message.
 //! A client without a connection goes on planning, since users do not stop wanting because a server is gone; what it
-//! cannot send is booked as not sent.
-//! An echo server answers in order, so the oldest open question of a line is the one that is answered.
+//! cannot send is recorded as not sent.
+//! An echo server answers in order, so an answer belongs to the oldest open request of its connection.
 //! The same clients speak over WebSocket and over lines of TCP; a `EchoFraming` is what differs.
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use drivers::tcp::lines;
 use drivers::websocket::{Message, Received};
 use drivers::{Closed, Driver, WebSocket};
-use engine::{BotContext, Bots, ConnectionId, RequestId};
+use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
 use measure::interval::OPEN_TIME;
 use measure::{ErrorKind, MetricNames};
 use plan::{Arrivals, EchoBots, WorkerPlan};
@@ -24,15 +24,15 @@ use crate::ends;
 const ECHO: usize = 0;
 const WRONG: usize = ends::CAUSES.len();
 /// What a client wants at an instant.
-const ASK: u32 = 0;
+const SEND: u32 = 0;
 const COME_BACK: u32 = 1;
 /// A client that lost its connection comes back after this, times the number of failures in a row.
 const COME_BACK_NS: u64 = 100_000_000;
 
 #[derive(Default)]
 struct Client {
-    line: Option<ConnectionId>,
-    asked: VecDeque<RequestId>,
+    connection: Option<ConnectionId>,
+    open_requests: VecDeque<RequestId>,
     /// in a row
     failures: u32,
 }
@@ -136,16 +136,16 @@ impl<D: Driver, C: EchoFraming<D>> Bots for Echo<D, C> {
     fn join(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         if self.gap_ns > 0 {
             let phase_ns = self.random_gap_ns(unit).unwrap_or_else(|| self.phases.u64(0..self.gap_ns));
-            ctx.at(planned_ns + phase_ns, unit, ASK);
+            ctx.at(planned_ns + phase_ns, unit, SEND);
         }
         ctx.open(unit, 0);
     }
 
-    fn opened(&mut self, line: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
-        self.clients[bot as usize].line = Some(line);
+    fn opened(&mut self, connection: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
+        self.clients[bot as usize].connection = Some(connection);
         self.clients[bot as usize].failures = 0;
         if self.gap_ns == 0 {
-            self.ask(bot, ctx.now_ns(), ctx);
+            self.send(bot, ctx.now_ns(), ctx);
         }
     }
 
@@ -166,8 +166,8 @@ impl<D: Driver, C: EchoFraming<D>> Bots for Echo<D, C> {
             return;
         }
         let gap_ns = self.random_gap_ns(bot).unwrap_or(self.gap_ns);
-        ctx.at(planned_ns + gap_ns, bot, ASK);
-        self.ask(bot, planned_ns, ctx);
+        ctx.at(planned_ns + gap_ns, bot, SEND);
+        self.send(bot, planned_ns, ctx);
     }
 
     fn closed(&mut self, _: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
@@ -189,23 +189,27 @@ impl<D: Driver, C: EchoFraming<D>> Echo<D, C> {
     }
 
     fn receive(&mut self, bot: u32, message: &[u8], at_ns: u64, ctx: &mut BotContext<'_, D>) {
-        let Some(ask) = self.clients[bot as usize].asked.pop_front() else { return ctx.error(WRONG) };
+        let Some(request) = self.clients[bot as usize].open_requests.pop_front() else {
+            return ctx.error(WRONG);
+        };
         if message == &self.message[..self.payload_bytes] {
-            ctx.answered(ask, at_ns);
+            ctx.answered(request, at_ns);
         } else {
-            ctx.failed(ask);
+            ctx.failed(request);
             ctx.error(WRONG);
         }
         if self.gap_ns == 0 && !ctx.drains() {
-            self.ask(bot, at_ns, ctx);
+            self.send(bot, at_ns, ctx);
         }
     }
 
-    fn ask(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
+    fn send(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         let client = &mut self.clients[bot as usize];
-        let Some(line) = client.line else { return ctx.not_sent(ECHO, planned_ns) };
-        if let Some(ask) = ctx.request(line, ECHO, planned_ns, C::message(&self.message)) {
-            client.asked.push_back(ask);
+        let Some(connection) = client.connection else { return ctx.not_sent(ECHO, planned_ns) };
+        if let Some(request) =
+            ctx.request(connection, ECHO, planned_ns, SendLag::Unrecorded, C::message(&self.message))
+        {
+            client.open_requests.push_back(request);
         }
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use drivers::Closed;
 use drivers::http::{Answer, Http, Outgoing, Received};
-use engine::{BotContext, Bots, ConnectionId, RequestId};
+use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
 use measure::{MetricNames, Phase};
 use plan::{HttpBots, HttpModel, WorkerPlan};
 
@@ -34,9 +34,9 @@ const PHASE_NAMES: [&str; PHASES] = [
 ];
 
 /// What falls due. A stream's request belongs to no client.
-const REQUEST: u32 = 0;
-/// a requester asks
-const ASK: u32 = 1;
+const STREAM_REQUEST: u32 = 0;
+/// a requester sends its next request
+const NEXT_REQUEST: u32 = 1;
 /// a client that has no connection tries again
 const COME_BACK: u32 = 2;
 /// requests that take too long are looked for
@@ -49,9 +49,9 @@ const COME_BACK_STEPS_MAX: u64 = 10;
 const WAITING_MAX: usize = 4_000_000;
 
 /// A request that is open.
-struct Asked {
+struct OpenRequest {
     tag: u32,
-    ask: RequestId,
+    id: RequestId,
     request: usize,
     hops: u32,
     sent_ns: u64,
@@ -67,12 +67,12 @@ struct Planned {
 
 #[derive(Default)]
 struct Client {
-    line: Option<ConnectionId>,
+    connection: Option<ConnectionId>,
     /// the connection can be used
     is_open: bool,
     /// stands in the queue of those that are free
     is_queued: bool,
-    asked: Vec<Asked>,
+    open_requests: Vec<OpenRequest>,
     next_tag: u32,
     /// waits for the connection that is being opened for it
     pending: Option<Planned>,
@@ -97,7 +97,7 @@ pub struct Requests<D: Http> {
     waiting: VecDeque<Planned>,
     /// clients beyond the plan's connections that were never needed so far
     spare: Vec<u32>,
-    open_asks: usize,
+    open_count: usize,
     /// requests that wait for the connections that are being opened for them
     pending_count: usize,
     tick_period_ns: u64,
@@ -133,7 +133,7 @@ impl<D: Http> Bots for Requests<D> {
             waiting: VecDeque::new(),
             // The last is taken first.
             spare: (plan.units as u32..all as u32).rev().collect(),
-            open_asks: 0,
+            open_count: 0,
             pending_count: 0,
             tick_period_ns: plan.tick_period_ns,
             open_attempts: u64::from(plan.open_attempts),
@@ -156,25 +156,25 @@ impl<D: Http> Bots for Requests<D> {
         }
     }
 
-    fn opened(&mut self, line: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
+    fn opened(&mut self, connection: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
         let client = &mut self.clients[bot as usize];
-        client.line = Some(line);
+        client.connection = Some(connection);
         client.is_open = true;
         client.was_answered = false;
         if let Some(planned) = client.pending.take() {
             self.pending_count -= 1;
-            return self.ask(bot, planned, true, ctx);
+            return self.send(bot, planned, SendLag::Recorded, ctx);
         }
         if self.stream.is_some() {
             return self.is_free(bot, ctx);
         }
         let request = self.templates.choose();
-        self.ask(bot, Planned { planned_ns: ctx.now_ns(), request }, false, ctx);
+        self.send(bot, Planned { planned_ns: ctx.now_ns(), request }, SendLag::Unrecorded, ctx);
     }
 
     fn received(
         &mut self,
-        line: ConnectionId,
+        connection: ConnectionId,
         bot: u32,
         received: Received<'_>,
         at_ns: u64,
@@ -182,30 +182,32 @@ impl<D: Http> Bots for Requests<D> {
     ) {
         match received {
             Received::Began { tag } => {
-                let asked = self.clients[bot as usize].asked.iter_mut().find(|asked| asked.tag == tag);
-                if let Some(asked) = asked.filter(|asked| asked.hops == 0) {
-                    asked.has_begun = true;
-                    ctx.began(asked.ask, at_ns);
+                let open = self.clients[bot as usize].open_requests.iter_mut().find(|open| open.tag == tag);
+                if let Some(open) = open.filter(|open| open.hops == 0) {
+                    open.has_begun = true;
+                    ctx.began(open.id, at_ns);
                 }
             }
-            Received::Answer(answer) => self.receive(line, bot, &answer, at_ns, ctx),
+            Received::Answer(answer) => self.receive(connection, bot, &answer, at_ns, ctx),
         }
     }
 
     fn due(&mut self, bot: u32, what: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         match what {
-            REQUEST => {
+            STREAM_REQUEST => {
                 self.plan_next(ctx);
                 self.count_phase(planned_ns, ctx);
                 let request = self.templates.choose();
                 self.dispatch(Planned { planned_ns, request }, ctx);
             }
-            ASK => {
+            NEXT_REQUEST => {
                 let request = self.templates.choose();
                 let planned = Planned { planned_ns, request };
                 let client = &self.clients[bot as usize];
                 match (self.http.keep_alive, client.is_open) {
-                    (true, true) if client.asked.is_empty() => self.ask(bot, planned, false, ctx),
+                    (true, true) if client.open_requests.is_empty() => {
+                        self.send(bot, planned, SendLag::Unrecorded, ctx)
+                    }
                     // It asks once it is connected again, or has done so.
                     (true, _) => {}
                     (false, _) => self.open_for(bot, planned, ctx),
@@ -220,8 +222,8 @@ impl<D: Http> Bots for Requests<D> {
     }
 
     fn closed(&mut self, _: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
-        let was_asked = !self.clients[bot as usize].asked.is_empty();
-        self.forget_line(bot);
+        let had_open = !self.clients[bot as usize].open_requests.is_empty();
+        self.forget_connection(bot);
         let client = &mut self.clients[bot as usize];
         if let Some(planned) = client.pending.take() {
             self.pending_count -= 1;
@@ -235,7 +237,7 @@ impl<D: Http> Bots for Requests<D> {
                 }
             }
             // A server may end a connection on which nothing is open; the next request gets a new one.
-            Closed::ByPeer(_) | Closed::Failed(_) if !was_asked => {
+            Closed::ByPeer(_) | Closed::Failed(_) if !had_open => {
                 client.failures = if client.was_answered { 0 } else { client.failures + 1 };
             }
             _ => {
@@ -248,7 +250,7 @@ impl<D: Http> Bots for Requests<D> {
                 });
             }
         }
-        self.go_on_without_line(bot, ctx);
+        self.go_on_without_connection(bot, ctx);
     }
 
     fn turn(&mut self, ctx: &mut BotContext<'_, D>) {
@@ -259,7 +261,7 @@ impl<D: Http> Bots for Requests<D> {
     }
 
     fn has_drained(&mut self, _: &mut BotContext<'_, D>) -> bool {
-        self.waiting.is_empty() && self.open_asks == 0 && self.pending_count == 0
+        self.waiting.is_empty() && self.open_count == 0 && self.pending_count == 0
     }
 
     fn leave(&mut self, ctx: &mut BotContext<'_, D>) {
@@ -274,7 +276,7 @@ impl<D: Http> Requests<D> {
     /// Puts the stream's next request on the clock.
     fn plan_next(&mut self, ctx: &mut BotContext<'_, D>) {
         let (Some(stream), Some(origin_ns)) = (&mut self.stream, self.origin_ns) else { return };
-        ctx.at(origin_ns + stream.next_ns(), 0, REQUEST);
+        ctx.at(origin_ns + stream.next_ns(), 0, STREAM_REQUEST);
     }
 
     fn count_phase(&mut self, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
@@ -295,7 +297,7 @@ impl<D: Http> Requests<D> {
             if !self.http.keep_alive {
                 return self.open_for(bot, planned, ctx);
             }
-            self.ask(bot, planned, false, ctx);
+            self.send(bot, planned, SendLag::Unrecorded, ctx);
             return self.queue_if_free(bot);
         }
         ctx.waits(planned.planned_ns);
@@ -315,9 +317,9 @@ impl<D: Http> Requests<D> {
     fn has_room(&self, bot: u32) -> bool {
         let client = &self.clients[bot as usize];
         if self.http.keep_alive {
-            client.is_open && client.asked.len() < self.http.streams as usize
+            client.is_open && client.open_requests.len() < self.http.streams as usize
         } else {
-            client.line.is_none() && client.pending.is_none()
+            client.connection.is_none() && client.pending.is_none()
         }
     }
 
@@ -333,99 +335,96 @@ impl<D: Http> Requests<D> {
         while self.has_room(bot) {
             let Some(planned) = self.waiting.pop_front() else { break };
             if self.http.keep_alive {
-                self.ask(bot, planned, true, ctx);
+                self.send(bot, planned, SendLag::Recorded, ctx);
             } else {
-                self.knock_for(bot, planned, ctx);
+                self.connect_for(bot, planned, ctx);
             }
         }
         self.queue_if_free(bot);
     }
 
     fn open(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
-        self.clients[bot as usize].line = Some(ctx.open(bot, 0));
+        self.clients[bot as usize].connection = Some(ctx.open(bot, 0));
     }
 
     /// A connection for one request. Its send lag ends here: how long the connection takes is the server's doing.
     fn open_for(&mut self, bot: u32, planned: Planned, ctx: &mut BotContext<'_, D>) {
         ctx.waits(planned.planned_ns);
-        self.knock_for(bot, planned, ctx);
+        self.connect_for(bot, planned, ctx);
     }
 
-    fn knock_for(&mut self, bot: u32, planned: Planned, ctx: &mut BotContext<'_, D>) {
+    fn connect_for(&mut self, bot: u32, planned: Planned, ctx: &mut BotContext<'_, D>) {
         self.clients[bot as usize].pending = Some(planned);
         self.pending_count += 1;
         self.open(bot, ctx);
     }
 
-    fn ask(&mut self, bot: u32, planned: Planned, has_waited: bool, ctx: &mut BotContext<'_, D>) {
+    fn send(&mut self, bot: u32, planned: Planned, send_lag: SendLag, ctx: &mut BotContext<'_, D>) {
         let client = &mut self.clients[bot as usize];
-        let Some(line) = client.line else { return ctx.not_sent(planned.request, planned.planned_ns) };
+        let Some(connection) = client.connection else {
+            return ctx.not_sent(planned.request, planned.planned_ns);
+        };
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
         let ready = self.templates.ready::<D>(planned.request, &client.captured);
         let what = Outgoing { prepared: ready.as_ref(), tag };
-        let ask = if has_waited {
-            ctx.request_after_waiting(line, planned.request, planned.planned_ns, what)
-        } else {
-            ctx.request(line, planned.request, planned.planned_ns, what)
-        };
-        if let Some(ask) = ask {
+        if let Some(id) = ctx.request(connection, planned.request, planned.planned_ns, send_lag, what) {
             let (request, sent_ns) = (planned.request, ctx.now_ns());
-            client.asked.push(Asked { tag, ask, request, hops: 0, sent_ns, has_begun: false });
-            self.open_asks += 1;
+            client.open_requests.push(OpenRequest { tag, id, request, hops: 0, sent_ns, has_begun: false });
+            self.open_count += 1;
         }
     }
 
     fn receive(
         &mut self,
-        line: ConnectionId,
+        connection: ConnectionId,
         bot: u32,
         answer: &Answer<'_>,
         at_ns: u64,
         ctx: &mut BotContext<'_, D>,
     ) {
         let client = &mut self.clients[bot as usize];
-        let Some(at) = client.asked.iter().position(|asked| asked.tag == answer.tag) else { return };
-        let (request, hops) = (client.asked[at].request, client.asked[at].hops);
+        let Some(at) = client.open_requests.iter().position(|open| open.tag == answer.tag) else { return };
+        let (request, hops) = (client.open_requests[at].request, client.open_requests[at].hops);
         if self.http.redirects_max > 0 && (300..400).contains(&answer.status) && answer.location.is_some() {
-            match self.follow(line, bot, at, answer, ctx) {
+            match self.follow(connection, bot, at, answer, ctx) {
                 Ok(()) => return,
                 Err(redirect_error) => {
                     ctx.error_with(redirect_error.cause(), || redirect_error.to_string());
-                    let asked = self.take_asked(bot, at);
-                    ctx.failed(asked.ask);
-                    return self.go_on(line, bot, answer.closes, true, at_ns, ctx);
+                    let open = self.take_open(bot, at);
+                    ctx.failed(open.id);
+                    return self.go_on(connection, bot, answer.closes, true, at_ns, ctx);
                 }
             }
         }
-        let asked = self.take_asked(bot, at);
+        let open = self.take_open(bot, at);
         let outcome = self.templates.check(request, answer);
         let is_right = outcome.is_ok();
         match outcome {
             Ok(()) => {
-                if !asked.has_begun && hops == 0 {
-                    ctx.began(asked.ask, at_ns);
+                if !open.has_begun && hops == 0 {
+                    ctx.began(open.id, at_ns);
                 }
                 self.templates.learn(request, answer, &mut self.clients[bot as usize].captured);
-                ctx.answered(asked.ask, at_ns);
+                ctx.answered(open.id, at_ns);
             }
             Err(wrong) => {
-                ctx.failed(asked.ask);
+                ctx.failed(open.id);
                 ctx.error_with(wrong.cause(), || wrong.to_string());
             }
         }
-        self.go_on(line, bot, answer.closes, !is_right, at_ns, ctx);
+        self.go_on(connection, bot, answer.closes, !is_right, at_ns, ctx);
     }
 
-    fn take_asked(&mut self, bot: u32, at: usize) -> Asked {
-        self.open_asks -= 1;
-        self.clients[bot as usize].asked.swap_remove(at)
+    fn take_open(&mut self, bot: u32, at: usize) -> OpenRequest {
+        self.open_count -= 1;
+        self.clients[bot as usize].open_requests.swap_remove(at)
     }
 
-    /// Asks again where a redirect points, on the same connection; the first request stays open until the last answer.
+    /// Requests what a redirect points to, on the same connection; the first request stays open until the last answer.
     fn follow<'a>(
         &mut self,
-        line: ConnectionId,
+        connection: ConnectionId,
         bot: u32,
         at: usize,
         answer: &Answer<'a>,
@@ -433,10 +432,10 @@ impl<D: Http> Requests<D> {
     ) -> Result<(), RedirectError<'a>> {
         let location = answer.location.unwrap_or_default();
         let client = &mut self.clients[bot as usize];
-        let asked = &mut client.asked[at];
-        asked.hops += 1;
-        if asked.hops > self.http.redirects_max {
-            return Err(RedirectError::Loop(asked.hops, location));
+        let open = &mut client.open_requests[at];
+        open.hops += 1;
+        if open.hops > self.http.redirects_max {
+            return Err(RedirectError::Loop(open.hops, location));
         }
         let path = redirect::local_path(location, self.templates.authority())
             .ok_or(RedirectError::Elsewhere(location))?;
@@ -445,10 +444,10 @@ impl<D: Http> Requests<D> {
         }
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
-        asked.tag = tag;
-        let request = asked.request;
+        open.tag = tag;
+        let request = open.request;
         let prepared = self.templates.redirected::<D>(request, &client.captured, path);
-        if !ctx.follow(line, Outgoing { prepared: &prepared, tag }) {
+        if !ctx.follow(connection, Outgoing { prepared: &prepared, tag }) {
             return Err(RedirectError::NotTaken);
         }
         Ok(())
@@ -457,7 +456,7 @@ impl<D: Http> Requests<D> {
     /// After an answer, right or wrong: the next request.
     fn go_on(
         &mut self,
-        line: ConnectionId,
+        connection: ConnectionId,
         bot: u32,
         closes: bool,
         has_failed: bool,
@@ -470,9 +469,9 @@ impl<D: Http> Requests<D> {
         let failures = client.failures;
         let is_over = closes || !self.http.keep_alive;
         if is_over {
-            // Other requests that were open on it are lost with it, and booked so when it is closed.
-            self.forget_line(bot);
-            ctx.close(line);
+            // Other requests that were open on it are lost with it, and recorded as lost when it is closed.
+            self.forget_connection(bot);
+            ctx.close(connection);
         }
         match self.http.model {
             HttpModel::Open { .. } => {
@@ -492,12 +491,12 @@ impl<D: Http> Requests<D> {
                     return self.come_back_later(bot, failures, ctx);
                 }
                 if pause_ns > 0 {
-                    return ctx.at(at_ns + pause_ns, bot, ASK);
+                    return ctx.at(at_ns + pause_ns, bot, NEXT_REQUEST);
                 }
                 let request = self.templates.choose();
                 let planned = Planned { planned_ns: at_ns, request };
                 if self.http.keep_alive {
-                    self.ask(bot, planned, false, ctx);
+                    self.send(bot, planned, SendLag::Unrecorded, ctx);
                 } else {
                     self.open_for(bot, planned, ctx);
                 }
@@ -505,17 +504,17 @@ impl<D: Http> Requests<D> {
         }
     }
 
-    /// A connection is no longer this client's, nor is what was asked on it.
-    fn forget_line(&mut self, bot: u32) -> Option<ConnectionId> {
+    /// A client no longer has its connection, nor the requests that are open on it.
+    fn forget_connection(&mut self, bot: u32) -> Option<ConnectionId> {
         let client = &mut self.clients[bot as usize];
-        self.open_asks -= client.asked.len();
-        client.asked.clear();
+        self.open_count -= client.open_requests.len();
+        client.open_requests.clear();
         client.is_open = false;
-        client.line.take()
+        client.connection.take()
     }
 
     /// After a connection was lost: who keeps one, or asks in a loop, comes back; a stream's next request gets a new one.
-    fn go_on_without_line(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
+    fn go_on_without_connection(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         if self.http.keep_alive || self.stream.is_none() {
             self.come_back_later(bot, self.clients[bot as usize].failures, ctx);
         } else {
@@ -535,7 +534,7 @@ impl<D: Http> Requests<D> {
     }
 
     fn come_back(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
-        if self.clients[bot as usize].line.is_some() {
+        if self.clients[bot as usize].connection.is_some() {
             return;
         }
         if self.http.keep_alive {
@@ -554,16 +553,16 @@ impl<D: Http> Requests<D> {
         let now_ns = ctx.now_ns();
         for bot in 0..self.clients.len() {
             let client = &mut self.clients[bot];
-            let is_late = |asked: &Asked| now_ns.saturating_sub(asked.sent_ns) > self.http.timeout_ns;
-            let Some(late) = client.asked.iter().find(|asked| is_late(asked)) else { continue };
+            let is_late = |open: &OpenRequest| now_ns.saturating_sub(open.sent_ns) > self.http.timeout_ns;
+            let Some(late) = client.open_requests.iter().find(|open| is_late(open)) else { continue };
             let cause = if late.has_begun { errors::NEVER_ENDED } else { errors::NO_ANSWER };
             let timeout_s = self.http.timeout_ns as f64 / 1e9;
             ctx.error_with(cause, || format!("given up after {timeout_s} s"));
             client.failures += 1;
-            if let Some(line) = self.forget_line(bot as u32) {
-                ctx.close(line);
+            if let Some(connection) = self.forget_connection(bot as u32) {
+                ctx.close(connection);
             }
-            self.go_on_without_line(bot as u32, ctx);
+            self.go_on_without_connection(bot as u32, ctx);
         }
     }
 }

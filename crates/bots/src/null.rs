@@ -1,4 +1,4 @@
-//! A bot without a socket: what the pacer and the books cost, and how late they are, by themselves.
+//! A bot without a socket: what the pacer and the recording cost, and how late they are, by themselves.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use plan::{EchoBots, WorkerPlan};
 
 /// All pulses of one worker: `units` bots, each at the plan's echo rate.
 pub struct NullBot {
-    lines: Vec<Option<ConnectionId>>,
+    connections: Vec<Option<ConnectionId>>,
     gap_ns: u64,
     phases: fastrand::Rng,
 }
@@ -24,7 +24,7 @@ impl Bots for NullBot {
 
     fn new(echo: &EchoBots, plan: &WorkerPlan) -> Self {
         NullBot {
-            lines: vec![None; plan.units as usize],
+            connections: vec![None; plan.units as usize],
             gap_ns: (1e9 / echo.rate_per_s.max(1e-3)) as u64,
             phases: fastrand::Rng::with_seed(plan.seed),
         }
@@ -34,8 +34,8 @@ impl Bots for NullBot {
         ctx.open(unit, 0);
     }
 
-    fn opened(&mut self, line: ConnectionId, bot: u32, ctx: &mut BotContext<'_, Nowhere>) {
-        self.lines[bot as usize] = Some(line);
+    fn opened(&mut self, connection: ConnectionId, bot: u32, ctx: &mut BotContext<'_, Nowhere>) {
+        self.connections[bot as usize] = Some(connection);
         ctx.at(ctx.now_ns() + self.phases.u64(0..self.gap_ns), bot, 0);
     }
 
@@ -52,12 +52,12 @@ impl Bots for NullBot {
 
     fn due(&mut self, bot: u32, _: u32, planned_ns: u64, ctx: &mut BotContext<'_, Nowhere>) {
         ctx.at(planned_ns + self.gap_ns, bot, 0);
-        if let Some(line) = self.lines[bot as usize] {
-            ctx.send(line, 0, planned_ns, ());
+        if let Some(connection) = self.connections[bot as usize] {
+            ctx.send(connection, 0, planned_ns, ());
         }
     }
 
     fn closed(&mut self, _: ConnectionId, bot: u32, _: Closed, _: &mut BotContext<'_, Nowhere>) {
-        self.lines[bot as usize] = None;
+        self.connections[bot as usize] = None;
     }
 }

@@ -6,7 +6,8 @@ use drivers::{Closed, Driver};
 use measure::{LedgerShape, MetricNames};
 use plan::{WorkerPlan, WorkloadSettings};
 
-use crate::context::{BotContext, ConnectionId};
+use crate::context::BotContext;
+use crate::state::ConnectionId;
 
 /// All bots of one worker. Every call returns at once.
 pub trait Bots: Sized + 'static {
@@ -67,16 +68,16 @@ pub trait Bots: Sized + 'static {
     }
 
     /// A batch of due items has been served; for what must not stand behind a backlog of them.
-    fn turn(&mut self, _hand: &mut BotContext<'_, Self::Driver>) {}
+    fn turn(&mut self, _ctx: &mut BotContext<'_, Self::Driver>) {}
 
     /// Nothing further is planned. Connections are closed by the worker once `has_drained`.
-    fn drain(&mut self, _hand: &mut BotContext<'_, Self::Driver>) {}
+    fn drain(&mut self, _ctx: &mut BotContext<'_, Self::Driver>) {}
 
     /// The connections are closed now: what the bots still meant to send never leaves.
-    fn leave(&mut self, _hand: &mut BotContext<'_, Self::Driver>) {}
+    fn leave(&mut self, _ctx: &mut BotContext<'_, Self::Driver>) {}
 
     /// Whether everything that the bots wait for after the hold has come; asked at each turn, for some seconds at most.
-    fn has_drained(&mut self, _hand: &mut BotContext<'_, Self::Driver>) -> bool {
+    fn has_drained(&mut self, _ctx: &mut BotContext<'_, Self::Driver>) -> bool {
         true
     }
 }

@@ -1,7 +1,7 @@
 //! The collector: merges the workers' seconds into the trial's seconds.
 //!
 //! Workers send full seconds over a channel and never wait; the emptied ones go back through a return channel of each worker:
-//! memory returns, data never. Every page that joins must add up. A second that a worker never told is
+//! memory returns, data never. Every interval that is merged must add up. A second that a worker never told is
 //! handed out at the end with as many workers as told it.
 
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub enum FromWorker {
     },
 }
 
-/// A worker's end of the line.
+/// A worker's end of the channel.
 pub struct ToCollector {
     worker: usize,
     full: Sender<FromWorker>,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_does_not_add_up_is_noticed_at_once() {
+    fn an_interval_that_does_not_add_up_is_noticed_at_once() {
         let (full, _) = channel();
         let (mut collector, _ends) = Collector::new(1, &full);
         let mut bad = second(0, 1);

@@ -1,6 +1,6 @@
 //! Making the load: workers that carry out a plan, on time, and account for every message.
 //!
-//! `Worker` is synchronous and takes its clock as an argument, so the whole line runs in virtual time in tests; a thin
+//! `Worker` is synchronous and takes its clock as an argument, so in tests everything runs in virtual time; a thin
 //! `thread` around it sleeps, polls sockets and nothing else. Bots are the `Bots` trait, connections the `Driver` trait.
 //! Invariants: after warm-up a worker does not allocate per message, lock, log or format; it never waits for the
 //! collector; nothing wakes it across threads; before a connection has its turn, what is due is served, two items at most.
@@ -14,6 +14,7 @@ mod pacer;
 mod pairing_lock;
 mod reading;
 pub mod simulation;
+mod state;
 pub mod thread;
 mod timeline;
 mod timer;
@@ -22,7 +23,8 @@ mod worker;
 pub use bots::Bots;
 pub use clock::{Clock, MonotonicClock, VirtualClock};
 pub use collector::Collector;
-pub use context::{BotContext, ConnectionId, RequestId, Shared};
+pub use context::BotContext;
 pub use pairing_lock::PairingLock;
+pub use state::{ConnectionId, RequestId, SendLag, Shared};
 pub use timeline::{Progress, Timeline};
 pub use worker::{Handover, Worker};

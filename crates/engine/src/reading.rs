@@ -2,8 +2,9 @@
 
 use drivers::Driver;
 
-use crate::context::{BotContext, ConnectionId, WorkerState};
+use crate::context::BotContext;
 use crate::pacer::Item;
+use crate::state::{ConnectionId, WorkerState};
 
 /// The instant at which a connection that does not read begins to.
 const NEVER: u64 = u64::MAX;
@@ -11,23 +12,23 @@ const NEVER: u64 = u64::MAX;
 impl<D: Driver> BotContext<'_, D> {
     /// From now on the connection reads at most `bytes` every `gap_ns`.
     pub fn read_slowly(&mut self, connection: ConnectionId, bytes: usize, gap_ns: u64) {
-        if let Some(connection) = self.core.connection_mut(connection) {
+        if let Some(connection) = self.state.connections.get_mut(connection) {
             (connection.read_bytes_max, connection.read_gap_ns) = (bytes, gap_ns);
         }
     }
 
     /// From now on the connection reads nothing.
     pub fn stop_reading(&mut self, connection: ConnectionId) {
-        if let Some(connection) = self.core.connection_mut(connection) {
+        if let Some(connection) = self.state.connections.get_mut(connection) {
             connection.reads_from_ns = NEVER;
         }
     }
 
     /// From now on the connection reads whatever is there.
     pub fn read_freely(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.core.connection_mut(id) {
+        if let Some(connection) = self.state.connections.get_mut(id) {
             (connection.read_bytes_max, connection.read_gap_ns) = (usize::MAX, 0);
-            self.core.read_again(id);
+            self.state.read_again(id);
         }
     }
 }
@@ -35,7 +36,8 @@ impl<D: Driver> BotContext<'_, D> {
 impl<D: Driver> WorkerState<D> {
     pub(crate) fn pause_after_read(&mut self, id: ConnectionId) {
         let now_ns = self.now_ns;
-        let Some(connection) = self.connection_mut(id).filter(|connection| connection.read_gap_ns > 0) else {
+        let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.read_gap_ns > 0)
+        else {
             return;
         };
         let again_ns = now_ns + connection.read_gap_ns;
@@ -45,7 +47,7 @@ impl<D: Driver> WorkerState<D> {
 
     /// A pause is over.
     pub(crate) fn read_again(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.connection_mut(id) {
+        if let Some(connection) = self.connections.get_mut(id) {
             connection.reads_from_ns = 0;
             if let Some(waker) = &connection.waker {
                 waker.wake_by_ref();

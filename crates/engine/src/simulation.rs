@@ -1,7 +1,7 @@
 //! A simulation: a worker and a simulated server in virtual time, single-threaded and exact.
 //!
-//! The whole line from plan to books runs without a socket and without waiting, so a server with a known stall, loss
-//! or winner must come out of the books as exactly that. For tests and oracles; never part of a run.
+//! Everything from the plan to the record runs without a socket and without waiting, so a server with a known stall,
+//! loss or winner must be recorded as exactly that. For tests and oracles; never part of a run.
 //! A message takes no time on the wire; what takes time is what the simulated server says takes time.
 
 use std::cell::RefCell;
@@ -23,8 +23,8 @@ use plan::{WorkerPlan, WorkloadSettings as _};
 
 use crate::bots::Bots;
 use crate::clock::{Clock, VirtualClock};
-use crate::context::{ConnectionId, Shared};
 use crate::pairing_lock::PairingLock;
+use crate::state::{ConnectionId, Shared};
 use crate::timeline::{Progress, Timeline};
 use crate::worker::{Handover, Worker};
 
@@ -319,7 +319,7 @@ impl Handover for Summed {
     fn swap(&mut self, second: &mut Box<Interval>) {
         let mut sum = self.0.borrow_mut();
         if let Err(imbalance) = sum.add(second) {
-            panic!("the books of a simulation: {imbalance}");
+            panic!("an interval of a simulation: {imbalance}");
         }
         // Seconds follow each other: what was open between them is none of the sum's.
         for (flow, last) in sum.flows.iter_mut().flatten().zip(second.flows.iter().flatten()) {
@@ -417,7 +417,7 @@ fn play_to<B>(
     let mut worker = Worker::<B>::new(settings::<B>(plan), plan, addresses, shared, handover);
     let clock = VirtualClock::default();
     let mut says = Says::default();
-    let mut connections = Lines::default();
+    let mut connections = Connections::default();
     loop {
         worker.due(&clock);
         settle(&mut worker, &clock, scene, &mut says, &mut connections);
@@ -453,13 +453,13 @@ fn play_to<B>(
 
 /// Connections by the numbers that the simulated server knows them by.
 #[derive(Default)]
-struct Lines {
+struct Connections {
     by_peer: BTreeMap<u64, ConnectionId>,
     /// on their way: when they stand, or are refused
     opening: BinaryHeap<Reverse<(u64, u64, bool)>>,
 }
 
-impl Lines {
+impl Connections {
     fn next_open_ns(&self) -> u64 {
         self.opening.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns)
     }
@@ -471,7 +471,7 @@ fn open_due<B: Bots<Driver: Simulated>>(
     clock: &VirtualClock,
     scene: &mut impl Scene,
     says: &mut Says,
-    connections: &mut Lines,
+    connections: &mut Connections,
 ) {
     while connections.next_open_ns() <= clock.now_ns() {
         let Some(Reverse((_, peer, is_refused))) = connections.opening.pop() else { return };
@@ -495,7 +495,7 @@ fn settle<B: Bots<Driver: Simulated>>(
     clock: &VirtualClock,
     scene: &mut impl Scene,
     says: &mut Says,
-    connections: &mut Lines,
+    connections: &mut Connections,
 ) {
     loop {
         open_due(worker, clock, scene, says, connections);

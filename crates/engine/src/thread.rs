@@ -27,7 +27,7 @@ use tokio::task::{LocalSet, spawn_local, unconstrained};
 use crate::bots::Bots;
 use crate::clock::{Clock, MonotonicClock};
 use crate::collector::{FromWorker, ToCollector};
-use crate::context::{ConnectionId, Opening, Shared};
+use crate::state::{ConnectionId, Opening, Shared};
 use crate::timer::Timer;
 use crate::worker::Worker;
 
@@ -41,7 +41,7 @@ pub struct Setup {
     pub shared: Shared,
     /// the trial's clock
     pub clock: MonotonicClock,
-    /// its end of the line
+    /// its end of the channel to the collector
     pub to_collector: ToCollector,
     /// where it says that it is done
     pub says: Sender<FromWorker>,
@@ -238,7 +238,7 @@ async fn guard<B: Bots>(shell: Rc<Shell<B>>, task: impl Future<Output = ()>) {
 }
 
 /// One connection from its connect to its end.
-async fn keep_line<B: Bots>(shell: Rc<Shell<B>>, opening: Opening<B::Driver>) {
+async fn keep_connection<B: Bots>(shell: Rc<Shell<B>>, opening: Opening<B::Driver>) {
     let Opening { connection, begin_connect, address } = opening;
     let outcome = {
         // On the heap, so that an idle connection does not keep the room that its handshake took.
@@ -271,7 +271,7 @@ impl<B: Bots> Shell<B> {
         worker.readable_since(woke_ns.saturating_sub(self.clock.origin_ns()));
         let outcome = call(&mut worker, &self.clock);
         for opening in worker.take_openings() {
-            spawn_local(unconstrained(guard(self.clone(), keep_line(self.clone(), opening))));
+            spawn_local(unconstrained(guard(self.clone(), keep_connection(self.clone(), opening))));
         }
         drop(worker);
         // A timer that cannot be armed is told by `keep_time`, which arms it too.

@@ -8,15 +8,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
 use drivers::{Address, Closed, Driver, OpenError, ReadBuffer};
-use measure::{Interval, LedgerPart, Measure};
+use measure::{Interval, LedgerPart};
 use plan::{Ramp, WorkerPlan};
 
 use crate::bots::Bots;
 use crate::clock::Clock;
-use crate::context::{BotContext, ConnectionId, Opening, Shared, State, WorkerState};
+use crate::context::BotContext;
 use crate::pacer::Item;
+use crate::state::{ConnectionId, ConnectionState, Opening, Shared, WorkerState};
 
-const SECOND_NS: u64 = 1_000_000_000;
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// The timeline is looked at this often at least.
 const LOOK_NS: u64 = 10_000_000;
 /// After the hold, a worker that is late may take this long to send what was planned within it.
@@ -27,7 +28,7 @@ const DRAIN_NS_MAX: u64 = 8_000_000_000;
 const DUE_BATCH: usize = 64;
 /// So many are served before a connection's turn. A worker that cannot keep up always has something due; if each
 /// connection waited for 64 sends, 40,000 handshakes would wait for half a minute and time out, as they did.
-const DUE_BEFORE_LINE: usize = 2;
+const DUE_BEFORE_CONNECTION: usize = 2;
 
 /// Where a worker's full seconds go and empty ones come from.
 pub trait Handover {
@@ -41,7 +42,7 @@ pub trait Handover {
 /// One thread's bots.
 pub struct Worker<B: Bots> {
     bots: B,
-    core: WorkerState<B::Driver>,
+    state: WorkerState<B::Driver>,
     buffer: ReadBuffer,
     handover: Box<dyn Handover>,
     ramp: Ramp,
@@ -51,12 +52,12 @@ pub struct Worker<B: Bots> {
     joined: u64,
     /// of these, as the phase controller knows
     told_joined: u64,
-    page_ends_ns: u64,
-    page_index: u32,
+    interval_ends_ns: u64,
+    interval_index: u32,
     /// the bots know that nothing further is planned
     is_draining: bool,
     has_drained: bool,
-    /// time not asleep within this page, told by the thread
+    /// time not asleep within this interval, as the thread reports it
     busy_ns: u64,
     /// due items served since the trial began
     served: u64,
@@ -74,12 +75,12 @@ impl<B: Bots> Worker<B> {
         handover: Box<dyn Handover>,
     ) -> Self {
         let interval = Box::new(Interval::new(&B::metric_names(settings)));
-        let mut core = WorkerState::new(interval, plan, addresses, shared);
-        core.ledger = B::ledger(settings, plan).map(|shape| Box::new(LedgerPart::new(shape)));
-        core.open_interval();
+        let mut state = WorkerState::new(interval, plan, addresses, shared);
+        state.ledger = B::ledger(settings, plan).map(|shape| Box::new(LedgerPart::new(shape)));
+        state.recorder.begin_interval(0, state.requests.open());
         Worker {
             bots: B::new(settings, plan),
-            core,
+            state,
             buffer: ReadBuffer::new(),
             handover,
             ramp: plan.ramp,
@@ -88,8 +89,8 @@ impl<B: Bots> Worker<B> {
             unit_count: plan.units,
             joined: 0,
             told_joined: 0,
-            page_ends_ns: SECOND_NS,
-            page_index: 0,
+            interval_ends_ns: SECOND_NS,
+            interval_index: 0,
             is_draining: false,
             has_drained: false,
             busy_ns: 0,
@@ -107,15 +108,15 @@ impl<B: Bots> Worker<B> {
         self.look(clock);
         for _ in 0..batch {
             if !self.join_due() {
-                let Some((planned_ns, item)) = self.core.pacer.pop_due(self.core.now_ns) else { break };
+                let Some((planned_ns, item)) = self.state.pacer.pop_due(self.state.now_ns) else { break };
                 self.serve(planned_ns, item);
             }
             self.served += 1;
             self.settle(clock);
         }
-        self.bots.turn(&mut BotContext { core: &mut self.core });
+        self.bots.turn(&mut BotContext { state: &mut self.state });
         self.tell_joined();
-        if !self.core.dirty.is_empty() || !self.core.ended.is_empty() {
+        if !self.state.dirty.is_empty() || !self.state.ended.is_empty() {
             self.settle(clock);
         }
         self.drain_when_due(clock);
@@ -128,8 +129,8 @@ impl<B: Bots> Worker<B> {
         } else {
             u64::MAX
         };
-        let pacer_ns = self.core.pacer.next_ns().unwrap_or(u64::MAX);
-        ramp_ns.min(pacer_ns).min(self.page_ends_ns).min(self.core.now_ns + LOOK_NS)
+        let pacer_ns = self.state.pacer.next_ns().unwrap_or(u64::MAX);
+        ramp_ns.min(pacer_ns).min(self.interval_ends_ns).min(self.state.now_ns + LOOK_NS)
     }
 
     /// A connection can be used, or never will be.
@@ -142,8 +143,8 @@ impl<B: Bots> Worker<B> {
         self.look(clock);
         match outcome {
             Ok(driver) => {
-                if let Some(bot) = self.core.connection_opened(connection, driver) {
-                    self.bots.opened(connection, bot, &mut BotContext { core: &mut self.core });
+                if let Some(bot) = self.state.connection_opened(connection, driver) {
+                    self.bots.opened(connection, bot, &mut BotContext { state: &mut self.state });
                 }
             }
             Err(error) => self.end(connection, Closed::NotOpened(error)),
@@ -159,19 +160,20 @@ impl<B: Bots> Worker<B> {
         clock: &impl Clock,
     ) -> Poll<()> {
         loop {
-            self.serve_due(DUE_BEFORE_LINE, clock);
-            let now_ns = self.core.now_ns;
-            let Some(connection) = self.core.connection_mut(id) else { return Poll::Ready(()) };
+            self.serve_due(DUE_BEFORE_CONNECTION, clock);
+            let now_ns = self.state.now_ns;
+            let Some(connection) = self.state.connections.get_mut(id) else { return Poll::Ready(()) };
             if connection.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
                 connection.waker = Some(cx.waker().clone());
             }
-            let (State::Open(driver) | State::Closing(driver)) = &mut connection.state else {
+            let (ConnectionState::Open(driver) | ConnectionState::Closing(driver)) = &mut connection.state
+            else {
                 return Poll::Ready(());
             };
             if connection.reads_from_ns > now_ns {
                 // It reads nothing now, by its own will; what it has to send goes on.
                 if driver.unsent_bytes() > 0 {
-                    self.core.flush(id, cx, false);
+                    self.state.flush(id, cx, false);
                     self.settle(clock);
                 }
                 return Poll::Pending;
@@ -183,22 +185,22 @@ impl<B: Bots> Worker<B> {
                 Poll::Pending => {
                     if has_unsent {
                         // Registers this task for the room to come.
-                        self.core.flush(id, cx, false);
+                        self.state.flush(id, cx, false);
                         self.settle(clock);
-                        if self.core.connection_mut(id).is_none() {
+                        if self.state.connections.get_mut(id).is_none() {
                             return Poll::Ready(());
                         }
                     }
                     return Poll::Pending;
                 }
                 Poll::Ready(Ok(bytes)) => {
-                    self.core.interval.bytes_received += bytes as u64;
-                    self.core.pause_after_read(id);
+                    self.state.recorder.bytes_received(bytes as u64);
+                    self.state.pause_after_read(id);
                     self.receive(id, bytes, clock);
                 }
                 Poll::Ready(Err(why)) => {
                     if has_unsent {
-                        self.core.flush(id, cx, false);
+                        self.state.flush(id, cx, false);
                     }
                     self.end(id, why);
                     self.settle(clock);
@@ -210,48 +212,37 @@ impl<B: Bots> Worker<B> {
 
     fn receive(&mut self, id: ConnectionId, bytes: usize, clock: &impl Clock) {
         let at_ns = clock.now_ns();
-        self.core.now_ns = at_ns;
+        self.state.now_ns = at_ns;
         if bytes > 0 {
-            let phase = self.core.shared.timeline.phase(at_ns);
-            let lag_ns = at_ns.saturating_sub(self.readable_since_ns);
-            self.core.interval.record(Measure::ReceiveLag, phase, lag_ns);
+            let phase = self.state.phase(at_ns);
+            self.state.recorder.receive_lag(phase, at_ns.saturating_sub(self.readable_since_ns));
         }
-        // The driver is lent for the decoding, so that bots may use their context while they look at the message.
-        while let Some(connection) = self.core.connection_mut(id) {
-            let (bot, was_open, mut driver) = match std::mem::replace(&mut connection.state, State::Lent) {
-                State::Open(driver) => (connection.bot, true, driver),
-                State::Closing(driver) => (connection.bot, false, driver),
-                other => {
-                    connection.state = other;
-                    break;
-                }
+        while let Some(connection) = self.state.connections.get_mut(id) {
+            let (bot, driver, is_open) = match &mut connection.state {
+                ConnectionState::Open(driver) => (connection.bot, driver, true),
+                ConnectionState::Closing(driver) => (connection.bot, driver, false),
+                ConnectionState::Opening | ConnectionState::Free => break,
             };
             let broken = {
                 let received = driver.next(&mut self.buffer);
-                let needs_flush = driver.unsent_bytes() > 0;
-                connection.state = if was_open { State::Open(driver) } else { State::Closing(driver) };
-                if needs_flush && !self.core.dirty.contains(&id) {
-                    self.core.dirty.push(id);
+                if driver.unsent_bytes() > 0 {
+                    connection.mark_dirty(id, &mut self.state.dirty);
                 }
                 match received {
                     None => break,
-                    Some(Ok(received)) if was_open => {
-                        self.bots.received(
-                            id,
-                            bot,
-                            received,
-                            at_ns,
-                            &mut BotContext { core: &mut self.core },
-                        );
+                    Some(Ok(received)) => {
+                        if is_open {
+                            let ctx = &mut BotContext { state: &mut self.state };
+                            self.bots.received(id, bot, received, at_ns, ctx);
+                        }
                         continue;
                     }
-                    Some(Ok(_)) => continue,
                     Some(Err(broken)) => broken,
                 }
             };
-            self.core.keep_error_excerpt(self.buffer.rest());
+            self.state.keep_error_excerpt(self.buffer.rest());
             self.end(id, Closed::Broken(broken));
-            self.core.keep_error_excerpt(&[]);
+            self.state.keep_error_excerpt(&[]);
             break;
         }
         self.settle(clock);
@@ -259,13 +250,13 @@ impl<B: Bots> Worker<B> {
 
     /// Connections whose connect has begun and that wait for the thread.
     pub(crate) fn take_openings(&mut self) -> std::vec::Drain<'_, Opening<B::Driver>> {
-        self.core.opening.drain(..)
+        self.state.opening.drain(..)
     }
 
     /// True while this connection is awaited; remembers which task to wake when it opens.
     pub(crate) fn awaits(&mut self, id: ConnectionId, cx: &Context<'_>) -> bool {
-        match self.core.connection_mut(id) {
-            Some(connection) if matches!(connection.state, State::Opening) => {
+        match self.state.connections.get_mut(id) {
+            Some(connection) if matches!(connection.state, ConnectionState::Opening) => {
                 connection.waker = Some(cx.waker().clone());
                 true
             }
@@ -275,7 +266,7 @@ impl<B: Bots> Worker<B> {
 
     /// The last reading of the clock, ns since the start of the trial.
     pub fn now_ns(&self) -> u64 {
-        self.core.now_ns
+        self.state.now_ns
     }
 
     /// Due items served since the trial began: how densely the pacer is asked for.
@@ -295,79 +286,68 @@ impl<B: Bots> Worker<B> {
 
     /// True when the trial is over for this worker: it drained and nothing is open, or its time is up.
     pub fn is_done(&self) -> bool {
-        self.has_drained
-            && (self.core.now_ns >= self.core.shared.timeline.stop_ns() || self.line_count() == 0)
-    }
-
-    fn line_count(&self) -> usize {
-        self.core.connections.iter().filter(|connection| !matches!(connection.state, State::Free)).count()
+        let is_time_up = self.state.now_ns >= self.state.shared.timeline.stop_ns();
+        self.has_drained && (is_time_up || self.state.connections.is_empty())
     }
 
     /// Hands over the last, incomplete second.
     pub fn finish(mut self, clock: &impl Clock) {
         self.look(clock);
-        self.turn_page();
-        if let Some(part) = self.core.ledger.take() {
+        self.hand_over_interval();
+        if let Some(part) = self.state.ledger.take() {
             self.handover.ledger(*part);
         }
     }
 
-    /// Reads the clock and turns pages that are full.
+    /// Reads the clock and hands over intervals that are full.
     fn look(&mut self, clock: &impl Clock) {
-        self.core.now_ns = clock.now_ns();
-        while self.core.now_ns >= self.page_ends_ns {
-            self.turn_page();
+        self.state.now_ns = clock.now_ns();
+        while self.state.now_ns >= self.interval_ends_ns {
+            self.hand_over_interval();
         }
     }
 
     /// Ends the connections once nothing is left that was planned before the end of the hold.
     fn drain_when_due(&mut self, clock: &impl Clock) {
-        // The hold ends on a whole second: its last page is turned first, or the goodbyes would be in it.
+        // The hold ends on a whole second: its last interval is handed over first, or the goodbyes would be in it.
         self.look(clock);
-        let drain_ns = self.core.shared.timeline.drain_ns();
-        if self.has_drained || self.core.now_ns < drain_ns {
+        let drain_ns = self.state.shared.timeline.drain_ns();
+        if self.has_drained || self.state.now_ns < drain_ns {
             return;
         }
-        let has_backlog =
-            |core: &WorkerState<B::Driver>| core.pacer.next_ns().is_some_and(|next_ns| next_ns < drain_ns);
-        if has_backlog(&self.core) && self.core.now_ns < drain_ns.saturating_add(BACKLOG_GRACE_NS) {
+        let has_backlog = self.state.pacer.next_ns().is_some_and(|next_ns| next_ns < drain_ns);
+        if has_backlog && self.state.now_ns < drain_ns.saturating_add(BACKLOG_GRACE_NS) {
             return;
         }
         if !self.is_draining {
             self.is_draining = true;
-            self.bots.drain(&mut BotContext { core: &mut self.core });
+            self.bots.drain(&mut BotContext { state: &mut self.state });
             self.settle(clock);
         }
-        let stop_ns = self.core.shared.timeline.stop_ns();
-        let is_late = self.core.now_ns >= stop_ns.min(drain_ns.saturating_add(DRAIN_NS_MAX));
-        if !is_late && !self.bots.has_drained(&mut BotContext { core: &mut self.core }) {
+        let stop_ns = self.state.shared.timeline.stop_ns();
+        let is_late = self.state.now_ns >= stop_ns.min(drain_ns.saturating_add(DRAIN_NS_MAX));
+        if !is_late && !self.bots.has_drained(&mut BotContext { state: &mut self.state }) {
             return;
         }
-        self.bots.leave(&mut BotContext { core: &mut self.core });
-        for index in 0..self.core.connections.len() {
-            let connection = &self.core.connections[index];
-            let id = ConnectionId { index: index as u32, generation: connection.generation };
-            self.core.close(id);
-        }
+        self.bots.leave(&mut BotContext { state: &mut self.state });
+        self.state.close_all();
         // What a worker that could not keep up still has to send was planned, and now never leaves: each message of it
-        // finds its connection closed and is booked as not sent.
-        while let Some((planned_ns, item)) = self.core.pacer.pop_due(drain_ns.saturating_sub(1)) {
+        // finds its connection closed and is recorded as not sent.
+        while let Some((planned_ns, item)) = self.state.pacer.pop_due(drain_ns.saturating_sub(1)) {
             self.serve(planned_ns, item);
         }
         self.has_drained = true;
         self.settle(clock);
     }
 
-    fn turn_page(&mut self) {
-        self.core.close_interval(self.page_ends_ns.min(self.core.now_ns));
+    fn hand_over_interval(&mut self) {
+        let end_ns = self.interval_ends_ns.min(self.state.now_ns);
         let busy_ns = std::mem::take(&mut self.busy_ns);
-        self.core.interval.busy_ns = busy_ns;
-        self.core.interval.busy_share_max = (busy_ns as f64 / SECOND_NS as f64).min(1.0);
-        self.handover.swap(&mut self.core.interval);
-        self.page_index += 1;
-        self.page_ends_ns += SECOND_NS;
-        self.core.interval.reset(self.page_index);
-        self.core.open_interval();
+        let open = self.state.requests.open();
+        self.handover.swap(self.state.recorder.end_interval(end_ns, busy_ns, open));
+        self.interval_index += 1;
+        self.interval_ends_ns += SECOND_NS;
+        self.state.recorder.begin_interval(self.interval_index, open);
     }
 
     fn ramp_instant_ns(&self, unit: u64) -> u64 {
@@ -385,12 +365,13 @@ impl<B: Bots> Worker<B> {
         }
         let planned_ns = self.ramp_instant_ns(self.joined);
         // The ramp gives way to what is due earlier, so a steep ramp does not make the players late.
-        if planned_ns > self.core.now_ns || self.core.pacer.next_ns().is_some_and(|next| next < planned_ns) {
+        if planned_ns > self.state.now_ns || self.state.pacer.next_ns().is_some_and(|next| next < planned_ns)
+        {
             return false;
         }
         let unit = self.joined as u32;
         self.joined += 1;
-        self.bots.join(unit, planned_ns, &mut BotContext { core: &mut self.core });
+        self.bots.join(unit, planned_ns, &mut BotContext { state: &mut self.state });
         true
     }
 
@@ -398,35 +379,35 @@ impl<B: Bots> Worker<B> {
         let joined = self.joined.saturating_sub(self.bots.pending());
         if joined != self.told_joined {
             self.told_joined = joined;
-            self.core.shared.progress.joined.store(joined, Relaxed);
+            self.state.shared.progress.joined.store(joined, Relaxed);
         }
     }
 
     fn serve(&mut self, planned_ns: u64, item: Item) {
         match item {
             Item::Bot { bot, what } => {
-                if planned_ns < self.core.shared.timeline.drain_ns() {
-                    self.bots.due(bot, what, planned_ns, &mut BotContext { core: &mut self.core });
+                if planned_ns < self.state.shared.timeline.drain_ns() {
+                    self.bots.due(bot, what, planned_ns, &mut BotContext { state: &mut self.state });
                 }
             }
-            Item::Read(connection) => self.core.read_again(connection),
-            Item::OpenDeadline(connection) => self.core.open_deadline_passed(connection),
-            Item::CloseDeadline(connection) => self.core.close_deadline_passed(connection),
+            Item::Read(connection) => self.state.read_again(connection),
+            Item::OpenDeadline(connection) => self.state.open_deadline_passed(connection),
+            Item::CloseDeadline(connection) => self.state.close_deadline_passed(connection),
         }
     }
 
     fn end(&mut self, id: ConnectionId, why: Closed) {
-        if let Some(bot) = self.core.connection_ended(id, &why) {
-            self.bots.closed(id, bot, why, &mut BotContext { core: &mut self.core });
+        if let Some(bot) = self.state.connection_ended(id, &why) {
+            self.bots.closed(id, bot, why, &mut BotContext { state: &mut self.state });
         }
     }
 
     /// Flushes what the last call encoded and tells bots of connections that ended meanwhile.
     fn settle(&mut self, clock: &impl Clock) {
-        self.core.flush_dirty(clock);
-        while let Some((id, why)) = self.core.ended.pop() {
+        self.state.flush_dirty(clock);
+        while let Some((id, why)) = self.state.ended.pop() {
             self.end(id, why);
-            self.core.flush_dirty(clock);
+            self.state.flush_dirty(clock);
         }
     }
 }

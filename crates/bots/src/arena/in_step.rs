@@ -118,8 +118,8 @@ where
     fn lets_an_extra_player_in(&mut self, unit: u32, words: &str, ctx: &mut BotContext<'_, D>) -> bool {
         let pair = &mut self.pairs[unit as usize];
         let first = std::mem::take(&mut pair.players[0]);
-        if let Some(line) = first.line {
-            ctx.close(line);
+        if let Some(connection) = first.connection {
+            ctx.close(connection);
         }
         pair.heals += 1;
         if pair.heals > HEALS_MAX || ctx.drains() {
@@ -143,7 +143,7 @@ where
         self.drain_began_ns = ctx.now_ns();
         for unit in 0..self.pairs.len() as u32 {
             let pair = &self.pairs[unit as usize];
-            let is_in = pair.players.iter().any(|player| player.line.is_some());
+            let is_in = pair.players.iter().any(|player| player.connection.is_some());
             if !is_in || pair.has_started() {
                 continue;
             }
@@ -162,7 +162,7 @@ where
         let pairs = &self.pairs;
         self.unfinished.retain(|unit| {
             let pair = &pairs[*unit as usize];
-            let is_in = pair.players.iter().any(|player| player.line.is_some());
+            let is_in = pair.players.iter().any(|player| player.connection.is_some());
             is_in && !pair.has_started()
         });
         self.unfinished.is_empty()
@@ -172,7 +172,7 @@ where
     pub(super) fn knock_again_to_finish(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) -> bool {
         let pair = &mut self.pairs[bot as usize / 2];
         let partner = pair.players[1 - bot as usize % 2];
-        let waits = partner.line.is_some() && partner.started_ns.is_none() && !pair.has_started();
+        let waits = partner.connection.is_some() && partner.started_ns.is_none() && !pair.has_started();
         if !waits || !ctx.drains() || pair.heals >= HEALS_MAX {
             return false;
         }

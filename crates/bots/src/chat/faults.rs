@@ -19,11 +19,11 @@ where
     D: for<'a> Driver<Send<'a> = &'a [u8], Received<'a> = &'a [u8]>,
 {
     /// A new member begins to behave badly, if it is one of those.
-    pub(super) fn turn_bad(&mut self, line: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
+    pub(super) fn turn_bad(&mut self, connection: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
         match self.people[bot as usize].fault {
-            Some(FaultKind::SlowReader) => ctx.read_slowly(line, SLOW_BYTES, SLOW_GAP_NS),
-            Some(FaultKind::Stalled) => ctx.stop_reading(line),
-            Some(FaultKind::HalfOpen) => ctx.shut_sending(line),
+            Some(FaultKind::SlowReader) => ctx.read_slowly(connection, SLOW_BYTES, SLOW_GAP_NS),
+            Some(FaultKind::Stalled) => ctx.stop_reading(connection),
+            Some(FaultKind::HalfOpen) => ctx.shut_sending(connection),
             Some(FaultKind::ReconnectStorm | FaultKind::Malformed) | None => {}
         }
     }
@@ -43,11 +43,11 @@ where
         let person = &mut self.people[bot as usize];
         ctx.at(planned_ns + person.period_ns, bot, STORM);
         // One that is still on its way in from the last storm goes on coming in.
-        if let Some(line) = person.line.take() {
+        if let Some(connection) = person.connection.take() {
             person.standing = Standing::Away;
             let now_ns = ctx.now_ns();
             ctx.ledger().left(bot, now_ns);
-            ctx.close(line);
+            ctx.close(connection);
             self.come(bot, ctx);
         }
     }
@@ -57,7 +57,7 @@ where
         let gap_ns = self.gap_ns();
         ctx.at(planned_ns + gap_ns, bot, MISBEHAVE);
         let person = &self.people[bot as usize];
-        let (Some(line), Standing::Member) = (person.line, person.standing) else { return };
+        let (Some(connection), Standing::Member) = (person.connection, person.standing) else { return };
         self.out.clear();
         match self.random.u8(0..5) {
             0 => self.out.extend_from_slice(b"\xff\xfe not UTF-8 \xc3\x28\n"),
@@ -69,6 +69,6 @@ where
                 self.out.push(b'\n');
             }
         }
-        ctx.send(line, KEEP, planned_ns, &self.out);
+        ctx.send(connection, KEEP, planned_ns, &self.out);
     }
 }

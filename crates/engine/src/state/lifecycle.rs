@@ -1,0 +1,150 @@
+//! How a connection begins and ends, and what its end does to its messages.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use drivers::{Closed, Driver, OpenError};
+
+use super::{ConnectionId, ConnectionState, Opening, Owes, WorkerState};
+use crate::pacer::Item;
+
+/// A connection must be usable this long after its connect began.
+const OPEN_DEADLINE_NS: u64 = 5_000_000_000;
+/// A close must be answered this long after it was sent.
+const CLOSE_DEADLINE_NS: u64 = 2_000_000_000;
+
+impl<D: Driver> WorkerState<D> {
+    /// Begins a connection; `path` is an index into the addresses.
+    pub(crate) fn open(&mut self, bot: u32, path: usize) -> ConnectionId {
+        self.recorder.connect_began();
+        let from = (!self.sources.is_empty()).then(|| {
+            self.next_source = (self.next_source + 1) % self.sources.len();
+            self.sources[self.next_source]
+        });
+        let id = self.connections.insert(bot, self.now_ns);
+        match D::begin_connect(&self.addresses[path], from) {
+            Ok(begin_connect) => {
+                self.opening.push(Opening { connection: id, begin_connect, address: path as u32 });
+                self.pacer.push(self.now_ns + OPEN_DEADLINE_NS, Item::OpenDeadline(id));
+            }
+            Err(error) => self.ended.push((id, Closed::NotOpened(error))),
+        }
+        id
+    }
+
+    /// The connection can be used. Returns its bot, `None` when it is no longer awaited.
+    pub(crate) fn connection_opened(&mut self, id: ConnectionId, driver: D) -> Option<u32> {
+        let connection = self
+            .connections
+            .get_mut(id)
+            .filter(|connection| matches!(connection.state, ConnectionState::Opening))?;
+        let tls_ns = driver.tls_ns();
+        connection.state = ConnectionState::Open(Box::new(driver));
+        let (bot, connect_began_ns) = (connection.bot, connection.connect_began_ns);
+        let phase = self.phase(connect_began_ns);
+        let handshake_ns = self.now_ns.saturating_sub(connect_began_ns);
+        self.recorder.connection_opened(phase, handshake_ns, tls_ns, self.now_ns);
+        self.shared.progress.opened.fetch_add(1, Relaxed);
+        self.shared.progress.open.store(self.recorder.open_count(), Relaxed);
+        Some(bot)
+    }
+
+    /// Removes a connection that has ended. Returns its bot when the bot does not know yet.
+    pub(crate) fn connection_ended(&mut self, id: ConnectionId, why: &Closed) -> Option<u32> {
+        let bot = self.connections.get_mut(id)?.bot;
+        self.end_messages(id);
+        match self.connections.remove(id)? {
+            ConnectionState::Opening => {
+                if let Closed::NotOpened(error) = why {
+                    self.recorder.connect_failed(error.cause_index());
+                    self.shared.progress.failed.fetch_add(1, Relaxed);
+                }
+                Some(bot)
+            }
+            ConnectionState::Open(_) => {
+                self.record_closed();
+                Some(bot)
+            }
+            ConnectionState::Closing(_) | ConnectionState::Free => None,
+        }
+    }
+
+    /// Ends a connection politely. Its bot hears no more of it.
+    pub(crate) fn close(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        match std::mem::replace(&mut connection.state, ConnectionState::Opening) {
+            ConnectionState::Open(mut driver) => {
+                driver.close();
+                connection.state = ConnectionState::Closing(driver);
+                connection.mark_dirty(id, &mut self.dirty);
+                self.end_messages(id);
+                self.record_closed();
+                self.pacer.push(self.now_ns + CLOSE_DEADLINE_NS, Item::CloseDeadline(id));
+            }
+            // It is no longer awaited: it is removed, and this is no failure of the server.
+            ConnectionState::Opening => {
+                self.end_messages(id);
+                self.connections.remove(id);
+            }
+            other => connection.state = other,
+        }
+    }
+
+    /// Ends all connections politely.
+    pub(crate) fn close_all(&mut self) {
+        for slot in 0..self.connections.slot_count() {
+            self.close(self.connections.id_at(slot));
+        }
+    }
+
+    /// Gives each message of a connection that ends its outcome. What the kernel has not taken by now is recorded as not
+    /// sent, whatever becomes of the bytes.
+    fn end_messages(&mut self, id: ConnectionId) {
+        let drains = self.drains();
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.tried = 0;
+        for message in std::mem::take(&mut connection.unsent) {
+            self.recorder.not_sent(usize::from(message.op), message.phase);
+            if let Owes::Reply(request) = message.owes {
+                self.requests.cancel(&mut connection.requests, request);
+            }
+        }
+        while let Some(request) = self.requests.first(&connection.requests) {
+            // After the hold the worker itself ends connections: replies that are still owed are unanswered at the
+            // stop, not lost, and stay open in the record.
+            if drains {
+                let request = self.requests.leave_open(&mut connection.requests, request);
+                self.recorder.unanswered(&request, self.now_ns);
+            } else {
+                let request = self.requests.finish(&mut connection.requests, request);
+                self.recorder.lost(&request);
+            }
+        }
+    }
+
+    fn record_closed(&mut self) {
+        self.recorder.connection_closed(self.now_ns);
+        self.shared.progress.open.store(self.recorder.open_count(), Relaxed);
+    }
+
+    /// Ends the sending side of a connection.
+    pub(crate) fn shut_sending(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let ConnectionState::Open(driver) = &mut connection.state else { return };
+        driver.close();
+        connection.mark_dirty(id, &mut self.dirty);
+    }
+
+    pub(crate) fn open_deadline_passed(&mut self, id: ConnectionId) {
+        let connection = self.connections.get_mut(id);
+        if connection.is_some_and(|connection| matches!(connection.state, ConnectionState::Opening)) {
+            self.ended.push((id, Closed::NotOpened(OpenError::Timeout)));
+        }
+    }
+
+    pub(crate) fn close_deadline_passed(&mut self, id: ConnectionId) {
+        let connection = self.connections.get_mut(id);
+        if connection.is_some_and(|connection| matches!(connection.state, ConnectionState::Closing(_))) {
+            self.connection_ended(id, &Closed::ByPeer(None));
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Sending: a message waits in its connection's buffer until the kernel has taken it, and is recorded then.
+//!
+//! Send lag is from the plan until the kernel was first offered the message: what a server that does not read adds to it
+//! is the server's doing and is part of the latencies.
+
+use std::task::{Context, Poll, Waker};
+
+use drivers::{Closed, Driver};
+use measure::{LedgerPart, Phase};
+
+use super::WorkerState;
+use super::connections::{Connection, ConnectionId, ConnectionState};
+use super::recorder::Recorder;
+use super::requests::{PendingRequest, PendingRequests, RequestId};
+use crate::clock::Clock;
+
+/// Whether the send lag of a message is still to be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendLag {
+    /// it is recorded when the kernel is first offered the message
+    Unrecorded,
+    /// the message found all connections busy, and `BotContext::waits` recorded it
+    Recorded,
+}
+
+/// A message that is encoded and that the kernel has not taken whole.
+pub(crate) struct Unsent {
+    pub(crate) planned_ns: u64,
+    /// it has departed when `Connection::written` is as much
+    pub(crate) end: u64,
+    pub(crate) owes: Owes,
+    pub(crate) op: u16,
+    pub(crate) phase: Phase,
+    pub(crate) send_lag: SendLag,
+}
+
+/// What a message owes once it has left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owes {
+    Nothing,
+    Reply(RequestId),
+    /// one delivery to each member
+    Deliveries {
+        sender: u32,
+        seq: u32,
+    },
+}
+
+impl Unsent {
+    /// Records that the message has departed.
+    #[inline]
+    fn departed(
+        &self,
+        departed_ns: u64,
+        recorder: &mut Recorder,
+        requests: &mut PendingRequests,
+        ledger: &mut Option<Box<LedgerPart>>,
+    ) {
+        recorder.sent(usize::from(self.op), self.phase, matches!(self.owes, Owes::Reply(_)));
+        match self.owes {
+            Owes::Nothing => {}
+            Owes::Reply(request) => requests.sent(request, departed_ns),
+            Owes::Deliveries { sender, seq } => {
+                if let Some(ledger) = ledger {
+                    ledger.departed(sender, seq, departed_ns);
+                }
+            }
+        }
+    }
+}
+
+impl<D: Driver> WorkerState<D> {
+    /// Encodes a message into its connection's buffer, to be entered with `enter_unsent`. `None`: it was refused, and is
+    /// recorded as not sent.
+    pub(crate) fn encode(
+        &mut self,
+        id: ConnectionId,
+        op: usize,
+        planned_ns: u64,
+        what: D::Send<'_>,
+    ) -> Option<Unsent> {
+        let phase = self.phase(planned_ns);
+        if let Some(Connection { state: ConnectionState::Open(driver), written, .. }) =
+            self.connections.get_mut(id)
+            && driver.send(what).is_ok()
+        {
+            let end = *written + driver.unsent_bytes() as u64;
+            let (owes, send_lag) = (Owes::Nothing, SendLag::Unrecorded);
+            return Some(Unsent { planned_ns, end, owes, op: op as u16, phase, send_lag });
+        }
+        self.recorder.not_sent(op, phase);
+        None
+    }
+
+    /// Remembers an encoded message until the kernel has taken it.
+    pub(crate) fn enter_unsent(&mut self, id: ConnectionId, message: Unsent) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.unsent.push(message);
+        connection.mark_dirty(id, &mut self.dirty);
+    }
+
+    /// The same for a message that owes a reply, which is entered too.
+    pub(crate) fn enter_request(&mut self, id: ConnectionId, message: Unsent) -> Option<RequestId> {
+        let connection = self.connections.get_mut(id)?;
+        let (op, phase) = (usize::from(message.op), message.phase);
+        let request = self.requests.insert(&mut connection.requests, id, op, phase, message.planned_ns);
+        connection.unsent.push(Unsent { owes: Owes::Reply(request), ..message });
+        connection.mark_dirty(id, &mut self.dirty);
+        Some(request)
+    }
+
+    /// Encodes what is no message of its own. False: the connection takes it no longer.
+    pub(crate) fn follow(&mut self, id: ConnectionId, what: D::Send<'_>) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let ConnectionState::Open(driver) = &mut connection.state else { return false };
+        if driver.send(what).is_err() {
+            return false;
+        }
+        connection.mark_dirty(id, &mut self.dirty);
+        true
+    }
+
+    /// Enters a reply that is owed by a connection although nothing was sent for it; it counts as sent at `sent_ns`.
+    /// `None`: the connection has ended.
+    pub(crate) fn expect(
+        &mut self,
+        id: ConnectionId,
+        op: usize,
+        planned_ns: u64,
+        sent_ns: u64,
+    ) -> Option<RequestId> {
+        let phase = self.phase(planned_ns);
+        let connection = self.connections.get_mut(id)?;
+        let request = self.requests.insert(&mut connection.requests, id, op, phase, planned_ns);
+        self.recorder.sent(op, phase, true);
+        self.requests.sent(request, sent_ns);
+        Some(request)
+    }
+
+    /// Removes a request whose reply has come, for its outcome to be recorded. `None`: the reply is owed no longer.
+    pub(crate) fn take_request(&mut self, id: RequestId) -> Option<PendingRequest> {
+        let &PendingRequest { connection, sent_ns, .. } = self.requests.get(id)?;
+        let connection = self.connections.get_mut(connection)?;
+        if sent_ns.is_none() {
+            // The kernel was not seen to take the buffer that holds the request. Since the reply is here, everything
+            // that was encoded up to the request has left.
+            let request = connection.unsent.iter().position(|message| message.owes == Owes::Reply(id))?;
+            connection.tried = connection.tried.saturating_sub(request + 1);
+            for message in connection.unsent.drain(..=request) {
+                message.departed(self.now_ns, &mut self.recorder, &mut self.requests, &mut self.ledger);
+            }
+        }
+        Some(self.requests.finish(&mut connection.requests, id))
+    }
+
+    /// Hands what is encoded to the kernel, once per connection and turn.
+    pub(crate) fn flush_dirty(&mut self, clock: &impl Clock) {
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Some(id) = self.dirty.pop() {
+            self.now_ns = clock.now_ns();
+            self.flush(id, &mut cx, true);
+        }
+    }
+
+    /// `wakes`: a connection that the kernel does not take wakes its own task, which registers for the room to come.
+    ///
+    /// A message has departed when its last byte was taken, also where others behind it still wait.
+    pub(crate) fn flush(&mut self, id: ConnectionId, cx: &mut Context<'_>, wakes: bool) {
+        let departed_ns = self.now_ns;
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let (ConnectionState::Open(driver) | ConnectionState::Closing(driver)) = &mut connection.state else {
+            return;
+        };
+        for message in &connection.unsent[connection.tried..] {
+            if message.send_lag == SendLag::Unrecorded {
+                self.recorder.send_lag(message.phase, departed_ns.saturating_sub(message.planned_ns));
+            }
+        }
+        let bytes = driver.unsent_bytes();
+        let outcome = driver.poll_flush(cx);
+        let written = (bytes - driver.unsent_bytes()) as u64;
+        connection.written += written;
+        connection.mark_clean();
+        self.recorder.bytes_sent(written);
+        let departed_count = match outcome {
+            Poll::Ready(Ok(())) => connection.unsent.len(),
+            _ => connection.unsent.iter().take_while(|message| message.end <= connection.written).count(),
+        };
+        connection.tried = connection.unsent.len() - departed_count;
+        match outcome {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => self.ended.push((id, Closed::Failed(error))),
+            Poll::Pending => {
+                if wakes && let Some(waker) = &connection.waker {
+                    waker.wake_by_ref();
+                }
+            }
+        }
+        for message in connection.unsent.drain(..departed_count) {
+            message.departed(departed_ns, &mut self.recorder, &mut self.requests, &mut self.ledger);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::convert::Infallible;
+    use std::io;
+    use std::net::IpAddr;
+    use std::rc::Rc;
+    use std::sync::Arc;
+
+    use drivers::{Address, Broken, OpenError, ReadBuffer, Refused};
+    use measure::{Interval, LedgerShape, Measure, MetricNames};
+
+    use super::*;
+    use crate::context::BotContext;
+    use crate::pairing_lock::PairingLock;
+    use crate::state::Shared;
+
+    /// A connection whose kernel takes so many bytes and no more.
+    struct Narrow {
+        unsent: usize,
+        room: Rc<Cell<usize>>,
+    }
+
+    impl Driver for Narrow {
+        type Connecting = ();
+        type Send<'a> = usize;
+        type Received<'a> = Infallible;
+
+        fn begin_connect(_: &Address, _: Option<IpAddr>) -> Result<(), OpenError> {
+            Ok(())
+        }
+
+        async fn open((): (), _: &Address) -> Result<Self, OpenError> {
+            Err(OpenError::Refused)
+        }
+
+        fn send(&mut self, bytes: usize) -> Result<(), Refused> {
+            self.unsent += bytes;
+            Ok(())
+        }
+
+        fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            let taken = self.unsent.min(self.room.get());
+            self.room.set(self.room.get() - taken);
+            self.unsent -= taken;
+            if self.unsent == 0 { Poll::Ready(Ok(())) } else { Poll::Pending }
+        }
+
+        fn poll_read(&mut self, _: &mut Context<'_>, _: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
+            Poll::Pending
+        }
+
+        fn next(&mut self, _: &mut ReadBuffer) -> Option<Result<Infallible, Broken>> {
+            None
+        }
+
+        fn close(&mut self) {}
+
+        fn unsent_bytes(&self) -> usize {
+            self.unsent
+        }
+    }
+
+    #[test]
+    fn a_message_departs_with_its_last_byte_and_its_lag_ends_with_the_first_try() {
+        let names = MetricNames::new(&["say"], &[], &[], &OpenError::CAUSES);
+        let socket = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let plan = plan::WorkerPlan {
+            patience_ns: 1,
+            ..plan::WorkerPlan::alone(
+                plan::EchoBots { rate_per_s: 1.0, payload_bytes: 10 }.into(),
+                1,
+                plan::Scheme::Tcp,
+                socket,
+            )
+        };
+        let address = Address { socket, host: "nowhere".to_owned(), path: "/".to_owned(), tls: None };
+        let shared = Shared {
+            timeline: Arc::default(),
+            progress: Arc::default(),
+            pairing_lock: PairingLock::default(),
+            met: Arc::default(),
+            realtime_zero_ns: 0,
+        };
+        let mut state =
+            WorkerState::<Narrow>::new(Box::new(Interval::new(&names)), &plan, vec![address], shared);
+        let shape = LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1, echoes: true };
+        state.ledger = Some(Box::new(LedgerPart::new(shape)));
+        let room = Rc::new(Cell::new(15));
+        let connection = state.open(0, 0);
+        state.connection_opened(connection, Narrow { unsent: 0, room: room.clone() });
+        for _ in 0..3 {
+            let mut ctx = BotContext { state: &mut state };
+            let seq = ctx.ledger().next_seq(0).unwrap();
+            assert!(ctx.broadcast(connection, 0, 1_000, (0, seq), 10));
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        state.now_ns = 6_000;
+        state.flush(connection, &mut cx, false);
+        let sent =
+            |state: &WorkerState<Narrow>| state.recorder.interval().flows[0][Phase::Ramp as usize].sent;
+        assert_eq!(sent(&state), 1, "ten of fifteen bytes are a message, the other five are not");
+        state.now_ns = 1_000_000_000;
+        room.set(15);
+        state.flush(connection, &mut cx, false);
+        assert_eq!(sent(&state), 3);
+        let lag = state.recorder.interval().distribution(Measure::SendLag, false);
+        let max_ns = lag.max_ns().unwrap();
+        assert_eq!(lag.count(), 3);
+        assert!(max_ns.abs_diff(5_000) <= 5, "that the kernel was full is no lag of ours: {max_ns} ns");
+        assert_eq!(state.recorder.interval().bytes_sent, 30);
+    }
+}
