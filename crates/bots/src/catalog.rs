@@ -12,6 +12,7 @@ use plan::{ChatDialect, HttpVersion, Scheme, WorkerPlan, WorkloadSettings as _};
 
 use crate::chat::{Chat, Irc, Lines, Mqtt, Nats};
 use crate::http::Requests;
+use crate::leaderboard::Leaderboard;
 use crate::{Arena, Echo};
 
 /// What can be asked of bots without their type.
@@ -45,6 +46,10 @@ fn kind_of(bots: &plan::BotSettings, scheme: Scheme) -> io::Result<Kind> {
             ChatDialect::Irc => kind::<Chat<Irc>>(),
             ChatDialect::Nats => kind::<Chat<Nats>>(),
             ChatDialect::Mqtt => kind::<Chat<Mqtt, Tcp<tcp::Packets>>>(),
+        },
+        (plan::BotSettings::Leaderboard(bots), _) => match bots.http.version {
+            HttpVersion::One => kind::<Requests<Http1, Leaderboard>>(),
+            HttpVersion::Two => kind::<Requests<Http2, Leaderboard>>(),
         },
         (plan::BotSettings::Http(http), _) => match http.version {
             HttpVersion::One => kind::<Requests<Http1>>(),

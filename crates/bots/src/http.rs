@@ -7,12 +7,14 @@
 //! rejected or cut off comes back a little later, or a server at its limit would be asked ever faster.
 //! An answer is right or wrong by its request's checks. The first few errors of each cause are kept verbatim.
 
-mod errors;
+pub(crate) mod errors;
 mod redirect;
+pub mod source;
 mod stream;
 pub mod templates;
 
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use drivers::Closed;
@@ -23,15 +25,21 @@ use plan::{HttpBots, HttpModel, WorkerPlan};
 
 use crate::ends;
 use redirect::RedirectError;
+use source::{Chosen, Source};
 use stream::Stream;
 use templates::{CapturedVars, RequestTemplates};
 
 /// Planned arrivals of the hold by their place in the server's tick, in as many counters.
 pub const PHASES: usize = 16;
-const PHASE_NAMES: [&str; PHASES] = [
+pub(crate) const PHASE_NAMES: [&str; PHASES] = [
     "phase_00", "phase_01", "phase_02", "phase_03", "phase_04", "phase_05", "phase_06", "phase_07",
     "phase_08", "phase_09", "phase_10", "phase_11", "phase_12", "phase_13", "phase_14", "phase_15",
 ];
+
+/// Counters of a source that audits, behind the phases.
+const AUDIT_CHECKED_AT: usize = PHASES;
+/// Where workers meet.
+const LOAD_IS_OVER: usize = 0;
 
 /// What falls due. A stream's request belongs to no client.
 const STREAM_REQUEST: u32 = 0;
@@ -52,7 +60,7 @@ const WAITING_MAX: usize = 4_000_000;
 struct OpenRequest {
     tag: u32,
     id: RequestId,
-    request: usize,
+    chosen: Chosen,
     hops: u32,
     sent_ns: u64,
     has_begun: bool,
@@ -62,7 +70,7 @@ struct OpenRequest {
 #[derive(Clone, Copy)]
 struct Planned {
     planned_ns: u64,
-    request: usize,
+    chosen: Chosen,
 }
 
 #[derive(Default)]
@@ -84,10 +92,13 @@ struct Client {
 }
 
 /// All requesters, or all connections of one stream, of one worker.
-pub struct Requests<D: Http> {
+pub struct Requests<D: Http, S: Source<D> = RequestTemplates<<D as Http>::Prepared>> {
     http: HttpBots,
     clients: Vec<Client>,
-    templates: RequestTemplates<D::Prepared>,
+    driver: PhantomData<D>,
+    source: S,
+    /// host and port as they are requested
+    authority: String,
     /// open model only
     stream: Option<Stream>,
     /// of the stream, once it has begun
@@ -103,18 +114,21 @@ pub struct Requests<D: Http> {
     tick_period_ns: u64,
     open_attempts: u64,
     looks_for_late: bool,
+    workers: u64,
+    /// this worker has said that its load is over
+    has_met: bool,
 }
 
-impl<D: Http> Bots for Requests<D> {
+impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
     type Driver = D;
-    type Settings = HttpBots;
+    type Settings = S::Settings;
 
-    fn metric_names(http: &HttpBots) -> Arc<MetricNames> {
-        let ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
-        ends::metric_names(&ops, &errors::CAUSES, &PHASE_NAMES, &errors::KINDS)
+    fn metric_names(settings: &S::Settings) -> Arc<MetricNames> {
+        S::metric_names(settings)
     }
 
-    fn new(http: &HttpBots, plan: &WorkerPlan) -> Self {
+    fn new(settings: &S::Settings, plan: &WorkerPlan) -> Self {
+        let http = S::transport(settings);
         let (stream, spare_count) = match http.model {
             HttpModel::Open { connections, connections_max } => {
                 let spare = connections_max.saturating_sub(connections).div_ceil(plan.workers as u64);
@@ -126,7 +140,9 @@ impl<D: Http> Bots for Requests<D> {
         Requests {
             http: http.clone(),
             clients: (0..all).map(|_| Client::default()).collect(),
-            templates: RequestTemplates::new::<D>(plan, http),
+            driver: PhantomData,
+            source: S::new(settings, plan),
+            authority: plan.target.authority(),
             stream,
             origin_ns: None,
             free: VecDeque::with_capacity(plan.units as usize),
@@ -138,20 +154,23 @@ impl<D: Http> Bots for Requests<D> {
             tick_period_ns: plan.tick_period_ns,
             open_attempts: u64::from(plan.open_attempts),
             looks_for_late: false,
+            workers: plan.workers as u64,
+            has_met: false,
         }
     }
 
     fn join(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         if !self.looks_for_late {
             self.looks_for_late = true;
+            self.source.begin(ctx.realtime_ns(0));
             ctx.at(ctx.now_ns() + self.look_gap_ns(), 0, LOOK_FOR_LATE);
         }
         match (self.http.keep_alive, &self.stream) {
             (true, _) => self.open(unit, ctx),
             (false, Some(_)) => self.is_free(unit, ctx),
             (false, None) => {
-                let request = self.templates.choose();
-                self.open_for(unit, Planned { planned_ns, request }, ctx);
+                let chosen = self.source.choose();
+                self.open_for(unit, Planned { planned_ns, chosen }, ctx);
             }
         }
     }
@@ -168,8 +187,8 @@ impl<D: Http> Bots for Requests<D> {
         if self.stream.is_some() {
             return self.is_free(bot, ctx);
         }
-        let request = self.templates.choose();
-        self.send(bot, Planned { planned_ns: ctx.now_ns(), request }, SendLag::Unrecorded, ctx);
+        let chosen = self.source.choose();
+        self.send(bot, Planned { planned_ns: ctx.now_ns(), chosen }, SendLag::Unrecorded, ctx);
     }
 
     fn received(
@@ -197,12 +216,12 @@ impl<D: Http> Bots for Requests<D> {
             STREAM_REQUEST => {
                 self.plan_next(ctx);
                 self.count_phase(planned_ns, ctx);
-                let request = self.templates.choose();
-                self.dispatch(Planned { planned_ns, request }, ctx);
+                let chosen = self.source.choose();
+                self.dispatch(Planned { planned_ns, chosen }, ctx);
             }
             NEXT_REQUEST => {
-                let request = self.templates.choose();
-                let planned = Planned { planned_ns, request };
+                let chosen = self.source.choose();
+                let planned = Planned { planned_ns, chosen };
                 let client = &self.clients[bot as usize];
                 match (self.http.keep_alive, client.is_open) {
                     (true, true) if client.open_requests.is_empty() => {
@@ -227,7 +246,8 @@ impl<D: Http> Bots for Requests<D> {
         let client = &mut self.clients[bot as usize];
         if let Some(planned) = client.pending.take() {
             self.pending_count -= 1;
-            ctx.not_sent(planned.request, planned.planned_ns);
+            ctx.not_sent(planned.chosen.op, planned.planned_ns);
+            self.source.abandoned(planned.chosen);
         }
         match &why {
             Closed::NotOpened(_) => {
@@ -260,23 +280,54 @@ impl<D: Http> Bots for Requests<D> {
         }
     }
 
-    fn has_drained(&mut self, _: &mut BotContext<'_, D>) -> bool {
-        self.waiting.is_empty() && self.open_count == 0 && self.pending_count == 0
+    fn has_drained(&mut self, ctx: &mut BotContext<'_, D>) -> bool {
+        let is_quiet = self.waiting.is_empty() && self.open_count == 0 && self.pending_count == 0;
+        if S::audits() { self.audit(is_quiet, ctx) } else { is_quiet }
     }
 
     fn leave(&mut self, ctx: &mut BotContext<'_, D>) {
         let pending = self.clients.iter_mut().filter_map(|client| client.pending.take());
         for planned in self.waiting.drain(..).chain(pending) {
-            ctx.not_sent(planned.request, planned.planned_ns);
+            self.source.abandoned(planned.chosen);
+            ctx.not_sent(planned.chosen.op, planned.planned_ns);
         }
     }
 }
 
-impl<D: Http> Requests<D> {
+impl<D: Http, S: Source<D>> Requests<D, S> {
     /// Puts the stream's next request on the clock.
     fn plan_next(&mut self, ctx: &mut BotContext<'_, D>) {
         let (Some(stream), Some(origin_ns)) = (&mut self.stream, self.origin_ns) else { return };
         ctx.at(origin_ns + stream.next_ns(), 0, STREAM_REQUEST);
+    }
+
+    /// Checks what became of the load once all workers have none open; true when that is done, or cannot be.
+    fn audit(&mut self, is_quiet: bool, ctx: &mut BotContext<'_, D>) -> bool {
+        if is_quiet && !self.has_met {
+            self.has_met = true;
+            ctx.meet(LOAD_IS_OVER);
+        }
+        if !self.has_met || ctx.met(LOAD_IS_OVER) < self.workers {
+            return false;
+        }
+        let idle = |client: &Client| client.is_open && client.open_requests.is_empty();
+        for bot in 0..self.clients.len() {
+            if !idle(&self.clients[bot]) {
+                continue;
+            }
+            let Some(chosen) = self.source.audit() else { break };
+            let planned = Planned { planned_ns: ctx.now_ns(), chosen };
+            self.send(bot as u32, planned, SendLag::Unrecorded, ctx);
+        }
+        self.open_count == 0
+    }
+
+    fn count_audited(&mut self, ctx: &mut BotContext<'_, D>) {
+        let (checked, wrong) = self.source.take_audited();
+        if checked > 0 {
+            ctx.count(AUDIT_CHECKED_AT, checked);
+            ctx.count(AUDIT_CHECKED_AT + 1, wrong);
+        }
     }
 
     fn count_phase(&mut self, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
@@ -302,7 +353,8 @@ impl<D: Http> Requests<D> {
         }
         ctx.waits(planned.planned_ns);
         if self.waiting.len() >= WAITING_MAX {
-            return ctx.not_sent(planned.request, planned.planned_ns);
+            self.source.abandoned(planned.chosen);
+            return ctx.not_sent(planned.chosen.op, planned.planned_ns);
         }
         self.waiting.push_back(planned);
         if let Some(bot) = self.spare.pop() {
@@ -362,17 +414,18 @@ impl<D: Http> Requests<D> {
     fn send(&mut self, bot: u32, planned: Planned, send_lag: SendLag, ctx: &mut BotContext<'_, D>) {
         let client = &mut self.clients[bot as usize];
         let Some(connection) = client.connection else {
-            return ctx.not_sent(planned.request, planned.planned_ns);
+            return ctx.not_sent(planned.chosen.op, planned.planned_ns);
         };
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
-        let ready = self.templates.ready::<D>(planned.request, &client.captured);
+        let ready = self.source.ready(planned.chosen, &client.captured);
         let what = Outgoing { prepared: ready.as_ref(), tag };
-        if let Some(id) = ctx.request(connection, planned.request, planned.planned_ns, send_lag, what) {
-            let (request, sent_ns) = (planned.request, ctx.now_ns());
-            client.open_requests.push(OpenRequest { tag, id, request, hops: 0, sent_ns, has_begun: false });
-            self.open_count += 1;
-        }
+        let Some(id) = ctx.request(connection, planned.chosen.op, planned.planned_ns, send_lag, what) else {
+            return self.source.abandoned(planned.chosen);
+        };
+        let (chosen, sent_ns) = (planned.chosen, ctx.now_ns());
+        client.open_requests.push(OpenRequest { tag, id, chosen, hops: 0, sent_ns, has_begun: false });
+        self.open_count += 1;
     }
 
     fn receive(
@@ -385,34 +438,33 @@ impl<D: Http> Requests<D> {
     ) {
         let client = &mut self.clients[bot as usize];
         let Some(at) = client.open_requests.iter().position(|open| open.tag == answer.tag) else { return };
-        let (request, hops) = (client.open_requests[at].request, client.open_requests[at].hops);
+        let (chosen, hops) = (client.open_requests[at].chosen, client.open_requests[at].hops);
         if self.http.redirects_max > 0 && (300..400).contains(&answer.status) && answer.location.is_some() {
             match self.follow(connection, bot, at, answer, ctx) {
                 Ok(()) => return,
                 Err(redirect_error) => {
                     ctx.error_with(redirect_error.cause(), || redirect_error.to_string());
                     let open = self.take_open(bot, at);
+                    self.source.abandoned(open.chosen);
                     ctx.failed(open.id);
                     return self.go_on(connection, bot, answer.closes, true, at_ns, ctx);
                 }
             }
         }
         let open = self.take_open(bot, at);
-        let outcome = self.templates.check(request, answer);
-        let is_right = outcome.is_ok();
-        match outcome {
-            Ok(()) => {
-                if !open.has_begun && hops == 0 {
-                    ctx.began(open.id, at_ns);
-                }
-                self.templates.learn(request, answer, &mut self.clients[bot as usize].captured);
-                ctx.answered(open.id, at_ns);
+        let is_right = self.source.check(chosen, answer, |cause, text| {
+            ctx.error_with(cause, || text.to_string());
+        });
+        if is_right {
+            if !open.has_begun && hops == 0 {
+                ctx.began(open.id, at_ns);
             }
-            Err(wrong) => {
-                ctx.failed(open.id);
-                ctx.error_with(wrong.cause(), || wrong.to_string());
-            }
+            self.source.learn(chosen, answer, &mut self.clients[bot as usize].captured);
+            ctx.answered(open.id, at_ns);
+        } else {
+            ctx.failed(open.id);
         }
+        self.count_audited(ctx);
         self.go_on(connection, bot, answer.closes, !is_right, at_ns, ctx);
     }
 
@@ -437,16 +489,16 @@ impl<D: Http> Requests<D> {
         if open.hops > self.http.redirects_max {
             return Err(RedirectError::Loop(open.hops, location));
         }
-        let path = redirect::local_path(location, self.templates.authority())
-            .ok_or(RedirectError::Elsewhere(location))?;
+        let path =
+            redirect::local_path(location, &self.authority).ok_or(RedirectError::Elsewhere(location))?;
         if answer.closes {
             return Err(RedirectError::Closes);
         }
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
         open.tag = tag;
-        let request = open.request;
-        let prepared = self.templates.redirected::<D>(request, &client.captured, path);
+        let prepared = self.source.redirected(open.chosen, &client.captured, path);
+        let Some(prepared) = prepared else { return Err(RedirectError::NotTaken) };
         if !ctx.follow(connection, Outgoing { prepared: &prepared, tag }) {
             return Err(RedirectError::NotTaken);
         }
@@ -493,8 +545,8 @@ impl<D: Http> Requests<D> {
                 if pause_ns > 0 {
                     return ctx.at(at_ns + pause_ns, bot, NEXT_REQUEST);
                 }
-                let request = self.templates.choose();
-                let planned = Planned { planned_ns: at_ns, request };
+                let chosen = self.source.choose();
+                let planned = Planned { planned_ns: at_ns, chosen };
                 if self.http.keep_alive {
                     self.send(bot, planned, SendLag::Unrecorded, ctx);
                 } else {
@@ -508,7 +560,9 @@ impl<D: Http> Requests<D> {
     fn forget_connection(&mut self, bot: u32) -> Option<ConnectionId> {
         let client = &mut self.clients[bot as usize];
         self.open_count -= client.open_requests.len();
-        client.open_requests.clear();
+        for open in client.open_requests.drain(..) {
+            self.source.abandoned(open.chosen);
+        }
         client.is_open = false;
         client.connection.take()
     }
@@ -540,8 +594,8 @@ impl<D: Http> Requests<D> {
         if self.http.keep_alive {
             self.open(bot, ctx);
         } else {
-            let request = self.templates.choose();
-            self.open_for(bot, Planned { planned_ns: ctx.now_ns(), request }, ctx);
+            let chosen = self.source.choose();
+            self.open_for(bot, Planned { planned_ns: ctx.now_ns(), chosen }, ctx);
         }
     }
 

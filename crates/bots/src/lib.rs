@@ -9,6 +9,7 @@ pub mod chat;
 pub mod echo;
 mod ends;
 pub mod http;
+pub mod leaderboard;
 mod null;
 
 pub use arena::Arena;

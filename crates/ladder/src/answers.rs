@@ -128,7 +128,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         }),
         frames: figures::frames(trial),
         deliveries: deliveries::deliveries(trial),
-        audit: None,
+        audit: trial.audit.map(Into::into),
         subject: trial.subject.as_ref().map(|process| SubjectFigures {
             process: process.clone(),
             busiest_thread: trial

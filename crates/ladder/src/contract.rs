@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use measure::ledger::{PairBooks, SumOfBooks};
-use measure::{Flow, ProcessFigures, Summary, TickCounts, Trial, TrialConnections};
+use measure::{Audit, Flow, ProcessFigures, Summary, TickCounts, Trial, TrialConnections};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
@@ -182,8 +182,7 @@ pub struct Rung {
     /// the books of broadcasts
     pub deliveries: Option<DeliveryFigures>,
     /// what was claimed against what is
-    #[ts(type = "unknown")]
-    pub audit: Option<Value>,
+    pub audit: Option<AuditFigures>,
     /// the server's process tree
     pub subject: Option<SubjectFigures>,
     /// this process
@@ -194,6 +193,28 @@ pub struct Rung {
     /// It is written and never read
     #[ts(skip)]
     pub extra: Map<String, Value>,
+}
+
+/// What the bots read back from the server after the hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct AuditFigures {
+    /// facts
+    pub checked: u64,
+    /// of these, other than they must be
+    pub wrong: u64,
+    /// `FAIL` when one was wrong, `INCONCLUSIVE` when none was checked
+    pub verdict: Verdict,
+}
+
+impl From<Audit> for AuditFigures {
+    fn from(Audit { checked, wrong }: Audit) -> Self {
+        let verdict = match (checked, wrong) {
+            (0, _) => Verdict::Inconclusive,
+            (_, 0) => Verdict::Pass,
+            _ => Verdict::Fail,
+        };
+        AuditFigures { checked, wrong, verdict }
+    }
 }
 
 /// The judged part of a trial.

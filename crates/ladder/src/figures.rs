@@ -233,8 +233,11 @@ pub const FIGURES: &[FigureDoc] = table! {
         scalar!("worker.busy_share", Share, "the busiest worker's share of the hold that it did not sleep", |trial| {
             trial.busy_share_max.map_or(NO_HOLD, Reading::Value)
         });
-        scalar!("audit", Ok, "not measured yet, so a plan that names it is refused: the server's final state is what the bots claim", |_| {
-            Reading::Absent("no workload audits yet")
+        scalar!("audit", Ok, "after the hold, what the server holds is what the bots were told (leaderboard)", |trial| {
+            match trial.audit.filter(|audit| audit.checked > 0) {
+                Some(audit) => Reading::Value(f64::from(u8::from(audit.wrong == 0))),
+                None => Reading::Absent("nothing was read back after the hold"),
+            }
         });
     }
 };

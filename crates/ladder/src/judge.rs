@@ -275,7 +275,7 @@ impl Case<'_> {
 type Rule = fn(&Case<'_>) -> Option<Ruling>;
 
 /// The rules in the order in which they are asked.
-const IN_ORDER: [Rule; 26] = [
+const IN_ORDER: [Rule; 27] = [
     // Nothing is proved.
     rules::books,
     rules::interrupted,
@@ -287,6 +287,7 @@ const IN_ORDER: [Rule; 26] = [
     deliveries::residual,
     rules::out_of_step,
     rules::wrong_answers,
+    rules::audit,
     deliveries::unknown_messages,
     rules::broken_connections,
     silence::no_ticks,

@@ -18,6 +18,11 @@ use crate::ticks::TickCounts;
 /// mean is known besides its worst moment.
 pub const OPEN_TIME: &str = "open_connection_ms";
 
+/// Counters of an audit: facts that the bots read back after the hold, and those of them that were wrong.
+pub const AUDIT_CHECKED: &str = "audit_checked";
+/// See `AUDIT_CHECKED`.
+pub const AUDIT_WRONG: &str = "audit_wrong";
+
 /// What an error says about the server, as far as it matters to a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ErrorKind {

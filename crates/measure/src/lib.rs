@@ -20,5 +20,5 @@ pub use interval::{Connections, ErrorKind, Interval, Measure, MetricNames};
 pub use ledger::{Books, LedgerPart, LedgerShape};
 pub use ticks::{TickClasses, TickCounts};
 pub use trial::{
-    Hold, HostSecond, ProcessFigures, Second, Silence, Trial, TrialConnections, TrialHead, TrialTicks,
+    Audit, Hold, HostSecond, ProcessFigures, Second, Silence, Trial, TrialConnections, TrialHead, TrialTicks,
 };

@@ -178,6 +178,15 @@ pub struct ProcessFigures {
     pub fds: Option<u64>,
 }
 
+/// Facts that bots read back from the server after the hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// facts
+    pub checked: u64,
+    /// of these, other than they must be
+    pub wrong: u64,
+}
+
 /// One load held once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
@@ -216,6 +225,8 @@ pub struct Trial {
     pub client_ticks: TickCounts,
     /// what was owed to whom, and what came; `None` when nothing owed deliveries. Over the whole trial
     pub books: Option<Books>,
+    /// what the bots read back after the hold; `None` where they do not
+    pub audit: Option<Audit>,
     /// bytes per second in both directions over the hold
     pub bytes_per_s: Option<f64>,
     /// the subject's process tree, where it is watched

@@ -26,9 +26,9 @@ const HOLD_NS: u64 = 30_000_000_000;
 pub const SETTLE_AND_HOLD_NS: (u64, u64) = (SETTLE_NS, HOLD_NS);
 
 /// All of them.
-pub const BUILT_IN: [BuiltIn; 3] = [
-    BuiltIn { bots: "arena", tick_rate_hz: 60.0, ..BuiltIn::of("arena") },
-    BuiltIn { bots: "chat", ..BuiltIn::of("chat") },
+pub const BUILT_IN: [BuiltIn; 4] = [
+    BuiltIn { tick_rate_hz: 60.0, ..BuiltIn::of("arena") },
+    BuiltIn::of("chat"),
     BuiltIn {
         bots: "http",
         tick_rate_hz: 30.0,
@@ -39,6 +39,7 @@ pub const BUILT_IN: [BuiltIn; 3] = [
         has_axes: true,
         ..BuiltIn::of("poll-loop")
     },
+    BuiltIn::of("leaderboard"),
 ];
 
 /// Names of all.

@@ -3,11 +3,11 @@
 /// Built-in servers that `climb NAME` starts by itself.
 pub const SUBJECTS: &[&str] = &crate::built_in::NAMES;
 /// Servers whose names are taken, so that their users are told the truth instead of "unknown".
-pub const SUBJECTS_TO_COME: &[&str] = &["leaderboard", "grid"];
+pub const SUBJECTS_TO_COME: &[&str] = &["grid"];
 /// Built-in bots.
 pub const BOTS: &[&str] = &crate::layers::bots::NAMES;
 /// Bots whose names are taken.
-pub const BOTS_TO_COME: &[&str] = &["leaderboard", "grid"];
+pub const BOTS_TO_COME: &[&str] = &["grid"];
 /// Schemes a target may have.
 pub const SCHEMES: &[&str] = &["ws", "wss", "tcp", "irc", "nats", "mqtt", "http", "https"];
 

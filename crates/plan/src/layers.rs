@@ -21,6 +21,7 @@ mod echo;
 mod generator;
 mod http;
 mod ladder;
+mod leaderboard;
 mod objectives;
 mod reader;
 mod subject;
@@ -43,6 +44,7 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
         requests::SETTINGS,
         variables::SETTINGS,
         http::SETTINGS,
+        leaderboard::SETTINGS,
         ladder::SETTINGS,
         cells::SETTINGS,
         objectives::SETTINGS,
@@ -53,8 +55,18 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
 }
 
 /// The groups of the help, in its order.
-pub const HEADINGS: [&str; 9] =
-    ["What", "How", "Arena", "Chat", "HTTP", "Sweep of poll-loop", "Judged by", "Subject", "Output"];
+pub const HEADINGS: [&str; 10] = [
+    "What",
+    "How",
+    "Arena",
+    "Chat",
+    "HTTP",
+    "Leaderboard",
+    "Sweep of poll-loop",
+    "Judged by",
+    "Subject",
+    "Output",
+];
 
 const SETTINGS: &[&Setting] = &[&ARRIVALS, &SEED, &PATIENCE, &NAME, &NOTE];
 

@@ -7,6 +7,7 @@ mod arena;
 mod chat;
 mod echo;
 mod http;
+mod leaderboard;
 
 use std::ops::Deref;
 
@@ -16,6 +17,7 @@ pub use arena::{ArenaBots, Pairing};
 pub use chat::{ChatBots, ChatDialect, FaultKind, FaultSpec, LINE_BYTES_MIN};
 pub use echo::EchoBots;
 pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw};
+pub use leaderboard::LeaderboardBots;
 
 use crate::plan::{Arrivals, Ramp};
 
@@ -91,6 +93,11 @@ pub trait Workload {
 
     /// True when some clients tell the server's ticks.
     fn asks_for_snapshots(&self) -> bool {
+        false
+    }
+
+    /// True when the clients check afterwards what the server made of their requests.
+    fn audits(&self) -> bool {
         false
     }
 
@@ -190,4 +197,6 @@ registry! {
     Chat(ChatBots),
     /// requests over HTTP
     Http(HttpBots),
+    /// updates and reads of a leaderboard over HTTP, audited afterwards
+    Leaderboard(LeaderboardBots),
 }

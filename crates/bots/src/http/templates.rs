@@ -59,7 +59,7 @@ impl<P> AsRef<P> for Ready<'_, P> {
 
 impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
     /// The requests of the plan, or the one of them that its cell asks for.
-    pub fn new<D: Http<Prepared = P>>(plan: &WorkerPlan, http: &HttpBots) -> RequestTemplates<P> {
+    pub fn of<D: Http<Prepared = P>>(plan: &WorkerPlan, http: &HttpBots) -> RequestTemplates<P> {
         let surroundings = Surroundings {
             scheme: if plan.target.scheme.is_tls() { "https" } else { "http" },
             authority: plan.target.authority(),
@@ -113,7 +113,7 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
     }
 
     /// Chooses the next request by weight.
-    pub fn choose(&mut self) -> usize {
+    pub fn choose_by_weight(&mut self) -> usize {
         let last = self.shares.len() - 1;
         if last == 0 {
             return 0;
@@ -125,7 +125,11 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
     }
 
     /// The request in the form in which it is sent.
-    pub fn ready<D: Http<Prepared = P>>(&mut self, index: usize, captured: &CapturedVars) -> Ready<'_, P> {
+    pub fn render_or_reuse<D: Http<Prepared = P>>(
+        &mut self,
+        index: usize,
+        captured: &CapturedVars,
+    ) -> Ready<'_, P> {
         if self.templates[index].prepared.is_none() {
             return Ready::Rendered(self.render::<D>(index, captured, None));
         }
@@ -136,7 +140,7 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
     }
 
     /// A GET where a redirect of this request points.
-    pub fn redirected<D: Http<Prepared = P>>(
+    pub fn render_elsewhere<D: Http<Prepared = P>>(
         &mut self,
         index: usize,
         captured: &CapturedVars,
@@ -185,12 +189,12 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
     }
 
     /// Whether an answer is right. Errors: what is wrong with it, in no words yet.
-    pub fn check<'a>(&'a self, index: usize, answer: &'a Answer<'_>) -> Result<(), Wrong<'a>> {
+    pub fn check_response<'a>(&'a self, index: usize, answer: &'a Answer<'_>) -> Result<(), Wrong<'a>> {
         check(&self.templates[index].request, answer)
     }
 
     /// Keeps what a request wants to know of its answer.
-    pub fn learn(&self, index: usize, answer: &Answer<'_>, captured: &mut CapturedVars) {
+    pub fn capture(&self, index: usize, answer: &Answer<'_>, captured: &mut CapturedVars) {
         let capture = &self.templates[index].request.capture;
         if capture.is_empty() {
             return;

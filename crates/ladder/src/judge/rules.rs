@@ -348,6 +348,19 @@ pub(super) fn wrong_answers(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, name, reason))
 }
 
+/// What the server holds after the load is not what it acknowledged.
+pub(super) fn audit(case: &Case<'_>) -> Option<Ruling> {
+    let audit = case.trial.audit.filter(|audit| audit.wrong > 0)?;
+    let words = case.trial.error_samples().find(|(_, words)| words.starts_with("audit: "));
+    let first = words.map_or(String::new(), |(_, words)| format!("; the first: {words}"));
+    let reason = format!(
+        "audit: {} of {} facts that were read back after the hold are wrong{first}",
+        show_number(audit.wrong as f64),
+        show_number(audit.checked as f64)
+    );
+    Some(Ruling::new(Verdict::Fail, "audit", reason))
+}
+
 /// The server still pairs by players of an earlier time, and the bots could not mend it: nothing is known of this load.
 pub(super) fn out_of_step(case: &Case<'_>) -> Option<Ruling> {
     let (cause, count) = case.trial.errors_of(ErrorKind::Unpaired).next()?;

@@ -15,7 +15,7 @@ use super::{Hold, HostSecond, SECOND_NS, Second, Trial, TrialConnections, TrialH
 use crate::distribution::Distribution;
 use crate::entry::{Entry, Event, Sample, TickSecond};
 use crate::flow::{Flow, Phase};
-use crate::interval::{Interval, Measure, OPEN_TIME};
+use crate::interval::{AUDIT_CHECKED, AUDIT_WRONG, Interval, Measure, OPEN_TIME};
 use crate::ticks::TickCounts;
 
 /// A trial of which not all entries were taken yet.
@@ -37,6 +37,8 @@ pub struct Sum {
     bytes: u64,
     /// how much of the hold the server's ticks cover
     cover: TickCover,
+    /// where the counters of an audit are, checked and wrong
+    audit: Option<(usize, usize)>,
     /// both sides' counters over the same time
     same_time: Collecting,
     /// over the server's ticks of the hold, ns; `None` once an entry did not say
@@ -64,7 +66,9 @@ impl Sum {
     /// The sum of nothing: `events` are all marks of the trial, in the order they came; the first `cut_s` seconds of the
     /// hold are left out as warm-up.
     pub fn new(head: TrialHead, events: Vec<Event>, cut_s: u32) -> Sum {
-        let open_time = head.metric_names.counters.iter().position(|name| name == OPEN_TIME);
+        let counter = |wanted: &str| head.metric_names.counters.iter().position(|name| name == wanted);
+        let open_time = counter(OPEN_TIME);
+        let audit = counter(AUDIT_CHECKED).zip(counter(AUDIT_WRONG));
         let trial = Trial {
             complete: false,
             hold: None,
@@ -81,6 +85,7 @@ impl Sum {
             ticks: None,
             client_ticks: TickCounts::default(),
             books: None,
+            audit: None,
             bytes_per_s: None,
             subject: None,
             worker: Default::default(),
@@ -94,6 +99,7 @@ impl Sum {
             settled_ns: None,
             last_ns: 0,
             open_time,
+            audit,
             seconds: Vec::new(),
             beside: BTreeMap::new(),
             subject: Readings::default(),
@@ -174,6 +180,11 @@ impl Sum {
     fn interval(&mut self, interval: &Interval) {
         let trial = &mut self.trial;
         let names = &trial.head.metric_names;
+        if let Some((checked, wrong)) = self.audit {
+            let audit = trial.audit.get_or_insert_default();
+            audit.checked += interval.counters[checked];
+            audit.wrong += interval.counters[wrong];
+        }
         let is_kept = !trial.left_out.contains(&interval.index);
         let in_hold = trial.hold.as_ref().is_some_and(|hold| hold.holds_second(interval.index)) && is_kept;
         let from_cut =

@@ -4,7 +4,7 @@ use crate::built_in::BuiltIn;
 use crate::known;
 use crate::layers::ladder::Loads;
 use crate::layers::reader::{RawValue, Reader};
-use crate::layers::{arena, chat, echo, http, settings};
+use crate::layers::{arena, chat, echo, http, leaderboard, settings};
 use crate::mistakes::{ConfigError, Place};
 use crate::settings::{Setting, Shape};
 use crate::target::Scheme;
@@ -20,7 +20,7 @@ struct BotsKind {
     read: fn(&mut Reader, &Server<'_>, Option<&Loads>) -> BotSettings,
 }
 
-const KINDS: [BotsKind; 4] = [
+const KINDS: [BotsKind; 5] = [
     BotsKind {
         name: "arena",
         schemes: &[Scheme::Ws, Scheme::Wss],
@@ -35,6 +35,11 @@ const KINDS: [BotsKind; 4] = [
         name: "http",
         schemes: &[Scheme::Http, Scheme::Https],
         read: |reader, server, loads| http::read(reader, server, loads).into(),
+    },
+    BotsKind {
+        name: "leaderboard",
+        schemes: &[Scheme::Http, Scheme::Https],
+        read: |reader, _, loads| leaderboard::read(reader, loads).into(),
     },
     BotsKind {
         name: "echo",
@@ -58,11 +63,11 @@ static BOTS: Setting = Setting::of("What", &[])
     .key("bots", Shape::WordOr("BotsKeys", "Bots with settings."), "arena")
     .about("The simulated clients: a built-in name, or a name with settings.")
     .flag("--bots", "NAME")
-    .help("The simulated clients: arena, chat, http or echo")
+    .help("The simulated clients: arena, chat, http, leaderboard or echo")
     .default("those of the subject");
 static KIND: Setting = Setting::of("", &[])
     .key("bots.kind", Shape::Text, "arena")
-    .about("Which bots: arena, chat, http or echo; those of the subject otherwise.");
+    .about("Which bots: arena, chat, http, leaderboard or echo; those of the subject otherwise.");
 
 /// What is known of the server when the bots are chosen.
 pub(super) struct Server<'a> {

@@ -26,44 +26,46 @@ pub(super) const SETTINGS: &[&Setting] = &[
     &BODY_MAX,
 ];
 pub(super) const HTTP: Setting = Setting::of("HTTP", &["http"]);
+/// What every kind of bots that speaks HTTP takes.
+const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard"]);
 
-static CONNECTIONS: Setting = HTTP
+static CONNECTIONS: Setting = TRANSPORT
     .key("bots.connections", Shape::Whole("uint32"), "256")
     .about("http, with a rate: connections opened before the hold.")
     .flag("--connections", "N")
     .help("With a rate: connections opened before the hold; a request that finds all busy waits")
     .default("256");
-static CONNECTIONS_MAX: Setting = HTTP
+static CONNECTIONS_MAX: Setting = TRANSPORT
     .key("bots.connections_max", Shape::Whole("uint32"), "512")
     .about("http, with a rate: more are opened up to this many when all are busy.")
     .flag("--connections-max", "N")
     .help("With a rate: more connections are opened, up to this many, when all are busy")
     .default("none");
-static THINK: Setting = HTTP
+static THINK: Setting = TRANSPORT
     .key("bots.think", Shape::Text, "100ms")
     .about("http, with requesters: between an answer and the next request.")
     .flag("--think", "TIME")
     .help("With requesters: between an answer and the next request")
     .default("0s");
-static VERSION: Setting = HTTP
+static VERSION: Setting = TRANSPORT
     .key("bots.http", Shape::NumberOrText, "2")
     .about("http: the version of the protocol, 1.1 or 2.")
     .flag("--http", "VERSION")
     .help("The version of HTTP: 1.1 or 2")
     .default("1.1");
-static STREAMS: Setting = HTTP
+static STREAMS: Setting = TRANSPORT
     .key("bots.streams", Shape::Whole("uint32"), "100")
     .about("http: most requests at once on one connection of HTTP/2, with a rate.")
     .flag("--streams", "N")
     .help("HTTP/2 with a rate: requests at once on one connection")
     // What RFC 9113 asks of servers at least.
     .default("100");
-static KEEP_ALIVE: Setting = HTTP
+static KEEP_ALIVE: Setting = TRANSPORT
     .key("bots.keep_alive", Shape::Switch, "false")
     .about("http: connections stay for further requests; otherwise each request has one of its own.")
     .switch(Kind::SwitchOff, "--no-keep-alive")
     .help("A connection of its own for each request");
-static TIMEOUT: Setting = HTTP
+static TIMEOUT: Setting = TRANSPORT
     .key("bots.timeout", Shape::Text, "30s")
     .about("http: a request without its whole answer after this is given up, and its connection with it.")
     .flag("--timeout", "TIME")
@@ -92,14 +94,40 @@ const KEPT_BODY_BYTES_MAX: u64 = 4 << 20;
 const MS: u64 = 1_000_000;
 const HOUR: u64 = 3_600_000_000_000;
 
-/// The clients of the plan; after a mistake, clients that let the other settings be read.
-pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Loads>) -> HttpBots {
+/// When requests are planned unless the loads say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loop {
+    /// at a rate
+    Open,
+    /// each after the answer to the last
+    Closed,
+}
+
+/// When requests are planned, and the connections that they go over; no requests yet.
+pub(super) fn transport(reader: &mut Reader, loads: Option<&Loads>, usual: Loop) -> HttpBots {
     let version = reader.value_or_default(&VERSION, str::parse::<HttpVersion>);
     let keep_alive = reader.value(&KEEP_ALIVE, units::boolean).unwrap_or(true);
-    let model = model(reader, loads);
+    let model = model(reader, loads, usual);
     let streams = streams(reader, &model, version, keep_alive);
     let timeout_ns = reader.value_or_default(&TIMEOUT, |text| units::duration_ns_within(text, MS, HOUR));
     let redirects = reader.value_or_default(&REDIRECTS, |text| units::whole_within(text, 0, REDIRECTS_MOST));
+    HttpBots {
+        model,
+        version,
+        keep_alive,
+        streams,
+        requests: Vec::new(),
+        variables: Vec::new(),
+        timeout_ns,
+        // At most 50 by the line above.
+        redirects_max: redirects as u32,
+        body_bytes_max: default_of(&BODY_MAX, http::bytes),
+    }
+}
+
+/// The clients of the plan; after a mistake, clients that let the other settings be read.
+pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Loads>) -> HttpBots {
+    let transport = transport(reader, loads, Loop::Closed);
     let body_max = reader.value(&BODY_MAX, http::bytes);
     let requests = requests::read(reader, server);
     let variables = variables::read(reader, &requests);
@@ -114,21 +142,15 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Load
     }
     let usual = if looks_at_bodies { KEPT_BODY_BYTES_MAX } else { default_of(&BODY_MAX, http::bytes) };
     HttpBots {
-        model,
-        version,
-        keep_alive,
-        streams,
         requests: requests.into_iter().map(|(request, _)| request).collect(),
         variables,
-        timeout_ns,
-        // At most 50 by the line above.
-        redirects_max: redirects as u32,
         body_bytes_max: body_max.unwrap_or(usual),
+        ..transport
     }
 }
 
-fn model(reader: &mut Reader, loads: Option<&Loads>) -> HttpModel {
-    let is_open = loads.is_some_and(|loads| loads.is_rate());
+fn model(reader: &mut Reader, loads: Option<&Loads>, usual: Loop) -> HttpModel {
+    let is_open = loads.map_or(usual == Loop::Open, |loads| loads.is_rate());
     // Where the command line chooses the model, what the file says of the other one was not meant for it.
     let is_meant =
         |said: &RawValue| matches!(said.place, Place::Flag(_)) || !loads.is_some_and(|loads| loads.in_flags);

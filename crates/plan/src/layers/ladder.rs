@@ -29,7 +29,7 @@ static RUNGS: Setting = Setting::of("What", &[])
     .help("Loads to hold, e.g. 500,1000,2000")
     .kind(Kind::Hyphenated)
     .flag_example("500,1000,2000");
-static RATE: Setting = Setting::of("What", &["http"])
+static RATE: Setting = Setting::of("What", &["http", "leaderboard"])
     .key("ladder.rate", Shape::OneOrMore, "[1000, 2000]")
     .about("http: the loads in requests per second, scheduled independently of responses (open loop).")
     .flag("--rate", "LIST")
@@ -39,7 +39,7 @@ static RATE: Setting = Setting::of("What", &["http"])
     )
     .kind(Kind::Hyphenated)
     .flag_example("1000,2000");
-static REQUESTERS: Setting = Setting::of("What", &["http"])
+static REQUESTERS: Setting = Setting::of("What", &["http", "leaderboard"])
     .key("ladder.requesters", Shape::OneOrMore, "1..20")
     .about(
         "http: the loads in requesters, each of whom waits for its answer; a list, a range (1..20), or an \

@@ -19,9 +19,7 @@ static OBJECTIVES: Setting = Setting::of("Judged by", &[])
     .kind(Kind::Repeated)
     .flag_example("ticks.late_share < 25%");
 
-/// No bots claim anything yet that a server's final state could be audited against.
-const AUDIT_INSTEAD: &str =
-    "no workload audits yet; use failed == 0 for wrong answers, or deliveries.lost == 0 for broadcasts";
+const AUDIT_INSTEAD: &str = "only the bots of leaderboard audit; use failed == 0 for wrong answers, or deliveries.lost == 0 for broadcasts";
 
 pub(super) fn read(
     reader: &mut Reader,
@@ -86,7 +84,7 @@ fn never_measured(
             not_measured("the server's process is not known; name it (--pid N) or start it here (--start)")
         }
         "deliveries" => bots.lacks_delivery_figure(figure).and_then(not_measured),
-        "audit" => not_measured(AUDIT_INSTEAD),
+        "audit" if !bots.audits() => not_measured(AUDIT_INSTEAD),
         _ => None,
     }
 }

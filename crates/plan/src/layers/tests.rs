@@ -213,7 +213,7 @@ fn echo_clients_answer_to_a_rate_or_to_each_other() {
 fn subjects_that_are_not_there_are_refused_with_what_is() {
     let unknown = |word: &str| {
         format!(
-            "climb: unknown subject \"{word}\"; built in: arena, chat, poll-loop (still to come: leaderboard, grid), \
+            "climb: unknown subject \"{word}\"; built in: arena, chat, poll-loop, leaderboard (still to come: grid), \
              or a URL (http://HOST:PORT, ws://, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml)"
         )
     };
@@ -280,7 +280,7 @@ fn every_mistake_is_told_at_once() {
          --seed -1 --snapshots 5 --workers 0 --spin 1ms --open-attempts 1.5 --name ' ' \
          --objective 'ticks.late_shar < 25%'",
         &[
-            "climb: unknown subject \"aerna\"; built in: arena, chat, poll-loop (still to come: leaderboard, grid), \
+            "climb: unknown subject \"aerna\"; built in: arena, chat, poll-loop, leaderboard (still to come: grid), \
              or a URL (http://HOST:PORT, ws://, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
             "--snapshots: a share is between 0 and 1, or 0% and 100%; got 5 (for example: --snapshots 1%)",
             "--rungs: \"abc\" is not a number (for example: --rungs 500,1000,2000)",
@@ -404,8 +404,8 @@ fn settings_that_contradict_each_other_are_refused() {
         &[
             "--objective: subject.cpu_share would never be measured: the server's process is not known; name it (--pid N) \
              or start it here (--start)",
-            "--objective: audit would never be measured: no workload audits yet; use failed == 0 for wrong answers, or \
-             deliveries.lost == 0 for broadcasts",
+            "--objective: audit would never be measured: only the bots of leaderboard audit; use failed == 0 for wrong answers, \
+             or deliveries.lost == 0 for broadcasts",
         ],
     );
     check(
@@ -433,20 +433,20 @@ fn bots_that_do_not_fit_are_refused() {
     check(
         "arena --bots arean",
         &[
-            "--bots: unknown bots \"arean\"; built in: arena, chat, http, echo (still to come: leaderboard, grid); \
+            "--bots: unknown bots \"arean\"; built in: arena, chat, http, leaderboard, echo (still to come: grid); \
            did you mean arena? (for example: --bots arena)",
         ],
     );
     check(
         "arena --bots grid",
         &[
-            "--bots: the bots of grid are known but not built yet; built: arena, chat, http, echo (for example: --bots arena)",
+            "--bots: the bots of grid are known but not built yet; built: arena, chat, http, leaderboard, echo (for example: --bots arena)",
         ],
     );
     check(
         "arena --bots shooter.ts",
         &[
-            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, chat, http, echo (for example: --bots arena)",
+            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, chat, http, leaderboard, echo (for example: --bots arena)",
         ],
     );
     check(
@@ -485,8 +485,8 @@ fn mistakes_in_a_file_name_its_line() {
         "subject:\n  target: areena\n  tick: 1\nladder:\n  rungs:\n    - 500\n    - none\n  hold: 60\n\
          objectives: [ticks.late_shar < 1]\nseed: x\ngenerator: { realtime: perhaps }\n",
         &[
-            "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat, poll-loop (still to \
-             come: leaderboard, grid), or a URL (http://HOST:PORT, ws://, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml); did you mean arena? \
+            "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat, poll-loop, leaderboard (still to \
+             come: grid), or a URL (http://HOST:PORT, ws://, tcp://, irc://, nats://, mqtt://) or a scenario file (*.yaml); did you mean arena? \
              (for example: target: ws://127.0.0.1:42069)",
             "scenarios/x.yaml:3: unknown key \"tick\" in subject; known: target, start, pid, ticks, tick_rate, options; \
              did you mean ticks? (for example: ticks: { log: game.log })",

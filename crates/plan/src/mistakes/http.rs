@@ -123,6 +123,9 @@ pub enum RequestConfigError {
         "{0} is about the one request of a URL, but the scenario has requests of its own; change it there"
     )]
     OfOneRequest(&'static str),
+    /// a name that does not fit into a path
+    #[error("{0:?} cannot be a board's name here: letters, digits, - _ and . only")]
+    BoardName(String),
     /// a body that would have to be kept beyond what is kept
     #[error("a body that is looked at is kept, and at most {most} of it; {asked} is more")]
     KeptBody {

@@ -61,7 +61,7 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
         path: target.path.clone(),
         tls: tls(target)?,
     };
-    let mut templates = RequestTemplates::new::<D>(worker, http);
+    let mut templates = RequestTemplates::of::<D>(worker, http);
     let index = harmless(http);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -116,7 +116,7 @@ async fn attempt<D: Http>(
     };
     let mut buffer = ReadBuffer::new();
     let answer = async {
-        let ready = templates.ready::<D>(index, &CapturedVars::new());
+        let ready = templates.render_or_reuse::<D>(index, &CapturedVars::new());
         let request = ready.as_ref().clone();
         drop(ready);
         if socket.send(Outgoing { prepared: &request, tag: 0 }).is_err() {
@@ -156,7 +156,7 @@ fn answered<P: Clone + std::fmt::Debug + 'static>(
     index: usize,
     answer: &Answer<'_>,
 ) -> Outcome {
-    let wrong = templates.check(index, answer).err().map(|wrong| wrong.to_string());
+    let wrong = templates.check_response(index, answer).err().map(|wrong| wrong.to_string());
     Outcome::Answered { status: answer.status, wrong }
 }
 

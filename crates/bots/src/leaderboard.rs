@@ -1,0 +1,343 @@
+//! Clients of a leaderboard over HTTP: increments, one at a time or in bulk, reads of ranks, and an audit after the hold.
+//!
+//! Each worker updates members of its own, at most one update of a member at a time, and keeps their scores: so every
+//! acknowledged score is known beforehand, and one that differs is an error at once (`wrong score`). Members get new names
+//! in each trial and begin at 0. An update whose response never came may have been applied or not; from then on a
+//! range is right.
+//! After the load of all workers is over the audit reads back what was updated: scores must be within their ranges,
+//! ranks must order them, and whoever is said to have a rank must be found there. Expected values come from these
+//! records alone, never from the service.
+
+mod audit;
+mod members;
+mod reply;
+
+use std::fmt;
+use std::sync::Arc;
+
+use drivers::http::{Answer, Http, Parts};
+use measure::interval::{AUDIT_CHECKED, AUDIT_WRONG};
+use measure::{ErrorKind, MetricNames};
+use plan::{HttpBots, LeaderboardBots, WorkerPlan};
+
+use crate::ends;
+use crate::http::source::{Chosen, Source};
+use crate::http::templates::{CapturedVars, Ready};
+use crate::http::{PHASE_NAMES, errors};
+use audit::Audit;
+use members::Members;
+
+const UPDATE: usize = 0;
+const TOP: usize = 1;
+const RANK: usize = 2;
+const AROUND: usize = 3;
+const AUDIT: usize = 4;
+
+/// Behind the causes of HTTP.
+const WRONG_SCORE: usize = errors::CAUSES.len();
+const WRONG_RANK: usize = WRONG_SCORE + 1;
+const OWN_CAUSES: [&str; 2] = ["wrong score", "wrong rank"];
+
+/// Rows that a read of the first members asks for.
+const TOP_ROWS: usize = 10;
+const NEIGHBOURS: usize = 5;
+/// Points of one update, at most.
+const POINTS_MAX: i64 = 1000;
+
+/// All clients of one worker.
+pub struct Leaderboard {
+    scheme: &'static str,
+    authority: String,
+    /// path that the service's own begin with
+    base: String,
+    /// of the board
+    path: String,
+    board: String,
+    body_bytes_max: u64,
+    bulk: usize,
+    /// upper ends of the operations' shares of [0, 1)
+    shares: [f64; 4],
+    members: Members,
+    audit: Audit,
+    random: fastrand::Rng,
+    /// updates of requests that are open: members and points, by the request's token
+    open: slab::Slab<Vec<(u32, i64)>>,
+    audited: (u64, u64),
+}
+
+impl<D: Http> Source<D> for Leaderboard {
+    type Settings = LeaderboardBots;
+
+    fn transport(settings: &LeaderboardBots) -> &HttpBots {
+        &settings.http
+    }
+
+    fn metric_names(settings: &LeaderboardBots) -> Arc<MetricNames> {
+        let requests = settings.http.requests.iter().map(|request| request.name.as_str());
+        let ops: Vec<&str> = requests.chain(["audit"]).collect();
+        let causes = [&errors::CAUSES[..], &OWN_CAUSES].concat();
+        let counters = [&PHASE_NAMES[..], &[AUDIT_CHECKED, AUDIT_WRONG]].concat();
+        let own = OWN_CAUSES.map(|cause| (cause, ErrorKind::WrongReply));
+        ends::metric_names(&ops, &causes, &counters, &[&errors::KINDS[..], &own].concat())
+    }
+
+    fn new(settings: &LeaderboardBots, plan: &WorkerPlan) -> Self {
+        let weights = settings.http.requests.iter().map(|request| request.weight);
+        let mut shares = [1.0; 4];
+        let ends = weights.scan(0.0, |end, weight| {
+            *end += weight;
+            Some(*end)
+        });
+        shares.iter_mut().zip(ends).for_each(|(share, end)| *share = end);
+        let workers = plan.workers as u64;
+        let base = plan.target.path.trim_end_matches('/');
+        let own = (settings.members + workers - 1 - plan.worker as u64) / workers;
+        Leaderboard {
+            scheme: if plan.target.scheme.is_tls() { "https" } else { "http" },
+            authority: plan.target.authority(),
+            base: base.to_owned(),
+            path: format!("{base}/leaderboards/{}", settings.board),
+            board: settings.board.clone(),
+            body_bytes_max: settings.http.body_bytes_max,
+            // A member is in one request at a time, so a bulk has room for half of them at most.
+            bulk: settings.bulk.min(own.max(2) / 2) as usize,
+            shares,
+            members: Members::new(own.max(1) as usize, plan.worker),
+            audit: Audit::default(),
+            random: fastrand::Rng::with_seed(plan.seed ^ 0x6c65_6164_6572),
+            open: slab::Slab::new(),
+            audited: (0, 0),
+        }
+    }
+
+    fn begin(&mut self, realtime_zero_ns: u64) {
+        self.members.name_after(realtime_zero_ns / 1_000_000);
+    }
+
+    fn choose(&mut self) -> Chosen {
+        let at = self.random.f64();
+        let op = self.shares.iter().position(|end| at < *end).unwrap_or(UPDATE);
+        let token = match op {
+            UPDATE => self.open.insert(draw(&self.members, &mut self.random, self.bulk)) as u64,
+            _ => self.random.u64(..self.members.len() as u64),
+        };
+        Chosen { op, token }
+    }
+
+    fn ready(&mut self, chosen: Chosen, _: &CapturedVars) -> Ready<'_, D::Prepared> {
+        let token = chosen.token as usize;
+        let path = self.path.clone();
+        Ready::Rendered(match chosen.op {
+            UPDATE => {
+                let mut updates = std::mem::take(&mut self.open[token]);
+                // Drawn some time ago: another request may have taken a member meanwhile.
+                if updates.iter().any(|(member, _)| !self.members.is_free(*member)) {
+                    updates = draw(&self.members, &mut self.random, self.bulk);
+                }
+                self.members.begin(&updates);
+                let prepared = match updates.as_slice() {
+                    // All members are in open requests.
+                    [] => self.prepare::<D>("GET", &format!("{path}/top?limit={TOP_ROWS}"), ""),
+                    [(member, points)] => {
+                        let name = self.members.name(*member);
+                        self.prepare::<D>("PATCH", &format!("{path}/members/{name}?score={points}"), "")
+                    }
+                    updates => {
+                        self.prepare::<D>("POST", &format!("{}/bulk", self.base), &self.bulk_body(updates))
+                    }
+                };
+                self.open[token] = updates;
+                prepared
+            }
+            TOP => self.prepare::<D>("GET", &format!("{path}/top?limit={TOP_ROWS}"), ""),
+            RANK => self.prepare::<D>("GET", &format!("{path}/members/{}", self.members.any(token)), ""),
+            AROUND => {
+                let name = self.members.any(token);
+                self.prepare::<D>("GET", &format!("{path}/around/{name}?each_side={NEIGHBOURS}"), "")
+            }
+            _ => {
+                let (method, below, body) = self.audit.request(chosen.token, &self.members);
+                self.prepare::<D>(method, &format!("{path}{below}"), &body)
+            }
+        })
+    }
+
+    fn check(
+        &mut self,
+        chosen: Chosen,
+        answer: &Answer<'_>,
+        wrong: impl FnOnce(usize, &dyn fmt::Display),
+    ) -> bool {
+        let found = match chosen.op {
+            UPDATE => self.check_update(chosen.token as usize, answer),
+            AUDIT => self.check_audit(chosen.token, answer),
+            // One who was never updated is not there.
+            RANK | AROUND if answer.status == 404 && !self.members.was_updated(chosen.token as usize) => {
+                Ok(())
+            }
+            RANK => self.check_rank(chosen.token as usize, answer),
+            _ => check_page(answer),
+        };
+        match found {
+            Ok(()) => true,
+            Err((cause, text)) => {
+                wrong(cause, &format_args!("{}: {text}", OPS[chosen.op]));
+                false
+            }
+        }
+    }
+
+    fn abandoned(&mut self, chosen: Chosen) {
+        match chosen.op {
+            UPDATE => {
+                let updates = self.open.remove(chosen.token as usize);
+                self.members.give_up(&updates);
+            }
+            AUDIT => self.audit.give_up(chosen.token),
+            _ => {}
+        }
+    }
+
+    fn audit(&mut self) -> Option<Chosen> {
+        let token = self.audit.next(&self.members, &mut self.random)?;
+        Some(Chosen { op: AUDIT, token })
+    }
+
+    fn audits() -> bool {
+        true
+    }
+
+    fn take_audited(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.audited)
+    }
+}
+
+/// For texts of errors.
+const OPS: [&str; 5] = ["update", "top", "rank", "around", "audit"];
+
+/// What is wrong with a response: cause and text.
+type Wrong = (usize, String);
+
+/// So many members that no open request has, each with its points. Fewer where they are few.
+fn draw(members: &Members, random: &mut fastrand::Rng, count: usize) -> Vec<(u32, i64)> {
+    let mut updates: Vec<(u32, i64)> = Vec::with_capacity(count);
+    let mut tries = 0;
+    while updates.len() < count && tries < 20 * count + 100 {
+        tries += 1;
+        let member = random.u32(..members.len() as u32);
+        if members.is_free(member) && !updates.iter().any(|(other, _)| *other == member) {
+            updates.push((member, random.i64(1..=POINTS_MAX)));
+        }
+    }
+    updates
+}
+
+impl Leaderboard {
+    fn prepare<D: Http>(&self, method: &str, path: &str, body: &str) -> D::Prepared {
+        let json = [("content-type".to_owned(), "application/json".to_owned())];
+        D::prepare(&Parts {
+            method,
+            scheme: self.scheme,
+            authority: &self.authority,
+            path,
+            headers: if body.is_empty() { &[] } else { &json },
+            body: body.as_bytes(),
+            keep_alive: true,
+            keeps_body: true,
+            body_bytes_max: self.body_bytes_max,
+        })
+    }
+
+    /// Names and boards have no letters that JSON would escape.
+    fn bulk_body(&self, updates: &[(u32, i64)]) -> String {
+        use fmt::Write as _;
+        let mut body = format!("{{\"leaderboards\":[{{\"leaderboard\":\"{}\",\"scores\":[", self.board);
+        for (at, (member, points)) in updates.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            let name = self.members.name(*member);
+            // Writing to a text cannot fail.
+            let _ = write!(
+                body,
+                "{comma}{{\"member\":\"{name}\",\"score\":\"{points}\",\"mode\":\"increment\"}}"
+            );
+        }
+        body.push_str("]}]}");
+        body
+    }
+
+    fn check_update(&mut self, token: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
+        let updates = self.open.remove(token);
+        if let Err(wrong) = is_ok(answer) {
+            // A refusal says that nothing was applied; anything else leaves that open.
+            match answer.status {
+                400..=499 => self.members.refuse(&updates),
+                _ => self.members.give_up(&updates),
+            }
+            return Err(wrong);
+        }
+        let rows = match updates.as_slice() {
+            [] => return check_page(answer),
+            [_] => reply::row(answer.body).map(|row| vec![row]),
+            _ => reply::bulk(answer.body),
+        };
+        let rows = rows.map_err(not_json).inspect_err(|_| self.members.give_up(&updates))?;
+        if rows.len() != updates.len() {
+            self.members.give_up(&updates);
+            return Err((
+                errors::WRONG_JSON,
+                format!("{} results for {} updates", rows.len(), updates.len()),
+            ));
+        }
+        let mut outcome = Ok(());
+        for ((member, points), row) in updates.iter().zip(&rows) {
+            let found = self.members.settle(*member, *points, row);
+            outcome = outcome.and(found.map_err(|text| (WRONG_SCORE, text)));
+            if row.rank == 0 {
+                outcome = outcome.and(Err((WRONG_RANK, format!("{} has rank 0", row.member))));
+            }
+        }
+        outcome
+    }
+
+    fn check_rank(&mut self, member: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
+        is_ok(answer)?;
+        let row = reply::row(answer.body).map_err(not_json)?;
+        self.members.check_during_load(member, &row).map_err(|text| (WRONG_SCORE, text))
+    }
+
+    fn check_audit(&mut self, token: u64, answer: &Answer<'_>) -> Result<(), Wrong> {
+        is_ok(answer).inspect_err(|_| self.audit.give_up(token))?;
+        let (checked, wrong) = self.audit.check(token, answer.body, &self.members);
+        self.audited.0 += checked;
+        match wrong {
+            None => Ok(()),
+            Some((count, is_rank, text)) => {
+                self.audited.1 += count;
+                Err((if is_rank { WRONG_RANK } else { WRONG_SCORE }, text))
+            }
+        }
+    }
+}
+
+fn is_ok(answer: &Answer<'_>) -> Result<(), Wrong> {
+    match answer.status {
+        200 => Ok(()),
+        status => {
+            Err((errors::of_status(status), format!("status {status}: \"{}\"", errors::shown(answer.body))))
+        }
+    }
+}
+
+fn not_json(error: serde_json::Error) -> Wrong {
+    (errors::WRONG_JSON, error.to_string())
+}
+
+/// A page's ranks follow each other, and no score is larger than the one before.
+fn check_page(answer: &Answer<'_>) -> Result<(), Wrong> {
+    is_ok(answer)?;
+    let page = reply::page(answer.body).map_err(not_json)?;
+    page.check().map_err(|text| (WRONG_RANK, text))
+}
+
+#[cfg(test)]
+mod tests;
