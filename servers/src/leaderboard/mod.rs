@@ -2,7 +2,7 @@
 //!
 //! A library without IO: the network service, the log and signed submissions use it and are not here. `Leaderboard` is
 //! one board; `Boards` holds them by name; `Implementation` makes one of each kind. All kinds give the same answers,
-//! which one suite of tests checks. The product uses `OneLock`.
+//! which one suite of tests checks, and one benchmark (`bench`) compares them. The product uses `OneLock`.
 //! Invariants: every operation takes effect at one moment between its call and its return (linearizable); a bulk is
 //! applied whole or not at all; the sequence numbers of a board's changes have no gaps.
 //! All operations are O(log n), but `snapshot` and the archive of a season, which are O(n); the archive is built after
@@ -26,6 +26,8 @@ mod score;
 mod suite;
 mod types;
 mod zones;
+
+pub mod bench;
 
 pub use archive::{Archive, Snapshot};
 pub use boards::{Board, Boards, BoardsError, MAX_BOARD_NAME_BYTES};
