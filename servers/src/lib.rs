@@ -10,6 +10,7 @@
 pub mod arena;
 pub mod chat;
 pub mod fault;
+pub mod leaderboard;
 pub mod null;
 pub mod oracle;
 pub mod poll_loop;
