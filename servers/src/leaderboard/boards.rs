@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -13,6 +14,8 @@ pub const MAX_BOARD_NAME_BYTES: usize = 256;
 
 /// A board with its name and its past.
 pub struct Board {
+    /// Tells it from all boards there were before, of the same name too. From 1.
+    pub number: u64,
     /// What it is called.
     pub name: String,
     /// How it orders its members.
@@ -104,23 +107,39 @@ impl Board {
 pub struct Boards {
     implementation: Implementation,
     boards: RwLock<BTreeMap<String, Arc<Board>>>,
+    /// The highest number that was given to a board.
+    last_number: AtomicU64,
 }
 
 impl Boards {
     /// No boards yet; all will be of one kind.
     pub fn new(implementation: Implementation) -> Self {
-        Self { implementation, boards: RwLock::new(BTreeMap::new()) }
+        Self { implementation, boards: RwLock::new(BTreeMap::new()), last_number: AtomicU64::new(0) }
     }
 
     /// Creates an empty board. Without a name it gets one of 32 random hexadecimal digits.
     ///
     /// Errors: a name without a legal length, or one that is taken.
     pub fn create(&self, name: Option<&str>, options: Options) -> Result<Arc<Board>, BoardsError> {
+        let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+        self.create_numbered(number, name, options)
+    }
+
+    /// Creates a board that had this number before, as in a log. Boards made later get higher ones.
+    ///
+    /// Errors: as `create`.
+    pub fn create_numbered(
+        &self,
+        number: u64,
+        name: Option<&str>,
+        options: Options,
+    ) -> Result<Arc<Board>, BoardsError> {
+        self.last_number.fetch_max(number, Ordering::Relaxed);
         let name = name.map_or_else(|| format!("{:032x}", fastrand::u128(..)), str::to_owned);
         check_name(&name)?;
         // Made before the lock: an actor starts a thread.
         let leaderboard = self.implementation.create(options);
-        let board = Board { name: name.clone(), options, leaderboard, archives: Mutex::default() };
+        let board = Board { number, name: name.clone(), options, leaderboard, archives: Mutex::default() };
         let mut boards = self.boards.write();
         if boards.contains_key(&name) {
             return Err(BoardsError::NameTaken { name });

@@ -29,6 +29,8 @@ mod zones;
 
 pub mod bench;
 
+pub(crate) use types::check_member;
+
 pub use archive::{Archive, Snapshot};
 pub use boards::{Board, Boards, BoardsError, MAX_BOARD_NAME_BYTES};
 pub use implementations::{Implementation, LockWaits};

@@ -173,7 +173,7 @@ pub struct BulkRefused {
 }
 
 /// Whether a name can be a member's.
-pub(super) fn check_member(name: &str) -> Result<(), Refused> {
+pub(crate) fn check_member(name: &str) -> Result<(), Refused> {
     match name.len() {
         0 => Err(Refused::MemberEmpty),
         bytes if bytes > MAX_MEMBER_BYTES => Err(Refused::MemberTooLong { bytes }),

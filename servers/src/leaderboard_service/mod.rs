@@ -1,0 +1,138 @@
+//! The leaderboard as an HTTP/JSON service.
+//!
+//! `routes` is the table of what is where, `responder` turns a request into its answer, `changes` makes the changes,
+//! `thread` reads and writes. A thread per core, each with its own connections; they share the boards.
+//! A change is answered after it was made: who has an answer finds it in every answer after it, on any connection.
+//! Ranks count from 1, scores are decimal strings without a bound. Requests are refused with RFC 9457 problems, and a
+//! request that is refused has changed nothing.
+
+mod bodies;
+mod changes;
+mod json;
+mod openapi;
+mod planted;
+mod problem;
+mod responder;
+mod routes;
+mod tally;
+mod thread;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use crate::cli::{self, check, time};
+use crate::control::{Crew, END_NS, Listening, REST_NS};
+use crate::fault::{self, Fault, Server};
+use crate::leaderboard::{self, Boards, Direction, Implementation, TieRule};
+use crate::listener::Readiness;
+use crate::{ServeError, Shutdown, clock, thread_table};
+use tally::Tally;
+
+/// How a leaderboard service runs.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:42070", value_name = "ADDR")]
+    pub listen: SocketAddr,
+    /// Threads that answer [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// How threads share a leaderboard: one-lock, sharded, concurrent-map, actor or hashmap-indexset
+    #[arg(long, default_value_t = Implementation::OneLock, value_name = "NAME")]
+    pub implementation: Implementation,
+    /// Leaderboard that exists from the start
+    #[arg(long, default_value = "main", value_name = "NAME")]
+    pub board: String,
+    /// Which scores come first on it: descending or ascending
+    #[arg(long, default_value = "descending", value_name = "ORDER", value_parser = bodies::direction)]
+    pub direction: Direction,
+    /// Who comes first among equal scores on it: random, first or last (who reached the score first or last)
+    #[arg(long, default_value = "random", value_name = "RULE", value_parser = bodies::ties)]
+    pub ties: TieRule,
+    /// Items of one bulk request at most
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    pub bulk_max: usize,
+    /// Bytes of a request's body at most
+    #[arg(long, default_value_t = 1024 * 1024, value_name = "BYTES")]
+    pub body_max: usize,
+    /// Connections at once; further ones are answered 429
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    pub max_connections: usize,
+    /// Answers that wait at once; further changes are answered 429
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    pub max_pending: usize,
+    /// How long requests under way may take after SIGTERM
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = time)]
+    pub grace: Duration,
+    /// Faults to plant, for testing instruments.
+    #[arg(long = "fault", value_name = fault::FORM, help = fault::HELP, long_help = fault::help(Server::Leaderboard))]
+    pub faults: Vec<Fault>,
+    /// Ends the server from another thread, besides SIGTERM and SIGINT.
+    #[arg(skip)]
+    pub shutdown: Option<Shutdown>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        cli::defaults()
+    }
+}
+
+/// What the threads share.
+struct Shared {
+    options: Options,
+    boards: Boards,
+    tallies: Vec<Arc<Tally>>,
+    connections: AtomicUsize,
+    /// Answers that were given and may not leave yet.
+    pending: AtomicUsize,
+}
+
+/// Answers until SIGTERM, SIGINT or `options.shutdown`; then requests under way are completed within `options.grace`.
+///
+/// `on_listening` is told the address once connections are taken.
+/// Errors: options out of range, an address in use.
+pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
+    let threads = options.threads.unwrap_or_else(thread_table::cores);
+    check("threads", threads, 1..=256, "1 to 256")?;
+    check("bulk-max", options.bulk_max, 1..=1_000_000, "1 to 1000000")?;
+    check("body-max", options.body_max, 1..=1 << 30, "1 to 1073741824")?;
+    check("max-connections", options.max_connections, 1..=10_000_000, "1 to 10000000")?;
+    if !(1..=leaderboard::MAX_BOARD_NAME_BYTES).contains(&options.board.len()) {
+        let (option, value) = ("board", format!("{:?}", options.board));
+        return Err(ServeError::Option { option, value, range: "a name has 1 to 256 bytes" });
+    }
+    let planted = (Server::Leaderboard, &options.faults[..]);
+    let listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
+    let address = listening.address;
+    let boards = Boards::new(options.implementation);
+    let rules = leaderboard::Options { direction: options.direction, ties: options.ties, seed: None };
+    let created = boards.create(Some(&options.board), rules);
+    created.expect("there is no other board, and the name was checked");
+    let mut crew = listening.crew()?;
+    let shared = Arc::new(Shared {
+        options,
+        boards,
+        tallies: (0..threads).map(|_| Arc::new(Tally::new())).collect(),
+        connections: AtomicUsize::new(0),
+        pending: AtomicUsize::new(0),
+    });
+    for me in 0..threads {
+        let (shared, common) = (shared.clone(), crew.common.clone());
+        crew.spawn(format!("leaderboard-{me}"), move || thread::run(&shared, &common, me))?;
+    }
+    on_listening(address);
+    serve(crew, shared.options.grace)
+}
+
+/// Waits for the end, and gives the threads the time that requests under way have.
+fn serve(mut crew: Crew, grace: Duration) -> Result<(), ServeError> {
+    let mut served = Ok(());
+    while served.is_ok() && !crew.listen(REST_NS, None).the_end {
+        served = crew.check();
+    }
+    let ended = crew.end(clock::now_ns() + grace.as_nanos() as u64 + END_NS);
+    served.and(ended)
+}
