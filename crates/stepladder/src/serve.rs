@@ -57,7 +57,12 @@ pub fn run(server: Server) -> Result<(), ServeError> {
             })
         }
         Server::Leaderboard(options) => {
-            leaderboard_service::run(options, |address| announce("leaderboard", "http", address))
+            leaderboard_service::run(options, |started| {
+                announce("leaderboard", "http", started.address);
+                if let Some(recovered) = started.recovered {
+                    say(format_args!("{recovered}"));
+                }
+            })
         }
         Server::Null(options) => {
             let scheme = match options.protocol {

@@ -134,7 +134,7 @@ impl Boards {
         name: Option<&str>,
         options: Options,
     ) -> Result<Arc<Board>, BoardsError> {
-        self.last_number.fetch_max(number, Ordering::Relaxed);
+        self.skip_numbers(number);
         let name = name.map_or_else(|| format!("{:032x}", fastrand::u128(..)), str::to_owned);
         check_name(&name)?;
         // Made before the lock: an actor starts a thread.
@@ -147,6 +147,16 @@ impl Boards {
         let board = Arc::new(board);
         boards.insert(name, board.clone());
         Ok(board)
+    }
+
+    /// Boards made later get numbers higher than this one.
+    pub(crate) fn skip_numbers(&self, number: u64) {
+        self.last_number.fetch_max(number, Ordering::Relaxed);
+    }
+
+    /// The highest number that was given to a board.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.last_number.load(Ordering::Relaxed)
     }
 
     /// The board of a name.

@@ -64,6 +64,11 @@ impl Score {
         }
     }
 
+    /// Reads what `Display` wrote, of any length.
+    pub(crate) fn of_decimal(text: &str) -> Option<Self> {
+        text.parse().ok().map(Self::of_big)
+    }
+
     /// The sum, exact.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {

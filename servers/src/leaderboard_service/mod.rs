@@ -9,6 +9,7 @@
 mod bodies;
 mod changes;
 mod json;
+mod log;
 mod openapi;
 mod planted;
 mod problem;
@@ -18,6 +19,7 @@ mod tally;
 mod thread;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -28,6 +30,8 @@ use crate::fault::{self, Fault, Server};
 use crate::leaderboard::{self, Boards, Direction, Implementation, TieRule};
 use crate::listener::Readiness;
 use crate::{ServeError, Shutdown, clock, thread_table};
+use log::Log;
+pub use log::Recovered;
 use tally::Tally;
 
 /// How a leaderboard service runs.
@@ -66,6 +70,12 @@ pub struct Options {
     /// How long requests under way may take after SIGTERM
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = time)]
     pub grace: Duration,
+    /// Keep all leaderboards in this directory: an answer leaves when its change is on disk [default: memory only]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// With --data: bytes of a log after which a snapshot shortens it
+    #[arg(long, default_value_t = 256 * 1024 * 1024, value_name = "BYTES")]
+    pub snapshot_every: u64,
     /// Faults to plant, for testing instruments.
     #[arg(long = "fault", value_name = fault::FORM, help = fault::HELP, long_help = fault::help(Server::Leaderboard))]
     pub faults: Vec<Fault>,
@@ -80,10 +90,21 @@ impl Default for Options {
     }
 }
 
+/// A service that answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// Where.
+    pub address: SocketAddr,
+    /// What was found in the data directory; None without one.
+    pub recovered: Option<Recovered>,
+}
+
 /// What the threads share.
 struct Shared {
     options: Options,
-    boards: Boards,
+    boards: Arc<Boards>,
+    /// None: memory only.
+    log: Option<Arc<Log>>,
     tallies: Vec<Arc<Tally>>,
     connections: AtomicUsize,
     /// Answers that were given and may not leave yet.
@@ -92,9 +113,9 @@ struct Shared {
 
 /// Answers until SIGTERM, SIGINT or `options.shutdown`; then requests under way are completed within `options.grace`.
 ///
-/// `on_listening` is told the address once connections are taken.
-/// Errors: options out of range, an address in use.
-pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
+/// `on_started` is told the address once connections are taken.
+/// Errors: options out of range, an address in use, a data directory that is damaged, in use or full.
+pub fn run(options: Options, on_started: impl FnOnce(Started)) -> Result<(), ServeError> {
     let threads = options.threads.unwrap_or_else(thread_table::cores);
     check("threads", threads, 1..=256, "1 to 256")?;
     check("bulk-max", options.bulk_max, 1..=1_000_000, "1 to 1000000")?;
@@ -107,32 +128,45 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     let planted = (Server::Leaderboard, &options.faults[..]);
     let listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
     let address = listening.address;
-    let boards = Boards::new(options.implementation);
-    let rules = leaderboard::Options { direction: options.direction, ties: options.ties, seed: None };
-    let created = boards.create(Some(&options.board), rules);
-    created.expect("there is no other board, and the name was checked");
+    let boards = Arc::new(Boards::new(options.implementation));
+    let opened = options.data.as_ref();
+    let opened = opened.map(|directory| Log::open(directory, &boards, threads, options.snapshot_every));
+    let (log, writing, recovered) = match opened.transpose()? {
+        Some((log, writing, recovered)) => (Some(log), Some(writing), Some(recovered)),
+        None => (None, None, None),
+    };
     let mut crew = listening.crew()?;
     let shared = Arc::new(Shared {
         options,
         boards,
+        log,
         tallies: (0..threads).map(|_| Arc::new(Tally::new())).collect(),
         connections: AtomicUsize::new(0),
         pending: AtomicUsize::new(0),
     });
+    if shared.boards.get(&shared.options.board).is_none() {
+        let Options { board, direction, ties, .. } = &shared.options;
+        let rules = leaderboard::Options { direction: *direction, ties: *ties, seed: None };
+        let created = changes::create_board(&shared, Some(board), rules);
+        created.expect("there is no such board, and the name was checked");
+    }
     for me in 0..threads {
         let (shared, common) = (shared.clone(), crew.common.clone());
         crew.spawn(format!("leaderboard-{me}"), move || thread::run(&shared, &common, me))?;
     }
-    on_listening(address);
-    serve(crew, shared.options.grace)
+    on_started(Started { address, recovered });
+    let served = serve(crew, &shared);
+    // The log's error is the cause of what it has made of the threads.
+    writing.map_or(Ok(()), log::Writing::end).and(served)
 }
 
 /// Waits for the end, and gives the threads the time that requests under way have.
-fn serve(mut crew: Crew, grace: Duration) -> Result<(), ServeError> {
+fn serve(mut crew: Crew, shared: &Shared) -> Result<(), ServeError> {
     let mut served = Ok(());
-    while served.is_ok() && !crew.listen(REST_NS, None).the_end {
+    let has_failed = || shared.log.as_ref().is_some_and(|log| log.has_failed());
+    while served.is_ok() && !has_failed() && !crew.listen(REST_NS, None).the_end {
         served = crew.check();
     }
-    let ended = crew.end(clock::now_ns() + grace.as_nanos() as u64 + END_NS);
+    let ended = crew.end(clock::now_ns() + shared.options.grace.as_nanos() as u64 + END_NS);
     served.and(ended)
 }

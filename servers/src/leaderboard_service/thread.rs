@@ -15,11 +15,11 @@ use super::responder::Responder;
 use crate::clock;
 use crate::deadlines::Due;
 use crate::epoll::Readiness;
-use crate::fault::ThreadFaults;
 use crate::http::request::{self, Front, Limits};
 use crate::slab::Key;
 use crate::stream::{self, Read};
 use crate::thread::{self, Common, Core, ENDING_REST_NS, IDLE_REST_NS, Serve};
+use crate::wakeup::Wakeup;
 
 const BUFFER_BYTES: usize = 128 * 1024;
 
@@ -65,6 +65,8 @@ struct Held {
     count: usize,
     /// Planted lateness.
     at_ns: u64,
+    /// What must be durable before.
+    position: u64,
 }
 
 /// The connection is over, in whichever way.
@@ -83,7 +85,11 @@ struct Thread<'h> {
 }
 
 pub(super) fn run(shared: &Arc<Shared>, common: &Arc<Common>, me: usize) -> io::Result<()> {
-    let core = Core::with_own_table(common, BUFFER_BYTES, std::iter::empty())?;
+    let wakeups = shared.log.as_ref().map_or(&[][..], |log| log.wakeups());
+    let core = Core::with_own_table(common, BUFFER_BYTES, wakeups.iter().map(Wakeup::raw))?;
+    if let Some(wakeup) = wakeups.get(me) {
+        core.watch_wakeup(wakeup)?;
+    }
     thread::live(&mut Thread {
         shared,
         core,
@@ -153,7 +159,8 @@ impl Serve for Thread<'_> {
                 client.is_under_way &= !client.input.is_empty();
             }
         }
-        self.shared.options.grace.as_nanos() as u64
+        let has_failed = self.shared.log.as_ref().is_some_and(|log| log.has_failed());
+        if has_failed { 0 } else { self.shared.options.grace.as_nanos() as u64 }
     }
 
     fn is_done(&mut self) -> bool {
@@ -166,7 +173,7 @@ impl Serve for Thread<'_> {
 
     fn rest(&mut self) -> u64 {
         let longest_ns = if self.core.is_going_down() { ENDING_REST_NS } else { IDLE_REST_NS };
-        self.core.rest_ns(longest_ns, self.held.front().map(|held| held.at_ns))
+        self.core.rest_ns(longest_ns, self.held.front().map(|held| held.at_ns).filter(|at_ns| *at_ns > 0))
     }
 }
 
@@ -344,16 +351,21 @@ impl Thread<'_> {
 
     /// Whether the answers have to wait, and if so for what.
     fn hold(&mut self, key: Key, count: usize) {
-        let ThreadFaults { now, .. } = &self.core.faults;
-        if now.late_ns == 0 {
+        let position = self.shared.log.as_ref().map_or(0, |log| log.position());
+        let late_ns = self.core.faults.now.late_ns;
+        if late_ns == 0 && self.is_durable(position) {
             return;
         }
-        let at_ns = clock::now_ns() + now.late_ns;
+        let at_ns = if late_ns == 0 { 0 } else { clock::now_ns() + late_ns };
         if let Some(client) = self.core.clients.get_mut(key) {
             client.is_held = true;
             self.shared.pending.fetch_add(count, Ordering::Relaxed);
-            self.held.push_back(Held { key, count, at_ns });
+            self.held.push_back(Held { key, count, at_ns, position });
         }
+    }
+
+    fn is_durable(&self, position: u64) -> bool {
+        self.shared.log.as_ref().is_none_or(|log| log.durable() >= position)
     }
 
     /// Writes the answers, or keeps what cannot be written now.
@@ -368,7 +380,7 @@ impl Thread<'_> {
     /// Lets answers go whose time has come.
     fn release(&mut self) {
         while let Some(held) = self.held.front() {
-            if held.at_ns > clock::now_ns() {
+            if !self.is_durable(held.position) || (held.at_ns > 0 && held.at_ns > clock::now_ns()) {
                 return;
             }
             let (key, count) = (held.key, held.count);

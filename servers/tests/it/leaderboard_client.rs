@@ -13,7 +13,9 @@ pub fn options() -> Options {
 
 pub fn start(options: Options) -> Running {
     Running::start(move |shutdown, tell| {
-        leaderboard_service::run(Options { shutdown: Some(shutdown), ..options }, tell)
+        leaderboard_service::run(Options { shutdown: Some(shutdown), ..options }, |started| {
+            tell(started.address)
+        })
     })
 }
 
