@@ -10,6 +10,8 @@
 pub mod arena;
 pub mod chat;
 pub mod fault;
+pub mod leaderboard;
+pub mod leaderboard_service;
 pub mod null;
 pub mod oracle;
 pub mod poll_loop;

@@ -40,6 +40,28 @@ pub enum ServeError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The data directory cannot be read or written. What was acknowledged is on disk.
+    #[error("{path}: cannot keep the data there ({source}); free some space or name another directory")]
+    Data {
+        /// The directory or file that failed.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another process uses the data directory; stop it, or choose another directory.
+    #[error("{path}: another process keeps its data there; stop it or name another directory")]
+    DataInUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file of the data directory is damaged where it cannot have been torn by a crash. Restore it from a backup.
+    #[error("{path}: damaged at byte {offset}, with data behind it; restore the file from a backup")]
+    DataCorrupt {
+        /// The file.
+        path: PathBuf,
+        /// Where the damage begins.
+        offset: u64,
+    },
     /// An option is outside of its range.
     #[error("--{option} {value} is out of range: {range}")]
     Option {
@@ -77,6 +99,11 @@ pub enum ServeError {
 }
 
 impl ServeError {
+    /// Names the file of the data directory that failed, for use in `map_err`.
+    pub(crate) fn data(path: &std::path::Path) -> impl Fn(io::Error) -> ServeError {
+        move |source| ServeError::Data { path: path.to_owned(), source }
+    }
+
     /// Names the call that failed, for use in `map_err`.
     pub(crate) fn system(call: &'static str) -> impl FnOnce(io::Error) -> ServeError {
         move |source| ServeError::System { call, source }

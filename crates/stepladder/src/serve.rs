@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use clap::Subcommand;
-use servers::{ServeError, arena, chat, null, oracle, poll_loop};
+use servers::{ServeError, arena, chat, leaderboard_service, null, oracle, poll_loop};
 
 /// Which server.
 #[derive(Debug, Subcommand)]
@@ -15,6 +15,8 @@ pub enum Server {
     Chat(chat::Options),
     /// HTTP services answered from a 30 Hz simulation loop, ten per tick
     PollLoop(poll_loop::Options),
+    /// Leaderboards over HTTP and JSON: exact scores and ranks, single updates and bulks
+    Leaderboard(leaderboard_service::Options),
     /// Echo over WebSocket or lines, or the shortest answer over HTTP: what the instrument is calibrated with
     Null(null::Options),
     /// HTTP server that follows a known law, with planted stalls and faults: what instruments are held to
@@ -52,6 +54,14 @@ pub fn run(server: Server) -> Result<(), ServeError> {
             poll_loop::run(options, |address| {
                 announce("poll-loop", "http", address);
                 say(format_args!("{about}"));
+            })
+        }
+        Server::Leaderboard(options) => {
+            leaderboard_service::run(options, |started| {
+                announce("leaderboard", "http", started.address);
+                if let Some(recovered) = started.recovered {
+                    say(format_args!("{recovered}"));
+                }
             })
         }
         Server::Null(options) => {

@@ -39,6 +39,12 @@ pub enum Kind {
     LateTicks(Share),
     /// The same, and the tick log calls all of them on time.
     Lie(Share),
+    /// This share of ranks is told wrong.
+    WrongRank(Share),
+    /// This share of updates is acknowledged and not applied.
+    LoseUpdates(Share),
+    /// This share of increments is applied twice.
+    Twice(Share),
 }
 
 impl Kind {
@@ -64,6 +70,8 @@ pub enum Server {
     Null,
     /// `serve oracle`
     Oracle,
+    /// `serve leaderboard`
+    Leaderboard,
 }
 
 impl Server {
@@ -85,6 +93,7 @@ impl fmt::Display for Server {
             Server::PollLoop => "poll-loop",
             Server::Null => "null",
             Server::Oracle => "oracle",
+            Server::Leaderboard => "leaderboard",
         })
     }
 }
@@ -137,13 +146,16 @@ impl Entry {
             Server::Arena => self.things[0],
             Server::Chat => self.things[1],
             Server::PollLoop => self.things[2],
-            Server::Null | Server::Oracle => "",
+            Server::Null | Server::Oracle | Server::Leaderboard => "",
         };
         self.does.replace("{}", thing)
     }
 }
 
-const ALL: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop, Server::Null, Server::Oracle];
+const ALL: &[Server] =
+    &[Server::Arena, Server::Chat, Server::PollLoop, Server::Null, Server::Oracle, Server::Leaderboard];
+const WITH_CLIENTS: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop, Server::Leaderboard];
+const WITH_SCORES: &[Server] = &[Server::Leaderboard];
 const WITH_ANSWERS: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop];
 const WITH_TICKS: &[Server] = &[Server::Arena, Server::PollLoop];
 
@@ -172,12 +184,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     entry("hang@12s", Amount::None(Kind::Hang), ALL, "the process stops for good (SIGSTOP)"),
     entry("freeze@8s:1s", Amount::Time(Kind::Freeze), ALL, "the process stops for that long, then goes on"),
     entry("exit@8s", Amount::None(Kind::Exit), ALL, "the process exits at once, with code 7"),
-    entry("drop-all@8s", Amount::None(Kind::DropAll), WITH_ANSWERS, "every open connection is reset, once"),
+    entry("drop-all@8s", Amount::None(Kind::DropAll), WITH_CLIENTS, "every open connection is reset, once"),
     entry("refuse@0s", Amount::None(Kind::Refuse), ALL,
         "new connections are accepted and reset at once; open ones live on"),
     entry_of("wrong-answers:1%", Amount::Share(Kind::WrongAnswers), "that share of {}",
         ["games is won by the loser", "lines has an altered text", "answers has status 500"]),
-    entry("late-answers:200ms", Amount::Time(Kind::LateAnswers), WITH_ANSWERS,
+    entry("late-answers:200ms", Amount::Time(Kind::LateAnswers), WITH_CLIENTS,
         "what is sent to clients is sent that much later"),
     entry_of("lose:1e-5", Amount::Share(Kind::Lose),
         "that share of {} is lost, and counted as if it were not", ["shots", "deliveries", "answers"]),
@@ -194,6 +206,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         "that share of ticks is run late, by 5 ms or more"),
     entry("lie:40%", Amount::Share(Kind::Lie), WITH_TICKS,
         "as late-ticks, but the tick log calls every tick on time"),
+    entry("wrong-rank:1%", Amount::Share(Kind::WrongRank), WITH_SCORES,
+        "that share of the ranks told is off by one"),
+    entry("lose-updates:1%", Amount::Share(Kind::LoseUpdates), WITH_SCORES,
+        "that share of updates is acknowledged and not applied"),
+    entry("twice:1%", Amount::Share(Kind::Twice), WITH_SCORES,
+        "that share of increments is applied twice"),
 ];
 
 /// How `--fault` is given.

@@ -165,7 +165,7 @@ mod tests {
         let message = |text: &str| text.parse::<Fault>().unwrap_err().to_string();
         assert_eq!(
             message("late-tick:40%"),
-            r#"there is no fault "late-tick"; did you mean late-ticks:40%? Known kinds: hang, freeze, exit, drop-all, refuse, wrong-answers, late-answers, lose, duplicate, stop-ticks, stop-answers, leak, collapse, late-ticks, lie"#
+            r#"there is no fault "late-tick"; did you mean late-ticks:40%? Known kinds: hang, freeze, exit, drop-all, refuse, wrong-answers, late-answers, lose, duplicate, stop-ticks, stop-answers, leak, collapse, late-ticks, lie, wrong-rank, lose-updates, twice"#
         );
         assert!(message("Hang@1s").contains("did you mean hang@12s?"));
         assert!(message("dropall@1s").contains("did you mean drop-all@8s?"));
@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn the_help_of_a_server_lists_what_it_can_plant_once_and_nothing_else() {
-        for server in [Server::Arena, Server::Chat, Server::PollLoop, Server::Null, Server::Oracle] {
+        let others = [Server::Null, Server::Oracle, Server::Leaderboard];
+        for server in [Server::Arena, Server::Chat, Server::PollLoop].into_iter().chain(others) {
             let help = kinds::help(server);
             for entry in ENTRIES {
                 let listed = help.matches(&format!("\n  {}: ", entry.example)).count();

@@ -77,10 +77,10 @@ impl Faults {
                 Kind::Hang | Kind::Freeze(_) | Kind::Exit | Kind::Leak(_) => {}
                 Kind::DropAll => effects.drops += 1,
                 Kind::Refuse => effects.refuses = true,
-                Kind::WrongAnswers(share) => effects.wrong = Some(share),
+                Kind::WrongAnswers(share) | Kind::WrongRank(share) => effects.wrong = Some(share),
                 Kind::LateAnswers(by) => effects.late_ns += by.as_nanos() as u64,
-                Kind::Lose(share) => effects.lost = Some(share),
-                Kind::Duplicate(share) => effects.twice = Some(share),
+                Kind::Lose(share) | Kind::LoseUpdates(share) => effects.lost = Some(share),
+                Kind::Duplicate(share) | Kind::Twice(share) => effects.twice = Some(share),
                 Kind::StopTicks => effects.stops_ticks = true,
                 Kind::StopAnswers => effects.stops_answers = true,
                 Kind::Collapse(by) => effects.slow_ns += by.as_nanos() as u64,

@@ -45,6 +45,8 @@ pub(crate) struct Request<'a> {
     pub(crate) http_1_0: bool,
     /// The connection may go on after the answer.
     pub(crate) keep_alive: bool,
+    /// All lines between the request line and the empty line; see `field`.
+    fields: &'a [u8],
     pub(crate) body: &'a [u8],
 }
 
@@ -76,6 +78,14 @@ impl<'a> Request<'a> {
     /// The target without its query.
     pub(crate) fn path(&self) -> &'a str {
         self.target.split_once('?').map_or(self.target, |(path, _)| path)
+    }
+
+    /// The first field of this name, without the blanks around it. Not for fields that the parser understands.
+    pub(crate) fn field(&self, name: &str) -> Option<&'a [u8]> {
+        self.fields.split(|byte| *byte == b'\n').find_map(|line| {
+            let (found, value) = line.split_at(memchr::memchr(b':', line)?);
+            found.eq_ignore_ascii_case(name.as_bytes()).then(|| value[1..].trim_ascii())
+        })
     }
 
     /// The first value of this name in the query, as it was sent: nothing is unescaped. A name alone has an empty
@@ -122,6 +132,7 @@ fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>, usi
     };
     let (method, target, http_1_0) = request_line(first)?;
     let mut fields = Fields::default();
+    let fields_at = lines.at;
     loop {
         match lines.next()? {
             None => return lines.wait(),
@@ -143,7 +154,8 @@ fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>, usi
     let end = lines.at + length as usize;
     let Some(body) = bytes.get(lines.at..end) else { return Ok(None) };
     let keep_alive = !fields.close && (fields.keep_alive || !http_1_0);
-    Ok(Some((Request { method, target, http_1_0, keep_alive, body }, end)))
+    let fields = &bytes[fields_at..lines.at];
+    Ok(Some((Request { method, target, http_1_0, keep_alive, fields, body }, end)))
 }
 
 /// The lines of the head, each without its CRLF.

@@ -19,6 +19,18 @@ pub(crate) fn write_head(
     keep_alive: bool,
     body_bytes: usize,
 ) {
+    write_head_with(out, status, content_type, keep_alive, body_bytes, "");
+}
+
+/// The same with further fields, each with its CRLF.
+pub(crate) fn write_head_with(
+    out: &mut Vec<u8>,
+    status: u16,
+    content_type: &str,
+    keep_alive: bool,
+    body_bytes: usize,
+    fields: &str,
+) {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(decimal(u64::from(status), &mut [0; 20]));
     out.push(b' ');
@@ -29,7 +41,9 @@ pub(crate) fn write_head(
         out.extend_from_slice(b"\r\nContent-Length: ");
         out.extend_from_slice(decimal(body_bytes as u64, &mut [0; 20]));
     }
-    out.extend_from_slice(if keep_alive { b"\r\n\r\n" } else { b"\r\nConnection: close\r\n\r\n" });
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(fields.as_bytes());
+    out.extend_from_slice(if keep_alive { b"\r\n" } else { b"Connection: close\r\n\r\n" });
 }
 
 fn may_have_body(status: u16) -> bool {

@@ -1,0 +1,224 @@
+//! What a data directory says: the newest snapshot, and what was logged since.
+//!
+//! `snapshot-N` holds everything before `log-N`. A snapshot is renamed to its name when it is complete, so one that is
+//! not is damaged. Only the last log may end within a frame. A board's snapshot may be newer than the beginning of the
+//! log behind it; its count of changes says which records it has already.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::frames::{self, Corrupt, End, FileKind};
+use super::record::{Change, Changes};
+use crate::ServeError;
+use crate::leaderboard::{Board, Boards, Record, Snapshot};
+
+/// Records that are restored at once.
+const BATCH: usize = 4_096;
+
+/// What was found when a service started with a data directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Members of all leaderboards.
+    pub members: u64,
+    /// Changes that were read from logs.
+    pub changes: u64,
+    /// Bytes of an unfinished write at the end of the last log, which were dropped: nothing in them was acknowledged.
+    pub torn_bytes: u64,
+}
+
+impl fmt::Display for Recovered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "recovered {} members, {} changes from the log", self.members, self.changes)?;
+        match self.torn_bytes {
+            0 => Ok(()),
+            bytes => write!(f, "; dropped an unfinished write of {bytes} bytes at its end"),
+        }
+    }
+}
+
+/// The files of a data directory by their numbers, ascending.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub(super) logs: Vec<u64>,
+    pub(super) snapshots: Vec<u64>,
+}
+
+pub(super) fn log_path(directory: &Path, number: u64) -> PathBuf {
+    directory.join(format!("log-{number:020}"))
+}
+
+pub(super) fn snapshot_path(directory: &Path, number: u64) -> PathBuf {
+    directory.join(format!("snapshot-{number:020}"))
+}
+
+impl Files {
+    pub(super) fn of(directory: &Path) -> Result<Files, ServeError> {
+        let mut files = Files::default();
+        let failed = ServeError::data(directory);
+        for entry in std::fs::read_dir(directory).map_err(&failed)? {
+            let name = entry.map_err(&failed)?.file_name();
+            let Some((kind, number)) = name.to_str().and_then(|name| name.split_once('-')) else { continue };
+            match (kind, number.parse()) {
+                ("log", Ok(number)) => files.logs.push(number),
+                ("snapshot", Ok(number)) => files.snapshots.push(number),
+                _ => {}
+            }
+        }
+        files.logs.sort_unstable();
+        files.snapshots.sort_unstable();
+        Ok(files)
+    }
+
+    /// The number that no file has yet.
+    pub(super) fn next(&self) -> u64 {
+        self.logs.iter().chain(&self.snapshots).max().map_or(1, |last| last + 1)
+    }
+}
+
+/// Puts everything that the directory holds into `boards`, which is empty.
+pub(super) fn recover(directory: &Path, files: &Files, boards: &Boards) -> Result<Recovered, ServeError> {
+    let mut replay = Replay {
+        boards,
+        known: HashMap::new(),
+        batch: Vec::new(),
+        batch_of: (0, 0),
+        is_complete: false,
+        changes: 0,
+    };
+    let newest = files.snapshots.last().copied();
+    if let Some(number) = newest {
+        let path = snapshot_path(directory, number);
+        let end = replay.file(&path, FileKind::Snapshot, number)?;
+        if let End::Torn { at } = end {
+            return Err(ServeError::DataCorrupt { path, offset: at as u64 });
+        }
+        if !replay.is_complete {
+            let offset = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+            return Err(ServeError::DataCorrupt { path, offset });
+        }
+        replay.changes = 0;
+    }
+    let mut torn_bytes = 0;
+    let logs: Vec<u64> = files.logs.iter().copied().filter(|number| *number >= newest.unwrap_or(0)).collect();
+    for (place, number) in logs.iter().enumerate() {
+        let path = log_path(directory, *number);
+        if let End::Torn { at } = replay.file(&path, FileKind::Log, *number)? {
+            if place + 1 < logs.len() {
+                return Err(ServeError::DataCorrupt { path, offset: at as u64 });
+            }
+            let bytes = std::fs::metadata(&path).map_err(ServeError::data(&path))?.len();
+            torn_bytes = bytes - at as u64;
+        }
+    }
+    replay.flush();
+    let members = replay.known.values().map(|known| known.board.leaderboard.count()).sum();
+    Ok(Recovered { members, changes: replay.changes, torn_bytes })
+}
+
+/// A board that exists at this point of the replay.
+struct Known {
+    board: Arc<Board>,
+    /// Changes up to this one are in the snapshot.
+    in_snapshot: u64,
+}
+
+struct Replay<'b> {
+    boards: &'b Boards,
+    known: HashMap<u64, Known>,
+    /// Records of one board that were read and not restored yet.
+    batch: Vec<Record>,
+    /// Their board, and the last one's sequence number.
+    batch_of: (u64, u64),
+    /// The snapshot's end was read.
+    is_complete: bool,
+    changes: u64,
+}
+
+impl Replay<'_> {
+    fn file(&mut self, path: &Path, kind: FileKind, number: u64) -> Result<End, ServeError> {
+        let bytes = std::fs::read(path).map_err(ServeError::data(path))?;
+        let read = frames::read(&bytes, kind, number, |payload| {
+            let mut changes = Changes(payload);
+            loop {
+                match changes.next() {
+                    Ok(Some(change)) => self.apply(change),
+                    Ok(None) => return true,
+                    Err(()) => return false,
+                }
+            }
+        });
+        read.map_err(|Corrupt { at }| ServeError::DataCorrupt { path: path.to_owned(), offset: at as u64 })
+    }
+
+    fn apply(&mut self, change: Change<'_>) {
+        self.changes += 1;
+        match change {
+            Change::Put { board, sequence, record } => {
+                if self
+                    .known
+                    .get(&board)
+                    .is_none_or(|known| sequence <= known.in_snapshot && self.is_complete)
+                {
+                    return;
+                }
+                if self.batch_of.0 != board || self.batch.len() >= BATCH {
+                    self.flush();
+                }
+                self.batch.push(record);
+                self.batch_of = (board, sequence);
+                return;
+            }
+            Change::Create { board, options, name } => {
+                if self.known.contains_key(&board) {
+                    return;
+                }
+                // Where the name is taken, this board was deleted before the snapshot was made: nothing follows for it.
+                if let Ok(created) = self.boards.create_numbered(board, Some(name), options) {
+                    self.known.insert(board, Known { board: created, in_snapshot: 0 });
+                }
+            }
+            Change::DeleteBoard { board } => {
+                self.flush();
+                if let Some(known) = self.known.remove(&board) {
+                    self.boards.delete(&known.board.name);
+                }
+            }
+            Change::DeleteMember { board, sequence, member } => {
+                self.flush();
+                if let Some(known) = self.known.get(&board).filter(|known| sequence > known.in_snapshot) {
+                    known.board.leaderboard.delete(member);
+                    raise(&known.board, sequence);
+                }
+            }
+            Change::Sequence { board, sequence } => {
+                if let Some(known) = self.known.get_mut(&board) {
+                    known.in_snapshot = sequence;
+                    raise(&known.board, sequence);
+                }
+            }
+            Change::End { board } => {
+                self.flush();
+                self.is_complete = true;
+                self.boards.skip_numbers(board);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let (board, sequence) = self.batch_of;
+        let records = std::mem::take(&mut self.batch);
+        if let Some(known) = self.known.get(&board)
+            && !records.is_empty()
+        {
+            // What was logged has been checked when it was made.
+            let _ = known.board.leaderboard.restore(&Snapshot { sequence, records });
+        }
+    }
+}
+
+fn raise(board: &Board, sequence: u64) {
+    // Without records nothing can be refused.
+    let _ = board.leaderboard.restore(&Snapshot { sequence, records: Vec::new() });
+}

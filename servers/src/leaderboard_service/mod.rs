@@ -1,0 +1,172 @@
+//! The leaderboard as an HTTP/JSON service.
+//!
+//! `routes` is the table of what is where, `responder` turns a request into its answer, `changes` makes the changes,
+//! `thread` reads and writes. A thread per core, each with its own connections; they share the boards.
+//! A change is answered after it was made: who has an answer finds it in every answer after it, on any connection.
+//! Ranks count from 1, scores are decimal strings without a bound. Requests are refused with RFC 9457 problems, and a
+//! request that is refused has changed nothing.
+
+mod bodies;
+mod changes;
+mod json;
+mod log;
+mod openapi;
+mod planted;
+mod problem;
+mod responder;
+mod routes;
+mod tally;
+mod thread;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use crate::cli::{self, check, time};
+use crate::control::{Crew, END_NS, Listening, REST_NS};
+use crate::fault::{self, Fault, Server};
+use crate::leaderboard::{self, Boards, Direction, Implementation, TieRule};
+use crate::listener::Readiness;
+use crate::{ServeError, Shutdown, clock, thread_table};
+use log::Log;
+pub use log::Recovered;
+use tally::Tally;
+
+/// How a leaderboard service runs.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:42070", value_name = "ADDR")]
+    pub listen: SocketAddr,
+    /// Threads that answer [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// How threads share a leaderboard: one-lock, sharded, concurrent-map, actor or hashmap-indexset
+    #[arg(long, default_value_t = Implementation::OneLock, value_name = "NAME")]
+    pub implementation: Implementation,
+    /// Leaderboard that exists from the start
+    #[arg(long, default_value = "main", value_name = "NAME")]
+    pub board: String,
+    /// Which scores come first on it: descending or ascending
+    #[arg(long, default_value = "descending", value_name = "ORDER", value_parser = bodies::direction)]
+    pub direction: Direction,
+    /// Who comes first among equal scores on it: random, first or last (who reached the score first or last)
+    #[arg(long, default_value = "random", value_name = "RULE", value_parser = bodies::ties)]
+    pub ties: TieRule,
+    /// Items of one bulk request at most
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    pub bulk_max: usize,
+    /// Bytes of a request's body at most
+    #[arg(long, default_value_t = 1024 * 1024, value_name = "BYTES")]
+    pub body_max: usize,
+    /// Connections at once; further ones are answered 429
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    pub max_connections: usize,
+    /// Answers that wait at once; further changes are answered 429
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    pub max_pending: usize,
+    /// How long requests under way may take after SIGTERM
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = time)]
+    pub grace: Duration,
+    /// Keep all leaderboards in this directory: an answer leaves when its change is on disk [default: memory only]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// With --data: bytes of a log after which a snapshot shortens it
+    #[arg(long, default_value_t = 256 * 1024 * 1024, value_name = "BYTES")]
+    pub snapshot_every: u64,
+    /// Faults to plant, for testing instruments.
+    #[arg(long = "fault", value_name = fault::FORM, help = fault::HELP, long_help = fault::help(Server::Leaderboard))]
+    pub faults: Vec<Fault>,
+    /// Ends the server from another thread, besides SIGTERM and SIGINT.
+    #[arg(skip)]
+    pub shutdown: Option<Shutdown>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        cli::defaults()
+    }
+}
+
+/// A service that answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// Where.
+    pub address: SocketAddr,
+    /// What was found in the data directory; None without one.
+    pub recovered: Option<Recovered>,
+}
+
+/// What the threads share.
+struct Shared {
+    options: Options,
+    boards: Arc<Boards>,
+    /// None: memory only.
+    log: Option<Arc<Log>>,
+    tallies: Vec<Arc<Tally>>,
+    connections: AtomicUsize,
+    /// Answers that were given and may not leave yet.
+    pending: AtomicUsize,
+}
+
+/// Answers until SIGTERM, SIGINT or `options.shutdown`; then requests under way are completed within `options.grace`.
+///
+/// `on_started` is told the address once connections are taken.
+/// Errors: options out of range, an address in use, a data directory that is damaged, in use or full.
+pub fn run(options: Options, on_started: impl FnOnce(Started)) -> Result<(), ServeError> {
+    let threads = options.threads.unwrap_or_else(thread_table::cores);
+    check("threads", threads, 1..=256, "1 to 256")?;
+    check("bulk-max", options.bulk_max, 1..=1_000_000, "1 to 1000000")?;
+    check("body-max", options.body_max, 1..=1 << 30, "1 to 1073741824")?;
+    check("max-connections", options.max_connections, 1..=10_000_000, "1 to 10000000")?;
+    if !(1..=leaderboard::MAX_BOARD_NAME_BYTES).contains(&options.board.len()) {
+        let (option, value) = ("board", format!("{:?}", options.board));
+        return Err(ServeError::Option { option, value, range: "a name has 1 to 256 bytes" });
+    }
+    let planted = (Server::Leaderboard, &options.faults[..]);
+    let listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
+    let address = listening.address;
+    let boards = Arc::new(Boards::new(options.implementation));
+    let opened = options.data.as_ref();
+    let opened = opened.map(|directory| Log::open(directory, &boards, threads, options.snapshot_every));
+    let (log, writing, recovered) = match opened.transpose()? {
+        Some((log, writing, recovered)) => (Some(log), Some(writing), Some(recovered)),
+        None => (None, None, None),
+    };
+    let mut crew = listening.crew()?;
+    let shared = Arc::new(Shared {
+        options,
+        boards,
+        log,
+        tallies: (0..threads).map(|_| Arc::new(Tally::new())).collect(),
+        connections: AtomicUsize::new(0),
+        pending: AtomicUsize::new(0),
+    });
+    if shared.boards.get(&shared.options.board).is_none() {
+        let Options { board, direction, ties, .. } = &shared.options;
+        let rules = leaderboard::Options { direction: *direction, ties: *ties, seed: None };
+        let created = changes::create_board(&shared, Some(board), rules);
+        created.expect("there is no such board, and the name was checked");
+    }
+    for me in 0..threads {
+        let (shared, common) = (shared.clone(), crew.common.clone());
+        crew.spawn(format!("leaderboard-{me}"), move || thread::run(&shared, &common, me))?;
+    }
+    on_started(Started { address, recovered });
+    let served = serve(crew, &shared);
+    // The log's error is the cause of what it has made of the threads.
+    writing.map_or(Ok(()), log::Writing::end).and(served)
+}
+
+/// Waits for the end, and gives the threads the time that requests under way have.
+fn serve(mut crew: Crew, shared: &Shared) -> Result<(), ServeError> {
+    let mut served = Ok(());
+    let has_failed = || shared.log.as_ref().is_some_and(|log| log.has_failed());
+    while served.is_ok() && !has_failed() && !crew.listen(REST_NS, None).the_end {
+        served = crew.check();
+    }
+    let ended = crew.end(clock::now_ns() + shared.options.grace.as_nanos() as u64 + END_NS);
+    served.and(ended)
+}

@@ -1,0 +1,98 @@
+//! Why a request was refused, and the answer that says so (RFC 9457, `application/problem+json`).
+
+use super::json;
+use crate::leaderboard::{BoardsError, BulkRefused, Refused, ScoreError};
+
+/// What a refused request is answered with. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub(super) status: u16,
+    /// For people.
+    detail: String,
+    /// In a bulk: which entry of `leaderboards` is wrong, from 0.
+    leaderboard: Option<usize>,
+    /// In a bulk or a list: which item is wrong, from 0.
+    item: Option<usize>,
+}
+
+impl Problem {
+    pub(super) fn new(status: u16, detail: impl Into<String>) -> Problem {
+        Problem { status, detail: detail.into(), leaderboard: None, item: None }
+    }
+
+    pub(super) fn no_board(name: &str) -> Problem {
+        Problem::new(404, format!("there is no leaderboard called {name:?}"))
+    }
+
+    pub(super) fn no_member(name: &str) -> Problem {
+        Problem::new(404, format!("the leaderboard has no member called {name:?}"))
+    }
+
+    pub(super) fn at_board(self, leaderboard: usize) -> Problem {
+        Problem { leaderboard: Some(leaderboard), ..self }
+    }
+
+    pub(super) fn at_item(self, item: usize) -> Problem {
+        Problem { item: Some(item), ..self }
+    }
+
+    /// Appends `{"status":…,"detail":…}`, with `leaderboard` and `item` where they are known.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"status\":");
+        json::put_number(out, u64::from(self.status));
+        out.extend_from_slice(b",\"detail\":");
+        json::put_string(out, &self.detail);
+        for (name, index) in [("leaderboard", self.leaderboard), ("item", self.item)] {
+            if let Some(index) = index {
+                out.extend_from_slice(b",\"");
+                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(b"\":");
+                json::put_number(out, index as u64);
+            }
+        }
+        out.push(b'}');
+    }
+
+    /// Fields that belong to the status, each with its CRLF.
+    pub(super) fn fields(&self) -> &'static str {
+        if self.status == 429 { "Retry-After: 1\r\n" } else { "" }
+    }
+}
+
+impl From<ScoreError> for Problem {
+    fn from(error: ScoreError) -> Problem {
+        Problem::new(422, error.to_string())
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Problem {
+        Problem::new(422, refused.to_string())
+    }
+}
+
+impl From<BulkRefused> for Problem {
+    fn from(refused: BulkRefused) -> Problem {
+        Problem::from(refused.cause).at_item(refused.item)
+    }
+}
+
+impl From<BoardsError> for Problem {
+    fn from(error: BoardsError) -> Problem {
+        match error {
+            BoardsError::NameTaken { .. } | BoardsError::SeasonTaken { .. } => {
+                Problem::new(409, error.to_string())
+            }
+            BoardsError::NameLength { .. } => Problem::new(422, error.to_string()),
+            BoardsError::NoSuchBoard { part, name } => Problem::no_board(&name).at_board(part),
+            BoardsError::Bulk { part, refused } => Problem::from(refused).at_board(part),
+        }
+    }
+}
+
+/// What is wrong with a body: no JSON at all is 400, JSON of another shape is 422.
+impl From<serde_json::Error> for Problem {
+    fn from(error: serde_json::Error) -> Problem {
+        Problem::new(if error.is_data() { 422 } else { 400 }, format!("the body: {error}"))
+    }
+}

@@ -1,0 +1,346 @@
+//! From a request to its answer.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::bodies::{self, Bulk, Members, NewBoard};
+use super::planted;
+use super::problem::Problem;
+use super::routes::{self, Found, Operation, ROUTES, Route};
+use super::tally::Tally;
+use super::{Shared, changes, json, openapi, tally};
+use crate::fault::ThreadFaults;
+use crate::http::request::{Fault, Request};
+use crate::http::response;
+use crate::leaderboard::{Board, Mode, Score, Update};
+
+const ROWS_MAX: u64 = 1_000;
+const EACH_SIDE_MAX: u64 = 500;
+const ROWS_BY_DEFAULT: u64 = 10;
+const EACH_SIDE_BY_DEFAULT: u64 = 5;
+
+const JSON: &str = "application/json";
+const PROBLEM: &str = "application/problem+json";
+const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What answers the requests of one thread.
+pub(super) struct Responder {
+    shared: Arc<Shared>,
+    tally: Arc<Tally>,
+    /// The body that is being written: its length comes before it.
+    body: Vec<u8>,
+}
+
+impl Responder {
+    pub(super) fn new(shared: &Arc<Shared>, me: usize) -> Responder {
+        Responder { shared: shared.clone(), tally: shared.tallies[me].clone(), body: Vec::new() }
+    }
+
+    /// Appends the answer to `out`. Without `keep_alive` it says that it is the last one.
+    pub(super) fn answer(
+        &mut self,
+        request: &Request<'_>,
+        keep_alive: bool,
+        faults: &mut ThreadFaults,
+        out: &mut Vec<u8>,
+    ) {
+        self.body.clear();
+        let path = request.path();
+        let (number, done) = match routes::find(request.method, path) {
+            Found::Nothing => (None, Err(Problem::new(404, format!("there is nothing at {path}")))),
+            Found::WrongMethod => {
+                let methods = routes::methods(path);
+                let detail = format!("{path} does not have the method {}; it has {methods}", request.method);
+                let fields = format!("Allow: {methods}\r\n");
+                return self.refuse_with(None, &Problem::new(405, detail), keep_alive, &fields, out);
+            }
+            Found::Route(number, names) => {
+                (Some(number), self.follow(&ROUTES[number], names, request, faults))
+            }
+        };
+        let status = match done {
+            Ok(status) => status,
+            Err(problem) => {
+                return self.refuse_with(number, &problem, keep_alive, problem.fields(), out);
+            }
+        };
+        self.tally.count_request(number, status);
+        let content_type = match number.map(|number| ROUTES[number].operation) {
+            Some(Operation::Metrics) => METRICS,
+            _ => JSON,
+        };
+        response::write_head(out, status, content_type, keep_alive, self.body.len());
+        if request.method != "HEAD" {
+            out.extend_from_slice(&self.body);
+        }
+    }
+
+    /// Appends the answer to bytes that are no request; it is the last one.
+    pub(super) fn answer_fault(&mut self, fault: Fault, out: &mut Vec<u8>) {
+        let detail = match fault {
+            Fault::BodyTooLarge => {
+                format!("a body has at most {} bytes (--body-max)", self.shared.options.body_max)
+            }
+            Fault::LengthRequired => "a body needs a Content-Length; chunks are not taken".to_owned(),
+            fault => format!("no valid request: {fault:?}"),
+        };
+        self.refuse(&Problem::new(fault.status(), detail), false, out);
+    }
+
+    /// Appends an answer that does not depend on the request.
+    pub(super) fn refuse(&mut self, problem: &Problem, keep_alive: bool, out: &mut Vec<u8>) {
+        self.refuse_with(None, problem, keep_alive, problem.fields(), out);
+    }
+
+    fn refuse_with(
+        &mut self,
+        route: Option<usize>,
+        problem: &Problem,
+        keep_alive: bool,
+        fields: &str,
+        out: &mut Vec<u8>,
+    ) {
+        self.tally.count_request(route, problem.status);
+        self.body.clear();
+        problem.put(&mut self.body);
+        response::write_head_with(out, problem.status, PROBLEM, keep_alive, self.body.len(), fields);
+        out.extend_from_slice(&self.body);
+    }
+
+    /// Does what the route says and writes the body. Returns the status.
+    fn follow(
+        &mut self,
+        route: &Route,
+        [board, member]: [&str; 2],
+        request: &Request<'_>,
+        faults: &mut ThreadFaults,
+    ) -> Result<u16, Problem> {
+        if route.changes() && self.shared.pending.load(Ordering::Relaxed) >= self.shared.options.max_pending {
+            return Err(Problem::new(429, "too many answers wait for the disk (--max-pending)"));
+        }
+        if route.body.is_some() {
+            check_content_type(request)?;
+        }
+        let board = unescaped(board)?;
+        let find = || self.shared.boards.get(&board).ok_or_else(|| Problem::no_board(&board));
+        match route.operation {
+            Operation::Increment => {
+                self.update(&*find()?, &unescaped(member)?, Mode::Increment, request, faults)?
+            }
+            Operation::Replace => {
+                self.update(&*find()?, &unescaped(member)?, Mode::Replace, request, faults)?
+            }
+            Operation::Member => {
+                let (board, member) = (find()?, unescaped(member)?);
+                let standing = board.leaderboard.get(&member).ok_or_else(|| Problem::no_member(&member))?;
+                self.put_update(&board, &member, &standing.score, standing.rank, faults);
+            }
+            Operation::DeleteMember => {
+                let (board, member) = (find()?, unescaped(member)?);
+                let deleted = changes::delete_member(&self.shared, &board, &member);
+                let deleted = deleted.ok_or_else(|| Problem::no_member(&member))?;
+                self.body.push(b'{');
+                json::put_member(&mut self.body, &member, &deleted.score);
+                self.put_members(board.leaderboard.count());
+            }
+            Operation::Bulk => self.bulk(request, faults)?,
+            Operation::Ranks => {
+                let board = find()?;
+                self.ranks(&board, request, faults)?;
+            }
+            Operation::Top => {
+                let limit = whole(request, "limit", ROWS_BY_DEFAULT, ROWS_MAX)?;
+                json::put_page(&mut self.body, &find()?.leaderboard.range(1, limit as usize));
+            }
+            Operation::Range => {
+                let first = whole(request, "first", 1, u64::MAX)?;
+                let limit = whole(request, "limit", ROWS_BY_DEFAULT, ROWS_MAX)?;
+                json::put_page(&mut self.body, &find()?.leaderboard.range(first, limit as usize));
+            }
+            Operation::Around => {
+                let each_side = whole(request, "each_side", EACH_SIDE_BY_DEFAULT, EACH_SIDE_MAX)?;
+                let (board, member) = (find()?, unescaped(member)?);
+                let page = board.leaderboard.around(&member, each_side as usize);
+                json::put_page(&mut self.body, &page.ok_or_else(|| Problem::no_member(&member))?);
+            }
+            Operation::Board => {
+                let board = find()?;
+                put_board(&mut self.body, &board);
+            }
+            Operation::CreateBoard => {
+                let new: NewBoard = serde_json::from_slice(request.body)?;
+                let board = changes::create_board(&self.shared, new.name.as_deref(), new.options()?)?;
+                put_board(&mut self.body, &board);
+            }
+            Operation::Boards => self.boards(request)?,
+            Operation::DeleteBoard => {
+                changes::delete_board(&self.shared, &board).ok_or_else(|| Problem::no_board(&board))?;
+            }
+            Operation::Health => self.body.extend_from_slice(b"{\"status\":\"ok\"}"),
+            Operation::Metrics => self.body.extend_from_slice(tally::metrics(&self.shared).as_bytes()),
+            Operation::Document => self.body.extend_from_slice(openapi::document().as_bytes()),
+        }
+        Ok(route.answer.0)
+    }
+
+    fn update(
+        &mut self,
+        board: &Board,
+        member: &str,
+        mode: Mode,
+        request: &Request<'_>,
+        faults: &mut ThreadFaults,
+    ) -> Result<(), Problem> {
+        let mode = request.query("mode").map_or(Ok(mode), bodies::mode)?;
+        let score = request.query("score").ok_or_else(|| Problem::new(422, "the query has no score"))?;
+        let score: Score = unescaped(score)?.parse()?;
+        let outcome = match faults.are_planted() {
+            false => changes::update(&self.shared, board, member, mode, &score)?,
+            true => planted::update(&self.shared, board, member, mode, &score, faults)?,
+        };
+        self.tally.count_updates(1);
+        self.put_update(board, member, &outcome.score, outcome.rank, faults);
+        Ok(())
+    }
+
+    /// Writes `{"member":…,"score":"…","rank":…,"members":…}`.
+    fn put_update(
+        &mut self,
+        board: &Board,
+        member: &str,
+        score: &Score,
+        rank: u64,
+        faults: &mut ThreadFaults,
+    ) {
+        // Counted a moment later than the rank; a member that was deleted in between must not be missing here.
+        let members = board.leaderboard.count().max(rank);
+        let rank = planted::rank(rank, faults);
+        self.body.push(b'{');
+        json::put_member(&mut self.body, member, score);
+        self.body.extend_from_slice(b",\"rank\":");
+        json::put_number(&mut self.body, rank);
+        self.put_members(members);
+    }
+
+    fn put_members(&mut self, members: u64) {
+        self.body.extend_from_slice(b",\"members\":");
+        json::put_number(&mut self.body, members);
+        self.body.push(b'}');
+    }
+
+    fn bulk(&mut self, request: &Request<'_>, faults: &mut ThreadFaults) -> Result<(), Problem> {
+        let bulk: Bulk<'_> = serde_json::from_slice(request.body)?;
+        let items = bulk.leaderboards.iter().map(bodies::Part::count).sum::<usize>();
+        self.check_items(items)?;
+        let mut parts: Vec<(&str, Vec<Update<'_>>)> = Vec::with_capacity(bulk.leaderboards.len());
+        for (place, part) in bulk.leaderboards.iter().enumerate() {
+            let updates = part.updates().map_err(|problem| problem.at_board(place))?;
+            parts.push((&part.leaderboard.0, updates));
+        }
+        let outcomes = match faults.are_planted() {
+            false => changes::update_bulk(&self.shared, &parts)?,
+            true => planted::update_bulk(&self.shared, &parts, faults)?,
+        };
+        self.tally.count_updates(items as u64);
+        self.body.extend_from_slice(b"{\"leaderboards\":");
+        json::put_list(&mut self.body, parts.iter().zip(&outcomes), |out, ((name, updates), outcomes)| {
+            out.extend_from_slice(b"{\"leaderboard\":");
+            json::put_string(out, name);
+            out.extend_from_slice(b",\"scores\":");
+            json::put_list(out, updates.iter().zip(outcomes), |out, (update, outcome)| {
+                json::put_ranked(out, update.member, &outcome.score, planted::rank(outcome.rank, faults));
+            });
+            out.push(b'}');
+        });
+        self.body.push(b'}');
+        Ok(())
+    }
+
+    fn check_items(&self, items: usize) -> Result<(), Problem> {
+        let most = self.shared.options.bulk_max;
+        if items <= most {
+            return Ok(());
+        }
+        Err(Problem::new(413, format!("a request has at most {most} items (--bulk-max), not {items}")))
+    }
+
+    fn ranks(
+        &mut self,
+        board: &Board,
+        request: &Request<'_>,
+        faults: &mut ThreadFaults,
+    ) -> Result<(), Problem> {
+        let Members { members } = serde_json::from_slice(request.body)?;
+        self.check_items(members.len())?;
+        let names: Vec<&str> = members.iter().map(|name| &*name.0).collect();
+        let standings = board.leaderboard.get_many(&names);
+        self.body.extend_from_slice(b"{\"standings\":");
+        json::put_list(
+            &mut self.body,
+            names.iter().zip(&standings),
+            |out, (name, standing)| match standing {
+                Some(standing) => {
+                    json::put_ranked(out, name, &standing.score, planted::rank(standing.rank, faults));
+                }
+                None => out.extend_from_slice(b"null"),
+            },
+        );
+        self.body.push(b'}');
+        Ok(())
+    }
+
+    fn boards(&mut self, request: &Request<'_>) -> Result<(), Problem> {
+        let limit = whole(request, "limit", ROWS_MAX, ROWS_MAX)? as usize;
+        let after = request.query("after").map(unescaped).transpose()?;
+        let mut boards = self.shared.boards.list(after.as_deref(), limit + 1);
+        let has_more = boards.len() > limit;
+        boards.truncate(limit);
+        self.body.extend_from_slice(b"{\"leaderboards\":");
+        json::put_list(&mut self.body, &boards, |out, board| put_board(out, board));
+        self.body.extend_from_slice(b",\"next\":");
+        match boards.last().filter(|_| has_more) {
+            Some(last) => json::put_string(&mut self.body, &last.name),
+            None => self.body.extend_from_slice(b"null"),
+        }
+        self.body.push(b'}');
+        Ok(())
+    }
+}
+
+fn put_board(out: &mut Vec<u8>, board: &Board) {
+    out.extend_from_slice(b"{\"name\":");
+    json::put_string(out, &board.name);
+    for (name, word) in [
+        ("direction", bodies::direction_word(board.options.direction)),
+        ("ties", bodies::ties_word(board.options.ties)),
+    ] {
+        out.push(b',');
+        json::put_string(out, name);
+        out.push(b':');
+        json::put_string(out, word);
+    }
+    out.extend_from_slice(b",\"members\":");
+    json::put_number(out, board.leaderboard.count());
+    out.push(b'}');
+}
+
+fn check_content_type(request: &Request<'_>) -> Result<(), Problem> {
+    let given = request.field("content-type").unwrap_or_default();
+    let essence = given.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    if essence.eq_ignore_ascii_case(JSON.as_bytes()) {
+        return Ok(());
+    }
+    let given = String::from_utf8_lossy(given);
+    Err(Problem::new(415, format!("a body needs the Content-Type {JSON}, not {given:?}")))
+}
+
+fn unescaped(text: &str) -> Result<std::borrow::Cow<'_, str>, Problem> {
+    json::unescaped(text).ok_or_else(|| Problem::new(400, format!("{text:?} has an invalid escape")))
+}
+
+/// A whole number of the query, up to `most`.
+fn whole(request: &Request<'_>, name: &str, absent: u64, most: u64) -> Result<u64, Problem> {
+    let Some(text) = request.query(name) else { return Ok(absent) };
+    let number = text.parse().ok().filter(|number| *number <= most && !text.starts_with('+'));
+    number.ok_or_else(|| Problem::new(422, format!("{name} is a whole number up to {most}, not {text:?}")))
+}

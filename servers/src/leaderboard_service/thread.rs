@@ -1,0 +1,417 @@
+//! One thread of the service: sleep in epoll, read, answer.
+//!
+//! All whole requests of one read are answered with one write, up to a portion. From a client that does not take its
+//! answers, or whose answers wait, nothing more is read.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::Shared;
+use super::problem::Problem;
+use super::responder::Responder;
+use crate::clock;
+use crate::deadlines::Due;
+use crate::epoll::Readiness;
+use crate::http::request::{self, Front, Limits};
+use crate::slab::Key;
+use crate::stream::{self, Read};
+use crate::thread::{self, Common, Core, ENDING_REST_NS, IDLE_REST_NS, Serve};
+use crate::wakeup::Wakeup;
+
+const BUFFER_BYTES: usize = 128 * 1024;
+
+/// A portion of answers ends with the one that reaches this.
+const PORTION_BYTES: usize = 64 * 1024;
+
+/// Memory that a connection keeps for answers that could not be written at once.
+const KEPT_BYTES: usize = 4 * 1024;
+
+/// How long a request may take from its first byte to its last, and a client to close after its last answer.
+const REQUEST_NS: u64 = 10_000_000_000;
+
+/// How long silent connections are kept when the server goes down: who asks now is told.
+const LINGER_NS: u64 = 200_000_000;
+
+pub(super) struct Client {
+    fd: OwnedFd,
+    /// What was read and not answered yet: part of a request, or what comes behind a full portion.
+    input: Vec<u8>,
+    /// Answers that were not taken yet, or may not leave yet.
+    unsent: Vec<u8>,
+    /// The answers wait in the thread's queue.
+    is_held: bool,
+    /// Room in the socket is watched for.
+    is_watched: bool,
+    /// The last answer was given; what comes behind it is ignored.
+    closes: bool,
+    /// Nothing more will be sent; the client may close.
+    is_finished: bool,
+    /// The client has shut its sending side.
+    has_ended: bool,
+    /// A request had begun when the server went down: it is answered.
+    is_under_way: bool,
+    /// `input` may hold a whole request.
+    has_more: bool,
+    due: Due,
+}
+
+/// Answers that wait for their time.
+struct Held {
+    key: Key,
+    /// How many.
+    count: usize,
+    /// Planted lateness.
+    at_ns: u64,
+    /// What must be durable before.
+    position: u64,
+}
+
+/// The connection is over, in whichever way.
+struct Gone;
+
+struct Thread<'h> {
+    shared: &'h Shared,
+    core: Core<Client, ()>,
+    responder: Responder,
+    answers: Vec<u8>,
+    /// In the order in which they were given.
+    held: VecDeque<Held>,
+    limits: Limits,
+    /// When the server went down, monotonic ns.
+    down_since_ns: u64,
+}
+
+pub(super) fn run(shared: &Arc<Shared>, common: &Arc<Common>, me: usize) -> io::Result<()> {
+    let wakeups = shared.log.as_ref().map_or(&[][..], |log| log.wakeups());
+    let core = Core::with_own_table(common, BUFFER_BYTES, wakeups.iter().map(Wakeup::raw))?;
+    if let Some(wakeup) = wakeups.get(me) {
+        core.watch_wakeup(wakeup)?;
+    }
+    thread::live(&mut Thread {
+        shared,
+        core,
+        responder: Responder::new(shared, me),
+        answers: Vec::new(),
+        held: VecDeque::new(),
+        limits: Limits { body_bytes: shared.options.body_max, ..Limits::default() },
+        down_since_ns: 0,
+    });
+    Ok(())
+}
+
+impl Serve for Thread<'_> {
+    type Client = Client;
+    type Late = ();
+
+    /// Few per wake-up, so that a burst of connections spreads over the threads it wakes.
+    const TAKEN_PER_TURN: usize = 4;
+
+    fn core(&mut self) -> &mut Core<Client, ()> {
+        &mut self.core
+    }
+
+    fn woke(&mut self, _slept: bool) {
+        if self.core.faults.look() && self.core.faults.takes_drop() {
+            for key in self.core.clients.keys() {
+                if let Some(client) = self.core.clients.get_mut(key) {
+                    stream::reset_on_close(&client.fd);
+                }
+                self.part(key);
+            }
+        }
+    }
+
+    fn serve(&mut self, key: Key, ready: Readiness) {
+        self.converse(key, ready.ended);
+    }
+
+    fn turn(&mut self) {
+        self.release();
+    }
+
+    fn may_take(&mut self, _taken: usize) -> bool {
+        !self.core.table_is_full()
+    }
+
+    fn take_connections(&mut self) {
+        thread::take(self, |thread, fd, _| thread.greet(fd));
+    }
+
+    fn is_due(&mut self, (): (), key: Key, now_ns: u64) {
+        let Core { clients, deadlines, .. } = &mut self.core;
+        if clients.get_mut(key).is_some_and(|client| deadlines.holds((), key, &mut client.due, now_ns)) {
+            self.part(key);
+        }
+    }
+
+    fn go_down(&mut self) -> u64 {
+        self.down_since_ns = clock::now_ns();
+        for key in self.core.clients.keys() {
+            if let Some(client) = self.core.clients.get_mut(key) {
+                client.is_under_way = true;
+            }
+            // What the kernel has already was sent before, and is under way as well.
+            self.converse(key, true);
+            if let Some(client) = self.core.clients.get_mut(key) {
+                client.is_under_way &= !client.input.is_empty();
+            }
+        }
+        let has_failed = self.shared.log.as_ref().is_some_and(|log| log.has_failed());
+        if has_failed { 0 } else { self.shared.options.grace.as_nanos() as u64 }
+    }
+
+    fn is_done(&mut self) -> bool {
+        let owes = |client: &Client| client.is_under_way || client.is_held || !client.unsent.is_empty();
+        let has_lingered = clock::now_ns() >= self.down_since_ns + LINGER_NS;
+        self.core.clients.count() == 0
+            || self.core.has_no_more_time()
+            || (has_lingered && !self.core.clients.iter().any(|(_, client)| owes(client)))
+    }
+
+    fn rest(&mut self) -> u64 {
+        let longest_ns = if self.core.is_going_down() { ENDING_REST_NS } else { IDLE_REST_NS };
+        self.core.rest_ns(longest_ns, self.held.front().map(|held| held.at_ns).filter(|at_ns| *at_ns > 0))
+    }
+}
+
+impl Thread<'_> {
+    fn greet(&mut self, fd: OwnedFd) {
+        // The first connection begins the faults' time.
+        self.core.faults.look();
+        let connections = self.shared.connections.fetch_add(1, Ordering::Relaxed);
+        let client = |_, fd| Client {
+            fd,
+            input: Vec::new(),
+            unsent: Vec::new(),
+            is_held: false,
+            is_watched: false,
+            closes: false,
+            is_finished: false,
+            has_ended: false,
+            is_under_way: false,
+            has_more: false,
+            due: Due::default(),
+        };
+        let Some(key) = self.core.insert(fd, false, client) else {
+            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+            return;
+        };
+        if connections < self.shared.options.max_connections {
+            return self.converse(key, false);
+        }
+        // It is told why, and given time to read it: closing on unread bytes would reset the connection.
+        let problem = Problem::new(429, "too many connections (--max-connections)");
+        let Some(client) = self.core.clients.get_mut(key) else { return };
+        self.responder.refuse(&problem, false, &mut client.unsent);
+        client.closes = true;
+        self.converse(key, true);
+    }
+
+    fn converse(&mut self, key: Key, ended: bool) {
+        let mut buffer = std::mem::take(&mut self.core.buffer);
+        let mut answers = std::mem::take(&mut self.answers);
+        let conversed = self.exchange(key, ended, &mut buffer, &mut answers);
+        self.core.buffer = buffer;
+        self.answers = answers;
+        if conversed.is_err() {
+            self.part(key);
+        }
+    }
+
+    /// Writes, answers and reads by turns, until there is nothing to read or the client has to take something first.
+    fn exchange(
+        &mut self,
+        key: Key,
+        mut ended: bool,
+        buffer: &mut [u8],
+        answers: &mut Vec<u8>,
+    ) -> Result<(), Gone> {
+        let mut was_the_last = false;
+        loop {
+            let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
+            if client.is_held {
+                return Ok(());
+            }
+            if !client.unsent.is_empty() {
+                let sent = stream::write(&client.fd, &client.unsent).map_err(|()| Gone)?;
+                client.unsent.drain(..sent);
+                if !client.unsent.is_empty() {
+                    return self.watch(key, true);
+                }
+                if client.unsent.capacity() > KEPT_BYTES {
+                    client.unsent = Vec::new();
+                }
+                // What came meanwhile was announced, and not read.
+                (ended, was_the_last) = (true, false);
+                if client.is_watched {
+                    self.watch(key, false)?;
+                    continue;
+                }
+            }
+            if client.closes && !client.is_finished {
+                client.is_finished = true;
+                client.is_under_way = false;
+                client.input = Vec::new();
+                stream::finish_writing(&client.fd);
+                self.expect(key);
+                continue;
+            }
+            if client.has_more {
+                let mut input = std::mem::take(&mut client.input);
+                let taken = self.answer(key, &input, answers);
+                if let Some(client) = self.core.clients.get_mut(key) {
+                    input.drain(..taken);
+                    client.input = input;
+                }
+                self.give(key, answers)?;
+                continue;
+            }
+            if client.has_ended {
+                return Err(Gone);
+            }
+            if was_the_last && !ended {
+                break;
+            }
+            match stream::read(&client.fd, buffer) {
+                Read::Empty => break,
+                Read::Ended => client.has_ended = true,
+                Read::Bytes(_) if client.closes => {}
+                Read::Bytes(count) => {
+                    // A short read was the last one, but for the end of the stream.
+                    was_the_last = count < buffer.len();
+                    if !client.input.is_empty() {
+                        client.input.extend_from_slice(&buffer[..count]);
+                        client.has_more = true;
+                        continue;
+                    }
+                    let taken = self.answer(key, &buffer[..count], answers);
+                    if let Some(client) = self.core.clients.get_mut(key)
+                        && taken < count
+                    {
+                        client.input.extend_from_slice(&buffer[taken..count]);
+                    }
+                    self.give(key, answers)?;
+                }
+            }
+        }
+        if let Some(client) = self.core.clients.get_mut(key)
+            && !client.input.is_empty()
+            && client.due.by_ns.is_none()
+        {
+            self.expect(key);
+        }
+        Ok(())
+    }
+
+    /// Answers the whole requests at the front of `bytes`, up to a portion. Returns how many bytes they took.
+    fn answer(&mut self, key: Key, bytes: &[u8], answers: &mut Vec<u8>) -> usize {
+        answers.clear();
+        let going_down = self.core.is_going_down();
+        let Core { clients, faults, .. } = &mut self.core;
+        let Some(client) = clients.get_mut(key) else { return bytes.len() };
+        client.has_more = false;
+        let (mut taken, mut count) = (0, 0);
+        while taken < bytes.len() {
+            if answers.len() >= PORTION_BYTES {
+                client.has_more = true;
+                break;
+            }
+            match request::front(&bytes[taken..], &self.limits) {
+                Front::Incomplete => break,
+                Front::Broken(fault) => {
+                    self.responder.answer_fault(fault, answers);
+                    client.closes = true;
+                }
+                Front::Whole { request, bytes } => {
+                    taken += bytes;
+                    let keep_alive = request.keep_alive && !going_down;
+                    if going_down && !std::mem::take(&mut client.is_under_way) {
+                        let problem = Problem::new(503, "the server goes down");
+                        self.responder.refuse(&problem, false, answers);
+                    } else {
+                        self.responder.answer(&request, keep_alive, faults, answers);
+                    }
+                    client.closes = !keep_alive;
+                }
+            }
+            count += 1;
+            if client.closes {
+                taken = bytes.len();
+            }
+        }
+        if count > 0 {
+            client.due.by_ns = None;
+            self.hold(key, count);
+        }
+        taken
+    }
+
+    /// Whether the answers have to wait, and if so for what.
+    fn hold(&mut self, key: Key, count: usize) {
+        let position = self.shared.log.as_ref().map_or(0, |log| log.position());
+        let late_ns = self.core.faults.now.late_ns;
+        if late_ns == 0 && self.is_durable(position) {
+            return;
+        }
+        let at_ns = if late_ns == 0 { 0 } else { clock::now_ns() + late_ns };
+        if let Some(client) = self.core.clients.get_mut(key) {
+            client.is_held = true;
+            self.shared.pending.fetch_add(count, Ordering::Relaxed);
+            self.held.push_back(Held { key, count, at_ns, position });
+        }
+    }
+
+    fn is_durable(&self, position: u64) -> bool {
+        self.shared.log.as_ref().is_none_or(|log| log.durable() >= position)
+    }
+
+    /// Writes the answers, or keeps what cannot be written now.
+    fn give(&mut self, key: Key, answers: &[u8]) -> Result<(), Gone> {
+        let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
+        let may_write = !client.is_held && !answers.is_empty();
+        let sent = if may_write { stream::write(&client.fd, answers).map_err(|()| Gone)? } else { 0 };
+        client.unsent.extend_from_slice(&answers[sent..]);
+        Ok(())
+    }
+
+    /// Lets answers go whose time has come.
+    fn release(&mut self) {
+        while let Some(held) = self.held.front() {
+            if !self.is_durable(held.position) || (held.at_ns > 0 && held.at_ns > clock::now_ns()) {
+                return;
+            }
+            let (key, count) = (held.key, held.count);
+            self.held.pop_front();
+            self.shared.pending.fetch_sub(count, Ordering::Relaxed);
+            if let Some(client) = self.core.clients.get_mut(key) {
+                client.is_held = false;
+                self.converse(key, true);
+            }
+        }
+    }
+
+    /// Watches for room, or no more.
+    fn watch(&mut self, key: Key, wanted: bool) -> Result<(), Gone> {
+        let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
+        if std::mem::replace(&mut client.is_watched, wanted) == wanted {
+            return Ok(());
+        }
+        self.core.epoll.change(&client.fd, key.to_bits(), wanted).map_err(|_| Gone)
+    }
+
+    /// The client must have completed its request, or closed, within the time from now.
+    fn expect(&mut self, key: Key) {
+        if let Some(client) = self.core.clients.get_mut(key) {
+            self.core.deadlines.renew((), key, &mut client.due, clock::now_ns() + REQUEST_NS);
+        }
+    }
+
+    fn part(&mut self, key: Key) {
+        if self.core.clients.remove(key).is_some() {
+            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
