@@ -142,7 +142,11 @@ impl<T> Chunked<T> {
     }
 
     fn grow_first(&mut self) {
-        let capacity = (self.first_capacity * 2).clamp(4, Self::PER_CHUNK);
+        let mut capacity = (self.first_capacity * 2).clamp(4, Self::PER_CHUNK);
+        if capacity * size_of::<T>() >= HUGE_BYTES / 4 {
+            // From here on a huge page: what the board reads most, its inner nodes, would else fill the TLB.
+            capacity = capacity.max(HUGE_BYTES.div_ceil(size_of::<T>()));
+        }
         let larger = allocate::<T>(capacity);
         if let Some(old) = self.chunks.first().copied() {
             // SAFETY: both hold `len` elements or more, and the old ones are not used or dropped after the move.

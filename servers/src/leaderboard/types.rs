@@ -38,7 +38,8 @@ pub struct Options {
     pub direction: Direction,
     /// Who comes first among equal scores.
     pub ties: TieRule,
-    /// The seed of the random ties; drawn from the system's entropy if absent.
+    /// The seed of the random ties, for tests; drawn anew if absent. A board that is restored needs another one, or its
+    /// first ties repeat.
     pub seed: Option<u64>,
 }
 

@@ -41,7 +41,7 @@ impl<B: Exclusive> Actor<B> {
     fn call<R: Send + 'static>(&self, work: impl FnOnce(&mut B) -> R + Send + 'static) -> R {
         let (answer, answered) = sync_channel(1);
         let call: Call<B> = Box::new(move |board| {
-            // Nobody receives it only if the caller's thread panicked meanwhile.
+            // Fails only if the thread of the caller panicked meanwhile.
             let _ = answer.send(work(board));
         });
         let sent = self.calls.as_ref().is_some_and(|calls| calls.send(call).is_ok());

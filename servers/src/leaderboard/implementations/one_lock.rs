@@ -1,7 +1,7 @@
 //! One readers-writer lock around a whole board.
 //!
-//! Updates exclude each other, so two threads update no faster than one; but an update holds the lock for half a
-//! microsecond, and reads share it.
+//! Updates exclude each other, so two threads update no faster than one; but an update holds the lock for about
+//! a microsecond, and reads share it.
 
 use parking_lot::RwLock;
 

@@ -2,13 +2,13 @@
 //!
 //! Finding a member needs its shard's lock only; ranks are exact and of one moment, so what moves in the order must still
 //! pass one lock. Locks are always taken in the same order: shards by number, then the order.
-//! Invariant: whoever changes a member holds its shard's lock from before the order's lock until the entry is written.
+//! Invariant: a thread that moves a member holds its shard's lock exclusively from before the order's lock until the entry is written.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::super::types::{check_bulk, check_member, check_metadata};
 use super::super::zones::Trees;
@@ -25,19 +25,20 @@ const SHARDS: usize = 64;
 type Shard = HashMap<Arc<str>, Entry>;
 
 pub(super) struct Sharded {
-    shards: [Mutex<Shard>; SHARDS],
+    shards: [RwLock<Shard>; SHARDS],
     hasher: std::hash::RandomState,
     order: RwLock<Named<Trees>>,
     waits: Waits,
 }
 
 /// Locks of several shards, by number.
-type Held<'a> = [Option<MutexGuard<'a, Shard>>; SHARDS];
+type Held<'a> = [Option<RwLockWriteGuard<'a, Shard>>; SHARDS];
+type HeldToRead<'a> = [Option<RwLockReadGuard<'a, Shard>>; SHARDS];
 
 impl Sharded {
     pub(super) fn new(options: Options) -> Self {
         Self {
-            shards: std::array::from_fn(|_| Mutex::new(Shard::new())),
+            shards: std::array::from_fn(|_| RwLock::new(Shard::new())),
             hasher: std::hash::RandomState::new(),
             order: RwLock::new(Named::new(options)),
             waits: Waits::default(),
@@ -48,20 +49,28 @@ impl Sharded {
         self.hasher.hash_one(member) as usize % SHARDS
     }
 
-    fn shard(&self, member: &str) -> MutexGuard<'_, Shard> {
-        self.waits.lock(&self.shards[self.number(member)])
+    fn shard(&self, member: &str) -> RwLockReadGuard<'_, Shard> {
+        self.waits.read_lock(&self.shards[self.number(member)])
     }
 
-    /// The locks of all shards for which `wanted` holds, taken in order.
-    fn hold(&self, wanted: impl Fn(usize) -> bool) -> Held<'_> {
-        std::array::from_fn(|number| wanted(number).then(|| self.waits.lock(&self.shards[number])))
+    fn shard_mut(&self, member: &str) -> RwLockWriteGuard<'_, Shard> {
+        self.waits.write_lock(&self.shards[self.number(member)])
     }
 
-    /// The locks of the shards of some members.
-    fn hold_shards_of<'m>(&self, members: impl Iterator<Item = &'m str>) -> Held<'_> {
+    /// Which shards hold some members.
+    fn numbers<'m>(&self, members: impl Iterator<Item = &'m str>) -> [bool; SHARDS] {
         let mut wanted = [false; SHARDS];
         members.for_each(|member| wanted[self.number(member)] = true);
-        self.hold(|number| wanted[number])
+        wanted
+    }
+
+    /// The locks of the wanted shards, taken in order.
+    fn hold(&self, wanted: [bool; SHARDS]) -> Held<'_> {
+        std::array::from_fn(|number| wanted[number].then(|| self.waits.write_lock(&self.shards[number])))
+    }
+
+    fn hold_to_read(&self, wanted: [bool; SHARDS]) -> HeldToRead<'_> {
+        std::array::from_fn(|number| wanted[number].then(|| self.waits.read_lock(&self.shards[number])))
     }
 }
 
@@ -81,20 +90,20 @@ fn update_held(
     Ok(outcome)
 }
 
-fn held<'a, 'b>(shards: &'a mut Held<'b>, number: usize) -> &'a mut MutexGuard<'b, Shard> {
+fn held<'a>(shards: &'a mut Held<'_>, number: usize) -> &'a mut Shard {
     shards[number].as_mut().expect("the shards of all members concerned are held")
 }
 
 impl Leaderboard for Sharded {
     fn update(&self, member: &str, mode: Mode, score: &Score) -> Result<Outcome, Refused> {
         check_member(member)?;
-        let mut shard = self.shard(member);
+        let mut shard = self.shard_mut(member);
         let mut order = self.waits.write_lock(&self.order);
         update_held(&mut shard, &mut order, member, mode, score)
     }
 
     fn update_bulk(&self, updates: &[Update<'_>]) -> Result<Vec<Outcome>, BulkRefused> {
-        let mut shards = self.hold_shards_of(updates.iter().map(|update| update.member));
+        let mut shards = self.hold(self.numbers(updates.iter().map(|update| update.member)));
         let mut order = self.waits.write_lock(&self.order);
         check_bulk(updates, order.room())?;
         let apply = |(item, update): (usize, &Update<'_>)| {
@@ -112,10 +121,10 @@ impl Leaderboard for Sharded {
     }
 
     fn get_many(&self, members: &[&str]) -> Vec<Option<Standing>> {
-        let mut shards = self.hold_shards_of(members.iter().copied());
+        let shards = self.hold_to_read(self.numbers(members.iter().copied()));
         let order = self.waits.read_lock(&self.order);
         let get = |member: &&str| {
-            let shard = held(&mut shards, self.number(member));
+            let shard = shards[self.number(member)].as_ref()?;
             Some(order.standing(shard.get(*member)?))
         };
         members.iter().map(get).collect()
@@ -128,7 +137,7 @@ impl Leaderboard for Sharded {
     }
 
     fn delete(&self, member: &str) -> Option<Deleted> {
-        let mut shard = self.shard(member);
+        let mut shard = self.shard_mut(member);
         let entry = *shard.get(member)?;
         let deleted = self.waits.write_lock(&self.order).remove(entry);
         shard.remove(member);
@@ -161,7 +170,7 @@ impl Leaderboard for Sharded {
     }
 
     fn restore(&self, snapshot: &Snapshot) -> Result<(), BulkRefused> {
-        let mut shards = self.hold(|_| true);
+        let mut shards = self.hold([true; SHARDS]);
         let mut order = self.waits.write_lock(&self.order);
         snapshot.check(order.room())?;
         for record in &snapshot.records {
@@ -177,7 +186,7 @@ impl Leaderboard for Sharded {
 
     fn reset(&self) -> Snapshot {
         let season = {
-            let mut shards = self.hold(|_| true);
+            let mut shards = self.hold([true; SHARDS]);
             let entries: Vec<Shard> =
                 shards.iter_mut().flatten().map(|shard| std::mem::take(&mut **shard)).collect();
             // The old entries are freed after the locks, with `season`.

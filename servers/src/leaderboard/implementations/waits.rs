@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Waits of all threads since the board was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,10 +47,5 @@ impl Waits {
     #[inline]
     pub(super) fn write_lock<'a, T>(&self, lock: &'a RwLock<T>) -> RwLockWriteGuard<'a, T> {
         lock.try_write().unwrap_or_else(|| self.during(|| lock.write()))
-    }
-
-    #[inline]
-    pub(super) fn lock<'a, T>(&self, lock: &'a Mutex<T>) -> MutexGuard<'a, T> {
-        lock.try_lock().unwrap_or_else(|| self.during(|| lock.lock()))
     }
 }

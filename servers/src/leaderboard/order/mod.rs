@@ -19,7 +19,7 @@ mod tests;
 
 pub(crate) use columns::SortKey;
 use columns::{WIDTH, plain_tie, stored_tie};
-use node::{Leaf, Node, prefetch_leaf};
+use node::{Leaf, Node, prefetch_change, prefetch_search};
 
 use super::Score;
 use super::memory::Chunked;
@@ -121,7 +121,12 @@ impl<S: SortKey> RankTree<S> {
     /// Keys in the leaves before that of a path.
     #[inline(always)]
     fn before(&self, path: &Path) -> u64 {
-        path.steps[..self.height].iter().map(|&(node, slot)| self.nodes[node].before(slot as usize)).sum()
+        // A loop and not `sum`: the closure would be compiled apart, without AVX2.
+        let mut before = 0;
+        for &(node, slot) in &path.steps[..self.height] {
+            before += self.nodes[node].before(slot as usize);
+        }
+        before
     }
 
     #[inline(always)]
@@ -169,7 +174,7 @@ impl<S: SortKey> RankTree<S> {
     fn locate_here(&self, score: &S, tie: i64) -> Located {
         let path = self.descend(score, tie);
         let len = self.count(&path);
-        prefetch_leaf(self.leaves.place(path.leaf), len);
+        prefetch_search(self.leaves.place(path.leaf), len);
         Located { leaf: path.leaf, len, before: self.before(&path) }
     }
 
@@ -206,9 +211,9 @@ impl<S: SortKey> RankTree<S> {
     #[inline(always)]
     fn prepare_here(&self, old: (&S, i64), new: (&S, i64)) -> Prepared {
         let from = self.descend(old.0, old.1);
-        prefetch_leaf(self.leaves.place(from.leaf), self.count(&from));
+        prefetch_change(self.leaves.place(from.leaf), self.count(&from));
         let to = self.descend(new.0, new.1);
-        prefetch_leaf(self.leaves.place(to.leaf), self.count(&to));
+        prefetch_change(self.leaves.place(to.leaf), self.count(&to));
         Prepared { from, to, shape: self.shape }
     }
 

@@ -36,18 +36,27 @@ impl<S: SortKey> Leaf<S> {
     }
 }
 
-/// Asks for the cache lines that a search in the first `len` members of a leaf, and a change to them, will touch.
+/// Asks for the cache lines of the first `bytes` bytes of a column.
 #[inline(always)]
-pub(super) fn prefetch_leaf<S>(leaf: *const Leaf<S>, len: usize) {
-    let start = leaf.cast::<u8>();
-    let column = |offset: usize, bytes: usize| {
-        for line in 0..bytes.div_ceil(64) {
-            prefetch(start.wrapping_add(offset + line * 64));
-        }
-    };
-    column(0, len * size_of::<S>());
-    column(WIDTH * size_of::<S>(), len * size_of::<i64>());
-    column(WIDTH * (size_of::<S>() + size_of::<i64>()), len * size_of::<u32>());
+fn prefetch_column<T>(column: *const T, bytes: usize) {
+    for line in 0..bytes.div_ceil(64) {
+        prefetch(column.cast::<u8>().wrapping_add(line * 64));
+    }
+}
+
+/// Asks for what a search in the first `len` members of a leaf reads.
+#[inline(always)]
+pub(super) fn prefetch_search<S>(leaf: *const Leaf<S>, len: usize) {
+    prefetch_column(leaf, len * size_of::<S>());
+}
+
+/// Asks for what a search in the first `len` members of a leaf reads, and a change to them writes.
+#[inline(always)]
+pub(super) fn prefetch_change<S>(leaf: *const Leaf<S>, len: usize) {
+    prefetch_search(leaf, len);
+    let ties = leaf.wrapping_byte_add(WIDTH * size_of::<S>());
+    prefetch_column(ties, len * size_of::<i64>());
+    prefetch_column(ties.wrapping_byte_add(WIDTH * size_of::<i64>()), len * size_of::<u32>());
 }
 
 /// An inner node: children in order, how many members are below each, and the keys that separate them.

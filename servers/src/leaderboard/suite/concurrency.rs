@@ -60,7 +60,9 @@ fn increments_add_up(make: Make<'_>) -> Verdict {
     const THREADS: usize = 4;
     const EACH: i64 = 1_000;
     let board = make(Options::default());
-    set(&*board, "other", 100)?;
+    // The first update by itself must be a thread's: where a board pauses in it, another thread's is lost.
+    let other = Update { member: "other", mode: Mode::Replace, score: 100_i64.into() };
+    board.update_bulk(&[other]).map_err(|refused| refused.to_string())?;
     let results = at_once(THREADS, |thread| {
         for number in 0..EACH {
             increment(&*board, "all", 1)?;

@@ -62,7 +62,11 @@ fn options() -> impl Strategy<Value = Options> {
 
 /// Short names and names that do not fit into a record.
 fn name(number: u8) -> String {
-    if number % 2 == 0 { format!("m{number}") } else { format!("a member with a long name, number {number}") }
+    if number.is_multiple_of(2) {
+        format!("m{number}")
+    } else {
+        format!("a member with a long name, number {number}")
+    }
 }
 
 fn check_outcome(model: &Model, name: &str, outcome: &Outcome) -> Verdict {
@@ -114,7 +118,9 @@ fn take(implementation: Implementation, options: Options, steps: &[Step]) -> Ver
     let mut board = implementation.create(options);
     let mut model = Model::new(options);
     for step in steps {
-        step_both(&mut board, &mut model, step, &|| implementation.create(options))?;
+        step_both(&mut board, &mut model, step, &|seed| {
+            implementation.create(Options { seed: Some(seed), ..options })
+        })?;
         same!(board.count(), model.members.len() as u64, "the count after {step:?}");
     }
     check_page(&model, &board.top(100), 1, 100)
@@ -124,7 +130,7 @@ fn step_both(
     board: &mut Box<dyn Leaderboard>,
     model: &mut Model,
     step: &Step,
-    create: &dyn Fn() -> Box<dyn Leaderboard>,
+    create: &dyn Fn(u64) -> Box<dyn Leaderboard>,
 ) -> Verdict {
     let standing = |model: &Model, number: u8| {
         let at = model.position(&name(number))?;
@@ -201,7 +207,8 @@ fn step_both(
         Step::Move => {
             let snapshot = board.snapshot();
             check_snapshot(model, &snapshot)?;
-            *board = create();
+            // Another seed: with the same one it would draw ties again that the restored members have.
+            *board = create(6 + model.sequence);
             board.restore(&snapshot).map_err(|refused| refused.to_string())?;
             check_snapshot(model, &board.snapshot())?;
         }
@@ -212,7 +219,8 @@ fn step_both(
 #[test]
 fn any_history_agrees_with_a_sorted_vector_on_every_implementation() {
     for implementation in Implementation::ALL {
-        let mut runner = TestRunner::new(ProptestConfig::with_cases(64));
+        let mut runner =
+            TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) });
         let histories = (options(), prop::collection::vec(step(), 0..120));
         let result = runner.run(&histories, |(options, steps)| {
             take(implementation, options, &steps).map_err(TestCaseError::fail)
