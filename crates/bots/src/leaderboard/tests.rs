@@ -28,8 +28,8 @@ struct Board(BTreeMap<String, i64>);
 
 impl Board {
     fn rank(&self, name: &str) -> u64 {
-        let (score, before) = (self.0[name], |other: &(&String, &i64)| (-other.1, other.0.as_str()));
-        1 + self.0.iter().filter(|other| before(other) < (-score, name)).count() as u64
+        let own = (-self.0[name], name);
+        1 + self.0.iter().filter(|(other, score)| (-**score, other.as_str()) < own).count() as u64
     }
 
     fn row(&self, name: &str, off: u64) -> String {

@@ -72,6 +72,7 @@ impl Unsent {
 impl<D: Driver> WorkerState<D> {
     /// Encodes a message into its connection's buffer, to be entered with `enter_unsent`. `None`: it was refused, and is
     /// recorded as not sent.
+    #[inline]
     pub(crate) fn encode(
         &mut self,
         id: ConnectionId,
@@ -93,6 +94,7 @@ impl<D: Driver> WorkerState<D> {
     }
 
     /// Remembers an encoded message until the kernel has taken it.
+    #[inline]
     pub(crate) fn enter_unsent(&mut self, id: ConnectionId, message: Unsent) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.unsent.push(message);
