@@ -20,6 +20,8 @@ pub enum Subject {
     Chat,
     /// 5 requesters that each wait for their answer
     PollLoop,
+    /// 2,000 requests per second over 2,000 members
+    Leaderboard,
 }
 
 impl Subject {
@@ -29,6 +31,7 @@ impl Subject {
             Subject::Arena => "arena",
             Subject::Chat => "chat",
             Subject::PollLoop => "poll-loop",
+            Subject::Leaderboard => "leaderboard",
         }
     }
 
@@ -47,6 +50,8 @@ impl Subject {
                 "--priorities",
                 "normal",
             ],
+            // A p99 needs 10,000 responses, also when some of the seconds were disturbed.
+            Subject::Leaderboard => &["--rate", "2000", "--members", "2000"],
         }
     }
 }
@@ -198,7 +203,7 @@ impl Case {
 }
 
 use Machine::{Hog, Throttled};
-use Subject::{Arena, Chat, PollLoop};
+use Subject::{Arena, Chat, Leaderboard, PollLoop};
 
 /// Late by less than the arena allows, more than this.
 const STRICT_TICKS: &[&str] = &["--objective", "ticks.late_share < 5%"];
@@ -226,6 +231,7 @@ const NO_WELCOME: &[Outcome] = &[
     Outcome::fail("deliveries.latency.p99"),
 ];
 const WRONG_LINES: &[Outcome] = &[Outcome::fail("wrong line"), Outcome::fail("deliveries.unknown_messages")];
+const WRONG_SCORE: &[Outcome] = &[Outcome::fail("wrong score"), Outcome::fail("audit")];
 const EXITED: &[Outcome] = &[Outcome::fail("server exited")];
 const NO_REPLY: &[Outcome] = &[Outcome::fail("stopped replying")];
 const LATE_TICKS: &[Outcome] = &[Outcome::fail("ticks.late_share")];
@@ -293,6 +299,13 @@ pub const CASES: &[Case] = &[
     Case::planted(PollLoop, &["lose:2e-3"], ERRORS),
     Case::planted(PollLoop, &["stop-ticks@5s"], SILENT),
     Case::planted(PollLoop, &["stop-answers@5s"], NO_REPLY),
+    Case::healthy(Leaderboard).quick(),
+    Case::planted(Leaderboard, &["hang@6s"], NO_REPLY),
+    Case::planted(Leaderboard, &["exit@6s"], EXITED),
+    Case::planted(Leaderboard, &["late-answers:200ms"], &[Outcome::fail("response.p99")]),
+    Case::planted(Leaderboard, &["wrong-rank:5%"], &[Outcome::fail("audit"), Outcome::fail("wrong rank")]),
+    Case::planted(Leaderboard, &["lose-updates:0.5%"], WRONG_SCORE).quick(),
+    Case::planted(Leaderboard, &["twice:0.5%"], WRONG_SCORE),
     Case::healthy(Arena).on(Hog).expecting(IN_SPITE).quick(),
     Case::healthy(Chat).on(Hog).expecting(IN_SPITE),
     Case::planted(Arena, &["late-ticks:40%"], LATE_TICKS).on(Hog),
