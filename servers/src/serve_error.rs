@@ -40,6 +40,24 @@ pub enum ServeError {
         /// The system's answer.
         source: io::Error,
     },
+    /// Anyone who reaches the address could change scores; give the callers keys, or say that this is meant.
+    #[error(
+        "{address} can be reached from elsewhere and would take unsigned changes; pass --keys FILE, or --open"
+    )]
+    Unsigned {
+        /// The address that was asked for.
+        address: SocketAddr,
+    },
+    /// The file of keys cannot be used; correct it.
+    #[error(
+        "{path}: cannot read the keys ({source}); each line is an id and a secret of 32 or more hexadecimal digits"
+    )]
+    Keys {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
     /// The data directory cannot be read or written. What was acknowledged is on disk.
     #[error("{path}: cannot keep the data there ({source}); free some space or name another directory")]
     Data {

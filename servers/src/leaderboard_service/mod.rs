@@ -10,11 +10,13 @@ mod bodies;
 mod changes;
 mod json;
 mod log;
+mod once;
 mod openapi;
 mod planted;
 mod problem;
 mod responder;
 mod routes;
+mod signing;
 mod tally;
 mod thread;
 
@@ -32,6 +34,8 @@ use crate::listener::Readiness;
 use crate::{ServeError, Shutdown, clock, thread_table};
 use log::Log;
 pub use log::Recovered;
+use once::Once;
+use signing::Keys;
 use tally::Tally;
 
 /// How a leaderboard service runs.
@@ -70,6 +74,12 @@ pub struct Options {
     /// How long requests under way may take after SIGTERM
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = time)]
     pub grace: Duration,
+    /// Take only changes that are signed with a key of this file: an id and a secret in hexadecimal digits per line
+    #[arg(long, value_name = "FILE", conflicts_with = "open")]
+    pub keys: Option<PathBuf>,
+    /// Take unsigned changes from anyone; the default on loopback without --keys
+    #[arg(long)]
+    pub open: bool,
     /// Keep all leaderboards in this directory: an answer leaves when its change is on disk [default: memory only]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -105,6 +115,9 @@ struct Shared {
     boards: Arc<Boards>,
     /// None: memory only.
     log: Option<Arc<Log>>,
+    /// None: unsigned changes are taken.
+    keys: Option<Keys>,
+    once: Once,
     tallies: Vec<Arc<Tally>>,
     connections: AtomicUsize,
     /// Answers that were given and may not leave yet.
@@ -125,6 +138,10 @@ pub fn run(options: Options, on_started: impl FnOnce(Started)) -> Result<(), Ser
         let (option, value) = ("board", format!("{:?}", options.board));
         return Err(ServeError::Option { option, value, range: "a name has 1 to 256 bytes" });
     }
+    let keys = options.keys.as_deref().map(Keys::read).transpose()?;
+    if keys.is_none() && !options.open && !options.listen.ip().is_loopback() {
+        return Err(ServeError::Unsigned { address: options.listen });
+    }
     let planted = (Server::Leaderboard, &options.faults[..]);
     let listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
     let address = listening.address;
@@ -140,6 +157,8 @@ pub fn run(options: Options, on_started: impl FnOnce(Started)) -> Result<(), Ser
         options,
         boards,
         log,
+        keys,
+        once: Once::default(),
         tallies: (0..threads).map(|_| Arc::new(Tally::new())).collect(),
         connections: AtomicUsize::new(0),
         pending: AtomicUsize::new(0),

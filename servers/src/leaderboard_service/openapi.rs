@@ -24,7 +24,9 @@ pub(super) fn document() -> String {
         "paths": paths,
         "components": { "schemas": schemas(), "securitySchemes": {
             "signature": { "type": "apiKey", "in": "header", "name": "Stepladder-Signature",
-                "description": "Changes only, and not with --open: HMAC-SHA-256 in hexadecimal digits" } } },
+                "description": "Changes only, with --keys: HMAC-SHA-256 in hexadecimal digits over method, target, \
+                    Stepladder-Key, Stepladder-Nonce, Stepladder-Expires (s since the epoch) and Idempotency-Key, each \
+                    with a line feed behind it, and the body" } } },
     });
     document.to_string()
 }
@@ -67,6 +69,10 @@ fn operation(route: &Route) -> Value {
         operation["requestBody"] = json!({ "required": true, "content": content("application/json", body) });
     }
     if route.changes() {
+        operation["parameters"].as_array_mut().expect("a list").push(json!({
+            "name": "Idempotency-Key", "in": "header", "required": false,
+            "schema": { "type": "string", "minLength": 1, "maxLength": 128 },
+            "description": "A repetition with the same key gets the first answer and changes nothing" }));
         operation["security"] = json!([{}, { "signature": [] }]);
     }
     operation
@@ -140,7 +146,7 @@ mod tests {
             assert!(operation["responses"][route.answer.0.to_string()].is_object(), "{}", route.path());
             let named = operation["parameters"].as_array().unwrap();
             let names_in_path = route.segments.iter().filter(|segment| segment.starts_with('{')).count();
-            assert_eq!(named.len(), names_in_path + route.query.len());
+            assert_eq!(named.len(), names_in_path + route.query.len() + usize::from(route.changes()));
             assert!(named.iter().all(|parameter| parameter["schema"].is_object()));
         }
         for path in document["paths"].as_object().unwrap().values() {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::bodies::{self, Bulk, Members, NewBoard};
+use super::once::Begun;
 use super::planted;
 use super::problem::Problem;
 use super::routes::{self, Found, Operation, ROUTES, Route};
@@ -55,7 +56,7 @@ impl Responder {
                 return self.refuse_with(None, &Problem::new(405, detail), keep_alive, &fields, out);
             }
             Found::Route(number, names) => {
-                (Some(number), self.follow(&ROUTES[number], names, request, faults))
+                (Some(number), self.follow_once(&ROUTES[number], names, request, faults))
             }
         };
         let status = match done {
@@ -105,6 +106,34 @@ impl Responder {
         problem.put(&mut self.body);
         response::write_head_with(out, problem.status, PROBLEM, keep_alive, self.body.len(), fields);
         out.extend_from_slice(&self.body);
+    }
+
+    /// The same as `follow`, but that changes have to be signed, and are not repeated with the same idempotency key.
+    fn follow_once(
+        &mut self,
+        route: &Route,
+        names: [&str; 2],
+        request: &Request<'_>,
+        faults: &mut ThreadFaults,
+    ) -> Result<u16, Problem> {
+        if !route.changes() {
+            return self.follow(route, names, request, faults);
+        }
+        if let Some(keys) = &self.shared.keys {
+            keys.check(request)?;
+        }
+        match self.shared.once.begin(request)? {
+            None => self.follow(route, names, request, faults),
+            Some(Begun::Again(status, body)) => {
+                self.body.extend_from_slice(&body);
+                Ok(status)
+            }
+            Some(Begun::First(id)) => {
+                let done = self.follow(route, names, request, faults);
+                self.shared.once.end(&id, done.as_ref().ok().map(|status| (*status, &self.body[..])));
+                done
+            }
+        }
     }
 
     /// Does what the route says and writes the body. Returns the status.

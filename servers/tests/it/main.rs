@@ -14,6 +14,7 @@ mod leaderboard;
 mod leaderboard_client;
 mod leaderboard_faults;
 mod leaderboard_log;
+mod leaderboard_signed;
 mod null;
 mod oracle;
 mod poll_loop;
