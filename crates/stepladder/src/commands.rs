@@ -27,7 +27,7 @@ type Answer = Result<Exit, Failure>;
 pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let flags = args.flags().map_err(wrong_usage)?;
     let scenario = read_scenario(&flags).map_err(wrong_usage)?;
-    let plan = resolve(&flags, scenario, fastrand::u64(..)).map_err(|mistakes| wrong_usage(mistakes))?;
+    let plan = resolve(&flags, scenario, fastrand::u64(..)).map_err(wrong_usage)?;
     let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
     let beside = Beside::begin(args)?;
     let (run, code) = climb::climb(&plan, &outputs, interrupt)?;

@@ -354,7 +354,7 @@ pub(super) fn ticks(
         None => TickSource::None,
     };
     match (&said, &source) {
-        (Some(said), TickSource::Log(None)) if !built_in.is_some() => {
+        (Some(said), TickSource::Log(None)) if built_in.is_none() => {
             reader.refuse(&said.said, ConfigError::LogWithoutFile);
         }
         (Some(said), TickSource::Client) if !snapshots => {
