@@ -118,10 +118,10 @@ fn a_tree_of_several_levels_grows_moves_and_shrinks_to_nothing() {
         }
         assert!(tree.height >= 3, "{}", tree.height);
         tree.check_all();
-        for id in 0..COUNT as usize {
+        for (id, key) in keys.iter_mut().enumerate() {
             let new = (random.i64(0..distinct), random.u64(..));
-            assert!(tree.relocate((&keys[id].0, keys[id].1), new, id as u32).is_some());
-            keys[id] = new;
+            assert!(tree.relocate((&key.0, key.1), new, id as u32).is_some());
+            *key = new;
         }
         tree.check_all();
         let mut sorted = keys.clone();

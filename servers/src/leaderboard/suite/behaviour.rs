@@ -317,7 +317,7 @@ fn taken_ties_are_restored_side_by_side(make: Make<'_>) -> Verdict {
     let board = make(Options::default());
     let record = |number: u64| Record {
         member: format!("m{number}").into(),
-        score: if number % 2 == 0 { 5_i128.into() } else { (5 + i128::from(i64::MAX)).into() },
+        score: if number.is_multiple_of(2) { 5_i128.into() } else { (5 + i128::from(i64::MAX)).into() },
         tie: u64::MAX,
         metadata: None,
     };

@@ -62,7 +62,11 @@ fn options() -> impl Strategy<Value = Options> {
 
 /// Short names and names that do not fit into a record.
 fn name(number: u8) -> String {
-    if number % 2 == 0 { format!("m{number}") } else { format!("a member with a long name, number {number}") }
+    if number.is_multiple_of(2) {
+        format!("m{number}")
+    } else {
+        format!("a member with a long name, number {number}")
+    }
 }
 
 fn check_outcome(model: &Model, name: &str, outcome: &Outcome) -> Verdict {
