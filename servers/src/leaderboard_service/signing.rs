@@ -31,9 +31,12 @@ const BLOCK_BYTES: usize = 64;
 /// The keys with which changes may be signed.
 pub(super) struct Keys {
     by_id: HashMap<Box<str>, Key>,
-    /// Nonces by key and text, and when they expire, s since the epoch.
-    nonces: Mutex<HashMap<(Box<str>, Box<[u8]>), u64>>,
+    /// When nonces expire, s since the epoch.
+    nonces: Mutex<HashMap<Nonce, u64>>,
 }
+
+/// A nonce with the id of its key.
+type Nonce = (Box<str>, Box<[u8]>);
 
 /// A secret as the beginnings of both its hashes.
 struct Key {

@@ -318,6 +318,17 @@ fn connections_beyond_the_limit_are_told_to_come_back() {
 }
 
 #[test]
+fn changes_beyond_the_limit_of_waiting_answers_are_told_to_come_back() {
+    let running = start(Options { max_pending: 0, ..options() });
+    let mut player = Player::of(&running);
+    let answer = player.ask("PATCH", "/leaderboards/main/members/ann?score=1", "");
+    assert_eq!(answer.status, 429);
+    assert!(answer.head.contains("Retry-After: 1\r\n"), "{}", answer.head);
+    assert_eq!(player.done("GET", "/leaderboards/main", "")["members"], 0);
+    running.end().unwrap();
+}
+
+#[test]
 fn the_end_completes_what_has_begun_and_refuses_what_comes() {
     let running = start(Options { grace: Duration::from_secs(10), ..options() });
     let (mut begun, mut idle) = (Player::of(&running), Player::of(&running));

@@ -1,8 +1,10 @@
 //! What the leaderboard service keeps on disk: restarts, crashes, torn and damaged files.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
@@ -158,15 +160,26 @@ fn the_server_that_is_killed() {
     leaderboard_service::run(options, |started| println!("listening {}", started.address)).unwrap();
 }
 
-#[test]
-fn what_was_acknowledged_survives_a_kill_and_bulks_are_whole() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut child = Command::new(std::env::current_exe().unwrap())
+/// A service in a process of its own, which needs someone to hold the other end of its output.
+fn start_process(directory: &Path) -> (Child, SocketAddr, Lines<BufReader<ChildStdout>>) {
+    // The test harness has a thread that SIGTERM would kill; a program's threads all have it blocked.
+    let block = || {
+        // SAFETY: the set is valid for the calls, which a child may make before it runs the program.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigaddset(&mut set, libc::SIGTERM);
+            libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        }
+        Ok(())
+    };
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args([SERVER, "--exact", "--ignored", "--nocapture"])
-        .env(DIRECTORY, directory.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .env(DIRECTORY, directory)
+        .stdout(Stdio::piped());
+    // SAFETY: `block` only makes calls that are allowed there.
+    let mut child = unsafe { command.pre_exec(block) }.spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
     let address = loop {
         let line = out.next().expect("the server listens").unwrap();
@@ -174,6 +187,27 @@ fn what_was_acknowledged_survives_a_kill_and_bulks_are_whole() {
             break address.trim().parse().unwrap();
         }
     };
+    (child, address, out)
+}
+
+#[test]
+fn sigterm_ends_the_process_in_order_and_nothing_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut child, address, _out) = start_process(directory.path());
+    let mut player = Player(Client::silent(address));
+    assert_eq!(player.update("PATCH", "ann", "1"), at(1, 1));
+    // SAFETY: a plain call; the process is our child and not reaped yet.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    assert!(child.wait().unwrap().success());
+    let running = start(keeping(directory.path()));
+    assert_eq!(Player::of(&running).standing("ann"), at(1, 1));
+    running.end().unwrap();
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_kill_and_bulks_are_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut child, address, _out) = start_process(directory.path());
     let bulk = r#"{"leaderboards":[{"leaderboard":"main","scores":[
         {"member":"left","score":"1","mode":"increment"},{"member":"right","score":"1","mode":"increment"}]}]}"#;
     let asked = request("POST", "/bulk", bulk);

@@ -168,7 +168,6 @@ impl Replay<'_> {
                 }
                 self.batch.push(record);
                 self.batch_of = (board, sequence);
-                return;
             }
             Change::Create { board, options, name } => {
                 if self.known.contains_key(&board) {
