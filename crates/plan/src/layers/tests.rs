@@ -229,7 +229,9 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     );
     check(
         "grid",
-        &["climb: grid is known but not built yet; built: arena, chat, poll-loop (for example: climb arena)"],
+        &[
+            "climb: grid is known but not built yet; built: arena, chat, poll-loop, leaderboard (for example: climb arena)",
+        ],
     );
     check("x.yaml", &["climb: the scenario file was not read"]);
     check(
