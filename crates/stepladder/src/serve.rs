@@ -56,14 +56,12 @@ pub fn run(server: Server) -> Result<(), ServeError> {
                 say(format_args!("{about}"));
             })
         }
-        Server::Leaderboard(options) => {
-            leaderboard_service::run(options, |started| {
-                announce("leaderboard", "http", started.address);
-                if let Some(recovered) = started.recovered {
-                    say(format_args!("{recovered}"));
-                }
-            })
-        }
+        Server::Leaderboard(options) => leaderboard_service::run(options, |started| {
+            announce("leaderboard", "http", started.address);
+            if let Some(recovered) = started.recovered {
+                say(format_args!("{recovered}"));
+            }
+        }),
         Server::Null(options) => {
             let scheme = match options.protocol {
                 null::Protocol::WebSocket => "ws",
