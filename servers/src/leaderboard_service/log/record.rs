@@ -190,7 +190,7 @@ mod tests {
             assert_eq!(changes.next(), Ok(Some(expected)));
         }
         assert_eq!(changes.next(), Ok(None));
-        assert_eq!(Changes(&out[..20]).next(), Err(()));
+        assert_eq!(Changes(&out[..19]).next(), Err(()));
         assert_eq!(Changes(&[99, 0, 0, 0, 0, 0, 0, 0, 0]).next(), Err(()));
     }
 }
