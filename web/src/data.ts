@@ -10,6 +10,13 @@ export type Aliasing = {
   /** chance of such phases where none is preferred, over all harmonics looked at */ p: number
 }
 
+/** What the bots read back from the server after the hold. */
+export type AuditFigures = {
+  /** facts */ checked: number
+  /** of these, other than they must be */ wrong: number
+  /** `FAIL` when one was wrong, `INCONCLUSIVE` when none was checked */ verdict: Verdict
+}
+
 /** What is known about the capacity, as in the JSON contract. */
 export type Capacity = {
   /** `games`, `clients` … */ unit: string
@@ -328,7 +335,7 @@ export type Rung = {
   /** ticks as its clients saw them */ client_ticks: ClientTickFigures | null
   /** what the server draws beside its services, by its own word */ frames: FrameFigures | null
   /** the books of broadcasts */ deliveries: DeliveryFigures | null
-  /** what was claimed against what is */ audit: unknown
+  /** what was claimed against what is */ audit: AuditFigures | null
   /** the server's process tree */ subject: SubjectFigures | null
   /** this process */ worker: WorkerFigures
   /** what it was judged by */ evidence: Evidence
