@@ -106,11 +106,16 @@ impl View<'_> {
         if !figure.is_disturbable() || (figure.name == "errors" && !super::rules::only_timeouts(self.trial)) {
             return Seen::NotMet { shown, over: Over::All };
         }
+        let whole = self.disturbance;
+        let is_unexplained_in_all =
+            is_unexplained(objective, self.trial, whole.explains_ticks, whole.explains_messages);
         // The books of deliveries know no seconds.
         let knows_seconds = !figure.name.starts_with("deliveries.") || figure.name.contains("latency");
         if let Some(fair) = self.fair.filter(|_| knows_seconds) {
             match objective.evaluate(fair) {
-                Outcome::Met { .. } => return Seen::MetInFairSeconds,
+                // A server that stands still while the machine is a little disturbed does so by itself.
+                Outcome::Met { .. } if !is_unexplained_in_all => return Seen::MetInFairSeconds,
+                Outcome::Met { .. } => {}
                 Outcome::NotMet { shown, .. } => return Seen::NotMet { shown, over: Over::Fair },
                 Outcome::CannotTell { .. } => {}
             }
@@ -121,8 +126,7 @@ impl View<'_> {
         {
             return Seen::NotMet { shown, over: Over::LeastDisturbed };
         }
-        let whole = self.disturbance;
-        if is_unexplained(objective, self.trial, whole.explains_ticks, whole.explains_messages) {
+        if is_unexplained_in_all {
             return Seen::NotMet { shown, over: Over::Unexplained };
         }
         Seen::Disturbed { shown }

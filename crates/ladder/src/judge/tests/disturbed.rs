@@ -57,7 +57,7 @@ fn objectives_that_are_met_in_spite_of_disturbances_are_met_and_it_is_said() {
 
 #[test]
 fn what_is_late_only_while_others_had_the_cpu_is_judged_by_the_other_seconds() {
-    let scene = beside(late_in(0..29, 0.9), 0..28, 1.1, 0.2);
+    let scene = beside(late_in(0..29, 0.9), 0..28, 1.1, 0.45);
     check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
     let remark = scene.judged(&arena_terms()).1.remark.unwrap();
     assert!(remark.ends_with("ticks.late_share judged by the 31 undisturbed seconds"), "{remark}");
@@ -159,6 +159,9 @@ fn a_server_that_stands_still_for_a_second_is_late_in_it_whatever_disturbed_the_
     let stood_still = late_in(20..26, 1.0);
     let says = ["more than the disturbances of the machine explain"];
     check(&beside(stood_still, 0..60, 1.1, 0.05), &strict, Verdict::Fail, "ticks.late_share", &says);
+    // The same where 49 seconds were undisturbed and nothing was late in them.
+    let in_disturbed_ones = late_in(20..26, 1.0);
+    check(&beside(in_disturbed_ones, 18..28, 1.1, 0.05), &strict, Verdict::Fail, "ticks.late_share", &says);
     let evenly = Scene::arena(500.0).late(0.12);
     check(&beside(evenly, 0..60, 1.1, 0.05), &strict, Verdict::Inconclusive, "disturbed", &[]);
 }
