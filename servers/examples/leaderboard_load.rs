@@ -1,9 +1,9 @@
 //! How many updates per second the leaderboard service takes over loopback, and what they cost it.
 //!
 //! `cargo run --release -p servers --example leaderboard_load -- [CONNECTIONS] [ITEMS] [SECONDS] [MEMBERS] [-- OPTIONS]`
-//! ITEMS 1: one PATCH per request; more: bulks of so many increments. Closed loop: every connection has one request
+//! ITEMS 1: one PATCH per request; more: bulks of that many increments. Closed loop: every connection has one request
 //! under way, and one thread asks and reads for all of them in turn. OPTIONS are those of `serve leaderboard`.
-//! The service is a process of its own, so that its CPU time is told apart from the load's. Both share the machine.
+//! The service is a process of its own, so that its CPU time is measured separately from the load's. Both share the machine.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -5,7 +5,7 @@
 //! in each trial and begin at 0. An update whose response never came may have been applied or not; from then on a
 //! range is right.
 //! After the load of all workers is over the audit reads back what was updated: scores must be within their ranges,
-//! ranks must order them, and whoever is said to have a rank must be found there. Expected values come from these
+//! ranks must order them, and a member must be found at the rank that was reported for it. Expected values come from these
 //! records alone, never from the service.
 
 mod audit;
@@ -15,14 +15,14 @@ mod reply;
 use std::fmt;
 use std::sync::Arc;
 
-use drivers::http::{Answer, Http, Parts};
+use drivers::http::{Answer, Http};
 use measure::interval::{AUDIT_CHECKED, AUDIT_WRONG};
 use measure::{ErrorKind, MetricNames};
 use plan::{HttpBots, LeaderboardBots, WorkerPlan};
 
 use crate::ends;
 use crate::http::source::{Chosen, Source};
-use crate::http::templates::{CapturedVars, Ready};
+use crate::http::templates::{CapturedVars, Ready, RequestContext, Shares};
 use crate::http::{PHASE_NAMES, errors};
 use audit::Audit;
 use members::Members;
@@ -46,21 +46,18 @@ const POINTS_MAX: i64 = 1000;
 
 /// All clients of one worker.
 pub struct Leaderboard {
-    scheme: &'static str,
-    authority: String,
+    context: RequestContext,
     /// path that the service's own begin with
     base: String,
     /// of the board
     path: String,
     board: String,
-    body_bytes_max: u64,
     bulk: usize,
-    /// upper ends of the operations' shares of [0, 1)
-    shares: [f64; 4],
+    shares: Shares,
     members: Members,
     audit: Audit,
     random: fastrand::Rng,
-    /// updates of requests that are open: members and points, by the request's token
+    /// updates of the requests to come (none yet) and of those that are open: members and points, by the request's token
     open: slab::Slab<Vec<(u32, i64)>>,
     audited: (u64, u64),
 }
@@ -83,25 +80,17 @@ impl<D: Http> Source<D> for Leaderboard {
 
     fn new(settings: &LeaderboardBots, plan: &WorkerPlan) -> Self {
         let weights = settings.http.requests.iter().map(|request| request.weight);
-        let mut shares = [1.0; 4];
-        let ends = weights.scan(0.0, |end, weight| {
-            *end += weight;
-            Some(*end)
-        });
-        shares.iter_mut().zip(ends).for_each(|(share, end)| *share = end);
         let workers = plan.workers as u64;
         let base = plan.target.path.trim_end_matches('/');
         let own = (settings.members + workers - 1 - plan.worker as u64) / workers;
         Leaderboard {
-            scheme: if plan.target.scheme.is_tls() { "https" } else { "http" },
-            authority: plan.target.authority(),
+            context: RequestContext::of(plan, &settings.http),
             base: base.to_owned(),
             path: format!("{base}/leaderboards/{}", settings.board),
             board: settings.board.clone(),
-            body_bytes_max: settings.http.body_bytes_max,
             // A member is in one request at a time, so a bulk has room for half of them at most.
             bulk: settings.bulk.min(own.max(2) / 2) as usize,
-            shares,
+            shares: Shares::of(weights.collect()),
             members: Members::new(own.max(1) as usize, plan.worker),
             audit: Audit::default(),
             random: fastrand::Rng::with_seed(plan.seed ^ 0x6c65_6164_6572),
@@ -115,10 +104,9 @@ impl<D: Http> Source<D> for Leaderboard {
     }
 
     fn choose(&mut self) -> Chosen {
-        let at = self.random.f64();
-        let op = self.shares.iter().position(|end| at < *end).unwrap_or(UPDATE);
+        let op = self.shares.choose(&mut self.random);
         let token = match op {
-            UPDATE => self.open.insert(draw(&self.members, &mut self.random, self.bulk)) as u64,
+            UPDATE => self.open.insert(Vec::new()) as u64,
             _ => self.random.u64(..self.members.len() as u64),
         };
         Chosen { op, token }
@@ -129,11 +117,7 @@ impl<D: Http> Source<D> for Leaderboard {
         let path = self.path.clone();
         Ready::Rendered(match chosen.op {
             UPDATE => {
-                let mut updates = std::mem::take(&mut self.open[token]);
-                // Drawn some time ago: another request may have taken a member meanwhile.
-                if updates.iter().any(|(member, _)| !self.members.is_free(*member)) {
-                    updates = draw(&self.members, &mut self.random, self.bulk);
-                }
+                let updates = draw(&self.members, &mut self.random, self.bulk);
                 self.members.begin(&updates);
                 let prepared = match updates.as_slice() {
                     // All members are in open requests.
@@ -218,7 +202,7 @@ const OPS: [&str; 5] = ["update", "top", "rank", "around", "audit"];
 /// What is wrong with a response: cause and text.
 type Wrong = (usize, String);
 
-/// So many members that no open request has, each with its points. Fewer where they are few.
+/// Draws up to `count` distinct members that are in no open request, with the points to add to each.
 fn draw(members: &Members, random: &mut fastrand::Rng, count: usize) -> Vec<(u32, i64)> {
     let mut updates: Vec<(u32, i64)> = Vec::with_capacity(count);
     let mut tries = 0;
@@ -235,17 +219,8 @@ fn draw(members: &Members, random: &mut fastrand::Rng, count: usize) -> Vec<(u32
 impl Leaderboard {
     fn prepare<D: Http>(&self, method: &str, path: &str, body: &str) -> D::Prepared {
         let json = [("content-type".to_owned(), "application/json".to_owned())];
-        D::prepare(&Parts {
-            method,
-            scheme: self.scheme,
-            authority: &self.authority,
-            path,
-            headers: if body.is_empty() { &[] } else { &json },
-            body: body.as_bytes(),
-            keep_alive: true,
-            keeps_body: true,
-            body_bytes_max: self.body_bytes_max,
-        })
+        let headers: &[_] = if body.is_empty() { &[] } else { &json };
+        self.context.prepare::<D>(method, path, headers, body, true)
     }
 
     /// Names and boards have no letters that JSON would escape.

@@ -119,7 +119,7 @@ impl Scene {
         self.edit(move |_, interval| interval.counters[2..18].copy_from_slice(&counts))
     }
 
-    /// So many of the requests of each second are rejected, in these words.
+    /// `count` requests of each second are rejected, with this text.
     pub fn rejected(self, count: u64, words: &str) -> Scene {
         let text = format!("rejected (429, 503): {words}");
         self.event(6, kind::ERROR, &text).edit(move |_, interval| {

@@ -18,7 +18,7 @@ pub struct Options {
     /// Threads that serve, 1 to 256 [default: one per core, more where sockets need further descriptor tables]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Send a line to whoever said it, too
+    /// Send each line back to its sender, too
     #[arg(long)]
     pub echo: bool,
     /// Lines that wait for one client beyond what the system holds for it, 1 to 1000000
@@ -33,10 +33,10 @@ pub struct Options {
     /// What happens when one more does not fit into the backlog
     #[arg(long, value_enum, default_value_t = OnFull::DropOldest)]
     pub on_full: OnFull,
-    /// Longest line without its end, 16 to 65536 bytes; who says a longer one is told and closed
+    /// Longest line without its end, 16 to 65536 bytes; a client that sends a longer one is told so and disconnected
     #[arg(long, default_value_t = 4096, value_name = "BYTES")]
     pub max_line: usize,
-    /// Clients at once; more are told and closed
+    /// Clients at once; further ones are told so and disconnected
     #[arg(long, default_value_t = 16_384, value_name = "N")]
     pub max_clients: usize,
     /// New connections per second from one address, this machine's own included, with one second's worth of burst

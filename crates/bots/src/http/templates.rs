@@ -14,12 +14,11 @@ use super::errors;
 /// The requests of one worker.
 pub struct RequestTemplates<P> {
     templates: Vec<RequestTemplate<P>>,
-    /// upper ends of the requests' shares of [0, 1)
-    shares: Vec<f64>,
+    shares: Shares,
     variables: Vec<Variable>,
     counter: u64,
     counter_step: u64,
-    surroundings: Surroundings,
+    context: RequestContext,
     random: fastrand::Rng,
 }
 
@@ -30,11 +29,18 @@ struct RequestTemplate<P> {
     keeps_body: bool,
 }
 
-struct Surroundings {
+/// What all requests of a plan have in common.
+pub struct RequestContext {
     scheme: &'static str,
     authority: String,
     keep_alive: bool,
     body_bytes_max: u64,
+}
+
+/// Chooses among operations by their weights.
+pub struct Shares {
+    /// upper ends of the shares of [0, 1)
+    ends: Vec<f64>,
 }
 
 /// What a connection has captured from answers, by the index of the variable; empty until there is something.
@@ -60,25 +66,15 @@ impl<P> AsRef<P> for Ready<'_, P> {
 impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
     /// The requests of the plan, or the one of them that its cell asks for.
     pub fn of<D: Http<Prepared = P>>(plan: &WorkerPlan, http: &HttpBots) -> RequestTemplates<P> {
-        let surroundings = Surroundings {
-            scheme: if plan.target.scheme.is_tls() { "https" } else { "http" },
-            authority: plan.target.authority(),
-            keep_alive: http.keep_alive,
-            body_bytes_max: http.body_bytes_max,
-        };
+        let context = RequestContext::of(plan, http);
         let templates = http
             .requests
             .iter()
             .map(|request| {
                 let keeps_body = request.check.reads_body() || !request.capture.is_empty();
                 let prepared = (!has_variables(request, &http.variables)).then(|| {
-                    surroundings.prepare::<D>(
-                        request,
-                        keeps_body,
-                        &request.path,
-                        &request.headers,
-                        &request.body,
-                    )
+                    let HttpRequest { method, path, headers, body, .. } = request;
+                    context.prepare::<D>(method, path, headers, body, keeps_body)
                 });
                 RequestTemplate { request: request.clone(), prepared, keeps_body }
             })
@@ -86,42 +82,22 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
         let weight = |index: usize, request: &HttpRequest| {
             if plan.request.is_none_or(|only| only == index) { request.weight } else { 0.0 }
         };
-        let weights: Vec<f64> =
-            http.requests.iter().enumerate().map(|(index, request)| weight(index, request)).collect();
-        let sum: f64 = weights.iter().sum();
-        let shares = weights
-            .iter()
-            .scan(0.0, |end, weight| {
-                *end += weight / sum;
-                Some(*end)
-            })
-            .collect();
+        let weights = http.requests.iter().enumerate().map(|(index, request)| weight(index, request));
+        let shares = Shares::of(weights.collect());
         RequestTemplates {
             templates,
             shares,
             variables: http.variables.clone(),
             counter: plan.worker as u64 + 1,
             counter_step: plan.workers as u64,
-            surroundings,
+            context,
             random: fastrand::Rng::with_seed(plan.seed ^ 0x7265_6369_7065_7300),
         }
     }
 
-    /// Host and port as they are asked for.
-    pub fn authority(&self) -> &str {
-        &self.surroundings.authority
-    }
-
     /// Chooses the next request by weight.
     pub fn choose_by_weight(&mut self) -> usize {
-        let last = self.shares.len() - 1;
-        if last == 0 {
-            return 0;
-        }
-        let at = self.random.f64();
-        // Rounding may leave the last share's end a little below 1; a weight of zero is never chosen.
-        let chosen = self.shares.iter().position(|end| at < *end);
-        chosen.unwrap_or_else(|| self.shares.iter().position(|end| *end == self.shares[last]).unwrap_or(last))
+        self.shares.choose(&mut self.random)
     }
 
     /// The request in the form in which it is sent.
@@ -161,14 +137,17 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
         let headers: Vec<(String, String)> =
             template.request.headers.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
         match elsewhere {
-            Some(path) => {
-                let get = HttpRequest { method: "GET".to_owned(), ..template.request.clone() };
-                self.surroundings.prepare::<D>(&get, template.keeps_body, path, &headers, "")
-            }
+            Some(path) => self.context.prepare::<D>("GET", path, &headers, "", template.keeps_body),
             None => {
                 let path = fill(&template.request.path);
                 let body = fill(&template.request.body);
-                self.surroundings.prepare::<D>(&template.request, template.keeps_body, &path, &headers, &body)
+                self.context.prepare::<D>(
+                    &template.request.method,
+                    &path,
+                    &headers,
+                    &body,
+                    template.keeps_body,
+                )
             }
         }
     }
@@ -219,17 +198,28 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
     }
 }
 
-impl Surroundings {
-    fn prepare<D: Http>(
+impl RequestContext {
+    /// Of a plan's target and transport.
+    pub fn of(plan: &WorkerPlan, http: &HttpBots) -> RequestContext {
+        RequestContext {
+            scheme: if plan.target.scheme.is_tls() { "https" } else { "http" },
+            authority: plan.target.authority(),
+            keep_alive: http.keep_alive,
+            body_bytes_max: http.body_bytes_max,
+        }
+    }
+
+    /// A request in the form in which it is sent.
+    pub fn prepare<D: Http>(
         &self,
-        request: &HttpRequest,
-        keeps_body: bool,
+        method: &str,
         path: &str,
         headers: &[(String, String)],
         body: &str,
+        keeps_body: bool,
     ) -> D::Prepared {
         D::prepare(&Parts {
-            method: &request.method,
+            method,
             scheme: self.scheme,
             authority: &self.authority,
             path,
@@ -239,6 +229,30 @@ impl Surroundings {
             keeps_body,
             body_bytes_max: self.body_bytes_max,
         })
+    }
+}
+
+impl Shares {
+    /// `weights`: at least one, not all 0.
+    pub fn of(weights: Vec<f64>) -> Shares {
+        let sum: f64 = weights.iter().sum();
+        let end = |end: &mut f64, weight: f64| {
+            *end += weight / sum;
+            Some(*end)
+        };
+        Shares { ends: weights.into_iter().scan(0.0, end).collect() }
+    }
+
+    /// The index of one of them.
+    pub fn choose(&self, random: &mut fastrand::Rng) -> usize {
+        let last = self.ends.len() - 1;
+        if last == 0 {
+            return 0;
+        }
+        let at = random.f64();
+        // Rounding may leave the last share's end a little below 1; a weight of zero is never chosen.
+        let chosen = self.ends.iter().position(|end| at < *end);
+        chosen.unwrap_or_else(|| self.ends.iter().position(|end| *end == self.ends[last]).unwrap_or(last))
     }
 }
 

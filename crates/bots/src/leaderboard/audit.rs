@@ -135,7 +135,7 @@ fn check_rank(rank: u64, member: u32, body: &[u8], members: &Members) -> Wrong {
                 true,
                 format!("{name} has rank {rank}, and there is {} (rank {})", row.member, row.rank),
             )),
-            None => Some((1, true, format!("{name} has rank {rank}, and nobody is there"))),
+            None => Some((1, true, format!("{name} has rank {rank}, and no member is there"))),
         },
     }
 }

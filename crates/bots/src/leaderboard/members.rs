@@ -47,7 +47,7 @@ impl Members {
         self.scores[member].was_updated
     }
 
-    /// Those that were updated and are in no open request.
+    /// Those that were updated.
     pub fn updated(&self) -> impl Iterator<Item = u32> {
         (0..self.scores.len() as u32).filter(|member| self.scores[*member as usize].was_updated)
     }
@@ -74,11 +74,9 @@ impl Members {
     pub fn give_up(&mut self, updates: &[(u32, i64)]) {
         for (member, points) in updates {
             let score = &mut self.scores[*member as usize];
-            // One that was never sent is not open, and changes nothing.
-            if std::mem::take(&mut score.is_open) {
-                score.most += points;
-                score.was_updated = true;
-            }
+            score.is_open = false;
+            score.most += points;
+            score.was_updated = true;
         }
     }
 

@@ -221,7 +221,7 @@ mod tests {
     use crate::pairing_lock::PairingLock;
     use crate::state::Shared;
 
-    /// A connection whose kernel takes so many bytes and no more.
+    /// A connection whose kernel takes a limited number of bytes.
     struct Narrow {
         unsent: usize,
         room: Rc<Cell<usize>>,
