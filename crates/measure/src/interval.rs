@@ -305,7 +305,7 @@ impl Interval {
 }
 
 fn add_counts(mine: &mut [u64], theirs: &[u64]) {
-    debug_assert_eq!(mine.len(), theirs.len(), "both follow the same metric_names");
+    debug_assert_eq!(mine.len(), theirs.len(), "both follow the same metric names");
     mine.iter_mut().zip(theirs).for_each(|(count, more)| *count += more);
 }
 
