@@ -51,6 +51,8 @@ pub(crate) struct Core<C, K> {
     shut_until_ns: u64,
     /// When the thread ends at the latest; None before the server goes down.
     gone_by_ns: Option<u64>,
+    /// `gone_by_ns` had come in this turn
+    time_is_over: bool,
 }
 
 impl<C, K: Copy + Ord> Core<C, K> {
@@ -79,6 +81,7 @@ impl<C, K: Copy + Ord> Core<C, K> {
             listener_is_ready: false,
             shut_until_ns: 0,
             gone_by_ns: None,
+            time_is_over: false,
         })
     }
 
@@ -90,9 +93,10 @@ impl<C, K: Copy + Ord> Core<C, K> {
         self.gone_by_ns.is_some()
     }
 
-    /// Whether the time is over that clients have to go.
+    /// Whether the time is over that clients have to go. Settled once in each turn: what is published then and whether the
+    /// thread ends must not differ.
     pub(crate) fn has_no_more_time(&self) -> bool {
-        self.gone_by_ns.is_some_and(|by_ns| clock::now_ns() >= by_ns)
+        self.time_is_over
     }
 
     pub(crate) fn table_is_full(&self) -> bool {
@@ -212,6 +216,8 @@ pub(crate) fn live<S: Serve>(server: &mut S) {
             server.core().gone_by_ns = Some(by_ns);
         }
         keep_listening(server);
+        let core = server.core();
+        core.time_is_over = core.gone_by_ns.is_some_and(|by_ns| clock::now_ns() >= by_ns);
         server.publish();
         if server.core().is_going_down() && server.is_done() {
             return;
@@ -275,4 +281,67 @@ fn keep_listening<S: Serve>(server: &mut S) {
         core.is_listening = wanted;
     }
     server.listening_changed();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// One client that never goes, and a turn whose publishing takes longer than clients have.
+    struct Slow {
+        core: Core<OwnedFd, ()>,
+        was_over: Vec<bool>,
+    }
+
+    impl Serve for Slow {
+        type Client = OwnedFd;
+        type Late = ();
+        const TAKEN_PER_TURN: usize = 1;
+
+        fn core(&mut self) -> &mut Core<OwnedFd, ()> {
+            &mut self.core
+        }
+
+        fn serve(&mut self, _: Key, _: Readiness) {}
+
+        fn may_take(&mut self, _: usize) -> bool {
+            false
+        }
+
+        fn take_connections(&mut self) {}
+
+        fn is_due(&mut self, (): (), _: Key, _: u64) {}
+
+        fn go_down(&mut self) -> u64 {
+            30_000_000
+        }
+
+        fn publish(&mut self) {
+            self.was_over.push(self.core.has_no_more_time());
+            std::thread::sleep(Duration::from_millis(60));
+        }
+
+        fn rest(&mut self) -> u64 {
+            1
+        }
+    }
+
+    #[test]
+    fn a_thread_ends_in_the_turn_that_published_its_end() {
+        let listener =
+            Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), crate::listener::Readiness::Connected).unwrap();
+        let common = Common { listener, faults: None, table_sockets: 1, going_down: AtomicBool::new(true) };
+        let mut core = Core::new(&Arc::new(common), 1).unwrap();
+        let (client, _server) = UnixStream::pair().unwrap();
+        core.insert(client.into(), false, |_, fd| fd).unwrap();
+        let mut slow = Slow { core, was_over: Vec::new() };
+        live(&mut slow);
+        // The time comes while the first turn publishes; the thread may end only in a turn that has published so.
+        assert_eq!(slow.was_over.pop(), Some(true));
+        assert!(!slow.was_over.contains(&true));
+    }
 }
