@@ -200,7 +200,7 @@ fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// The last head that was read, so that one that is the same but for its date need not be read again.
 ///
 /// Correct because `read` is pure and looks at the date's place only: the bytes before and behind it are compared, and
-/// a date of printable characters cannot end its line.
+/// a date of printable characters cannot end its line. Blanks at either end of it are left to `read`, which trims them.
 #[derive(Debug, Default)]
 pub struct Memo {
     bytes: Vec<u8>,
@@ -221,7 +221,8 @@ impl Memo {
         let same = bytes.len() >= head.bytes
             && bytes[..start] == self.bytes[..start]
             && bytes[end..head.bytes] == self.bytes[end..]
-            && bytes[start..end].iter().all(|byte| (0x20..0x7F).contains(byte));
+            && bytes[start..end].iter().all(|byte| (0x20..0x7F).contains(byte))
+            && bytes[start..end].trim_ascii().len() == end - start;
         same.then_some(head)
     }
 

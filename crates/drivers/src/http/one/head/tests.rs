@@ -105,3 +105,15 @@ fn an_answer_that_differs_in_its_date_only_is_recalled() {
     assert_eq!(memo.recall(at("11:59\r01").as_bytes()), None);
     assert_eq!(memo.recall(at("1:59:01").as_bytes()), None);
 }
+
+#[test]
+fn a_date_with_blanks_around_it_is_read_again() {
+    let dated = |date: &str| format!("HTTP/1.1 204 No\r\nDate: {date}\r\n\r\n");
+    let mut memo = Memo::default();
+    let first = read(dated("00").as_bytes(), false).unwrap().unwrap();
+    memo.keep(dated("00").as_bytes(), &first);
+    memo.keep(dated("00").as_bytes(), &first);
+    for blank in ["  ", " 0", "0 "] {
+        assert_eq!(memo.recall(dated(blank).as_bytes()), None, "{blank:?}");
+    }
+}
