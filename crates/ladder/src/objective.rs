@@ -9,18 +9,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use measure::distribution::EXCEEDANCES;
-use measure::{Second, Trial};
+use measure::Trial;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::disturbance::explained_by_second;
 use crate::figures::{FigureDoc, Of, Reading, Source, UnitKind, sample};
 use crate::wording::show_number;
-
-/// Classes of ticks end a whole millisecond from the period (`measure::TickClasses`).
-const LATE_TICK_S: f64 = 0.001;
-/// Of a latency's bound: what a disturbance may add to any message without being counted.
-const FORGIVEN_SHARE: f64 = 0.1;
 
 /// One condition that a rung must meet.
 #[derive(Clone, Debug)]
@@ -195,66 +189,6 @@ impl Objective {
         (is_latency && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
     }
 
-    /// Whether the objective is not met even without what threads that had no core for `kept_away` of the time can
-    /// explain. Only percentiles, maxima and shares of late ticks can be asked so; all others are `false`.
-    ///
-    /// A wait of length w delays what was due in it, and what it began with: at n events per second, waits that sum up to
-    /// W per second delay at most `W·n + W/d` of them by more than d. Those are taken out, the others forgiven d: a tenth
-    /// of a latency's bound, and for ticks the distance between a tick on time and a late one. What is taken out is taken
-    /// out of all ticks too: a wait does not know which of them the server makes late anyway.
-    pub fn is_missed_without(&self, trial: &Trial, kept_away: f64) -> bool {
-        let (Op::Less | Op::AtMost) = self.op else { return false };
-        match self.figure.source {
-            Source::Quantile(of, q) => self.is_quantile_missed_without(trial, of, q, kept_away),
-            Source::Max(of) => self.is_quantile_missed_without(trial, of, 1.0, kept_away),
-            _ if self.figure.name.ends_with("late_share") => {
-                let Reading::Value(late) = self.figure.read(trial) else { return false };
-                let excused = self.excused_share(trial, kept_away);
-                excused < 1.0 && !self.op.holds((late - excused) / (1.0 - excused), self.bound)
-            }
-            _ => false,
-        }
-    }
-
-    fn is_quantile_missed_without(&self, trial: &Trial, of: Of, q: f64, kept_away: f64) -> bool {
-        let Ok((values, never)) = sample(trial, of) else { return false };
-        let forgiven_ns = FORGIVEN_SHARE * self.bound;
-        let seconds = trial.hold_seconds().count() as f64;
-        let share = delayed_share(kept_away, (values.count() + never) as f64 / seconds, forgiven_ns / 1e9);
-        if share.is_nan() || share >= 1.0 {
-            return false;
-        }
-        match values.quantile(q * (1.0 - share), never) {
-            measure::Quantile::Ns(ns) => !self.op.holds(ns as f64 - forgiven_ns, self.bound),
-            measure::Quantile::Infinite => true,
-            measure::Quantile::TooFew => false,
-        }
-    }
-
-    /// The share of all ticks that disturbances can have made late: over the hold as a whole, or second by second where
-    /// that is less. A second cannot have more late ticks excused than it has.
-    fn excused_share(&self, trial: &Trial, kept_away: f64) -> f64 {
-        let by_clients = self.figure.counts_workers();
-        let ticks = |second: &Second| if by_clients { second.client_ticks } else { second.ticks };
-        let all = match by_clients {
-            true => trial.client_ticks,
-            false => trial.ticks.as_ref().map(|ticks| ticks.counts).unwrap_or_default(),
-        };
-        // They may lie on as many threads as there are cores, and a wait holds up one.
-        let threads = trial.worker.allowed_cores.unwrap_or(1.0).max(1.0);
-        let seconds = trial.hold_seconds().filter(|second| ticks(second).due > 0).count().max(1) as f64;
-        let over_all = delayed_share(kept_away, all.due as f64 / seconds / threads, LATE_TICK_S);
-        let by_second = explained_by_second(trial, by_clients);
-        let excused = |second: &Second| {
-            let (due, late) = (ticks(second).due, ticks(second).due.saturating_sub(ticks(second).on_time));
-            let kept_away = by_second.get(&second.index).copied().unwrap_or(0.0);
-            let share = delayed_share(kept_away, due.max(1) as f64 / threads, LATE_TICK_S);
-            (late as f64).min(share * due as f64)
-        };
-        let excused: f64 = trial.hold_seconds().map(excused).sum();
-        over_all.min(excused / all.due.max(1) as f64)
-    }
-
     /// A percentile that may not be stated can still be known to lie beyond the bound: when a hundred samples lie
     /// there and they are a larger share than the percentile leaves. So a server that answers nobody fails even in
     /// a short hold, by the same rule of a hundred samples.
@@ -267,11 +201,6 @@ impl Objective {
         let (beyond, total) = ((above + never) as f64, (values.count() + never) as f64);
         beyond >= EXCEEDANCES && beyond > (1.0 - q) * total
     }
-}
-
-/// The share of `per_s` events per second that waits of `kept_away` of the time delay by more than `delay_s`, at most.
-fn delayed_share(kept_away: f64, per_s: f64, delay_s: f64) -> f64 {
-    kept_away * (1.0 + 1.0 / (per_s * delay_s))
 }
 
 impl Op {
@@ -457,6 +386,8 @@ impl<'de> Deserialize<'de> for Objective {
         text.parse().map_err(serde::de::Error::custom)
     }
 }
+
+mod unexplained;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 //! Silence is judged by whole seconds and never by one late line: what a disturbance of a second or two can do is left to
 //! the objectives.
 
-use measure::{Hold, Second, Trial};
+use measure::{Books, Hold, Second, Trial};
 
 use super::{Case, Ruling, Verdict};
 use crate::wording::{show_many, show_ns};
@@ -114,7 +114,7 @@ pub(super) fn no_deliveries(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let hold = trial.hold.as_ref()?;
     let books = trial.books.as_ref().filter(|books| books.judged.lost > 0)?;
-    let from = stopped(trial, |second| second.delivery_mean_ns.is_some())?;
+    let Some(from) = stopped(trial, delivers) else { return none_to_the_end(trial, books) };
     // What was sent in the last of them may still be on its way. Clients that wait for an answer to be let in send nothing.
     let last = trial.hold_seconds().last()?;
     let silent = trial.hold_seconds().filter(|second| (from..last.index).contains(&second.index));
@@ -125,6 +125,33 @@ pub(super) fn no_deliveries(case: &Case<'_>) -> Option<Ruling> {
     let (when, lost) = (since(hold, from), show_many(books.judged.lost));
     let reason = format!("stopped delivering: no delivery {when}; {lost} deliveries were lost");
     Some(Ruling::new(Verdict::Fail, "deliveries.silence", reason))
+}
+
+/// The server stopped so late in the hold that only the drain shows it: clients wait there for the server's word that
+/// everything came, none of them got it, and nothing at all was delivered for seconds.
+fn none_to_the_end(trial: &Trial, books: &Books) -> Option<Ruling> {
+    let judged = &books.judged;
+    let last = trial.hold_seconds().last()?;
+    let silent = trial
+        .seconds
+        .iter()
+        .rev()
+        .take_while(|second| second.index >= last.index && !delivers(second))
+        .count();
+    if judged.not_caught_up < judged.receivers || silent < SILENT_SECONDS_LEAST {
+        return None;
+    }
+    let reason = format!(
+        "stopped delivering: no delivery in the {silent} s after the hold, although all {} receivers were waiting; {} \
+         deliveries were lost",
+        judged.receivers,
+        show_many(judged.lost)
+    );
+    Some(Ruling::new(Verdict::Fail, "deliveries.silence", reason))
+}
+
+fn delivers(second: &Second) -> bool {
+    second.delivery_mean_ns.is_some()
 }
 
 /// From which moment of the hold on there was silence, given its first second.

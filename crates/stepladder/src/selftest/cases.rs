@@ -265,7 +265,7 @@ pub const CASES: &[Case] = &[
     // Nobody new arrives in the hold, so nothing is refused.
     Case::planted(Arena, &["refuse@5s"], PASSES).never(&[Fail, Invalid]),
     Case::planted(Arena, &["wrong-answers:10%"], &[Outcome::fail("wrong winner")]).quick(),
-    Case::planted(Arena, &["late-answers:200ms"], &[Outcome::fail("response.max")]).with(RESPONSE_MAX),
+    Case::planted(Arena, &["late-answers:400ms"], &[Outcome::fail("response.max")]).with(RESPONSE_MAX),
     Case::planted(Arena, &["stop-ticks@5s"], SILENT),
     Case::planted(Arena, &["stop-answers@5s"], &[Outcome::fail("client_ticks.silence")]).with(SNAPSHOTS),
     Case::planted(Arena, &["leak:30MB"], &[Outcome::fail("subject.rss_bytes")]).with(LITTLE_MEMORY),

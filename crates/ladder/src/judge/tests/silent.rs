@@ -1,6 +1,6 @@
 //! A dead server never passes: silence is missed ticks and missed replies, at any moment of the hold.
 
-use measure::{Entry, Trial};
+use measure::{Entry, Interval, Trial};
 
 use super::disturbed::steal;
 use super::*;
@@ -245,4 +245,42 @@ fn a_room_in_which_nothing_is_delivered_any_more_fails_however_disturbed_the_mac
         let (_, judgement) = scene.judged(&asked);
         assert_ne!(judgement.signal.as_deref(), Some("deliveries.silence"), "{:?}", judgement.reason);
     }
+}
+
+/// A room whose server stops within the last second of the hold, `silent_s` before the clients gave up waiting for it;
+/// `waiting` of its 20 receivers never had its word that all had come.
+fn room_that_stops_at_the_end(waiting: u32, silent_s: u32) -> (Trial, Trial) {
+    let scene = steal(Scene::chat(20), 0.1).receivers(move |receiver| {
+        if receiver.receiver < waiting {
+            lose(receiver, 3, 0, 0);
+            receiver.sum.not_caught_up = 1;
+        }
+    });
+    let mut entries = scene.entries();
+    for at in 0..silent_s + 1 {
+        let mut interval = Interval::new(&scene.build().head.metric_names);
+        (interval.index, interval.workers) = (HOLD_FROM_S + scene.hold_s + at, 1);
+        if at == 0 {
+            interval.distribution_mut(measure::Measure::Delivery, true).record_many(5_000_000, 10);
+        }
+        entries.push(Entry::Interval(Box::new(interval)));
+    }
+    let head = scene.build().head;
+    let trial = Trial::from_entries(head.clone(), &entries, 0);
+    let left_out = crate::disturbance::least_disturbed(&trial, 0).left_out;
+    let calmer = Trial::from_entries_without(head, &entries, 0, left_out);
+    (trial, calmer)
+}
+
+#[test]
+fn a_room_whose_server_stops_in_the_last_second_of_the_hold_fails_however_disturbed_the_machine_was() {
+    let asked = terms(&["deliveries.lost == 0"]);
+    let signal = |waiting: u32, silent_s: u32| {
+        let (trial, calmer) = room_that_stops_at_the_end(waiting, silent_s);
+        judge(&trial, Some(&calmer), &asked).signal
+    };
+    assert_eq!(signal(20, 8).as_deref(), Some("deliveries.silence"));
+    // Others had their word, or nobody waited long enough to tell: the machine may be why a delivery is missing.
+    assert_eq!(signal(19, 8).as_deref(), Some("disturbed"));
+    assert_eq!(signal(20, 1).as_deref(), Some("disturbed"));
 }
