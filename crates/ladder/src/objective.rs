@@ -8,8 +8,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use measure::distribution::EXCEEDANCES;
 use measure::Trial;
+use measure::distribution::EXCEEDANCES;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 

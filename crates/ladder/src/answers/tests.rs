@@ -376,6 +376,25 @@ fn a_sweep_fits_the_contract_and_tells_its_cells_frames_and_first_errors() {
 }
 
 #[test]
+fn a_cell_is_noted_for_its_first_rung_that_did_not_pass_and_else_for_the_first_that_was_disturbed() {
+    let mut climb = sweep_of();
+    let root = climb.rungs[0].cell.clone();
+    for rung in &mut climb.rungs {
+        rung.remark = (rung.load < 3.0).then(|| "half of the hold was disturbed".to_owned());
+        if rung.cell == root {
+            (rung.verdict, rung.reason) = (Verdict::Pass, None);
+        }
+    }
+    let notes = closing(&climb).notes;
+    assert_eq!(
+        notes[0],
+        "root · background: 1 requesters: PASS — half of the hold was disturbed (1 more of its rungs were disturbed)"
+    );
+    assert!(notes[1].starts_with("object · background: 3 requesters: FAIL"), "{}", notes[1]);
+    assert!(notes[1].ends_with("(1 more of its rungs did not pass)"), "{}", notes[1]);
+}
+
+#[test]
 fn a_sweep_closes_with_a_table_per_cell_and_its_conclusions() {
     let page = closing(&sweep_of());
     let titles: Vec<_> = page.tables.iter().map(|table| table.title.as_deref()).collect();

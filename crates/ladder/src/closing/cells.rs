@@ -2,6 +2,7 @@
 
 use super::{Table, columns, failed, note, ns, table};
 use crate::contract::{Climb, Rung};
+use crate::judge::Verdict;
 use crate::wording::{show_cell, show_many, show_ns, show_number};
 
 /// The rungs of each cell, in the order in which the cells were held.
@@ -46,17 +47,22 @@ fn of_cell(climb: &Climb, rungs: Vec<usize>) -> Table {
     table(climb, title, rungs, &unit, &columns)
 }
 
-/// Of each cell the first rung that did not pass; those above it mostly say the same again.
+/// Of each cell the first rung that did not pass, since those above it mostly say the same again; where all passed, the
+/// first that was disturbed.
 pub(super) fn notes(climb: &Climb) -> Vec<String> {
     let of_cell = |rungs: Vec<usize>| {
-        let mut notes = rungs.iter().filter_map(|at| Some((&climb.rungs[*at], note(&climb.rungs[*at])?)));
-        let (rung, first) = notes.next()?;
-        let more = match notes.count() {
+        let rungs = rungs.iter().map(|at| &climb.rungs[*at]).filter(|rung| note(rung).is_some());
+        let (passed, others): (Vec<&Rung>, Vec<&Rung>) =
+            rungs.partition(|rung| rung.verdict == Verdict::Pass);
+        let (noted, how) =
+            if others.is_empty() { (passed, "were disturbed") } else { (others, "did not pass") };
+        let first = noted.first()?;
+        let more = match noted.len() - 1 {
             0 => String::new(),
-            more => format!(" ({more} more of its rungs did not pass)"),
+            more => format!(" ({more} more of its rungs {how})"),
         };
-        let cell = rung.cell.as_ref().map(show_cell).unwrap_or_default();
-        Some(format!("{cell}: {first}{more}"))
+        let cell = first.cell.as_ref().map(show_cell).unwrap_or_default();
+        Some(format!("{cell}: {}{more}", note(first)?))
     };
     by_cell(climb).into_iter().filter_map(of_cell).collect()
 }

@@ -55,8 +55,12 @@ impl Objective {
         let mut delay_s = LEAST_DELAY_SHARE * self.bound / 1e9;
         loop {
             let beyond_ns = self.bound + delay_s * 1e9;
-            let above: u64 =
-                buckets.iter().rev().take_while(|(ns, _)| *ns as f64 > beyond_ns).map(|(_, count)| count).sum();
+            let above: u64 = buckets
+                .iter()
+                .rev()
+                .take_while(|(ns, _)| *ns as f64 > beyond_ns)
+                .map(|(_, count)| count)
+                .sum();
             let waits = threads * ((waited_s + UNSEEN_WAIT_S) / delay_s).floor();
             // What was never sent or never answered has no time that could be too long for a wait.
             let (beyond, excused) = match waits < 1.0 {
