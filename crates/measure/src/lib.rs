@@ -9,15 +9,17 @@ mod entry;
 mod flow;
 pub mod interval;
 pub mod ledger;
+mod sample;
 pub mod ticklog;
 mod ticks;
 pub mod trial;
 
 pub use distribution::{Distribution, Quantile, Summary};
-pub use entry::{Entry, Event, NAME_CHARS_MAX, Sample, TickSecond, plain_name};
+pub use entry::{Entry, Event, TickSecond};
 pub use flow::{Flow, Imbalance, Phase};
 pub use interval::{Connections, ErrorKind, Interval, Measure, MetricNames};
 pub use ledger::{Books, LedgerPart, LedgerShape};
+pub use sample::{NAME_CHARS_MAX, OfMachine, OfProcess, OverTime, Reading, Sample, plain_name};
 pub use ticks::{TickClasses, TickCounts};
 pub use trial::{
     Audit, Hold, HostSecond, ProcessFigures, Second, Silence, Trial, TrialConnections, TrialHead, TrialTicks,

@@ -13,9 +13,10 @@ use super::same_time::Collecting;
 use super::tick_cover::TickCover;
 use super::{Hold, HostSecond, SECOND_NS, Second, Trial, TrialConnections, TrialHead, TrialTicks, kind};
 use crate::distribution::Distribution;
-use crate::entry::{Entry, Event, Sample, TickSecond};
+use crate::entry::{Entry, Event, TickSecond};
 use crate::flow::{Flow, Phase};
 use crate::interval::{AUDIT_CHECKED, AUDIT_WRONG, Interval, Measure, OPEN_TIME};
+use crate::sample::{Reading, Sample};
 use crate::ticks::TickCounts;
 
 /// A trial of which not all entries were taken yet.
@@ -258,13 +259,13 @@ impl Sum {
 
     fn sample(&mut self, sample: &Sample) {
         self.beside.entry(sample.second()).or_default().host.take(sample);
-        let readings = match sample.who {
-            "subject" => &mut self.subject,
-            "worker" => &mut self.worker,
+        let (readings, name) = match sample.what {
+            Reading::Subject(name) => (&mut self.subject, name),
+            Reading::Worker(name) => (&mut self.worker, name),
             _ => return,
         };
         if let Some(hold) = &self.trial.hold {
-            readings.take(sample, hold);
+            readings.take(name, sample, hold);
         }
     }
 

@@ -152,7 +152,8 @@ impl Keeper<'_> {
     fn sample(&self, position: Value, sample: &Sample) -> Result<(), StoreError> {
         let mut row = self.key();
         row.extend([position, count("at_ns", sample.at_ns)?]);
-        row.extend([text(sample.who), text(&*sample.name), real(sample.value)]);
+        let (who, name) = sample.what.texts();
+        row.extend([text(who), text(name), real(sample.value)]);
         self.insert(&SAMPLE, row)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use measure::{Distribution, Entry, Event, Sample, TickCounts, TickSecond, TrialHead};
+use measure::{Distribution, Entry, Event, Reading, Sample, TickCounts, TickSecond, TrialHead};
 use rusqlite::{Connection, ToSql, params};
 
 use super::books::recall_books;
@@ -202,12 +202,9 @@ fn tick_second(row: &Row) -> Result<Entry, ReadError> {
 }
 
 fn sample(row: &Row) -> Result<Entry, ReadError> {
-    let about = row.text("who")?;
-    let who = Sample::WHO.into_iter().find(|who| *who == about);
     Ok(Entry::Sample(Sample {
         at_ns: row.u64("at_ns")?,
-        who: who.ok_or_else(|| row.odd("who", row.value("who")))?,
-        name: row.text("name")?.to_owned().into(),
+        what: Reading::of_texts(row.text("who")?, row.text("name")?),
         value: row.real("value")?.unwrap_or(f64::NAN),
     }))
 }
