@@ -7,7 +7,7 @@ use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
     Books, Distribution, Entry, ErrorKind, Event, Interval, Measure, MetricNames, OfMachine, OfProcess,
-    Phase, Reading, Sample, TickCounts, TickSecond, Trial, TrialHead,
+    Phase, Reading, Role, Sample, TickCounts, TickSecond, Trial, TrialHead,
 };
 
 use crate::disturbance::least_disturbed;
@@ -358,4 +358,7 @@ fn names() -> Arc<MetricNames> {
         ("no descriptors", ErrorKind::Generator),
         ("no ports", ErrorKind::Generator),
     ])
+    .with_op_roles(&[("shot", Role::Shot), ("keep", Role::Keep)])
+    .with_counter_roles(&[("games_played", Role::GamesPlayed), ("delivered", Role::Delivered)])
+    .with_counter_roles(&phases.iter().map(|name| (name.as_str(), Role::ArrivalPhase)).collect::<Vec<_>>())
 }

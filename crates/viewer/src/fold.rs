@@ -11,7 +11,7 @@ use measure::ledger::ReceiverBooks;
 use measure::trial::Sum;
 use measure::{
     Distribution, Entry, Event, Flow, Interval, Measure, OfMachine, OfProcess, Quantile, Reading, Sample,
-    TickSecond, Trial, TrialHead,
+    ServerCounter, TickSecond, Trial, TrialHead,
 };
 
 use crate::shape::Series;
@@ -181,7 +181,7 @@ impl Fold {
         let row = self.row(second.second());
         row.server_ticks.add(&second.counts);
         row.told_ns += second.to_ns.saturating_sub(second.from_ns);
-        if let Some((_, frames)) = second.counters.iter().find(|(name, _)| name == "frames") {
+        if let Some(frames) = ServerCounter::Frames.of(&second.counters) {
             *row.frames.get_or_insert(0) += frames;
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::ServerCounter;
 use super::line::{GAMES, INTERVALS, Line, ON_TIME, OVER, OWN, OwnSecond, Said, UNDER};
 use super::summary::TickLogSummary;
 use crate::distribution::Distribution;
@@ -131,9 +132,8 @@ impl Batch {
     }
 
     pub(super) fn games(&self) -> Option<u64> {
-        let own =
-            self.own.as_ref().and_then(|own| own.counters.iter().find(|(name, _)| name == "games_played"));
-        own.map(|&(_, count)| count).or_else(|| self.counters.get(GAMES).copied())
+        let own = self.own.as_ref().and_then(|own| ServerCounter::GamesPlayed.of(&own.counters));
+        own.or_else(|| self.counters.get(GAMES).copied())
     }
 
     pub(super) fn span_ms(&self) -> (Option<u64>, u64) {
@@ -183,7 +183,9 @@ impl Batch {
                 second.interval = own.interval.unwrap_or_else(|| from_whole_ms(&intervals_ms));
             }
             None => {
-                second.counters.extend(games.map(|count| ("games_played".to_owned(), count)));
+                second
+                    .counters
+                    .extend(games.map(|count| (ServerCounter::GamesPlayed.name().to_owned(), count)));
                 second.interval = from_whole_ms(&intervals_ms);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use measure::trial::kind;
 use measure::{
     Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, OfMachine, OfProcess, Phase, Reading,
-    Sample, TickCounts, TickSecond, Trial, TrialHead,
+    Role, Sample, TickCounts, TickSecond, Trial, TrialHead,
 };
 
 use crate::given;
@@ -37,9 +37,11 @@ fn names() -> Arc<MetricNames> {
     MetricNames::new(
         &["shot", "get", "put"],
         &["reset", "rejected (429, 503)"],
-        &["games_played", measure::interval::OPEN_TIME],
+        &["games_played", measure::names::OPEN_TIME],
         &["refused", "timed out"],
     )
+    .with_op_roles(&[("shot", Role::Shot)])
+    .with_counter_roles(&[("games_played", Role::GamesPlayed), (measure::names::OPEN_TIME, Role::OpenTime)])
 }
 
 fn spread(random: &mut fastrand::Rng, middle_ns: u64) -> Distribution {
