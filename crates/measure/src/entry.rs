@@ -30,7 +30,7 @@ pub enum Entry {
 }
 
 /// A second of a server's ticks as its own log, metrics or the clients tell it, or whatever shorter time it tells at once.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TickSecond {
     /// `log`, `client`, …
     pub source: String,
@@ -60,7 +60,7 @@ impl TickSecond {
 }
 
 /// Something worth a mark on the time axis.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Event {
     /// when
     pub at_ns: u64,

@@ -54,7 +54,7 @@ pub mod kind {
 }
 
 /// What the trial was asked to be; known before it begins.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialHead {
     /// number within the run, from 0
     pub seq: u32,
@@ -75,6 +75,13 @@ pub struct TrialHead {
     pub cell: BTreeMap<String, String>,
     /// names behind the indices
     pub metric_names: Arc<MetricNames>,
+}
+
+impl TrialHead {
+    /// Whether the load is a number of games, each with a loop of its own and connections that come and go with it.
+    pub fn counts_games(&self) -> bool {
+        self.load_unit == "games"
+    }
 }
 
 /// One second of the series.

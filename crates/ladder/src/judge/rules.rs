@@ -141,7 +141,8 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
             told.join(", ") + &first_words(case.trial, causes[0].0)
         }
     };
-    let when = if plays_games(case.trial) { format!("{COMES_BACK_WITHIN_S} s") } else { "second".to_owned() };
+    let when =
+        if case.trial.head.counts_games() { format!("{COMES_BACK_WITHIN_S} s") } else { "second".to_owned() };
     let reason = format!("only {open} of {asked} connections open in the worst {when}, because {because}");
     Some(Ruling::new(Verdict::Fail, "connections.open_min", reason))
 }
@@ -177,16 +178,12 @@ pub(super) fn broken_connections(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, "connections.broken", reason))
 }
 
-fn plays_games(trial: &Trial) -> bool {
-    trial.head.load_unit == "games"
-}
-
 /// Connections that stood throughout the hold, or that came up when there was none.
 pub(super) fn open_throughout(trial: &Trial) -> u64 {
     if trial.hold.is_none() {
         return trial.connections.opened_in_ramp;
     }
-    if !plays_games(trial) {
+    if !trial.head.counts_games() {
         return trial.connections.open_min;
     }
     let open: Vec<u64> = trial.hold_seconds().map(|second| second.open_min).collect();
@@ -314,7 +311,7 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
 pub(super) fn games_missing(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let period_ns = trial.head.tick_period_ns;
-    if trial.ticks.is_none() || period_ns == 0 || !plays_games(trial) {
+    if trial.ticks.is_none() || period_ns == 0 || !trial.head.counts_games() {
         return None;
     }
     // A log may begin and end within the hold's first and last second; all others must be there.
