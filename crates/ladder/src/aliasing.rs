@@ -61,7 +61,7 @@ pub fn aliasing(trial: &Trial) -> Option<Aliasing> {
 }
 
 /// The same of the counts by bin; `None` of nothing.
-pub fn of_phases(counts: &[u64; BINS]) -> Option<Aliasing> {
+fn of_phases(counts: &[u64; BINS]) -> Option<Aliasing> {
     let count: u64 = counts.iter().sum();
     if count == 0 {
         return None;

@@ -533,6 +533,28 @@ mod tests {
     }
 
     #[test]
+    fn errors_are_counted_alike_here_and_on_the_page() {
+        let cases = include_str!("../../../web/fixtures/errors.json");
+        let cases: Vec<serde_json::Value> = serde_json::from_str(cases).unwrap();
+        assert!(!cases.is_empty());
+        for case in cases {
+            let counts = |of: &str| serde_json::from_value(case[of].clone()).unwrap();
+            let count = |of: &str| case[of].as_u64().unwrap();
+            let mut trial = crate::scene::Scene::asking(10.0).build();
+            let flow = Flow {
+                failed: count("failed"),
+                lost: count("lost"),
+                not_sent: count("not_sent"),
+                open_after: count("unanswered_at_stop"),
+                ..Flow::default()
+            };
+            trial.ops = [("ask".to_owned(), flow)].into();
+            (trial.errors, trial.connections.failed) = (counts("errors"), counts("connects_failed"));
+            assert_eq!(errors(&trial), count("count"), "{case}");
+        }
+    }
+
+    #[test]
     fn every_name_stands_in_the_method_with_its_meaning() {
         let chapter = include_str!("../../../docs/method/objectives.md");
         for figure in FIGURES {

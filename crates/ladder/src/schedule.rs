@@ -152,7 +152,7 @@ impl Schedule {
 pub const CALIBRATIONS_MOST: usize = 3;
 
 /// An open end goes on to this load at most: a server that refuses nobody until then will hardly begin to.
-pub const OPEN_END_MOST: f64 = 1_000.0;
+const OPEN_END_MOST: f64 = 1_000.0;
 
 /// Calibrations as listed, then cell by cell each rung once in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -21,7 +21,7 @@ pub use flow::{Flow, Imbalance, Phase};
 pub use interval::{Connections, Interval, Measure};
 pub use ledger::{Books, LedgerPart, LedgerShape};
 pub use names::{ErrorKind, MetricNames, Role};
-pub use sample::{NAME_CHARS_MAX, OfMachine, OfProcess, OverTime, Reading, Sample, plain_name};
+pub use sample::{OfMachine, OfProcess, OverTime, Reading, Sample, plain_name};
 pub use ticklog::ServerCounter;
 pub use ticks::{TickClasses, TickCounts};
 pub use trial::{

@@ -179,7 +179,7 @@ impl Reading {
 }
 
 /// The longest name of a program or thread that is kept, in characters.
-pub const NAME_CHARS_MAX: usize = 32;
+const NAME_CHARS_MAX: usize = 32;
 
 /// The name of a program or thread as it is kept and shown: at most `NAME_CHARS_MAX` characters, none of which steers a
 /// terminal or changes the direction of the text around it; `?` when nothing is left. It is text, never markup.

@@ -45,6 +45,7 @@ columns! {
     WorkerCpu "worker_cpu_cores", WorkerRss "worker_rss_bytes", BusyShare "busy_share", StealShare "steal_share",
     ThrottleEvents "throttle_events", OthersCores "others_cores", WorkerWaiting "worker_waiting_share",
     SubjectWaiting "subject_waiting_share", SubjectThread "subject_thread_cores", Bytes "bytes",
+    Errors "errors", NotSent "not_sent", ConnectsFailed "connects_failed",
 }
 
 /// One second.
@@ -148,6 +149,16 @@ impl Fold {
             (Column::Bytes, interval.bytes_sent + interval.bytes_received),
         ] {
             row.put(column, count as f64);
+        }
+        // Most seconds have none, and a column that is nowhere needs no room.
+        for (column, count) in [
+            (Column::Errors, interval.errors.iter().sum()),
+            (Column::NotSent, flow.not_sent),
+            (Column::ConnectsFailed, interval.connections.failed.iter().sum::<u64>()),
+        ] {
+            if count > 0 {
+                row.put(column, count as f64);
+            }
         }
         row.put(Column::BusyShare, interval.busy_share_max);
         row.client_ticks = interval.ticks;
