@@ -311,8 +311,7 @@ impl FigureDoc {
 
     /// True for a figure of the books, which are kept over the whole trial and know no seconds.
     pub(crate) fn is_of_books(&self) -> bool {
-        self.name.starts_with("deliveries.")
-            && !matches!(self.source, Source::Quantile(..) | Source::Max(_) | Source::Mean(_))
+        self.name.starts_with("deliveries.") && self.distribution().is_none()
     }
 
     /// True for the figure of everything that went wrong: only where all of it are timeouts can a disturbance have made it.
@@ -327,10 +326,15 @@ impl FigureDoc {
 
     /// True for a time that follows from where in a server's tick a request arrives.
     pub(crate) fn is_phase_dependent(&self) -> bool {
-        let (Source::Quantile(of, _) | Source::Max(of) | Source::Mean(of)) = self.source else {
-            return false;
-        };
-        matches!(of, Of::Response | Of::Service | Of::FirstByte)
+        matches!(self.distribution(), Some(Of::Response | Of::Service | Of::FirstByte))
+    }
+
+    /// The distribution that it is a statistic of.
+    pub(crate) fn distribution(&self) -> Option<Of> {
+        match self.source {
+            Source::Quantile(of, _) | Source::Max(of) | Source::Mean(of) => Some(of),
+            Source::Scalar(_) => None,
+        }
     }
 
     /// Reads the figure off a trial.
