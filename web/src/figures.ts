@@ -21,8 +21,17 @@ const DISTRIBUTIONS: Record<string, (rung: Rung) => Distribution> = {
   'deliveries.latency': rung => rung.deliveries?.latency_ns,
 }
 
+/** Everything that went wrong, as the judge counts it (`errors` in crates/ladder/src/figures.rs; web/fixtures/errors.json has
+ * cases for both): a message that failed, was lost, never left or was never answered may stand among the errors by its cause
+ * too, so the larger of the two counts. */
+export function errorsOf(rung: Pick<Rung, 'errors' | 'failed' | 'lost' | 'not_sent' | 'unanswered_at_stop'> & { connections: Pick<Rung['connections'], 'failed'> }): number {
+  const all = (counts: Record<string, number>) => Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const bad = rung.failed + rung.lost + rung.not_sent + rung.unanswered_at_stop
+  return Math.max(all(rung.errors), bad) + all(rung.connections.failed)
+}
+
 const NAMED: Record<string, (rung: Rung) => number | null | undefined> = {
-  errors: rung => Object.values(rung.errors).reduce((sum, count) => sum + count, 0) + rung.lost,
+  errors: rung => errorsOf(rung),
   rate_per_s: rung => rung.rate_per_s,
   'connections.open_min': rung => rung.connections.open_min,
   'connections.rate_per_s': rung => rung.connections.rate_per_s,
@@ -59,7 +68,11 @@ export function soFar(trial: TrialPage, name: string): number | null {
       const late = (['ticks_over', 'ticks_under', 'ticks_missed'] as const).reduce((all, column) => all + (sum(column) ?? 0), 0)
       return due ? late / due : null
     }
-    case 'errors': return (sum('failed') ?? 0) + (sum('lost') ?? 0)
+    case 'errors': {
+      const bad = (['failed', 'lost', 'not_sent'] as const).reduce((all, column) => all + (sum(column) ?? 0), 0)
+      const connects = sumOver(trial.series, 'connects_failed', seconds(trial.series).map((_, row) => row))
+      return Math.max(sum('errors') ?? 0, bad) + (connects ?? 0)
+    }
     case 'rate_per_s': {
       const answered = sum('answered') || sum('sent')
       return answered !== null && rows.length > 0 ? answered / rows.length : null

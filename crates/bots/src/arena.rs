@@ -17,7 +17,7 @@ use std::sync::Arc;
 use drivers::websocket::{Message as Send, Received};
 use drivers::{Closed, Driver, WebSocket};
 use engine::{BotContext, Bots, ConnectionId, RequestId};
-use measure::MetricNames;
+use measure::{MetricNames, Role};
 use plan::{ArenaBots, Pairing, WorkerPlan};
 
 use crate::ends;
@@ -74,7 +74,7 @@ mod counter {
         "pairs_swapped",
         "pairs_gave_up",
         "pairs_healed",
-        measure::interval::OPEN_TIME,
+        measure::names::OPEN_TIME,
     ];
 }
 
@@ -186,6 +186,8 @@ where
 
     fn metric_names(_: &ArenaBots) -> Arc<MetricNames> {
         ends::metric_names(&OPS, &error::NAMES, &counter::NAMES, &error::KINDS)
+            .with_op_roles(&[(OPS[SHOT], Role::Shot)])
+            .with_counter_roles(&[(counter::NAMES[counter::GAMES_PLAYED], Role::GamesPlayed)])
     }
 
     /// The second path asks for snapshots; a server that does not know them ignores the query.

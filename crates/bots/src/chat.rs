@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use drivers::{Closed, Driver, Tcp};
 use engine::{BotContext, Bots, ConnectionId};
-use measure::interval::OPEN_TIME;
-use measure::{ErrorKind, LedgerShape, MetricNames, Phase};
+use measure::names::OPEN_TIME;
+use measure::{ErrorKind, LedgerShape, MetricNames, Phase, Role};
 use plan::{Arrivals, ChatBots, FaultKind, WorkerPlan};
 
 use crate::ends;
@@ -34,12 +34,14 @@ use payload::Stamp;
 /// What a bot sends: its lines, and everything that only keeps the conversation going.
 const SAY: usize = 0;
 const KEEP: usize = 1;
+const OPS: [&str; 2] = ["say", "keep"];
 const REFUSED: usize = ends::CAUSES.len();
 const WRONG: usize = REFUSED + 1;
 const WRONG_LINE: &str = "wrong line";
 const NOT_UNDERSTOOD: usize = REFUSED + 2;
 const DELIVERED: usize = 1;
 const MISSED: usize = 2;
+const COUNTERS: [&str; 3] = [OPEN_TIME, "delivered", "missed_lines_told"];
 /// Points at which the crowd meets.
 const JOINED: usize = 0;
 const SILENT: usize = 1;
@@ -127,11 +129,13 @@ where
     fn metric_names(_: &ChatBots) -> Arc<MetricNames> {
         let own = ["refused by the server", WRONG_LINE, "not understood"];
         ends::metric_names(
-            &["say", "keep"],
+            &OPS,
             &[&ends::CAUSES[..], &own].concat(),
-            &[OPEN_TIME, "delivered", "missed_lines_told"],
+            &COUNTERS,
             &[(WRONG_LINE, ErrorKind::WrongReply)],
         )
+        .with_op_roles(&[(OPS[KEEP], Role::Keep)])
+        .with_counter_roles(&[(COUNTERS[DELIVERED], Role::Delivered)])
     }
 
     fn ledger(chat: &ChatBots, plan: &WorkerPlan) -> Option<LedgerShape> {

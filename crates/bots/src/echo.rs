@@ -15,7 +15,7 @@ use drivers::tcp::lines;
 use drivers::websocket::{Message, Received};
 use drivers::{Closed, Driver, WebSocket};
 use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
-use measure::interval::OPEN_TIME;
+use measure::names::OPEN_TIME;
 use measure::{ErrorKind, MetricNames};
 use plan::{Arrivals, EchoBots, WorkerPlan};
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use drivers::{Closed, Driver, OpenError};
 use engine::BotContext;
-use measure::{ErrorKind, MetricNames};
+use measure::names::OPEN_TIME;
+use measure::{ErrorKind, MetricNames, Role};
 
 /// The causes. Errors of every kind of bots begin with them, so that their indices are the same everywhere.
 pub const CAUSES: [&str; 4] =
@@ -19,7 +20,8 @@ const CLOSED: usize = 2;
 /// The index of `broken protocol`.
 pub const BROKEN: usize = 3;
 
-/// The names of a kind of bots. Adds what can keep a connection from opening, and the kinds of what can end it.
+/// The names of a kind of bots. Adds what can keep a connection from opening, the kinds of what can end it, and the role of
+/// the counter that the engine keeps.
 pub fn metric_names(
     ops: &[&str],
     errors: &[&str],
@@ -27,6 +29,7 @@ pub fn metric_names(
     kinds: &[(&str, ErrorKind)],
 ) -> Arc<MetricNames> {
     MetricNames::new(ops, errors, counters, &OpenError::CAUSES)
+        .with_counter_roles(&[(OPEN_TIME, Role::OpenTime)])
         .with_kinds(&CAUSES.map(|cause| (cause, ErrorKind::BrokenConnection)))
         .with_kinds(&OpenError::TIMEOUTS.map(|cause| (cause, ErrorKind::Timeout)))
         .with_kinds(&OpenError::OF_THIS_MACHINE.map(|cause| (cause, ErrorKind::Generator)))

@@ -16,8 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use drivers::http::{Answer, Http};
-use measure::interval::{AUDIT_CHECKED, AUDIT_WRONG};
-use measure::{ErrorKind, MetricNames};
+use measure::{ErrorKind, MetricNames, Role};
 use plan::{HttpBots, LeaderboardBots, WorkerPlan};
 
 use crate::ends;
@@ -37,6 +36,10 @@ const AUDIT: usize = 4;
 const WRONG_SCORE: usize = errors::CAUSES.len();
 const WRONG_RANK: usize = WRONG_SCORE + 1;
 const OWN_CAUSES: [&str; 2] = ["wrong score", "wrong rank"];
+
+/// Behind the phases: facts that were read back after the hold, and those of them that were wrong.
+const AUDIT_COUNTERS: [(&str, Role); 2] =
+    [("audit_checked", Role::AuditChecked), ("audit_wrong", Role::AuditWrong)];
 
 /// Rows that a read of the first members asks for.
 const TOP_ROWS: usize = 10;
@@ -71,11 +74,14 @@ impl<D: Http> Source<D> for Leaderboard {
 
     fn metric_names(settings: &LeaderboardBots) -> Arc<MetricNames> {
         let requests = settings.http.requests.iter().map(|request| request.name.as_str());
-        let ops: Vec<&str> = requests.chain(["audit"]).collect();
+        let ops: Vec<&str> = requests.chain([OPS[AUDIT]]).collect();
         let causes = [&errors::CAUSES[..], &OWN_CAUSES].concat();
-        let counters = [&PHASE_NAMES[..], &[AUDIT_CHECKED, AUDIT_WRONG]].concat();
+        let counters = [&PHASE_NAMES[..], &AUDIT_COUNTERS.map(|(name, _)| name)].concat();
         let own = OWN_CAUSES.map(|cause| (cause, ErrorKind::WrongReply));
         ends::metric_names(&ops, &causes, &counters, &[&errors::KINDS[..], &own].concat())
+            .with_op_roles(&[(OPS[AUDIT], Role::Audit)])
+            .with_counter_roles(&PHASE_NAMES.map(|name| (name, Role::ArrivalPhase)))
+            .with_counter_roles(&AUDIT_COUNTERS)
     }
 
     fn new(settings: &LeaderboardBots, plan: &WorkerPlan) -> Self {

@@ -13,7 +13,7 @@
 
 use std::f64::consts::{PI, TAU};
 
-use measure::Trial;
+use measure::{Role, Trial};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -23,8 +23,7 @@ pub const P_LEAST: f64 = 0.001;
 /// tick, a twentieth of its mean. Less is not worth withholding a figure.
 pub const LEAN_LEAST: f64 = 0.08;
 
-/// As the bots name their counters, with the number of the bin behind it.
-const COUNTER: &str = "phase_";
+/// As many as the bots have counters of `Role::ArrivalPhase`.
 const BINS: usize = 16;
 /// Sixteen bins tell no more of them apart: 9 places look like 7.
 const HARMONICS: usize = BINS / 2;
@@ -56,13 +55,13 @@ impl Aliasing {
 
 /// The phases of a trial's arrivals; `None` where the bots counted none.
 pub fn aliasing(trial: &Trial) -> Option<Aliasing> {
-    let counts: [u64; BINS] =
-        std::array::from_fn(|bin| trial.counters.get(&format!("{COUNTER}{bin:02}")).copied().unwrap_or(0));
+    let mut counts = [0; BINS];
+    counts.iter_mut().zip(trial.counts(Role::ArrivalPhase)).for_each(|(bin, count)| *bin = count);
     of_phases(&counts)
 }
 
 /// The same of the counts by bin; `None` of nothing.
-pub fn of_phases(counts: &[u64; BINS]) -> Option<Aliasing> {
+fn of_phases(counts: &[u64; BINS]) -> Option<Aliasing> {
     let count: u64 = counts.iter().sum();
     if count == 0 {
         return None;

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use measure::ledger::SumOfBooks;
-use measure::{Distribution, Flow, Measure, Quantile, Trial};
+use measure::{Distribution, Flow, Measure, Quantile, Role, ServerCounter, Trial};
 
 use crate::contract::FrameFigures;
 
@@ -304,17 +304,37 @@ impl FigureDoc {
         !OWN_DOING.contains(&self.name)
     }
 
+    /// True for a figure of the server's ticks.
+    pub(crate) fn is_of_ticks(&self) -> bool {
+        self.name.starts_with("ticks.")
+    }
+
+    /// True for a figure of the books, which are kept over the whole trial and know no seconds.
+    pub(crate) fn is_of_books(&self) -> bool {
+        self.name.starts_with("deliveries.") && self.distribution().is_none()
+    }
+
+    /// True for the figure of everything that went wrong: only where all of it are timeouts can a disturbance have made it.
+    pub(crate) fn is_of_errors(&self) -> bool {
+        self.name == "errors"
+    }
+
     /// Which disturbances a figure feels: `true` where our own workers' delays are in it too.
     pub(crate) fn counts_workers(&self) -> bool {
-        !self.name.starts_with("ticks.")
+        !self.is_of_ticks()
     }
 
     /// True for a time that follows from where in a server's tick a request arrives.
     pub(crate) fn is_phase_dependent(&self) -> bool {
-        let (Source::Quantile(of, _) | Source::Max(of) | Source::Mean(of)) = self.source else {
-            return false;
-        };
-        matches!(of, Of::Response | Of::Service | Of::FirstByte)
+        matches!(self.distribution(), Some(Of::Response | Of::Service | Of::FirstByte))
+    }
+
+    /// The distribution that it is a statistic of.
+    pub(crate) fn distribution(&self) -> Option<Of> {
+        match self.source {
+            Source::Quantile(of, _) | Source::Max(of) | Source::Mean(of) => Some(of),
+            Source::Scalar(_) => None,
+        }
     }
 
     /// Reads the figure off a trial.
@@ -388,21 +408,14 @@ pub(crate) fn questions(trial: &Trial) -> Flow {
     })
 }
 
-/// What bots call the messages that only keep a conversation going: greetings, answers to a PING, rubbish.
-const KEEP: &str = "keep";
-
-/// What bots call the further requests to which a redirect led; they are part of the request that was redirected.
-const REDIRECT: &str = "redirect";
-
 /// Messages that a plan's rate speaks of. What only keeps a conversation going must not hide that lines are missing.
 pub(crate) fn paced(trial: &Trial) -> Flow {
-    trial.ops.iter().filter(|(op, _)| *op != KEEP && *op != REDIRECT).fold(
-        Flow::default(),
-        |mut sum, (_, flow)| {
-            sum.add(flow);
-            sum
-        },
-    )
+    let names = &trial.head.metric_names;
+    let is_paced = |(op, _): &(&String, &Flow)| names.role_of_op(op) != Some(Role::Keep);
+    trial.ops.iter().filter(is_paced).fold(Flow::default(), |mut sum, (_, flow)| {
+        sum.add(flow);
+        sum
+    })
 }
 
 /// Questions that were planned and never rightly answered: they enter every percentile of the response as infinite.
@@ -413,8 +426,8 @@ pub(crate) fn never_answered(trial: &Trial) -> u64 {
 
 /// Answers per second; what owes no answer counts when sent. `None` without a hold.
 pub(crate) fn rate_per_s(trial: &Trial) -> Option<f64> {
-    let ops = trial.ops.iter().filter(|(op, _)| *op != REDIRECT);
-    let done: u64 = ops.map(|(_, flow)| if flow.told > 0 { flow.sent } else { flow.answered }).sum();
+    let done: u64 =
+        trial.ops.values().map(|flow| if flow.told > 0 { flow.sent } else { flow.answered }).sum();
     counted_seconds(trial).map(|seconds| done as f64 / seconds)
 }
 
@@ -448,10 +461,10 @@ pub(crate) fn any_failed(trial: &Trial) -> bool {
     errors(trial) > 0 || never_answered(trial) > 0
 }
 
-/// The frames of the hold, as the server counts them in `frames` and `frames_due`.
+/// The frames of the hold, as the server counts them.
 pub(crate) fn frames(trial: &Trial) -> Option<FrameFigures> {
-    let drawn = *trial.subject_counters.get("frames")?;
-    let due = trial.subject_counters.get("frames_due").copied();
+    let drawn = trial.told(ServerCounter::Frames)?;
+    let due = trial.told(ServerCounter::FramesDue);
     let seconds = trial.subject_told_ns as f64 / 1e9;
     (seconds > 0.0).then(|| FrameFigures { drawn, due, rate_per_s: drawn as f64 / seconds })
 }
@@ -498,7 +511,7 @@ fn told(trial: &Trial, figure: fn(&SumOfBooks) -> f64) -> Reading {
 
 /// Deliveries per second of the hold, to all receivers, as the bots count them. `None` without a hold.
 pub(crate) fn deliveries_per_s(trial: &Trial) -> Option<f64> {
-    let delivered = trial.counters.get("delivered").copied().unwrap_or(0);
+    let delivered: u64 = trial.counts(Role::Delivered).sum();
     counted_seconds(trial).map(|seconds| delivered as f64 / seconds)
 }
 
@@ -521,6 +534,28 @@ mod tests {
         let all = names.len();
         names.dedup();
         assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn errors_are_counted_alike_here_and_on_the_page() {
+        let cases = include_str!("../../../web/fixtures/errors.json");
+        let cases: Vec<serde_json::Value> = serde_json::from_str(cases).unwrap();
+        assert!(!cases.is_empty());
+        for case in cases {
+            let counts = |of: &str| serde_json::from_value(case[of].clone()).unwrap();
+            let count = |of: &str| case[of].as_u64().unwrap();
+            let mut trial = crate::scene::Scene::asking(10.0).build();
+            let flow = Flow {
+                failed: count("failed"),
+                lost: count("lost"),
+                not_sent: count("not_sent"),
+                open_after: count("unanswered_at_stop"),
+                ..Flow::default()
+            };
+            trial.ops = [("ask".to_owned(), flow)].into();
+            (trial.errors, trial.connections.failed) = (counts("errors"), counts("connects_failed"));
+            assert_eq!(errors(&trial), count("count"), "{case}");
+        }
     }
 
     #[test]

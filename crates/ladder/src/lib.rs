@@ -21,7 +21,7 @@ pub mod wording;
 #[cfg(test)]
 mod scene;
 
-pub use aliasing::{Aliasing, aliasing};
+pub use aliasing::Aliasing;
 pub use answers::{answers, run_verdict, rung};
 pub use capacity::{Capacity, CellCapacity, Held, capacity};
 pub use closing::{Closing, Table, closing};
@@ -34,5 +34,5 @@ pub use judge::{
     Calibration, Evidence, Intended, Judgement, Link, ObjectiveResult, Terms, Verdict, has_seen_enough, judge,
 };
 pub use objective::{Objective, ObjectiveError, Op, Outcome};
-pub use schedule::{Judged, ListSchedule, Next, NextTrial, OPEN_END_MOST, Purpose, Schedule, Stop};
+pub use schedule::{Judged, ListSchedule, Next, NextTrial, Purpose, Schedule, Stop};
 pub use steady::{Floors, Steadiness, steadiness, warm_up_cut};

@@ -182,10 +182,8 @@ impl Objective {
 
     /// The bound in ns when this limits a latency from above, whichever percentile: response, service, deliveries.
     pub fn latency_bound_ns(&self) -> Option<f64> {
-        let (Source::Quantile(of, _) | Source::Max(of) | Source::Mean(of)) = self.figure.source else {
-            return None;
-        };
-        let is_latency = matches!(of, Of::Response | Of::Service | Of::Delivery);
+        let is_latency =
+            matches!(self.figure.distribution(), Some(Of::Response | Of::Service | Of::Delivery));
         (is_latency && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, ErrorKind, Event, Interval, Measure, MetricNames, Phase, Sample, TickCounts,
-    TickSecond, Trial, TrialHead,
+    Books, Distribution, Entry, ErrorKind, Event, Interval, Measure, MetricNames, OfMachine, OfProcess,
+    Phase, Reading, Role, Sample, TickCounts, TickSecond, Trial, TrialHead,
 };
 
 use crate::disturbance::least_disturbed;
@@ -258,17 +258,15 @@ impl Scene {
                 late_share(at),
             ))));
         }
-        let sample = |who, name: &'static str, value| {
-            Entry::Sample(Sample { at_ns: to_ns, who, name: name.into(), value })
-        };
+        let sample = |what, value| Entry::Sample(Sample { at_ns: to_ns, what, value });
         let further = self.samples.iter().flat_map(|samples| samples(at));
         entries.extend(further.map(|sample| Entry::Sample(Sample { at_ns: to_ns, ..sample })));
-        entries.push(sample("machine", "steal_share", (self.steal_share)(at)));
-        for (who, cores) in [("subject", 0.8), ("worker", 0.3)] {
-            entries.push(sample(who, "cpu_s", f64::from(index) * cores));
-            entries.push(sample(who, "allowed_cores", 2.0));
-            entries.push(sample(who, "rss_bytes", 50e6));
-            entries.push(sample(who, "fds", 100.0));
+        entries.push(sample(Reading::Machine(OfMachine::StealShare), (self.steal_share)(at)));
+        for (of, cores) in [Reading::Subject, Reading::Worker].into_iter().zip([0.8, 0.3]) {
+            entries.push(sample(of(OfProcess::CpuTime), f64::from(index) * cores));
+            entries.push(sample(of(OfProcess::AllowedCores), 2.0));
+            entries.push(sample(of(OfProcess::Rss), 50e6));
+            entries.push(sample(of(OfProcess::Fds), 100.0));
         }
     }
 
@@ -360,4 +358,7 @@ fn names() -> Arc<MetricNames> {
         ("no descriptors", ErrorKind::Generator),
         ("no ports", ErrorKind::Generator),
     ])
+    .with_op_roles(&[("shot", Role::Shot), ("keep", Role::Keep)])
+    .with_counter_roles(&[("games_played", Role::GamesPlayed), ("delivered", Role::Delivered)])
+    .with_counter_roles(&phases.iter().map(|name| (name.as_str(), Role::ArrivalPhase)).collect::<Vec<_>>())
 }

@@ -96,14 +96,14 @@ pub struct Judged {
 impl Judged {
     /// What a schedule must know of a trial; `None` when its purpose is no word of ours.
     pub fn of(trial: &Trial, judgement: Option<&Judgement>) -> Option<Judged> {
-        let drained = trial.event(kind::DRAIN).is_some_and(|event| event.text == "interrupted");
+        let drained = trial.event(kind::DRAIN).is_some_and(|event| event.text == kind::INTERRUPTED);
         let subject_exited = trial.event(kind::SUBJECT_EXITED).is_some();
         Some(Judged {
             purpose: Purpose::named(&trial.head.purpose)?,
             load: trial.head.load,
             cell: trial.head.cell.clone(),
             verdict: judgement.map(|judgement| judgement.verdict),
-            was_interrupted: trial.event("interrupted").is_some() || drained,
+            was_interrupted: trial.event(kind::INTERRUPTED).is_some() || drained,
             subject_exited,
             request_failed: figures::any_failed(trial) || judgement.is_some_and(Judgement::stopped_replying),
             was_disturbed: disturbance(trial).any(),
@@ -152,7 +152,7 @@ impl Schedule {
 pub const CALIBRATIONS_MOST: usize = 3;
 
 /// An open end goes on to this load at most: a server that refuses nobody until then will hardly begin to.
-pub const OPEN_END_MOST: f64 = 1_000.0;
+const OPEN_END_MOST: f64 = 1_000.0;
 
 /// Calibrations as listed, then cell by cell each rung once in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -5,80 +5,12 @@
 //! A message counts in the interval where it *happened*; its phase is the one in which it was *planned*.
 //! Units: `_ns`; counts are numbers of messages, connections or ticks.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 
 use crate::distribution::Distribution;
 use crate::flow::{Flow, Imbalance, Phase};
+use crate::names::{MetricNames, Role};
 use crate::ticks::TickCounts;
-
-/// A counter that the engine keeps where the metric names have it: connections open, × ms of the second, so that a second's
-/// mean is known besides its worst moment.
-pub const OPEN_TIME: &str = "open_connection_ms";
-
-/// Counters of an audit: facts that the bots read back after the hold, and those of them that were wrong.
-pub const AUDIT_CHECKED: &str = "audit_checked";
-/// See `AUDIT_CHECKED`.
-pub const AUDIT_WRONG: &str = "audit_wrong";
-
-/// What an error says about the server, as far as it matters to a verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ErrorKind {
-    /// the server's reply was not right
-    WrongReply,
-    /// something took longer than the bot waits, which a disturbed machine can cause too
-    Timeout,
-    /// the server or the network ended a connection that stood
-    BrokenConnection,
-    /// the server paired clients with connections of an earlier time
-    Unpaired,
-    /// this machine's doing and never the server's
-    Generator,
-}
-
-/// The names behind the indices of an interval, fixed for one kind of bots and stored with each trial.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MetricNames {
-    /// operations: index into `Interval::flows`
-    pub ops: Vec<String>,
-    /// what can go wrong after a connection stands: index into `Interval::errors`
-    pub errors: Vec<String>,
-    /// what else the bots count: index into `Interval::counters`
-    pub counters: Vec<String>,
-    /// why a connection did not open: index into `Connections::failed`
-    pub connect_failures: Vec<String>,
-    /// of errors and failed connects, by name; most are of no kind
-    #[serde(default)]
-    pub kinds: BTreeMap<String, ErrorKind>,
-}
-
-impl MetricNames {
-    /// Those names, none of any kind.
-    pub fn new(ops: &[&str], errors: &[&str], counters: &[&str], connect_failures: &[&str]) -> Arc<Self> {
-        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        Arc::new(MetricNames {
-            ops: owned(ops),
-            errors: owned(errors),
-            counters: owned(counters),
-            connect_failures: owned(connect_failures),
-            kinds: BTreeMap::new(),
-        })
-    }
-
-    /// The same names, some of them of a kind.
-    pub fn with_kinds(self: Arc<Self>, kinds: &[(&str, ErrorKind)]) -> Arc<Self> {
-        let mut names = Arc::unwrap_or_clone(self);
-        names.kinds.extend(kinds.iter().map(|&(name, kind)| (name.to_owned(), kind)));
-        Arc::new(names)
-    }
-
-    /// The kind of an error or of a failed connect.
-    pub fn kind_of(&self, cause: &str) -> Option<ErrorKind> {
-        self.kinds.get(cause).copied()
-    }
-}
 
 /// What is measured as a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -251,6 +183,11 @@ impl Interval {
     #[inline]
     pub fn flow_mut(&mut self, op: usize, phase: Phase) -> &mut Flow {
         &mut self.flows[op][phase as usize]
+    }
+
+    /// What the bots counted in this role; `None` where they count no such thing.
+    pub fn counted(&self, role: Role) -> Option<u64> {
+        self.metric_names.counters(role).next().map(|counter| self.counters[counter])
     }
 
     /// Adds another worker's part of the same second. Errors: `Imbalance` when either page does not add up.

@@ -7,17 +7,22 @@
 pub mod distribution;
 mod entry;
 mod flow;
-pub mod interval;
+mod interval;
 pub mod ledger;
+pub mod names;
+mod sample;
 pub mod ticklog;
 mod ticks;
 pub mod trial;
 
 pub use distribution::{Distribution, Quantile, Summary};
-pub use entry::{Entry, Event, NAME_CHARS_MAX, Sample, TickSecond, plain_name};
+pub use entry::{Entry, Event, TickSecond};
 pub use flow::{Flow, Imbalance, Phase};
-pub use interval::{Connections, ErrorKind, Interval, Measure, MetricNames};
+pub use interval::{Connections, Interval, Measure};
 pub use ledger::{Books, LedgerPart, LedgerShape};
+pub use names::{ErrorKind, MetricNames, Role};
+pub use sample::{OfMachine, OfProcess, OverTime, Reading, Sample, plain_name};
+pub use ticklog::ServerCounter;
 pub use ticks::{TickClasses, TickCounts};
 pub use trial::{
     Audit, Hold, HostSecond, ProcessFigures, Second, Silence, Trial, TrialConnections, TrialHead, TrialTicks,

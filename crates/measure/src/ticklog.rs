@@ -22,6 +22,39 @@ pub use summary::{Disagreement, IntervalMs, Malformed, MixedRun, TickLogFigures,
 
 use second::Batch;
 
+/// Counters of a server's own line that readers know; all others are kept by name and shown as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerCounter {
+    /// games that were played to their end
+    GamesPlayed,
+    /// shots that reached it
+    Shots,
+    /// of these, those that it took
+    ShotsAccepted,
+    /// frames that it drew
+    Frames,
+    /// frames that were due
+    FramesDue,
+}
+
+impl ServerCounter {
+    /// Its name in the line.
+    pub fn name(self) -> &'static str {
+        match self {
+            ServerCounter::GamesPlayed => "games_played",
+            ServerCounter::Shots => "shots",
+            ServerCounter::ShotsAccepted => "shots_accepted",
+            ServerCounter::Frames => "frames",
+            ServerCounter::FramesDue => "frames_due",
+        }
+    }
+
+    /// What these counters say of it.
+    pub fn of(self, counters: &[(String, u64)]) -> Option<u64> {
+        counters.iter().find(|(name, _)| name == self.name()).map(|&(_, count)| count)
+    }
+}
+
 /// How many malformed lines and mixed runs are kept word for word; all are counted.
 pub const KEPT_EXAMPLES: usize = 5;
 /// A line longer than this is not one of a tick log; reading on would only fill the memory.

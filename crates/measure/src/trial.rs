@@ -25,8 +25,10 @@ use ts_rs::TS;
 use crate::distribution::Distribution;
 use crate::entry::{Entry, Event};
 use crate::flow::Flow;
-use crate::interval::{ErrorKind, Measure, MetricNames};
+use crate::interval::Measure;
 use crate::ledger::Books;
+use crate::names::{ErrorKind, MetricNames, Role};
+use crate::ticklog::ServerCounter;
 use crate::ticks::TickCounts;
 
 /// Kinds of events that the fold understands; all others are only marks on the time axis.
@@ -39,6 +41,8 @@ pub mod kind {
     pub const DRAIN: &str = "drain";
     /// the trial is complete: every worker handed over everything
     pub const END: &str = "end";
+    /// somebody ended the trial; also the text of a `drain` that was begun by that
+    pub const INTERRUPTED: &str = "interrupted";
     /// the subject's process ended during the trial; the text says how
     pub const SUBJECT_EXITED: &str = "subject exited";
     /// the last lines that it printed before
@@ -50,7 +54,7 @@ pub mod kind {
 }
 
 /// What the trial was asked to be; known before it begins.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialHead {
     /// number within the run, from 0
     pub seq: u32,
@@ -71,6 +75,13 @@ pub struct TrialHead {
     pub cell: BTreeMap<String, String>,
     /// names behind the indices
     pub metric_names: Arc<MetricNames>,
+}
+
+impl TrialHead {
+    /// Whether the load is a number of games, each with a loop of its own and connections that come and go with it.
+    pub fn counts_games(&self) -> bool {
+        self.load_unit == "games"
+    }
 }
 
 /// One second of the series.
@@ -304,6 +315,23 @@ impl Trial {
             self.hold.as_ref().is_some_and(|hold| hold.holds_second(second.index))
                 && !self.left_out.contains(&second.index)
         })
+    }
+
+    /// The operation of this role as it was planned in the hold; `None` where nothing was sent in it.
+    pub fn op(&self, role: Role) -> Option<&Flow> {
+        self.ops.get(self.head.metric_names.op(role)?)
+    }
+
+    /// The bots' counters of this role over the hold, in their order.
+    pub fn counts(&self, role: Role) -> impl Iterator<Item = u64> {
+        let names = &self.head.metric_names;
+        let count = move |counter: usize| self.counters.get(&names.counters[counter]).copied().unwrap_or(0);
+        names.counters(role).map(count)
+    }
+
+    /// What the server counted over the hold; `None` where it never told it.
+    pub fn told(&self, counter: ServerCounter) -> Option<u64> {
+        self.subject_counters.get(counter.name()).copied()
     }
 
     /// Causes of errors that are of this kind and came up, with their counts, by name.

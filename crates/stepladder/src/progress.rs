@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ladder::Purpose;
 use ladder::wording::{show_cell, show_many};
-use measure::{Entry, Measure, TrialHead};
+use measure::{Entry, Measure, Role, TrialHead};
 
 use crate::trial::TrialStatus;
 
@@ -58,8 +58,7 @@ impl Progress {
                 Entry::Interval(interval) => {
                     let sent: u64 = interval.flows.iter().flatten().map(|flow| flow.sent).sum();
                     let errors: u64 = interval.errors.iter().sum();
-                    let counter = interval.metric_names.counters.iter().position(|name| name == "delivered");
-                    let delivered = counter.map(|at| interval.counters[at]);
+                    let delivered = interval.counted(Role::Delivered);
                     let lag = interval.distribution(Measure::SendLag, true);
                     let lag_ms = lag.mean_ns().map(|ns| ns / 1e6);
                     bots = Some((sent, delivered, errors, lag_ms));
@@ -194,7 +193,8 @@ mod tests {
     #[test]
     fn the_line_tells_deliveries_where_bots_count_them_and_errors_where_there_are_some() {
         let check = |counters: &[&str], counts: &[u64], errors: u64, expected: &str| {
-            let words = MetricNames::new(&["say"], &["connection lost"], counters, &[]);
+            let words = MetricNames::new(&["say"], &["connection lost"], counters, &[])
+                .with_counter_roles(&[("received", Role::Delivered)]);
             let mut interval = Interval::new(&words);
             interval.counters.copy_from_slice(counts);
             interval.errors[0] = errors;
@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(progress.figures, expected);
         };
         check(&["games_played"], &[7], 0, "1365 sent/s");
-        check(&["delivered"], &[1_396_000], 0, "1365 sent/s · 1.40e6 deliveries/s");
-        check(&["delivered"], &[9_000], 3, "1365 sent/s · 9000 deliveries/s · 3 errors/s");
+        check(&["received"], &[1_396_000], 0, "1365 sent/s · 1.40e6 deliveries/s");
+        check(&["received"], &[9_000], 3, "1365 sent/s · 9000 deliveries/s · 3 errors/s");
     }
 }

@@ -18,7 +18,7 @@ use engine::thread::Setup;
 use engine::{Clock, Collector, MonotonicClock, PairingLock, Progress, Shared, Timeline};
 use ladder::Terms;
 use measure::trial::{Sum, kind};
-use measure::{Entry, Event, Interval, LedgerPart, TrialHead};
+use measure::{Entry, Event, Interval, LedgerPart, Role, TrialHead};
 use plan::{HoldLength, Target, WorkerPlan};
 
 use crate::phases::{DRAIN_NS, PhaseController, PhaseTransition, Seen};
@@ -354,8 +354,7 @@ impl TrialRunner<'_> {
         let from_ns = u64::from(interval.index) * 1_000_000_000;
         if self.hold.is_some_and(|hold_ns| from_ns >= hold_ns) {
             self.client_ticks += interval.ticks.due;
-            let games = interval.metric_names.counters.iter().position(|name| name == "games_played");
-            self.seen.games_in_hold += games.map_or(0, |index| interval.counters[index]);
+            self.seen.games_in_hold += interval.counted(Role::GamesPlayed).unwrap_or(0);
         }
     }
 
@@ -371,7 +370,7 @@ impl TrialRunner<'_> {
         let failed = sum(|progress| &progress.failed);
         if self.seen.ends.is_none() {
             match around.ends() {
-                Some(StopReason::Interrupted) => self.seen.ends = Some("interrupted"),
+                Some(StopReason::Interrupted) => self.seen.ends = Some(kind::INTERRUPTED),
                 Some(StopReason::SubjectExited) => self.seen.ends = Some("the subject exited"),
                 None => {}
             }

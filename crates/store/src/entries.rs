@@ -10,10 +10,3 @@ mod seconds;
 
 pub(crate) use keep::{Keeper, keep};
 pub(crate) use recall::{marks, recall, recall_behind, visit, whole_seconds};
-
-/// The kinds of rows in `tally` and the metric_names behind each.
-mod tally {
-    pub const ERROR: &str = "error";
-    pub const COUNTER: &str = "counter";
-    pub const CONNECT_FAILURE: &str = "connect_failure";
-}

@@ -2,7 +2,7 @@
 //!
 //! A run is read through and checked before the first line is written, so an export is whole or it is an error. A run
 //! that is being recorded is exported as it stands at one moment.
-//! Columns are those of `schema.sql`, which says what each means, without `crc`. Units are in their names; `_ns` counts
+//! Columns are those of `tables.rs`, which says what each means, without `crc`. Units are in their names; `_ns` counts
 //! from the start of the trial. A histogram column `v2` or `…_v2` is HdrHistogram's V2 encoding in base64, which every
 //! HDR library reads, and beside it stand its figures in ns.
 

@@ -10,14 +10,13 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::error::{PATIENCE_S, StoreError};
 use crate::guard;
+use crate::tables;
 
 /// `STLD`: says in the header of the file whose it is.
-pub const APPLICATION_ID: i64 = 0x5354_4C44;
+const APPLICATION_ID: i64 = 0x5354_4C44;
 /// The only version of the tables that this code reads and writes. 2 added the books of deliveries,
 /// 3 the cell of a trial.
 pub const VERSION: i64 = 4;
-
-const SCHEMA: &str = include_str!("schema.sql");
 
 /// Opens a store that exists. Errors: whatever keeps it from being one; the file is left untouched.
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
@@ -97,7 +96,7 @@ fn create(path: &Path, connection: &mut Connection) -> Result<(), StoreError> {
     let making = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(told)?;
     // Another process may have made it while we waited for the lock.
     if let Owner::None = owner(path, &making)? {
-        making.execute_batch(SCHEMA).map_err(told)?;
+        making.execute_batch(&tables::schema()).map_err(told)?;
         making.execute_batch(&guard::triggers()).map_err(told)?;
         making.pragma_update(None, "application_id", APPLICATION_ID).map_err(told)?;
         making.pragma_update(None, "user_version", VERSION).map_err(told)?;

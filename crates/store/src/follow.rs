@@ -9,9 +9,10 @@ use measure::{Entry, Event, TrialHead};
 
 use crate::entries::{marks, recall_behind};
 use crate::error::StoreError;
-use crate::row::{ReadError, TRIAL, TRIAL_END};
+use crate::row::ReadError;
 use crate::run::RunId;
 use crate::store::{Store, trial_head};
+use crate::tables::{TRIAL, TRIAL_END};
 
 /// How far a reader of one trial has come; the default is its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,8 +46,8 @@ impl Store {
             let ends = TRIAL_END.select(&moment, "run = ?1", [run.as_str()])?;
             let rows = TRIAL.select(&moment, "run = ?1", [run.as_str()])?;
             let marks = rows.iter().map(|row| {
-                let is_ended = ends.iter().any(|end| end.value("trial") == row.value("trial"));
-                Ok(TrialMark { head: trial_head(row)?, is_ended })
+                let is_ended = ends.iter().any(|end| end.key() == row.key());
+                Ok(TrialMark { head: trial_head(row)?.0, is_ended })
             });
             marks.collect::<Result<Vec<_>, ReadError>>()
         };

@@ -4,7 +4,7 @@
 //! takes everything of that run with it, whether the shell enforces foreign keys or not: the run's own row goes first,
 //! and a row whose run is gone may follow.
 
-use crate::row::TABLES;
+use crate::tables::TABLES;
 
 /// The triggers as SQL.
 pub(crate) fn triggers() -> String {

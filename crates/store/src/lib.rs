@@ -4,23 +4,25 @@
 //! time. What was stored is never edited, only superseded; labels and the deletion of whole runs are all that people
 //! may change, and triggers in the file see to it. Every row carries a checksum, so damage is an error and never a
 //! wrong number. A process that is killed leaves whole seconds, and its run says how far it came.
-//! `schema.sql` documents every table and column. Not here: verdicts and sums (`ladder`, `measure`), clocks.
+//! `tables.rs` documents every table and column. Not here: verdicts and sums (`ladder`, `measure`), clocks.
 
 mod entries;
 mod error;
 pub mod export;
 mod file;
 mod follow;
+mod form;
 mod guard;
 mod live;
 mod row;
 mod run;
 mod store;
 mod sum;
+mod tables;
 mod writer;
 
 pub use error::StoreError;
-pub use file::{APPLICATION_ID, VERSION};
+pub use file::VERSION;
 pub use follow::{Place, TrialMark};
 pub use run::{
     CutOff, CutOffTrial, Outcome, RunEnd, RunHead, RunId, RunRecord, RunState, StoredVerdict, TrialRecord,

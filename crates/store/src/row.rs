@@ -10,110 +10,101 @@ use std::cmp::Ordering;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Params, params_from_iter};
 
-use crate::error::StoreError;
+use crate::form::{Count, Form, Kind, Loads, Text};
 
-/// How a column is shown outside the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// a number or a text
-    Plain,
-    /// 0 or 1
-    Flag,
-    /// JSON text
-    Json,
-    /// an HDR histogram in V2 bytes
-    Histogram,
-    /// any bytes
-    Bytes,
+/// A column.
+pub(crate) struct Column {
+    pub name: &'static str,
+    /// what it means; empty where its name says it
+    pub about: &'static str,
+    /// `INTEGER NOT NULL`
+    pub form: &'static str,
+    pub kind: Kind,
+    /// what SQLite checks of it by its form
+    pub check: fn(&str) -> String,
+    /// what else stands behind it
+    pub more: &'static str,
 }
 
-/// A table as the code sees it; `schema.sql` says what each column means.
+/// A table; `tables` declares them.
 pub(crate) struct Table {
     pub name: &'static str,
-    /// without `crc`; the first `key` of them are the primary key
-    pub columns: &'static [(&'static str, Kind)],
+    pub about: &'static [&'static str],
+    /// to what its rows belong: the first columns, which are in the primary key
+    pub of: &'static [Column],
+    /// its own columns without `crc`; the first `key` of them are in the primary key
+    pub columns: &'static [Column],
     pub key: usize,
+    pub constraints: &'static [&'static str],
 }
 
-macro_rules! table {
-    ($const:ident, $name:literal, key $key:literal, [$($column:ident $(: $kind:ident)?),* $(,)?]) => {
-        pub(crate) const $const: Table = Table {
-            name: $name,
-            columns: &[$((stringify!($column), table!(@ $($kind)?))),*],
-            key: $key,
-        };
-    };
-    (@) => { Kind::Plain };
-    (@ $kind:ident) => { Kind::$kind };
-}
+const OF: Column = Column {
+    name: "run",
+    about: "",
+    form: Text::TYPE,
+    kind: Text::KIND,
+    check: <Text as Form>::check,
+    more: "",
+};
 
-table!(USED_ID, "used_id", key 1, [run, stem, count, number]);
-table!(RUN, "run", key 1, [
-    run, name, subject, scenario, seed: Json, arrivals, command, git, stepladder, started_unix_ms,
-    shared_cores: Flag, plan: Json, environment: Json,
-]);
-table!(RUN_END, "run_end", key 1, [run, outcome, reason, ended_unix_ms, parts, climb: Json]);
-table!(TRIAL, "trial", key 2, [
-    run, trial, purpose, load, load_unit, bots, connections, tick_period_ns, cell: Json, metric_names: Json,
-    started_unix_ms,
-]);
-table!(TRIAL_END, "trial_end", key 2, [run, trial, entries, ended_unix_ms]);
-table!(INTERVAL, "interval", key 3, [
-    run, trial, interval, position, parts, workers, asked, opened, closed, open_min, open_end, ticks_due,
-    ticks_on_time, ticks_over, ticks_under, ticks_missed, bytes_sent, bytes_received, busy_ns, busy_share_max,
-]);
-table!(FLOW, "flow", key 5, [
-    run, trial, interval, phase, op, offered, not_sent, sent, told, answered, late, failed, lost, open_before,
-    open_after,
-]);
-table!(DISTRIBUTION, "distribution", key 5, [run, trial, interval, name, in_hold: Flag, count, v2: Histogram]);
-table!(TALLY, "tally", key 5, [run, trial, interval, kind, name, count]);
-table!(TICK, "tick", key 3, [
-    run, trial, position, source, from_ns, to_ns, due, on_time, over, under, missed, interval_v2: Histogram,
-    busy_v2: Histogram, lateness_v2: Histogram, isr_numerator_ns, counters: Json,
-]);
-table!(SAMPLE, "sample", key 3, [run, trial, position, at_ns, who, name, value]);
-table!(EVENT, "event", key 3, [run, trial, position, at_ns, kind, text]);
-table!(LEDGER, "ledger", key 2, [
-    run, trial, position, receivers, pairs, sent, unknown_messages, drops_are_told: Flag,
-]);
-table!(BOOKS, "books", key 3, [
-    run, trial, receiver, is_excluded: Flag, owed_min, owed_max, delivered, late, lost, duplicated, reordered, dropped,
-    in_flight, residual, unowed, not_caught_up, latency_mean_ns, latency_max_ns, told_owed, told_delivered,
-]);
-table!(PAIR, "pair", key 3, [run, trial, place, sender, receiver, owed_min, owed_max, delivered, lost]);
-table!(VERDICT, "verdict", key 3, [run, trial, number, judge, verdict, reason, cut_s, evidence: Json]);
-table!(ARTIFACT, "artifact", key 2, [run, name, content: Bytes]);
+/// Rows of a run.
+pub(crate) static OF_RUN: [Column; 1] = [OF];
 
-/// Every table whose rows belong to a run and carry a checksum, parents before children.
-pub(crate) const TABLES: [&Table; 16] = [
-    &RUN,
-    &RUN_END,
-    &TRIAL,
-    &TRIAL_END,
-    &INTERVAL,
-    &FLOW,
-    &DISTRIBUTION,
-    &TALLY,
-    &TICK,
-    &SAMPLE,
-    &EVENT,
-    &LEDGER,
-    &BOOKS,
-    &PAIR,
-    &VERDICT,
-    &ARTIFACT,
-];
+/// Rows of a trial.
+pub(crate) static OF_TRIAL: [Column; 2] =
+    [OF, Column { name: "trial", form: Count::TYPE, check: <Count as Form>::check, ..OF }];
 
 impl Table {
-    /// Adds one row: `values` in the order of `columns`.
-    pub fn insert(&self, connection: &Connection, mut values: Vec<Value>) -> rusqlite::Result<()> {
-        debug_assert_eq!(values.len(), self.columns.len(), "one value for each column of {}", self.name);
-        let crc = self.crc(values.iter().map(ValueRef::from));
-        values.push(Value::Integer(crc));
-        let places = vec!["?"; values.len()].join(", ");
+    /// The statement that makes it.
+    pub fn create(&self) -> String {
+        let comment = |lines: &[&str]| lines.iter().map(|line| format!("--{line}\n")).collect::<String>();
+        let mut sql = format!("\n{}CREATE TABLE {} (\n", comment(self.about), self.name);
+        for column in self.columns() {
+            let Column { name, form, more, .. } = column;
+            let after = |sign: &str, text: &str, end: &str| match text {
+                "" => String::new(),
+                text => format!(" {sign}{text}{end}"),
+            };
+            let check = after("CHECK (", &(column.check)(name), ")");
+            let (more, about) = (after("", more, ""), after("-- ", column.about, ""));
+            sql += &format!("  {name} {form}{check}{more},{about}\n");
+        }
+        sql += &format!("  crc INTEGER NOT NULL,\n  PRIMARY KEY ({})", self.key_list());
+        self.constraints.iter().for_each(|constraint| sql += &format!(",\n  {constraint}"));
+        sql + "\n) WITHOUT ROWID;\n"
+    }
+
+    /// All its columns but `crc`, in their order.
+    pub fn columns(&self) -> impl Iterator<Item = &'static Column> {
+        self.of.iter().chain(self.columns)
+    }
+
+    /// Adds one row of a run: what follows the run's id, in the order of the columns.
+    pub fn insert(&self, connection: &Connection, run: &str, values: Vec<Value>) -> rusqlite::Result<()> {
+        let mut row = vec![Value::Text(run.to_owned())];
+        row.extend(values);
+        self.insert_row(connection, row)
+    }
+
+    /// Adds one row of a trial: what follows its number, in the order of the columns.
+    pub fn insert_in_trial(
+        &self,
+        connection: &Connection,
+        run: &str,
+        trial: u32,
+        values: Vec<Value>,
+    ) -> rusqlite::Result<()> {
+        let mut row = vec![Value::Text(run.to_owned()), Value::Integer(i64::from(trial))];
+        row.extend(values);
+        self.insert_row(connection, row)
+    }
+
+    fn insert_row(&self, connection: &Connection, mut row: Vec<Value>) -> rusqlite::Result<()> {
+        debug_assert_eq!(row.len(), self.columns().count(), "one value for each column of {}", self.name);
+        row.push(Value::Integer(self.crc(row.iter().map(ValueRef::from))));
+        let places = vec!["?"; row.len()].join(", ");
         let sql = format!("INSERT INTO {} ({}, crc) VALUES ({places})", self.name, self.column_list());
-        connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
+        connection.prepare_cached(&sql)?.execute(params_from_iter(row))?;
         Ok(())
     }
 
@@ -139,9 +130,8 @@ impl Table {
         connection: &'c Connection,
         condition: &str,
     ) -> rusqlite::Result<CachedStatement<'c>> {
-        let key = self.columns[..self.key].iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        let sql =
-            format!("SELECT {}, crc FROM {} WHERE {condition} ORDER BY {key}", self.column_list(), self.name);
+        let (columns, key) = (self.column_list(), self.key_list());
+        let sql = format!("SELECT {columns}, crc FROM {} WHERE {condition} ORDER BY {key}", self.name);
         connection.prepare_cached(&sql)
     }
 
@@ -170,7 +160,15 @@ impl Table {
     }
 
     fn column_list(&self) -> String {
-        self.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+        self.columns().map(|column| column.name).collect::<Vec<_>>().join(", ")
+    }
+
+    fn key_list(&self) -> String {
+        self.columns().take(self.key_columns()).map(|column| column.name).collect::<Vec<_>>().join(", ")
+    }
+
+    fn key_columns(&self) -> usize {
+        self.of.len() + self.key
     }
 
     fn crc<'a>(&self, values: impl Iterator<Item = ValueRef<'a>>) -> i64 {
@@ -206,14 +204,14 @@ impl Rows<'_> {
     /// page may lead to the same rows twice instead of to others, and their number would still be right.
     pub fn next(&mut self) -> Result<Option<Row>, ReadError> {
         let Some(row) = self.rows.next()? else { return Ok(None) };
-        let count = self.table.columns.len();
+        let count = self.table.columns().count();
         let values = (0..count).map(|at| row.get(at)).collect::<Result<Vec<Value>, _>>()?;
         let read = Row { table: self.table, values };
         let crc: Value = row.get(count)?;
         if crc != Value::Integer(self.table.crc(read.values.iter().map(ValueRef::from))) {
             return Err(ReadError::Damaged(format!("{} is not what was written", read.place())));
         }
-        let key = &read.values[..self.table.key];
+        let key = read.key();
         if self.before.as_deref().is_some_and(|before| !is_behind(before, key)) {
             return Err(ReadError::Damaged(format!("{} is not in its place", read.place())));
         }
@@ -250,6 +248,9 @@ impl From<rusqlite::Error> for ReadError {
     }
 }
 
+/// How a table reads a row into its parts.
+pub(crate) type ReadInto<T> = fn(&Row, &mut T) -> Result<(), ReadError>;
+
 /// One row that was read and checked.
 pub(crate) struct Row {
     pub table: &'static Table,
@@ -258,84 +259,46 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// What it is found by.
+    pub fn key(&self) -> &[Value] {
+        &self.values[..self.table.key_columns()]
+    }
+
     /// Where it stands, for people: `flow (master-3, 0, 12, hold, shot)`.
     pub fn place(&self) -> String {
-        let key: Vec<String> = self.values[..self.table.key].iter().map(shown).collect();
+        let key: Vec<String> = self.key().iter().map(shown).collect();
         format!("{} ({})", self.table.name, key.join(", "))
     }
 
-    pub fn u64(&self, column: &str) -> Result<u64, ReadError> {
-        match self.value(column) {
-            Value::Integer(integer) if *integer >= 0 => Ok(*integer as u64),
-            other => Err(self.odd(column, other)),
-        }
+    /// What it holds, read by the function of its table into `blank`.
+    pub fn fill<T>(&self, mut blank: T, read: ReadInto<T>) -> Result<T, ReadError> {
+        read(self, &mut blank)?;
+        Ok(blank)
     }
 
-    pub fn u32(&self, column: &str) -> Result<u32, ReadError> {
-        let wide = self.u64(column)?;
-        u32::try_from(wide).map_err(|_| self.odd(column, self.value(column)))
+    /// The same of parts that have a blank.
+    pub fn read<T: Default>(&self, read: ReadInto<T>) -> Result<T, ReadError> {
+        self.fill(T::default(), read)
     }
 
-    pub fn i64(&self, column: &str) -> Result<i64, ReadError> {
-        match self.value(column) {
-            Value::Integer(integer) => Ok(*integer),
-            other => Err(self.odd(column, other)),
-        }
+    /// The trial that it belongs to.
+    pub fn trial(&self) -> Result<u32, ReadError> {
+        Count::load(&self.values[1]).map_err(|why| self.odd(1, why))
     }
 
-    pub fn optional_u64(&self, column: &str) -> Result<Option<u64>, ReadError> {
-        match self.value(column) {
-            Value::Null => Ok(None),
-            _ => self.u64(column).map(Some),
-        }
+    /// The first column of its own, where that is a number.
+    pub fn number(&self) -> Result<u64, ReadError> {
+        let at = self.table.of.len();
+        Count::load(&self.values[at]).map_err(|why| self.odd(at, why))
     }
 
-    pub fn flag(&self, column: &str) -> Result<bool, ReadError> {
-        match self.value(column) {
-            Value::Integer(0) => Ok(false),
-            Value::Integer(1) => Ok(true),
-            other => Err(self.odd(column, other)),
-        }
-    }
-
-    pub fn real(&self, column: &str) -> Result<Option<f64>, ReadError> {
-        match self.value(column) {
-            Value::Real(real) => Ok(Some(*real)),
-            Value::Null => Ok(None),
-            other => Err(self.odd(column, other)),
-        }
-    }
-
-    pub fn text(&self, column: &str) -> Result<&str, ReadError> {
-        match self.value(column) {
-            Value::Text(text) => Ok(text),
-            other => Err(self.odd(column, other)),
-        }
-    }
-
-    pub fn optional_text(&self, column: &str) -> Result<Option<String>, ReadError> {
-        match self.value(column) {
-            Value::Null => Ok(None),
-            _ => self.text(column).map(|text| Some(text.to_owned())),
-        }
-    }
-
-    pub fn blob(&self, column: &str) -> Result<Option<&[u8]>, ReadError> {
-        match self.value(column) {
-            Value::Blob(blob) => Ok(Some(blob)),
-            Value::Null => Ok(None),
-            other => Err(self.odd(column, other)),
-        }
-    }
-
-    /// The row holds something that our writer would not have written there.
-    pub fn odd(&self, column: &str, value: &Value) -> ReadError {
-        ReadError::Damaged(format!("{} holds {} as {column}", self.place(), shown(value)))
-    }
-
-    pub fn value(&self, column: &str) -> &Value {
-        let at = self.table.columns.iter().position(|(name, _)| *name == column);
-        at.map_or(&Value::Null, |at| &self.values[at])
+    /// The row holds at `at` something that our writer would not have written there.
+    pub fn odd(&self, at: usize, why: Option<String>) -> ReadError {
+        let column = self.table.columns().nth(at).map_or("?", |column| column.name);
+        ReadError::Damaged(match why {
+            Some(why) => format!("{} ({column}): {why}", self.place()),
+            None => format!("{} holds {} as {column}", self.place(), shown(&self.values[at])),
+        })
     }
 }
 
@@ -349,41 +312,23 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A count as the store holds it; SQLite's integers end at 2^63 − 1.
-pub(crate) fn count(what: &str, value: u64) -> Result<Value, StoreError> {
-    i64::try_from(value).map(Value::Integer).map_err(|_| StoreError::Unstorable {
-        what: what.to_owned(),
-        detail: format!("{value} is larger than 2^63 - 1"),
-    })
-}
-
-/// A number as the store holds it: NaN becomes NULL and −0 becomes 0, which SQLite would do behind the checksum's back.
-pub(crate) fn real(value: f64) -> Value {
-    if value.is_nan() { Value::Null } else { Value::Real(value + 0.0) }
-}
-
-/// A text as the store holds it.
-pub(crate) fn text(text: impl Into<String>) -> Value {
-    Value::Text(text.into())
-}
-
-/// A text that may be absent.
-pub(crate) fn optional(text: Option<&str>) -> Value {
-    text.map_or(Value::Null, |text| Value::Text(text.to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::EVENT;
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
 
     /// A table that lost its key, as a damaged page makes of one.
     fn read(positions: &[i64]) -> Result<Vec<Row>, ReadError> {
         let connection = Connection::open_in_memory()?;
         connection.execute_batch("CREATE TABLE event (run, trial, position, at_ns, kind, text, crc)")?;
         for &position in positions {
-            let numbers = [0, position, 7].map(Value::Integer);
-            let row = [vec![text("a-1")], numbers.to_vec(), vec![text("hold"), text("")]].concat();
-            EVENT.insert(&connection, row)?;
+            let numbers = [position, 7].map(Value::Integer);
+            let row = [numbers.to_vec(), vec![text("hold"), text("")]].concat();
+            EVENT.insert_in_trial(&connection, "a-1", 0, row)?;
         }
         EVENT.select(&connection, "1", [])
     }

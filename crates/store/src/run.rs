@@ -94,7 +94,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [Outcome; 3] = [Outcome::Finished, Outcome::Interrupted, Outcome::Broken];
+    pub(crate) const ALL: [Outcome; 3] = [Outcome::Finished, Outcome::Interrupted, Outcome::Broken];
 
     /// Its name in the store.
     pub fn name(self) -> &'static str {
@@ -103,10 +103,6 @@ impl Outcome {
             Outcome::Interrupted => "interrupted",
             Outcome::Broken => "broken",
         }
-    }
-
-    pub(crate) fn named(name: &str) -> Option<Outcome> {
-        Outcome::ALL.into_iter().find(|outcome| outcome.name() == name)
     }
 }
 
@@ -219,7 +215,7 @@ pub struct TrialRecord {
 }
 
 /// What a judge says of a trial.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredVerdict {
     /// who judges; a later verdict of the same judge supersedes an earlier one
     pub judge: String,

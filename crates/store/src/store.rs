@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use measure::{MetricNames, TrialHead};
+use measure::TrialHead;
 use rusqlite::{Connection, Transaction, params};
 
 use crate::entries::{visit, whole_seconds};
 use crate::error::StoreError;
 use crate::file;
 use crate::live::is_live;
-use crate::row::{ARTIFACT, RUN, RUN_END, ReadError, Row, TRIAL, TRIAL_END, Table, USED_ID, VERDICT};
+use crate::row::{ReadError, Row, Table};
 use crate::run::{
     CutOff, CutOffTrial, Outcome, RunEnd, RunHead, RunId, RunRecord, RunState, StoredVerdict, TrialRecord,
 };
+use crate::tables::{self, ARTIFACT, RUN, RUN_END, TRIAL, TRIAL_END, USED_ID, VERDICT};
 use crate::writer::{self, Committed, RunWriter};
 
 /// An open store. Any number may be open on one file, in any process, while runs are recorded into it.
@@ -131,11 +131,11 @@ impl Store {
         let rows =
             RUN.select(&self.connection, "run = ?1", [id.as_str()]).map_err(|error| self.read(error))?;
         let row = rows.first().ok_or_else(|| self.unknown(id.as_str()))?;
-        let head = run_head(row).map_err(|error| self.read(error))?;
+        let head = row.read(tables::run::read).map_err(|error| self.read(error))?;
         let number = USED_ID
             .select(&self.connection, "run = ?1", [id.as_str()])
             .and_then(|rows| match rows.first() {
-                Some(row) => row.u64("number"),
+                Some(row) => row.read(tables::used_id::read).map(|(_, _, number)| number),
                 None => Err(ReadError::Damaged(format!("used_id does not know run {id}"))),
             })
             .map_err(|error| self.read(error))?;
@@ -158,11 +158,12 @@ impl Store {
             let ends = TRIAL_END.select(&self.connection, "run = ?1", [run.as_str()])?;
             let mut trials = Vec::new();
             for row in TRIAL.select(&self.connection, "run = ?1", [run.as_str()])? {
-                let head = trial_head(&row)?;
-                let end = ends.iter().find(|end| end.value("trial") == row.value("trial"));
+                let (head, started_unix_ms) = trial_head(&row)?;
+                let end = ends.iter().find(|end| end.key() == row.key());
+                let end = end.map(|end| end.read(tables::trial_end::read)).transpose()?;
                 trials.push(TrialRecord {
-                    started_unix_ms: row.u64("started_unix_ms")?,
-                    ended_unix_ms: end.map(|end| end.u64("ended_unix_ms")).transpose()?,
+                    started_unix_ms,
+                    ended_unix_ms: end.map(|(_, ended_unix_ms)| ended_unix_ms),
                     whole_s: whole_seconds(&self.connection, run, head.seq)?,
                     head,
                 });
@@ -181,8 +182,9 @@ impl Store {
     pub fn verdicts(&self, run: &RunId, seq: u32) -> Result<Vec<StoredVerdict>, StoreError> {
         let mut verdicts = Vec::new();
         let keep = |row: Row| {
-            if row.u32("trial")? == seq {
-                verdicts.push(verdict(&row)?);
+            let (_, said) = row.read(tables::verdict::read)?;
+            if row.trial()? == seq {
+                verdicts.push(said);
             }
             Ok(())
         };
@@ -196,8 +198,9 @@ impl Store {
     pub fn artifact(&self, run: &RunId, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let mut content = None;
         let keep = |row: Row| {
-            if row.text("name")? == name {
-                content = row.blob("content")?.map(<[u8]>::to_vec);
+            let (found, bytes) = row.read(tables::artifact::read)?;
+            if found == name {
+                content = Some(bytes);
             }
             Ok(())
         };
@@ -304,7 +307,9 @@ impl Store {
 
     fn run_end(&self, id: &RunId) -> Result<Option<RunEnd>, StoreError> {
         let rows = RUN_END.select(&self.connection, "run = ?1", [id.as_str()]);
-        rows.and_then(|rows| rows.first().map(run_end).transpose()).map_err(|error| self.read(error))
+        let blank = RunEnd { outcome: Outcome::Broken, reason: None, ended_unix_ms: 0, climb: None };
+        let end = |row: &Row| row.fill((blank, 0), tables::run_end::read).map(|(end, _)| end);
+        rows.and_then(|rows| rows.first().map(end).transpose()).map_err(|error| self.read(error))
     }
 
     /// Errors: `Damaged` when rows of the run's trials, verdicts and artifacts went missing.
@@ -395,56 +400,7 @@ impl Store {
 /// Jaro-Winkler likeness, in [0, 1], from which a name is worth suggesting.
 const ALIKE: f64 = 0.7;
 
-fn run_head(row: &Row) -> Result<RunHead, ReadError> {
-    Ok(RunHead {
-        name: row.optional_text("name")?,
-        subject: row.text("subject")?.to_owned(),
-        scenario: row.optional_text("scenario")?,
-        seed: row.text("seed")?.parse().map_err(|_| row.odd("seed", row.value("seed")))?,
-        arrivals: row.text("arrivals")?.to_owned(),
-        command: row.text("command")?.to_owned(),
-        git: row.optional_text("git")?,
-        stepladder: row.text("stepladder")?.to_owned(),
-        started_unix_ms: row.u64("started_unix_ms")?,
-        shared_cores: row.u64("shared_cores")? == 1,
-        plan: row.text("plan")?.to_owned(),
-        environment: row.text("environment")?.to_owned(),
-    })
-}
-
-fn run_end(row: &Row) -> Result<RunEnd, ReadError> {
-    let outcome = row.text("outcome")?;
-    Ok(RunEnd {
-        outcome: Outcome::named(outcome).ok_or_else(|| row.odd("outcome", row.value("outcome")))?,
-        reason: row.optional_text("reason")?,
-        ended_unix_ms: row.u64("ended_unix_ms")?,
-        climb: row.optional_text("climb")?,
-    })
-}
-
-fn verdict(row: &Row) -> Result<StoredVerdict, ReadError> {
-    Ok(StoredVerdict {
-        judge: row.text("judge")?.to_owned(),
-        verdict: row.text("verdict")?.to_owned(),
-        reason: row.optional_text("reason")?,
-        cut_s: row.u32("cut_s")?,
-        evidence: row.text("evidence")?.to_owned(),
-    })
-}
-
-pub(crate) fn trial_head(row: &Row) -> Result<TrialHead, ReadError> {
-    let metric_names: MetricNames = serde_json::from_str(row.text("metric_names")?)
-        .map_err(|_| row.odd("metric_names", row.value("metric_names")))?;
-    let cell = serde_json::from_str(row.text("cell")?).map_err(|_| row.odd("cell", row.value("cell")))?;
-    Ok(TrialHead {
-        seq: row.u32("trial")?,
-        purpose: row.text("purpose")?.to_owned(),
-        load: row.real("load")?.ok_or_else(|| row.odd("load", row.value("load")))?,
-        load_unit: row.text("load_unit")?.to_owned(),
-        bots: row.u64("bots")?,
-        connections: row.u64("connections")?,
-        tick_period_ns: row.u64("tick_period_ns")?,
-        cell,
-        metric_names: Arc::new(metric_names),
-    })
+/// What a trial was asked to be, and when it began.
+pub(crate) fn trial_head(row: &Row) -> Result<(TrialHead, u64), ReadError> {
+    row.read(tables::trial::read)
 }

@@ -19,8 +19,9 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use crate::entries::{Keeper, keep};
 use crate::error::StoreError;
 use crate::live::Live;
-use crate::row::{ARTIFACT, RUN, RUN_END, TRIAL, TRIAL_END, Table, USED_ID, VERDICT, count, optional, text};
+use crate::row::Table;
 use crate::run::{RunEnd, RunHead, RunId, StoredVerdict};
+use crate::tables::{self, ARTIFACT, RUN, RUN_END, TRIAL, TRIAL_END, USED_ID, VERDICT};
 
 /// How many batches may wait for the disk before `append` blocks: a minute's, some 30 MB at most.
 const QUEUE_BATCHES: usize = 64;
@@ -216,7 +217,7 @@ impl Desk {
             Request::EndTrial { ended_unix_ms } => self.end_trial(ended_unix_ms),
             Request::Verdict { trial, verdict } => self.verdict(trial, verdict),
             Request::Artifact { name, content } => {
-                self.insert(&ARTIFACT, vec![text(self.run.as_str()), text(name), Value::Blob(content)])
+                self.insert(&ARTIFACT, tables::artifact::values(&(name.as_str(), content.as_slice()))?)
             }
             Request::EndRun(end) => self.end_run(end),
             Request::Close => Ok(()),
@@ -259,25 +260,7 @@ impl Desk {
                 return Err(out_of_order(&self.run, &what));
             }
         }
-        let unstorable = |what: &str, error: serde_json::Error| StoreError::Unstorable {
-            what: what.to_owned(),
-            detail: error.to_string(),
-        };
-        let names = serde_json::to_string(&**names).map_err(|error| unstorable("the metric names", error))?;
-        let cell = serde_json::to_string(&head.cell).map_err(|error| unstorable("a cell", error))?;
-        let row = vec![
-            text(self.run.as_str()),
-            Value::Integer(i64::from(head.seq)),
-            text(&head.purpose),
-            crate::row::real(head.load),
-            text(&head.load_unit),
-            count("bots", head.bots)?,
-            count("connections", head.connections)?,
-            count("tick_period_ns", head.tick_period_ns)?,
-            text(cell),
-            text(names),
-            count("started_unix_ms", started_unix_ms)?,
-        ];
+        let row = tables::trial::values(&(&head, started_unix_ms))?;
         self.insert(&TRIAL, row)?;
         self.next_trial += 1;
         self.trial = Some((head, 0));
@@ -288,13 +271,11 @@ impl Desk {
         let Some((head, position)) = self.trial.take() else {
             return Err(out_of_order(&self.run, "a trial was to end while none was open"));
         };
-        let row = vec![
-            text(self.run.as_str()),
-            Value::Integer(i64::from(head.seq)),
-            count("entries", position)?,
-            count("ended_unix_ms", ended_unix_ms)?,
-        ];
-        self.insert(&TRIAL_END, row)
+        let row = tables::trial_end::values(&(position, ended_unix_ms))?;
+        self.parts += 1;
+        TRIAL_END
+            .insert_in_trial(&self.connection, self.run.as_str(), head.seq, row)
+            .map_err(|error| StoreError::from_sqlite(&self.path, error))
     }
 
     fn verdict(&mut self, trial: u32, verdict: StoredVerdict) -> Result<(), StoreError> {
@@ -303,40 +284,28 @@ impl Desk {
         let number = transaction
             .query_row(next, params![self.run.as_str(), trial], |row| row.get::<_, i64>(0))
             .map_err(|error| StoreError::from_sqlite(&self.path, error))?;
-        let row = vec![
-            text(self.run.as_str()),
-            Value::Integer(i64::from(trial)),
-            Value::Integer(number),
-            text(verdict.judge),
-            text(verdict.verdict),
-            optional(verdict.reason.as_deref()),
-            Value::Integer(i64::from(verdict.cut_s)),
-            text(verdict.evidence),
-        ];
-        VERDICT.insert(&transaction, row).map_err(|error| StoreError::from_sqlite(&self.path, error))?;
+        let row = tables::verdict::values(&(number.unsigned_abs(), &verdict))?;
+        VERDICT
+            .insert_in_trial(&transaction, self.run.as_str(), trial, row)
+            .map_err(|error| StoreError::from_sqlite(&self.path, error))?;
         self.parts += 1;
         commit(&self.path, transaction)
     }
 
     fn end_run(&mut self, end: RunEnd) -> Result<(), StoreError> {
-        let row = vec![
-            text(self.run.as_str()),
-            text(end.outcome.name()),
-            optional(end.reason.as_deref()),
-            count("ended_unix_ms", end.ended_unix_ms)?,
-            count("parts", self.parts)?,
-            optional(end.climb.as_deref()),
-        ];
+        let row = tables::run_end::values(&(&end, self.parts))?;
         self.insert(&RUN_END, row)?;
         // So that copying the one file copies everything. A reader at work may prevent it, which does no harm.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         Ok(())
     }
 
-    /// One row, one transaction.
+    /// One row of the run, one transaction.
     fn insert(&mut self, table: &Table, row: Vec<Value>) -> Result<(), StoreError> {
         self.parts += 1;
-        table.insert(&self.connection, row).map_err(|error| StoreError::from_sqlite(&self.path, error))
+        table
+            .insert(&self.connection, self.run.as_str(), row)
+            .map_err(|error| StoreError::from_sqlite(&self.path, error))
     }
 }
 
@@ -353,24 +322,9 @@ fn begin_run(path: &Path, connection: &mut Connection, head: &RunHead) -> Result
         path: path.to_owned(),
         detail: format!("no lock file beside it: {error}"),
     })?;
-    let id = vec![text(run.as_str()), text(&stem), Value::Integer(counted), Value::Integer(number)];
-    USED_ID.insert(&transaction, id).map_err(told)?;
-    let row = vec![
-        text(run.as_str()),
-        optional(head.name.as_deref()),
-        text(&head.subject),
-        optional(head.scenario.as_deref()),
-        text(head.seed.to_string()),
-        text(&head.arrivals),
-        text(&head.command),
-        optional(head.git.as_deref()),
-        text(&head.stepladder),
-        count("started_unix_ms", head.started_unix_ms)?,
-        Value::Integer(i64::from(head.shared_cores)),
-        text(&head.plan),
-        text(&head.environment),
-    ];
-    RUN.insert(&transaction, row).map_err(told)?;
+    let id = tables::used_id::values(&(stem.as_str(), counted.unsigned_abs(), number.unsigned_abs()))?;
+    USED_ID.insert(&transaction, run.as_str(), id).map_err(told)?;
+    RUN.insert(&transaction, run.as_str(), tables::run::values(head)?).map_err(told)?;
     commit(path, transaction)?;
     Ok((run, live))
 }

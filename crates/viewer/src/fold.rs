@@ -10,7 +10,8 @@ use ladder::DisturbedAbove;
 use measure::ledger::ReceiverBooks;
 use measure::trial::Sum;
 use measure::{
-    Distribution, Entry, Event, Flow, Interval, Measure, Quantile, Sample, TickSecond, Trial, TrialHead,
+    Distribution, Entry, Event, Flow, Interval, Measure, OfMachine, OfProcess, Quantile, Reading, Sample,
+    ServerCounter, TickSecond, Trial, TrialHead,
 };
 
 use crate::shape::Series;
@@ -44,6 +45,7 @@ columns! {
     WorkerCpu "worker_cpu_cores", WorkerRss "worker_rss_bytes", BusyShare "busy_share", StealShare "steal_share",
     ThrottleEvents "throttle_events", OthersCores "others_cores", WorkerWaiting "worker_waiting_share",
     SubjectWaiting "subject_waiting_share", SubjectThread "subject_thread_cores", Bytes "bytes",
+    Errors "errors", NotSent "not_sent", ConnectsFailed "connects_failed",
 }
 
 /// One second.
@@ -73,8 +75,8 @@ pub(crate) struct Fold {
     dirty: BTreeSet<u32>,
     has_server_ticks: bool,
     has_client_ticks: bool,
-    /// cpu_s of subject and worker at the last reading
-    cpu: BTreeMap<&'static str, (u64, f64)>,
+    /// CPU time of subject and worker at the last reading, ns and s, by the index of its column
+    cpu: BTreeMap<usize, (u64, f64)>,
     allowed_cores: Option<f64>,
 }
 
@@ -148,6 +150,16 @@ impl Fold {
         ] {
             row.put(column, count as f64);
         }
+        // Most seconds have none, and a column that is nowhere needs no room.
+        for (column, count) in [
+            (Column::Errors, interval.errors.iter().sum()),
+            (Column::NotSent, flow.not_sent),
+            (Column::ConnectsFailed, interval.connections.failed.iter().sum::<u64>()),
+        ] {
+            if count > 0 {
+                row.put(column, count as f64);
+            }
+        }
         row.put(Column::BusyShare, interval.busy_share_max);
         row.client_ticks = interval.ticks;
         for (measure, mean, p50, p99) in [
@@ -180,39 +192,41 @@ impl Fold {
         let row = self.row(second.second());
         row.server_ticks.add(&second.counts);
         row.told_ns += second.to_ns.saturating_sub(second.from_ns);
-        if let Some((_, frames)) = second.counters.iter().find(|(name, _)| name == "frames") {
+        if let Some(frames) = ServerCounter::Frames.of(&second.counters) {
             *row.frames.get_or_insert(0) += frames;
         }
     }
 
     fn sample(&mut self, sample: &Sample) {
-        let (column, value) = match (sample.who, &*sample.name) {
-            ("subject" | "worker", "cpu_s") => {
-                let before = self.cpu.insert(sample.who, (sample.at_ns, sample.value));
-                let Some((at_ns, cpu_s)) = before.filter(|(at_ns, _)| *at_ns < sample.at_ns) else { return };
-                let cores = (sample.value - cpu_s) / ((sample.at_ns - at_ns) as f64 / 1e9);
-                let column = if sample.who == "subject" { Column::SubjectCpu } else { Column::WorkerCpu };
-                // A subject that was restarted begins at nought again.
-                if cores < 0.0 {
-                    return;
-                }
-                (column, cores)
-            }
-            ("subject", "rss_bytes") => (Column::SubjectRss, sample.value),
-            ("worker", "rss_bytes") => (Column::WorkerRss, sample.value),
-            ("machine", "steal_share") => (Column::StealShare, sample.value),
-            ("machine", "throttle_events") => (Column::ThrottleEvents, sample.value),
-            ("machine", "others_cores") => (Column::OthersCores, sample.value),
-            ("worker", "waiting_share_max") => (Column::WorkerWaiting, sample.value),
-            ("subject", "waiting_share_max") => (Column::SubjectWaiting, sample.value),
-            ("thread", _) => (Column::SubjectThread, sample.value),
-            ("worker", "allowed_cores") => {
+        let column = match sample.what {
+            Reading::Subject(OfProcess::CpuTime) => return self.cpu_time(Column::SubjectCpu, sample),
+            Reading::Worker(OfProcess::CpuTime) => return self.cpu_time(Column::WorkerCpu, sample),
+            Reading::Worker(OfProcess::AllowedCores) => {
                 self.allowed_cores = Some(sample.value);
                 return;
             }
+            Reading::Subject(OfProcess::Rss) => Column::SubjectRss,
+            Reading::Worker(OfProcess::Rss) => Column::WorkerRss,
+            Reading::Machine(OfMachine::StealShare) => Column::StealShare,
+            Reading::Machine(OfMachine::ThrottleEvents) => Column::ThrottleEvents,
+            Reading::Machine(OfMachine::OthersCores) => Column::OthersCores,
+            Reading::Worker(OfProcess::WaitingShareMax) => Column::WorkerWaiting,
+            Reading::Subject(OfProcess::WaitingShareMax) => Column::SubjectWaiting,
+            Reading::Thread(_) => Column::SubjectThread,
             _ => return,
         };
-        self.row(sample.second()).put(column, value);
+        self.row(sample.second()).put(column, sample.value);
+    }
+
+    /// CPU time is a total: what was used since the reading before is drawn.
+    fn cpu_time(&mut self, column: Column, sample: &Sample) {
+        let before = self.cpu.insert(column as usize, (sample.at_ns, sample.value));
+        let Some((at_ns, cpu_s)) = before.filter(|(at_ns, _)| *at_ns < sample.at_ns) else { return };
+        let cores = (sample.value - cpu_s) / ((sample.at_ns - at_ns) as f64 / 1e9);
+        // A subject that was restarted begins at nought again.
+        if cores >= 0.0 {
+            self.row(sample.second()).put(column, cores);
+        }
     }
 
     /// The values of a second by column; what was not measured is left out.

@@ -8,7 +8,6 @@
 mod disturbance;
 mod placement;
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -16,7 +15,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use measure::trial::kind;
-use measure::{Entry, Event, Sample};
+use measure::{Entry, Event, OfMachine, OfProcess, Reading, Sample};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::cores::AllowedCores;
@@ -73,7 +72,6 @@ const EXIT_POLL_NS: u64 = SECOND_NS / 4;
 const CORES_EVERY: u64 = 10;
 /// A difference over less than this says nothing about a second.
 const SHORTEST_DIFFERENCE_NS: u64 = SECOND_NS / 2;
-const GAUGES: [&str; 3] = ["games", "waiting", "sockets"];
 
 impl Sampler {
     /// Starts sampling; the first readings are made at once. Errors: no thread could be started.
@@ -201,30 +199,33 @@ impl Sampling {
         let mut ours_s = 0.0;
         if let Some(reading) = self.subject.as_mut().and_then(ProcessTree::read) {
             ours_s += reading.cpu_s;
-            self.send_process("subject", &reading, self.subject_cores);
+            self.send_process(Reading::Subject, &reading, self.subject_cores);
         }
         if let Some(reading) = self.own.as_mut().and_then(ProcessTree::read) {
             ours_s += reading.cpu_s;
-            self.send_process("worker", &reading, Some(self.own_cores));
+            self.send_process(Reading::Worker, &reading, Some(self.own_cores));
         }
         self.sample_disturbances(ours_s);
         self.compare_clocks();
         self.follow_log(is_last);
     }
 
-    fn send_process(&self, who: &'static str, reading: &ProcessReading, cores: Option<AllowedCores>) {
+    fn send_process(
+        &self,
+        of: fn(OfProcess) -> Reading,
+        reading: &ProcessReading,
+        cores: Option<AllowedCores>,
+    ) {
         let at_ns = (self.plan.now_ns)();
-        let send = |name: &'static str, value| {
-            self.send(Entry::Sample(Sample { at_ns, who, name: Cow::Borrowed(name), value }))
-        };
-        send("cpu_s", reading.cpu_s);
-        send("rss_bytes", reading.rss_bytes as f64);
-        send("threads", reading.thread_count as f64);
+        let send = |name, value| self.send(Entry::Sample(Sample { at_ns, what: of(name), value }));
+        send(OfProcess::CpuTime, reading.cpu_s);
+        send(OfProcess::Rss, reading.rss_bytes as f64);
+        send(OfProcess::Threads, reading.thread_count as f64);
         if let Some(fds) = reading.fds {
-            send("fds", fds as f64);
+            send(OfProcess::Fds, fds as f64);
         }
         if let Some(cores) = cores {
-            send("allowed_cores", cores.cores());
+            send(OfProcess::AllowedCores, cores.cores());
         }
     }
 
@@ -238,8 +239,8 @@ impl Sampling {
         }
         self.last_disturbance_ns = Some(at_ns);
         let now_ns = &self.plan.now_ns;
-        for (who, name, value) in self.disturbances.read(self.subject.as_ref(), ours_s, now_ns) {
-            self.send(Entry::Sample(Sample { at_ns, who, name, value }));
+        for (what, value) in self.disturbances.read(self.subject.as_ref(), ours_s, now_ns) {
+            self.send(Entry::Sample(Sample { at_ns, what, value }));
         }
     }
 
@@ -250,8 +251,8 @@ impl Sampling {
         let Some(step_ns) = now.step_since(&before) else { return };
         let at_ns = (self.plan.now_ns)();
         self.placement.step(step_ns, at_ns);
-        let (name, value) = (Cow::Borrowed("clock_step_ms"), step_ns as f64 / 1e6);
-        self.send(Entry::Sample(Sample { at_ns, who: "machine", name, value }));
+        let what = Reading::Machine(OfMachine::ClockStep);
+        self.send(Entry::Sample(Sample { at_ns, what, value: step_ns as f64 / 1e6 }));
         let (step_s, way) =
             (step_ns.unsigned_abs() as f64 / 1e9, if step_ns < 0 { "back" } else { "forward" });
         self.tell(
@@ -278,13 +279,9 @@ impl Sampling {
                         self.tell("tick log", notice);
                     }
                     let Some(second) = placed.second else { continue };
-                    for name in GAUGES {
-                        let Some(&(_, value)) = gauges.iter().find(|(known, _)| known == name) else {
-                            continue;
-                        };
-                        let (at_ns, name) = (second.to_ns, Cow::Borrowed(name));
-                        let sample = Sample { at_ns, who: "subject", name, value: value as f64 };
-                        self.send(Entry::Sample(sample));
+                    for (gauge, value) in gauges {
+                        let (at_ns, what) = (second.to_ns, Reading::Subject(gauge));
+                        self.send(Entry::Sample(Sample { at_ns, what, value: value as f64 }));
                     }
                     self.send(Entry::Ticks(Box::new(second)));
                 }
@@ -371,12 +368,12 @@ mod tests {
             .collect();
         let cpu: Vec<u64> = samples
             .iter()
-            .filter(|sample| (sample.who, &*sample.name) == ("subject", "cpu_s"))
+            .filter(|sample| sample.what == Reading::Subject(OfProcess::CpuTime))
             .map(|sample| sample.at_ns)
             .collect();
         assert!(cpu.len() >= 3 && cpu.len() as u64 == report.samplings, "{cpu:?}");
         assert!(cpu[0] < SECOND_NS && cpu[1] >= SECOND_NS);
-        let names: BTreeSet<_> = samples.iter().map(|sample| (sample.who, &*sample.name)).collect();
+        let names: BTreeSet<_> = samples.iter().map(|sample| sample.what.texts()).collect();
         for name in [
             ("subject", "rss_bytes"),
             ("subject", "fds"),
@@ -429,7 +426,9 @@ mod tests {
         for entry in from.iter() {
             match entry {
                 Entry::Event(event) => told.push(event.kind),
-                Entry::Sample(sample) if sample.name == "clock_step_ms" => steps_ms.push(sample.value),
+                Entry::Sample(sample) if sample.what == Reading::Machine(OfMachine::ClockStep) => {
+                    steps_ms.push(sample.value)
+                }
                 Entry::Ticks(ticks) => seconds.push((ticks.to_ns / SECOND_NS, ticks.counts.on_time)),
                 _ => {}
             }
@@ -488,7 +487,7 @@ mod tests {
         let report = sampler.stop();
         drop(hold);
         let seen = from.iter().filter_map(|entry| match entry {
-            Entry::Sample(sample) if sample.name == "fds" => Some(sample.value),
+            Entry::Sample(sample) if sample.what == Reading::Subject(OfProcess::Fds) => Some(sample.value),
             _ => None,
         });
         let seen = seen.fold(0.0, f64::max);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use drivers::http::{Answer, Http};
-use measure::MetricNames;
+use measure::{MetricNames, Role};
 use plan::{HttpBots, WorkerPlan, WorkloadSettings};
 
 use super::templates::{CapturedVars, Ready, RequestTemplates};
@@ -88,6 +88,7 @@ impl<D: Http> Source<D> for RequestTemplates<D::Prepared> {
     fn metric_names(http: &HttpBots) -> Arc<MetricNames> {
         let ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
         ends::metric_names(&ops, &errors::CAUSES, &PHASE_NAMES, &errors::KINDS)
+            .with_counter_roles(&PHASE_NAMES.map(|name| (name, Role::ArrivalPhase)))
     }
 
     fn new(http: &HttpBots, plan: &WorkerPlan) -> Self {

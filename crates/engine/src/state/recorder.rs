@@ -5,8 +5,7 @@
 //! Invariant: a message is recorded once as sent or not sent, and a sent one that owes a reply has one outcome.
 //! `Interval::balance` refuses an interval where that is not so.
 
-use measure::interval::OPEN_TIME;
-use measure::{Distribution, Interval, Measure, Phase, TickClasses, TickCounts};
+use measure::{Distribution, Interval, Measure, Phase, Role, TickClasses, TickCounts};
 
 use super::requests::PendingRequest;
 use crate::worker::SECOND_NS;
@@ -32,12 +31,13 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(super) fn new(interval: Box<Interval>, plan: &plan::WorkerPlan) -> Self {
         let names = &interval.metric_names;
+        let open_time_counter = names.counters(Role::OpenTime).next();
         let rate_hz = if plan.tick_period_ns > 0 { 1e9 / plan.tick_period_ns as f64 } else { 60.0 };
         Recorder {
             open_count: 0,
             open_integral: 0,
             open_since_ns: 0,
-            open_time_counter: names.counters.iter().position(|name| name == OPEN_TIME),
+            open_time_counter,
             tick_classes: TickClasses::for_rate(rate_hz),
             samples_kept: vec![0; names.errors.len()],
             late_after_ns: plan.patience_ns,

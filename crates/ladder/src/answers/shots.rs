@@ -1,6 +1,6 @@
 //! Shots: what the bots sent against what the server counted.
 
-use measure::{Flow, Trial};
+use measure::{Flow, Role, ServerCounter, Trial};
 use serde_json::{Value, json};
 
 /// What became of the shots, where both sides count them: the bots what they sent, the server what reached it and what
@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 /// hold span (`covered_…`), on both sides. The share can exceed 1 by what was on its way when that time began, and by what
 /// the bots sent unevenly within the second at either edge.
 pub(super) fn shots(trial: &Trial) -> Option<Value> {
-    let flow: &Flow = trial.ops.get("shot")?;
-    trial.subject_counters.get("shots")?;
+    let name = trial.head.metric_names.op(Role::Shot)?;
+    let flow: &Flow = trial.ops.get(name)?;
+    trial.told(ServerCounter::Shots)?;
     let both = trial.same_time.as_ref();
-    let counted = |name: &str| both.map(|both| both.counters.get(name).copied());
-    let sent = both.and_then(|both| both.sent.get("shot").copied());
-    let received = counted("shots").map(Option::unwrap_or_default);
+    let sent = both.and_then(|both| both.sent.get(name).copied());
+    let received = both.map(|both| both.told(ServerCounter::Shots).unwrap_or_default());
+    let accepted = both.and_then(|both| both.told(ServerCounter::ShotsAccepted));
     let delivered_share =
         sent.zip(received).filter(|(sent, _)| *sent > 0.0).map(|(sent, received)| received as f64 / sent);
     Some(json!({
@@ -21,7 +22,7 @@ pub(super) fn shots(trial: &Trial) -> Option<Value> {
         "covered_from_ns": both.map(|both| both.from_ns), "covered_to_ns": both.map(|both| both.to_ns),
         "covered_s": both.map(|both| both.covered_ns as f64 / 1e9),
         "covered_sent": sent.map(f64::round), "server_received": received,
-        "server_accepted": counted("shots_accepted").flatten(), "delivered_share": delivered_share,
+        "server_accepted": accepted, "delivered_share": delivered_share,
     }))
 }
 
@@ -39,7 +40,7 @@ mod tests {
     /// at once but for a stall, and tells what it read in entries that begin `offset_ms` after ours and end at a stall's end.
     fn shots_of(offset_ms: u64, stall_ms: std::ops::Range<u64>, sent_per_s: impl Fn(u32) -> u64) -> Value {
         const MS_NS: u64 = 1_000_000;
-        let names = MetricNames::new(&["shot"], &[], &[], &[]);
+        let names = MetricNames::new(&["shot"], &[], &[], &[]).with_op_roles(&[("shot", Role::Shot)]);
         let event = |at_ms: u64, kind: &str| {
             Entry::Event(Event { at_ns: at_ms * MS_NS, kind: kind.to_owned(), text: "10s".to_owned() })
         };

@@ -30,8 +30,7 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
 pub(super) fn floors(trial: &Trial, terms: &Terms) -> Floors {
     let floors = Floors::default();
     let period_ns = trial.head.tick_period_ns as f64;
-    let asks_for_ticks =
-        terms.objectives.iter().any(|objective| objective.figure().name.starts_with("ticks."));
+    let asks_for_ticks = terms.objectives.iter().any(|objective| objective.figure().is_of_ticks());
     Floors {
         response_ns: floors.response_ns.map(|least_ns| least_ns.max(period_ns)),
         backlog_s: floors.backlog_s.max(BACKLOG_TICKS * period_ns / 1e9),

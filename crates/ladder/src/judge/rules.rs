@@ -3,7 +3,7 @@
 //! A rule says nothing (`None`) or decides. Reasons name what was measured, the limit and the remedy.
 
 use measure::trial::kind;
-use measure::{Books, ErrorKind, HostSecond, Trial};
+use measure::{Books, ErrorKind, HostSecond, Role, Trial};
 
 use super::views::{Over, Seen};
 use super::{Asked, Case, Ruling, Verdict, generator};
@@ -27,7 +27,7 @@ pub const OFFERED_SHARE_LEAST: f64 = 0.995;
 /// Figures whose value the first error explains best.
 const COUNTS_OF_ERRORS: [&str; 4] = ["errors", "failed", "lost", "unanswered"];
 
-const INTERRUPTED: &str = "interrupted";
+const INTERRUPTED: &str = kind::INTERRUPTED;
 
 pub(super) fn books(case: &Case<'_>) -> Option<Ruling> {
     let invalid = |why: String| {
@@ -141,7 +141,8 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
             told.join(", ") + &first_words(case.trial, causes[0].0)
         }
     };
-    let when = if plays_games(case.trial) { format!("{COMES_BACK_WITHIN_S} s") } else { "second".to_owned() };
+    let when =
+        if case.trial.head.counts_games() { format!("{COMES_BACK_WITHIN_S} s") } else { "second".to_owned() };
     let reason = format!("only {open} of {asked} connections open in the worst {when}, because {because}");
     Some(Ruling::new(Verdict::Fail, "connections.open_min", reason))
 }
@@ -177,16 +178,12 @@ pub(super) fn broken_connections(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, "connections.broken", reason))
 }
 
-fn plays_games(trial: &Trial) -> bool {
-    trial.head.load_unit == "games"
-}
-
 /// Connections that stood throughout the hold, or that came up when there was none.
 pub(super) fn open_throughout(trial: &Trial) -> u64 {
     if trial.hold.is_none() {
         return trial.connections.opened_in_ramp;
     }
-    if !plays_games(trial) {
+    if !trial.head.counts_games() {
         return trial.connections.open_min;
     }
     let open: Vec<u64> = trial.hold_seconds().map(|second| second.open_min).collect();
@@ -224,9 +221,9 @@ pub(super) fn certain_objectives(case: &Case<'_>) -> Option<Ruling> {
     let is_certain = |asked: &&Asked<'_>| {
         let figure = asked.objective.figure();
         matches!(asked.seen, Seen::NotMet { over: Over::All, .. })
-            && (!figure.is_disturbable() || (figure.name == "errors" && !only_timeouts(case.trial)))
+            && (!figure.is_disturbable() || (figure.is_of_errors() && !only_timeouts(case.trial)))
             // Replies that are still waited for may wait for a generator that is late.
-            && (figure.name != "errors" || case.trial.errors.values().any(|count| *count > 0))
+            && (!figure.is_of_errors() || case.trial.errors.values().any(|count| *count > 0))
     };
     broken(case, &case.outcomes.iter().filter(is_certain).collect::<Vec<_>>())
 }
@@ -314,7 +311,7 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
 pub(super) fn games_missing(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let period_ns = trial.head.tick_period_ns;
-    if trial.ticks.is_none() || period_ns == 0 || !plays_games(trial) {
+    if trial.ticks.is_none() || period_ns == 0 || !trial.head.counts_games() {
         return None;
     }
     // A log may begin and end within the hold's first and last second; all others must be there.
@@ -351,7 +348,10 @@ pub(super) fn wrong_answers(case: &Case<'_>) -> Option<Ruling> {
 /// What the server holds after the load is not what it acknowledged.
 pub(super) fn audit(case: &Case<'_>) -> Option<Ruling> {
     let audit = case.trial.audit.filter(|audit| audit.wrong > 0)?;
-    let words = case.trial.error_samples().find(|(_, words)| words.starts_with("audit: "));
+    // The bots begin the words of what was wrong with the name of the request.
+    let name = case.trial.head.metric_names.op(Role::Audit);
+    let is_of_audit = |words: &str| words.split_once(": ").is_some_and(|(op, _)| Some(op) == name);
+    let words = case.trial.error_samples().find(|(_, words)| is_of_audit(words));
     let first = words.map_or(String::new(), |(_, words)| format!("; the first: {words}"));
     let reason = format!(
         "audit: {} of {} facts that were read back after the hold are wrong{first}",

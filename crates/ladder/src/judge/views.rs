@@ -103,14 +103,13 @@ impl View<'_> {
             };
         }
         let Outcome::NotMet { shown, .. } = whole else { return plain(whole, Over::All) };
-        if !figure.is_disturbable() || (figure.name == "errors" && !super::rules::only_timeouts(self.trial)) {
+        if !figure.is_disturbable() || (figure.is_of_errors() && !super::rules::only_timeouts(self.trial)) {
             return Seen::NotMet { shown, over: Over::All };
         }
         let whole = self.disturbance;
         let is_unexplained_in_all =
             is_unexplained(objective, self.trial, whole.explains_ticks, whole.explains_messages);
-        // The books of deliveries know no seconds.
-        let knows_seconds = !figure.name.starts_with("deliveries.") || figure.name.contains("latency");
+        let knows_seconds = !figure.is_of_books();
         if let Some(fair) = self.fair.filter(|_| knows_seconds) {
             match objective.evaluate(fair) {
                 // A server that stands still while the machine is a little disturbed does so by itself.

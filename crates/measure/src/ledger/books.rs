@@ -79,7 +79,7 @@ pub struct ReceiverBooks {
 }
 
 /// One sender at one receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct PairBooks {
     /// number of the sender in the whole crowd
     pub sender: u32,

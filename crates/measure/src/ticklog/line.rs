@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use crate::distribution::Distribution;
+use crate::sample::OfProcess;
 use crate::ticks::TickCounts;
 
 /// A line that could be read.
@@ -49,7 +50,7 @@ pub struct OwnSecond {
     /// what happened in this second
     pub(super) counters: Vec<(String, u64)>,
     /// how things stand at its end; adding these over time would mean nothing
-    pub(super) gauges: Vec<(String, u64)>,
+    pub(super) gauges: Vec<(OfProcess, u64)>,
 }
 
 /// The title of our reference server's own line.
@@ -68,7 +69,6 @@ const LATEST_MS: u64 = 4_102_444_800_000;
 const LONGEST_INTERVAL_MS: u64 = 3_600_000;
 /// A sum over the ticks of one line: as many as there can be, each an hour off.
 const LARGEST_ISR_NS: f64 = 1e12 * 3.6e12;
-const GAUGES: [&str; 3] = ["games", "waiting", "sockets"];
 /// Fields of the own line that are not counters.
 const STRUCTURE: [&str; 13] = [
     "level",
@@ -172,10 +172,9 @@ impl OwnSecond {
             if count > LARGEST_COUNT {
                 return Err(cannot_be(name, count));
             }
-            if GAUGES.contains(&name.as_str()) {
-                own.gauges.push((name.clone(), count));
-            } else {
-                own.counters.push((name.clone(), count));
+            match OfProcess::GAUGES.into_iter().find(|gauge| gauge.name() == name) {
+                Some(gauge) => own.gauges.push((gauge, count)),
+                None => own.counters.push((name.clone(), count)),
             }
         }
         Ok(own)

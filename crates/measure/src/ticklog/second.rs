@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::ServerCounter;
 use super::line::{GAMES, INTERVALS, Line, ON_TIME, OVER, OWN, OwnSecond, Said, UNDER};
 use super::summary::TickLogSummary;
 use crate::distribution::Distribution;
 use crate::entry::TickSecond;
+use crate::sample::OfProcess;
 use crate::ticks::{TickClasses, TickCounts};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -32,7 +34,7 @@ pub struct LoggedSecond {
     /// what was counted in this second: `games_played`, `shots` …
     pub counters: Vec<(String, u64)>,
     /// how things stood at its end: `games`, `sockets` …
-    pub gauges: Vec<(String, u64)>,
+    pub gauges: Vec<(OfProcess, u64)>,
 }
 
 impl LoggedSecond {
@@ -130,9 +132,8 @@ impl Batch {
     }
 
     pub(super) fn games(&self) -> Option<u64> {
-        let own =
-            self.own.as_ref().and_then(|own| own.counters.iter().find(|(name, _)| name == "games_played"));
-        own.map(|&(_, count)| count).or_else(|| self.counters.get(GAMES).copied())
+        let own = self.own.as_ref().and_then(|own| ServerCounter::GamesPlayed.of(&own.counters));
+        own.or_else(|| self.counters.get(GAMES).copied())
     }
 
     pub(super) fn span_ms(&self) -> (Option<u64>, u64) {
@@ -182,7 +183,9 @@ impl Batch {
                 second.interval = own.interval.unwrap_or_else(|| from_whole_ms(&intervals_ms));
             }
             None => {
-                second.counters.extend(games.map(|count| ("games_played".to_owned(), count)));
+                second
+                    .counters
+                    .extend(games.map(|count| (ServerCounter::GamesPlayed.name().to_owned(), count)));
                 second.interval = from_whole_ms(&intervals_ms);
             }
         }

@@ -4,7 +4,7 @@
 //! by (`ladder::disturbance`). A figure that was not readable is `None`, never 0.
 //! Units: shares in [0, 1]; cores of CPU time per second.
 
-use crate::entry::Sample;
+use crate::sample::{OfMachine, OfProcess, Reading, Sample};
 
 /// Readings of one second.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,17 +35,17 @@ impl HostSecond {
     /// Takes a reading; any that is none of these is passed over.
     pub(super) fn take(&mut self, sample: &Sample) {
         let value = Some(sample.value);
-        match (sample.who, &*sample.name) {
-            ("machine", "steal_share") => self.steal_share = value,
-            ("machine", "steal_share_max") => self.steal_share_max = value,
-            ("machine", "throttle_events") => self.throttle_events = value,
-            ("machine", "quota_throttle_events") => self.quota_throttle_events = value,
-            ("machine", "others_cores") => self.others_cores = value,
-            ("program", name) => self.programs.push((name.to_owned(), sample.value)),
-            ("worker", "cpu_share_max") => self.worker_cpu_share = value,
-            ("worker", "waiting_share_max") => self.worker_waiting_share = value,
-            ("subject", "waiting_share_max") => self.subject_waiting_share = value,
-            ("thread", name) => self.subject_thread = Some((name.to_owned(), sample.value)),
+        match &sample.what {
+            Reading::Machine(OfMachine::StealShare) => self.steal_share = value,
+            Reading::Machine(OfMachine::StealShareMax) => self.steal_share_max = value,
+            Reading::Machine(OfMachine::ThrottleEvents) => self.throttle_events = value,
+            Reading::Machine(OfMachine::QuotaThrottleEvents) => self.quota_throttle_events = value,
+            Reading::Machine(OfMachine::OthersCores) => self.others_cores = value,
+            Reading::Program(name) => self.programs.push((name.clone(), sample.value)),
+            Reading::Worker(OfProcess::CpuShareMax) => self.worker_cpu_share = value,
+            Reading::Worker(OfProcess::WaitingShareMax) => self.worker_waiting_share = value,
+            Reading::Subject(OfProcess::WaitingShareMax) => self.subject_waiting_share = value,
+            Reading::Thread(name) => self.subject_thread = Some((name.clone(), sample.value)),
             _ => {}
         }
     }

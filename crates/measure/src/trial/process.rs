@@ -1,8 +1,8 @@
 //! The figures of a process over the hold, from readings that are taken one by one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::entry::Sample;
+use crate::sample::{OfProcess, OverTime, Sample};
 
 use super::{Hold, ProcessFigures, SECOND_NS};
 
@@ -12,28 +12,24 @@ const SLACK_NS: u64 = SECOND_NS / 2;
 /// What is kept of a process's readings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Readings {
-    /// totals of CPU time and when they were read, ns and s
-    cpu: Vec<(u64, f64)>,
-    allowed_cores: Option<f64>,
-    rss_bytes: Option<f64>,
-    fds: Option<f64>,
+    /// when they were read, ns, and what they were
+    totals: BTreeMap<OfProcess, Vec<(u64, f64)>>,
+    largest: BTreeMap<OfProcess, f64>,
 }
 
 impl Readings {
     /// Takes a reading, if it belongs to the hold.
-    pub fn take(&mut self, sample: &Sample, hold: &Hold) {
+    pub fn take(&mut self, name: OfProcess, sample: &Sample, hold: &Hold) {
         if sample.at_ns + SLACK_NS < hold.from_ns || sample.at_ns > hold.to_ns.saturating_add(SLACK_NS) {
             return;
         }
-        let largest = |known: &mut Option<f64>| {
-            *known = Some(known.map_or(sample.value, |most| most.max(sample.value)));
-        };
-        match &*sample.name {
-            "cpu_s" => self.cpu.push((sample.at_ns, sample.value)),
-            "allowed_cores" => largest(&mut self.allowed_cores),
-            "rss_bytes" => largest(&mut self.rss_bytes),
-            "fds" => largest(&mut self.fds),
-            _ => {}
+        match name.over_time() {
+            OverTime::Total => self.totals.entry(name).or_default().push((sample.at_ns, sample.value)),
+            OverTime::Largest => {
+                let largest = self.largest.entry(name).or_insert(sample.value);
+                *largest = largest.max(sample.value);
+            }
+            OverTime::OfSecond => {}
         }
     }
 
@@ -42,11 +38,11 @@ impl Readings {
     /// CPU is stored as a growing total, so its mean over the hold is exact whatever the readings' spacing. Between two
     /// readings it belongs to the second before the later one, which may be left out.
     pub fn figures(mut self, left_out: &BTreeSet<u32>) -> Option<ProcessFigures> {
-        self.cpu.sort_by_key(|reading| reading.0);
-        self.cpu.first()?;
+        let mut cpu = self.totals.remove(&OfProcess::CpuTime)?;
+        cpu.sort_by_key(|reading| reading.0);
         let second_before = |at_ns: u64| (at_ns.saturating_sub(SLACK_NS) / SECOND_NS) as u32;
         let (mut used_s, mut elapsed_s) = (0.0, 0.0);
-        for pair in self.cpu.windows(2) {
+        for pair in cpu.windows(2) {
             let ((before_ns, before_s), (at_ns, at_s)) = (pair[0], pair[1]);
             if !left_out.contains(&second_before(at_ns)) {
                 used_s += at_s - before_s;
@@ -54,13 +50,14 @@ impl Readings {
             }
         }
         let cpu_cores = if elapsed_s > 0.0 { (used_s / elapsed_s).max(0.0) } else { 0.0 };
-        let allowed = self.allowed_cores.filter(|&cores| cores > 0.0);
+        let largest = |name| self.largest.get(&name).copied();
+        let allowed = largest(OfProcess::AllowedCores).filter(|&cores| cores > 0.0);
         Some(ProcessFigures {
             cpu_cores,
             cpu_share: allowed.map(|cores| (cpu_cores / cores).clamp(0.0, 1.0)),
             allowed_cores: allowed,
-            rss_bytes: self.rss_bytes.unwrap_or(0.0) as u64,
-            fds: self.fds.map(|count| count as u64),
+            rss_bytes: largest(OfProcess::Rss).unwrap_or(0.0) as u64,
+            fds: largest(OfProcess::Fds).map(|count| count as u64),
         })
     }
 }

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::SECOND_NS;
+use crate::ticklog::ServerCounter;
 
 /// Counters of both sides over the same time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +25,13 @@ pub struct SameTime {
     pub counters: BTreeMap<String, u64>,
     /// messages that left, by operation, planned in any phase; not whole, because a second at an edge counts by its share
     pub sent: BTreeMap<String, f64>,
+}
+
+impl SameTime {
+    /// What the server counted; `None` where it never told it.
+    pub fn told(&self, counter: ServerCounter) -> Option<u64> {
+        self.counters.get(counter.name()).copied()
+    }
 }
 
 /// Collects entries and seconds in any order.

@@ -13,9 +13,11 @@ use super::same_time::Collecting;
 use super::tick_cover::TickCover;
 use super::{Hold, HostSecond, SECOND_NS, Second, Trial, TrialConnections, TrialHead, TrialTicks, kind};
 use crate::distribution::Distribution;
-use crate::entry::{Entry, Event, Sample, TickSecond};
+use crate::entry::{Entry, Event, TickSecond};
 use crate::flow::{Flow, Phase};
-use crate::interval::{AUDIT_CHECKED, AUDIT_WRONG, Interval, Measure, OPEN_TIME};
+use crate::interval::{Interval, Measure};
+use crate::names::Role;
+use crate::sample::{Reading, Sample};
 use crate::ticks::TickCounts;
 
 /// A trial of which not all entries were taken yet.
@@ -66,9 +68,9 @@ impl Sum {
     /// The sum of nothing: `events` are all marks of the trial, in the order they came; the first `cut_s` seconds of the
     /// hold are left out as warm-up.
     pub fn new(head: TrialHead, events: Vec<Event>, cut_s: u32) -> Sum {
-        let counter = |wanted: &str| head.metric_names.counters.iter().position(|name| name == wanted);
-        let open_time = counter(OPEN_TIME);
-        let audit = counter(AUDIT_CHECKED).zip(counter(AUDIT_WRONG));
+        let counter = |role| head.metric_names.counters(role).next();
+        let open_time = counter(Role::OpenTime);
+        let audit = counter(Role::AuditChecked).zip(counter(Role::AuditWrong));
         let trial = Trial {
             complete: false,
             hold: None,
@@ -258,13 +260,13 @@ impl Sum {
 
     fn sample(&mut self, sample: &Sample) {
         self.beside.entry(sample.second()).or_default().host.take(sample);
-        let readings = match sample.who {
-            "subject" => &mut self.subject,
-            "worker" => &mut self.worker,
+        let (readings, name) = match sample.what {
+            Reading::Subject(name) => (&mut self.subject, name),
+            Reading::Worker(name) => (&mut self.worker, name),
             _ => return,
         };
         if let Some(hold) = &self.trial.hold {
-            readings.take(sample, hold);
+            readings.take(name, sample, hold);
         }
     }
 
@@ -330,7 +332,7 @@ fn find_hold(events: &[Event], cut_s: u32) -> Option<Hold> {
     let from_ns = mark(kind::HOLD)?.at_ns + u64::from(cut_s) * SECOND_NS;
     let (to_ns, ended_by) = match mark(kind::DRAIN) {
         Some(event) => (event.at_ns, event.text.clone()),
-        None => (u64::MAX, "interrupted".to_owned()),
+        None => (u64::MAX, kind::INTERRUPTED.to_owned()),
     };
     Some(Hold { from_ns, to_ns: to_ns.max(from_ns), ended_by })
 }

@@ -1,6 +1,7 @@
 use super::*;
-use crate::entry::{Sample, TickSecond};
+use crate::entry::TickSecond;
 use crate::interval::Interval;
+use crate::sample::{OfMachine, Reading, Sample};
 
 const MS_NS: u64 = 1_000_000;
 
@@ -92,8 +93,7 @@ fn what_is_told_of_a_second_before_the_bots_word_is_kept_for_it() {
     let interval = Entry::Interval(Box::new(interval));
     let steal = Entry::Sample(Sample {
         at_ns: 4_000 * MS_NS,
-        who: "machine",
-        name: "steal_share".into(),
+        what: Reading::Machine(OfMachine::StealShare),
         value: 0.5,
     });
     let entries = [told(3_000, 4_000, 60), steal, told(9_000, 9_500, 60), interval];

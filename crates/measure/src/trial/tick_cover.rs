@@ -114,7 +114,7 @@ impl TickCover {
         if ns > 0 && due > 0 {
             return due as f64 / ns as f64;
         }
-        let loops = if trial.head.load_unit == "games" { trial.head.load } else { 1.0 };
+        let loops = if trial.head.counts_games() { trial.head.load } else { 1.0 };
         if trial.head.tick_period_ns > 0 { loops / trial.head.tick_period_ns as f64 } else { 0.0 }
     }
 }

@@ -1,15 +1,17 @@
 //! Recalling the entries of a trial: every row checked, every second complete, every page balanced.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use measure::{Distribution, Entry, Event, Sample, TickCounts, TickSecond, TrialHead};
+use measure::{Entry, Event, Interval, Reading, Sample, TrialHead};
 use rusqlite::{Connection, ToSql, params};
 
 use super::books::recall_books;
 use super::seconds::visit_seconds;
 use crate::follow::Place;
-use crate::row::{EVENT, INTERVAL, LEDGER, ReadError, Row, SAMPLE, TICK, TRIAL_END, Table};
+use crate::row::ReadError;
 use crate::run::RunId;
+use crate::tables::{self, EVENT, INTERVAL, LEDGER, SAMPLE, TICK, TRIAL_END};
 
 pub(super) const OF_TRIAL: &str = "run = ?1 AND trial = ?2";
 
@@ -57,7 +59,8 @@ pub(crate) fn recall(
 pub(crate) fn marks(connection: &Connection, run: &RunId, head: &TrialHead) -> Result<Vec<Event>, ReadError> {
     let mut marks = Vec::new();
     EVENT.for_each(connection, OF_TRIAL, params![run.as_str(), head.seq], |row| {
-        marks.push(event(&row)?);
+        let (_, event) = row.read(tables::event::read)?;
+        marks.push(event);
         Ok(())
     })?;
     Ok(marks)
@@ -111,9 +114,12 @@ pub(crate) fn recall_behind(
 /// How many whole seconds of the bots were committed, without their contents, but sure that no entry is missing.
 pub(crate) fn whole_seconds(connection: &Connection, run: &RunId, trial: u32) -> Result<u32, ReadError> {
     let (mut whole_s, mut found, mut last) = (0, 0, None);
+    // Nothing of a second is looked at but its numbers.
+    let mut parts = (0, 0, Box::new(Interval::new(&Arc::default())));
     INTERVAL.for_each(connection, OF_TRIAL, params![run.as_str(), trial], |row| {
-        whole_s = row.u32("interval")?.saturating_add(1);
-        last = last.max(Some(row.u64("position")?));
+        tables::interval::read(&row, &mut parts)?;
+        whole_s = parts.2.index.saturating_add(1);
+        last = last.max(Some(parts.0));
         found += 1;
         Ok(())
     })?;
@@ -141,7 +147,7 @@ fn all_there(
 ) -> Result<(), ReadError> {
     let mut expected = last.map_or(0, |position| position.saturating_add(1));
     TRIAL_END.for_each(connection, OF_TRIAL, params![run.as_str(), trial], |row| {
-        expected = row.u64("entries")?;
+        (expected, _) = row.read(tables::trial_end::read)?;
         Ok(())
     })?;
     if found == expected {
@@ -159,63 +165,19 @@ fn visit_others(
     params: &[&dyn ToSql],
     each: &mut dyn FnMut(u64, Entry),
 ) -> Result<(), ReadError> {
-    let mut visit = |table: &'static Table, entry: fn(&Row) -> Result<Entry, ReadError>| {
-        table.for_each(connection, condition, params, |row| {
-            each(row.u64("position")?, entry(&row)?);
-            Ok(())
-        })
-    };
-    visit(&TICK, tick_second)?;
-    visit(&SAMPLE, sample)?;
-    visit(&EVENT, |row| Ok(Entry::Event(event(row)?)))
-}
-
-pub(super) fn distribution(row: &Row, column: &str) -> Result<Option<Distribution>, ReadError> {
-    row.blob(column)?
-        .map(|bytes| {
-            Distribution::from_v2(bytes)
-                .map_err(|error| ReadError::Damaged(format!("{} ({column}): {error}", row.place())))
-        })
-        .transpose()
-}
-
-fn tick_second(row: &Row) -> Result<Entry, ReadError> {
-    let counters = serde_json::from_str(row.text("counters")?)
-        .map_err(|_| row.odd("counters", row.value("counters")))?;
-    Ok(Entry::Ticks(Box::new(TickSecond {
-        source: row.text("source")?.to_owned(),
-        from_ns: row.u64("from_ns")?,
-        to_ns: row.u64("to_ns")?,
-        counts: TickCounts {
-            due: row.u64("due")?,
-            on_time: row.u64("on_time")?,
-            over: row.u64("over")?,
-            under: row.u64("under")?,
-            missed: row.u64("missed")?,
-        },
-        interval: distribution(row, "interval_v2")?.unwrap_or_default(),
-        busy: distribution(row, "busy_v2")?,
-        lateness: distribution(row, "lateness_v2")?,
-        isr_numerator_ns: row.real("isr_numerator_ns")?,
-        counters,
-    })))
-}
-
-fn sample(row: &Row) -> Result<Entry, ReadError> {
-    let about = row.text("who")?;
-    let who = Sample::WHO.into_iter().find(|who| *who == about);
-    Ok(Entry::Sample(Sample {
-        at_ns: row.u64("at_ns")?,
-        who: who.ok_or_else(|| row.odd("who", row.value("who")))?,
-        name: row.text("name")?.to_owned().into(),
-        value: row.real("value")?.unwrap_or(f64::NAN),
-    }))
-}
-
-fn event(row: &Row) -> Result<Event, ReadError> {
-    Ok(Event {
-        at_ns: row.u64("at_ns")?,
-        kind: row.text("kind")?.to_owned(),
-        text: row.text("text")?.to_owned(),
+    TICK.for_each(connection, condition, params, |row| {
+        let (position, second) = row.read(tables::tick::read)?;
+        each(position, Entry::Ticks(Box::new(second)));
+        Ok(())
+    })?;
+    SAMPLE.for_each(connection, condition, params, |row| {
+        let (position, at_ns, (who, name), value) = row.read(tables::sample::read)?;
+        each(position, Entry::Sample(Sample { at_ns, what: Reading::of_texts(&who, &name), value }));
+        Ok(())
+    })?;
+    EVENT.for_each(connection, condition, params, |row| {
+        let (position, event) = row.read(tables::event::read)?;
+        each(position, Entry::Event(event));
+        Ok(())
     })
 }

@@ -3,13 +3,14 @@
 //! A second says how many rows of flows, distributions and tallies belong to it, so one that is missing is noticed; so is one
 //! whose second is missing. One second is in memory, however long the trial.
 
-use measure::{Connections, Entry, Flow, Interval, Measure, Phase, TickCounts, TrialHead};
+use measure::{Distribution, Entry, Flow, Interval, Measure, Phase, TrialHead};
 use rusqlite::{Connection, params};
 
-use super::recall::{OF_TRIAL, distribution};
-use super::tally;
-use crate::row::{DISTRIBUTION, FLOW, INTERVAL, ReadError, Row, Rows, TALLY};
+use super::recall::OF_TRIAL;
+use crate::form::Tally;
+use crate::row::{ReadError, Row, Rows};
 use crate::run::RunId;
+use crate::tables::{self, DISTRIBUTION, FLOW, INTERVAL, TALLY};
 
 /// Hands the seconds of a trial to `each`, with their positions, in the order of their numbers: all of them, or those from
 /// a second on that stand before a position.
@@ -45,11 +46,12 @@ pub(super) fn visit_seconds(
     let mut question = TALLY.question(connection, of_parts)?;
     let mut tallies = Parts::of(TALLY.rows(&mut question, params_of_parts)?)?;
     while let Some(row) = rows.next()? {
-        let mut interval = interval(&row, head)?;
+        let blank = (0, 0, Box::new(Interval::new(&head.metric_names)));
+        let (position, parts, mut interval) = row.fill(blank, tables::interval::read)?;
         let found = flows.add_to(&mut interval, add_flow)?
             + distributions.add_to(&mut interval, add_distribution)?
             + tallies.add_to(&mut interval, add_tally)?;
-        let (index, parts) = (interval.index, row.u64("parts")?);
+        let index = interval.index;
         let damaged =
             |what| Err(ReadError::Damaged(format!("second {index} of trial {} of {run} {what}", head.seq)));
         if found != parts {
@@ -58,7 +60,7 @@ pub(super) fn visit_seconds(
         if let Err(imbalance) = interval.balance() {
             return damaged(format!("does not balance: {imbalance}"));
         }
-        each(row.u64("position")?, Entry::Interval(interval));
+        each(position, Entry::Interval(interval));
     }
     // Behind a part of the trial lie those of later seconds.
     if behind.is_none() {
@@ -86,11 +88,11 @@ impl<'q> Parts<'q> {
     ) -> Result<u64, ReadError> {
         let mut found = 0;
         while let Some(row) = &self.next {
-            let index = row.u32("interval")?;
-            if index > interval.index {
+            let index = row.number()?;
+            if index > u64::from(interval.index) {
                 break;
             }
-            if index < interval.index {
+            if index < u64::from(interval.index) {
                 self.end()?;
             }
             add(interval, row)?;
@@ -108,75 +110,35 @@ impl<'q> Parts<'q> {
     }
 }
 
-/// A second without its parts.
-fn interval(row: &Row, head: &TrialHead) -> Result<Box<Interval>, ReadError> {
-    let mut interval = Box::new(Interval::new(&head.metric_names));
-    interval.index = row.u32("interval")?;
-    interval.workers = row.u32("workers")?;
-    interval.connections = Connections {
-        asked: row.u64("asked")?,
-        opened: row.u64("opened")?,
-        closed: row.u64("closed")?,
-        failed: std::mem::take(&mut interval.connections.failed),
-        open_min: row.u64("open_min")?,
-        open_end: row.u64("open_end")?,
-    };
-    interval.ticks = TickCounts {
-        due: row.u64("ticks_due")?,
-        on_time: row.u64("ticks_on_time")?,
-        over: row.u64("ticks_over")?,
-        under: row.u64("ticks_under")?,
-        missed: row.u64("ticks_missed")?,
-    };
-    interval.bytes_sent = row.u64("bytes_sent")?;
-    interval.bytes_received = row.u64("bytes_received")?;
-    interval.busy_ns = row.u64("busy_ns")?;
-    interval.busy_share_max = row.real("busy_share_max")?.unwrap_or(f64::NAN);
-    Ok(interval)
-}
-
 fn add_flow(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
-    let op = index_of(&interval.metric_names.ops, row, "op")?;
-    let phase = row.text("phase")?;
-    let phase = Phase::ALL
-        .into_iter()
-        .find(|known| known.name() == phase)
-        .ok_or_else(|| row.odd("phase", row.value("phase")))?;
-    *interval.flow_mut(op, phase) = Flow {
-        offered: row.u64("offered")?,
-        not_sent: row.u64("not_sent")?,
-        sent: row.u64("sent")?,
-        told: row.u64("told")?,
-        answered: row.u64("answered")?,
-        late: row.u64("late")?,
-        failed: row.u64("failed")?,
-        lost: row.u64("lost")?,
-        open_before: row.u64("open_before")?,
-        open_after: row.u64("open_after")?,
-    };
+    let blank = (0, Phase::Hold, String::new(), Flow::default());
+    let (_, phase, op, flow) = row.fill(blank, tables::flow::read)?;
+    let op = index_of(&interval.metric_names.ops, &op, row)?;
+    *interval.flow_mut(op, phase) = flow;
     Ok(())
 }
 
 fn add_distribution(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
-    let measure = Measure::named(row.text("name")?).ok_or_else(|| row.odd("name", row.value("name")))?;
-    let in_hold = row.u64("in_hold")? == 1;
-    *interval.distribution_mut(measure, in_hold) = distribution(row, "v2")?.unwrap_or_default();
+    let blank = (0, Measure::Response, false, 0, Distribution::new());
+    let (_, measure, in_hold, _, values) = row.fill(blank, tables::distribution::read)?;
+    *interval.distribution_mut(measure, in_hold) = values;
     Ok(())
 }
 
 fn add_tally(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
+    let blank = (0, Tally::Error, String::new(), 0);
+    let (_, kind, name, count) = row.fill(blank, tables::tally::read)?;
     let names = interval.metric_names.clone();
-    let (names, counts) = match row.text("kind")? {
-        tally::ERROR => (&names.errors, &mut interval.errors),
-        tally::COUNTER => (&names.counters, &mut interval.counters),
-        tally::CONNECT_FAILURE => (&names.connect_failures, &mut interval.connections.failed),
-        _ => return Err(row.odd("kind", row.value("kind"))),
+    let (names, counts) = match kind {
+        Tally::Error => (&names.errors, &mut interval.errors),
+        Tally::Counter => (&names.counters, &mut interval.counters),
+        Tally::ConnectFailure => (&names.connect_failures, &mut interval.connections.failed),
     };
-    counts[index_of(names, row, "name")?] = row.u64("count")?;
+    counts[index_of(names, &name, row)?] = count;
     Ok(())
 }
 
-fn index_of(names: &[String], row: &Row, column: &str) -> Result<usize, ReadError> {
-    let name = row.text(column)?;
-    names.iter().position(|known| known == name).ok_or_else(|| row.odd(column, row.value(column)))
+fn index_of(names: &[String], name: &str, row: &Row) -> Result<usize, ReadError> {
+    let unknown = || ReadError::Damaged(format!("{} has a name that its trial does not know", row.place()));
+    names.iter().position(|known| known == name).ok_or_else(unknown)
 }

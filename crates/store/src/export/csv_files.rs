@@ -9,9 +9,11 @@ use rusqlite::types::Value;
 
 use super::{hgrm, histogram, readable, rows};
 use crate::error::StoreError;
-use crate::row::{Kind, Row, TABLES, Table};
+use crate::form::Kind;
+use crate::row::{Column, Row, Table};
 use crate::run::RunId;
 use crate::store::Store;
+use crate::tables::{self, ARTIFACT, TABLES};
 
 /// The figures that stand beside a histogram column.
 const FIGURES: [&str; 7] = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "mean_ns", "stddev_ns"];
@@ -66,7 +68,7 @@ fn one_table(store: &Store, run: &RunId, table: &'static Table, dir: &Path) -> R
 
 fn heads(table: &Table) -> Vec<String> {
     let mut heads = Vec::new();
-    for (name, kind) in table.columns {
+    for Column { name, kind, .. } in table.columns() {
         heads.push((*name).to_owned());
         if *kind == Kind::Histogram {
             let prefix = name.strip_suffix("v2").unwrap_or(name);
@@ -78,8 +80,8 @@ fn heads(table: &Table) -> Vec<String> {
 
 fn cells(store: &Store, row: &Row) -> Result<Vec<String>, StoreError> {
     let mut cells = Vec::new();
-    for ((_, kind), value) in row.table.columns.iter().zip(&row.values) {
-        match (kind, value) {
+    for (column, value) in row.table.columns().zip(&row.values) {
+        match (column.kind, value) {
             (Kind::Histogram, _) => match histogram(store, row, value)? {
                 Some((base64, distribution)) => {
                     cells.push(base64);
@@ -129,15 +131,13 @@ fn percentiles(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError>
 }
 
 fn artifacts(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
-    rows(store, run, &crate::row::ARTIFACT, |row| {
-        let (Value::Text(name), Value::Blob(content)) = (row.value("name"), row.value("content")) else {
-            return Ok(());
-        };
+    rows(store, run, &ARTIFACT, |row| {
+        let (name, content) = row.read(tables::artifact::read).map_err(|error| store.read(error))?;
         let folder = dir.join("artifacts");
         std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
         // A name is a name and not a path: whatever a store that was sent along says, nothing is written elsewhere.
         let path = folder.join(name.replace(['/', '\\'], "_").trim_start_matches('.'));
-        create(&path)?.write_all(content).map_err(|error| failed(&path, error))
+        create(&path)?.write_all(&content).map_err(|error| failed(&path, error))
     })
 }
 

@@ -7,9 +7,11 @@ use serde_json::{Map, json};
 
 use super::{histogram, readable, rows};
 use crate::error::StoreError;
-use crate::row::{Kind, Row, TABLES};
+use crate::form::Kind;
+use crate::row::{Column, Row};
 use crate::run::RunId;
 use crate::store::Store;
+use crate::tables::TABLES;
 
 /// Writes a run as JSON lines.
 ///
@@ -45,7 +47,7 @@ fn failed(error: std::io::Error) -> StoreError {
 fn object(store: &Store, row: &Row) -> Result<serde_json::Value, StoreError> {
     let mut object = Map::new();
     object.insert("table".to_owned(), json!(row.table.name));
-    for ((name, kind), value) in row.table.columns.iter().zip(&row.values) {
+    for (Column { name, kind, .. }, value) in row.table.columns().zip(&row.values) {
         let shown = match (kind, value) {
             (_, Value::Null) => serde_json::Value::Null,
             (Kind::Flag, Value::Integer(flag)) => json!(*flag == 1),

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use measure::trial::kind;
-use measure::{Entry, Measure, Trial};
+use measure::{Entry, Measure, OfProcess, Trial};
 use store::{RunState, Store};
 
 use crate::given;
@@ -30,7 +30,10 @@ fn the_victim_records_until_it_is_killed() {
     });
     for index in 0.. {
         writer
-            .append(vec![given::second(index, 1_000), given::sample(u64::from(index), "cpu_s", 1.0)])
+            .append(vec![
+                given::second(index, 1_000),
+                given::sample(u64::from(index), OfProcess::CpuTime, 1.0),
+            ])
             .unwrap();
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, Phase, Sample, TickCounts,
-    TickSecond, TrialHead,
+    Books, Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, OfProcess, Phase, Reading,
+    Sample, TickCounts, TickSecond, TrialHead,
 };
 use proptest::prelude::*;
 use store::{Outcome, RunEnd, RunHead, RunWriter, Store};
@@ -88,8 +88,8 @@ pub fn event(at_s: u64, kind: &str) -> Entry {
     })
 }
 
-pub fn sample(at_s: u64, name: &'static str, value: f64) -> Entry {
-    Entry::Sample(Sample { at_ns: at_s * 1_000_000_000, who: "subject", name: name.into(), value })
+pub fn sample(at_s: u64, name: OfProcess, value: f64) -> Entry {
+    Entry::Sample(Sample { at_ns: at_s * 1_000_000_000, what: Reading::Subject(name), value })
 }
 
 /// An entry of every kind, so that each table gets a row.
@@ -114,7 +114,7 @@ pub fn one_of_each() -> Vec<Entry> {
     vec![
         Entry::Interval(interval),
         Entry::Ticks(Box::new(ticks)),
-        sample(1, "cpu_s", 0.25),
+        sample(1, OfProcess::CpuTime, 0.25),
         event(0, kind::HOLD),
         Entry::Books(Box::new(books())),
     ]
@@ -150,7 +150,7 @@ pub fn record_trial(writer: &RunWriter, seq: u32, load: f64, seconds: u32) {
     writer.begin_trial(&trial_head(seq, load), 1_700_000_000_000).unwrap();
     writer.append(vec![event(0, kind::HOLD)]).unwrap();
     for index in 0..seconds {
-        let cpu = sample(u64::from(index) + 1, "cpu_s", f64::from(index) * 0.5);
+        let cpu = sample(u64::from(index) + 1, OfProcess::CpuTime, f64::from(index) * 0.5);
         writer.append(vec![second(index, 1_000), cpu]).unwrap();
     }
     writer
@@ -339,12 +339,12 @@ pub fn any_books() -> impl Strategy<Value = Books> {
 pub fn any_entries() -> impl Strategy<Value = Vec<Entry>> {
     let sample = (
         COUNT,
-        0..Sample::WHO.len(),
+        proptest::sample::select(&["subject", "worker", "machine", "program", "thread", "of later"]),
         prop_oneof![Just("cpu_s".to_owned()), "\\PC{0,32}"],
         any::<f64>().prop_filter("NaN is not equal to itself", |v| !v.is_nan()),
     )
         .prop_map(|(at_ns, who, name, value)| {
-            Entry::Sample(Sample { at_ns, who: Sample::WHO[who], name: name.into(), value })
+            Entry::Sample(Sample { at_ns, what: Reading::of_texts(who, &name), value })
         });
     let event = (COUNT, "\\PC{0,12}", "\\PC{0,40}")
         .prop_map(|(at_ns, kind, text)| Entry::Event(Event { at_ns, kind, text }));

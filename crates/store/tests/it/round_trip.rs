@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use measure::trial::kind;
-use measure::{Entry, Interval, Phase, Sample, Trial};
+use measure::{Entry, Interval, OfProcess, Phase, Reading, Sample, Trial};
 use proptest::prelude::*;
 use store::{RunState, Store, StoreError, StoredVerdict};
 
@@ -109,7 +109,9 @@ fn a_reader_beside_a_busy_writer_always_sees_whole_batches() {
         threads.spawn(|| {
             for index in 0..300 {
                 let at_s = u64::from(index);
-                writer.append(vec![given::sample(at_s, "fds", 1.0), given::second(index, 10)]).unwrap();
+                writer
+                    .append(vec![given::sample(at_s, OfProcess::Fds, 1.0), given::second(index, 10)])
+                    .unwrap();
             }
         });
         let reader = Store::open(&given.path).unwrap();
@@ -134,7 +136,9 @@ fn several_sources_hand_over_to_one_writer() {
         for source in 0..4u64 {
             let sender = writer.sender();
             threads.spawn(move || {
-                (0..50).for_each(|at| sender.append(vec![given::sample(at, "fds", source as f64)]).unwrap());
+                (0..50).for_each(|at| {
+                    sender.append(vec![given::sample(at, OfProcess::Fds, source as f64)]).unwrap()
+                });
             });
         }
     });
@@ -148,7 +152,7 @@ fn a_reading_that_is_not_a_number_stays_one() {
     let writer = given.store.begin_run(&given::run_head(None), None).unwrap();
     writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
     writer
-        .append([f64::NAN, -0.0, f64::INFINITY].map(|value| given::sample(1, "steal_share", value)).to_vec())
+        .append([f64::NAN, -0.0, f64::INFINITY].map(|value| given::sample(1, OfProcess::Rss, value)).to_vec())
         .unwrap();
     writer.end_trial(2).unwrap();
     let values: Vec<f64> = given
@@ -171,12 +175,15 @@ fn the_name_of_a_program_comes_back_as_it_was_whatever_is_in_it() {
     let given = given::store();
     let writer = given.store.begin_run(&given::run_head(None), None).unwrap();
     writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
-    let sample = |who, name: &str| {
-        Entry::Sample(Sample { at_ns: 1, who, name: measure::plain_name(name).into(), value: 0.5 })
+    let sample = |of: fn(String) -> Reading, name: &str| {
+        Entry::Sample(Sample { at_ns: 1, what: of(measure::plain_name(name)), value: 0.5 })
     };
     let names = ["<script>\u{1b}[2J", "cc \"1\", 'x'; --", "ß\u{202e}é", "", &"long".repeat(20)];
-    let entries: Vec<Entry> =
-        Sample::WHO.into_iter().zip(names).map(|(who, name)| sample(who, name)).collect();
+    let of_later: fn(String) -> Reading = |name| Reading::Other { who: "subject".to_owned(), name };
+    let entries: Vec<Entry> = [Reading::Program, Reading::Thread, of_later]
+        .into_iter()
+        .flat_map(|of| names.map(|name| sample(of, name)))
+        .collect();
     writer.append(entries.clone()).unwrap();
     writer.end_trial(2).unwrap();
     assert_eq!(given.store.trial_entries(writer.id(), 0).unwrap(), entries);

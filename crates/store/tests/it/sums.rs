@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use measure::trial::kind;
 use measure::{
-    Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, Phase, Sample, TickCounts, TickSecond,
-    Trial, TrialHead,
+    Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, OfMachine, OfProcess, Phase, Reading,
+    Role, Sample, TickCounts, TickSecond, Trial, TrialHead,
 };
 
 use crate::given;
@@ -37,9 +37,11 @@ fn names() -> Arc<MetricNames> {
     MetricNames::new(
         &["shot", "get", "put"],
         &["reset", "rejected (429, 503)"],
-        &["games_played", measure::interval::OPEN_TIME],
+        &["games_played", measure::names::OPEN_TIME],
         &["refused", "timed out"],
     )
+    .with_op_roles(&[("shot", Role::Shot)])
+    .with_counter_roles(&[("games_played", Role::GamesPlayed), (measure::names::OPEN_TIME, Role::OpenTime)])
 }
 
 fn spread(random: &mut fastrand::Rng, middle_ns: u64) -> Distribution {
@@ -131,16 +133,15 @@ fn rung(about: About, ended: Ended, seed: u64) -> Vec<Entry> {
             }
         }
         let at_ns = u64::from(index + 1) * SECOND_NS + random.u64(..9_000_000);
-        let sample =
-            |who, name: &'static str, value| Entry::Sample(Sample { at_ns, who, name: name.into(), value });
-        for who in ["subject", "worker"] {
-            entries.push(sample(who, "cpu_s", f64::from(index) * 0.7 + random.f64() / 10.0));
-            entries.push(sample(who, "allowed_cores", 2.0));
-            entries.push(sample(who, "rss_bytes", 50e6 + random.f64() * 1e6));
-            entries.push(sample(who, "fds", f64::from(random.u32(..2_000))));
+        let sample = |what, value| Entry::Sample(Sample { at_ns, what, value });
+        for of in [Reading::Subject, Reading::Worker] {
+            entries.push(sample(of(OfProcess::CpuTime), f64::from(index) * 0.7 + random.f64() / 10.0));
+            entries.push(sample(of(OfProcess::AllowedCores), 2.0));
+            entries.push(sample(of(OfProcess::Rss), 50e6 + random.f64() * 1e6));
+            entries.push(sample(of(OfProcess::Fds), f64::from(random.u32(..2_000))));
         }
-        entries.push(sample("machine", "steal_share", random.f64()));
-        entries.push(sample("machine", "throttle_events", f64::from(index)));
+        entries.push(sample(Reading::Machine(OfMachine::StealShare), random.f64()));
+        entries.push(sample(Reading::Machine(OfMachine::ThrottleEvents), f64::from(index)));
     }
     if about == About::Chat {
         entries.push(Entry::Books(Box::new(given::books())));

@@ -10,8 +10,8 @@ use ladder::{Climb, Objective, Purpose, RunFacts, Terms, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Flow, Interval, Measure, MetricNames, Phase, Sample, TickCounts, TickSecond,
-    TrialHead,
+    Books, Distribution, Entry, Flow, Interval, Measure, MetricNames, OfMachine, OfProcess, Phase, Reading,
+    Sample, TickCounts, TickSecond, TrialHead,
 };
 use serde_json::{Value, json};
 use store::{Outcome, RunEnd, RunHead, RunId, RunWriter, Store};
@@ -241,23 +241,21 @@ impl Plant {
     /// What is told of a second besides the bots' word: ticks and readings.
     fn beside(&self, index: u32) -> Vec<Entry> {
         let (from_ns, to_ns) = (u64::from(index) * SECOND_NS, u64::from(index + 1) * SECOND_NS);
-        let reading = |who, name: &'static str, value| {
-            Entry::Sample(Sample { at_ns: to_ns, who, name: name.into(), value })
-        };
+        let reading = |what, value| Entry::Sample(Sample { at_ns: to_ns, what, value });
         let seconds = f64::from(index + 1);
         // What is met while the host steals is met; a failing rung is left alone.
         let fails = self.late_share > 0.25 || self.bad > 0;
         let steals = index == HOLD_FROM_S + 3 && !fails && self.purpose == Purpose::Rung;
         let mut told = vec![
-            reading("subject", "cpu_s", seconds * (self.load / 1_900.0).min(1.0)),
-            reading("subject", "rss_bytes", 21e6 + self.load * 29e3),
-            reading("subject", "fds", self.load * 2.0 + 12.0),
-            reading("subject", "allowed_cores", 2.0),
-            reading("worker", "cpu_s", seconds * (0.06 + self.load / 7e3)),
-            reading("worker", "rss_bytes", 19e6),
-            reading("worker", "allowed_cores", 2.0),
-            reading("machine", "steal_share", if steals { 0.027 } else { 0.001 }),
-            reading("machine", "others_cores", 0.01),
+            reading(Reading::Subject(OfProcess::CpuTime), seconds * (self.load / 1_900.0).min(1.0)),
+            reading(Reading::Subject(OfProcess::Rss), 21e6 + self.load * 29e3),
+            reading(Reading::Subject(OfProcess::Fds), self.load * 2.0 + 12.0),
+            reading(Reading::Subject(OfProcess::AllowedCores), 2.0),
+            reading(Reading::Worker(OfProcess::CpuTime), seconds * (0.06 + self.load / 7e3)),
+            reading(Reading::Worker(OfProcess::Rss), 19e6),
+            reading(Reading::Worker(OfProcess::AllowedCores), 2.0),
+            reading(Reading::Machine(OfMachine::StealShare), if steals { 0.027 } else { 0.001 }),
+            reading(Reading::Machine(OfMachine::OthersCores), 0.01),
         ];
         if self.tick_hz() > 0.0 {
             let games = if self.unit() == "games" { self.load } else { 1.0 };

@@ -10,8 +10,8 @@ use ladder::{Climb, Objective, RunFacts, Terms, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, Phase, Sample, TickCounts,
-    TickSecond, TrialHead,
+    Books, Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, OfMachine, OfProcess, Phase,
+    Reading, Sample, TickCounts, TickSecond, TrialHead,
 };
 use serde_json::Value;
 use store::{Outcome, RunEnd, RunHead, RunId, RunWriter, Store};
@@ -158,16 +158,14 @@ pub fn second(index: u32, load: f64, late: u64) -> (Entry, Vec<Entry>) {
         isr_numerator_ns: None,
         counters: vec![("frames".to_owned(), 30)],
     };
-    let sample = |who, name: &'static str, value| {
-        Entry::Sample(Sample { at_ns: to_ns, who, name: name.into(), value })
-    };
+    let sample = |what, value| Entry::Sample(Sample { at_ns: to_ns, what, value });
     let later = vec![
         Entry::Ticks(Box::new(ticks)),
-        sample("subject", "cpu_s", f64::from(index) * 0.5),
-        sample("subject", "rss_bytes", 50e6),
-        sample("worker", "cpu_s", f64::from(index) * 0.125),
-        sample("worker", "rss_bytes", 20e6),
-        sample("machine", "steal_share", 0.0),
+        sample(Reading::Subject(OfProcess::CpuTime), f64::from(index) * 0.5),
+        sample(Reading::Subject(OfProcess::Rss), 50e6),
+        sample(Reading::Worker(OfProcess::CpuTime), f64::from(index) * 0.125),
+        sample(Reading::Worker(OfProcess::Rss), 20e6),
+        sample(Reading::Machine(OfMachine::StealShare), 0.0),
     ];
     (Entry::Interval(Box::new(interval)), later)
 }

@@ -3,16 +3,17 @@
 //! All of it are differences between two readings, so each speaks of its own second; the first reading tells only what
 //! needs none. Everything that compares processes is read together. Not here: when it is read (`sampler`).
 
-use std::borrow::Cow;
 use std::time::SystemTime;
+
+use measure::{OfMachine, OfProcess, Reading};
 
 use crate::machine::Machine;
 use crate::others::{OtherPrograms, Totals};
 use crate::process::ProcessTree;
 use crate::threads::Threads;
 
-/// `who`, `name` and value of a sample.
-pub(super) type Told = (&'static str, Cow<'static, str>, f64);
+/// What was read, and the value.
+pub(super) type Told = (Reading, f64);
 
 /// How the threads of our workers are named (`engine::thread`).
 const WORKER_PREFIX: &str = "worker-";
@@ -49,9 +50,7 @@ impl Disturbances {
     ) -> Vec<Told> {
         let mut told: Vec<Told> = Vec::new();
         let is_first = std::mem::replace(&mut self.is_first, false);
-        let mut put = |who, name: &'static str, value: Option<f64>| {
-            told.extend(value.map(|value| (who, Cow::Borrowed(name), value)));
-        };
+        let mut put = |what, value: Option<f64>| told.extend(value.map(|value| (what, value)));
         let reading = self.machine.read();
         let others = self.others.as_mut().and_then(|others| {
             let totals = reading.programs_cpu_s.map(|machine_s| Totals { machine_s, ours_s });
@@ -61,26 +60,31 @@ impl Disturbances {
         let workers = self.workers.read(&Threads::of_this_process(WORKER_PREFIX), now_ns());
         let subject = subject.and_then(|tree| self.subject.read(tree.threads(), now_ns()));
         let events = |count: Option<f64>| count.filter(|_| !is_first);
-        put("machine", "steal_share", reading.steal_share);
-        put("machine", "steal_share_max", reading.steal_share_max);
-        put("machine", "busy_share", reading.busy_share);
-        put("machine", "throttle_events", events(reading.throttle_events));
-        put("machine", "quota_throttle_events", events(reading.quota_throttle_events));
-        put("machine", "cpu_pressure_some_avg10", reading.cpu_pressure_some_avg10);
-        put("machine", "load1", reading.load1);
-        put("machine", "frequency_hz", reading.frequency_hz);
-        put("machine", "temperature_c", reading.temperature_c);
-        put("machine", "others_cores", others.as_ref().map(|others| others.cores));
-        put("worker", "cpu_share_max", workers.as_ref().map(|workers| workers.cpu_share_max));
-        put("worker", "waiting_share_max", workers.as_ref().map(|workers| workers.waiting_share_max));
-        put("subject", "waiting_share_max", subject.as_ref().map(|subject| subject.waiting_share_max));
-        let named = |who, named: Vec<(String, f64)>| {
-            named.into_iter().map(move |(name, cores)| (who, Cow::Owned(name), cores))
-        };
+        for (name, value) in [
+            (OfMachine::StealShare, reading.steal_share),
+            (OfMachine::StealShareMax, reading.steal_share_max),
+            (OfMachine::BusyShare, reading.busy_share),
+            (OfMachine::ThrottleEvents, events(reading.throttle_events)),
+            (OfMachine::QuotaThrottleEvents, events(reading.quota_throttle_events)),
+            (OfMachine::CpuPressure, reading.cpu_pressure_some_avg10),
+            (OfMachine::Load1, reading.load1),
+            (OfMachine::Frequency, reading.frequency_hz),
+            (OfMachine::Temperature, reading.temperature_c),
+            (OfMachine::OthersCores, others.as_ref().map(|others| others.cores)),
+        ] {
+            put(Reading::Machine(name), value);
+        }
+        let cpu_share_max = workers.as_ref().map(|workers| workers.cpu_share_max);
+        let waiting_share_max = workers.as_ref().map(|workers| workers.waiting_share_max);
+        put(Reading::Worker(OfProcess::CpuShareMax), cpu_share_max);
+        put(Reading::Worker(OfProcess::WaitingShareMax), waiting_share_max);
+        let waiting_share_max = subject.as_ref().map(|subject| subject.waiting_share_max);
+        put(Reading::Subject(OfProcess::WaitingShareMax), waiting_share_max);
         let busiest =
             subject.and_then(|subject| subject.busiest).filter(|(_, cores)| *cores >= THREAD_CORES_MIN);
-        told.extend(named("program", others.map(|others| others.programs).unwrap_or_default()));
-        told.extend(named("thread", Vec::from_iter(busiest)));
+        let programs = others.map(|others| others.programs).unwrap_or_default();
+        told.extend(programs.into_iter().map(|(name, cores)| (Reading::Program(name), cores)));
+        told.extend(busiest.map(|(name, cores)| (Reading::Thread(name), cores)));
         told
     }
 }

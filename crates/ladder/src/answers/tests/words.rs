@@ -1,12 +1,12 @@
 //! The three answers never contradict each other or the table above them: their sentences are checked against the rungs.
 
-use measure::Sample;
+use measure::{OfMachine, Reading, Sample};
 
 use super::*;
 
 /// A rung by what happens in it.
 fn rung(load: f64, kind: u8) -> Rung {
-    let sample = |who, name: &'static str, value| Sample { at_ns: 0, who, name: name.into(), value };
+    let sample = |what, value| Sample { at_ns: 0, what, value };
     let mut scene = Scene::arena(load);
     scene.hold_s = 20;
     match kind {
@@ -16,10 +16,15 @@ fn rung(load: f64, kind: u8) -> Rung {
         3 => {
             scene = scene.late(0.4);
             scene.samples.push(Box::new(move |_| {
-                vec![sample("machine", "others_cores", 1.2), sample("program", "cc1", 1.2)]
+                vec![
+                    sample(Reading::Machine(OfMachine::OthersCores), 1.2),
+                    sample(Reading::Program("cc1".into()), 1.2),
+                ]
             }));
         }
-        4 => scene.samples.push(Box::new(move |_| vec![sample("machine", "others_cores", 1.2)])),
+        4 => {
+            scene.samples.push(Box::new(move |_| vec![sample(Reading::Machine(OfMachine::OthersCores), 1.2)]))
+        }
         5 => scene = scene.event(9, kind::BUG, "planted"),
         6 => scene = scene.event(9, kind::SUBJECT_EXITED, "signal 9"),
         _ => scene.late_share = None,

@@ -1,11 +1,11 @@
 //! A rung may pass under adverse conditions and may fail only under fair ones.
 
-use measure::Sample;
+use measure::{OfMachine, OfProcess, Reading, Sample};
 
 use super::*;
 
-pub(super) fn sample(who: &'static str, name: &'static str, value: f64) -> Sample {
-    Sample { at_ns: 0, who, name: name.into(), value }
+pub(super) fn sample(what: Reading, value: f64) -> Sample {
+    Sample { at_ns: 0, what, value }
 }
 
 /// Another program takes so many of the two cores in these seconds of the hold, while the server's threads wait so long.
@@ -15,15 +15,15 @@ fn beside(scene: Scene, seconds: std::ops::Range<u32>, cores: f64, waiting: f64)
         let is_beside = seconds.contains(&at);
         let of = |value: f64| if is_beside { value } else { 0.0 };
         let mut samples = vec![
-            sample("machine", "others_cores", of(cores)),
-            sample("subject", "waiting_share_max", of(waiting)),
-            sample("worker", "waiting_share_max", of(waiting)),
-            sample("worker", "cpu_share_max", 0.2),
-            sample("thread", "node", 0.3),
+            sample(Reading::Machine(OfMachine::OthersCores), of(cores)),
+            sample(Reading::Subject(OfProcess::WaitingShareMax), of(waiting)),
+            sample(Reading::Worker(OfProcess::WaitingShareMax), of(waiting)),
+            sample(Reading::Worker(OfProcess::CpuShareMax), 0.2),
+            sample(Reading::Thread("node".into()), 0.3),
         ];
         if is_beside {
-            samples.push(sample("program", "cc1", cores * 0.6));
-            samples.push(sample("program", "dpkg", cores * 0.4));
+            samples.push(sample(Reading::Program("cc1".into()), cores * 0.6));
+            samples.push(sample(Reading::Program("dpkg".into()), cores * 0.4));
         }
         samples
     }));
@@ -90,7 +90,7 @@ fn what_the_disturbances_cannot_explain_fails_even_when_every_second_was_disturb
     check(&scene(0.32), &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
     // A thread without slack explains everything: a short delay makes all that follows late.
     let mut full = scene(0.9);
-    full.samples.push(Box::new(|_| vec![sample("thread", "node", 0.88)]));
+    full.samples.push(Box::new(|_| vec![sample(Reading::Thread("node".into()), 0.88)]));
     check(&full, &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
 }
 
@@ -103,12 +103,12 @@ fn a_server_that_is_late_fails_by_the_seconds_in_which_disturbances_explain_leas
         let waiting = |at: u32| if at % 30 < 10 { 0.02 } else { 0.25 };
         scene.samples.push(Box::new(move |at| {
             vec![
-                sample("machine", "others_cores", 1.0),
-                sample("program", "cc1", 1.0),
-                sample("subject", "waiting_share_max", waiting(at)),
-                sample("worker", "waiting_share_max", waiting(at)),
-                sample("worker", "cpu_share_max", 0.2),
-                sample("thread", "node", 0.3),
+                sample(Reading::Machine(OfMachine::OthersCores), 1.0),
+                sample(Reading::Program("cc1".into()), 1.0),
+                sample(Reading::Subject(OfProcess::WaitingShareMax), waiting(at)),
+                sample(Reading::Worker(OfProcess::WaitingShareMax), waiting(at)),
+                sample(Reading::Worker(OfProcess::CpuShareMax), 0.2),
+                sample(Reading::Thread("node".into()), 0.3),
             ]
         }));
         scene
@@ -131,12 +131,12 @@ fn ticks_that_a_server_counts_by_seconds_of_its_own_are_kept_with_the_least_dist
     let waiting = |at: u32| if at.is_multiple_of(2) { 0.07 } else { 0.09 };
     scene.samples.push(Box::new(move |at| {
         vec![
-            sample("machine", "others_cores", 1.0),
-            sample("program", "cc1", 1.0),
-            sample("subject", "waiting_share_max", waiting(at)),
-            sample("worker", "waiting_share_max", waiting(at)),
-            sample("worker", "cpu_share_max", 0.2),
-            sample("thread", "node", 0.1),
+            sample(Reading::Machine(OfMachine::OthersCores), 1.0),
+            sample(Reading::Program("cc1".into()), 1.0),
+            sample(Reading::Subject(OfProcess::WaitingShareMax), waiting(at)),
+            sample(Reading::Worker(OfProcess::WaitingShareMax), waiting(at)),
+            sample(Reading::Worker(OfProcess::CpuShareMax), 0.2),
+            sample(Reading::Thread("node".into()), 0.1),
         ]
     }));
     let says = ["42 % in the least disturbed seconds"];
@@ -214,16 +214,22 @@ fn a_generator_that_is_late_only_in_disturbed_seconds_was_disturbed() {
 
 #[test]
 fn what_limits_the_generator_is_said() {
-    let with = |name: &'static str, value: f64| {
+    let with = |name: OfProcess, value: f64| {
         let mut scene = Scene { send_lag_ns: 20_000_000, ..Scene::arena(500.0) };
-        scene.samples.push(Box::new(move |_| vec![sample("worker", name, value)]));
+        scene.samples.push(Box::new(move |_| vec![sample(Reading::Worker(name), value)]));
         scene
     };
     let says = ["the busiest worker used 97 % of a core"];
-    check(&with("cpu_share_max", 0.97), &arena_terms(), Verdict::GeneratorLimited, "worker.cpu", &says);
+    check(
+        &with(OfProcess::CpuShareMax, 0.97),
+        &arena_terms(),
+        Verdict::GeneratorLimited,
+        "worker.cpu",
+        &says,
+    );
     let says = ["waited for a core 34 % of a second"];
     check(
-        &with("waiting_share_max", 0.34),
+        &with(OfProcess::WaitingShareMax, 0.34),
         &arena_terms(),
         Verdict::GeneratorLimited,
         "worker.waiting",
@@ -235,7 +241,10 @@ fn what_limits_the_generator_is_said() {
 fn waiting_for_the_server_on_shared_cores_is_no_disturbance() {
     let mut scene = Scene::arena(500.0).late(0.4);
     scene.samples.push(Box::new(|_| {
-        vec![sample("machine", "others_cores", 0.01), sample("worker", "waiting_share_max", 0.4)]
+        vec![
+            sample(Reading::Machine(OfMachine::OthersCores), 0.01),
+            sample(Reading::Worker(OfProcess::WaitingShareMax), 0.4),
+        ]
     }));
     check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
 }

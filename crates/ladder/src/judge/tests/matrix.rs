@@ -5,7 +5,7 @@
 //! what a disturbance can explain may end INCONCLUSIVE there, everything else fails wherever it happens.
 
 use Verdict::{Fail, Inconclusive, Invalid, Pass};
-use measure::{Entry, Trial};
+use measure::{Entry, OfMachine, OfProcess, Reading, Trial};
 
 use super::disturbed::{sample, steal};
 use super::silent::stops_replying;
@@ -181,10 +181,10 @@ fn lie() -> Scene {
 fn waiting(mut scene: Scene, share: f64) -> Scene {
     scene.samples.push(Box::new(move |_| {
         vec![
-            sample("subject", "waiting_share_max", share),
-            sample("worker", "waiting_share_max", share),
-            sample("worker", "cpu_share_max", 0.2),
-            sample("thread", "node", 0.3),
+            sample(Reading::Subject(OfProcess::WaitingShareMax), share),
+            sample(Reading::Worker(OfProcess::WaitingShareMax), share),
+            sample(Reading::Worker(OfProcess::CpuShareMax), 0.2),
+            sample(Reading::Thread("node".into()), 0.3),
         ]
     }));
     scene
@@ -200,9 +200,12 @@ fn stolen(scene: Scene) -> Scene {
 
 fn beside(scene: Scene) -> Scene {
     let mut scene = waiting(scene, 0.1);
-    scene
-        .samples
-        .push(Box::new(|_| vec![sample("machine", "others_cores", 1.1), sample("program", "cc1", 1.1)]));
+    scene.samples.push(Box::new(|_| {
+        vec![
+            sample(Reading::Machine(OfMachine::OthersCores), 1.1),
+            sample(Reading::Program("cc1".into()), 1.1),
+        ]
+    }));
     scene
 }
 

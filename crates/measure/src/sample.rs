@@ -1,0 +1,226 @@
+//! A sample: a reading of a process, of a thread or of the machine, and everything that is read, each declared once.
+//!
+//! The sampler writes these names, the store keeps their texts, and every reader matches the variant.
+//! A text that this version does not know (a newer version wrote it) becomes `Reading::Other`: it is kept and exported as
+//! it is, and every reader passes over it.
+//! Units: a name ends in its unit; a name without one is a count.
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A reading of a process, of a thread or of the machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// when it was read
+    pub at_ns: u64,
+    /// what was read
+    pub what: Reading,
+    /// the reading
+    pub value: f64,
+}
+
+impl Sample {
+    /// The second that it speaks of: a reading at the end of a second is about that second.
+    pub fn second(&self) -> u32 {
+        (self.at_ns.saturating_sub(SECOND_NS / 2) / SECOND_NS) as u32
+    }
+}
+
+/// How readings of the same thing add up over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverTime {
+    /// a total that grows: what was used between two readings is their difference
+    Total,
+    /// how things stand: over a longer time the largest counts
+    Largest,
+    /// what happened in the second before
+    OfSecond,
+}
+
+macro_rules! readings {
+    ($(#[$doc:meta])* $names:ident { $($(#[$about:meta])* $variant:ident $text:literal $over_time:ident,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $names { $($(#[$about])* $variant,)* }
+
+        impl $names {
+            /// All of them.
+            pub const ALL: &[$names] = &[$($names::$variant),*];
+
+            /// Its text in the store.
+            pub fn name(self) -> &'static str {
+                match self { $($names::$variant => $text,)* }
+            }
+
+            /// How its readings add up.
+            pub fn over_time(self) -> OverTime {
+                match self { $($names::$variant => OverTime::$over_time,)* }
+            }
+
+            /// The one of that text.
+            pub fn named(text: &str) -> Option<$names> {
+                $names::ALL.iter().copied().find(|known| known.name() == text)
+            }
+        }
+    };
+}
+
+readings! {
+    /// What is read of a process.
+    OfProcess {
+        /// CPU time since it began, s
+        CpuTime "cpu_s" Total,
+        /// memory that it holds
+        Rss "rss_bytes" Largest,
+        /// threads
+        Threads "threads" Largest,
+        /// open descriptors
+        Fds "fds" Largest,
+        /// cores that it may use
+        AllowedCores "allowed_cores" Largest,
+        /// the busiest thread's time on a core, in [0, 1]
+        CpuShareMax "cpu_share_max" OfSecond,
+        /// the most that one thread was runnable and had no core, in [0, 1]
+        WaitingShareMax "waiting_share_max" OfSecond,
+        /// games under way, as a server's log tells them
+        Games "games" Largest,
+        /// players who wait for a game, as a server's log tells them
+        Waiting "waiting" Largest,
+        /// open connections, as a server's log tells them
+        Sockets "sockets" Largest,
+    }
+}
+
+readings! {
+    /// What is read of the machine.
+    OfMachine {
+        /// share of all cores' time that the hypervisor gave to others, in [0, 1]
+        StealShare "steal_share" OfSecond,
+        /// the same of the core that lost most
+        StealShareMax "steal_share_max" OfSecond,
+        /// share of all cores' time that was used, in [0, 1]
+        BusyShare "busy_share" OfSecond,
+        /// thermal or power throttle events
+        ThrottleEvents "throttle_events" OfSecond,
+        /// periods in which a CPU quota halted this process
+        QuotaThrottleEvents "quota_throttle_events" OfSecond,
+        /// percent of the last 10 s in which a task waited for a core
+        CpuPressure "cpu_pressure_some_avg10" Largest,
+        /// load average over a minute
+        Load1 "load1" Largest,
+        /// of the fastest core
+        Frequency "frequency_hz" Largest,
+        /// of the hottest zone, °C
+        Temperature "temperature_c" Largest,
+        /// CPU that programs other than this one and the subject used, cores
+        OthersCores "others_cores" OfSecond,
+        /// by how much the realtime clock was set
+        ClockStep "clock_step_ms" OfSecond,
+    }
+}
+
+impl OfProcess {
+    /// What a server's own log tells besides its ticks, under these names.
+    pub const GAUGES: [OfProcess; 3] = [OfProcess::Games, OfProcess::Waiting, OfProcess::Sockets];
+}
+
+/// What was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// of the server's process tree
+    Subject(OfProcess),
+    /// of this process
+    Worker(OfProcess),
+    /// of the machine
+    Machine(OfMachine),
+    /// CPU of another program of this name (as `plain_name` gives it), cores
+    Program(String),
+    /// CPU of the subject's busiest thread, which has this name (as `plain_name` gives it), cores
+    Thread(String),
+    /// what this version does not know
+    Other {
+        /// whom it is about
+        who: String,
+        /// what was read
+        name: String,
+    },
+}
+
+const SUBJECT: &str = "subject";
+const WORKER: &str = "worker";
+const MACHINE: &str = "machine";
+const PROGRAM: &str = "program";
+const THREAD: &str = "thread";
+
+impl Reading {
+    /// Its texts in the store: whom it is about, and what was read.
+    pub fn texts(&self) -> (&str, &str) {
+        match self {
+            Reading::Subject(name) => (SUBJECT, name.name()),
+            Reading::Worker(name) => (WORKER, name.name()),
+            Reading::Machine(name) => (MACHINE, name.name()),
+            Reading::Program(name) => (PROGRAM, name),
+            Reading::Thread(name) => (THREAD, name),
+            Reading::Other { who, name } => (who, name),
+        }
+    }
+
+    /// The reading of those texts.
+    pub fn of_texts(who: &str, name: &str) -> Reading {
+        let known = match who {
+            SUBJECT => OfProcess::named(name).map(Reading::Subject),
+            WORKER => OfProcess::named(name).map(Reading::Worker),
+            MACHINE => OfMachine::named(name).map(Reading::Machine),
+            PROGRAM => Some(Reading::Program(name.to_owned())),
+            THREAD => Some(Reading::Thread(name.to_owned())),
+            _ => None,
+        };
+        known.unwrap_or_else(|| Reading::Other { who: who.to_owned(), name: name.to_owned() })
+    }
+}
+
+/// The longest name of a program or thread that is kept, in characters.
+const NAME_CHARS_MAX: usize = 32;
+
+/// The name of a program or thread as it is kept and shown: at most `NAME_CHARS_MAX` characters, none of which steers a
+/// terminal or changes the direction of the text around it; `?` when nothing is left. It is text, never markup.
+pub fn plain_name(name: &str) -> String {
+    let is_mark =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let plain: String =
+        name.chars().filter(|&c| !c.is_control() && !is_mark(c)).take(NAME_CHARS_MAX).collect();
+    match plain.trim() {
+        "" => "?".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_programs_name_is_kept_as_short_plain_text() {
+        let check = |name: &str, expected: &str| assert_eq!(plain_name(name), expected);
+        check("sh", "sh");
+        check("a\u{1b}[31mb\n\u{7}\u{202e}c", "a[31mbc");
+        check("<b>&amp;", "<b>&amp;");
+        check(&"ß".repeat(40), &"ß".repeat(32));
+        check("\0\r ", "?");
+    }
+
+    #[test]
+    fn every_reading_comes_back_from_its_texts_and_an_unknown_one_keeps_them() {
+        let processes =
+            OfProcess::ALL.iter().flat_map(|&name| [Reading::Subject(name), Reading::Worker(name)]);
+        let machines = OfMachine::ALL.iter().map(|&name| Reading::Machine(name));
+        for reading in processes.chain(machines) {
+            let (who, name) = reading.texts();
+            assert_eq!(Reading::of_texts(who, name), reading);
+        }
+        for (who, name) in [("subject", "gpu_share"), ("machine", "cpu_s"), ("gpu", "busy_share")] {
+            let other = Reading::of_texts(who, name);
+            assert_eq!(other, Reading::Other { who: who.to_owned(), name: name.to_owned() });
+            assert_eq!(other.texts(), (who, name));
+        }
+    }
+}

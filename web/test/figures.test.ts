@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import cases from '../fixtures/errors.json' with { type: 'json' }
+import runs from '../fixtures/runs.json' with { type: 'json' }
+import type { RunPage } from '../src/data'
+import { errorsOf } from '../src/figures'
+
+test('errors are counted as the judge counts them', () => {
+  for (const { connects_failed, count, ...rung } of cases) {
+    const counts = (of: object) => of as Record<string, number>
+    const { errors, ...flow } = rung
+    assert.equal(errorsOf({ ...flow, errors: counts(errors), connections: { failed: counts(connects_failed) } }), count, JSON.stringify(rung))
+  }
+})
+
+test('what a rung was judged by is what its own counts say', () => {
+  const rungs = (runs as unknown as RunPage[]).flatMap(page => page.climb?.rungs ?? [])
+  const judged = rungs.flatMap(rung => rung.evidence.objectives
+    .filter(one => one.objective.startsWith('errors ')).map(one => [one.value, errorsOf(rung)]))
+  assert.ok(judged.some(([value]) => value! > 0), 'a rung with errors is among them')
+  for (const [value, own] of judged) assert.equal(own, value)
+})
