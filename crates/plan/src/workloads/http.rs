@@ -3,6 +3,7 @@
 use ladder::{Conclusion, Rung};
 use serde::{Deserialize, Serialize};
 
+pub(crate) mod settings;
 mod sweep;
 
 use super::{Demand, LoadKind, Workload};
@@ -153,10 +154,6 @@ impl HttpBots {
 }
 
 impl Workload for HttpBots {
-    fn name(&self) -> &'static str {
-        "http"
-    }
-
     fn load_unit(&self) -> &'static str {
         match self.model {
             HttpModel::Open { .. } => "req/s",
