@@ -194,6 +194,21 @@ pub(crate) trait Serve: Sized {
     fn rest(&mut self) -> u64;
 }
 
+/// Runs `exchange` with the buffer that all reads of a thread share and with the one in which it writes its answers, both
+/// taken out of the thread meanwhile.
+pub(crate) fn with_buffers<S: Serve, T>(
+    server: &mut S,
+    answers: fn(&mut S) -> &mut Vec<u8>,
+    exchange: impl FnOnce(&mut S, &mut [u8], &mut Vec<u8>) -> T,
+) -> T {
+    let mut buffer = std::mem::take(&mut server.core().buffer);
+    let mut written = std::mem::take(answers(server));
+    let outcome = exchange(server, &mut buffer, &mut written);
+    server.core().buffer = buffer;
+    *answers(server) = written;
+    outcome
+}
+
 /// A thread's whole life.
 pub(crate) fn live<S: Serve>(server: &mut S) {
     let mut wait_ns = 0;

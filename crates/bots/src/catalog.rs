@@ -8,7 +8,7 @@ use drivers::{Http1, Http2, Tcp, tcp};
 use engine::Bots;
 use engine::thread::{Setup, spawn};
 use measure::MetricNames;
-use plan::{ChatDialect, HttpVersion, Scheme, WorkerPlan, WorkloadSettings as _};
+use plan::{ChatDialect, HttpVersion, Scheme, Transport, WorkerPlan, WorkloadSettings as _};
 
 use crate::chat::{Chat, Irc, Lines, Mqtt, Nats};
 use crate::http::Requests;
@@ -34,13 +34,13 @@ fn kind<B: Bots>() -> Kind {
 fn kind_of(bots: &plan::BotSettings, scheme: Scheme) -> io::Result<Kind> {
     Ok(match (bots, scheme) {
         (plan::BotSettings::Arena(_), _) => kind::<Arena>(),
-        (plan::BotSettings::Echo(_), Scheme::Ws | Scheme::Wss) => kind::<Echo>(),
-        (plan::BotSettings::Echo(_), Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt) => {
-            kind::<Echo<Tcp<tcp::Lines>, crate::echo::Lines>>()
-        }
-        (plan::BotSettings::Echo(_), Scheme::Http | Scheme::Https) => {
-            return Err(io::Error::other(format!("no echo clients speak {} yet", scheme.name())));
-        }
+        (plan::BotSettings::Echo(_), _) => match scheme.transport() {
+            Transport::WebSocket => kind::<Echo>(),
+            Transport::Tcp => kind::<Echo<Tcp<tcp::Lines>, crate::echo::Lines>>(),
+            Transport::Http => {
+                return Err(io::Error::other(format!("no echo clients speak {} yet", scheme.name())));
+            }
+        },
         (plan::BotSettings::Chat(chat), _) => match chat.dialect {
             ChatDialect::Lines => kind::<Chat<Lines>>(),
             ChatDialect::Irc => kind::<Chat<Irc>>(),

@@ -39,11 +39,13 @@ struct Client {
 
 /// How an echo's messages travel over a driver.
 pub trait EchoFraming<D: Driver>: 'static {
-    /// Behind each message, where the driver does not write its end.
-    const END: &'static [u8];
-    /// What the driver sends for a message with its end.
-    fn message(bytes: &[u8]) -> D::Send<'_>;
-    /// Calls `hears` for each message, without its end.
+    /// A payload as it is sent, with what the driver does not write around it; made once.
+    fn framed(payload: &[u8]) -> Vec<u8> {
+        payload.to_vec()
+    }
+    /// What the driver is given for a framed payload.
+    fn message(framed: &[u8]) -> D::Send<'_>;
+    /// Calls `hears` for the payload of each message.
     fn each(received: D::Received<'_>, hears: impl FnMut(&[u8]));
 }
 
@@ -54,10 +56,8 @@ impl<D> EchoFraming<D> for Texts
 where
     D: for<'a> Driver<Send<'a> = Message<'a>, Received<'a> = Received<'a>>,
 {
-    const END: &'static [u8] = b"";
-
-    fn message(bytes: &[u8]) -> Message<'_> {
-        Message::Text(bytes)
+    fn message(framed: &[u8]) -> Message<'_> {
+        Message::Text(framed)
     }
 
     fn each(received: Received<'_>, mut hears: impl FnMut(&[u8])) {
@@ -73,10 +73,12 @@ impl<D> EchoFraming<D> for Lines
 where
     D: for<'a> Driver<Send<'a> = &'a [u8], Received<'a> = &'a [u8]>,
 {
-    const END: &'static [u8] = b"\n";
+    fn framed(payload: &[u8]) -> Vec<u8> {
+        [payload, b"\n"].concat()
+    }
 
-    fn message(bytes: &[u8]) -> &[u8] {
-        bytes
+    fn message(framed: &[u8]) -> &[u8] {
+        framed
     }
 
     fn each(received: &[u8], hears: impl FnMut(&[u8])) {
@@ -94,9 +96,9 @@ pub struct Echo<D = WebSocket, C = Texts> {
     gap_ns: u64,
     /// one per client where gaps are random: the n-th then follows from the seed, whatever happens to other clients
     gaps: Vec<fastrand::Rng>,
-    /// as it is sent, with its end
-    message: Vec<u8>,
-    payload_bytes: usize,
+    payload: Vec<u8>,
+    /// as it is sent
+    framed: Vec<u8>,
     phases: fastrand::Rng,
     open_attempts: u32,
 }
@@ -111,8 +113,7 @@ impl<D: Driver, C: EchoFraming<D>> Bots for Echo<D, C> {
     }
 
     fn new(echo: &EchoBots, plan: &WorkerPlan) -> Self {
-        let mut message = vec![b'x'; echo.payload_bytes];
-        message.extend_from_slice(C::END);
+        let payload = vec![b'x'; echo.payload_bytes];
         let gap_ns = if echo.rate_per_s > 0.0 { (1e9 / echo.rate_per_s) as u64 } else { 0 };
         let gaps = match plan.arrivals {
             Arrivals::Poisson if gap_ns > 0 => {
@@ -126,8 +127,8 @@ impl<D: Driver, C: EchoFraming<D>> Bots for Echo<D, C> {
             clients: (0..plan.units).map(|_| Client::default()).collect(),
             gap_ns,
             gaps,
-            message,
-            payload_bytes: echo.payload_bytes,
+            framed: C::framed(&payload),
+            payload,
             phases: fastrand::Rng::with_seed(plan.seed),
             open_attempts: plan.open_attempts,
         }
@@ -192,7 +193,7 @@ impl<D: Driver, C: EchoFraming<D>> Echo<D, C> {
         let Some(request) = self.clients[bot as usize].open_requests.pop_front() else {
             return ctx.error(WRONG);
         };
-        if message == &self.message[..self.payload_bytes] {
+        if message == self.payload {
             ctx.answered(request, at_ns);
         } else {
             ctx.failed(request);
@@ -207,7 +208,7 @@ impl<D: Driver, C: EchoFraming<D>> Echo<D, C> {
         let client = &mut self.clients[bot as usize];
         let Some(connection) = client.connection else { return ctx.not_sent(ECHO, planned_ns) };
         if let Some(request) =
-            ctx.request(connection, ECHO, planned_ns, SendLag::Unrecorded, C::message(&self.message))
+            ctx.request(connection, ECHO, planned_ns, SendLag::Unrecorded, C::message(&self.framed))
         {
             client.open_requests.push_back(request);
         }

@@ -7,7 +7,9 @@
 //! rejected or cut off comes back a little later, or a server at its limit would be asked ever faster.
 //! An answer is right or wrong by its request's checks. The first few errors of each cause are kept verbatim.
 
+mod audit;
 pub(crate) mod errors;
+mod open;
 mod redirect;
 pub mod source;
 mod stream;
@@ -20,7 +22,7 @@ use std::sync::Arc;
 use drivers::Closed;
 use drivers::http::{Answer, Http, Outgoing, Received};
 use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
-use measure::{MetricNames, Phase};
+use measure::MetricNames;
 use plan::{HttpBots, HttpModel, WorkerPlan};
 
 use crate::ends;
@@ -36,11 +38,6 @@ pub(crate) const PHASE_NAMES: [&str; PHASES] = [
     "phase_08", "phase_09", "phase_10", "phase_11", "phase_12", "phase_13", "phase_14", "phase_15",
 ];
 
-/// Counters of a source that audits, behind the phases.
-const AUDIT_CHECKED_AT: usize = PHASES;
-/// Where workers meet.
-const LOAD_IS_OVER: usize = 0;
-
 /// What falls due. A stream's request belongs to no client.
 const STREAM_REQUEST: u32 = 0;
 /// a requester sends its next request
@@ -53,8 +50,6 @@ const LOOK_FOR_LATE: u32 = 3;
 /// After the n-th failure in a row a client waits n times as long before it tries again.
 const COME_BACK_NS: u64 = 100_000_000;
 const COME_BACK_STEPS_MAX: u64 = 10;
-/// So many requests may wait for a connection; more than that leave no hope of ever being answered.
-const WAITING_MAX: usize = 4_000_000;
 
 /// A request that is open.
 struct OpenRequest {
@@ -295,106 +290,6 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
 }
 
 impl<D: Http, S: Source<D>> Requests<D, S> {
-    /// Puts the stream's next request on the clock.
-    fn plan_next(&mut self, ctx: &mut BotContext<'_, D>) {
-        let (Some(stream), Some(origin_ns)) = (&mut self.stream, self.origin_ns) else { return };
-        ctx.at(origin_ns + stream.next_ns(), 0, STREAM_REQUEST);
-    }
-
-    /// Checks what became of the load once all workers have none open; true when that is done, or cannot be.
-    fn audit(&mut self, is_quiet: bool, ctx: &mut BotContext<'_, D>) -> bool {
-        if is_quiet && !self.has_met {
-            self.has_met = true;
-            ctx.meet(LOAD_IS_OVER);
-        }
-        if !self.has_met || ctx.met(LOAD_IS_OVER) < self.workers {
-            return false;
-        }
-        let idle = |client: &Client| client.is_open && client.open_requests.is_empty();
-        for bot in 0..self.clients.len() {
-            if !idle(&self.clients[bot]) {
-                continue;
-            }
-            let Some(chosen) = self.source.audit() else { break };
-            let planned = Planned { planned_ns: ctx.now_ns(), chosen };
-            self.send(bot as u32, planned, SendLag::Unrecorded, ctx);
-        }
-        self.open_count == 0
-    }
-
-    fn count_audited(&mut self, ctx: &mut BotContext<'_, D>) {
-        let (checked, wrong) = self.source.take_audited();
-        if checked > 0 {
-            ctx.count(AUDIT_CHECKED_AT, checked);
-            ctx.count(AUDIT_CHECKED_AT + 1, wrong);
-        }
-    }
-
-    fn count_phase(&mut self, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
-        if self.tick_period_ns > 0 && ctx.phase(planned_ns) == Phase::Hold {
-            let place = planned_ns % self.tick_period_ns * PHASES as u64 / self.tick_period_ns;
-            ctx.count(place as usize, 1);
-        }
-    }
-
-    /// Gives a planned request to a free client, or lets it wait for one.
-    fn dispatch(&mut self, planned: Planned, ctx: &mut BotContext<'_, D>) {
-        while let Some(bot) = self.free.pop_front() {
-            let client = &mut self.clients[bot as usize];
-            client.is_queued = false;
-            if !self.has_room(bot) {
-                continue;
-            }
-            if !self.http.keep_alive {
-                return self.open_for(bot, planned, ctx);
-            }
-            self.send(bot, planned, SendLag::Unrecorded, ctx);
-            return self.queue_if_free(bot);
-        }
-        ctx.waits(planned.planned_ns);
-        if self.waiting.len() >= WAITING_MAX {
-            self.source.abandoned(planned.chosen);
-            return ctx.not_sent(planned.chosen.op, planned.planned_ns);
-        }
-        self.waiting.push_back(planned);
-        if let Some(bot) = self.spare.pop() {
-            if self.http.keep_alive {
-                self.open(bot, ctx);
-            } else {
-                self.is_free(bot, ctx);
-            }
-        }
-    }
-
-    fn has_room(&self, bot: u32) -> bool {
-        let client = &self.clients[bot as usize];
-        if self.http.keep_alive {
-            client.is_open && client.open_requests.len() < self.http.streams as usize
-        } else {
-            client.connection.is_none() && client.pending.is_none()
-        }
-    }
-
-    fn queue_if_free(&mut self, bot: u32) {
-        if self.has_room(bot) && !self.clients[bot as usize].is_queued {
-            self.clients[bot as usize].is_queued = true;
-            self.free.push_back(bot);
-        }
-    }
-
-    /// A client has room again: what has waited longest goes first.
-    fn is_free(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
-        while self.has_room(bot) {
-            let Some(planned) = self.waiting.pop_front() else { break };
-            if self.http.keep_alive {
-                self.send(bot, planned, SendLag::Recorded, ctx);
-            } else {
-                self.connect_for(bot, planned, ctx);
-            }
-        }
-        self.queue_if_free(bot);
-    }
-
     fn open(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         self.clients[bot as usize].connection = Some(ctx.open(bot, 0));
     }

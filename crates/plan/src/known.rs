@@ -5,11 +5,9 @@ pub const SUBJECTS: &[&str] = &crate::built_in::NAMES;
 /// Servers whose names are taken, so that their users are told the truth instead of "unknown".
 pub const SUBJECTS_TO_COME: &[&str] = &["grid"];
 /// Built-in bots.
-pub const BOTS: &[&str] = &crate::layers::bots::NAMES;
+pub const BOTS: &[&str] = crate::workloads::NAMES;
 /// Bots whose names are taken.
 pub const BOTS_TO_COME: &[&str] = &["grid"];
-/// Schemes a target may have.
-pub const SCHEMES: &[&str] = &["ws", "wss", "tcp", "irc", "nats", "mqtt", "http", "https"];
 
 /// The known word that `word` most likely stands for; `None` when nothing is near enough to be worth a guess.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -34,6 +32,15 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 /// `a, b, c`
 pub(crate) fn listed(words: &[&str]) -> String {
     words.join(", ")
+}
+
+/// `a, b or c`
+pub(crate) fn listed_or(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+    }
 }
 
 #[cfg(test)]

@@ -6,67 +6,49 @@
 //! Not here: what a value looks like (`units`, `target`), what a declaration is (`settings`).
 
 use crate::flags::Flags;
+use crate::known;
 use crate::mistakes::{ConfigError, Mistakes, Place};
 use crate::plan::{Arrivals, Plan, Subject, SubjectSource, TickSource};
 use crate::scenario::{self, Node, ScenarioText};
+use crate::scheme::Scheme;
 use crate::settings::{Setting, Shape};
 use crate::units;
-use crate::workloads::BotSettings;
+use crate::workloads::{BotSettings, KINDS};
 
-mod arena;
 pub(crate) mod bots;
-mod cells;
-mod chat;
-mod echo;
+pub(crate) mod cells;
 mod generator;
-mod http;
-mod ladder;
-mod leaderboard;
+pub(crate) mod ladder;
 mod objectives;
-mod reader;
+pub(crate) mod reader;
 mod subject;
 
-use http::{requests, variables};
 use reader::Reader;
 use subject::ResolvedTarget;
 
-pub use http::requests::BODY;
+pub use crate::workloads::http::settings::requests::BODY;
 pub use subject::{OPTIONS, SUBJECT};
 
 /// All settings, file by file; those of one file in the order of their help.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
-    let files = [
-        subject::SETTINGS,
-        bots::SETTINGS,
-        arena::SETTINGS,
-        echo::SETTINGS,
-        chat::SETTINGS,
-        requests::SETTINGS,
-        variables::SETTINGS,
-        http::SETTINGS,
-        leaderboard::SETTINGS,
-        ladder::SETTINGS,
-        cells::SETTINGS,
-        objectives::SETTINGS,
-        SETTINGS,
-        generator::SETTINGS,
-    ];
-    files.into_iter().flatten().copied()
+    let of_workloads = KINDS.iter().flat_map(|kind| kind.settings).copied();
+    let others = [ladder::SETTINGS, cells::SETTINGS, objectives::SETTINGS, SETTINGS, generator::SETTINGS];
+    [subject::SETTINGS, bots::SETTINGS].into_iter().chain(of_workloads).chain(others).flatten().copied()
 }
 
 /// The groups of the help, in its order.
-pub const HEADINGS: [&str; 10] = [
-    "What",
-    "How",
-    "Arena",
-    "Chat",
-    "HTTP",
-    "Leaderboard",
-    "Sweep of poll-loop",
-    "Judged by",
-    "Subject",
-    "Output",
-];
+pub fn headings() -> Vec<&'static str> {
+    let of_workloads = KINDS.iter().flat_map(|kind| kind.settings).copied().flatten();
+    let of_workloads = of_workloads.map(|setting| setting.heading);
+    let last = [cells::HEADING, "Judged by", "Subject", "Output"];
+    let mut headings = vec!["What", "How"];
+    for heading in of_workloads.chain(last) {
+        if !heading.is_empty() && !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    headings
+}
 
 const SETTINGS: &[&Setting] = &[&ARRIVALS, &SEED, &PATIENCE, &NAME, &NOTE];
 
@@ -102,6 +84,15 @@ static NOTE: Setting = Setting::of("Output", &[])
 
 /// Below it, lateness would be the clock's and not the server's.
 const PATIENCE_NS_MIN: u64 = 1_000_000;
+
+/// What may stand behind `climb`, for its help.
+pub fn subject_help() -> String {
+    format!(
+        "A built-in server ({}), a scenario file (*.yaml) or a URL (http://HOST:PORT/PATH; schemes: {})",
+        known::listed(known::SUBJECTS),
+        known::listed(Scheme::NAMES),
+    )
+}
 
 /// Whether the word behind `climb` is a scenario file, which the caller must read before `resolve`.
 pub fn is_scenario_file(subject: &str) -> bool {

@@ -12,6 +12,7 @@ mod mistakes;
 mod plan;
 pub mod ramp;
 pub mod scenario;
+mod scheme;
 mod settings;
 mod target;
 pub mod units;
@@ -26,11 +27,8 @@ pub use plan::{
 };
 pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};
+pub use scheme::{FirstSign, Protocol, Scheme, Transport};
 pub use settings::{Kind, Setting};
-pub use target::{Scheme, Target, TargetError, TargetRefused, may_load};
+pub use target::{Target, TargetError, TargetRefused, may_load};
 pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};
-pub use workloads::{
-    ArenaBots, BotSettings, ChatBots, ChatDialect, EchoBots, FaultKind, FaultSpec, HttpBots, HttpCheck,
-    HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, LeaderboardBots, Pairing, Variable, VariableLaw,
-    Workload, WorkloadSettings,
-};
+pub use workloads::*;

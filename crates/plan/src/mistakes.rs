@@ -9,7 +9,8 @@ use ladder::ObjectiveError;
 use thiserror::Error;
 
 use crate::known::{BOTS, BOTS_TO_COME, SUBJECTS, SUBJECTS_TO_COME, listed};
-use crate::target::{Scheme, TargetError, TargetRefused, as_prefixes};
+use crate::scheme::Scheme;
+use crate::target::{TargetError, TargetRefused, as_prefixes};
 use crate::units::UnitError;
 
 mod http;
@@ -111,9 +112,9 @@ pub enum ConfigError {
     NoSubject,
     /// no built-in server, no URL, no file
     #[error(
-        "unknown subject \"{}\"; built in: {} (still to come: {}), or a URL (http://HOST:PORT, ws://, tcp://, irc://, nats://, \
-         mqtt://) or a scenario file (*.yaml)",
-        .0, listed(SUBJECTS), listed(SUBJECTS_TO_COME)
+        "unknown subject \"{}\"; built in: {} (still to come: {}), or a URL ({}) or a scenario file \
+         (*.yaml)",
+        .0, listed(SUBJECTS), listed(SUBJECTS_TO_COME), as_prefixes(Scheme::NAMES.iter().copied())
     )]
     UnknownSubject(String),
     /// a server of the list that has no code behind it yet
@@ -154,7 +155,7 @@ pub enum ConfigError {
         /// of the target
         scheme: Scheme,
         /// those that they speak over
-        over: &'static [Scheme],
+        over: Vec<Scheme>,
     },
     /// a line that the protocol would cut off
     #[error(

@@ -6,6 +6,8 @@
 //! completions, the keys of a scenario, its published schema, and the refusal of settings that other bots
 //! take.
 
+use crate::known::listed_or;
+
 /// One setting of a climb. `Setting::of` begins a declaration; `flag` and `key` add its two sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
@@ -32,6 +34,8 @@ pub struct Setting {
     pub about: &'static str,
     /// behind the key
     pub example_in_file: &'static str,
+    /// the words that it may be, where there are few and messages refuse all others; empty: any
+    pub one_of: &'static [&'static str],
     /// a scenario without it is not complete
     pub is_required: bool,
     /// the bots that take it; empty: all
@@ -112,6 +116,7 @@ impl Setting {
             shape: Shape::Text,
             about: "",
             example_in_file: "",
+            one_of: &[],
             is_required: false,
             bots,
         }
@@ -172,6 +177,12 @@ impl Setting {
         self
     }
 
+    /// The words that it may be; help and schema list them.
+    pub const fn one_of(mut self, words: &'static [&'static str]) -> Setting {
+        self.one_of = words;
+        self
+    }
+
     /// A scenario without it is not complete.
     pub const fn required(mut self) -> Setting {
         self.is_required = true;
@@ -185,9 +196,21 @@ impl Setting {
 
     /// The help with the default at its end.
     pub fn help_text(&self) -> String {
+        let help = match self.one_of {
+            [] => self.help.to_owned(),
+            words => format!("{}: {}", self.help, listed_or(words)),
+        };
         match self.default {
-            "" => self.help.to_owned(),
-            default => format!("{} [default: {default}]", self.help),
+            "" => help,
+            default => format!("{help} [default: {default}]"),
+        }
+    }
+
+    /// What the schema says of it, with the words that it may be at its end.
+    pub fn about_text(&self) -> String {
+        match self.one_of {
+            [] => self.about.to_owned(),
+            words => format!("{} One of {}.", self.about, listed_or(words)),
         }
     }
 

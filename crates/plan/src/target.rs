@@ -14,28 +14,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::known;
-
-/// How to speak to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scheme {
-    /// WebSocket
-    Ws,
-    /// WebSocket over TLS
-    Wss,
-    /// lines over TCP
-    Tcp,
-    /// the Internet Relay Chat protocol over TCP
-    Irc,
-    /// the NATS client protocol over TCP
-    Nats,
-    /// MQTT over TCP
-    Mqtt,
-    /// HTTP
-    Http,
-    /// HTTP over TLS
-    Https,
-}
+use crate::scheme::Scheme;
 
 /// An address as its author wrote it; names are resolved once, in the control plane, and pinned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,10 +37,10 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TargetError {
     /// no `://`
-    #[error("\"{}\" is not a URL: it does not say {}", .0, as_prefixes(known::SCHEMES.iter().copied()))]
+    #[error("\"{}\" is not a URL: it does not say {}", .0, as_prefixes(Scheme::NAMES.iter().copied()))]
     NoScheme(String),
     /// an unknown scheme
-    #[error("unknown scheme \"{scheme}\"; known: {}", known::listed(known::SCHEMES))]
+    #[error("unknown scheme \"{scheme}\"; known: {}", known::listed(Scheme::NAMES))]
     UnknownScheme {
         /// as written
         scheme: String,
@@ -99,47 +78,6 @@ pub enum TargetError {
     BadCharacter,
 }
 
-impl Scheme {
-    /// As it stands in a URL.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scheme::Ws => "ws",
-            Scheme::Wss => "wss",
-            Scheme::Tcp => "tcp",
-            Scheme::Irc => "irc",
-            Scheme::Nats => "nats",
-            Scheme::Mqtt => "mqtt",
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-        }
-    }
-
-    /// The port of a URL that names none.
-    pub fn default_port(self) -> u16 {
-        match self {
-            Scheme::Ws | Scheme::Http => 80,
-            Scheme::Wss | Scheme::Https => 443,
-            Scheme::Tcp => 4001,
-            Scheme::Irc => 6667,
-            Scheme::Nats => 4222,
-            Scheme::Mqtt => 1883,
-        }
-    }
-
-    /// Whether a URL of it may go on behind host and port.
-    pub fn has_paths(self) -> bool {
-        match self {
-            Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https => true,
-            Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt => false,
-        }
-    }
-
-    /// Whether the bytes go through TLS.
-    pub fn is_tls(self) -> bool {
-        matches!(self, Scheme::Wss | Scheme::Https)
-    }
-}
-
 impl Target {
     /// A server at a known address, path `/`: what a built-in server becomes once its port is known.
     pub fn at(scheme: Scheme, address: SocketAddr) -> Target {
@@ -161,7 +99,7 @@ impl Target {
     /// `host:port` for a Host header, IPv6 in brackets, the scheme's own port left out.
     pub fn authority(&self) -> String {
         let host = self.bracketed_host();
-        if self.port == self.scheme.default_port() { host } else { format!("{host}:{}", self.port) }
+        if self.port == self.scheme.protocol().default_port { host } else { format!("{host}:{}", self.port) }
     }
 
     fn bracketed_host(&self) -> String {
@@ -189,19 +127,10 @@ impl FromStr for Target {
                 TargetError::NoScheme(text.into())
             });
         };
-        let scheme = match scheme.to_ascii_lowercase().as_str() {
-            "ws" => Scheme::Ws,
-            "wss" => Scheme::Wss,
-            "tcp" => Scheme::Tcp,
-            "irc" => Scheme::Irc,
-            "nats" => Scheme::Nats,
-            "mqtt" => Scheme::Mqtt,
-            "http" => Scheme::Http,
-            "https" => Scheme::Https,
-            other => {
-                let nearest = known::nearest(other, known::SCHEMES.iter().copied());
-                return Err(TargetError::UnknownScheme { scheme: other.into(), nearest });
-            }
+        let scheme = scheme.to_ascii_lowercase();
+        let Some(scheme) = Scheme::named(&scheme) else {
+            let nearest = known::nearest(&scheme, Scheme::NAMES.iter().copied());
+            return Err(TargetError::UnknownScheme { scheme, nearest });
         };
         let (authority, path) = match rest.find(['/', '?', '#']) {
             Some(at) => rest.split_at(at),
@@ -213,13 +142,13 @@ impl FromStr for Target {
         if rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(TargetError::BadCharacter);
         }
-        if !scheme.has_paths() && !matches!(path, "" | "/") {
+        if !scheme.transport().has_paths() && !matches!(path, "" | "/") {
             return Err(TargetError::NoPath { scheme, path: path.to_owned() });
         }
         if path.contains('#') {
             return Err(TargetError::Fragment);
         }
-        let (host, port) = host_and_port(authority, scheme.default_port())?;
+        let (host, port) = host_and_port(authority, scheme.protocol().default_port)?;
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         Ok(Target { scheme, host, port, path, ca: None, insecure: false })
     }
@@ -256,12 +185,10 @@ fn host_and_port(authority: &str, default_port: u16) -> Result<(String, u16), Ta
     if is_name { Ok((host.to_ascii_lowercase(), port)) } else { Err(TargetError::BadHost(host.into())) }
 }
 
-/// `ws://, wss:// or tcp://`
 /// `tcp://, irc://, nats:// or mqtt://`
 pub(crate) fn as_prefixes<'a>(schemes: impl IntoIterator<Item = &'a str>) -> String {
-    let mut prefixes: Vec<String> = schemes.into_iter().map(|scheme| format!("{scheme}://")).collect();
-    let last = prefixes.pop().unwrap_or_default();
-    format!("{} or {last}", prefixes.join(", "))
+    let prefixes: Vec<String> = schemes.into_iter().map(|scheme| format!("{scheme}://")).collect();
+    known::listed_or(&prefixes.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Why an address is not loaded.

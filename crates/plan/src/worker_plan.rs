@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::plan::{Arrivals, HoldLength, Plan, Ramp};
 use crate::ramp;
-use crate::target::{Scheme, Target};
+use crate::scheme::Scheme;
+use crate::target::Target;
 use crate::workloads::{BotSettings, Broadcast, Demand};
 
 /// What one worker does in one trial.

@@ -3,14 +3,15 @@
 //! `BotSettings` is the registry. Whatever a plan must know of a workload (how its load is counted, what a load needs, how its
 //! clients arrive) is asked through `Workload`; only the registry knows which there are.
 
-mod arena;
-mod chat;
-mod echo;
-mod http;
-mod leaderboard;
+pub(crate) mod arena;
+pub(crate) mod chat;
+pub(crate) mod echo;
+pub(crate) mod http;
+pub(crate) mod leaderboard;
 
 use std::ops::Deref;
 
+use ladder::{Conclusion, Rung};
 use serde::{Deserialize, Serialize};
 
 pub use arena::{ArenaBots, Pairing};
@@ -19,6 +20,7 @@ pub use echo::EchoBots;
 pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw};
 pub use leaderboard::LeaderboardBots;
 
+use crate::layers::bots::BotsKind;
 use crate::plan::{Arrivals, Ramp};
 
 /// A server of which nothing else is known must reply, and rightly.
@@ -26,9 +28,6 @@ pub const NO_ERRORS: &[&str] = &["errors == 0"];
 
 /// What a plan must know of a workload.
 pub trait Workload {
-    /// `arena`
-    fn name(&self) -> &'static str;
-
     /// What a load counts: `games`, `req/s`.
     fn load_unit(&self) -> &'static str;
 
@@ -101,6 +100,12 @@ pub trait Workload {
         false
     }
 
+    /// What a run's rungs show besides the three answers that every run has, the plainest first: a pure function of the
+    /// published figures. A conclusion appears only where its evidence is there, and names it.
+    fn conclusions(&self, _rungs: &[Rung]) -> Vec<Conclusion> {
+        Vec::new()
+    }
+
     /// Why a figure of broadcasts (`deliveries.…`) is never measured here; `None` when it is.
     fn lacks_delivery_figure(&self, _figure: &str) -> Option<&'static str> {
         Some("these bots send no broadcasts")
@@ -150,12 +155,27 @@ pub trait WorkloadSettings: Workload + Sized {
 }
 
 macro_rules! registry {
-    ($($(#[$meaning:meta])* $bots:ident($settings:ty),)*) => {
+    ($($(#[$meaning:meta])* $bots:ident($settings:ty): $kind:expr,)*) => {
         /// The simulated clients.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum BotSettings {
             $($(#[$meaning])* $bots($settings),)*
+        }
+
+        /// Their kinds. The first that speaks over a scheme loads a server of it when no bots are named.
+        pub(crate) const KINDS: &[BotsKind] = &[$($kind),*];
+
+        /// Their names.
+        pub(crate) const NAMES: &[&str] = &[$($kind.name),*];
+
+        impl BotSettings {
+            /// `arena`
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(BotSettings::$bots(_) => $kind.name,)*
+                }
+            }
         }
 
         impl Deref for BotSettings {
@@ -190,13 +210,13 @@ macro_rules! registry {
 
 registry! {
     /// pairs of players of the arena
-    Arena(ArenaBots),
-    /// clients of an echo server; what calibration uses. The target's scheme says over what: WebSocket or TCP lines
-    Echo(EchoBots),
+    Arena(ArenaBots): arena::settings::KIND,
     /// people in a room where each line goes to all others
-    Chat(ChatBots),
+    Chat(ChatBots): chat::settings::KIND,
     /// requests over HTTP
-    Http(HttpBots),
+    Http(HttpBots): http::settings::KIND,
     /// updates and reads of a leaderboard over HTTP, audited afterwards
-    Leaderboard(LeaderboardBots),
+    Leaderboard(LeaderboardBots): leaderboard::settings::KIND,
+    /// clients of an echo server; what calibration uses. The target's scheme says over what: WebSocket or TCP lines
+    Echo(EchoBots): echo::settings::KIND,
 }

@@ -6,7 +6,7 @@
 
 use plan::{
     Arrivals, BotSettings, EchoBots, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Plan, Ramp,
-    RampRule, Scheme,
+    RampRule, Scheme, Transport,
 };
 
 use crate::judging::LATENCY_RATE_PER_S;
@@ -21,16 +21,16 @@ const BODY_BYTES_MAX: u64 = 64 * 1024;
 
 /// The clients that weigh us over a scheme's protocol: at an easy pace, or in a closed loop.
 pub fn bots(scheme: Scheme, is_closed: bool, clients: u64) -> (BotSettings, Arrivals) {
-    match (scheme, is_closed) {
-        (Scheme::Http | Scheme::Https, true) => {
-            (requests(HttpModel::Closed { think_ns: 0 }).into(), Arrivals::Closed)
-        }
-        (Scheme::Http | Scheme::Https, false) => {
+    match (scheme.transport(), is_closed) {
+        (Transport::Http, true) => (requests(HttpModel::Closed { think_ns: 0 }).into(), Arrivals::Closed),
+        (Transport::Http, false) => {
             let model = HttpModel::Open { connections: clients, connections_max: clients };
             (requests(model).into(), Arrivals::Poisson)
         }
-        (_, true) => (EchoBots { rate_per_s: 0.0, payload_bytes: ECHO_BYTES }.into(), Arrivals::Closed),
-        (_, false) => {
+        (Transport::WebSocket | Transport::Tcp, true) => {
+            (EchoBots { rate_per_s: 0.0, payload_bytes: ECHO_BYTES }.into(), Arrivals::Closed)
+        }
+        (Transport::WebSocket | Transport::Tcp, false) => {
             let rate_per_s = LATENCY_RATE_PER_S / clients.max(1) as f64;
             (EchoBots { rate_per_s, payload_bytes: ECHO_BYTES }.into(), Arrivals::Even)
         }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
-use plan::layers::{BODY, HEADINGS, OPTIONS, SUBJECT, settings};
+use plan::layers::{BODY, OPTIONS, SUBJECT, headings, settings, subject_help};
 use plan::{Flags, Kind, Setting};
 
 use crate::serve::Server;
@@ -74,8 +74,7 @@ pub enum Command {
 )]
 #[command(after_long_help = objectives_help())]
 pub struct ClimbArgs {
-    /// A built-in server (arena, chat, poll-loop), a scenario file (*.yaml) or a URL (http://HOST:PORT/PATH,
-    /// or https, ws, wss, tcp, irc, nats, mqtt)
+    #[arg(help = subject_help())]
     subject: Option<String>,
     #[command(flatten)]
     settings: Settings,
@@ -123,7 +122,7 @@ struct Settings(Flags);
 impl Args for Settings {
     fn augment_args(command: clap::Command) -> clap::Command {
         let of_heading = |heading| settings().filter(move |one| one.is_option() && one.heading == heading);
-        command.args(HEADINGS.into_iter().flat_map(of_heading).map(option))
+        command.args(headings().into_iter().flat_map(of_heading).map(option))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {

@@ -231,6 +231,11 @@ impl Climbing<'_> {
     ) -> anyhow::Result<()> {
         let is_closed = order.purpose == Purpose::CalibrationCeiling;
         let plan = calibration::plan_of(self.plan, scheme, is_closed, order.load as u64);
+        let server = match null {
+            Some(server) => server,
+            None => null.insert(UnderTest::start_null(scheme)?),
+        };
+        let target = server.target.clone();
         let head = TrialHead {
             seq: order.seq,
             purpose: order.purpose.name().to_owned(),
@@ -240,14 +245,10 @@ impl Climbing<'_> {
             connections: order.load as u64,
             tick_period_ns: 0,
             // Not a cell of the sweep; it tells which of our drivers was weighed.
-            cell: BTreeMap::from([(PROTOCOL.to_owned(), protocol(scheme).to_owned())]),
-            metric_names: bots::catalog::metric_names(&plan.bots, scheme)?,
+            cell: BTreeMap::from([(PROTOCOL.to_owned(), scheme.transport().null_protocol().to_owned())]),
+            // What the null server speaks, which may be less than the subject does.
+            metric_names: bots::catalog::metric_names(&plan.bots, target.scheme)?,
         };
-        let server = match null {
-            Some(server) => server,
-            None => null.insert(UnderTest::start_null(scheme)?),
-        };
-        let target = server.target.clone();
         let trial = TrialSpec {
             head,
             workers: self.machine.split(
@@ -285,15 +286,6 @@ impl Climbing<'_> {
         outcome?;
         self.writer.end_trial(unix_ms())?;
         Ok(())
-    }
-}
-
-/// What is spoken below the words of a subject of this scheme.
-fn protocol(scheme: Scheme) -> &'static str {
-    match scheme {
-        Scheme::Ws | Scheme::Wss => "websocket",
-        Scheme::Http | Scheme::Https => "http",
-        Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt => "lines",
     }
 }
 

@@ -3,8 +3,9 @@
 //!
 //! As many connections as one unit has (two for the arena), because a server that pairs its players would give a single
 //! one that leaves to the first real one as an opponent.
-//! A WebSocket has its handshake and NATS greets; a server of plain lines or IRC may be silent, so all that can be asked
-//! of it is that it does not hang up at once. A server of HTTP is asked one real request (`http`).
+//! What shows that a server speaks a protocol stands in the protocol's row (`plan::FirstSign`): it shakes hands, it greets,
+//! or it may be silent, so that all that can be asked of it is that it does not hang up at once. A server of HTTP is asked
+//! one real request (`http`).
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use drivers::tcp::{Lines, lines};
 use drivers::{Address, Closed, Driver, Http1, OpenError, ReadBuffer, Tcp, WebSocket};
-use plan::{Scheme, Target};
+use plan::{FirstSign, Scheme, Target, Transport};
 use tokio::time::{sleep, timeout};
 
 use crate::trial::tls;
@@ -69,20 +70,21 @@ async fn let_in(
     connections: u64,
     hangs_up_within: Duration,
 ) -> Result<(), OpenError> {
-    match scheme {
-        Scheme::Ws | Scheme::Wss => {
+    match (scheme.transport(), scheme.protocol().first_sign) {
+        (Transport::WebSocket, _) => {
             open_and_close(address, connections, async |_: &mut WebSocket, _| Ok(())).await
         }
-        Scheme::Http | Scheme::Https => {
-            open_and_close(address, connections, async |_: &mut Http1, _| Ok(())).await
+        (Transport::Http, _) => open_and_close(address, connections, async |_: &mut Http1, _| Ok(())).await,
+        (Transport::Tcp, FirstSign::Greeting { of, begins_with }) => {
+            let greets = async |socket: &mut _, buffer: &mut _| greets(socket, buffer, of, begins_with).await;
+            open_and_close(address, connections, greets).await
         }
-        Scheme::Tcp | Scheme::Irc | Scheme::Mqtt => {
+        (Transport::Tcp, FirstSign::Handshake | FirstSign::StaysOpen) => {
             let stays = async |socket: &mut _, buffer: &mut _| {
                 does_not_hang_up(socket, buffer, hangs_up_within).await
             };
             open_and_close(address, connections, stays).await
         }
-        Scheme::Nats => open_and_close(address, connections, greets).await,
     }
 }
 
@@ -154,13 +156,18 @@ async fn does_not_hang_up(
     }
 }
 
-/// A NATS server speaks first.
-async fn greets(socket: &mut Tcp<Lines>, buffer: &mut ReadBuffer) -> Result<(), OpenError> {
+/// A server that speaks first, and so is known by its words.
+async fn greets(
+    socket: &mut Tcp<Lines>,
+    buffer: &mut ReadBuffer,
+    protocol: &'static str,
+    begins_with: &str,
+) -> Result<(), OpenError> {
     let line = first_line(socket, buffer).await?;
-    if line.starts_with("INFO ") {
+    if line.starts_with(begins_with) {
         return Ok(());
     }
-    Err(OpenError::WrongProtocol { protocol: "NATS", why: format!("it begins with \"{line}\"") })
+    Err(OpenError::WrongProtocol { protocol, why: format!("it begins with \"{line}\"") })
 }
 
 /// The first line of what comes next, fit to be shown.
@@ -197,33 +204,35 @@ fn shown(line: &[u8]) -> String {
 
 fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
     let within_s = HANDSHAKE_WITHIN.as_secs();
-    match (error, target.scheme) {
-        (OpenError::WrongProtocol { protocol, why }, scheme) => {
-            let check = if scheme.has_paths() { "its port and path" } else { "its port" };
+    let (transport, first_sign) = (target.scheme.transport(), target.scheme.protocol().first_sign);
+    match (error, transport) {
+        (OpenError::WrongProtocol { protocol, why }, _) => {
+            let check = if transport.has_paths() { "its port and path" } else { "its port" };
             bail!("{target} is not a {protocol} server: {why}; check {check}")
         }
-        (OpenError::Timeout, Scheme::Ws | Scheme::Wss) => bail!(
+        (OpenError::Timeout, Transport::WebSocket) => bail!(
             "{target} accepts connections but did not answer the WebSocket handshake within {within_s} s; check its \
              port, and whether it hangs"
         ),
-        (OpenError::Timeout, Scheme::Nats) => bail!(
-            "{target} accepts connections but did not greet with INFO, as a NATS server does, within {within_s} s; \
-             check its port, and whether it hangs"
-        ),
-        (OpenError::Timeout, Scheme::Tcp | Scheme::Irc | Scheme::Mqtt | Scheme::Http | Scheme::Https) => {
-            bail!(
+        (OpenError::Timeout, Transport::Tcp | Transport::Http) => match first_sign {
+            FirstSign::Greeting { of, begins_with } => bail!(
+                "{target} accepts connections but did not greet with {}, as a {of} server does, within {within_s} s; \
+                 check its port, and whether it hangs",
+                begins_with.trim_end()
+            ),
+            FirstSign::Handshake | FirstSign::StaysOpen => bail!(
                 "{target} did not accept a connection within {within_s} s; check its port, and whether it hangs"
-            )
-        }
-        (OpenError::ClosedEarly, Scheme::Http | Scheme::Https) => bail!(
+            ),
+        },
+        (OpenError::ClosedEarly, Transport::Http) => bail!(
             "{target} closes connections before it is asked anything (tried {TRIES} times); check its port, and whether it \
              wants https:// or http://"
         ),
-        (OpenError::ClosedEarly, Scheme::Ws | Scheme::Wss) => bail!(
+        (OpenError::ClosedEarly, Transport::WebSocket) => bail!(
             "{target} closes connections during the WebSocket handshake (tried {TRIES} times); check its port, and \
              whether it wants wss:// or ws://"
         ),
-        (OpenError::ClosedEarly, Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt) => bail!(
+        (OpenError::ClosedEarly, Transport::Tcp) => bail!(
             "{target} closes connections at once, without a word (tried {TRIES} times); check its port, and whether it \
              takes clients from this address"
         ),

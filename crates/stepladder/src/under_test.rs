@@ -134,11 +134,7 @@ impl UnderTest {
 
     /// The null server that speaks as a subject of `scheme` does below its own words, for calibration.
     pub fn start_null(scheme: Scheme) -> anyhow::Result<Self> {
-        let protocol = match scheme {
-            Scheme::Ws | Scheme::Wss => "websocket",
-            Scheme::Http | Scheme::Https => "http",
-            Scheme::Tcp | Scheme::Irc | Scheme::Nats | Scheme::Mqtt => "lines",
-        };
+        let protocol = scheme.transport().null_protocol();
         let mut command = own_command()?;
         command.args(["serve", "null", "--protocol", protocol, "--listen", "127.0.0.1:0"]);
         let started = Started::start(command, &format!("stepladder serve null --protocol {protocol}"))?;
@@ -226,14 +222,9 @@ fn announced(started: &Started) -> anyhow::Result<(Target, SocketAddr)> {
 
 /// A command that starts a server for such a target.
 fn start_with(scheme: Scheme, address: SocketAddr) -> String {
-    match scheme {
-        Scheme::Ws | Scheme::Wss => format!("stepladder serve arena --listen {address}"),
-        Scheme::Http | Scheme::Https => format!("stepladder serve null --protocol http --listen {address}"),
-        Scheme::Tcp => format!("stepladder serve chat --listen {address}"),
-        Scheme::Irc => "ngircd --nodaemon".to_owned(),
-        Scheme::Mqtt => format!("mosquitto -p {}", address.port()),
-        Scheme::Nats => format!("nats-server -a {} -p {}", address.ip(), address.port()),
-    }
+    let words = scheme.protocol().start_with;
+    let words = words.replace("{address}", &address.to_string());
+    words.replace("{ip}", &address.ip().to_string()).replace("{port}", &address.port().to_string())
 }
 
 fn own_command() -> anyhow::Result<Command> {

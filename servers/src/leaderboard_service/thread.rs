@@ -211,11 +211,11 @@ impl Thread<'_> {
     }
 
     fn converse(&mut self, key: Key, ended: bool) {
-        let mut buffer = std::mem::take(&mut self.core.buffer);
-        let mut answers = std::mem::take(&mut self.answers);
-        let conversed = self.exchange(key, ended, &mut buffer, &mut answers);
-        self.core.buffer = buffer;
-        self.answers = answers;
+        let conversed = thread::with_buffers(
+            self,
+            |thread| &mut thread.answers,
+            |thread, buffer, answers| thread.exchange(key, ended, buffer, answers),
+        );
         if conversed.is_err() {
             self.part(key);
         }

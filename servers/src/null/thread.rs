@@ -141,11 +141,11 @@ impl Thread<'_> {
 
     /// Answers all that there is to read, unless the client still has to take earlier answers.
     fn converse(&mut self, key: Key, ended: bool) {
-        let mut buffer = std::mem::take(&mut self.core.buffer);
-        let mut answer = std::mem::take(&mut self.answer);
-        let served = self.exchange(key, ended, &mut buffer, &mut answer);
-        self.core.buffer = buffer;
-        self.answer = answer;
+        let served = thread::with_buffers(
+            self,
+            |thread| &mut thread.answer,
+            |thread, buffer, answer| thread.exchange(key, ended, buffer, answer),
+        );
         if served.is_err() {
             self.part(key);
         }

@@ -8,7 +8,9 @@ pub struct Lines;
 
 impl Dialect for Lines {
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
-        out.extend_from_slice(format!("/join {}\n", who.room).as_bytes());
+        out.extend_from_slice(b"/join ");
+        out.extend_from_slice(who.room.as_bytes());
+        out.push(b'\n');
     }
 
     fn say(out: &mut Vec<u8>, _: &str, text: &[u8]) {

@@ -3,6 +3,8 @@
 //! Our payloads hold no line's end, so each is one line behind its MSG line, and a line that reads as a payload is one.
 //! `echo: false` asks the server not to send a message back to its publisher. PONG comes behind what is queued.
 
+use std::io::Write as _;
+
 use memchr::memchr;
 
 use super::dialect::{Dialect, Who, Word};
@@ -16,12 +18,12 @@ const CONNECT: &str = r#"CONNECT {"verbose":false,"pedantic":false,"echo":false,
 
 impl Dialect for Nats {
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
-        let text = format!("{CONNECT}b{}\"}}\r\nSUB {} 1\r\nPING\r\n", who.number, who.room);
-        out.extend_from_slice(text.as_bytes());
+        // A write into memory does not fail.
+        let _ = write!(out, "{CONNECT}b{}\"}}\r\nSUB {} 1\r\nPING\r\n", who.number, who.room);
     }
 
     fn say(out: &mut Vec<u8>, room: &str, text: &[u8]) {
-        out.extend_from_slice(format!("PUB {room} {}\r\n", text.len()).as_bytes());
+        let _ = write!(out, "PUB {room} {}\r\n", text.len());
         out.extend_from_slice(text);
         out.extend_from_slice(b"\r\n");
     }

@@ -4,73 +4,40 @@ use crate::built_in::BuiltIn;
 use crate::known;
 use crate::layers::ladder::Loads;
 use crate::layers::reader::{RawValue, Reader};
-use crate::layers::{arena, chat, echo, http, leaderboard, settings};
+use crate::layers::settings;
 use crate::mistakes::{ConfigError, Place};
+use crate::scheme::Scheme;
 use crate::settings::{Setting, Shape};
-use crate::target::Scheme;
-use crate::workloads::BotSettings;
+use crate::workloads::{BotSettings, KINDS, NAMES};
 
 pub(super) const SETTINGS: &[&Setting] = &[&BOTS, &KIND];
 
-/// A kind of bots: over what it speaks, and how its settings are read.
-struct BotsKind {
-    name: &'static str,
-    /// the first kind that speaks over a scheme loads a server of it when none is named
-    schemes: &'static [Scheme],
-    read: fn(&mut Reader, &Server<'_>, Option<&Loads>) -> BotSettings,
+/// A kind of bots: over what it speaks, and how its settings are read. Each stands with its workload; `workloads` lists them.
+pub(crate) struct BotsKind {
+    /// `arena`
+    pub name: &'static str,
+    /// whether it speaks over a scheme
+    pub speaks: fn(Scheme) -> bool,
+    /// its settings, file by file
+    pub settings: &'static [&'static [&'static Setting]],
+    /// its bots; after a mistake, bots that let the other settings be read
+    pub read: fn(&mut Reader, &Server<'_>, Option<&Loads>) -> BotSettings,
 }
-
-const KINDS: [BotsKind; 5] = [
-    BotsKind {
-        name: "arena",
-        schemes: &[Scheme::Ws, Scheme::Wss],
-        read: |reader, server, _| arena::read(reader, server).into(),
-    },
-    BotsKind {
-        name: "chat",
-        schemes: &[Scheme::Tcp, Scheme::Irc, Scheme::Nats, Scheme::Mqtt],
-        read: |reader, server, _| chat::read(reader, server).into(),
-    },
-    BotsKind {
-        name: "http",
-        schemes: &[Scheme::Http, Scheme::Https],
-        read: |reader, server, loads| http::read(reader, server, loads).into(),
-    },
-    BotsKind {
-        name: "leaderboard",
-        schemes: &[Scheme::Http, Scheme::Https],
-        read: |reader, _, loads| leaderboard::read(reader, loads).into(),
-    },
-    BotsKind {
-        name: "echo",
-        schemes: &[Scheme::Ws, Scheme::Wss, Scheme::Tcp],
-        read: |reader, _, _| echo::read(reader).into(),
-    },
-];
-
-/// Names of all kinds.
-pub(crate) const NAMES: [&str; KINDS.len()] = {
-    let mut names = [""; KINDS.len()];
-    let mut at = 0;
-    while at < names.len() {
-        names[at] = KINDS[at].name;
-        at += 1;
-    }
-    names
-};
 
 static BOTS: Setting = Setting::of("What", &[])
     .key("bots", Shape::WordOr("BotsKeys", "Bots with settings."), "arena")
     .about("The simulated clients: a built-in name, or a name with settings.")
     .flag("--bots", "NAME")
-    .help("The simulated clients: arena, chat, http, leaderboard or echo")
+    .help("The simulated clients")
+    .one_of(NAMES)
     .default("those of the subject");
 static KIND: Setting = Setting::of("", &[])
     .key("bots.kind", Shape::Text, "arena")
-    .about("Which bots: arena, chat, http, leaderboard or echo; those of the subject otherwise.");
+    .about("Which bots; those of the subject otherwise.")
+    .one_of(NAMES);
 
 /// What is known of the server when the bots are chosen.
-pub(super) struct Server<'a> {
+pub(crate) struct Server<'a> {
     /// name of a built-in server
     pub built_in: Option<&'a str>,
     /// how a server that is not built in is spoken to; neither of both: it is not known
@@ -152,7 +119,7 @@ fn own_bots(reader: &Reader, server: &Server<'_>, loads: Option<&Loads>) -> &'st
     let of_built_in = server.built_in.and_then(BuiltIn::named).map(|server| server.bots);
     let of_scheme = || {
         let scheme = server.scheme?;
-        KINDS.iter().find(|kind| kind.schemes.contains(&scheme)).map(|kind| kind.name)
+        KINDS.iter().find(|kind| (kind.speaks)(scheme)).map(|kind| kind.name)
     };
     of_built_in.or_else(of_scheme).unwrap_or_else(|| {
         // The server was refused; the settings that are there tell which bots were meant.
@@ -165,13 +132,14 @@ fn own_bots(reader: &Reader, server: &Server<'_>, loads: Option<&Loads>) -> &'st
 
 /// Bots and server that could not talk to each other.
 fn refuse_deaf(reader: &mut Reader, said: &RawValue, bots: &'static str, server: &Server<'_>) {
-    let schemes = kind_named(bots).schemes;
+    let speaks = kind_named(bots).speaks;
     let wrong = match (server.built_in.and_then(BuiltIn::named), server.scheme) {
         (Some(server), _) if server.bots != bots => {
             ConfigError::BotsNotOfServer { bots, server: server.name.into() }
         }
-        (_, Some(scheme)) if !schemes.contains(&scheme) => {
-            ConfigError::BotsNotOfScheme { bots, scheme, over: schemes }
+        (_, Some(scheme)) if !speaks(scheme) => {
+            let over = Scheme::ALL.iter().copied().filter(|scheme| speaks(*scheme)).collect();
+            ConfigError::BotsNotOfScheme { bots, scheme, over }
         }
         _ => return,
     };

@@ -15,7 +15,8 @@ use crate::units::UnitError;
 use crate::workloads::{BotSettings, HttpBots, HttpCheck, HttpRequest, WorkloadSettings as _};
 
 pub(super) const SETTINGS: &[&Setting] = &[&SERVICES, &VIEWS, &PRIORITIES, &LOCALITIES];
-const SWEEP: Setting = Setting::of("Sweep of poll-loop", &[]);
+pub(super) const HEADING: &str = "Sweep of poll-loop";
+const SWEEP: Setting = Setting::of(HEADING, &[]);
 
 static SERVICES: Setting = SWEEP
     .key("ladder.services", Shape::OneOrMore, "[root, object]")
@@ -70,7 +71,7 @@ const CLASSES_USUAL: [(&str, &str); 3] =
     [("background", "normal"), ("foreground", "normal"), ("foreground", "below-normal")];
 
 /// What poll-loop can be asked, one request per service.
-pub(super) fn services() -> Vec<HttpRequest> {
+pub(crate) fn services() -> Vec<HttpRequest> {
     let service = |(name, path): (&str, &str)| HttpRequest {
         name: name.into(),
         weight: 1.0,

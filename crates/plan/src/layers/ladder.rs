@@ -80,7 +80,7 @@ static RESTART: Setting = Setting::of("Subject", &[])
 
 /// The loads as they were said.
 #[derive(Clone, Debug)]
-pub(super) struct Loads {
+pub(crate) struct Loads {
     /// what a load counts: `RUNGS` (games, clients or requesters, as the bots are), `RATE` or `REQUESTERS`
     pub setting: &'static Setting,
     /// on the command line; what the file says for another model was not meant for this one

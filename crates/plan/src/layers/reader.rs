@@ -10,7 +10,7 @@ use crate::units::UnitError;
 
 /// A value as it was written, and where.
 #[derive(Clone, Debug)]
-pub(super) struct RawValue {
+pub(crate) struct RawValue {
     pub text: String,
     pub place: Place,
     example: String,
@@ -18,7 +18,7 @@ pub(super) struct RawValue {
 
 /// Looks settings up in the flags and in the file, and collects mistakes while they are read.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     pub flags: &'a Flags,
     /// nothing when there is no file
     pub file: Node,
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
 }
 
 /// The value of the default that the setting's help shows.
-pub(super) fn default_of<T, E>(setting: &Setting, parse: impl FnOnce(&str) -> Result<T, E>) -> T {
+pub(crate) fn default_of<T, E>(setting: &Setting, parse: impl FnOnce(&str) -> Result<T, E>) -> T {
     parse(setting.default).ok().expect("defaults are constants, and the tests read each of them")
 }
 

@@ -4,16 +4,17 @@ use std::net::IpAddr;
 
 use crate::built_in::BuiltIn;
 use crate::known;
-use crate::layers::chat::ECHOES;
 use crate::layers::is_scenario_file;
 use crate::layers::reader::{RawValue, Reader};
 use crate::mistakes::{ConfigError, Place};
 use crate::plan::{SubjectSource, TickSource};
 use crate::scenario::Node;
+use crate::scheme::Scheme;
 use crate::settings::{Kind, Setting, Shape};
-use crate::target::{self, Scheme, Target, TargetError};
+use crate::target::{self, Target, TargetError};
 use crate::units::{self, UnitError};
 use crate::workloads::BotSettings;
+use crate::workloads::chat::settings::ECHOES;
 
 pub(super) const SETTINGS: &[&Setting] = &[
     &SUBJECT,
@@ -251,9 +252,9 @@ fn named_server(reader: &mut Reader, said: &RawValue) -> Option<Named> {
     // `127.0.0.1:42069` is a server without its scheme; some ports tell which.
     let with_scheme = || {
         let target = format!("ws://{text}").parse::<Target>().ok().filter(|_| text.contains(':'))?;
-        let named = [Scheme::Tcp, Scheme::Irc, Scheme::Nats, Scheme::Mqtt, Scheme::Http, Scheme::Https];
-        let named = named.into_iter().find(|scheme| scheme.default_port() == target.port);
-        Some(Target { scheme: named.unwrap_or(target.scheme), ..target })
+        // From the last: of those that share a port HTTP is the usual one.
+        let named = Scheme::ALL.iter().rfind(|scheme| scheme.protocol().default_port == target.port);
+        Some(Target { scheme: named.copied().unwrap_or(target.scheme), ..target })
     };
     let nearest = nearest.or_else(|| with_scheme().map(|target| target.to_string()));
     reader.refuse_with(said, ConfigError::UnknownSubject(text.into()), nearest);

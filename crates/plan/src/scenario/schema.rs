@@ -27,7 +27,7 @@ fn mapping(key: &str, definitions: &mut Definitions) -> Value {
         if !setting.is_required {
             property = or_null(property);
         }
-        property["description"] = setting.about.into();
+        property["description"] = setting.about_text().into();
         property["examples"] = json!([example(setting)]);
         properties.insert(setting.name().to_owned(), property);
     }

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::Flags;
-use crate::layers::{HEADINGS, OPTIONS, settings};
+use crate::layers::{OPTIONS, headings, settings};
 
 #[test]
 fn every_flag_and_every_key_is_declared_once_and_inside_a_mapping() {
@@ -19,7 +19,7 @@ fn every_flag_and_every_key_is_declared_once_and_inside_a_mapping() {
 #[test]
 fn every_option_stands_in_a_group_of_the_help_with_a_sentence_and_an_example() {
     for setting in settings().filter(|setting| setting.is_option()) {
-        assert!(HEADINGS.contains(&setting.heading), "{}", setting.flag);
+        assert!(headings().contains(&setting.heading), "{}", setting.flag);
         assert!(!setting.help.is_empty() && !setting.help.ends_with('.'), "{}", setting.flag);
         let is_switch = matches!(setting.kind, Kind::Switch | Kind::SwitchOff);
         assert_eq!(setting.value_name.is_empty(), is_switch, "{}", setting.flag);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::{Arrivals, Generator, HoldLength, Ladder, RampRule, Subject, SubjectSource, TickSource};
-use crate::target::Scheme;
+use crate::scheme::Scheme;
 use crate::workloads::{ArenaBots, ChatBots, ChatDialect, EchoBots, Pairing};
 
 fn arena() -> BotSettings {

@@ -1,5 +1,7 @@
 //! The arena: pairs of players who shoot at each other.
 
+pub(crate) mod settings;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, Workload};
@@ -36,10 +38,6 @@ pub enum Pairing {
 }
 
 impl Workload for ArenaBots {
-    fn name(&self) -> &'static str {
-        "arena"
-    }
-
     fn load_unit(&self) -> &'static str {
         "games"
     }

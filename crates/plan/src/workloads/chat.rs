@@ -1,9 +1,12 @@
 //! Broadcast chat: clients in a room where each line goes to all others.
 
+pub(crate) mod settings;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Broadcast, Workload};
 use crate::plan::{Arrivals, Ramp};
+use crate::scheme::Scheme;
 
 /// A server that tells a room of every client that joins does so n² times.
 const RAMP_PER_S: f64 = 2000.0;
@@ -71,6 +74,20 @@ const IRC_MESSAGE_BYTES: usize = 512;
 const IRC_PREFIX_BYTES: usize = 1 + 9 + 1 + 20 + 1 + 63 + 1;
 
 impl ChatDialect {
+    /// All of them.
+    pub const ALL: &[ChatDialect] =
+        &[ChatDialect::Lines, ChatDialect::Irc, ChatDialect::Nats, ChatDialect::Mqtt];
+
+    /// The scheme of a target that is spoken to so.
+    pub fn scheme(self) -> Scheme {
+        match self {
+            ChatDialect::Lines => Scheme::Tcp,
+            ChatDialect::Irc => Scheme::Irc,
+            ChatDialect::Nats => Scheme::Nats,
+            ChatDialect::Mqtt => Scheme::Mqtt,
+        }
+    }
+
     /// Bytes that are left for a line and its end in a room; `None`: the protocol sets no limit that matters here.
     pub fn line_bytes_most(self, room: &str) -> Option<usize> {
         match self {
@@ -127,10 +144,6 @@ pub enum FaultKind {
 }
 
 impl Workload for ChatBots {
-    fn name(&self) -> &'static str {
-        "chat"
-    }
-
     fn load_unit(&self) -> &'static str {
         "clients"
     }

@@ -1,5 +1,7 @@
 //! Clients of an echo server.
 
+pub(crate) mod settings;
+
 use serde::{Deserialize, Serialize};
 
 use super::Workload;
@@ -18,10 +20,6 @@ pub struct EchoBots {
 }
 
 impl Workload for EchoBots {
-    fn name(&self) -> &'static str {
-        "echo"
-    }
-
     fn load_unit(&self) -> &'static str {
         "clients"
     }

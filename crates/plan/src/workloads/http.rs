@@ -1,6 +1,10 @@
 //! Requests over HTTP: by a rate, or each after the answer to the last.
 
+use ladder::{Conclusion, Rung};
 use serde::{Deserialize, Serialize};
+
+pub(crate) mod settings;
+mod sweep;
 
 use super::{Demand, LoadKind, Workload};
 use crate::plan::{Arrivals, Ramp};
@@ -150,10 +154,6 @@ impl HttpBots {
 }
 
 impl Workload for HttpBots {
-    fn name(&self) -> &'static str {
-        "http"
-    }
-
     fn load_unit(&self) -> &'static str {
         match self.model {
             HttpModel::Open { .. } => "req/s",
@@ -223,5 +223,9 @@ impl Workload for HttpBots {
 
     fn intended_per_s(&self, load: f64) -> Option<f64> {
         matches!(self.model, HttpModel::Open { .. }).then_some(load)
+    }
+
+    fn conclusions(&self, rungs: &[Rung]) -> Vec<Conclusion> {
+        sweep::sweep(rungs)
     }
 }

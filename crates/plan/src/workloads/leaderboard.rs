@@ -1,5 +1,7 @@
 //! Clients of a leaderboard: they update members' scores, read ranks, and audit the board after the hold.
 
+pub(crate) mod settings;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, HttpBots, LoadKind, Workload};
@@ -20,10 +22,6 @@ pub struct LeaderboardBots {
 }
 
 impl Workload for LeaderboardBots {
-    fn name(&self) -> &'static str {
-        "leaderboard"
-    }
-
     fn load_unit(&self) -> &'static str {
         self.http.load_unit()
     }

@@ -107,15 +107,33 @@ fn the_engine_reads_the_time_in_one_file_only() {
     );
 }
 
+/// Files of `bots` that format, and never for a message as such: the words of errors (only the first few of each cause are
+/// made), an MQTT client's first packet, the audit after the load, and requests over HTTP whose text differs from one to
+/// the next.
+const BOTS_THAT_FORMAT: [&str; 12] = [
+    "catalog.rs",
+    "arena.rs",
+    "in_step.rs",
+    "chat.rs",
+    "mqtt.rs",
+    "ends.rs",
+    "reply.rs",
+    "http.rs",
+    "templates.rs",
+    "leaderboard.rs",
+    "members.rs",
+    "audit.rs",
+];
+
 #[test]
 fn the_workers_hot_path_does_not_lock_log_or_format() {
-    let words = ["Mutex", "RwLock", "println!", "format!(", "tracing::", "log::"];
-    refuse(
-        &["engine"],
-        &words,
-        &["thread.rs", "simulation.rs", "collector.rs"],
-        "it is on the path of messages",
-    );
+    let because = "it is on the path of messages";
+    let locks_and_logs = ["Mutex", "RwLock", "println!", "tracing::", "log::"];
+    let off_the_path = ["thread.rs", "simulation.rs", "collector.rs"];
+    refuse(&["engine"], &locks_and_logs, &off_the_path, because);
+    refuse(&["engine"], &["format!("], &off_the_path, because);
+    refuse(&["bots"], &locks_and_logs, &[], because);
+    refuse(&["bots"], &["format!("], &BOTS_THAT_FORMAT, because);
 }
 
 #[test]

@@ -1,14 +1,24 @@
 //! Clients of a leaderboard: which board, how many members, how many updates in a request, how many of them read.
 
-use crate::layers::http::{self, Loop};
+use crate::layers::bots::BotsKind;
 use crate::layers::ladder::Loads;
 use crate::layers::reader::Reader;
 use crate::mistakes::RequestConfigError;
+use crate::scheme::Transport;
 use crate::settings::{Setting, Shape};
 use crate::units;
+use crate::workloads::http::settings::{Loop, transport};
 use crate::workloads::{HttpCheck, HttpRequest, LeaderboardBots};
 
-pub(super) const SETTINGS: &[&Setting] = &[&BOARD, &MEMBERS, &BULK, &READS];
+/// How a plan comes to these bots.
+pub(crate) const KIND: BotsKind = BotsKind {
+    name: "leaderboard",
+    speaks: |scheme| scheme.transport() == Transport::Http,
+    settings: &[SETTINGS],
+    read: |reader, _, loads| read(reader, loads).into(),
+};
+
+const SETTINGS: &[&Setting] = &[&BOARD, &MEMBERS, &BULK, &READS];
 const LEADERBOARD: Setting = Setting::of("Leaderboard", &["leaderboard"]);
 
 static BOARD: Setting = LEADERBOARD
@@ -44,7 +54,7 @@ const BULK_MOST: u64 = 10_000;
 const REQUESTS: [&str; 4] = ["update", "top", "rank", "around"];
 
 /// The clients of the plan; after a mistake, clients that let the other settings be read.
-pub(super) fn read(reader: &mut Reader, loads: Option<&Loads>) -> LeaderboardBots {
+fn read(reader: &mut Reader, loads: Option<&Loads>) -> LeaderboardBots {
     let board = reader.value_or_default(&BOARD, |text| match text.trim() {
         name if is_plain(name) => Ok(name.to_owned()),
         name => Err(RequestConfigError::BoardName(name.to_owned())),
@@ -62,7 +72,7 @@ pub(super) fn read(reader: &mut Reader, loads: Option<&Loads>) -> LeaderboardBot
         check: HttpCheck::default(),
         capture: Vec::new(),
     };
-    let mut http = http::transport(reader, loads, Loop::Open);
+    let mut http = transport(reader, loads, Loop::Open);
     http.requests = REQUESTS.iter().enumerate().map(request).collect();
     LeaderboardBots { http, board, members, bulk }
 }

@@ -1,13 +1,22 @@
 //! The arena's bots: how often the two players of a game fire, and how pairs come together.
 
-use crate::layers::bots::Server;
+use crate::layers::bots::{BotsKind, Server};
 use crate::layers::reader::Reader;
 use crate::mistakes::ConfigError;
+use crate::scheme::Transport;
 use crate::settings::{Setting, Shape};
 use crate::units::{self, Duration};
 use crate::workloads::{ArenaBots, Pairing};
 
-pub(super) const SETTINGS: &[&Setting] = &[&FAST, &SLOW, &PAIRING, &SNAPSHOTS, &LONGEST_GAME];
+/// How a plan comes to these bots.
+pub(crate) const KIND: BotsKind = BotsKind {
+    name: "arena",
+    speaks: |scheme| scheme.transport() == Transport::WebSocket,
+    settings: &[SETTINGS],
+    read: |reader, server, _| read(reader, server).into(),
+};
+
+const SETTINGS: &[&Setting] = &[&FAST, &SLOW, &PAIRING, &SNAPSHOTS, &LONGEST_GAME];
 const ARENA: Setting = Setting::of("Arena", &["arena"]);
 
 static FAST: Setting = ARENA
@@ -44,7 +53,7 @@ const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 
 /// The arena's bots; after a mistake, bots that let the other settings be read.
-pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> ArenaBots {
+fn read(reader: &mut Reader, server: &Server<'_>) -> ArenaBots {
     let interval = |text: &str| units::duration_ns_within(text, MS, 60 * S);
     let said = reader.said(&FAST).or_else(|| reader.said(&SLOW));
     let known = reader.mistakes.len();

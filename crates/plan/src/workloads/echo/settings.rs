@@ -1,11 +1,20 @@
 //! Clients of an echo server: how often they send, and how much.
 
+use crate::layers::bots::BotsKind;
 use crate::layers::reader::Reader;
 use crate::settings::{Setting, Shape};
 use crate::units;
 use crate::workloads::EchoBots;
 
-pub(super) const SETTINGS: &[&Setting] = &[&RATE, &PAYLOAD];
+/// How a plan comes to these bots.
+pub(crate) const KIND: BotsKind = BotsKind {
+    name: "echo",
+    speaks: |scheme| scheme.protocol().has_echo,
+    settings: &[SETTINGS],
+    read: |reader, _, _| read(reader).into(),
+};
+
+const SETTINGS: &[&Setting] = &[&RATE, &PAYLOAD];
 const ECHO: Setting = Setting::of("", &["echo"]);
 
 static RATE: Setting = ECHO
@@ -20,7 +29,7 @@ static PAYLOAD: Setting = ECHO
 /// The largest frame that our servers take.
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024;
 
-pub(super) fn read(reader: &mut Reader) -> EchoBots {
+fn read(reader: &mut Reader) -> EchoBots {
     let rate_per_s = reader.value_or_default(&RATE, |text| units::number_within(text, 0.0, 1e6));
     let payload = reader.value_or_default(&PAYLOAD, |text| units::whole_within(text, 1, PAYLOAD_BYTES_MAX));
     // At most 64 KiB by the line above.

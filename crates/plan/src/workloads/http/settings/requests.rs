@@ -1,8 +1,8 @@
 //! What is asked: the one request of a URL and its flags, the list of a scenario, or the services of poll-loop.
 
+use super::HTTP;
 use crate::built_in::BuiltIn;
 use crate::layers::bots::Server;
-use crate::layers::http::HTTP;
 use crate::layers::reader::Reader;
 use crate::layers::{cells, settings};
 use crate::mistakes::{Place, RequestConfigError};
@@ -11,7 +11,7 @@ use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
 use crate::workloads::{HttpCheck, HttpRequest};
 
-pub(in crate::layers) const SETTINGS: &[&Setting] = &[
+pub(super) const SETTINGS: &[&Setting] = &[
     &REQUESTS,
     &NAME,
     &WEIGHT,

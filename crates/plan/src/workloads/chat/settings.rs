@@ -1,14 +1,21 @@
 //! The chat's bots: how often they speak, how long their lines are, who speaks, who misbehaves.
 
-use crate::layers::bots::Server;
+use crate::layers::bots::{BotsKind, Server};
 use crate::layers::reader::Reader;
 use crate::mistakes::ConfigError;
 use crate::settings::{Kind, Setting, Shape};
-use crate::target::Scheme;
 use crate::units::{self, chat};
 use crate::workloads::{ChatBots, ChatDialect, FaultSpec};
 
-pub(super) const SETTINGS: &[&Setting] = &[&GAP, &LINE, &TALKERS, &ROOM, &ECHOES, &MISBEHAVE];
+/// How a plan comes to these bots.
+pub(crate) const KIND: BotsKind = BotsKind {
+    name: "chat",
+    speaks: |scheme| ChatDialect::ALL.iter().any(|dialect| dialect.scheme() == scheme),
+    settings: &[SETTINGS],
+    read: |reader, server, _| read(reader, server).into(),
+};
+
+const SETTINGS: &[&Setting] = &[&GAP, &LINE, &TALKERS, &ROOM, &ECHOES, &MISBEHAVE];
 const CHAT: Setting = Setting::of("Chat", &["chat"]);
 
 static GAP: Setting = CHAT
@@ -38,7 +45,7 @@ static ROOM: Setting = CHAT
     // The one in which our own server puts everyone.
     .default("lobby");
 /// Read with the server, since a built-in one must hear of it.
-pub(super) static ECHOES: Setting = CHAT
+pub(crate) static ECHOES: Setting = CHAT
     .key("bots.echoes", Shape::Switch, "true")
     .about("chat: the server sends each line back to its sender too.")
     .switch(Kind::Switch, "--echoes")
@@ -59,15 +66,9 @@ static MISBEHAVE: Setting = CHAT
     .flag_example("slow-reader=5%");
 
 /// The chat's bots; after a mistake, bots that let the other settings be read.
-pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> ChatBots {
-    let dialect = match server.scheme {
-        Some(Scheme::Irc) => ChatDialect::Irc,
-        Some(Scheme::Nats) => ChatDialect::Nats,
-        Some(Scheme::Mqtt) => ChatDialect::Mqtt,
-        Some(Scheme::Tcp | Scheme::Ws | Scheme::Wss | Scheme::Http | Scheme::Https) | None => {
-            ChatDialect::Lines
-        }
-    };
+fn read(reader: &mut Reader, server: &Server<'_>) -> ChatBots {
+    let of_scheme = |dialect: &ChatDialect| Some(dialect.scheme()) == server.scheme;
+    let dialect = ChatDialect::ALL.iter().copied().find(of_scheme).unwrap_or(ChatDialect::Lines);
     let (gap_min_ns, gap_max_ns) = reader.value_or_default(&GAP, chat::gap_ns);
     let (line_min_bytes, line_max_bytes) = reader.value_or_default(&LINE, chat::line_bytes);
     let talkers = reader.value(&TALKERS, |text| units::whole_within(text, 1, units::RUNG_MAX as u64));

@@ -1,6 +1,6 @@
 //! Names that stand for changing text: drawn, counted, or captured from answers.
 
-use crate::layers::http::HTTP;
+use super::HTTP;
 use crate::layers::reader::Reader;
 use crate::mistakes::{Place, RequestConfigError};
 use crate::scenario::{Content, Node};
@@ -8,7 +8,7 @@ use crate::settings::{Setting, Shape};
 use crate::units::{UnitError, http};
 use crate::workloads::{HttpRequest, Variable, VariableLaw};
 
-pub(in crate::layers) const SETTINGS: &[&Setting] = &[&VARIABLES, &FROM, &TO, &ONE_OF, &BEFORE];
+pub(super) const SETTINGS: &[&Setting] = &[&VARIABLES, &FROM, &TO, &ONE_OF, &BEFORE];
 /// Of one variable; it is refused with all of them for other bots.
 const ENTRY: Setting = Setting::of("", &[]);
 

@@ -3,18 +3,27 @@
 //! A rate makes an open model: requests are planned by a clock, and connections stand ready for them. Requesters make a
 //! closed one: each has a connection and waits for its answer.
 
-use crate::layers::bots::Server;
+use crate::layers::bots::{BotsKind, Server};
 use crate::layers::ladder::Loads;
 use crate::layers::reader::{RawValue, Reader, default_of};
 use crate::mistakes::{Place, RequestConfigError};
+use crate::scheme::Transport;
 use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
 use crate::workloads::{HttpBots, HttpModel, HttpVersion};
 
-pub(super) mod requests;
-pub(super) mod variables;
+pub(crate) mod requests;
+pub(crate) mod variables;
 
-pub(super) const SETTINGS: &[&Setting] = &[
+/// How a plan comes to these bots.
+pub(crate) const KIND: BotsKind = BotsKind {
+    name: "http",
+    speaks: |scheme| scheme.transport() == Transport::Http,
+    settings: &[requests::SETTINGS, variables::SETTINGS, SETTINGS],
+    read: |reader, server, loads| read(reader, server, loads).into(),
+};
+
+const SETTINGS: &[&Setting] = &[
     &CONNECTIONS,
     &CONNECTIONS_MAX,
     &THINK,
@@ -25,7 +34,7 @@ pub(super) const SETTINGS: &[&Setting] = &[
     &REDIRECTS,
     &BODY_MAX,
 ];
-pub(super) const HTTP: Setting = Setting::of("HTTP", &["http"]);
+const HTTP: Setting = Setting::of("HTTP", &["http"]);
 /// What every kind of bots that speaks HTTP takes.
 const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard"]);
 
@@ -96,7 +105,7 @@ const HOUR: u64 = 3_600_000_000_000;
 
 /// When requests are planned unless the loads say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loop {
+pub(crate) enum Loop {
     /// at a rate
     Open,
     /// each after the answer to the last
@@ -104,7 +113,7 @@ pub(super) enum Loop {
 }
 
 /// When requests are planned, and the connections that they go over; no requests yet.
-pub(super) fn transport(reader: &mut Reader, loads: Option<&Loads>, usual: Loop) -> HttpBots {
+pub(crate) fn transport(reader: &mut Reader, loads: Option<&Loads>, usual: Loop) -> HttpBots {
     let version = reader.value_or_default(&VERSION, str::parse::<HttpVersion>);
     let keep_alive = reader.value(&KEEP_ALIVE, units::boolean).unwrap_or(true);
     let model = model(reader, loads, usual);
@@ -126,7 +135,7 @@ pub(super) fn transport(reader: &mut Reader, loads: Option<&Loads>, usual: Loop)
 }
 
 /// The clients of the plan; after a mistake, clients that let the other settings be read.
-pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Loads>) -> HttpBots {
+fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Loads>) -> HttpBots {
     let transport = transport(reader, loads, Loop::Closed);
     let body_max = reader.value(&BODY_MAX, http::bytes);
     let requests = requests::read(reader, server);

@@ -1,0 +1,84 @@
+//! The open model: requests are planned by a stream, go to a free connection, and wait where all are busy.
+
+use drivers::http::Http;
+use engine::{BotContext, SendLag};
+use measure::Phase;
+
+use super::source::Source;
+use super::{PHASES, Planned, Requests, STREAM_REQUEST};
+
+/// So many requests may wait for a connection; more than that leave no hope of ever being answered.
+const WAITING_MAX: usize = 4_000_000;
+
+impl<D: Http, S: Source<D>> Requests<D, S> {
+    /// Puts the stream's next request on the clock.
+    pub(super) fn plan_next(&mut self, ctx: &mut BotContext<'_, D>) {
+        let (Some(stream), Some(origin_ns)) = (&mut self.stream, self.origin_ns) else { return };
+        ctx.at(origin_ns + stream.next_ns(), 0, STREAM_REQUEST);
+    }
+
+    pub(super) fn count_phase(&mut self, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
+        if self.tick_period_ns > 0 && ctx.phase(planned_ns) == Phase::Hold {
+            let place = planned_ns % self.tick_period_ns * PHASES as u64 / self.tick_period_ns;
+            ctx.count(place as usize, 1);
+        }
+    }
+
+    /// Gives a planned request to a free client, or lets it wait for one.
+    pub(super) fn dispatch(&mut self, planned: Planned, ctx: &mut BotContext<'_, D>) {
+        while let Some(bot) = self.free.pop_front() {
+            let client = &mut self.clients[bot as usize];
+            client.is_queued = false;
+            if !self.has_room(bot) {
+                continue;
+            }
+            if !self.http.keep_alive {
+                return self.open_for(bot, planned, ctx);
+            }
+            self.send(bot, planned, SendLag::Unrecorded, ctx);
+            return self.queue_if_free(bot);
+        }
+        ctx.waits(planned.planned_ns);
+        if self.waiting.len() >= WAITING_MAX {
+            self.source.abandoned(planned.chosen);
+            return ctx.not_sent(planned.chosen.op, planned.planned_ns);
+        }
+        self.waiting.push_back(planned);
+        if let Some(bot) = self.spare.pop() {
+            if self.http.keep_alive {
+                self.open(bot, ctx);
+            } else {
+                self.is_free(bot, ctx);
+            }
+        }
+    }
+
+    fn has_room(&self, bot: u32) -> bool {
+        let client = &self.clients[bot as usize];
+        if self.http.keep_alive {
+            client.is_open && client.open_requests.len() < self.http.streams as usize
+        } else {
+            client.connection.is_none() && client.pending.is_none()
+        }
+    }
+
+    fn queue_if_free(&mut self, bot: u32) {
+        if self.has_room(bot) && !self.clients[bot as usize].is_queued {
+            self.clients[bot as usize].is_queued = true;
+            self.free.push_back(bot);
+        }
+    }
+
+    /// A client has room again: what has waited longest goes first.
+    pub(super) fn is_free(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
+        while self.has_room(bot) {
+            let Some(planned) = self.waiting.pop_front() else { break };
+            if self.http.keep_alive {
+                self.send(bot, planned, SendLag::Recorded, ctx);
+            } else {
+                self.connect_for(bot, planned, ctx);
+            }
+        }
+        self.queue_if_free(bot);
+    }
+}

@@ -1,0 +1,181 @@
+//! The protocols that a target may be spoken to in, one row each.
+//!
+//! Whatever depends on a protocol alone (its port, its driver, the null server that calibrates it, how a server shows that
+//! it speaks it) stands in its row; only this table knows which protocols there are. Not here: which bots speak it (they say
+//! so themselves, in `workloads`), and what a URL looks like (`target`).
+
+use serde::{Deserialize, Serialize};
+
+/// What is known of a protocol.
+#[derive(Debug)]
+pub struct Protocol {
+    /// as it stands in a URL
+    pub name: &'static str,
+    /// of a URL that names none
+    pub default_port: u16,
+    /// what carries its messages
+    pub transport: Transport,
+    /// the bytes go through TLS
+    pub is_tls: bool,
+    /// how a server shows, before there is any load, that it speaks this protocol
+    pub first_sign: FirstSign,
+    /// echo clients speak it
+    pub has_echo: bool,
+    /// a command that starts a server of it; `{address}`, `{ip}` and `{port}` stand for where it is to listen
+    pub start_with: &'static str,
+}
+
+/// What carries a protocol's messages: a driver, and the null server that calibrates it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// RFC 6455
+    WebSocket,
+    /// HTTP/1.1 or 2
+    Http,
+    /// a stream of bytes; the bots know how messages lie on it
+    Tcp,
+}
+
+impl Transport {
+    /// The protocol of the null server that stands in for the subject in a calibration (`serve null --protocol …`).
+    pub fn null_protocol(self) -> &'static str {
+        match self {
+            Transport::WebSocket => "websocket",
+            Transport::Http => "http",
+            Transport::Tcp => "lines",
+        }
+    }
+
+    /// Whether a URL may go on behind host and port.
+    pub fn has_paths(self) -> bool {
+        match self {
+            Transport::WebSocket | Transport::Http => true,
+            Transport::Tcp => false,
+        }
+    }
+}
+
+/// How a server shows, before there is any load, that it speaks a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstSign {
+    /// it completes the transport's own handshake
+    Handshake,
+    /// it speaks first, and its first line begins with these words
+    Greeting {
+        /// `NATS`
+        of: &'static str,
+        /// with the blank behind them
+        begins_with: &'static str,
+    },
+    /// it may be silent, but does not hang up
+    StaysOpen,
+}
+
+impl Protocol {
+    const fn over(transport: Transport, name: &'static str, default_port: u16) -> Protocol {
+        let first_sign = match transport {
+            Transport::WebSocket | Transport::Http => FirstSign::Handshake,
+            Transport::Tcp => FirstSign::StaysOpen,
+        };
+        let start_with = match transport {
+            Transport::WebSocket => "stepladder serve arena --listen {address}",
+            Transport::Http => "stepladder serve null --protocol http --listen {address}",
+            Transport::Tcp => "stepladder serve chat --listen {address}",
+        };
+        let has_echo = matches!(transport, Transport::WebSocket);
+        Protocol { name, default_port, transport, is_tls: false, first_sign, has_echo, start_with }
+    }
+}
+
+macro_rules! schemes {
+    ($($(#[$meaning:meta])* $scheme:ident: $protocol:expr,)*) => {
+        /// How to speak to a target.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        pub enum Scheme {
+            $($(#[$meaning])* $scheme,)*
+        }
+
+        impl Scheme {
+            /// All of them.
+            pub const ALL: &[Scheme] = &[$(Scheme::$scheme),*];
+
+            /// Their names, in this order.
+            pub const NAMES: &[&str] = &[$($protocol.name),*];
+
+            /// Its row of the table.
+            pub fn protocol(self) -> &'static Protocol {
+                match self {
+                    $(Scheme::$scheme => const { &$protocol },)*
+                }
+            }
+        }
+    };
+}
+
+schemes! {
+    /// WebSocket
+    Ws: Protocol::over(Transport::WebSocket, "ws", 80),
+    /// WebSocket over TLS
+    Wss: Protocol { is_tls: true, ..Protocol::over(Transport::WebSocket, "wss", 443) },
+    /// lines over TCP
+    Tcp: Protocol { has_echo: true, ..Protocol::over(Transport::Tcp, "tcp", 4001) },
+    /// the Internet Relay Chat protocol over TCP
+    Irc: Protocol { start_with: "ngircd --nodaemon", ..Protocol::over(Transport::Tcp, "irc", 6667) },
+    /// the NATS client protocol over TCP
+    Nats: Protocol {
+        first_sign: FirstSign::Greeting { of: "NATS", begins_with: "INFO " },
+        start_with: "nats-server -a {ip} -p {port}",
+        ..Protocol::over(Transport::Tcp, "nats", 4222)
+    },
+    /// MQTT over TCP
+    Mqtt: Protocol { start_with: "mosquitto -p {port}", ..Protocol::over(Transport::Tcp, "mqtt", 1883) },
+    /// HTTP
+    Http: Protocol::over(Transport::Http, "http", 80),
+    /// HTTP over TLS
+    Https: Protocol { is_tls: true, ..Protocol::over(Transport::Http, "https", 443) },
+}
+
+impl Scheme {
+    /// As it stands in a URL.
+    pub fn name(self) -> &'static str {
+        self.protocol().name
+    }
+
+    /// What carries its messages.
+    pub fn transport(self) -> Transport {
+        self.protocol().transport
+    }
+
+    /// Whether the bytes go through TLS.
+    pub fn is_tls(self) -> bool {
+        self.protocol().is_tls
+    }
+
+    /// The one of that name, in lower case.
+    pub fn named(name: &str) -> Option<Scheme> {
+        Scheme::ALL.iter().copied().find(|scheme| scheme.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_protocol_has_a_name_of_its_own_under_which_it_is_stored_too() {
+        let names: BTreeSet<&str> = Scheme::NAMES.iter().copied().collect();
+        assert_eq!(names.len(), Scheme::ALL.len());
+        for &scheme in Scheme::ALL {
+            assert_eq!(Scheme::named(scheme.name()), Some(scheme));
+            assert_eq!(serde_json::to_value(scheme).unwrap(), scheme.name());
+            let is_greeting = matches!(scheme.protocol().first_sign, FirstSign::Greeting { .. });
+            assert!(
+                !is_greeting || scheme.transport() == Transport::Tcp,
+                "only a stream of bytes is read for one"
+            );
+        }
+    }
+}
