@@ -195,6 +195,12 @@ impl Objective {
         (is_latency && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
     }
 
+    /// Whether an objective over errors is not met by those errors alone that no disturbance causes: wrong, refused or lost
+    /// replies, and not what only took too long. `false` for every other figure.
+    pub(crate) fn is_certainly_missed(&self, trial: &Trial) -> bool {
+        self.figure.certain_reading(trial).is_some_and(|value| !self.op.holds(value, self.bound))
+    }
+
     /// Whether the objective is not met even without what threads that had no core for `kept_away` of the time can
     /// explain. Only percentiles, maxima and shares of late ticks can be asked so; all others are `false`.
     ///

@@ -129,6 +129,15 @@ impl Scene {
         })
     }
 
+    /// `count` requests of each second are given up after the patience of their clients.
+    pub fn timing_out(self, count: u64) -> Scene {
+        self.edit(move |_, interval| {
+            let flow = interval.flow_mut(1, Phase::Hold);
+            (flow.answered, flow.lost) = (flow.answered - count, count);
+            interval.errors[3] = count;
+        })
+    }
+
     /// 60 s of a chat in which each of `load` clients says one line a second to all others, which takes 5 ms; nothing is
     /// lost, and the server tells so.
     pub fn chat(load: u32) -> Scene {
@@ -350,13 +359,14 @@ fn names() -> Arc<MetricNames> {
         ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str)).collect();
     MetricNames::new(
         &["shot", "ask", "keep"],
-        &["connection lost", "wrong winner", "rejected (429, 503)"],
+        &["connection lost", "wrong winner", "rejected (429, 503)", "no answer in time"],
         &counters,
         &["refused", "no descriptors", "no ports"],
     )
     .with_kinds(&[
         ("connection lost", ErrorKind::BrokenConnection),
         ("wrong winner", ErrorKind::WrongReply),
+        ("no answer in time", ErrorKind::Timeout),
         ("no descriptors", ErrorKind::Generator),
         ("no ports", ErrorKind::Generator),
     ])
