@@ -59,7 +59,7 @@ export type Climb = {
 
 /** One answer in words. */
 export type Conclusion = {
-  /** `how_many`, `why_not_more`, `can_i_trust_it`; of a sweep also what `answers::sweep` finds */ id: string
+  /** `how_many`, `why_not_more`, `can_i_trust_it`; and what the workload concludes besides */ id: string
   /** one or two sentences */ text: string
   /** the figures behind it */ evidence: Record<string, unknown>
 }

@@ -6,7 +6,6 @@
 mod conclusions;
 mod deliveries;
 mod shots;
-pub mod sweep;
 
 use measure::{Distribution, Measure, Quantile, Summary, Trial};
 use serde_json::{Map, Value, json};
@@ -24,7 +23,7 @@ const NO_HOLD_S: f64 = 1e-9;
 /// So many first errors of each cause are published; the store has all that were kept.
 const ERROR_SAMPLES: usize = 3;
 
-/// All answers of a run.
+/// The answers that every run has. What its workload concludes besides (`plan::Workload::conclusions`) the caller adds.
 ///
 /// `rungs` in the order they were held. A run without any is `INVALID`, and its JSON lacks the one rung that the schema asks for.
 pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>) -> Climb {
@@ -53,7 +52,6 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
         verdict,
     };
     climb.conclusions = conclusions::conclusions(&climb);
-    climb.conclusions.extend(sweep::sweep(&climb.rungs));
     climb
 }
 

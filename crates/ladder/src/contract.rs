@@ -389,11 +389,22 @@ pub struct WorkerFigures {
 /// One answer in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct Conclusion {
-    /// `how_many`, `why_not_more`, `can_i_trust_it`; of a sweep also what `answers::sweep` finds
+    /// `how_many`, `why_not_more`, `can_i_trust_it`; and what the workload concludes besides
     pub id: String,
     /// one or two sentences
     pub text: String,
     /// the figures behind it
     #[ts(type = "Record<string, unknown>")]
     pub evidence: Map<String, Value>,
+}
+
+impl Conclusion {
+    /// `evidence` is a JSON object; what is none is left out.
+    pub fn new(id: &str, sentences: &[String], evidence: Value) -> Conclusion {
+        let evidence = match evidence {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        Conclusion { id: id.to_owned(), text: sentences.join(" "), evidence }
+    }
 }

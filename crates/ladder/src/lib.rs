@@ -18,8 +18,8 @@ mod schedule;
 mod steady;
 pub mod wording;
 
-#[cfg(test)]
-mod scene;
+#[cfg(any(test, feature = "scene"))]
+pub mod scene;
 
 pub use aliasing::{Aliasing, aliasing};
 pub use answers::{answers, run_verdict, rung};

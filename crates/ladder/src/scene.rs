@@ -1,4 +1,7 @@
-//! Trials built for tests: a rung with a known course, from entries as the store would give them.
+//! Trials built for tests: a rung with a known course, from entries as the store would give them. Other crates' tests
+//! have them by the feature `scene`.
+
+#![allow(missing_docs)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

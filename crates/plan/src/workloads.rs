@@ -11,6 +11,7 @@ mod leaderboard;
 
 use std::ops::Deref;
 
+use ladder::{Conclusion, Rung};
 use serde::{Deserialize, Serialize};
 
 pub use arena::{ArenaBots, Pairing};
@@ -99,6 +100,12 @@ pub trait Workload {
     /// True when the clients check afterwards what the server made of their requests.
     fn audits(&self) -> bool {
         false
+    }
+
+    /// What a run's rungs show besides the three answers that every run has, the plainest first: a pure function of the
+    /// published figures. A conclusion appears only where its evidence is there, and names it.
+    fn conclusions(&self, _rungs: &[Rung]) -> Vec<Conclusion> {
+        Vec::new()
     }
 
     /// Why a figure of broadcasts (`deliveries.…`) is never measured here; `None` when it is.

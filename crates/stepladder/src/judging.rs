@@ -133,7 +133,9 @@ impl JudgedRun {
             shared_cores: head.shared_cores,
             capacity_unit: self.plan.ladder.load_unit.clone(),
         };
-        Ok(Some(answers(&facts, self.calibration.as_ref(), self.rungs.clone())))
+        let mut climb = answers(&facts, self.calibration.as_ref(), self.rungs.clone());
+        climb.conclusions.extend(self.plan.bots.conclusions(&climb.rungs));
+        Ok(Some(climb))
     }
 
     /// What a rung is judged by.

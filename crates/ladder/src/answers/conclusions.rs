@@ -2,7 +2,7 @@
 //!
 //! Each says what is known, no more, and names what would help to know more.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::deliveries::loss_rate_bound;
 use crate::capacity::{Capacity, CellCapacity};
@@ -26,14 +26,6 @@ const BROKEN_BOOKS: [&str; 3] = ["bug", "deliveries.unowed", "deliveries.residua
 
 pub(super) fn conclusions(climb: &Climb) -> Vec<Conclusion> {
     vec![how_many(climb), why_not_more(climb), can_i_trust_it(climb)]
-}
-
-fn conclusion(id: &str, sentences: &[String], evidence: Value) -> Conclusion {
-    let evidence = match evidence {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    };
-    Conclusion { id: id.to_owned(), text: sentences.join(" "), evidence }
 }
 
 /// `2000 games (4000 clients)`
@@ -113,7 +105,7 @@ fn how_many(climb: &Climb) -> Conclusion {
         "confidence": capacity.confidence, "held_above_a_failure": capacity.held_above_a_failure,
         "rungs": climb.rungs.iter().map(load_and_verdict).collect::<Vec<_>>(),
     });
-    conclusion("how_many", &sentences, evidence)
+    Conclusion::new("how_many", &sentences, evidence)
 }
 
 fn load_and_verdict(rung: &Rung) -> Value {
@@ -144,7 +136,7 @@ fn why_not_more(climb: &Climb) -> Conclusion {
             "objectives": rung.evidence.objectives,
             "subject": rung.subject, "worker": rung.worker,
         });
-        return conclusion("why_not_more", &sentences, evidence);
+        return Conclusion::new("why_not_more", &sentences, evidence);
     }
     let top = capacity.lower_bound.unwrap_or(0.0);
     let others = climb.rungs.iter().filter(|rung| !rung.verdict.counts() && rung.load > top);
@@ -167,7 +159,7 @@ fn why_not_more(climb: &Climb) -> Conclusion {
         "load": unjudged.map(|rung| rung.load), "verdict": unjudged.map(|rung| rung.verdict),
         "signal": unjudged.and_then(|rung| rung.signal.as_ref()), "reason": unjudged.map(|rung| &rung.reason),
     });
-    conclusion("why_not_more", &[sentence], evidence)
+    Conclusion::new("why_not_more", &[sentence], evidence)
 }
 
 /// Failures that CPU has nothing to do with: the server was gone, silent or wrong.
@@ -322,7 +314,7 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         "disturbed_share_max": disturbed_share, "shared_cores": climb.run.shared_cores,
         "calibrated": climb.generator != Default::default(), "arrivals": climb.run.arrivals, "seed": climb.run.seed,
     });
-    conclusion("can_i_trust_it", &sentences, evidence)
+    Conclusion::new("can_i_trust_it", &sentences, evidence)
 }
 
 /// The deliveries of all rungs together.

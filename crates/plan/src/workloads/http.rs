@@ -1,6 +1,9 @@
 //! Requests over HTTP: by a rate, or each after the answer to the last.
 
+use ladder::{Conclusion, Rung};
 use serde::{Deserialize, Serialize};
+
+mod sweep;
 
 use super::{Demand, LoadKind, Workload};
 use crate::plan::{Arrivals, Ramp};
@@ -223,5 +226,9 @@ impl Workload for HttpBots {
 
     fn intended_per_s(&self, load: f64) -> Option<f64> {
         matches!(self.model, HttpModel::Open { .. }).then_some(load)
+    }
+
+    fn conclusions(&self, rungs: &[Rung]) -> Vec<Conclusion> {
+        sweep::sweep(rungs)
     }
 }

@@ -63,7 +63,13 @@ impl Judge for BySubject {
             capacity_unit: rungs.first().map_or("games".to_owned(), |rung| rung.load_unit.clone()),
             ..RunFacts::default()
         };
-        Ok((!rungs.is_empty()).then(|| answers(&facts, calibration.as_ref(), rungs)))
+        let subject = facts.subject.clone();
+        let mut climb = (!rungs.is_empty()).then(|| answers(&facts, calibration.as_ref(), rungs));
+        if let Some(climb) = climb.as_mut().filter(|_| subject == POLL_LOOP) {
+            let plan = plan::resolve(&plan::Flags::of(POLL_LOOP), None, 1).expect("a plan");
+            climb.conclusions.extend(plan.bots.conclusions(&climb.rungs));
+        }
+        Ok(climb)
     }
 
     fn objectives(&self, store: &Store, run: &RunId) -> Result<Vec<Objective>, Unjudged> {

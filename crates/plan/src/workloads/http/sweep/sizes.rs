@@ -1,13 +1,13 @@
 //! Long answers against short ones: what they cost.
 
+use ladder::Conclusion;
+use ladder::wording::{show_bytes, show_ns, show_share};
 use serde_json::json;
 
 use super::{
-    COST_CPU_SHARE, COST_RATE, COST_TIME, Cell, LONG_BYTES_LEAST, SHORT_BYTES_MOST, Step, Sweep, conclusion,
-    per_s, rates, requesters,
+    COST_CPU_SHARE, COST_RATE, COST_TIME, Cell, LONG_BYTES_LEAST, SHORT_BYTES_MOST, Step, Sweep, per_s,
+    rates, requesters,
 };
-use crate::contract::Conclusion;
-use crate::wording::{show_bytes, show_ns, show_share};
 
 /// The axis along which answers differ in length.
 pub(super) const SERVICE: &str = "service";
@@ -100,5 +100,5 @@ pub(super) fn cost_of_long_answers(sweep: &Sweep<'_>) -> Option<Conclusion> {
     if sentences.is_empty() {
         return None;
     }
-    Some(conclusion("cost_of_long_answers", &sentences, json!({ "pairs": told })))
+    Some(Conclusion::new("cost_of_long_answers", &sentences, json!({ "pairs": told })))
 }

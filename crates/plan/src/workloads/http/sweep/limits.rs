@@ -1,11 +1,9 @@
 //! Where it gives: the first failures, dropped frames, collapsed responses, and that short answers do neither.
 
+use ladder::Conclusion;
 use serde_json::{Value, json};
 
-use super::{
-    COLLAPSED, Cell, FRAMES_KEPT, LASTING_RUNGS, SAME_RATE, Step, Sweep, conclusion, per_s, requesters, sizes,
-};
-use crate::contract::Conclusion;
+use super::{COLLAPSED, Cell, FRAMES_KEPT, LASTING_RUNGS, SAME_RATE, Step, Sweep, per_s, requesters, sizes};
 
 /// From how many requesters on requests fail, and in which words the first one did.
 pub(super) fn failures(sweep: &Sweep<'_>) -> Option<Conclusion> {
@@ -48,7 +46,7 @@ pub(super) fn failures(sweep: &Sweep<'_>) -> Option<Conclusion> {
         "requesters": step.requesters, "none_up_to": before, "first": step.first_error,
         "cells": begins.iter().map(told).collect::<Vec<_>>(),
     });
-    Some(conclusion("failures", &sentences, evidence))
+    Some(Conclusion::new("failures", &sentences, evidence))
 }
 
 /// How the frames of a cell went with the number of requesters.
@@ -111,7 +109,7 @@ pub(super) fn frames_drop(sweep: &Sweep<'_>) -> Option<Conclusion> {
     };
     let kept: Vec<Value> = sweep.cells.iter().filter(|cell| keeps_frames(cell)).map(Cell::json).collect();
     let evidence = json!({ "cells": drops.iter().map(told).collect::<Vec<_>>(), "kept_in": kept });
-    Some(conclusion("frames_drop", &sentences, evidence))
+    Some(Conclusion::new("frames_drop", &sentences, evidence))
 }
 
 /// `; with priority normal they keep their frames`: cells that differ in one axis only and fare better.
@@ -202,7 +200,7 @@ pub(super) fn responses_collapse(sweep: &Sweep<'_>) -> Option<Conclusion> {
         })
     };
     let evidence = json!({ "cells": found.iter().map(told).collect::<Vec<_>>() });
-    Some(conclusion("responses_collapse", &sentences, evidence))
+    Some(Conclusion::new("responses_collapse", &sentences, evidence))
 }
 
 /// Where long answers cost responses or frames, short ones of the same server in the same state do not.
@@ -239,5 +237,5 @@ pub(super) fn short_answers(sweep: &Sweep<'_>) -> Option<Conclusion> {
         })
     };
     let evidence = json!({ "pairs": pairs.iter().map(told).collect::<Vec<_>>() });
-    Some(conclusion("short_answers", &sentences, evidence))
+    Some(Conclusion::new("short_answers", &sentences, evidence))
 }

@@ -1,15 +1,15 @@
 //! What requesters get: the base rate, the ceiling and its cause, how many are enough, how their number pays.
 
+use ladder::Conclusion;
+use ladder::wording::{show_ns, show_share};
 use serde_json::{Value, json};
 
 use super::evidence::FirmBy;
 use super::{
     Cell, ENOUGH_OF_CEILING, LASTING_RUNGS, LINEAR_LEAST, PLATEAU_RUNGS, PLATEAU_SPREAD, SAME_RATE,
-    SLOTS_WITHIN, SLOTS_WITHIN_MOST, SPEED_UP_RUNGS, SUPER_LINEAR, Step, Sweep, TICK_FULL, conclusion,
-    median, per_s, requesters,
+    SLOTS_WITHIN, SLOTS_WITHIN_MOST, SPEED_UP_RUNGS, SUPER_LINEAR, Step, Sweep, TICK_FULL, median, per_s,
+    requesters,
 };
-use crate::contract::Conclusion;
-use crate::wording::{show_ns, show_share};
 
 /// What one requester gets, whether that is one request per tick, and where nothing else agrees with it.
 pub(super) fn base_rate(sweep: &Sweep<'_>) -> Option<Conclusion> {
@@ -57,7 +57,7 @@ pub(super) fn base_rate(sweep: &Sweep<'_>) -> Option<Conclusion> {
         "rate_per_s": median(firm.map(|(_, step)| step.rate_per_s)),
         "one_per_tick": others.is_empty(), "cells": bases.iter().map(told).collect::<Vec<_>>(),
     });
-    Some(conclusion("base_rate", &sentences, evidence))
+    Some(Conclusion::new("base_rate", &sentences, evidence))
 }
 
 /// The rate that a cell does not leave, however many ask.
@@ -156,7 +156,7 @@ pub(super) fn ceiling(sweep: &Sweep<'_>) -> Option<Conclusion> {
         "cause": cause, "slots": slots, "from_requesters": found.from, "to_requesters": found.to,
         "rungs": found.rungs, "cell": cell.json(), "exceeded_elsewhere": is_exceeded,
     });
-    Some(conclusion("ceiling", &[sentence], evidence))
+    Some(Conclusion::new("ceiling", &[sentence], evidence))
 }
 
 /// The fewest requesters that get the ceiling, and what more of them get besides.
@@ -186,7 +186,7 @@ pub(super) fn best_requesters(sweep: &Sweep<'_>) -> Option<Conclusion> {
             "requesters": more.requesters, "rate_per_s": more.rate_per_s, "service_mean_ns": more.service_ns,
         })),
     });
-    Some(conclusion("best_requesters", &[sentence + "."], evidence))
+    Some(Conclusion::new("best_requesters", &[sentence + "."], evidence))
 }
 
 fn enough<'s, 'a>(cell: &'s Cell<'a>, ceiling: &Ceiling) -> Option<&'s Step<'a>> {
@@ -292,7 +292,7 @@ pub(super) fn linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
     let evidence = json!({
         "up_to_requesters": up_to, "is_linear": others.is_empty(), "cells": found.iter().map(told).collect::<Vec<_>>(),
     });
-    Some(conclusion("linearity", &sentences, evidence))
+    Some(Conclusion::new("linearity", &sentences, evidence))
 }
 
 /// Whether anywhere n requesters get more than n times what one gets. Nothing is said where a single rung does and neither a
@@ -323,7 +323,7 @@ pub(super) fn super_linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
             sweep.among(&[*cell]),
             first.times,
         );
-        return Some(conclusion("super_linear", &[sentence], evidence));
+        return Some(Conclusion::new("super_linear", &[sentence], evidence));
     }
     if all().any(is_beyond) {
         return None;
@@ -331,5 +331,5 @@ pub(super) fn super_linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
     let sentence = format!(
         "The speed-up is never super-linear: no number of requesters gets more than its share (at most {most:.2} of it)."
     );
-    Some(conclusion("never_super_linear", &[sentence], evidence))
+    Some(Conclusion::new("never_super_linear", &[sentence], evidence))
 }

@@ -5,19 +5,19 @@
 //! facts are there. Bytes say nothing of that: a long page moves many of them and holds the same facts.
 //! Not here: what a page is made of (`servers/src/poll_loop/pages.rs`, where the facts are listed).
 
+use ladder::Conclusion;
+use ladder::wording::{show_ns, show_share};
 use serde_json::{Value, json};
 
 use super::sizes::{self, SERVICE};
-use super::{Cell, SAME_RATE, Step, Sweep, conclusion, per_s, requesters};
-use crate::contract::Conclusion;
-use crate::wording::{show_ns, show_share};
+use super::{Cell, SAME_RATE, Step, Sweep, per_s, requesters};
 
 /// The poll loop's service that answers with one fact of one object …
-pub const SINGLE_FACT: &str = "property";
+const SINGLE_FACT: &str = "property";
 /// … and the one whose page holds all of these facts, and more detail.
-pub const FULL_PAGE: &str = "object";
+const FULL_PAGE: &str = "object";
 /// So many facts of an object can be asked for one by one. The server lists as many (`poll_loop::FACTS`).
-pub const OBJECT_FACTS: u32 = 9;
+const OBJECT_FACTS: u32 = 9;
 
 /// One way to get all facts of an object, in one cell.
 struct Way<'s, 'a> {
@@ -108,5 +108,5 @@ pub(super) fn small_against_large(sweep: &Sweep<'_>) -> Option<Conclusion> {
         return None;
     }
     let evidence = json!({ "facts": OBJECT_FACTS, "pairs": told });
-    Some(conclusion("small_against_large", &sentences, evidence))
+    Some(Conclusion::new("small_against_large", &sentences, evidence))
 }

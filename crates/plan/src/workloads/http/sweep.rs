@@ -8,69 +8,68 @@
 //! Not here: what the bots and the server did to be so measured (docs/method/http.md).
 
 mod evidence;
-pub mod facts;
+mod facts;
 mod limits;
 mod rates;
 mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use ladder::wording::show_cell;
+use ladder::{Conclusion, ErrorSample, Rung, Verdict};
+use serde_json::{Value, json};
 
-use crate::contract::{Conclusion, ErrorSample, Rung};
-use crate::judge::Verdict;
-use crate::wording::show_cell;
 use evidence::FirmBy;
 
 /// Two rates of one server are the same within this. Ticks are exact; what differs is where a hold begins in one.
-pub const SAME_RATE: f64 = 0.02;
+const SAME_RATE: f64 = 0.02;
 /// So many rungs at the same rate are a plateau …
-pub const PLATEAU_RUNGS: usize = 2;
+const PLATEAU_RUNGS: usize = 2;
 /// … if the last has so many times the requesters of the first: 51 after 50 rise by no more than a plateau may.
-pub const PLATEAU_SPREAD: f64 = 1.1;
+const PLATEAU_SPREAD: f64 = 1.1;
 /// A number of slots is whole within 2 % …
-pub const SLOTS_WITHIN: f64 = 0.02;
+const SLOTS_WITHIN: f64 = 0.02;
 /// … and within this of a slot: from 25 slots on every number is within 2 % of a whole one.
-pub const SLOTS_WITHIN_MOST: f64 = 0.2;
+const SLOTS_WITHIN_MOST: f64 = 0.2;
 /// A loop whose ticks are busier than this has no time left, so its ceiling may be time and not slots.
-pub const TICK_FULL: f64 = 0.9;
+const TICK_FULL: f64 = 0.9;
 /// A number of requesters is enough with this share of the ceiling.
-pub const ENOUGH_OF_CEILING: f64 = 0.99;
+const ENOUGH_OF_CEILING: f64 = 0.99;
 /// A speed-up of at least this per requester is linear.
-pub const LINEAR_LEAST: f64 = 0.95;
+const LINEAR_LEAST: f64 = 0.95;
 /// One of more than this per requester is super-linear.
-pub const SUPER_LINEAR: f64 = 1.05;
+const SUPER_LINEAR: f64 = 1.05;
 /// It takes so many rungs besides that of one requester to say how a speed-up goes.
-pub const SPEED_UP_RUNGS: usize = 3;
+const SPEED_UP_RUNGS: usize = 3;
 /// Frames have dropped when fewer than this share of those with the fewest requesters are drawn; two seconds of 30 Hz
 /// can miss one frame in sixty at either edge.
-pub const FRAMES_KEPT: f64 = 0.9;
+const FRAMES_KEPT: f64 = 0.9;
 /// Responses have collapsed when a cell gets no more than this share of what as many requesters get elsewhere. A tick's
 /// granularity alone can cost a slot of ten; a quarter is more than that.
-pub const COLLAPSED: f64 = 0.75;
+const COLLAPSED: f64 = 0.75;
 /// Both must last for so many rungs, to the last one: a single one may have been spoiled by what else ran here.
-pub const LASTING_RUNGS: usize = 2;
+const LASTING_RUNGS: usize = 2;
 /// One requester overloads no loop. Where more of its ticks than this were late nevertheless, something else took its
 /// time, and what one requester got is no base for a speed-up.
-pub const BASE_LATE_MOST: f64 = 0.25;
+const BASE_LATE_MOST: f64 = 0.25;
 /// An exchange of one chunk: a segment of 1,460 bytes of body and the heads of request and answer.
-pub const SHORT_BYTES_MOST: f64 = 2_000.0;
+const SHORT_BYTES_MOST: f64 = 2_000.0;
 /// More than two chunks. What lies between is neither short nor long.
-pub const LONG_BYTES_LEAST: f64 = 3_500.0;
+const LONG_BYTES_LEAST: f64 = 3_500.0;
 /// Long answers cost when they are slower than this share of the short ones' rate …
-pub const COST_RATE: f64 = 0.95;
+const COST_RATE: f64 = 0.95;
 /// … or take so many times as long …
-pub const COST_TIME: f64 = 1.1;
+const COST_TIME: f64 = 1.1;
 /// … or so much more of the processor, of the cores that the server may use.
-pub const COST_CPU_SHARE: f64 = 0.05;
+const COST_CPU_SHARE: f64 = 0.05;
 /// What one requester gets is firm where something else agrees with it within this: what two and three get, each.
-pub const FIRM_WITHIN: f64 = 0.05;
+const FIRM_WITHIN: f64 = 0.05;
 
 /// What never began to be held is no evidence.
 const HOLD_LEAST_S: f64 = 0.01;
 
 /// What these rungs show, the plainest first. Empty where there are no requesters or no ticks.
-pub fn sweep(rungs: &[Rung]) -> Vec<Conclusion> {
+pub(super) fn sweep(rungs: &[Rung]) -> Vec<Conclusion> {
     let cells = Sweep::of(rungs);
     let finders: [fn(&Sweep<'_>) -> Option<Conclusion>; 11] = [
         rates::base_rate,
@@ -196,7 +195,7 @@ impl<'a> Step<'a> {
         let failed_connects: u64 = rung.connections.counts.failed.values().sum();
         let lost = rung.failed + rung.lost + rung.not_sent + rung.unanswered_at_stop;
         let errors: u64 = rung.errors.values().sum();
-        let of_period = |busy: &measure::Summary| busy.mean.map(|ns| ns / period_ns);
+        let busy_ns = ticks.busy_ns.as_ref().and_then(|busy| busy.mean);
         Some(Step {
             requesters: rung.load,
             rate_per_s: rung.rate_per_s,
@@ -207,7 +206,7 @@ impl<'a> Step<'a> {
             service_ns: rung.service_ns.as_ref().and_then(|service| service.mean),
             bytes_per_s: rung.bytes_per_s,
             cpu_share: rung.subject.as_ref().and_then(|subject| subject.process.cpu_share),
-            busy_share: ticks.busy_ns.as_ref().and_then(of_period),
+            busy_share: busy_ns.map(|ns| ns / period_ns),
             late_share: ticks.late_share,
             is_disturbed: rung.disturbed_share.is_some_and(|share| share > 0.0),
             is_repeated: false,
@@ -258,14 +257,6 @@ fn is_evidence(rung: &Rung) -> bool {
         Verdict::Inconclusive | Verdict::GeneratorLimited | Verdict::Invalid => true,
     };
     rung.load_unit == "requesters" && !is_spoiled && rung.hold_s > HOLD_LEAST_S
-}
-
-fn conclusion(id: &str, sentences: &[String], evidence: Value) -> Conclusion {
-    let evidence = match evidence {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    };
-    Conclusion { id: id.to_owned(), text: sentences.join(" "), evidence }
 }
 
 /// `1 requester`, `10 requesters`
