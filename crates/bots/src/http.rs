@@ -7,8 +7,10 @@
 //! rejected or cut off comes back a little later, or a server at its limit would be asked ever faster.
 //! An answer is right or wrong by its request's checks. The first few errors of each cause are kept verbatim.
 
+mod audit;
 pub(crate) mod errors;
 mod redirect;
+mod shutdown;
 pub mod source;
 mod stream;
 pub mod templates;
@@ -20,24 +22,31 @@ use std::sync::Arc;
 use drivers::Closed;
 use drivers::http::{Answer, Http, Outgoing, Received};
 use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
+use measure::interval::SHUTDOWN;
 use measure::{MetricNames, Phase};
-use plan::{HttpBots, HttpModel, WorkerPlan};
+use plan::{HttpBots, HttpModel, SubjectStop, WorkerPlan};
 
 use crate::ends;
 use redirect::RedirectError;
+use shutdown::AtStop;
 use source::{Chosen, Source};
 use stream::Stream;
 use templates::{CapturedVars, RequestTemplates};
 
 /// Planned arrivals of the hold by their place in the server's tick, in as many counters.
 pub const PHASES: usize = 16;
-pub(crate) const PHASE_NAMES: [&str; PHASES] = [
+const PHASE_NAMES: [&str; PHASES] = [
     "phase_00", "phase_01", "phase_02", "phase_03", "phase_04", "phase_05", "phase_06", "phase_07",
     "phase_08", "phase_09", "phase_10", "phase_11", "phase_12", "phase_13", "phase_14", "phase_15",
 ];
 
-/// Counters of a source that audits, behind the phases.
-const AUDIT_CHECKED_AT: usize = PHASES;
+/// The counters that every source begins with.
+pub(crate) fn counter_names() -> Vec<&'static str> {
+    PHASE_NAMES.into_iter().chain(SHUTDOWN).collect()
+}
+
+/// Counters of a source that audits, behind those of every source.
+const AUDIT_CHECKED_AT: usize = PHASES + SHUTDOWN.len();
 /// Where workers meet.
 const LOAD_IS_OVER: usize = 0;
 
@@ -64,6 +73,7 @@ struct OpenRequest {
     hops: u32,
     sent_ns: u64,
     has_begun: bool,
+    at_stop: AtStop,
 }
 
 /// A request that was planned and has no connection yet.
@@ -117,6 +127,10 @@ pub struct Requests<D: Http, S: Source<D> = RequestTemplates<<D as Http>::Prepar
     workers: u64,
     /// this worker has said that its load is over
     has_met: bool,
+    /// where the subject is told to end under load
+    stop: Option<SubjectStop>,
+    /// it was told, and which requests were under way then is known
+    has_noted_stop: bool,
 }
 
 impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
@@ -156,6 +170,8 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             looks_for_late: false,
             workers: plan.workers as u64,
             has_met: false,
+            stop: plan.stop,
+            has_noted_stop: false,
         }
     }
 
@@ -242,13 +258,12 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
 
     fn closed(&mut self, _: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
         let had_open = !self.clients[bot as usize].open_requests.is_empty();
-        self.forget_connection(bot);
-        let client = &mut self.clients[bot as usize];
-        if let Some(planned) = client.pending.take() {
+        self.forget_connection(bot, ctx);
+        if let Some(planned) = self.clients[bot as usize].pending.take() {
             self.pending_count -= 1;
-            ctx.not_sent(planned.chosen.op, planned.planned_ns);
-            self.source.abandoned(planned.chosen);
+            self.never_sent(planned, ctx);
         }
+        let client = &mut self.clients[bot as usize];
         match &why {
             Closed::NotOpened(_) => {
                 client.failures += 1;
@@ -278,18 +293,21 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             self.origin_ns = Some(ctx.settle_ns());
             self.plan_next(ctx);
         }
+        self.note_stop(ctx);
     }
 
     fn has_drained(&mut self, ctx: &mut BotContext<'_, D>) -> bool {
+        self.give_up_waiting(ctx);
         let is_quiet = self.waiting.is_empty() && self.open_count == 0 && self.pending_count == 0;
         if S::audits() { self.audit(is_quiet, ctx) } else { is_quiet }
     }
 
     fn leave(&mut self, ctx: &mut BotContext<'_, D>) {
         let pending = self.clients.iter_mut().filter_map(|client| client.pending.take());
-        for planned in self.waiting.drain(..).chain(pending) {
-            self.source.abandoned(planned.chosen);
-            ctx.not_sent(planned.chosen.op, planned.planned_ns);
+        let unsent: Vec<Planned> = self.waiting.drain(..).chain(pending).collect();
+        unsent.into_iter().for_each(|planned| self.never_sent(planned, ctx));
+        for open in self.clients.iter().flat_map(|client| &client.open_requests) {
+            shutdown::count_lost(open, ctx);
         }
     }
 }
@@ -299,35 +317,6 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     fn plan_next(&mut self, ctx: &mut BotContext<'_, D>) {
         let (Some(stream), Some(origin_ns)) = (&mut self.stream, self.origin_ns) else { return };
         ctx.at(origin_ns + stream.next_ns(), 0, STREAM_REQUEST);
-    }
-
-    /// Checks what became of the load once all workers have none open; true when that is done, or cannot be.
-    fn audit(&mut self, is_quiet: bool, ctx: &mut BotContext<'_, D>) -> bool {
-        if is_quiet && !self.has_met {
-            self.has_met = true;
-            ctx.meet(LOAD_IS_OVER);
-        }
-        if !self.has_met || ctx.met(LOAD_IS_OVER) < self.workers {
-            return false;
-        }
-        let idle = |client: &Client| client.is_open && client.open_requests.is_empty();
-        for bot in 0..self.clients.len() {
-            if !idle(&self.clients[bot]) {
-                continue;
-            }
-            let Some(chosen) = self.source.audit() else { break };
-            let planned = Planned { planned_ns: ctx.now_ns(), chosen };
-            self.send(bot as u32, planned, SendLag::Unrecorded, ctx);
-        }
-        self.open_count == 0
-    }
-
-    fn count_audited(&mut self, ctx: &mut BotContext<'_, D>) {
-        let (checked, wrong) = self.source.take_audited();
-        if checked > 0 {
-            ctx.count(AUDIT_CHECKED_AT, checked);
-            ctx.count(AUDIT_CHECKED_AT + 1, wrong);
-        }
     }
 
     fn count_phase(&mut self, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
@@ -353,8 +342,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         }
         ctx.waits(planned.planned_ns);
         if self.waiting.len() >= WAITING_MAX {
-            self.source.abandoned(planned.chosen);
-            return ctx.not_sent(planned.chosen.op, planned.planned_ns);
+            return self.never_sent(planned, ctx);
         }
         self.waiting.push_back(planned);
         if let Some(bot) = self.spare.pop() {
@@ -412,19 +400,21 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     }
 
     fn send(&mut self, bot: u32, planned: Planned, send_lag: SendLag, ctx: &mut BotContext<'_, D>) {
-        let client = &mut self.clients[bot as usize];
-        let Some(connection) = client.connection else {
+        let Some(connection) = self.clients[bot as usize].connection else {
             return ctx.not_sent(planned.chosen.op, planned.planned_ns);
         };
+        let (planned_ns, at_stop) = self.enter_at_stop(planned, ctx);
+        let client = &mut self.clients[bot as usize];
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
         let ready = self.source.ready(planned.chosen, &client.captured);
         let what = Outgoing { prepared: ready.as_ref(), tag };
-        let Some(id) = ctx.request(connection, planned.chosen.op, planned.planned_ns, send_lag, what) else {
+        let Some(id) = ctx.request(connection, planned.chosen.op, planned_ns, send_lag, what) else {
             return self.source.abandoned(planned.chosen);
         };
         let (chosen, sent_ns) = (planned.chosen, ctx.now_ns());
-        client.open_requests.push(OpenRequest { tag, id, chosen, hops: 0, sent_ns, has_begun: false });
+        let open = OpenRequest { tag, id, chosen, hops: 0, sent_ns, has_begun: false, at_stop };
+        client.open_requests.push(open);
         self.open_count += 1;
     }
 
@@ -452,6 +442,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
             }
         }
         let open = self.take_open(bot, at);
+        shutdown::count_answer(&open, answer.status, ctx);
         let is_right = self.source.check(chosen, answer, |cause, text| {
             ctx.error_with(cause, || text.to_string());
         });
@@ -522,7 +513,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         let is_over = closes || !self.http.keep_alive;
         if is_over {
             // Other requests that were open on it are lost with it, and recorded as lost when it is closed.
-            self.forget_connection(bot);
+            self.forget_connection(bot, ctx);
             ctx.close(connection);
         }
         match self.http.model {
@@ -557,10 +548,11 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     }
 
     /// A client no longer has its connection, nor the requests that are open on it.
-    fn forget_connection(&mut self, bot: u32) -> Option<ConnectionId> {
+    fn forget_connection(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) -> Option<ConnectionId> {
         let client = &mut self.clients[bot as usize];
         self.open_count -= client.open_requests.len();
         for open in client.open_requests.drain(..) {
+            shutdown::count_lost(&open, ctx);
             self.source.abandoned(open.chosen);
         }
         client.is_open = false;
@@ -613,7 +605,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
             let timeout_s = self.http.timeout_ns as f64 / 1e9;
             ctx.error_with(cause, || format!("given up after {timeout_s} s"));
             client.failures += 1;
-            if let Some(connection) = self.forget_connection(bot as u32) {
+            if let Some(connection) = self.forget_connection(bot as u32, ctx) {
                 ctx.close(connection);
             }
             self.go_on_without_connection(bot as u32, ctx);

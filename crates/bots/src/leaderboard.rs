@@ -23,7 +23,7 @@ use plan::{HttpBots, LeaderboardBots, WorkerPlan};
 use crate::ends;
 use crate::http::source::{Chosen, Source};
 use crate::http::templates::{CapturedVars, Ready, RequestContext, Shares};
-use crate::http::{PHASE_NAMES, errors};
+use crate::http::{counter_names, errors};
 use audit::Audit;
 use members::Members;
 
@@ -73,7 +73,7 @@ impl<D: Http> Source<D> for Leaderboard {
         let requests = settings.http.requests.iter().map(|request| request.name.as_str());
         let ops: Vec<&str> = requests.chain(["audit"]).collect();
         let causes = [&errors::CAUSES[..], &OWN_CAUSES].concat();
-        let counters = [&PHASE_NAMES[..], &[AUDIT_CHECKED, AUDIT_WRONG]].concat();
+        let counters = [&counter_names()[..], &[AUDIT_CHECKED, AUDIT_WRONG]].concat();
         let own = OWN_CAUSES.map(|cause| (cause, ErrorKind::WrongReply));
         ends::metric_names(&ops, &causes, &counters, &[&errors::KINDS[..], &own].concat())
     }

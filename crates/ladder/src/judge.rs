@@ -14,6 +14,7 @@ mod deliveries;
 mod generator;
 mod requests;
 mod rules;
+mod shutdown;
 mod silence;
 mod views;
 
@@ -275,12 +276,13 @@ impl Case<'_> {
 type Rule = fn(&Case<'_>) -> Option<Ruling>;
 
 /// The rules in the order in which they are asked.
-const IN_ORDER: [Rule; 27] = [
+const IN_ORDER: [Rule; 28] = [
     // Nothing is proved.
     rules::books,
     rules::interrupted,
     // Evidence that no disturbance explains.
     rules::exited,
+    shutdown::shutdown,
     requests::connections,
     rules::never_held,
     deliveries::unowed,
@@ -361,8 +363,14 @@ pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
             || consistency::is_contradicted(trial))
 }
 
-/// How much of the hold was disturbed, by what, and which objectives were judged without it.
+/// How the server ended, where it was told to; how much of the hold was disturbed, by what, and which objectives were judged
+/// without it.
 fn remark(case: &Case<'_>) -> Option<String> {
+    let parts: Vec<String> = [shutdown::remark(case.trial), disturbance_remark(case)].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn disturbance_remark(case: &Case<'_>) -> Option<String> {
     let found = &case.disturbance;
     let share = found.share().filter(|share| *share > 0.0)?;
     let mut text = format!("{} of the hold was disturbed: {}", show_share(share), found.culprit());

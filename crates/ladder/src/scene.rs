@@ -358,8 +358,9 @@ pub fn event(at_s: u32, kind: &str, text: &str) -> Event {
 
 fn names() -> Arc<MetricNames> {
     let phases: Vec<String> = (0..16).map(|bin| format!("phase_{bin:02}")).collect();
-    let counters: Vec<&str> =
-        ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str)).collect();
+    let counters =
+        ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str));
+    let counters: Vec<&str> = counters.chain(measure::interval::SHUTDOWN).collect();
     MetricNames::new(
         &["shot", "ask", "keep"],
         &["connection lost", "wrong winner", "rejected (429, 503)", "no answer in time"],

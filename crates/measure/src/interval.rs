@@ -23,6 +23,11 @@ pub const AUDIT_CHECKED: &str = "audit_checked";
 /// See `AUDIT_CHECKED`.
 pub const AUDIT_WRONG: &str = "audit_wrong";
 
+/// Counters of a server that was told to end under load: requests that were under way then, and those of them that were
+/// never answered or were refused; requests sent after that, which may be refused, and those of them that were.
+pub const SHUTDOWN: [&str; 4] =
+    ["shutdown_under_way", "shutdown_dropped", "shutdown_later", "shutdown_later_refused"];
+
 /// What an error says about the server, as far as it matters to a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ErrorKind {

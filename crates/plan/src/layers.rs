@@ -24,6 +24,7 @@ mod ladder;
 mod leaderboard;
 mod objectives;
 mod reader;
+mod stop;
 mod subject;
 
 use http::{requests, variables};
@@ -46,6 +47,7 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
         http::SETTINGS,
         leaderboard::SETTINGS,
         ladder::SETTINGS,
+        stop::SETTINGS,
         cells::SETTINGS,
         objectives::SETTINGS,
         SETTINGS,
@@ -141,8 +143,9 @@ pub fn resolve(flags: &Flags, scenario: Option<ScenarioText>, entropy_seed: u64)
     let loads = ladder::loads(&mut reader);
     let bots = bots::read(&mut reader, &server, loads.as_ref());
     let (ticks, tick_rate_hz) = subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
-    let ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
+    let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
     let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref());
+    ladder.stop = stop::read(&mut reader, found.as_mut(), &bots, ladder.hold, &objectives);
     let arrivals = arrivals_of(&mut reader, &bots);
     let patience_ns = reader.value_or_default(&PATIENCE, |text| {
         units::duration_ns_within(text, PATIENCE_NS_MIN, units::DURATION_NS_MAX)

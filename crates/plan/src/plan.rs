@@ -129,6 +129,20 @@ pub struct Ladder {
     /// loads go on beyond the last rung, one more each, until a request fails
     #[serde(default)]
     pub is_open_ended: bool,
+    /// the subject is told to end under each load
+    #[serde(default)]
+    pub stop: Option<SubjectStop>,
+}
+
+/// A subject that is told to end (SIGTERM) under load, which ends the hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubjectStop {
+    /// after the start of the hold, ns; whole seconds
+    pub after_ns: u64,
+    /// how long it may take to end, ns
+    pub grace_ns: u64,
+    /// it is started again on the same data, for the audit
+    pub reads_back: bool,
 }
 
 /// How the bots of each rung arrive, as its author said it. `of` makes the pace of a rung of it.

@@ -102,6 +102,11 @@ pub trait Workload {
         false
     }
 
+    /// True when the clients tell which of their messages were under way when the server was told to end.
+    fn sees_shutdown(&self) -> bool {
+        false
+    }
+
     /// What a run's rungs show besides the three answers that every run has, the plainest first: a pure function of the
     /// published figures. A conclusion appears only where its evidence is there, and names it.
     fn conclusions(&self, _rungs: &[Rung]) -> Vec<Conclusion> {

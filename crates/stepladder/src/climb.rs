@@ -174,7 +174,7 @@ impl Climbing<'_> {
         // The old one goes first: both may want the same port.
         if !subject.has_options(&cell.options) {
             subject.restart_with(plan, cell.options)?;
-        } else if plan.ladder.restart_per_rung && !is_first {
+        } else if (plan.ladder.restart_per_rung && !is_first) || (plan.ladder.stop.is_some() && subject.has_ended()) {
             subject.restart(plan)?;
         }
         let needs = plan::needs(plan, order.load);
@@ -204,6 +204,7 @@ impl Climbing<'_> {
             margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
             terms: Some(judged.terms(order.load)),
+            stop: plan.ladder.stop,
         };
         self.run_trial(&trial, subject, progress)?;
         judged.read_on(self.store)?;
@@ -265,6 +266,7 @@ impl Climbing<'_> {
             margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
             terms: None,
+            stop: None,
         };
         self.run_trial(&trial, server, progress)
     }
@@ -279,7 +281,7 @@ impl Climbing<'_> {
         // What judging the last trial took is given back, so that this trial's memory is that of its bots.
         // SAFETY: the call takes no pointer and only releases what is free already.
         unsafe { libc::malloc_trim(0) };
-        let mut around = Around::new(subject, self.writer, self.committed, self.interrupt, progress);
+        let mut around = Around::new(self.plan, subject, self.writer, self.committed, self.interrupt, progress);
         let outcome = trial::run(order, &mut around);
         around.flush()?;
         outcome?;

@@ -156,6 +156,9 @@ impl JudgedRun {
 
 /// How long a hold is to last; 0 where a count ends it.
 fn hold_ns(plan: &Plan) -> u64 {
+    if let Some(stop) = &plan.ladder.stop {
+        return stop.after_ns;
+    }
     match plan.ladder.hold {
         HoldLength::Time(ns) => ns,
         HoldLength::Ticks(_) | HoldLength::Games(_) => 0,

@@ -75,6 +75,8 @@ impl Faults {
         for fault in self.list.iter().filter(|fault| fault.at.as_nanos() <= since_ns) {
             match fault.kind {
                 Kind::Hang | Kind::Freeze(_) | Kind::Exit | Kind::Leak(_) => {}
+                // The controlling thread sees to those.
+                Kind::DropAtStop | Kind::StayAtStop | Kind::LoseAtStop => {}
                 Kind::DropAll => effects.drops += 1,
                 Kind::Refuse => effects.refuses = true,
                 Kind::WrongAnswers(share) | Kind::WrongRank(share) => effects.wrong = Some(share),

@@ -8,7 +8,7 @@ use measure::MetricNames;
 use plan::{HttpBots, WorkerPlan, WorkloadSettings};
 
 use super::templates::{CapturedVars, Ready, RequestTemplates};
-use super::{PHASE_NAMES, errors};
+use super::{counter_names, errors};
 use crate::ends;
 
 /// A request that was chosen: its operation, and what its source knows it by.
@@ -87,7 +87,7 @@ impl<D: Http> Source<D> for RequestTemplates<D::Prepared> {
 
     fn metric_names(http: &HttpBots) -> Arc<MetricNames> {
         let ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
-        ends::metric_names(&ops, &errors::CAUSES, &PHASE_NAMES, &errors::KINDS)
+        ends::metric_names(&ops, &errors::CAUSES, &counter_names(), &errors::KINDS)
     }
 
     fn new(http: &HttpBots, plan: &WorkerPlan) -> Self {

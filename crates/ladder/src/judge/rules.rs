@@ -88,7 +88,8 @@ pub(super) fn interrupted(case: &Case<'_>) -> Option<Ruling> {
 }
 
 pub(super) fn exited(case: &Case<'_>) -> Option<Ruling> {
-    let event = case.trial.event(kind::SUBJECT_EXITED)?;
+    let told_ns = case.trial.event(kind::SUBJECT_TOLD_TO_END).map_or(u64::MAX, |told| told.at_ns);
+    let event = case.trial.event(kind::SUBJECT_EXITED).filter(|event| event.at_ns < told_ns)?;
     let how = if event.text.is_empty() { "no exit status is known" } else { event.text.as_str() };
     let at = show_ns(event.at_ns as f64);
     let output: Vec<&str> = case

@@ -15,7 +15,7 @@ use super::{Hold, HostSecond, SECOND_NS, Second, Trial, TrialConnections, TrialH
 use crate::distribution::Distribution;
 use crate::entry::{Entry, Event, Sample, TickSecond};
 use crate::flow::{Flow, Phase};
-use crate::interval::{AUDIT_CHECKED, AUDIT_WRONG, Interval, Measure, OPEN_TIME};
+use crate::interval::{AUDIT_CHECKED, AUDIT_WRONG, Interval, Measure, OPEN_TIME, SHUTDOWN};
 use crate::ticks::TickCounts;
 
 /// A trial of which not all entries were taken yet.
@@ -39,6 +39,10 @@ pub struct Sum {
     cover: TickCover,
     /// where the counters of an audit are, checked and wrong
     audit: Option<(usize, usize)>,
+    /// where the counters of a shutdown are, in the order of their names
+    shutdown: Option<[usize; SHUTDOWN.len()]>,
+    /// when the subject was told to end, ns; `u64::MAX`: never
+    told_to_end_ns: u64,
     /// both sides' counters over the same time
     same_time: Collecting,
     /// over the server's ticks of the hold, ns; `None` once an entry did not say
@@ -69,6 +73,8 @@ impl Sum {
         let counter = |wanted: &str| head.metric_names.counters.iter().position(|name| name == wanted);
         let open_time = counter(OPEN_TIME);
         let audit = counter(AUDIT_CHECKED).zip(counter(AUDIT_WRONG));
+        let shutdown = SHUTDOWN.map(counter);
+        let shutdown = shutdown.iter().all(Option::is_some).then(|| shutdown.map(Option::unwrap_or_default));
         let trial = Trial {
             complete: false,
             hold: None,
@@ -86,6 +92,7 @@ impl Sum {
             client_ticks: TickCounts::default(),
             books: None,
             audit: None,
+            shutdown: None,
             bytes_per_s: None,
             subject: None,
             worker: Default::default(),
@@ -100,6 +107,8 @@ impl Sum {
             last_ns: 0,
             open_time,
             audit,
+            shutdown,
+            told_to_end_ns: u64::MAX,
             seconds: Vec::new(),
             beside: BTreeMap::new(),
             subject: Readings::default(),
@@ -121,6 +130,7 @@ impl Sum {
         trial.events.extend(events);
         let at = |kind: &str| trial.events.iter().find(|event| event.kind == kind).map(|event| event.at_ns);
         self.settled_ns = at(kind::SETTLE);
+        self.told_to_end_ns = at(kind::SUBJECT_TOLD_TO_END).unwrap_or(u64::MAX);
         trial.complete = at(kind::END).is_some();
         trial.hold = find_hold(&trial.events, trial.cut_s);
     }
@@ -185,12 +195,23 @@ impl Sum {
             audit.checked += interval.counters[checked];
             audit.wrong += interval.counters[wrong];
         }
+        if let Some(places) = self.shutdown.filter(|_| self.told_to_end_ns < u64::MAX) {
+            let [under_way, dropped, later, later_refused] = places.map(|place| interval.counters[place]);
+            let shutdown = trial.shutdown.get_or_insert_default();
+            shutdown.under_way += under_way;
+            shutdown.dropped += dropped;
+            shutdown.later += later;
+            shutdown.later_refused += later_refused;
+        }
         let is_kept = !trial.left_out.contains(&interval.index);
         let in_hold = trial.hold.as_ref().is_some_and(|hold| hold.holds_second(interval.index)) && is_kept;
         let from_cut =
             trial.hold.as_ref().is_some_and(|hold| u64::from(interval.index) * SECOND_NS >= hold.from_ns);
         trial.connections.attempts += interval.connections.asked;
-        add_named(&mut trial.connections.failed, &names.connect_failures, &interval.connections.failed);
+        // A server that goes down refuses connections rightly.
+        if u64::from(interval.index) * SECOND_NS < self.told_to_end_ns {
+            add_named(&mut trial.connections.failed, &names.connect_failures, &interval.connections.failed);
+        }
         for measure in Measure::ALL {
             let sum = &mut trial.distributions[measure as usize];
             if measure == Measure::Handshake {

@@ -165,6 +165,7 @@ pub(super) fn read(
         restart_per_rung,
         cells,
         is_open_ended,
+        stop: None,
     }
 }
 

@@ -76,6 +76,7 @@ fn climb_arena_needs_nothing_else() {
             restart_per_rung: false,
             cells: Vec::new(),
             is_open_ended: false,
+            stop: None,
         },
         objectives: vec!["ticks.late_share < 25%".parse().unwrap()],
         arrivals: Arrivals::Even,

@@ -228,6 +228,10 @@ impl Workload for HttpBots {
         matches!(self.model, HttpModel::Open { .. }).then_some(load)
     }
 
+    fn sees_shutdown(&self) -> bool {
+        true
+    }
+
     fn conclusions(&self, rungs: &[Rung]) -> Vec<Conclusion> {
         sweep::sweep(rungs)
     }

@@ -71,4 +71,8 @@ impl Workload for LeaderboardBots {
     fn audits(&self) -> bool {
         true
     }
+
+    fn sees_shutdown(&self) -> bool {
+        self.http.sees_shutdown()
+    }
 }
