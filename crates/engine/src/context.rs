@@ -107,6 +107,11 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.shared.timeline.subject_stops_ns()
     }
 
+    /// True once the subject was told to end, or is about to be.
+    pub fn subject_is_signalled(&self) -> bool {
+        self.state.shared.timeline.subject_signalled_ns() < u64::MAX
+    }
+
     /// True once a subject that was told to end runs again.
     pub fn subject_is_back(&self) -> bool {
         self.state.now_ns >= self.state.shared.timeline.subject_back_ns()

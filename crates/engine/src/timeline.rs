@@ -16,6 +16,8 @@ pub struct Timeline {
     stop_ns: AtomicU64,
     /// the subject is told to end; what is planned from then on is no longer judged
     subject_stops_ns: AtomicU64,
+    /// it was told, just before this instant became known
+    subject_signalled_ns: AtomicU64,
     /// it runs again
     subject_back_ns: AtomicU64,
 }
@@ -29,6 +31,7 @@ impl Default for Timeline {
             drain_ns: unknown(),
             stop_ns: unknown(),
             subject_stops_ns: unknown(),
+            subject_signalled_ns: unknown(),
             subject_back_ns: unknown(),
         }
     }
@@ -50,9 +53,14 @@ impl Timeline {
         self.drain_ns.fetch_min(at_ns, Relaxed);
     }
 
-    /// The subject is told to end at this instant or a little later: what was sent before is under way.
+    /// The subject is told to end at this instant or a little later; what is planned from then on is not judged.
     pub fn subject_stops_at(&self, at_ns: u64) {
         self.subject_stops_ns.store(at_ns, Relaxed);
+    }
+
+    /// The subject is told to end right after this call: what has left by then is under way.
+    pub fn subject_signalled_at(&self, at_ns: u64) {
+        self.subject_signalled_ns.store(at_ns, std::sync::atomic::Ordering::SeqCst);
     }
 
     /// The subject that was told to end runs again.
@@ -110,6 +118,12 @@ impl Timeline {
     #[inline]
     pub fn subject_stops_ns(&self) -> u64 {
         self.subject_stops_ns.load(Relaxed)
+    }
+
+    /// See `subject_signalled_at`.
+    #[inline]
+    pub fn subject_signalled_ns(&self) -> u64 {
+        self.subject_signalled_ns.load(Relaxed)
     }
 
     /// See `subject_is_back_at`.

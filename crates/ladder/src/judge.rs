@@ -9,6 +9,7 @@
 //! Invariant: the same trial and terms give the same judgement, live and replayed.
 //! Not here: the thresholds and their reasons, which stand with the rules.
 
+mod cheats;
 mod consistency;
 mod deliveries;
 mod generator;
@@ -276,7 +277,7 @@ impl Case<'_> {
 type Rule = fn(&Case<'_>) -> Option<Ruling>;
 
 /// The rules in the order in which they are asked.
-const IN_ORDER: [Rule; 28] = [
+const IN_ORDER: [Rule; 29] = [
     // Nothing is proved.
     rules::books,
     rules::interrupted,
@@ -288,6 +289,7 @@ const IN_ORDER: [Rule; 28] = [
     deliveries::unowed,
     deliveries::residual,
     rules::out_of_step,
+    cheats::cheats,
     rules::wrong_answers,
     rules::audit,
     deliveries::unknown_messages,
@@ -363,10 +365,10 @@ pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
             || consistency::is_contradicted(trial))
 }
 
-/// How the server ended, where it was told to; how much of the hold was disturbed, by what, and which objectives were judged
+/// How the server ended, where it was told to; what it refused; how much of the hold was disturbed, by what, and which objectives were judged
 /// without it.
 fn remark(case: &Case<'_>) -> Option<String> {
-    let parts: Vec<String> = [shutdown::remark(case.trial), disturbance_remark(case)].into_iter().flatten().collect();
+    let parts: Vec<String> = [shutdown::remark(case.trial), cheats::remark(case.trial), disturbance_remark(case)].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

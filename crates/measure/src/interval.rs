@@ -28,6 +28,9 @@ pub const AUDIT_WRONG: &str = "audit_wrong";
 pub const SHUTDOWN: [&str; 4] =
     ["shutdown_under_way", "shutdown_dropped", "shutdown_later", "shutdown_later_refused"];
 
+/// Counters of cheaters: changes that must be refused, those that were, and those that were accepted.
+pub const CHEATS: [&str; 3] = ["cheats_sent", "cheats_refused", "cheats_accepted"];
+
 /// What an error says about the server, as far as it matters to a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ErrorKind {

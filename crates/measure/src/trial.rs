@@ -210,6 +210,17 @@ pub struct Shutdown {
     pub later_refused: u64,
 }
 
+/// Changes that cheaters sent, over the whole trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cheats {
+    /// all of them
+    pub sent: u64,
+    /// as they must be
+    pub refused: u64,
+    /// as they must not be
+    pub accepted: u64,
+}
+
 /// One load held once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
@@ -252,6 +263,8 @@ pub struct Trial {
     pub audit: Option<Audit>,
     /// what became of requests when the subject was told to end; `None` where it was not, or where its bots do not say
     pub shutdown: Option<Shutdown>,
+    /// what became of the changes of cheaters; `None` where bots know none
+    pub cheats: Option<Cheats>,
     /// bytes per second in both directions over the hold
     pub bytes_per_s: Option<f64>,
     /// the subject's process tree, where it is watched

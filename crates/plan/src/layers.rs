@@ -14,6 +14,7 @@ use crate::units;
 use crate::workloads::BotSettings;
 
 mod arena;
+mod axes;
 pub(crate) mod bots;
 mod cells;
 mod chat;
@@ -45,6 +46,7 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
         requests::SETTINGS,
         variables::SETTINGS,
         http::SETTINGS,
+        axes::SETTINGS,
         leaderboard::SETTINGS,
         ladder::SETTINGS,
         stop::SETTINGS,

@@ -22,7 +22,7 @@ pub use flags::Flags;
 pub use layers::{is_scenario_file, resolve};
 pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};
 pub use plan::{
-    Arrivals, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource, SubjectStop,
+    Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource, SubjectStop,
     TickSource,
 };
 pub use ramp::ramp_sentence;
@@ -32,6 +32,6 @@ pub use target::{Scheme, Target, TargetError, TargetRefused, may_load};
 pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};
 pub use workloads::{
     ArenaBots, BotSettings, ChatBots, ChatDialect, EchoBots, FaultKind, FaultSpec, HttpBots, HttpCheck,
-    HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, LeaderboardBots, Pairing, Variable, VariableLaw,
+    HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, LeaderboardBots, Pairing, SigningKey, Variable, VariableLaw, Visit,
     Workload, WorkloadSettings,
 };

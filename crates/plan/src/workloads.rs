@@ -8,6 +8,7 @@ mod chat;
 mod echo;
 mod http;
 mod leaderboard;
+mod shape;
 
 use std::ops::Deref;
 
@@ -17,10 +18,10 @@ use serde::{Deserialize, Serialize};
 pub use arena::{ArenaBots, Pairing};
 pub use chat::{ChatBots, ChatDialect, FaultKind, FaultSpec, LINE_BYTES_MIN};
 pub use echo::EchoBots;
-pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw};
-pub use leaderboard::LeaderboardBots;
+pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw, Visit};
+pub use leaderboard::{LeaderboardBots, SigningKey};
 
-use crate::plan::{Arrivals, Ramp};
+use crate::plan::{Arrivals, Axis, Cell, Ramp};
 
 /// A server of which nothing else is known must reply, and rightly.
 pub const NO_ERRORS: &[&str] = &["errors == 0"];
@@ -211,4 +212,27 @@ registry! {
     Http(HttpBots),
     /// updates and reads of a leaderboard over HTTP, audited afterwards
     Leaderboard(LeaderboardBots),
+}
+
+impl BotSettings {
+    /// The same clients in a cell.
+    pub fn in_cell(&self, cell: &Cell) -> BotSettings {
+        let mut bots = self.clone();
+        if let (Some(bulk), Some(leaderboard)) =
+            (cell.value_of(Axis::Bulk), LeaderboardBots::of_mut(&mut bots))
+        {
+            leaderboard.bulk = bulk;
+        }
+        let http = match &mut bots {
+            BotSettings::Http(http) => Some(http),
+            BotSettings::Leaderboard(leaderboard) => Some(&mut leaderboard.http),
+            _ => None,
+        };
+        if let Some(http) = http {
+            let Visit { requests, reconnect_after } = &mut http.visit;
+            *requests = cell.value_of(Axis::RequestsPerBot).or(*requests);
+            *reconnect_after = cell.value_of(Axis::ReconnectAfter).or(*reconnect_after);
+        }
+        bots
+    }
 }

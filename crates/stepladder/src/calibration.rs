@@ -62,6 +62,7 @@ fn requests(model: HttpModel) -> HttpBots {
         version: HttpVersion::One,
         keep_alive: true,
         streams: 1,
+        visit: Default::default(),
         requests: vec![HttpRequest {
             name: "GET /".to_owned(),
             weight: 1.0,

@@ -168,8 +168,8 @@ impl Climbing<'_> {
         subject: &mut UnderTest,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
-        let plan = self.plan;
-        let cell = order.cell.and_then(|cell| plan.ladder.cells.get(cell)).cloned().unwrap_or_default();
+        let cell = order.cell.and_then(|cell| self.plan.ladder.cells.get(cell)).cloned().unwrap_or_default();
+        let plan = &self.plan.in_cell(&cell.names);
         let is_first = order.cell.is_none_or(|cell| cell == 0) && order.load <= plan.ladder.rungs[0];
         // The old one goes first: both may want the same port.
         if !subject.has_options(&cell.options) {
@@ -177,6 +177,7 @@ impl Climbing<'_> {
         } else if (plan.ladder.restart_per_rung && !is_first) || (plan.ladder.stop.is_some() && subject.has_ended()) {
             subject.restart(plan)?;
         }
+        let terms = judged.terms(order.load, &cell.names);
         let needs = plan::needs(plan, order.load);
         let head = TrialHead {
             seq: order.seq,
@@ -203,7 +204,7 @@ impl Climbing<'_> {
             spin_ns: plan.generator.spin_ns,
             margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
-            terms: Some(judged.terms(order.load)),
+            terms: Some(terms),
             stop: plan.ladder.stop,
         };
         self.run_trial(&trial, subject, progress)?;

@@ -7,7 +7,7 @@ use drivers::http::Http;
 use engine::{BotContext, SendLag};
 
 use super::source::Source;
-use super::{AUDIT_CHECKED_AT, LOAD_IS_OVER, Planned, Requests};
+use super::{LOAD_IS_OVER, OWN_COUNTERS_AT, Planned, Requests};
 
 /// Clients that read back at once where each needs a new connection.
 const OPENED_MOST: usize = 16;
@@ -52,11 +52,14 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         self.open_count == 0 && self.pending_count == 0
     }
 
-    pub(super) fn count_audited(&mut self, ctx: &mut BotContext<'_, D>) {
-        let (checked, wrong) = self.source.take_audited();
-        if checked > 0 {
-            ctx.count(AUDIT_CHECKED_AT, checked);
-            ctx.count(AUDIT_CHECKED_AT + 1, wrong);
-        }
+    /// Hands over what the source has counted since the last time.
+    pub(super) fn count_found(&mut self, ctx: &mut BotContext<'_, D>) {
+        let mut at = OWN_COUNTERS_AT;
+        self.source.take_counts(|more| {
+            if more > 0 {
+                ctx.count(at, more);
+            }
+            at += 1;
+        });
     }
 }

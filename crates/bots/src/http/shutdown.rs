@@ -1,7 +1,8 @@
 //! What becomes of requests when the subject is told to end under load.
 //!
-//! A request that had left before is under way and must be answered; one that is sent later may be refused. The signal is
-//! sent a little after the instant that divides them, so no request of the first kind can have left after it.
+//! A request that had left before is under way and must be answered; one that is sent later may be refused. What was
+//! encoded before a worker's last turn had left when that turn began, and the worker did not know of the signal then, so the
+//! signal had not been sent. What left since may have left after it, and counts as later.
 
 use drivers::http::Http;
 use engine::BotContext;
@@ -30,13 +31,15 @@ pub(super) enum AtStop {
 impl<D: Http, S: Source<D>> Requests<D, S> {
     /// Looks once which requests are under way.
     pub(super) fn note_stop(&mut self, ctx: &mut BotContext<'_, D>) {
-        let stops_ns = ctx.subject_stops_ns();
-        if self.has_noted_stop || ctx.now_ns() < stops_ns {
+        let before_ns = std::mem::replace(&mut self.last_turn_ns, ctx.now_ns());
+        if self.has_noted_stop || !ctx.subject_is_signalled() {
             return;
         }
         self.has_noted_stop = true;
         for open in self.clients.iter_mut().flat_map(|client| &mut client.open_requests) {
-            let has_left = ctx.departed_ns(open.id).is_some_and(|at_ns| at_ns < stops_ns);
+            // What is no message of the load is owed nothing.
+            let Some(id) = open.id else { continue };
+            let has_left = ctx.departed_ns(id).is_some_and(|at_ns| at_ns < before_ns);
             open.at_stop = if has_left { AtStop::UnderWay } else { AtStop::Later };
             ctx.count(if has_left { UNDER_WAY } else { LATER }, 1);
         }
@@ -50,8 +53,9 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         if ctx.now_ns() < stops_ns || self.has_met {
             return (planned.planned_ns, AtStop::Untouched);
         }
-        ctx.count(LATER, 1);
-        (planned.planned_ns.max(stops_ns), AtStop::Later)
+        let at_stop = if self.has_noted_stop { AtStop::Later } else { AtStop::Untouched };
+        ctx.count(LATER, u64::from(self.has_noted_stop));
+        (planned.planned_ns.max(stops_ns), at_stop)
     }
 
     /// A request that was planned never left.

@@ -72,9 +72,15 @@ pub trait Source<D: Http>: Sized + 'static {
         false
     }
 
-    /// What the audit found since the last call: facts checked, and those that were wrong.
-    fn take_audited(&mut self) -> (u64, u64) {
-        (0, 0)
+    /// What the source has counted since the last call, in the order of its own counters.
+    fn take_counts(&mut self, _each: impl FnMut(u64)) {}
+
+    /// The time, in ns since the epoch; told once in a turn.
+    fn set_now(&mut self, _unix_ns: u64) {}
+
+    /// Whether a request is a message of the load. One that is not has no flow, no latency and no error of the load.
+    fn is_recorded(_: Chosen) -> bool {
+        true
     }
 }
 

@@ -30,6 +30,7 @@ fn requests(model: HttpModel) -> HttpBots {
         version: HttpVersion::One,
         keep_alive: true,
         streams: 1,
+        visit: Default::default(),
         requests: vec![root],
         variables: Vec::new(),
         timeout_ns: 60 * SECOND_NS,

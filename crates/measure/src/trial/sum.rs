@@ -15,7 +15,7 @@ use super::{Hold, HostSecond, SECOND_NS, Second, Trial, TrialConnections, TrialH
 use crate::distribution::Distribution;
 use crate::entry::{Entry, Event, Sample, TickSecond};
 use crate::flow::{Flow, Phase};
-use crate::interval::{AUDIT_CHECKED, AUDIT_WRONG, Interval, Measure, OPEN_TIME, SHUTDOWN};
+use crate::interval::{AUDIT_CHECKED, AUDIT_WRONG, CHEATS, Interval, Measure, OPEN_TIME, SHUTDOWN};
 use crate::ticks::TickCounts;
 
 /// A trial of which not all entries were taken yet.
@@ -41,6 +41,8 @@ pub struct Sum {
     audit: Option<(usize, usize)>,
     /// where the counters of a shutdown are, in the order of their names
     shutdown: Option<[usize; SHUTDOWN.len()]>,
+    /// the same of cheats
+    cheats: Option<[usize; CHEATS.len()]>,
     /// when the subject was told to end, ns; `u64::MAX`: never
     told_to_end_ns: u64,
     /// both sides' counters over the same time
@@ -73,8 +75,7 @@ impl Sum {
         let counter = |wanted: &str| head.metric_names.counters.iter().position(|name| name == wanted);
         let open_time = counter(OPEN_TIME);
         let audit = counter(AUDIT_CHECKED).zip(counter(AUDIT_WRONG));
-        let shutdown = SHUTDOWN.map(counter);
-        let shutdown = shutdown.iter().all(Option::is_some).then(|| shutdown.map(Option::unwrap_or_default));
+        let (shutdown, cheats) = (all_of(SHUTDOWN.map(counter)), all_of(CHEATS.map(counter)));
         let trial = Trial {
             complete: false,
             hold: None,
@@ -93,6 +94,7 @@ impl Sum {
             books: None,
             audit: None,
             shutdown: None,
+            cheats: None,
             bytes_per_s: None,
             subject: None,
             worker: Default::default(),
@@ -108,6 +110,7 @@ impl Sum {
             open_time,
             audit,
             shutdown,
+            cheats,
             told_to_end_ns: u64::MAX,
             seconds: Vec::new(),
             beside: BTreeMap::new(),
@@ -202,6 +205,13 @@ impl Sum {
             shutdown.dropped += dropped;
             shutdown.later += later;
             shutdown.later_refused += later_refused;
+        }
+        if let Some(places) = self.cheats {
+            let [sent, refused, accepted] = places.map(|place| interval.counters[place]);
+            let cheats = trial.cheats.get_or_insert_default();
+            cheats.sent += sent;
+            cheats.refused += refused;
+            cheats.accepted += accepted;
         }
         let is_kept = !trial.left_out.contains(&interval.index);
         let in_hold = trial.hold.as_ref().is_some_and(|hold| hold.holds_second(interval.index)) && is_kept;
@@ -343,6 +353,11 @@ impl Sum {
         connections.rate_per_s =
             ramp_s.filter(|&ramp_s| ramp_s > 0.0 && opened > 0.0).map(|ramp_s| opened / ramp_s);
     }
+}
+
+/// Places of counters, where all are there.
+fn all_of<const N: usize>(places: [Option<usize>; N]) -> Option<[usize; N]> {
+    places.iter().all(Option::is_some).then(|| places.map(Option::unwrap_or_default))
 }
 
 /// The hold by its marks, without its first `cut_s` seconds. One that no mark ends was interrupted; it is open.

@@ -1,15 +1,13 @@
 //! A subject that is told to end under load: the signal, its end or its staying, and its return for the audit.
 //!
-//! The hold ends at a whole second. What had left by then is under way; the signal follows a little later, so that a
-//! worker that was kept from its core for a moment sends nothing in between. The load goes on for a second.
+//! The hold ends at a whole second, and the signal follows within some milliseconds; the workers are told of it before it is
+//! sent. The load goes on for a second.
 
 use engine::Clock as _;
 use plan::SubjectStop;
 
 use super::{DRAIN_NS, StopReason, TrialEnv, TrialRunner, keep_event, kind};
 
-/// Between the instant that divides what is under way from what comes later, and the signal.
-const SIGNAL_AFTER_NS: u64 = 20_000_000;
 /// The load goes on for so long after the subject was told to end.
 const LOAD_GOES_ON_NS: u64 = 1_000_000_000;
 /// A subject that completes requests until its grace is over needs a moment to end itself.
@@ -76,7 +74,8 @@ impl TrialRunner<'_> {
         let now_ns = self.clock.now_ns();
         let Some(end) = &mut self.subject_end else { return Ok(()) };
         match end.state {
-            State::Due(at_ns) if now_ns >= at_ns + SIGNAL_AFTER_NS => {
+            State::Due(at_ns) if now_ns >= at_ns => {
+                self.timeline.subject_signalled_at(now_ns);
                 around.tell_subject_to_end();
                 end.state = State::Told(now_ns);
                 Ok(())
