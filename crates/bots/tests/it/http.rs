@@ -1,6 +1,8 @@
 //! Requests against servers whose behaviour is known exactly, in virtual time: the oracles CO, POLL, POLL-max, POLL-14
 //! and MM1 of docs/method.
 
+mod visits;
+
 use std::collections::VecDeque;
 
 use bots::http::Requests;
