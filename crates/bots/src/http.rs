@@ -230,7 +230,9 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                 let open = self.clients[bot as usize].open_requests.iter_mut().find(|open| open.tag == tag);
                 if let Some(open) = open.filter(|open| open.hops == 0) {
                     open.has_begun = true;
-                    open.id.inspect(|id| ctx.began(*id, at_ns));
+                    if let Some(id) = open.id {
+                        ctx.began(id, at_ns);
+                    }
                 }
             }
             Received::Answer(answer) => self.receive(connection, bot, &answer, at_ns, ctx),
@@ -455,7 +457,9 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
                     ctx.error_with(redirect_error.cause(), || redirect_error.to_string());
                     let open = self.take_open(bot, at);
                     self.source.abandoned(open.chosen);
-                    open.id.inspect(|id| _ = ctx.failed(*id));
+                    if let Some(id) = open.id {
+                        ctx.failed(id);
+                    }
                     return self.go_on(connection, bot, answer.closes, true, at_ns, ctx);
                 }
             }
@@ -470,9 +474,11 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
                 ctx.began(id, at_ns);
             }
             self.source.learn(chosen, answer, &mut self.clients[bot as usize].captured);
-            open.id.inspect(|id| _ = ctx.answered(*id, at_ns));
-        } else {
-            open.id.inspect(|id| _ = ctx.failed(*id));
+            if let Some(id) = open.id {
+                ctx.answered(id, at_ns);
+            }
+        } else if let Some(id) = open.id {
+            ctx.failed(id);
         }
         self.count_found(ctx);
         self.go_on(connection, bot, answer.closes, !is_right, at_ns, ctx);
@@ -573,7 +579,8 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         let plan::Visit { requests, reconnect_after } = self.http.visit;
         let is_over = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count >= limit);
         // What reads back afterwards is no visit.
-        !self.has_met && (is_over(requests, client.in_visit) || is_over(reconnect_after, client.on_connection))
+        !self.has_met
+            && (is_over(requests, client.in_visit) || is_over(reconnect_after, client.on_connection))
     }
 
     /// Whether a client leaves its connection as planned now. After its visit another client takes its place, which knows

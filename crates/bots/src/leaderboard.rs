@@ -157,7 +157,11 @@ impl<D: Http> Source<D> for Leaderboard {
                 self.members.begin(&updates);
                 if updates.is_empty() {
                     // All members are in open requests.
-                    return Ready::Rendered(self.prepare::<D>("GET", &format!("{path}/top?limit={TOP_ROWS}"), ""));
+                    return Ready::Rendered(self.prepare::<D>(
+                        "GET",
+                        &format!("{path}/top?limit={TOP_ROWS}"),
+                        "",
+                    ));
                 }
                 let mut change = self.change(updates);
                 if let Some(signer) = &mut self.signer {
@@ -197,10 +201,13 @@ impl<D: Http> Source<D> for Leaderboard {
         let found = match chosen.op {
             UPDATE => self.check_update(chosen.token as usize, answer),
             AUDIT => self.check_audit(chosen.token, answer),
-            CHEAT => self.cheats.check(chosen.token, answer.status, &mut self.members).map_err(|wrong| match wrong {
-                cheats::Wrong::Accepted(text) => (CHEAT_ACCEPTED, text),
-                cheats::Wrong::Status(text) => (CHEAT_ANSWERED, text),
-            }),
+            CHEAT => {
+                self.cheats.check(chosen.token, answer.status, &mut self.members).map_err(|wrong| match wrong
+                {
+                    cheats::Wrong::Accepted(text) => (CHEAT_ACCEPTED, text),
+                    cheats::Wrong::Status(text) => (CHEAT_ANSWERED, text),
+                })
+            }
             // One who was never updated is not there.
             RANK | AROUND if answer.status == 404 && !self.members.was_updated(chosen.token as usize) => {
                 Ok(())

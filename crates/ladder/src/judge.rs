@@ -368,7 +368,11 @@ pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
 /// How the server ended, where it was told to; what it refused; how much of the hold was disturbed, by what, and which objectives were judged
 /// without it.
 fn remark(case: &Case<'_>) -> Option<String> {
-    let parts: Vec<String> = [shutdown::remark(case.trial), cheats::remark(case.trial), disturbance_remark(case)].into_iter().flatten().collect();
+    let parts: Vec<String> =
+        [shutdown::remark(case.trial), cheats::remark(case.trial), disturbance_remark(case)]
+            .into_iter()
+            .flatten()
+            .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

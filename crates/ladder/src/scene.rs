@@ -358,9 +358,9 @@ pub fn event(at_s: u32, kind: &str, text: &str) -> Event {
 
 fn names() -> Arc<MetricNames> {
     let phases: Vec<String> = (0..16).map(|bin| format!("phase_{bin:02}")).collect();
-    let counters =
-        ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str));
-    let counters: Vec<&str> = counters.chain(measure::interval::SHUTDOWN).chain(measure::interval::CHEATS).collect();
+    let counters = ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str));
+    let counters: Vec<&str> =
+        counters.chain(measure::interval::SHUTDOWN).chain(measure::interval::CHEATS).collect();
     MetricNames::new(
         &["shot", "ask", "keep"],
         &["connection lost", "wrong winner", "rejected (429, 503)", "no answer in time"],

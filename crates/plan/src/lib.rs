@@ -22,8 +22,8 @@ pub use flags::Flags;
 pub use layers::{is_scenario_file, resolve};
 pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};
 pub use plan::{
-    Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource, SubjectStop,
-    TickSource,
+    Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource,
+    SubjectStop, TickSource,
 };
 pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};
@@ -32,6 +32,6 @@ pub use target::{Scheme, Target, TargetError, TargetRefused, may_load};
 pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};
 pub use workloads::{
     ArenaBots, BotSettings, ChatBots, ChatDialect, EchoBots, FaultKind, FaultSpec, HttpBots, HttpCheck,
-    HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, LeaderboardBots, Pairing, SigningKey, Variable, VariableLaw, Visit,
-    Workload, WorkloadSettings,
+    HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, LeaderboardBots, Pairing, SigningKey, Variable,
+    VariableLaw, Visit, Workload, WorkloadSettings,
 };

@@ -174,7 +174,9 @@ impl Climbing<'_> {
         // The old one goes first: both may want the same port.
         if !subject.has_options(&cell.options) {
             subject.restart_with(plan, cell.options)?;
-        } else if (plan.ladder.restart_per_rung && !is_first) || (plan.ladder.stop.is_some() && subject.has_ended()) {
+        } else if (plan.ladder.restart_per_rung && !is_first)
+            || (plan.ladder.stop.is_some() && subject.has_ended())
+        {
             subject.restart(plan)?;
         }
         let terms = judged.terms(order.load, &cell.names);
@@ -282,7 +284,8 @@ impl Climbing<'_> {
         // What judging the last trial took is given back, so that this trial's memory is that of its bots.
         // SAFETY: the call takes no pointer and only releases what is free already.
         unsafe { libc::malloc_trim(0) };
-        let mut around = Around::new(self.plan, subject, self.writer, self.committed, self.interrupt, progress);
+        let mut around =
+            Around::new(self.plan, subject, self.writer, self.committed, self.interrupt, progress);
         let outcome = trial::run(order, &mut around);
         around.flush()?;
         outcome?;

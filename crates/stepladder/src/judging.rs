@@ -86,7 +86,8 @@ impl JudgedRun {
             if mark.head.purpose == Purpose::Rung.name() {
                 let left_out = |trial: &Trial| least_disturbed(trial, hold_ns(&self.plan)).left_out;
                 let (trial, calmer) = store.trial_views(&self.id, mark.head.seq, warm_up_cut, left_out)?;
-                let judgement = judge(&trial, calmer.as_ref(), &self.terms(trial.head.load, &trial.head.cell));
+                let judgement =
+                    judge(&trial, calmer.as_ref(), &self.terms(trial.head.load, &trial.head.cell));
                 self.done.extend(Judged::of(&trial, Some(&judgement)));
                 self.rungs.push(rung(&trial, &judgement));
             } else {

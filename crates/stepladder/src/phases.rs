@@ -275,8 +275,9 @@ mod tests {
     fn a_hold_ends_on_the_second_when_the_subject_is_told_to_end_and_never_later() {
         // Also one that cannot be judged yet.
         let undecided = Seen { can_be_judged: false, ..ALL_IN };
-        let mut phases = PhaseController::new(HoldLength::Time(60 * SECOND_NS), 2 * SECOND_NS, 10, 20, SECOND_NS)
-            .stopping_subject(Some(3 * SECOND_NS));
+        let mut phases =
+            PhaseController::new(HoldLength::Time(60 * SECOND_NS), 2 * SECOND_NS, 10, 20, SECOND_NS)
+                .stopping_subject(Some(3 * SECOND_NS));
         let mut cues = Vec::new();
         for now_ms in (1_000..20_000).step_by(20) {
             while let Some(cue) = phases.decide(now_ms * 1_000_000, &undecided) {

@@ -199,7 +199,8 @@ impl UnderTest {
     pub fn start_again(&mut self, plan: &Plan) -> anyhow::Result<()> {
         let cell_options = std::mem::take(&mut self.cell_options);
         let is_built_in = matches!(plan.subject.source, SubjectSource::BuiltIn { .. });
-        let listen = if is_built_in { vec!["--listen".to_owned(), self.address.to_string()] } else { Vec::new() };
+        let listen =
+            if is_built_in { vec!["--listen".to_owned(), self.address.to_string()] } else { Vec::new() };
         self.restart_with(plan, [cell_options.as_slice(), &listen].concat())?;
         self.cell_options = cell_options;
         Ok(())

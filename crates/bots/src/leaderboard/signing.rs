@@ -153,8 +153,7 @@ mod tests {
         // HMAC by its definition, from hashes alone.
         use sha2::Digest;
         let pad = |with: u8| [0x5a ^ with; 32].into_iter().chain([with; 32]).collect::<Vec<u8>>();
-        let text =
-            format!("PATCH\n/leaderboards/main/members/ann?score=1\ngame\n{nonce}\n1800000120\n\n");
+        let text = format!("PATCH\n/leaderboards/main/members/ann?score=1\ngame\n{nonce}\n1800000120\n\n");
         let inner = Sha256::digest([&pad(0x36)[..], text.as_bytes()].concat());
         let expected: String = Sha256::digest([&pad(0x5c)[..], &inner[..]].concat())
             .iter()

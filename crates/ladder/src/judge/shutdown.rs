@@ -78,7 +78,9 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
             show_many(shutdown.later)
         );
     }
-    if let Some(audit) = trial.audit.filter(|audit| audit.checked > 0 && trial.event(kind::SUBJECT_BACK).is_some()) {
+    if let Some(audit) =
+        trial.audit.filter(|audit| audit.checked > 0 && trial.event(kind::SUBJECT_BACK).is_some())
+    {
         text += &format!(
             "; after a restart {} of {} facts that were read back are right",
             show_many(audit.checked - audit.wrong),

@@ -70,7 +70,9 @@ pub(super) fn read(reader: &mut Reader, loads: Option<&Loads>) -> LeaderboardBot
     let cheaters = reader.value_or_default(&CHEATERS, units::share);
     if let Some(said) = reader.said(&CHEATERS) {
         let wrong = match cheaters {
-            _ if reader.said(&KEY).is_none() && cheaters > 0.0 => Some(RequestConfigError::CheatersWithoutKey),
+            _ if reader.said(&KEY).is_none() && cheaters > 0.0 => {
+                Some(RequestConfigError::CheatersWithoutKey)
+            }
             cheaters if cheaters >= 1.0 => Some(RequestConfigError::OnlyCheaters),
             _ => None,
         };

@@ -43,9 +43,7 @@ pub(super) fn read(
             Ok(objective) => {
                 let forgotten = (forgets && objective.figure().name == "audit")
                     .then_some(ConfigError::NotMeasured { figure: "audit", why: FORGOTTEN });
-                if let Some(wrong) =
-                    forgotten.or_else(|| never_measured(&objective, bots, ticks, found))
-                {
+                if let Some(wrong) = forgotten.or_else(|| never_measured(&objective, bots, ticks, found)) {
                     reader.refuse_plainly(one.place.clone(), wrong);
                 }
                 objectives.push(objective);

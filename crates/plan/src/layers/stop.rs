@@ -52,9 +52,7 @@ pub(super) fn read(
     hold: HoldLength,
     objectives: &[Objective],
 ) -> Option<SubjectStop> {
-    let grace = reader
-        .value(&GRACE, |text| units::duration_ns_within(text, SECOND_NS / 10, GRACE_NS_MOST))
-        .filter(|_| reader.said(&GRACE).is_some());
+    let grace = reader.value(&GRACE, |text| units::duration_ns_within(text, SECOND_NS / 10, GRACE_NS_MOST));
     let Some(said) = reader.said(&STOP_AT) else {
         if let Some(said) = reader.said(&GRACE) {
             reader.refuse_plainly(said.place, StopError::GraceAlone);
@@ -86,7 +84,6 @@ pub(super) fn read(
         }
     }
     let usual_ns = super::reader::default_of(&GRACE, units::duration_ns);
-    let reads_back =
-        bots.audits() && objectives.iter().any(|objective| objective.figure().name == "audit");
+    let reads_back = bots.audits() && objectives.iter().any(|objective| objective.figure().name == "audit");
     Some(SubjectStop { after_ns, grace_ns: grace.or(own_grace).unwrap_or(usual_ns), reads_back })
 }

@@ -16,7 +16,9 @@ pub enum RequestConfigError {
     )]
     Key,
     /// cheats that lack nothing
-    #[error("cheaters need a service whose updates are signed; give the honest clients a key: --key ID=${{NAME}}")]
+    #[error(
+        "cheaters need a service whose updates are signed; give the honest clients a key: --key ID=${{NAME}}"
+    )]
     CheatersWithoutKey,
     /// nothing is left to be judged
     #[error("some of the requests must be honest; write a share below 100%")]

@@ -21,7 +21,9 @@ pub enum StopError {
     #[error("this is not a whole number of seconds, of which a hold consists; write 20s")]
     NotWholeSeconds,
     /// the hold ends before
-    #[error("the hold lasts {0}, so the subject would not be under load any more; write an earlier time, or hold longer (--hold)")]
+    #[error(
+        "the hold lasts {0}, so the subject would not be under load any more; write an earlier time, or hold longer (--hold)"
+    )]
     AfterTheHold(String),
     /// `--hold 2Mticks`
     #[error("the hold ends with a count, which may come earlier; give --hold as a time")]

@@ -51,7 +51,8 @@ impl SigningKey {
 
     /// The bytes of a secret that was filled in; `None` where it is not hexadecimal digits, or too few.
     pub fn secret_bytes(&self) -> Option<Vec<u8>> {
-        let digits: Vec<u32> = self.secret.trim().chars().map(|letter| letter.to_digit(16)).collect::<Option<_>>()?;
+        let digits: Vec<u32> =
+            self.secret.trim().chars().map(|letter| letter.to_digit(16)).collect::<Option<_>>()?;
         let is_enough = digits.len() >= 2 * Self::BYTES_LEAST && digits.len().is_multiple_of(2);
         is_enough.then(|| digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
     }

@@ -58,7 +58,9 @@ impl Step<'_> {
     /// The cell without an axis: steps that differ in nothing else have the same.
     fn beside(&self, axis: Axis) -> Vec<(&str, &str)> {
         let cell = self.rung.cell.iter().flatten();
-        cell.filter(|(name, _)| *name != axis.name()).map(|(name, value)| (name.as_str(), value.as_str())).collect()
+        cell.filter(|(name, _)| *name != axis.name())
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect()
     }
 
     fn cell(&self) -> Vec<(&str, &str)> {

@@ -106,7 +106,12 @@ pub fn climb(case: &Case, folder: &Path, interrupt: &Interrupt) -> anyhow::Resul
     command.arg("climb").args(case.climb_arguments(&results, &folder.join("selftest.db")));
     let file = File::create(&printed).context("no file for the output of a climb")?;
     // The lines of progress stand on standard error and say which phase it is in; its temporary tick log goes with it.
-    command.stdout(Stdio::null()).stderr(file).env("TMPDIR", folder).env("NO_COLOR", "1").env(KEY_VARIABLE, KEY);
+    command
+        .stdout(Stdio::null())
+        .stderr(file)
+        .env("TMPDIR", folder)
+        .env("NO_COLOR", "1")
+        .env(KEY_VARIABLE, KEY);
     let hog = (case.machine == Machine::Hog).then(start_hog).transpose()?;
     let mut climb = KillOnDrop::start(command, "a climb")?;
     let begin = Instant::now();

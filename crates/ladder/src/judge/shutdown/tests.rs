@@ -12,11 +12,13 @@ fn errors() -> Terms {
 
 /// Told to end at the end of its hold: so many requests under way, and so many of them dropped.
 fn told(under_way: u64, dropped: u64) -> Scene {
-    Scene::asking(100.0).event(65, kind::SUBJECT_TOLD_TO_END, "10.00 s were allowed").edit(move |at, interval| {
-        if at == 59 {
-            interval.counters[18..22].copy_from_slice(&[under_way, dropped, 90, 80]);
-        }
-    })
+    Scene::asking(100.0).event(65, kind::SUBJECT_TOLD_TO_END, "10.00 s were allowed").edit(
+        move |at, interval| {
+            if at == 59 {
+                interval.counters[18..22].copy_from_slice(&[under_way, dropped, 90, 80]);
+            }
+        },
+    )
 }
 
 fn ended(scene: Scene) -> Scene {
@@ -29,7 +31,10 @@ fn a_server_that_answers_what_is_under_way_and_exits_passes_and_it_is_said_how()
     check(&scene, &errors(), Verdict::Pass, "", &[]);
     let remark = scene.judged(&errors()).1.remark.unwrap();
     let words = "it exited with status 0 after 1 s; 12 of 12 requests under way were answered, and 80 of 90 later ones refused";
-    assert!(remark.starts_with("told to end (SIGTERM) 1 min into the hold, ") && remark.contains(words), "{remark}");
+    assert!(
+        remark.starts_with("told to end (SIGTERM) 60 s into the hold, ") && remark.contains(words),
+        "{remark}"
+    );
 }
 
 #[test]

@@ -52,11 +52,8 @@ pub(super) fn cheapest(steps: &[Step<'_>]) -> Option<Conclusion> {
     let &(size, step, cores) = alike.min_by(|a, b| wait(a.1).total_cmp(&wait(b.1)))?;
     // The others bear it out when CPU falls towards it and rises from it. One that fails with less CPU did not do the work.
     let did_the_work = |(_, step): &&(u64, &Step<'_>)| step.passes || step.cpu_cores >= Some(cheapest);
-    let cpu: Vec<(u64, f64)> = sizes
-        .iter()
-        .filter(did_the_work)
-        .filter_map(|(size, step)| Some((*size, step.cpu_cores?)))
-        .collect();
+    let cpu: Vec<(u64, f64)> =
+        sizes.iter().filter(did_the_work).filter_map(|(size, step)| Some((*size, step.cpu_cores?))).collect();
     let goes_one_way = cpu.windows(2).all(|pair| match pair[1].0 <= size {
         true => pair[1].1 <= pair[0].1 * (1.0 + NOISE),
         false => pair[1].1 >= pair[0].1 * (1.0 - NOISE),
@@ -75,7 +72,8 @@ pub(super) fn cheapest(steps: &[Step<'_>]) -> Option<Conclusion> {
         let cores = step.cpu_cores.map_or(String::new(), |cores| format!(" {cores:.2}"));
         format!("{size}{cores}{}", if step.passes { "" } else { " (objectives not met)" })
     };
-    let others: Vec<String> = sizes.iter().filter(|(other, _)| *other != size).map(|one| other(&one)).collect();
+    let others: Vec<String> =
+        sizes.iter().filter(|(other, _)| *other != size).map(|one| other(&one)).collect();
     text += &format!("; the others: {}.", others.join(", "));
     let told = |(_, step): &(u64, &Step<'_>)| step.json();
     let evidence = json!({ "bulk": size, "load": load, "sizes": sizes.iter().map(told).collect::<Vec<_>>() });
@@ -87,7 +85,8 @@ pub(super) fn full_by_load(steps: &[Step<'_>]) -> Option<Conclusion> {
     let mut sentences = Vec::new();
     let mut evidence = Vec::new();
     for cell in cells(steps).iter().filter(|cell| cell[0].rung.load_unit != "requesters") {
-        let cpu: Vec<(f64, f64)> = cell.iter().filter_map(|step| Some((step.load, step.cpu_share?))).collect();
+        let cpu: Vec<(f64, f64)> =
+            cell.iter().filter_map(|step| Some((step.load, step.cpu_share?))).collect();
         let Some(over) = cpu.iter().position(|(_, share)| *share >= FULL_SHARE) else { continue };
         let rises = cpu[..=over].windows(2).all(|pair| pair[1].1 > pair[0].1);
         let stays = cpu[over..].iter().all(|(_, share)| *share >= FULL_SHARE - NOISE);

@@ -38,7 +38,8 @@ pub(super) fn one_user(steps: &[Step<'_>]) -> Option<Conclusion> {
         best.rate_per_s / one.rate_per_s,
         one.shown_cell(),
     );
-    let evidence = json!({ "one": one.json(), "more": more.iter().map(|step| step.json()).collect::<Vec<_>>() });
+    let evidence =
+        json!({ "one": one.json(), "more": more.iter().map(|step| step.json()).collect::<Vec<_>>() });
     Some(Conclusion::new("one_user", &[text], evidence))
 }
 

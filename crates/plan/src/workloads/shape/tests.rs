@@ -32,15 +32,8 @@ impl Plant {
         rung.cell = (!cell.is_empty()).then_some(cell);
         (rung.load, rung.load_unit, rung.rate_per_s) = (self.load, self.unit.to_owned(), self.rate_per_s);
         rung.verdict = if self.passes { Verdict::Pass } else { Verdict::Fail };
-        let process = ladder::SubjectFigures {
-            process: measure::trial::ProcessFigures {
-                cpu_cores: self.cores,
-                cpu_share: Some(self.cores / 2.0),
-                ..Default::default()
-            },
-            busiest_thread: None,
-        };
-        rung.subject = Some(process);
+        let process = &mut rung.subject.as_mut().expect("scenes watch the server").process;
+        (process.cpu_cores, process.cpu_share) = (self.cores, Some(self.cores / 2.0));
         rung
     }
 }
@@ -130,7 +123,11 @@ fn loads(cores: [f64; 4]) -> Vec<Rung> {
 fn it_is_said_at_which_load_the_cpu_is_full() {
     // 80 % at one load and 100 % at the next: 90 % lies in the middle.
     check(&loads([0.8, 1.6, 2.0, 2.0]), "cpu_full", Some(&["is reached at about 2500 req/s"]));
-    check(&loads([0.8, 1.2, 1.6, 2.0]), "cpu_full", Some(&["90 % of the server's CPU is reached at about 3500 req/s"]));
+    check(
+        &loads([0.8, 1.2, 1.6, 2.0]),
+        "cpu_full",
+        Some(&["90 % of the server's CPU is reached at about 3500 req/s"]),
+    );
     // Never full, not rising, or not staying.
     check(&loads([0.4, 0.8, 1.2, 1.6]), "cpu_full", None);
     check(&loads([0.8, 0.6, 1.6, 2.0]), "cpu_full", None);
