@@ -225,8 +225,8 @@ const NOT_TWICE: &[&str] = &["--objective", "deliveries.duplicated == 0"];
 const LITTLE_MEMORY: &[&str] = &["--objective", "subject.rss_bytes < 100MB"];
 const SNAPSHOTS: &[&str] = &["--snapshots", "100%"];
 
-const STOP: &[&str] = &["--stop-at", "4s"];
-const STOP_SOON: &[&str] = &["--stop-at", "4s", "--grace", "1s"];
+const STOP: &[&str] = &["--stop-at", "7s"];
+const STOP_SOON: &[&str] = &["--stop-at", "7s", "--grace", "1s"];
 const KEPT: &[&str] = &["--data", "{folder}/data"];
 /// The secret's variable is set for the climb, and the server's file holds the same.
 const CHEATED: &[&str] = &["--key", "selftest=${STEPLADDER_SELFTEST_KEY}", "--cheaters", "20%"];
