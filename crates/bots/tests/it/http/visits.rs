@@ -81,7 +81,8 @@ fn connections_of_a_rate_are_renewed_between_requests_and_none_is_lost() {
     let mut doors = Doors::default();
     let sum = simulate_sum::<Simulated>(&plan, times(10), &mut doors);
     let flow = sum.flows[0][Phase::Hold as usize];
-    assert_eq!((flow.offered, flow.answered), (10_000, 10_000));
+    assert!((9_999..=10_001).contains(&flow.offered), "{}", flow.offered);
+    assert_eq!(flow.answered, flow.offered);
     assert_eq!(doors.0.values().copied().max(), Some(5));
     let taken = sum.distribution(Measure::Handshake, true);
     assert!(taken.count() > 1_900, "handshakes are counted apart: {}", taken.count());
