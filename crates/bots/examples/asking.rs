@@ -41,6 +41,7 @@ fn main() {
         version: HttpVersion::One,
         keep_alive: true,
         streams: 1,
+        visit: Default::default(),
         requests: vec![request],
         variables: Vec::new(),
         timeout_ns: 30_000_000_000,

@@ -11,6 +11,7 @@ mod audit;
 pub(crate) mod errors;
 mod open;
 mod redirect;
+mod shutdown;
 pub mod source;
 mod stream;
 pub mod templates;
@@ -22,21 +23,36 @@ use std::sync::Arc;
 use drivers::Closed;
 use drivers::http::{Answer, Http, Outgoing, Received};
 use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
-use measure::MetricNames;
-use plan::{HttpBots, HttpModel, WorkerPlan};
+use measure::{MetricNames, Role};
+use plan::{HttpBots, HttpModel, SubjectStop, WorkerPlan};
 
 use crate::ends;
 use redirect::RedirectError;
+use shutdown::AtStop;
 use source::{Chosen, Source};
 use stream::Stream;
 use templates::{CapturedVars, RequestTemplates};
 
 /// Planned arrivals of the hold by their place in the server's tick, in as many counters.
 pub const PHASES: usize = 16;
-pub(crate) const PHASE_NAMES: [&str; PHASES] = [
+const PHASE_NAMES: [&str; PHASES] = [
     "phase_00", "phase_01", "phase_02", "phase_03", "phase_04", "phase_05", "phase_06", "phase_07",
     "phase_08", "phase_09", "phase_10", "phase_11", "phase_12", "phase_13", "phase_14", "phase_15",
 ];
+
+/// The counters that every source begins with, and what they are for.
+pub(crate) fn counter_roles() -> Vec<(&'static str, Role)> {
+    let phases = PHASE_NAMES.into_iter().map(|name| (name, Role::ArrivalPhase));
+    phases.chain(SHUTDOWN.into_iter().map(|name| (name, Role::Shutdown))).collect()
+}
+
+/// Counters of a subject that is told to end under load, in the order of `Role::Shutdown`.
+const SHUTDOWN: [&str; 4] =
+    ["shutdown_under_way", "shutdown_dropped", "shutdown_later", "shutdown_later_refused"];
+/// Counters of a source's own, behind those of every source.
+const OWN_COUNTERS_AT: usize = PHASES + SHUTDOWN.len();
+/// Where workers meet.
+const LOAD_IS_OVER: usize = 0;
 
 /// What falls due. A stream's request belongs to no client.
 const STREAM_REQUEST: u32 = 0;
@@ -54,11 +70,13 @@ const COME_BACK_STEPS_MAX: u64 = 10;
 /// A request that is open.
 struct OpenRequest {
     tag: u32,
-    id: RequestId,
+    /// `None`: it is no message of the load
+    id: Option<RequestId>,
     chosen: Chosen,
     hops: u32,
     sent_ns: u64,
     has_begun: bool,
+    at_stop: AtStop,
 }
 
 /// A request that was planned and has no connection yet.
@@ -83,6 +101,11 @@ struct Client {
     was_answered: bool,
     /// in a row
     failures: u64,
+    /// requests sent on this connection, and by this client
+    on_connection: u64,
+    in_visit: u64,
+    /// has left its connection as planned, and asks again when it is due
+    is_between: bool,
     captured: CapturedVars,
 }
 
@@ -112,6 +135,12 @@ pub struct Requests<D: Http, S: Source<D> = RequestTemplates<<D as Http>::Prepar
     workers: u64,
     /// this worker has said that its load is over
     has_met: bool,
+    /// where the subject is told to end under load
+    stop: Option<SubjectStop>,
+    /// it was told, and which requests were under way then is known
+    has_noted_stop: bool,
+    /// when the last turn began
+    last_turn_ns: u64,
 }
 
 impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
@@ -151,6 +180,9 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             looks_for_late: false,
             workers: plan.workers as u64,
             has_met: false,
+            stop: plan.stop,
+            has_noted_stop: false,
+            last_turn_ns: 0,
         }
     }
 
@@ -175,6 +207,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
         client.connection = Some(connection);
         client.is_open = true;
         client.was_answered = false;
+        client.on_connection = 0;
         if let Some(planned) = client.pending.take() {
             self.pending_count -= 1;
             return self.send(bot, planned, SendLag::Recorded, ctx);
@@ -199,7 +232,9 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                 let open = self.clients[bot as usize].open_requests.iter_mut().find(|open| open.tag == tag);
                 if let Some(open) = open.filter(|open| open.hops == 0) {
                     open.has_begun = true;
-                    ctx.began(open.id, at_ns);
+                    if let Some(id) = open.id {
+                        ctx.began(id, at_ns);
+                    }
                 }
             }
             Received::Answer(answer) => self.receive(connection, bot, &answer, at_ns, ctx),
@@ -217,14 +252,15 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             NEXT_REQUEST => {
                 let chosen = self.source.choose();
                 let planned = Planned { planned_ns, chosen };
-                let client = &self.clients[bot as usize];
+                let client = &mut self.clients[bot as usize];
+                let is_left = std::mem::take(&mut client.is_between) && client.connection.is_none();
                 match (self.http.keep_alive, client.is_open) {
                     (true, true) if client.open_requests.is_empty() => {
                         self.send(bot, planned, SendLag::Unrecorded, ctx)
                     }
                     // It asks once it is connected again, or has done so.
-                    (true, _) => {}
-                    (false, _) => self.open_for(bot, planned, ctx),
+                    (true, _) if !is_left => {}
+                    _ => self.open_for(bot, planned, ctx),
                 }
             }
             COME_BACK => self.come_back(bot, ctx),
@@ -236,14 +272,13 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
     }
 
     fn closed(&mut self, _: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
-        let had_open = !self.clients[bot as usize].open_requests.is_empty();
-        self.forget_connection(bot);
-        let client = &mut self.clients[bot as usize];
-        if let Some(planned) = client.pending.take() {
+        let had_open = self.clients[bot as usize].open_requests.iter().any(|open| open.id.is_some());
+        self.forget_connection(bot, ctx);
+        if let Some(planned) = self.clients[bot as usize].pending.take() {
             self.pending_count -= 1;
-            ctx.not_sent(planned.chosen.op, planned.planned_ns);
-            self.source.abandoned(planned.chosen);
+            self.never_sent(planned, ctx);
         }
+        let client = &mut self.clients[bot as usize];
         match &why {
             Closed::NotOpened(_) => {
                 client.failures += 1;
@@ -273,18 +308,23 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             self.origin_ns = Some(ctx.settle_ns());
             self.plan_next(ctx);
         }
+        self.source.set_now(ctx.realtime_ns(ctx.now_ns()));
+        self.note_stop(ctx);
     }
 
     fn has_drained(&mut self, ctx: &mut BotContext<'_, D>) -> bool {
+        self.give_up_waiting(ctx);
         let is_quiet = self.waiting.is_empty() && self.open_count == 0 && self.pending_count == 0;
         if S::audits() { self.audit(is_quiet, ctx) } else { is_quiet }
     }
 
     fn leave(&mut self, ctx: &mut BotContext<'_, D>) {
+        self.count_found(ctx);
         let pending = self.clients.iter_mut().filter_map(|client| client.pending.take());
-        for planned in self.waiting.drain(..).chain(pending) {
-            self.source.abandoned(planned.chosen);
-            ctx.not_sent(planned.chosen.op, planned.planned_ns);
+        let unsent: Vec<Planned> = self.waiting.drain(..).chain(pending).collect();
+        unsent.into_iter().for_each(|planned| self.never_sent(planned, ctx));
+        for open in self.clients.iter().flat_map(|client| &client.open_requests) {
+            shutdown::count_lost(open, ctx);
         }
     }
 }
@@ -307,19 +347,26 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     }
 
     fn send(&mut self, bot: u32, planned: Planned, send_lag: SendLag, ctx: &mut BotContext<'_, D>) {
-        let client = &mut self.clients[bot as usize];
-        let Some(connection) = client.connection else {
+        let Some(connection) = self.clients[bot as usize].connection else {
             return ctx.not_sent(planned.chosen.op, planned.planned_ns);
         };
+        let (planned_ns, at_stop) = self.enter_at_stop(planned, ctx);
+        let client = &mut self.clients[bot as usize];
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
         let ready = self.source.ready(planned.chosen, &client.captured);
         let what = Outgoing { prepared: ready.as_ref(), tag };
-        let Some(id) = ctx.request(connection, planned.chosen.op, planned.planned_ns, send_lag, what) else {
-            return self.source.abandoned(planned.chosen);
+        let sent = if S::is_recorded(planned.chosen) {
+            ctx.request(connection, planned.chosen.op, planned_ns, send_lag, what).map(Some)
+        } else {
+            ctx.follow(connection, what).then_some(None)
         };
+        let Some(id) = sent else { return self.source.abandoned(planned.chosen) };
         let (chosen, sent_ns) = (planned.chosen, ctx.now_ns());
-        client.open_requests.push(OpenRequest { tag, id, chosen, hops: 0, sent_ns, has_begun: false });
+        let open = OpenRequest { tag, id, chosen, hops: 0, sent_ns, has_begun: false, at_stop };
+        client.open_requests.push(open);
+        client.on_connection += 1;
+        client.in_visit += 1;
         self.open_count += 1;
     }
 
@@ -341,25 +388,30 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
                     ctx.error_with(redirect_error.cause(), || redirect_error.to_string());
                     let open = self.take_open(bot, at);
                     self.source.abandoned(open.chosen);
-                    ctx.failed(open.id);
+                    if let Some(id) = open.id {
+                        ctx.failed(id);
+                    }
                     return self.go_on(connection, bot, answer.closes, true, at_ns, ctx);
                 }
             }
         }
         let open = self.take_open(bot, at);
+        shutdown::count_answer(&open, answer.status, ctx);
         let is_right = self.source.check(chosen, answer, |cause, text| {
             ctx.error_with(cause, || text.to_string());
         });
         if is_right {
-            if !open.has_begun && hops == 0 {
-                ctx.began(open.id, at_ns);
+            if let Some(id) = open.id.filter(|_| !open.has_begun && hops == 0) {
+                ctx.began(id, at_ns);
             }
             self.source.learn(chosen, answer, &mut self.clients[bot as usize].captured);
-            ctx.answered(open.id, at_ns);
-        } else {
-            ctx.failed(open.id);
+            if let Some(id) = open.id {
+                ctx.answered(id, at_ns);
+            }
+        } else if let Some(id) = open.id {
+            ctx.failed(id);
         }
-        self.count_audited(ctx);
+        self.count_found(ctx);
         self.go_on(connection, bot, answer.closes, !is_right, at_ns, ctx);
     }
 
@@ -414,10 +466,11 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         client.was_answered = true;
         client.failures = if has_failed { client.failures + 1 } else { 0 };
         let failures = client.failures;
-        let is_over = closes || !self.http.keep_alive;
+        let is_left = self.leaves(bot);
+        let is_over = closes || !self.http.keep_alive || is_left;
         if is_over {
             // Other requests that were open on it are lost with it, and recorded as lost when it is closed.
-            self.forget_connection(bot);
+            self.forget_connection(bot, ctx);
             ctx.close(connection);
         }
         match self.http.model {
@@ -434,15 +487,16 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
                 }
                 // Who was rejected does not come back at once; that would be a storm of its own making.
                 let pause_ns = think_ns + COME_BACK_NS * failures.min(COME_BACK_STEPS_MAX);
-                if is_over && self.http.keep_alive {
+                if is_over && self.http.keep_alive && !is_left {
                     return self.come_back_later(bot, failures, ctx);
                 }
                 if pause_ns > 0 {
+                    self.clients[bot as usize].is_between = is_left;
                     return ctx.at(at_ns + pause_ns, bot, NEXT_REQUEST);
                 }
                 let chosen = self.source.choose();
                 let planned = Planned { planned_ns: at_ns, chosen };
-                if self.http.keep_alive {
+                if self.http.keep_alive && !is_left {
                     self.send(bot, planned, SendLag::Unrecorded, ctx);
                 } else {
                     self.open_for(bot, planned, ctx);
@@ -451,11 +505,37 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         }
     }
 
+    /// True when a client sends nothing more on its connection: its visit is over, or it is to open another.
+    fn is_spent(&self, client: &Client) -> bool {
+        let plan::Visit { requests, reconnect_after } = self.http.visit;
+        let is_over = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count >= limit);
+        // What reads back afterwards is no visit.
+        !self.has_met
+            && (is_over(requests, client.in_visit) || is_over(reconnect_after, client.on_connection))
+    }
+
+    /// Whether a client leaves its connection as planned now. After its visit another client takes its place, which knows
+    /// nothing of it.
+    fn leaves(&mut self, bot: u32) -> bool {
+        let client = &self.clients[bot as usize];
+        if !self.http.keep_alive || !client.open_requests.is_empty() || !self.is_spent(client) {
+            return false;
+        }
+        let is_visit_over = self.http.visit.requests.is_some_and(|limit| client.in_visit >= limit);
+        if is_visit_over {
+            let client = &mut self.clients[bot as usize];
+            client.in_visit = 0;
+            client.captured.clear();
+        }
+        true
+    }
+
     /// A client no longer has its connection, nor the requests that are open on it.
-    fn forget_connection(&mut self, bot: u32) -> Option<ConnectionId> {
+    fn forget_connection(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) -> Option<ConnectionId> {
         let client = &mut self.clients[bot as usize];
         self.open_count -= client.open_requests.len();
         for open in client.open_requests.drain(..) {
+            shutdown::count_lost(&open, ctx);
             self.source.abandoned(open.chosen);
         }
         client.is_open = false;
@@ -504,11 +584,14 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
             let client = &mut self.clients[bot];
             let is_late = |open: &OpenRequest| now_ns.saturating_sub(open.sent_ns) > self.http.timeout_ns;
             let Some(late) = client.open_requests.iter().find(|open| is_late(open)) else { continue };
+            let is_recorded = late.id.is_some();
             let cause = if late.has_begun { errors::NEVER_ENDED } else { errors::NO_ANSWER };
             let timeout_s = self.http.timeout_ns as f64 / 1e9;
-            ctx.error_with(cause, || format!("given up after {timeout_s} s"));
+            if is_recorded {
+                ctx.error_with(cause, || format!("given up after {timeout_s} s"));
+            }
             client.failures += 1;
-            if let Some(connection) = self.forget_connection(bot as u32) {
+            if let Some(connection) = self.forget_connection(bot as u32, ctx) {
                 ctx.close(connection);
             }
             self.go_on_without_connection(bot as u32, ctx);

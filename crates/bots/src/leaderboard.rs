@@ -9,8 +9,10 @@
 //! records alone, never from the service.
 
 mod audit;
+mod cheats;
 mod members;
 mod reply;
+mod signing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,30 +24,51 @@ use plan::{HttpBots, LeaderboardBots, WorkerPlan};
 use crate::ends;
 use crate::http::source::{Chosen, Source};
 use crate::http::templates::{CapturedVars, Ready, RequestContext, Shares};
-use crate::http::{PHASE_NAMES, errors};
+use crate::http::{counter_roles, errors};
 use audit::Audit;
+use cheats::Cheats;
 use members::Members;
+use signing::{SignedChange, Signer};
 
 const UPDATE: usize = 0;
 const TOP: usize = 1;
 const RANK: usize = 2;
 const AROUND: usize = 3;
 const AUDIT: usize = 4;
+/// No message of the load, and so not among its operations.
+const CHEAT: usize = 5;
 
 /// Behind the causes of HTTP.
 const WRONG_SCORE: usize = errors::CAUSES.len();
 const WRONG_RANK: usize = WRONG_SCORE + 1;
-const OWN_CAUSES: [&str; 2] = ["wrong score", "wrong rank"];
+const CHEAT_ACCEPTED: usize = WRONG_SCORE + 2;
+const CHEAT_ANSWERED: usize = WRONG_SCORE + 3;
+const OWN_CAUSES: [&str; 4] = ["wrong score", "wrong rank", "cheat accepted", "cheat not refused"];
 
-/// Behind the phases: facts that were read back after the hold, and those of them that were wrong.
-const AUDIT_COUNTERS: [(&str, Role); 2] =
-    [("audit_checked", Role::AuditChecked), ("audit_wrong", Role::AuditWrong)];
+/// Behind those of every source: facts that were read back after the hold, and those of them that were wrong; changes of
+/// cheaters that must be refused, those that were, and those that were accepted.
+const OWN_COUNTERS: [(&str, Role); 5] = [
+    ("audit_checked", Role::AuditChecked),
+    ("audit_wrong", Role::AuditWrong),
+    ("cheats_sent", Role::Cheats),
+    ("cheats_refused", Role::Cheats),
+    ("cheats_accepted", Role::Cheats),
+];
 
 /// Rows that a read of the first members asks for.
 const TOP_ROWS: usize = 10;
 const NEIGHBOURS: usize = 5;
 /// Points of one update, at most.
 const POINTS_MAX: i64 = 1000;
+
+/// A request that updates.
+#[derive(Default)]
+struct Open {
+    /// members and points
+    updates: Vec<(u32, i64)>,
+    /// as it was sent, where cheaters may repeat it
+    change: Option<Box<SignedChange>>,
+}
 
 /// All clients of one worker.
 pub struct Leaderboard {
@@ -60,8 +83,11 @@ pub struct Leaderboard {
     members: Members,
     audit: Audit,
     random: fastrand::Rng,
-    /// updates of the requests to come (none yet) and of those that are open: members and points, by the request's token
-    open: slab::Slab<Vec<(u32, i64)>>,
+    /// updates of the requests to come (none yet) and of those that are open, by the request's token
+    open: slab::Slab<Open>,
+    signer: Option<Signer>,
+    cheats: Cheats,
+    worker: usize,
     audited: (u64, u64),
 }
 
@@ -76,12 +102,12 @@ impl<D: Http> Source<D> for Leaderboard {
         let requests = settings.http.requests.iter().map(|request| request.name.as_str());
         let ops: Vec<&str> = requests.chain([OPS[AUDIT]]).collect();
         let causes = [&errors::CAUSES[..], &OWN_CAUSES].concat();
-        let counters = [&PHASE_NAMES[..], &AUDIT_COUNTERS.map(|(name, _)| name)].concat();
+        let counters = [&counter_roles()[..], &OWN_COUNTERS].concat();
+        let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
         let own = OWN_CAUSES.map(|cause| (cause, ErrorKind::WrongReply));
-        ends::metric_names(&ops, &causes, &counters, &[&errors::KINDS[..], &own].concat())
+        ends::metric_names(&ops, &causes, &names, &[&errors::KINDS[..], &own].concat())
             .with_op_roles(&[(OPS[AUDIT], Role::Audit)])
-            .with_counter_roles(&PHASE_NAMES.map(|name| (name, Role::ArrivalPhase)))
-            .with_counter_roles(&AUDIT_COUNTERS)
+            .with_counter_roles(&counters)
     }
 
     fn new(settings: &LeaderboardBots, plan: &WorkerPlan) -> Self {
@@ -101,18 +127,34 @@ impl<D: Http> Source<D> for Leaderboard {
             audit: Audit::default(),
             random: fastrand::Rng::with_seed(plan.seed ^ 0x6c65_6164_6572),
             open: slab::Slab::new(),
+            signer: settings.key.as_ref().and_then(|key| Signer::new(key, plan.worker)),
+            cheats: Cheats::new(settings.cheaters),
+            worker: plan.worker,
             audited: (0, 0),
         }
     }
 
     fn begin(&mut self, realtime_zero_ns: u64) {
         self.members.name_after(realtime_zero_ns / 1_000_000);
+        let worker = self.worker;
+        self.signer.iter_mut().for_each(|signer| signer.begin(worker, realtime_zero_ns));
+    }
+
+    fn set_now(&mut self, unix_ns: u64) {
+        self.signer.iter_mut().for_each(|signer| signer.set_now(unix_ns));
+    }
+
+    fn is_recorded(chosen: Chosen) -> bool {
+        chosen.op != CHEAT
     }
 
     fn choose(&mut self) -> Chosen {
+        if self.cheats.is_next(&mut self.random) {
+            return Chosen { op: CHEAT, token: self.cheats.reserve() };
+        }
         let op = self.shares.choose(&mut self.random);
         let token = match op {
-            UPDATE => self.open.insert(Vec::new()) as u64,
+            UPDATE => self.open.insert(Open::default()) as u64,
             _ => self.random.u64(..self.members.len() as u64),
         };
         Chosen { op, token }
@@ -125,19 +167,29 @@ impl<D: Http> Source<D> for Leaderboard {
             UPDATE => {
                 let updates = draw(&self.members, &mut self.random, self.bulk);
                 self.members.begin(&updates);
-                let prepared = match updates.as_slice() {
+                if updates.is_empty() {
                     // All members are in open requests.
-                    [] => self.prepare::<D>("GET", &format!("{path}/top?limit={TOP_ROWS}"), ""),
-                    [(member, points)] => {
-                        let name = self.members.name(*member);
-                        self.prepare::<D>("PATCH", &format!("{path}/members/{name}?score={points}"), "")
-                    }
-                    updates => {
-                        self.prepare::<D>("POST", &format!("{}/bulk", self.base), &self.bulk_body(updates))
-                    }
-                };
-                self.open[token] = updates;
+                    return Ready::Rendered(self.prepare::<D>(
+                        "GET",
+                        &format!("{path}/top?limit={TOP_ROWS}"),
+                        "",
+                    ));
+                }
+                let mut change = self.change(updates);
+                if let Some(signer) = &mut self.signer {
+                    change.headers.extend(signer.sign(change.method, &change.target, &change.body));
+                }
+                let prepared = self.prepare_change::<D>(&change);
+                self.open[token].updates = change.updates.clone();
+                self.open[token].change = self.cheats.wants_replayable().then(|| Box::new(change));
                 prepared
+            }
+            CHEAT => {
+                let updates = draw(&self.members, &mut self.random, 1);
+                let honest = self.change(updates);
+                let change =
+                    self.cheats.request(chosen.token, honest, self.signer.as_mut(), &mut self.random);
+                self.prepare_change::<D>(&change)
             }
             TOP => self.prepare::<D>("GET", &format!("{path}/top?limit={TOP_ROWS}"), ""),
             RANK => self.prepare::<D>("GET", &format!("{path}/members/{}", self.members.any(token)), ""),
@@ -161,6 +213,13 @@ impl<D: Http> Source<D> for Leaderboard {
         let found = match chosen.op {
             UPDATE => self.check_update(chosen.token as usize, answer),
             AUDIT => self.check_audit(chosen.token, answer),
+            CHEAT => {
+                self.cheats.check(chosen.token, answer.status, &mut self.members).map_err(|wrong| match wrong
+                {
+                    cheats::Wrong::Accepted(text) => (CHEAT_ACCEPTED, text),
+                    cheats::Wrong::Status(text) => (CHEAT_ANSWERED, text),
+                })
+            }
             // One who was never updated is not there.
             RANK | AROUND if answer.status == 404 && !self.members.was_updated(chosen.token as usize) => {
                 Ok(())
@@ -180,9 +239,10 @@ impl<D: Http> Source<D> for Leaderboard {
     fn abandoned(&mut self, chosen: Chosen) {
         match chosen.op {
             UPDATE => {
-                let updates = self.open.remove(chosen.token as usize);
-                self.members.give_up(&updates);
+                let open = self.open.remove(chosen.token as usize);
+                self.members.give_up(&open.updates);
             }
+            CHEAT => self.cheats.abandon(chosen.token),
             AUDIT => self.audit.give_up(chosen.token),
             _ => {}
         }
@@ -197,13 +257,15 @@ impl<D: Http> Source<D> for Leaderboard {
         true
     }
 
-    fn take_audited(&mut self) -> (u64, u64) {
-        std::mem::take(&mut self.audited)
+    fn take_counts(&mut self, each: impl FnMut(u64)) {
+        let (checked, wrong) = std::mem::take(&mut self.audited);
+        let cheats::Counts { sent, refused, accepted } = self.cheats.take_counts();
+        [checked, wrong, sent, refused, accepted].into_iter().for_each(each);
     }
 }
 
 /// For texts of errors.
-const OPS: [&str; 5] = ["update", "top", "rank", "around", "audit"];
+const OPS: [&str; 6] = ["update", "top", "rank", "around", "audit", "cheat"];
 
 /// What is wrong with a response: cause and text.
 type Wrong = (usize, String);
@@ -229,6 +291,24 @@ impl Leaderboard {
         self.context.prepare::<D>(method, path, headers, body, true)
     }
 
+    /// Updates of one member or of several, in the form in which they are sent, not signed.
+    fn change(&self, updates: Vec<(u32, i64)>) -> SignedChange {
+        let (method, target, body) = match updates.as_slice() {
+            [(member, points)] => {
+                let name = self.members.name(*member);
+                ("PATCH", format!("{}/members/{name}?score={points}", self.path), String::new())
+            }
+            updates => ("POST", format!("{}/bulk", self.base), self.bulk_body(updates)),
+        };
+        let json = ("content-type".to_owned(), "application/json".to_owned());
+        let headers = if body.is_empty() { Vec::new() } else { vec![json] };
+        SignedChange { method, target, headers, body, updates }
+    }
+
+    fn prepare_change<D: Http>(&self, change: &SignedChange) -> D::Prepared {
+        self.context.prepare::<D>(change.method, &change.target, &change.headers, &change.body, true)
+    }
+
     /// Names and boards have no letters that JSON would escape.
     fn bulk_body(&self, updates: &[(u32, i64)]) -> String {
         use fmt::Write as _;
@@ -247,7 +327,7 @@ impl Leaderboard {
     }
 
     fn check_update(&mut self, token: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
-        let updates = self.open.remove(token);
+        let Open { updates, change } = self.open.remove(token);
         if let Err(wrong) = is_ok(answer) {
             // A refusal says that nothing was applied; anything else leaves that open.
             match answer.status {
@@ -268,6 +348,9 @@ impl Leaderboard {
                 errors::WRONG_JSON,
                 format!("{} results for {} updates", rows.len(), updates.len()),
             ));
+        }
+        if let Some(change) = change {
+            self.cheats.keep_replayable(*change);
         }
         let mut outcome = Ok(());
         for ((member, points), row) in updates.iter().zip(&rows) {

@@ -102,6 +102,26 @@ impl<D: Driver> BotContext<'_, D> {
         }
     }
 
+    /// When the subject is told to end, or a little before; ns, `u64::MAX` where it is not.
+    pub fn subject_stops_ns(&self) -> u64 {
+        self.state.shared.timeline.subject_stops_ns()
+    }
+
+    /// True once the subject was told to end, or is about to be.
+    pub fn subject_is_signalled(&self) -> bool {
+        self.state.shared.timeline.subject_signalled_ns() < u64::MAX
+    }
+
+    /// True once a subject that was told to end runs again.
+    pub fn subject_is_back(&self) -> bool {
+        self.state.now_ns >= self.state.shared.timeline.subject_back_ns()
+    }
+
+    /// When a request left, ns; `None` while it has not, or when its outcome is known.
+    pub fn departed_ns(&self, request: RequestId) -> Option<u64> {
+        self.state.requests.get(request)?.sent_ns
+    }
+
     /// When all bots are there, or later; ns, `u64::MAX` until it is known.
     pub fn settle_ns(&self) -> u64 {
         let timeline = &self.state.shared.timeline;

@@ -14,12 +14,26 @@ pub struct Timeline {
     hold_ns: AtomicU64,
     drain_ns: AtomicU64,
     stop_ns: AtomicU64,
+    /// the subject is told to end; what is planned from then on is no longer judged
+    subject_stops_ns: AtomicU64,
+    /// it was told, just before this instant became known
+    subject_signalled_ns: AtomicU64,
+    /// it runs again
+    subject_back_ns: AtomicU64,
 }
 
 impl Default for Timeline {
     fn default() -> Self {
         let unknown = || AtomicU64::new(u64::MAX);
-        Timeline { settle_ns: unknown(), hold_ns: unknown(), drain_ns: unknown(), stop_ns: unknown() }
+        Timeline {
+            settle_ns: unknown(),
+            hold_ns: unknown(),
+            drain_ns: unknown(),
+            stop_ns: unknown(),
+            subject_stops_ns: unknown(),
+            subject_signalled_ns: unknown(),
+            subject_back_ns: unknown(),
+        }
     }
 }
 
@@ -39,6 +53,21 @@ impl Timeline {
         self.drain_ns.fetch_min(at_ns, Relaxed);
     }
 
+    /// The subject is told to end at this instant or a little later; what is planned from then on is not judged.
+    pub fn subject_stops_at(&self, at_ns: u64) {
+        self.subject_stops_ns.store(at_ns, Relaxed);
+    }
+
+    /// The subject is told to end right after this call: what has left by then is under way.
+    pub fn subject_signalled_at(&self, at_ns: u64) {
+        self.subject_signalled_ns.store(at_ns, std::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// The subject that was told to end runs again.
+    pub fn subject_is_back_at(&self, at_ns: u64) {
+        self.subject_back_ns.store(at_ns, Relaxed);
+    }
+
     /// Workers end at this instant at the latest.
     pub fn stop_at(&self, at_ns: u64) {
         self.stop_ns.fetch_min(at_ns, Relaxed);
@@ -47,9 +76,10 @@ impl Timeline {
     /// The phase of what is planned at an instant.
     #[inline]
     pub fn phase(&self, planned_ns: u64) -> Phase {
+        let ends_ns = self.drain_ns.load(Relaxed).min(self.subject_stops_ns.load(Relaxed));
         if planned_ns < self.settle_ns.load(Relaxed) && planned_ns < self.hold_ns.load(Relaxed) {
-            if planned_ns >= self.drain_ns.load(Relaxed) { Phase::Drain } else { Phase::Ramp }
-        } else if planned_ns >= self.drain_ns.load(Relaxed) {
+            if planned_ns >= ends_ns { Phase::Drain } else { Phase::Ramp }
+        } else if planned_ns >= ends_ns {
             Phase::Drain
         } else if planned_ns >= self.hold_ns.load(Relaxed) {
             Phase::Hold
@@ -83,6 +113,26 @@ impl Timeline {
     }
 }
 
+impl Timeline {
+    /// See `subject_stops_at`.
+    #[inline]
+    pub fn subject_stops_ns(&self) -> u64 {
+        self.subject_stops_ns.load(Relaxed)
+    }
+
+    /// See `subject_signalled_at`.
+    #[inline]
+    pub fn subject_signalled_ns(&self) -> u64 {
+        self.subject_signalled_ns.load(Relaxed)
+    }
+
+    /// See `subject_is_back_at`.
+    #[inline]
+    pub fn subject_back_ns(&self) -> u64 {
+        self.subject_back_ns.load(Relaxed)
+    }
+}
+
 /// One worker's connections, for the progress line and for the control plane to see the end of the ramp.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -110,6 +160,18 @@ mod tests {
         let phases = [999, 1_000, 1_999, 2_000, 2_999, 3_000].map(|at_ns| timeline.phase(at_ns));
         use Phase::{Drain, Hold, Ramp, Settle};
         assert_eq!(phases, [Ramp, Settle, Settle, Hold, Hold, Drain]);
+    }
+
+    #[test]
+    fn what_is_planned_after_the_subject_was_told_to_end_is_not_judged_although_it_is_sent() {
+        let timeline = Timeline::default();
+        timeline.settle_at(1_000);
+        timeline.hold_at(2_000);
+        timeline.subject_stops_at(3_000);
+        timeline.drain_at(4_000);
+        assert_eq!([2_999, 3_000, 4_000].map(|at_ns| timeline.phase(at_ns)), {
+            [Phase::Hold, Phase::Drain, Phase::Drain]
+        });
     }
 
     #[test]

@@ -24,6 +24,8 @@ const LOOK_NS: u64 = 10_000_000;
 const BACKLOG_GRACE_NS: u64 = 1_000_000_000;
 /// Bots may wait for what is still on its way so long after the hold; then their connections are closed.
 const DRAIN_NS_MAX: u64 = 8_000_000_000;
+/// Before the stop, for closing connections.
+const CLOSE_NS: u64 = 3_000_000_000;
 /// So many due items are served when the timer has fired.
 const DUE_BATCH: usize = 64;
 /// So many are served before a connection's turn. A worker that cannot keep up always has something due; if each
@@ -324,8 +326,13 @@ impl<B: Bots> Worker<B> {
             self.bots.drain(&mut BotContext { state: &mut self.state });
             self.settle(clock);
         }
-        let stop_ns = self.state.shared.timeline.stop_ns();
-        let is_late = self.state.now_ns >= stop_ns.min(drain_ns.saturating_add(DRAIN_NS_MAX));
+        let timeline = &self.state.shared.timeline;
+        // A subject that ends and comes back takes its own time, which the stop allows for.
+        let drained_by_ns = match timeline.subject_stops_ns() {
+            u64::MAX => drain_ns.saturating_add(DRAIN_NS_MAX),
+            _ => timeline.stop_ns().saturating_sub(CLOSE_NS),
+        };
+        let is_late = self.state.now_ns >= drained_by_ns.min(timeline.stop_ns());
         if !is_late && !self.bots.has_drained(&mut BotContext { state: &mut self.state }) {
             return;
         }

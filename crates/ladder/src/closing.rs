@@ -101,7 +101,7 @@ fn service_ns(rung: &Rung, of: fn(&Summary) -> Option<u64>) -> Option<String> {
 }
 
 fn is_of_requests(rung: &Rung) -> bool {
-    matches!(rung.load_unit.as_str(), "requesters" | "req/s")
+    crate::wording::counts_requests(&rung.load_unit)
 }
 
 /// Requests that had no right answer.

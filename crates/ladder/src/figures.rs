@@ -5,9 +5,10 @@
 //! Units: times in ns, shares in [0, 1], counts as numbers; see `UnitKind`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use measure::ledger::SumOfBooks;
-use measure::{Distribution, Flow, Measure, Quantile, Role, ServerCounter, Trial};
+use measure::{Distribution, ErrorKind, Flow, Measure, Quantile, Role, ServerCounter, Trial};
 
 use crate::contract::FrameFigures;
 
@@ -107,6 +108,7 @@ macro_rules! table {
             $(
                 family!($family, $of, "p50", $meaning, Quantile, 0.5),
                 family!($family, $of, "p90", $meaning, Quantile, 0.9),
+                family!($family, $of, "p95", $meaning, Quantile, 0.95),
                 family!($family, $of, "p99", $meaning, Quantile, 0.99),
                 family!($family, $of, "p999", $meaning, Quantile, 0.999),
                 family!($family, $of, "max", $meaning, Max),
@@ -116,7 +118,7 @@ macro_rules! table {
     };
 }
 
-/// Every figure there is, scalars first, then six of each distribution.
+/// Every figure there is, scalars first, then seven of each distribution.
 pub const FIGURES: &[FigureDoc] = table! {
     families {
         "response" Response "answered - planned, what a user feels; unanswered messages are infinite: ";
@@ -188,6 +190,9 @@ pub const FIGURES: &[FigureDoc] = table! {
         scalar!("errors", Count, "errors by cause, or failed + lost + unanswered + not sent messages where those are more; and failed connects", |trial| {
             count(errors(trial))
         });
+        scalar!("errors.share", Share, "the same over the messages offered and the failed connects, 1 at most", |trial| {
+            errors_share(trial).map_or(NOTHING_OFFERED, Reading::Value)
+        });
         scalar!("late", Count, "answers after the plan's patience", |trial| count(trial.flow().late));
         scalar!("failed", Count, "wrong replies", |trial| count(trial.flow().failed));
         scalar!("lost", Count, "messages whose connection ended before the reply", |trial| count(trial.flow().lost));
@@ -252,6 +257,7 @@ const NO_BOOKS: Reading = Reading::Absent(
 const DROPS_UNTOLD: Reading =
     Reading::Absent("this server does not tell what it drops; deliveries.lost holds it");
 const NOTHING_OWED: Reading = Reading::Absent("no delivery was owed");
+const NOTHING_OFFERED: Reading = Reading::Absent("no message was offered");
 const NO_SUBJECT: Reading =
     Reading::Absent("the server's process was not watched; name it with --pid or --start");
 
@@ -314,9 +320,20 @@ impl FigureDoc {
         self.name.starts_with("deliveries.") && self.distribution().is_none()
     }
 
-    /// True for the figure of everything that went wrong: only where all of it are timeouts can a disturbance have made it.
-    pub(crate) fn is_of_errors(&self) -> bool {
-        self.name == "errors"
+    /// True for a figure that counts everything that went wrong, `errors` or its share. A disturbed machine can cause some
+    /// of that and not the rest; see `certain_reading`.
+    pub(crate) fn counts_errors(&self) -> bool {
+        ["errors", "errors.share"].contains(&self.name)
+    }
+
+    /// A figure that counts errors, over those alone that no disturbance causes: without what only took too long.
+    pub(crate) fn certain_reading(&self, trial: &Trial) -> Option<f64> {
+        let certain = certain_errors(trial);
+        match self.name {
+            "errors" => Some(certain as f64),
+            "errors.share" => share_of_offered(trial, certain),
+            _ => None,
+        }
     }
 
     /// Which disturbances a figure feels: `true` where our own workers' delays are in it too.
@@ -451,9 +468,35 @@ fn never_began(trial: &Trial) -> u64 {
 /// by its cause too, so the larger of the two counts.
 pub(crate) fn errors(trial: &Trial) -> u64 {
     let flow = trial.flow();
-    let failed_connects: u64 = trial.connections.failed.values().sum();
     let bad = flow.failed + flow.lost + flow.not_sent + flow.open_after;
-    trial.errors.values().sum::<u64>().max(bad) + failed_connects
+    trial.errors.values().sum::<u64>().max(bad) + failed_connects(trial)
+}
+
+/// The part of them that is not explained by something taking longer than the bots wait. Lost messages count by the cause
+/// that ended their connection: with a request that is given up, others on the same connection are lost.
+fn certain_errors(trial: &Trial) -> u64 {
+    let is_certain = |cause: &str| trial.head.metric_names.kind_of(cause) != Some(ErrorKind::Timeout);
+    let count = |causes: &BTreeMap<String, u64>| -> u64 {
+        causes.iter().filter(|(cause, _)| is_certain(cause)).map(|(_, count)| count).sum()
+    };
+    let flow = trial.flow();
+    let bad = flow.failed + flow.not_sent + flow.open_after;
+    count(&trial.errors).max(bad) + count(&trial.connections.failed)
+}
+
+fn failed_connects(trial: &Trial) -> u64 {
+    trial.connections.failed.values().sum()
+}
+
+/// Everything that went wrong, of what was offered. `None` where nothing was.
+fn errors_share(trial: &Trial) -> Option<f64> {
+    share_of_offered(trial, errors(trial))
+}
+
+/// A message may have several errors by cause, and its share is 1 all the same.
+fn share_of_offered(trial: &Trial, count: u64) -> Option<f64> {
+    let offered = trial.flow().offered + failed_connects(trial);
+    (offered > 0).then(|| (count as f64 / offered as f64).min(1.0))
 }
 
 /// Whether a request was refused, cut off, answered wrongly or never.
@@ -526,6 +569,7 @@ fn share(share: Option<f64>) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scene::Scene;
 
     #[test]
     fn every_name_is_there_once() {
@@ -556,6 +600,20 @@ mod tests {
             (trial.errors, trial.connections.failed) = (counts("errors"), counts("connects_failed"));
             assert_eq!(errors(&trial), count("count"), "{case}");
         }
+    }
+
+    #[test]
+    fn the_share_of_errors_is_of_all_messages_offered_and_none_without_any() {
+        let read = |trial: &Trial| FigureDoc::named("errors.share").expect("in the table").read(trial);
+        let share = |scene: Scene| read(&scene.build());
+        assert_eq!(share(Scene::asking(100.0)), Reading::Value(0.0));
+        assert_eq!(share(Scene::asking(100.0).rejected(5, "GET /: status 503")), Reading::Value(0.05));
+        // Two errors by cause for each of the messages are no more than all of them.
+        let twice = Scene::asking(10.0).rejected(10, "GET /: status 503");
+        assert_eq!(share(twice.edit(|_, interval| interval.errors[0] = 10)), Reading::Value(1.0));
+        let mut nothing = Scene::asking(10.0).build();
+        nothing.ops.clear();
+        assert_eq!(read(&nothing), NOTHING_OFFERED);
     }
 
     #[test]

@@ -9,11 +9,13 @@
 //! Invariant: the same trial and terms give the same judgement, live and replayed.
 //! Not here: the thresholds and their reasons, which stand with the rules.
 
+mod cheats;
 mod consistency;
 mod deliveries;
 mod generator;
 mod requests;
 mod rules;
+mod shutdown;
 mod silence;
 mod views;
 
@@ -275,17 +277,19 @@ impl Case<'_> {
 type Rule = fn(&Case<'_>) -> Option<Ruling>;
 
 /// The rules in the order in which they are asked.
-const IN_ORDER: [Rule; 27] = [
+const IN_ORDER: [Rule; 29] = [
     // Nothing is proved.
     rules::books,
     rules::interrupted,
     // Evidence that no disturbance explains.
     rules::exited,
+    shutdown::shutdown,
     requests::connections,
     rules::never_held,
     deliveries::unowed,
     deliveries::residual,
     rules::out_of_step,
+    cheats::cheats,
     rules::wrong_answers,
     rules::audit,
     deliveries::unknown_messages,
@@ -361,8 +365,18 @@ pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
             || consistency::is_contradicted(trial))
 }
 
-/// How much of the hold was disturbed, by what, and which objectives were judged without it.
+/// How the server ended, where it was told to; what it refused; how much of the hold was disturbed, by what, and which objectives were judged
+/// without it.
 fn remark(case: &Case<'_>) -> Option<String> {
+    let parts: Vec<String> =
+        [shutdown::remark(case.trial), cheats::remark(case.trial), disturbance_remark(case)]
+            .into_iter()
+            .flatten()
+            .collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn disturbance_remark(case: &Case<'_>) -> Option<String> {
     let found = &case.disturbance;
     let share = found.share().filter(|share| *share > 0.0)?;
     let mut text = format!("{} of the hold was disturbed: {}", show_share(share), found.culprit());

@@ -187,6 +187,12 @@ impl Objective {
         (is_latency && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
     }
 
+    /// Whether an objective over errors is not met by those errors alone that no disturbance causes: wrong, refused or lost
+    /// replies, and not what only took too long. `false` for every other figure.
+    pub(crate) fn is_certainly_missed(&self, trial: &Trial) -> bool {
+        self.figure.certain_reading(trial).is_some_and(|value| !self.op.holds(value, self.bound))
+    }
+
     /// A percentile that may not be stated can still be known to lie beyond the bound: when a hundred samples lie
     /// there and they are a larger share than the percentile leaves. So a server that answers nobody fails even in
     /// a short hold, by the same rule of a hundred samples.

@@ -132,6 +132,15 @@ impl Scene {
         })
     }
 
+    /// `count` requests of each second are given up after the patience of their clients.
+    pub fn timing_out(self, count: u64) -> Scene {
+        self.edit(move |_, interval| {
+            let flow = interval.flow_mut(1, Phase::Hold);
+            (flow.answered, flow.lost) = (flow.answered - count, count);
+            interval.errors[3] = count;
+        })
+    }
+
     /// 60 s of a chat in which each of `load` clients says one line a second to all others, which takes 5 ms; nothing is
     /// lost, and the server tells so.
     pub fn chat(load: u32) -> Scene {
@@ -347,21 +356,26 @@ pub fn event(at_s: u32, kind: &str, text: &str) -> Event {
 
 fn names() -> Arc<MetricNames> {
     let phases: Vec<String> = (0..16).map(|bin| format!("phase_{bin:02}")).collect();
-    let counters: Vec<&str> =
-        ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str)).collect();
+    let counters = ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str));
+    let shutdown = ["under_way", "dropped", "later", "later_refused"].map(|name| (name, Role::Shutdown));
+    let cheats = ["sent", "refused", "accepted"].map(|name| (name, Role::Cheats));
+    let further: Vec<(&str, Role)> = shutdown.into_iter().chain(cheats).collect();
+    let counters: Vec<&str> = counters.chain(further.iter().map(|(name, _)| *name)).collect();
     MetricNames::new(
         &["shot", "ask", "keep"],
-        &["connection lost", "wrong winner", "rejected (429, 503)"],
+        &["connection lost", "wrong winner", "rejected (429, 503)", "no answer in time"],
         &counters,
         &["refused", "no descriptors", "no ports"],
     )
     .with_kinds(&[
         ("connection lost", ErrorKind::BrokenConnection),
         ("wrong winner", ErrorKind::WrongReply),
+        ("no answer in time", ErrorKind::Timeout),
         ("no descriptors", ErrorKind::Generator),
         ("no ports", ErrorKind::Generator),
     ])
     .with_op_roles(&[("shot", Role::Shot), ("keep", Role::Keep)])
     .with_counter_roles(&[("games_played", Role::GamesPlayed), ("delivered", Role::Delivered)])
+    .with_counter_roles(&further)
     .with_counter_roles(&phases.iter().map(|name| (name.as_str(), Role::ArrivalPhase)).collect::<Vec<_>>())
 }

@@ -56,12 +56,22 @@ pub fn show_number(number: f64) -> String {
     three_digits(number)
 }
 
-/// `object · foreground · normal · moderate`: a cell of a sweep, the axes that tell most first
+/// Whether a load of this unit is one of requests, each of which owes a reply.
+pub fn counts_requests(load_unit: &str) -> bool {
+    matches!(load_unit, "requesters" | "req/s" | "updates/s")
+}
+
+/// `object · foreground · normal · moderate`, `bulk 16 · reconnect after 10`: a cell of a sweep, the axes that tell most first
 pub fn show_cell(cell: &BTreeMap<String, String>) -> String {
     const FIRST: [&str; 4] = ["service", "view", "priority", "locality"];
     let known = FIRST.iter().filter_map(|axis| cell.get(*axis));
-    let others = cell.iter().filter(|(axis, _)| !FIRST.contains(&axis.as_str())).map(|(_, value)| value);
-    known.chain(others).map(String::as_str).collect::<Vec<_>>().join(" · ")
+    let others = cell.iter().filter(|(axis, _)| !FIRST.contains(&axis.as_str()));
+    // A bare number says nothing.
+    let named = |(axis, value): (&String, &String)| match value.parse::<f64>() {
+        Ok(_) => format!("{} {value}", axis.replace('_', " ")),
+        Err(_) => value.clone(),
+    };
+    known.cloned().chain(others.map(named)).collect::<Vec<_>>().join(" · ")
 }
 
 /// `84000` or `1.23e9`: a count that nobody wants to read digit by digit

@@ -48,6 +48,12 @@ pub enum Role {
     AuditWrong,
     /// counters: planned arrivals of the hold by their place in the server's tick, one counter for each, in their order
     ArrivalPhase,
+    /// four counters of a server that was told to end under load, in this order: requests that were under way then, and those
+    /// of them that were never answered or were refused; requests sent after that, which may be refused, and those of them
+    /// that were
+    Shutdown,
+    /// three counters of cheaters, in this order: changes that must be refused, those that were, those that were accepted
+    Cheats,
 }
 
 /// The names behind the indices of an interval, fixed for one kind of bots and stored with each trial.

@@ -45,6 +45,16 @@ pub mod kind {
     pub const INTERRUPTED: &str = "interrupted";
     /// the subject's process ended during the trial; the text says how
     pub const SUBJECT_EXITED: &str = "subject exited";
+    /// the subject was told to end (SIGTERM) as the plan asks, and the hold ended with that; the text says how long it has
+    pub const SUBJECT_TOLD_TO_END: &str = "subject told to end";
+    /// it ended in time and with status 0; the text says after how long
+    pub const SUBJECT_ENDED: &str = "subject ended as told";
+    /// it had not ended when its time was over; the text says when
+    pub const SUBJECT_STAYED: &str = "subject did not end";
+    /// it runs again, on the same data; the text says after how long
+    pub const SUBJECT_BACK: &str = "subject started again";
+    /// it could not be started again; the text says why
+    pub const SUBJECT_NOT_BACK: &str = "subject not started again";
     /// the last lines that it printed before
     pub const SUBJECT_OUTPUT: &str = "subject output";
     /// one of the first errors of its cause, as it was met; the text is `cause: words`
@@ -198,6 +208,30 @@ pub struct Audit {
     pub wrong: u64,
 }
 
+/// Requests around the moment at which the subject was told to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shutdown {
+    /// sent before and not answered yet
+    pub under_way: u64,
+    /// of these, never answered, or refused
+    pub dropped: u64,
+    /// sent after that
+    pub later: u64,
+    /// of these, refused in whichever way
+    pub later_refused: u64,
+}
+
+/// Changes that cheaters sent, over the whole trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cheats {
+    /// all of them
+    pub sent: u64,
+    /// as they must be
+    pub refused: u64,
+    /// as they must not be
+    pub accepted: u64,
+}
+
 /// One load held once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
@@ -238,6 +272,10 @@ pub struct Trial {
     pub books: Option<Books>,
     /// what the bots read back after the hold; `None` where they do not
     pub audit: Option<Audit>,
+    /// what became of requests when the subject was told to end; `None` where it was not, or where its bots do not say
+    pub shutdown: Option<Shutdown>,
+    /// what became of the changes of cheaters; `None` where bots know none
+    pub cheats: Option<Cheats>,
     /// bytes per second in both directions over the hold
     pub bytes_per_s: Option<f64>,
     /// the subject's process tree, where it is watched

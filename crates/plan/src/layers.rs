@@ -15,12 +15,14 @@ use crate::settings::{Setting, Shape};
 use crate::units;
 use crate::workloads::{BotSettings, KINDS};
 
+pub(crate) mod axes;
 pub(crate) mod bots;
 pub(crate) mod cells;
 mod generator;
 pub(crate) mod ladder;
 mod objectives;
 pub(crate) mod reader;
+mod stop;
 mod subject;
 
 use reader::Reader;
@@ -32,7 +34,14 @@ pub use subject::{OPTIONS, SUBJECT};
 /// All settings, file by file; those of one file in the order of their help.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
     let of_workloads = KINDS.iter().flat_map(|kind| kind.settings).copied();
-    let others = [ladder::SETTINGS, cells::SETTINGS, objectives::SETTINGS, SETTINGS, generator::SETTINGS];
+    let others = [
+        ladder::SETTINGS,
+        stop::SETTINGS,
+        cells::SETTINGS,
+        objectives::SETTINGS,
+        SETTINGS,
+        generator::SETTINGS,
+    ];
     [subject::SETTINGS, bots::SETTINGS].into_iter().chain(of_workloads).chain(others).flatten().copied()
 }
 
@@ -132,8 +141,9 @@ pub fn resolve(flags: &Flags, scenario: Option<ScenarioText>, entropy_seed: u64)
     let loads = ladder::loads(&mut reader);
     let bots = bots::read(&mut reader, &server, loads.as_ref());
     let (ticks, tick_rate_hz) = subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
-    let ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
+    let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
     let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref());
+    ladder.stop = stop::read(&mut reader, found.as_mut(), &bots, ladder.hold, &objectives);
     let arrivals = arrivals_of(&mut reader, &bots);
     let patience_ns = reader.value_or_default(&PATIENCE, |text| {
         units::duration_ns_within(text, PATIENCE_NS_MIN, units::DURATION_NS_MAX)

@@ -21,9 +21,10 @@ mod workloads;
 
 pub use flags::Flags;
 pub use layers::{is_scenario_file, resolve};
-pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError};
+pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};
 pub use plan::{
-    Arrivals, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource, TickSource,
+    Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource,
+    SubjectStop, TickSource,
 };
 pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};

@@ -14,8 +14,10 @@ use crate::target::{TargetError, TargetRefused, as_prefixes};
 use crate::units::UnitError;
 
 mod http;
+mod stop;
 
 pub use http::RequestConfigError;
+pub use stop::StopError;
 
 /// Where a mistake stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +59,9 @@ pub enum ConfigError {
     /// a request, or a ladder of requests, that makes no sense
     #[error(transparent)]
     Request(#[from] RequestConfigError),
+    /// the end of a subject under load that makes no sense
+    #[error(transparent)]
+    Stop(#[from] StopError),
     /// a URL that cannot be read
     #[error(transparent)]
     Target(#[from] TargetError),

@@ -108,6 +108,46 @@ pub struct Cell {
     pub request: Option<usize>,
 }
 
+/// What of the clients a cell may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// updates in one request of a leaderboard's client
+    Bulk,
+    /// requests of one client over HTTP
+    RequestsPerBot,
+    /// requests on one connection over HTTP
+    ReconnectAfter,
+}
+
+impl Axis {
+    /// All of them, the outermost first.
+    pub const ALL: [Axis; 3] = [Axis::Bulk, Axis::RequestsPerBot, Axis::ReconnectAfter];
+
+    /// As cells, tables and scenarios name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Axis::Bulk => "bulk",
+            Axis::RequestsPerBot => "requests_per_bot",
+            Axis::ReconnectAfter => "reconnect_after",
+        }
+    }
+}
+
+impl Cell {
+    /// Where a cell is on an axis; `None` where it does not say.
+    pub fn value_of(&self, axis: Axis) -> Option<u64> {
+        self.names.get(axis.name())?.parse().ok()
+    }
+}
+
+impl Plan {
+    /// The plan as it is in a cell, named by axis and value.
+    pub fn in_cell(&self, names: &BTreeMap<String, String>) -> Plan {
+        let cell = Cell { names: names.clone(), ..Cell::default() };
+        Plan { bots: self.bots.in_cell(&cell), ..self.clone() }
+    }
+}
+
 /// Which loads, and how each is held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ladder {
@@ -129,6 +169,20 @@ pub struct Ladder {
     /// loads go on beyond the last rung, one more each, until a request fails
     #[serde(default)]
     pub is_open_ended: bool,
+    /// the subject is told to end under each load
+    #[serde(default)]
+    pub stop: Option<SubjectStop>,
+}
+
+/// A subject that is told to end (SIGTERM) under load, which ends the hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubjectStop {
+    /// after the start of the hold, ns; whole seconds
+    pub after_ns: u64,
+    /// how long it may take to end, ns
+    pub grace_ns: u64,
+    /// it is started again on the same data, for the audit
+    pub reads_back: bool,
 }
 
 /// How the bots of each rung arrive, as its author said it. `of` makes the pace of a rung of it.

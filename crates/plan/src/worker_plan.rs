@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::plan::{Arrivals, HoldLength, Plan, Ramp};
+use crate::plan::{Arrivals, HoldLength, Plan, Ramp, SubjectStop};
 use crate::ramp;
 use crate::scheme::Scheme;
 use crate::target::Target;
@@ -53,6 +53,8 @@ pub struct WorkerPlan {
     pub stream_phase: f64,
     /// of a sweep's cell: only this one of the bots' requests
     pub request: Option<usize>,
+    /// the subject is told to end under this load
+    pub stop: Option<SubjectStop>,
 }
 
 impl WorkerPlan {
@@ -78,6 +80,7 @@ impl WorkerPlan {
             rate_per_s: 0.0,
             stream_phase: 0.0,
             request: None,
+            stop: None,
         }
     }
 }
@@ -195,6 +198,7 @@ pub fn split(
                 rate_per_s,
                 stream_phase: (worker_seed(plan.seed, u64::MAX - 1) >> 11) as f64 / (1u64 << 53) as f64,
                 request: None,
+                stop: plan.ladder.stop,
             }
         })
         .collect()

@@ -8,6 +8,7 @@ pub(crate) mod chat;
 pub(crate) mod echo;
 pub(crate) mod http;
 pub(crate) mod leaderboard;
+mod shape;
 
 use std::ops::Deref;
 
@@ -17,11 +18,11 @@ use serde::{Deserialize, Serialize};
 pub use arena::{ArenaBots, Pairing};
 pub use chat::{ChatBots, ChatDialect, FaultKind, FaultSpec, LINE_BYTES_MIN};
 pub use echo::EchoBots;
-pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw};
-pub use leaderboard::LeaderboardBots;
+pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw, Visit};
+pub use leaderboard::{LeaderboardBots, SigningKey};
 
 use crate::layers::bots::BotsKind;
-use crate::plan::{Arrivals, Ramp};
+use crate::plan::{Arrivals, Axis, Cell, Ramp};
 
 /// A server of which nothing else is known must reply, and rightly.
 pub const NO_ERRORS: &[&str] = &["errors == 0"];
@@ -97,6 +98,11 @@ pub trait Workload {
 
     /// True when the clients check afterwards what the server made of their requests.
     fn audits(&self) -> bool {
+        false
+    }
+
+    /// True when the clients tell which of their messages were under way when the server was told to end.
+    fn sees_shutdown(&self) -> bool {
         false
     }
 
@@ -219,4 +225,27 @@ registry! {
     Leaderboard(LeaderboardBots): leaderboard::settings::KIND,
     /// clients of an echo server; what calibration uses. The target's scheme says over what: WebSocket or TCP lines
     Echo(EchoBots): echo::settings::KIND,
+}
+
+impl BotSettings {
+    /// The same clients in a cell.
+    pub fn in_cell(&self, cell: &Cell) -> BotSettings {
+        let mut bots = self.clone();
+        if let (Some(bulk), Some(leaderboard)) =
+            (cell.value_of(Axis::Bulk), LeaderboardBots::of_mut(&mut bots))
+        {
+            leaderboard.bulk = bulk;
+        }
+        let http = match &mut bots {
+            BotSettings::Http(http) => Some(http),
+            BotSettings::Leaderboard(leaderboard) => Some(&mut leaderboard.http),
+            _ => None,
+        };
+        if let Some(http) = http {
+            let Visit { requests, reconnect_after } = &mut http.visit;
+            *requests = cell.value_of(Axis::RequestsPerBot).or(*requests);
+            *reconnect_after = cell.value_of(Axis::ReconnectAfter).or(*reconnect_after);
+        }
+        bots
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use engine::{Clock, MonotonicClock};
 use measure::trial::kind;
 use measure::{Entry, Event};
+use plan::Plan;
 use store::{Committed, RunWriter};
 use watch::{LinkKind, NetworkLink, Sampler, SamplerPlan};
 
@@ -15,6 +16,8 @@ use crate::under_test::UnderTest;
 
 /// Brings a trial's entries to the store, second by second.
 pub struct Around<'a> {
+    /// of the run, to start the subject again
+    pub plan: &'a Plan,
     /// the subject
     pub subject: &'a mut UnderTest,
     /// where entries are kept
@@ -34,6 +37,7 @@ pub struct Around<'a> {
 impl<'a> Around<'a> {
     /// Surroundings for the next trial.
     pub fn new(
+        plan: &'a Plan,
         subject: &'a mut UnderTest,
         writer: &'a RunWriter,
         committed: &'a Receiver<Committed>,
@@ -41,6 +45,7 @@ impl<'a> Around<'a> {
         progress: &'a mut Progress,
     ) -> Self {
         Around {
+            plan,
             subject,
             writer,
             committed,
@@ -106,6 +111,18 @@ impl TrialEnv for Around<'_> {
         }
         // The sampler marks it on the time axis, with the words for it.
         self.subject.has_ended().then_some(StopReason::SubjectExited)
+    }
+
+    fn tell_subject_to_end(&mut self) {
+        self.subject.tell_to_end();
+    }
+
+    fn subject_exit(&mut self) -> Option<watch::Exit> {
+        self.subject.ended()
+    }
+
+    fn start_subject_again(&mut self) -> anyhow::Result<()> {
+        self.subject.start_again(self.plan)
     }
 
     fn keep(&mut self, entry: Entry) -> anyhow::Result<()> {

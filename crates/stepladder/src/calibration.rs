@@ -49,6 +49,7 @@ pub fn plan_of(plan: &Plan, scheme: Scheme, is_closed: bool, clients: u64) -> Pl
     plan.ladder.ramp = RampRule::Pace(Ramp::AtOnce);
     plan.ladder.settle_ns = SETTLE_NS;
     plan.ladder.cells = Vec::new();
+    plan.ladder.stop = None;
     plan.generator.workers = None;
     // The null server has none, and arrivals are not sorted by the phase of another server's ticks.
     plan.subject.tick_rate_hz = 0.0;
@@ -61,6 +62,7 @@ fn requests(model: HttpModel) -> HttpBots {
         version: HttpVersion::One,
         keep_alive: true,
         streams: 1,
+        visit: Default::default(),
         requests: vec![HttpRequest {
             name: "GET /".to_owned(),
             weight: 1.0,

@@ -168,15 +168,18 @@ impl Climbing<'_> {
         subject: &mut UnderTest,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
-        let plan = self.plan;
-        let cell = order.cell.and_then(|cell| plan.ladder.cells.get(cell)).cloned().unwrap_or_default();
+        let cell = order.cell.and_then(|cell| self.plan.ladder.cells.get(cell)).cloned().unwrap_or_default();
+        let plan = &self.plan.in_cell(&cell.names);
         let is_first = order.cell.is_none_or(|cell| cell == 0) && order.load <= plan.ladder.rungs[0];
         // The old one goes first: both may want the same port.
         if !subject.has_options(&cell.options) {
             subject.restart_with(plan, cell.options)?;
-        } else if plan.ladder.restart_per_rung && !is_first {
+        } else if (plan.ladder.restart_per_rung && !is_first)
+            || (plan.ladder.stop.is_some() && subject.has_ended())
+        {
             subject.restart(plan)?;
         }
+        let terms = judged.terms(order.load, &cell.names);
         let needs = plan::needs(plan, order.load);
         let head = TrialHead {
             seq: order.seq,
@@ -203,7 +206,8 @@ impl Climbing<'_> {
             spin_ns: plan.generator.spin_ns,
             margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
-            terms: Some(judged.terms(order.load)),
+            terms: Some(terms),
+            stop: plan.ladder.stop,
         };
         self.run_trial(&trial, subject, progress)?;
         judged.read_on(self.store)?;
@@ -266,6 +270,7 @@ impl Climbing<'_> {
             margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
             terms: None,
+            stop: None,
         };
         self.run_trial(&trial, server, progress)
     }
@@ -280,7 +285,8 @@ impl Climbing<'_> {
         // What judging the last trial took is given back, so that this trial's memory is that of its bots.
         // SAFETY: the call takes no pointer and only releases what is free already.
         unsafe { libc::malloc_trim(0) };
-        let mut around = Around::new(subject, self.writer, self.committed, self.interrupt, progress);
+        let mut around =
+            Around::new(self.plan, subject, self.writer, self.committed, self.interrupt, progress);
         let outcome = trial::run(order, &mut around);
         around.flush()?;
         outcome?;

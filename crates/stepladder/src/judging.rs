@@ -1,5 +1,7 @@
 //! Stored trials become judged trials and a climb: the same functions while a run goes on and years later.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use ladder::{
     Calibration, Climb, Intended, Judged, Link, ListSchedule, Purpose, RunFacts, Rung, Schedule, Terms,
@@ -84,7 +86,8 @@ impl JudgedRun {
             if mark.head.purpose == Purpose::Rung.name() {
                 let left_out = |trial: &Trial| least_disturbed(trial, hold_ns(&self.plan)).left_out;
                 let (trial, calmer) = store.trial_views(&self.id, mark.head.seq, warm_up_cut, left_out)?;
-                let judgement = judge(&trial, calmer.as_ref(), &self.terms(trial.head.load));
+                let judgement =
+                    judge(&trial, calmer.as_ref(), &self.terms(trial.head.load, &trial.head.cell));
                 self.done.extend(Judged::of(&trial, Some(&judgement)));
                 self.rungs.push(rung(&trial, &judgement));
             } else {
@@ -138,9 +141,9 @@ impl JudgedRun {
         Ok(Some(climb))
     }
 
-    /// What a rung is judged by.
-    pub fn terms(&self, load: f64) -> Terms {
-        let plan = &self.plan;
+    /// What a rung is judged by, in its cell of a sweep.
+    pub fn terms(&self, load: f64, cell: &BTreeMap<String, String>) -> Terms {
+        let plan = &self.plan.in_cell(cell);
         Terms {
             objectives: plan.objectives.clone(),
             calibration: self.calibration.clone(),
@@ -156,6 +159,9 @@ impl JudgedRun {
 
 /// How long a hold is to last; 0 where a count ends it.
 fn hold_ns(plan: &Plan) -> u64 {
+    if let Some(stop) = &plan.ladder.stop {
+        return stop.after_ns;
+    }
     match plan.ladder.hold {
         HoldLength::Time(ns) => ns,
         HoldLength::Ticks(_) | HoldLength::Games(_) => 0,

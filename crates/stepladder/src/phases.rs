@@ -53,6 +53,11 @@ pub enum PhaseTransition {
         /// when
         at_ns: u64,
     },
+    /// the judged part ends because the subject is told to end
+    StopSubject {
+        /// when; what was sent before is under way
+        at_ns: u64,
+    },
     /// the judged part ends
     Drain {
         /// when
@@ -85,6 +90,8 @@ pub struct PhaseController {
     units: u64,
     connections: u64,
     ramp_deadline_ns: u64,
+    /// after the start of the hold the subject is told to end
+    stop_after_ns: Option<u64>,
     /// most connections open so far, and since when
     open_most: (u64, u64),
 }
@@ -100,8 +107,14 @@ impl PhaseController {
             units,
             connections,
             ramp_deadline_ns,
+            stop_after_ns: None,
             open_most: (0, 0),
         }
+    }
+
+    /// The same, with a subject that is told to end this long after the start of the hold, which ends with it.
+    pub fn stopping_subject(self, after_ns: Option<u64>) -> Self {
+        PhaseController { stop_after_ns: after_ns, ..self }
     }
 
     /// Decides what is to be decided now; call it until it returns `None`.
@@ -134,14 +147,25 @@ impl PhaseController {
                 self.state = State::Hold { from_ns: hold_ns, end };
                 Some(PhaseTransition::Hold { at_ns: hold_ns })
             }
-            State::Hold { from_ns, end } => self.end_of_hold(now_ns, from_ns, end, seen),
+            State::Hold { from_ns, end } => match self.stop_after_ns {
+                None => self.end_of_hold(now_ns, from_ns, end, seen),
+                Some(after_ns) if now_ns + 2 * AHEAD_NS < from_ns + after_ns => None,
+                Some(after_ns) => {
+                    self.state = State::Drain;
+                    Some(PhaseTransition::StopSubject { at_ns: from_ns + after_ns })
+                }
+            },
             State::Settle { .. } | State::Drain => None,
         }
     }
 
     /// When the hold ends as far as is known, ns since the start of the trial.
     pub fn hold_ends_ns(&self) -> Option<u64> {
-        if let State::Hold { end: Some((end_ns, _)), .. } = self.state { Some(end_ns) } else { None }
+        match (self.state, self.stop_after_ns) {
+            (State::Hold { from_ns, .. }, Some(after_ns)) => Some(from_ns + after_ns),
+            (State::Hold { end: Some((end_ns, _)), .. }, None) => Some(end_ns),
+            _ => None,
+        }
     }
 
     /// A hold ends as asked. One whose objectives are not met, and of which too much was disturbed to say why, goes on by
@@ -245,6 +269,24 @@ mod tests {
             PhaseTransition::Drain { at_ns: 9 * SECOND_NS, ended_by: "5s".to_owned() },
         ];
         assert_eq!(cues, expected);
+    }
+
+    #[test]
+    fn a_hold_ends_on_the_second_when_the_subject_is_told_to_end_and_never_later() {
+        // Also one that cannot be judged yet.
+        let undecided = Seen { can_be_judged: false, ..ALL_IN };
+        let mut phases =
+            PhaseController::new(HoldLength::Time(60 * SECOND_NS), 2 * SECOND_NS, 10, 20, SECOND_NS)
+                .stopping_subject(Some(3 * SECOND_NS));
+        let mut cues = Vec::new();
+        for now_ms in (1_000..20_000).step_by(20) {
+            while let Some(cue) = phases.decide(now_ms * 1_000_000, &undecided) {
+                cues.push((now_ms, cue));
+            }
+        }
+        let (now_ms, last) = cues.pop().unwrap();
+        assert_eq!(last, PhaseTransition::StopSubject { at_ns: 7 * SECOND_NS });
+        assert!(now_ms < 6_990, "workers see it before it comes: {now_ms}");
     }
 
     #[test]

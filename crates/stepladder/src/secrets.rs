@@ -5,7 +5,7 @@
 
 use anyhow::Context as _;
 use plan::units::http::with_environment;
-use plan::{BotSettings, HttpBots, Plan, WorkerPlan, WorkloadSettings as _};
+use plan::{BotSettings, HttpBots, LeaderboardBots, Plan, WorkerPlan, WorkloadSettings as _};
 
 /// Fills in what the workers send. Errors: a variable that is not set, by its name.
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
@@ -21,6 +21,16 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
 }
 
 fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String>) -> anyhow::Result<()> {
+    if let Some(key) = LeaderboardBots::of_mut(bots).and_then(|leaderboard| leaderboard.key.as_mut()) {
+        key.secret = with_environment(&key.secret, &value_of).map_err(|missing| {
+            anyhow::anyhow!("key {} needs the environment variable {missing}, which is not set", key.id)
+        })?;
+        anyhow::ensure!(
+            key.secret_bytes().is_some(),
+            "the environment variable of key {} does not hold at least 32 hexadecimal digits",
+            key.id
+        );
+    }
     let Some(http) = HttpBots::of_mut(bots) else { return Ok(()) };
     for request in &mut http.requests {
         for (name, value) in &mut request.headers {
@@ -67,6 +77,24 @@ mod tests {
     fn a_plan_that_is_stored_holds_the_name_only() {
         let stored = serde_json::to_string(&bots()).expect("JSON");
         assert!(stored.contains("Bearer ${TOKEN}"), "{stored}");
+    }
+
+    #[test]
+    fn a_signing_key_takes_its_secret_from_the_environment_and_never_shows_it() {
+        let flags = Flags::of("leaderboard --key 'game=${GAME_KEY}'");
+        let bots = resolve(&flags, None, 1).expect("a plan").bots;
+        assert!(serde_json::to_string(&bots).expect("JSON").contains("${GAME_KEY}"));
+        let filled = |value: &str| {
+            let mut bots = bots.clone();
+            let value = value.to_owned();
+            fill_in_bots(&mut bots, |name| (name == "GAME_KEY").then(|| value.clone())).map(|()| bots)
+        };
+        let good = filled(&"5a".repeat(16)).expect("it is a key");
+        let key = LeaderboardBots::of(&good).and_then(|bots| bots.key.clone()).expect("a key");
+        assert_eq!(key.secret_bytes(), Some(vec![0x5a; 16]));
+        assert!(!format!("{good:?}").contains("5a5a"));
+        let broken = format!("{:#}", filled("hunter2-is-not-hexadecimal-at-all").expect_err("no key"));
+        assert!(broken.contains("game") && !broken.contains("hunter2"), "{broken}");
     }
 
     #[test]

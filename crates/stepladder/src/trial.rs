@@ -19,9 +19,12 @@ use engine::{Clock, Collector, MonotonicClock, PairingLock, Progress, Shared, Ti
 use ladder::Terms;
 use measure::trial::{Sum, kind};
 use measure::{Entry, Event, Interval, LedgerPart, Role, TrialHead};
-use plan::{HoldLength, Target, WorkerPlan};
+use plan::{HoldLength, SubjectStop, Target, WorkerPlan};
 
 use crate::phases::{DRAIN_NS, PhaseController, PhaseTransition, Seen};
+use crate::trial::subject_end::SubjectEnd;
+
+mod subject_end;
 
 /// What a trial is asked to be.
 pub struct TrialSpec<'a> {
@@ -47,6 +50,8 @@ pub struct TrialSpec<'a> {
     pub cores: Vec<usize>,
     /// what the hold is judged by: one that cannot be judged yet goes on; `None`: it ends as asked
     pub terms: Option<Terms>,
+    /// the subject is told to end under the load
+    pub stop: Option<SubjectStop>,
 }
 
 /// What goes on besides the workers: the watch's entries, the user's Ctrl-C, the subject's end.
@@ -57,6 +62,16 @@ pub trait TrialEnv {
     fn entries(&mut self) -> Vec<Entry>;
     /// Why the trial must end now, if it must.
     fn ends(&mut self) -> Option<StopReason>;
+    /// Asks the subject to end (SIGTERM), without waiting for it.
+    fn tell_subject_to_end(&mut self) {}
+    /// How the subject ended; `None` while it runs.
+    fn subject_exit(&mut self) -> Option<watch::Exit> {
+        None
+    }
+    /// Starts a subject that has ended again, where it listened before.
+    fn start_subject_again(&mut self) -> anyhow::Result<()> {
+        bail!("it was not started here")
+    }
     /// Takes an entry to where it is kept.
     fn keep(&mut self, entry: Entry) -> anyhow::Result<()>;
     /// Tells people where the trial stands.
@@ -164,6 +179,8 @@ fn stage<'a>(
         client_ticks: 0,
         hold: None,
         stop_ns: None,
+        hold_end_ns: None,
+        subject_end: order.stop.map(SubjectEnd::new),
         ledger: Vec::new(),
         has_panicked: false,
         so_far: None,
@@ -175,6 +192,7 @@ fn stage<'a>(
 fn phases(order: &TrialSpec<'_>) -> PhaseController {
     let units = order.workers.iter().map(|plan| plan.units).sum();
     PhaseController::new(order.hold, order.settle_ns, units, order.head.connections, ramp_ns(order, units))
+        .stopping_subject(order.stop.map(|stop| stop.after_ns))
 }
 
 fn ramp_ns(order: &TrialSpec<'_>, units: u64) -> u64 {
@@ -196,6 +214,9 @@ struct TrialRunner<'a> {
     /// begin of the hold
     hold: Option<u64>,
     stop_ns: Option<u64>,
+    hold_end_ns: Option<u64>,
+    /// where the subject is told to end
+    subject_end: Option<SubjectEnd>,
     /// the workers' parts, as they come up
     ledger: Vec<LedgerPart>,
     /// the hold as far as it is known
@@ -264,6 +285,7 @@ impl TrialRunner<'_> {
                     if collector.done() {
                         self.keep_last(collector, around)?;
                         self.wait_for_last_ticks(around)?;
+                        self.wait_for_end_of_subject(around)?;
                         return Ok(true);
                     }
                 }
@@ -295,6 +317,9 @@ impl TrialRunner<'_> {
     /// Keeps what the watch saw.
     fn take_entries(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
         for entry in around.entries() {
+            if let (Some(end), Entry::Event(event)) = (&mut self.subject_end, &entry) {
+                end.has_heard |= event.kind == kind::SUBJECT_EXITED;
+            }
             if let Entry::Ticks(second) = &entry {
                 self.told.until_ns = self.told.until_ns.max(second.to_ns);
                 self.told.entry_ns =
@@ -325,7 +350,7 @@ impl TrialRunner<'_> {
     /// A server that writes its log once per second tells the last second of the hold a little later; one that stands still
     /// never does.
     fn wait_for_last_ticks(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
-        let Some(end_ns) = self.stop_ns.map(|stop_ns| stop_ns - DRAIN_NS) else { return Ok(()) };
+        let Some(end_ns) = self.hold_end_ns else { return Ok(()) };
         let is_awaited = self.told.until_ns > 0 && self.seen.ends.is_none();
         while is_awaited
             && !self.told.covers(end_ns)
@@ -378,6 +403,7 @@ impl TrialRunner<'_> {
         while let Some(cue) = self.phases.decide(now_ns, &self.seen) {
             self.give(cue, around)?;
         }
+        self.end_subject(around)?;
         around.show(&TrialStatus {
             head: &self.order.head,
             phase: self.phase,
@@ -406,7 +432,9 @@ impl TrialRunner<'_> {
                 self.so_far = is_judged.then(|| Sum::new(self.order.head.clone(), vec![begin], 0));
                 keep_event(around, at_ns, kind::HOLD, "")
             }
+            PhaseTransition::StopSubject { at_ns } => self.begin_end_of_subject(at_ns, around),
             PhaseTransition::Drain { at_ns, ended_by } => {
+                self.hold_end_ns = Some(at_ns);
                 self.timeline.drain_at(at_ns);
                 self.timeline.stop_at(at_ns + DRAIN_NS);
                 self.stop_ns = Some(at_ns + DRAIN_NS);

@@ -179,6 +179,29 @@ impl UnderTest {
         Ok(())
     }
 
+    /// Asks what was started to end (SIGTERM), and does not wait for it.
+    pub fn tell_to_end(&self) {
+        if let Some(started) = &self.started {
+            started.tell_to_end();
+        }
+    }
+
+    /// How it has ended; `None` while it runs.
+    pub fn ended(&self) -> Option<watch::Exit> {
+        self.exit.as_ref()?.peek()
+    }
+
+    /// The same subject again, where it listened before; it has ended.
+    pub fn start_again(&mut self, plan: &Plan) -> anyhow::Result<()> {
+        let cell_options = std::mem::take(&mut self.cell_options);
+        let is_built_in = matches!(plan.subject.source, SubjectSource::BuiltIn { .. });
+        let listen =
+            if is_built_in { vec!["--listen".to_owned(), self.address.to_string()] } else { Vec::new() };
+        self.restart_with(plan, [cell_options.as_slice(), &listen].concat())?;
+        self.cell_options = cell_options;
+        Ok(())
+    }
+
     /// Whether this subject runs with a cell's options, so that it need not be started anew for it.
     pub fn has_options(&self, cell_options: &[String]) -> bool {
         self.cell_options == cell_options

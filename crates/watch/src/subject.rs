@@ -295,6 +295,12 @@ impl Started {
         }
     }
 
+    /// Asks its whole group to end (SIGTERM), and does not wait; its end is seen by `try_exit`.
+    pub fn tell_to_end(&self) {
+        // A group that has ended already is seen to have.
+        let _ = kill_process_group(self.group, Signal::TERM);
+    }
+
     /// Asks its whole group to end, waits up to `STOP_PATIENCE`, then kills what is left.
     pub fn stop(mut self) -> Stopped {
         self.stop_within(STOP_PATIENCE)

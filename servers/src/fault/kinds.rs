@@ -45,6 +45,14 @@ pub enum Kind {
     LoseUpdates(Share),
     /// This share of increments is applied twice.
     Twice(Share),
+    /// This share of changes without a right signature is made.
+    AcceptForged(Share),
+    /// At SIGTERM the process exits at once, with status 0.
+    DropAtStop,
+    /// SIGTERM is not heeded.
+    StayAtStop,
+    /// At SIGTERM the end of the log is lost.
+    LoseAtStop,
 }
 
 impl Kind {
@@ -212,6 +220,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         "that share of updates is acknowledged and not applied"),
     entry("twice:1%", Amount::Share(Kind::Twice), WITH_SCORES,
         "that share of increments is applied twice"),
+    entry("accept-forged:5%", Amount::Share(Kind::AcceptForged), WITH_SCORES,
+        "with --keys, that share of changes without a right signature is made all the same"),
+    entry("drop-at-stop", Amount::None(Kind::DropAtStop), WITH_SCORES,
+        "at SIGTERM the process exits at once with status 0, whatever is under way"),
+    entry("stay-at-stop", Amount::None(Kind::StayAtStop), WITH_SCORES, "SIGTERM is not heeded"),
+    entry("lose-at-stop", Amount::None(Kind::LoseAtStop), WITH_SCORES,
+        "at the end the last quarter of the log (--data) is lost"),
 ];
 
 /// How `--fault` is given.

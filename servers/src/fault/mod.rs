@@ -39,6 +39,11 @@ impl Fault {
     }
 }
 
+/// Whether a fault without an amount is among these.
+pub(crate) fn is_planted(faults: &[Fault], kind: Kind) -> bool {
+    faults.iter().any(|fault| fault.kind == kind)
+}
+
 /// The fault's kind and time; amounts are left out.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

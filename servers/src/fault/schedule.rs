@@ -33,6 +33,7 @@ pub(crate) struct Effects {
     wrong: Option<Share>,
     lost: Option<Share>,
     twice: Option<Share>,
+    forged: Option<Share>,
     /// The share of ticks that are run late.
     pub(crate) late_ticks: Option<Share>,
     /// The tick log calls every tick on time.
@@ -75,6 +76,9 @@ impl Faults {
         for fault in self.list.iter().filter(|fault| fault.at.as_nanos() <= since_ns) {
             match fault.kind {
                 Kind::Hang | Kind::Freeze(_) | Kind::Exit | Kind::Leak(_) => {}
+                Kind::AcceptForged(share) => effects.forged = Some(share),
+                // The controlling thread sees to those.
+                Kind::DropAtStop | Kind::StayAtStop | Kind::LoseAtStop => {}
                 Kind::DropAll => effects.drops += 1,
                 Kind::Refuse => effects.refuses = true,
                 Kind::WrongAnswers(share) | Kind::WrongRank(share) => effects.wrong = Some(share),
@@ -103,6 +107,7 @@ pub(crate) struct ThreadFaults {
     pub(crate) wrong: Selector,
     pub(crate) lost: Selector,
     pub(crate) twice: Selector,
+    pub(crate) forged: Selector,
     /// How many of `now.drops` were carried out.
     dropped: usize,
 }
@@ -123,6 +128,7 @@ impl ThreadFaults {
         self.wrong.set(self.now.wrong);
         self.lost.set(self.now.lost);
         self.twice.set(self.now.twice);
+        self.forged.set(self.now.forged);
         true
     }
 

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use crate::cli::{self, check, time};
 use crate::control::{Crew, END_NS, Listening, REST_NS};
-use crate::fault::{self, Fault, Server};
+use crate::fault::{self, Fault, Kind, Server};
 use crate::leaderboard::{self, Boards, Direction, Implementation, TieRule};
 use crate::listener::Readiness;
 use crate::{ServeError, Shutdown, clock, thread_table};
@@ -176,15 +176,31 @@ pub fn run(options: Options, on_started: impl FnOnce(Started)) -> Result<(), Ser
     on_started(Started { address, recovered });
     let served = serve(crew, &shared);
     // The log's error is the cause of what it has made of the threads.
-    writing.map_or(Ok(()), log::Writing::end).and(served)
+    let ended = writing.map_or(Ok(()), log::Writing::end).and(served);
+    if let Some(directory) = &shared.options.data
+        && fault::is_planted(&shared.options.faults, Kind::LoseAtStop)
+    {
+        log::lose_last_quarter(directory).map_err(ServeError::system("planting a fault in the log"))?;
+    }
+    ended
 }
 
 /// Waits for the end, and gives the threads the time that requests under way have.
 fn serve(mut crew: Crew, shared: &Shared) -> Result<(), ServeError> {
     let mut served = Ok(());
     let has_failed = || shared.log.as_ref().is_some_and(|log| log.has_failed());
-    while served.is_ok() && !has_failed() && !crew.listen(REST_NS, None).the_end {
+    let is_planted = |kind| fault::is_planted(&shared.options.faults, kind);
+    while served.is_ok() && !has_failed() {
+        if crew.listen(REST_NS, None).the_end {
+            if !is_planted(Kind::StayAtStop) {
+                break;
+            }
+            std::thread::sleep(Duration::from_nanos(REST_NS));
+        }
         served = crew.check();
+    }
+    if is_planted(Kind::DropAtStop) && served.is_ok() {
+        std::process::exit(0);
     }
     let ended = crew.end(clock::now_ns() + shared.options.grace.as_nanos() as u64 + END_NS);
     served.and(ended)

@@ -15,6 +15,11 @@ pub(super) fn rank(rank: u64, faults: &mut ThreadFaults) -> u64 {
     if rank > 1 { rank - 1 } else { rank + 1 }
 }
 
+/// A change without a right signature, which may be made all the same.
+pub(super) fn forged(problem: Problem, faults: &mut ThreadFaults) -> Result<(), Problem> {
+    if faults.are_planted() && faults.forged.selects_next() { Ok(()) } else { Err(problem) }
+}
+
 /// An update that may be lost, or applied twice.
 pub(super) fn update(
     shared: &Shared,

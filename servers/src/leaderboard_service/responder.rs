@@ -120,7 +120,7 @@ impl Responder {
             return self.follow(route, names, request, faults);
         }
         if let Some(keys) = &self.shared.keys {
-            keys.check(request)?;
+            keys.check(request).or_else(|problem| planted::forged(problem, faults))?;
         }
         match self.shared.once.begin(request)? {
             None => self.follow(route, names, request, faults),

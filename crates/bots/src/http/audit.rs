@@ -1,15 +1,16 @@
-//! What became of the load: asked of the server once no worker has a request open, by sources that audit.
+//! After the load: what became of it is read back, over connections that are free or opened for it.
+//!
+//! Where the subject was told to end, this waits until it runs again. Requests of the audit are planned in the drain, so
+//! they are in no figure of the hold; what they find is counted apart.
 
 use drivers::http::Http;
 use engine::{BotContext, SendLag};
 
 use super::source::Source;
-use super::{Client, PHASES, Planned, Requests};
+use super::{LOAD_IS_OVER, OWN_COUNTERS_AT, Planned, Requests};
 
-/// Counters of a source that audits, behind the phases.
-const AUDIT_CHECKED_AT: usize = PHASES;
-/// Where workers meet.
-const LOAD_IS_OVER: usize = 0;
+/// Clients that read back at once where each needs a new connection.
+const OPENED_MOST: usize = 16;
 
 impl<D: Http, S: Source<D>> Requests<D, S> {
     /// Checks what became of the load once all workers have none open; true when that is done, or cannot be.
@@ -21,23 +22,44 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         if !self.has_met || ctx.met(LOAD_IS_OVER) < self.workers {
             return false;
         }
-        let idle = |client: &Client| client.is_open && client.open_requests.is_empty();
-        for bot in 0..self.clients.len() {
-            if !idle(&self.clients[bot]) {
+        if let Some(stop) = self.stop
+            && ctx.subject_stops_ns() < u64::MAX
+        {
+            if !stop.reads_back {
+                return true;
+            }
+            if !ctx.subject_is_back() {
+                return false;
+            }
+        }
+        let mut opening = self.pending_count;
+        for bot in 0..self.clients.len() as u32 {
+            let client = &self.clients[bot as usize];
+            let is_idle = client.is_open && client.open_requests.is_empty();
+            let can_open = client.connection.is_none() && client.pending.is_none() && opening < OPENED_MOST;
+            if !is_idle && !can_open {
                 continue;
             }
             let Some(chosen) = self.source.audit() else { break };
             let planned = Planned { planned_ns: ctx.now_ns(), chosen };
-            self.send(bot as u32, planned, SendLag::Unrecorded, ctx);
+            if is_idle {
+                self.send(bot, planned, SendLag::Unrecorded, ctx);
+            } else {
+                opening += 1;
+                self.connect_for(bot, planned, ctx);
+            }
         }
-        self.open_count == 0
+        self.open_count == 0 && self.pending_count == 0
     }
 
-    pub(super) fn count_audited(&mut self, ctx: &mut BotContext<'_, D>) {
-        let (checked, wrong) = self.source.take_audited();
-        if checked > 0 {
-            ctx.count(AUDIT_CHECKED_AT, checked);
-            ctx.count(AUDIT_CHECKED_AT + 1, wrong);
-        }
+    /// Hands over what the source has counted since the last time.
+    pub(super) fn count_found(&mut self, ctx: &mut BotContext<'_, D>) {
+        let mut at = OWN_COUNTERS_AT;
+        self.source.take_counts(|more| {
+            if more > 0 {
+                ctx.count(at, more);
+            }
+            at += 1;
+        });
     }
 }

@@ -40,8 +40,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         }
         ctx.waits(planned.planned_ns);
         if self.waiting.len() >= WAITING_MAX {
-            self.source.abandoned(planned.chosen);
-            return ctx.not_sent(planned.chosen.op, planned.planned_ns);
+            return self.never_sent(planned, ctx);
         }
         self.waiting.push_back(planned);
         if let Some(bot) = self.spare.pop() {
@@ -56,7 +55,8 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     fn has_room(&self, bot: u32) -> bool {
         let client = &self.clients[bot as usize];
         if self.http.keep_alive {
-            client.is_open && client.open_requests.len() < self.http.streams as usize
+            let has_stream = client.open_requests.len() < self.http.streams as usize;
+            client.is_open && has_stream && !self.is_spent(client)
         } else {
             client.connection.is_none() && client.pending.is_none()
         }

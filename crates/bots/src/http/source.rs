@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use drivers::http::{Answer, Http};
-use measure::{MetricNames, Role};
+use measure::MetricNames;
 use plan::{HttpBots, WorkerPlan, WorkloadSettings};
 
 use super::templates::{CapturedVars, Ready, RequestTemplates};
-use super::{PHASE_NAMES, errors};
+use super::{counter_roles, errors};
 use crate::ends;
 
 /// A request that was chosen: its operation, and what its source knows it by.
@@ -72,9 +72,15 @@ pub trait Source<D: Http>: Sized + 'static {
         false
     }
 
-    /// What the audit found since the last call: facts checked, and those that were wrong.
-    fn take_audited(&mut self) -> (u64, u64) {
-        (0, 0)
+    /// What the source has counted since the last call, in the order of its own counters.
+    fn take_counts(&mut self, _each: impl FnMut(u64)) {}
+
+    /// The time, in ns since the epoch; told once in a turn.
+    fn set_now(&mut self, _unix_ns: u64) {}
+
+    /// Whether a request is a message of the load. One that is not has no flow, no latency and no error of the load.
+    fn is_recorded(_: Chosen) -> bool {
+        true
     }
 }
 
@@ -87,8 +93,9 @@ impl<D: Http> Source<D> for RequestTemplates<D::Prepared> {
 
     fn metric_names(http: &HttpBots) -> Arc<MetricNames> {
         let ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
-        ends::metric_names(&ops, &errors::CAUSES, &PHASE_NAMES, &errors::KINDS)
-            .with_counter_roles(&PHASE_NAMES.map(|name| (name, Role::ArrivalPhase)))
+        let counters = counter_roles();
+        let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
+        ends::metric_names(&ops, &errors::CAUSES, &names, &errors::KINDS).with_counter_roles(&counters)
     }
 
     fn new(http: &HttpBots, plan: &WorkerPlan) -> Self {

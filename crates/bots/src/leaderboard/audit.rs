@@ -16,6 +16,8 @@ pub struct Audit {
     steps: Vec<Step>,
     next: usize,
     is_planned: bool,
+    /// look-ups of ranks that were planned, answered or not
+    ranks: usize,
 }
 
 enum Step {
@@ -115,11 +117,11 @@ impl Audit {
                 );
             }
         }
-        let looked_up = self.steps.iter().filter(|step| matches!(step, Step::Rank { .. })).count();
-        let room = RANKS.saturating_sub(looked_up);
         let every = (ranked.len() / 10).max(1);
-        let some = ranked.iter().step_by(every).take(room);
+        let some = ranked.iter().step_by(every).take(RANKS - self.ranks);
+        let planned = self.steps.len();
         self.steps.extend(some.map(|&(rank, _, member)| Step::Rank { rank, member }));
+        self.ranks += self.steps.len() - planned;
         (checked, wrong)
     }
 }

@@ -80,6 +80,15 @@ impl Members {
         }
     }
 
+    /// Changes that should have been refused may have been made.
+    pub fn may_have(&mut self, updates: &[(u32, i64)]) {
+        for (member, points) in updates {
+            let score = &mut self.scores[*member as usize];
+            score.most += points;
+            score.was_updated = true;
+        }
+    }
+
     /// An update was acknowledged. Errors: with another score than it must have.
     pub fn settle(&mut self, member: u32, points: i64, row: &Row<'_>) -> Result<(), String> {
         let name = self.name(member);

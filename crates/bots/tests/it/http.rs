@@ -1,6 +1,8 @@
 //! Requests against servers whose behaviour is known exactly, in virtual time: the oracles CO, POLL, POLL-max, POLL-14
 //! and MM1 of docs/method.
 
+mod visits;
+
 use std::collections::VecDeque;
 
 use bots::http::Requests;
@@ -30,6 +32,7 @@ fn requests(model: HttpModel) -> HttpBots {
         version: HttpVersion::One,
         keep_alive: true,
         streams: 1,
+        visit: Default::default(),
         requests: vec![root],
         variables: Vec::new(),
         timeout_ns: 60 * SECOND_NS,

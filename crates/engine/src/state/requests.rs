@@ -28,7 +28,7 @@ pub(crate) struct PendingRequest {
     pub(super) connection: ConnectionId,
     pub(super) planned_ns: u64,
     /// `None` until the kernel has taken it
-    pub(super) sent_ns: Option<u64>,
+    pub(crate) sent_ns: Option<u64>,
     pub(super) op: u16,
     pub(super) phase: Phase,
 }

@@ -26,7 +26,7 @@ fn of_cell(climb: &Climb, rungs: Vec<usize>) -> Table {
     let title = first.cell.as_ref().map(show_cell);
     let unit = first.load_unit.clone();
     // A rate is asked for and not found out; what matters is how long it takes, and who is late.
-    if unit == "req/s" {
+    if unit != "requesters" {
         return table(climb, title, rungs, &unit, &columns());
     }
     let alone = rungs.iter().map(|at| &climb.rungs[*at]).find(|rung| rung.load == 1.0 && failed(rung) == 0);

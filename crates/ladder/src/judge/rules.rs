@@ -25,7 +25,7 @@ pub const TICKS_DUE_LEAST: f64 = 0.8;
 pub const OFFERED_SHARE_LEAST: f64 = 0.995;
 
 /// Figures whose value the first error explains best.
-const COUNTS_OF_ERRORS: [&str; 4] = ["errors", "failed", "lost", "unanswered"];
+const COUNTS_OF_ERRORS: [&str; 5] = ["errors", "errors.share", "failed", "lost", "unanswered"];
 
 const INTERRUPTED: &str = kind::INTERRUPTED;
 
@@ -88,7 +88,8 @@ pub(super) fn interrupted(case: &Case<'_>) -> Option<Ruling> {
 }
 
 pub(super) fn exited(case: &Case<'_>) -> Option<Ruling> {
-    let event = case.trial.event(kind::SUBJECT_EXITED)?;
+    let told_ns = case.trial.event(kind::SUBJECT_TOLD_TO_END).map_or(u64::MAX, |told| told.at_ns);
+    let event = case.trial.event(kind::SUBJECT_EXITED).filter(|event| event.at_ns < told_ns)?;
     let how = if event.text.is_empty() { "no exit status is known" } else { event.text.as_str() };
     let at = show_ns(event.at_ns as f64);
     let output: Vec<&str> = case
@@ -205,25 +206,14 @@ pub(crate) fn most(trial: &Trial, read: fn(&HostSecond) -> Option<f64>) -> Optio
     trial.hold_seconds().filter_map(|second| read(&second.host)).max_by(f64::total_cmp)
 }
 
-/// True when everything that went wrong took too long, and nothing was wrong, refused or lost.
-pub(super) fn only_timeouts(trial: &Trial) -> bool {
-    let names = &trial.head.metric_names;
-    let is_timeout =
-        |(cause, count): (&String, &u64)| *count == 0 || names.kind_of(cause) == Some(ErrorKind::Timeout);
-    let flow = trial.flow();
-    trial.errors.iter().all(is_timeout)
-        && trial.connections.failed.iter().all(is_timeout)
-        && flow.failed + flow.open_after + flow.not_sent == 0
-}
-
 /// Objectives that no disturbance can have broken: wrong or refused answers, and what else is the server's own doing.
 pub(super) fn certain_objectives(case: &Case<'_>) -> Option<Ruling> {
     let is_certain = |asked: &&Asked<'_>| {
         let figure = asked.objective.figure();
         matches!(asked.seen, Seen::NotMet { over: Over::All, .. })
-            && (!figure.is_disturbable() || (figure.is_of_errors() && !only_timeouts(case.trial)))
+            && (!figure.is_disturbable() || asked.objective.is_certainly_missed(case.trial))
             // Replies that are still waited for may wait for a generator that is late.
-            && (!figure.is_of_errors() || case.trial.errors.values().any(|count| *count > 0))
+            && (!figure.counts_errors() || case.trial.errors.values().any(|count| *count > 0))
     };
     broken(case, &case.outcomes.iter().filter(is_certain).collect::<Vec<_>>())
 }

@@ -103,7 +103,7 @@ impl View<'_> {
             };
         }
         let Outcome::NotMet { shown, .. } = whole else { return plain(whole, Over::All) };
-        if !figure.is_disturbable() || (figure.is_of_errors() && !super::rules::only_timeouts(self.trial)) {
+        if !figure.is_disturbable() || objective.is_certainly_missed(self.trial) {
             return Seen::NotMet { shown, over: Over::All };
         }
         let whole = self.disturbance;

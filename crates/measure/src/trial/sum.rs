@@ -41,6 +41,12 @@ pub struct Sum {
     cover: TickCover,
     /// where the counters of an audit are, checked and wrong
     audit: Option<(usize, usize)>,
+    /// where the counters of a shutdown are, in the order of `Role::Shutdown`
+    shutdown: Option<[usize; 4]>,
+    /// the same of cheats
+    cheats: Option<[usize; 3]>,
+    /// when the subject was told to end, ns; `u64::MAX`: never
+    told_to_end_ns: u64,
     /// both sides' counters over the same time
     same_time: Collecting,
     /// over the server's ticks of the hold, ns; `None` once an entry did not say
@@ -71,6 +77,7 @@ impl Sum {
         let counter = |role| head.metric_names.counters(role).next();
         let open_time = counter(Role::OpenTime);
         let audit = counter(Role::AuditChecked).zip(counter(Role::AuditWrong));
+        let (shutdown, cheats) = (all_of(&head, Role::Shutdown), all_of(&head, Role::Cheats));
         let trial = Trial {
             complete: false,
             hold: None,
@@ -88,6 +95,8 @@ impl Sum {
             client_ticks: TickCounts::default(),
             books: None,
             audit: None,
+            shutdown: None,
+            cheats: None,
             bytes_per_s: None,
             subject: None,
             worker: Default::default(),
@@ -102,6 +111,9 @@ impl Sum {
             last_ns: 0,
             open_time,
             audit,
+            shutdown,
+            cheats,
+            told_to_end_ns: u64::MAX,
             seconds: Vec::new(),
             beside: BTreeMap::new(),
             subject: Readings::default(),
@@ -123,6 +135,7 @@ impl Sum {
         trial.events.extend(events);
         let at = |kind: &str| trial.events.iter().find(|event| event.kind == kind).map(|event| event.at_ns);
         self.settled_ns = at(kind::SETTLE);
+        self.told_to_end_ns = at(kind::SUBJECT_TOLD_TO_END).unwrap_or(u64::MAX);
         trial.complete = at(kind::END).is_some();
         trial.hold = find_hold(&trial.events, trial.cut_s);
     }
@@ -187,12 +200,30 @@ impl Sum {
             audit.checked += interval.counters[checked];
             audit.wrong += interval.counters[wrong];
         }
+        if let Some(places) = self.shutdown.filter(|_| self.told_to_end_ns < u64::MAX) {
+            let [under_way, dropped, later, later_refused] = places.map(|place| interval.counters[place]);
+            let shutdown = trial.shutdown.get_or_insert_default();
+            shutdown.under_way += under_way;
+            shutdown.dropped += dropped;
+            shutdown.later += later;
+            shutdown.later_refused += later_refused;
+        }
+        if let Some(places) = self.cheats {
+            let [sent, refused, accepted] = places.map(|place| interval.counters[place]);
+            let cheats = trial.cheats.get_or_insert_default();
+            cheats.sent += sent;
+            cheats.refused += refused;
+            cheats.accepted += accepted;
+        }
         let is_kept = !trial.left_out.contains(&interval.index);
         let in_hold = trial.hold.as_ref().is_some_and(|hold| hold.holds_second(interval.index)) && is_kept;
         let from_cut =
             trial.hold.as_ref().is_some_and(|hold| u64::from(interval.index) * SECOND_NS >= hold.from_ns);
         trial.connections.attempts += interval.connections.asked;
-        add_named(&mut trial.connections.failed, &names.connect_failures, &interval.connections.failed);
+        // A server that goes down refuses connections rightly.
+        if u64::from(interval.index) * SECOND_NS < self.told_to_end_ns {
+            add_named(&mut trial.connections.failed, &names.connect_failures, &interval.connections.failed);
+        }
         for measure in Measure::ALL {
             let sum = &mut trial.distributions[measure as usize];
             if measure == Measure::Handshake {
@@ -324,6 +355,11 @@ impl Sum {
         connections.rate_per_s =
             ramp_s.filter(|&ramp_s| ramp_s > 0.0 && opened > 0.0).map(|ramp_s| opened / ramp_s);
     }
+}
+
+/// Places of all counters of a role that has `N`, where all are there.
+fn all_of<const N: usize>(head: &TrialHead, role: Role) -> Option<[usize; N]> {
+    head.metric_names.counters(role).collect::<Vec<usize>>().try_into().ok()
 }
 
 /// The hold by its marks, without its first `cut_s` seconds. One that no mark ends was interrupted; it is open.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::known;
+use crate::layers::axes;
 use crate::layers::reader::{RawValue, Reader};
 use crate::layers::subject::ResolvedTarget;
 use crate::mistakes::{ConfigError, RequestConfigError};
@@ -95,13 +96,15 @@ enum Values {
 
 /// All cells, in the order in which they are climbed. Empty for subjects without axes.
 pub(super) fn read(reader: &mut Reader, found: Option<&ResolvedTarget>, bots: &BotSettings) -> Vec<Cell> {
-    let axes = [&SERVICES, &VIEWS, &PRIORITIES, &LOCALITIES];
-    let said = axes.map(|setting| reader.all(setting));
+    let own = [&SERVICES, &VIEWS, &PRIORITIES, &LOCALITIES];
+    let said = own.map(|setting| reader.all(setting));
     let Some(found) = found else { return Vec::new() };
+    let has_axes = found.built_in().is_some_and(|server| server.has_axes);
+    let swept = axes::cells(reader, has_axes);
     let (true, Some(http), SubjectSource::BuiltIn { options, .. }) =
-        (found.built_in().is_some_and(|server| server.has_axes), HttpBots::of(bots), &found.source)
+        (has_axes, HttpBots::of(bots), &found.source)
     else {
-        for (setting, said) in axes.into_iter().zip(said) {
+        for (setting, said) in own.into_iter().zip(said) {
             if let Some(said) = said {
                 let place = said.first().unwrap_or(&reader.in_whole_file(setting)).place.clone();
                 let wrong =
@@ -109,7 +112,7 @@ pub(super) fn read(reader: &mut Reader, found: Option<&ResolvedTarget>, bots: &B
                 reader.refuse_plainly(place, wrong);
             }
         }
-        return Vec::new();
+        return swept;
     };
     let names: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
     let has_own_requests = names != SERVICE_PATHS.map(|(name, _)| name);

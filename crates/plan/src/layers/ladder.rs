@@ -12,7 +12,7 @@ use crate::units::{self, http};
 use crate::workloads::{BotSettings, LoadKind};
 
 pub(super) const SETTINGS: &[&Setting] =
-    &[&LADDER, &RUNGS, &RATE, &REQUESTERS, &HOLD, &RAMP, &SETTLE, &RESTART];
+    &[&LADDER, &RUNGS, &RATE, &UPDATES_RATE, &REQUESTERS, &HOLD, &RAMP, &SETTLE, &RESTART];
 const HOW: Setting = Setting::of("How", &[]);
 
 static LADDER: Setting = HOW
@@ -39,6 +39,13 @@ static RATE: Setting = Setting::of("What", &["http", "leaderboard"])
     )
     .kind(Kind::Hyphenated)
     .flag_example("1000,2000");
+static UPDATES_RATE: Setting = Setting::of("What", &["leaderboard"])
+    .key("ladder.updates_rate", Shape::OneOrMore, "[100000, 200000]")
+    .about("leaderboard: the loads in updates per second, whatever the size of a bulk.")
+    .flag("--updates-rate", "LIST")
+    .help("Leaderboard: loads in updates per second, whatever the size of a bulk, e.g. 200000")
+    .kind(Kind::Hyphenated)
+    .flag_example("100000,200000");
 static REQUESTERS: Setting = Setting::of("What", &["http", "leaderboard"])
     .key("ladder.requesters", Shape::OneOrMore, "1..20")
     .about(
@@ -81,7 +88,7 @@ static RESTART: Setting = Setting::of("Subject", &[])
 /// The loads as they were said.
 #[derive(Clone, Debug)]
 pub(crate) struct Loads {
-    /// what a load counts: `RUNGS` (games, clients or requesters, as the bots are), `RATE` or `REQUESTERS`
+    /// what a load counts: `RUNGS` (games, clients or requesters, as the bots are), `RATE`, `UPDATES_RATE` or `REQUESTERS`
     pub setting: &'static Setting,
     /// on the command line; what the file says for another model was not meant for this one
     pub in_flags: bool,
@@ -93,13 +100,18 @@ pub(crate) struct Loads {
 impl Loads {
     /// Whether a load is requests per second, planned by a clock.
     pub fn is_rate(&self) -> bool {
-        self.setting.key == RATE.key
+        [RATE.key, UPDATES_RATE.key].contains(&self.setting.key)
+    }
+
+    /// Whether a load is updates per second.
+    pub fn is_updates(&self) -> bool {
+        self.setting.key == UPDATES_RATE.key
     }
 }
 
 /// The one kind of load that was said; the flags' goes before the file's. A second kind is refused.
 pub(super) fn loads(reader: &mut Reader) -> Option<Loads> {
-    let kinds = [&RUNGS, &RATE, &REQUESTERS];
+    let kinds = [&RUNGS, &RATE, &UPDATES_RATE, &REQUESTERS];
     let of_flags = kinds.into_iter().filter_map(|setting| {
         let mut said = reader.in_flags(setting)?;
         if let [only] = said.as_slice()
@@ -165,6 +177,7 @@ pub(super) fn read(
         restart_per_rung,
         cells,
         is_open_ended,
+        stop: None,
     }
 }
 

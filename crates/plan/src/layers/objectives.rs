@@ -3,6 +3,7 @@
 use ladder::Objective;
 
 use crate::layers::reader::Reader;
+use crate::layers::stop;
 use crate::layers::subject::ResolvedTarget;
 use crate::mistakes::ConfigError;
 use crate::plan::{SubjectSource, TickSource};
@@ -19,6 +20,8 @@ static OBJECTIVES: Setting = Setting::of("Judged by", &[])
     .kind(Kind::Repeated)
     .flag_example("ticks.late_share < 25%");
 
+const FORGOTTEN: &str =
+    "the server keeps nothing when it is stopped (--stop-at); give it a directory: -- --data DIR";
 const AUDIT_INSTEAD: &str = "only the bots of leaderboard audit; use failed == 0 for wrong answers, or deliveries.lost == 0 for broadcasts";
 
 pub(super) fn read(
@@ -28,14 +31,19 @@ pub(super) fn read(
     found: Option<&ResolvedTarget>,
 ) -> Vec<Objective> {
     let said = reader.all(&OBJECTIVES).unwrap_or_default();
+    let forgets = stop::forgets(reader, found);
     if said.is_empty() {
-        return measurable_defaults(bots, ticks, found);
+        let mut defaults = measurable_defaults(bots, ticks, found);
+        defaults.retain(|objective| !forgets || objective.figure().name != "audit");
+        return defaults;
     }
     let mut objectives = Vec::new();
     for one in &said {
         match one.text.parse::<Objective>() {
             Ok(objective) => {
-                if let Some(wrong) = never_measured(&objective, bots, ticks, found) {
+                let forgotten = (forgets && objective.figure().name == "audit")
+                    .then_some(ConfigError::NotMeasured { figure: "audit", why: FORGOTTEN });
+                if let Some(wrong) = forgotten.or_else(|| never_measured(&objective, bots, ticks, found)) {
                     reader.refuse_plainly(one.place.clone(), wrong);
                 }
                 objectives.push(objective);

@@ -8,6 +8,7 @@ use crate::workloads::{ArenaBots, EchoBots, Pairing};
 mod cells;
 mod chat;
 mod http;
+mod stop;
 
 fn scenario(text: &str) -> Option<ScenarioText> {
     Some(ScenarioText { path: "scenarios/x.yaml".into(), text: text.into() })
@@ -76,6 +77,7 @@ fn climb_arena_needs_nothing_else() {
             restart_per_rung: false,
             cells: Vec::new(),
             is_open_ended: false,
+            stop: None,
         },
         objectives: vec!["ticks.late_share < 25%".parse().unwrap()],
         arrivals: Arrivals::Even,

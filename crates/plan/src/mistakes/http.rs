@@ -9,6 +9,43 @@ use crate::units::UnitError;
 /// What is wrong with a request, or with a ladder of requests.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RequestConfigError {
+    /// a secret in plain text, or no key at all
+    #[error(
+        "a key is written as ID=${{NAME}}: its id, and the environment variable that holds its secret; plans are stored and \
+         printed, so the secret itself is not taken"
+    )]
+    Key,
+    /// cheats that lack nothing
+    #[error(
+        "cheaters need a service whose updates are signed; give the honest clients a key: --key ID=${{NAME}}"
+    )]
+    CheatersWithoutKey,
+    /// nothing is left to be judged
+    #[error("some of the requests must be honest; write a share below 100%")]
+    OnlyCheaters,
+    /// a limit for connections that serve one request each
+    #[error("{setting} has no meaning without keep-alive: each request has a connection of its own")]
+    NothingKept {
+        /// of the two limits
+        setting: &'static str,
+    },
+    /// a sweep of clients over a sweep of a server
+    #[error("{axis} takes one value here: the subject has axes of its own, and these are swept alone")]
+    AxisBesideOthers {
+        /// with several values
+        axis: &'static str,
+    },
+    /// each combination is held
+    #[error("these lists make {cells} combinations, each of which is held; at most {most} are")]
+    TooManyCells {
+        /// combinations
+        cells: usize,
+        /// that are taken
+        most: usize,
+    },
+    /// a rate of updates that are never made
+    #[error("all requests read, so there are no updates for --updates-rate; lower the share, or use --rate")]
+    NoUpdates,
     /// a method with blanks, or one that is no request
     #[error(
         "\"{0}\" is not a method that asks for something; GET, POST, PUT, PATCH, DELETE, HEAD and the like are"

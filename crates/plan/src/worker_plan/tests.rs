@@ -35,6 +35,7 @@ fn plan_of(bots: BotSettings, ramp: Ramp) -> Plan {
             restart_per_rung: false,
             cells: Vec::new(),
             is_open_ended: false,
+            stop: None,
         },
         objectives: Vec::new(),
         arrivals: Arrivals::Even,

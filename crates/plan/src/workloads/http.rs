@@ -25,6 +25,9 @@ pub struct HttpBots {
     pub keep_alive: bool,
     /// most requests at once on one connection of HTTP/2; 1 for HTTP/1.1
     pub streams: u32,
+    /// how long a client stays, and how long it keeps its connection
+    #[serde(default)]
+    pub visit: Visit,
     /// what is asked; never empty
     pub requests: Vec<HttpRequest>,
     /// what `{name}` in a path, header or body stands for
@@ -35,6 +38,22 @@ pub struct HttpBots {
     pub redirects_max: u32,
     /// an answer's body may be so long
     pub body_bytes_max: u64,
+}
+
+/// How long a client stays, and how long it keeps its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Visit {
+    /// requests of one client; then it leaves, and another one comes in its place. `None`: it stays
+    pub requests: Option<u64>,
+    /// requests on one connection; then the client opens another. `None`: it keeps it
+    pub reconnect_after: Option<u64>,
+}
+
+impl Visit {
+    /// Requests on one connection at most, where there is a limit.
+    pub fn requests_per_connection(&self) -> Option<u64> {
+        self.requests.into_iter().chain(self.reconnect_after).min()
+    }
 }
 
 /// When a request is planned.
@@ -205,8 +224,11 @@ impl Workload for HttpBots {
     fn demand(&self, load: f64) -> Demand {
         let bots = self.units(load);
         // A connection for each request stands for as long as its answer takes.
-        let (connections, opens_per_s) =
-            if self.keep_alive { (bots, 0.0) } else { (0, self.opens_per_s(load)) };
+        let per_connection = if self.keep_alive { self.visit.requests_per_connection() } else { Some(1) };
+        let (connections, opens_per_s) = match per_connection {
+            None => (bots, 0.0),
+            Some(requests) => (0, self.opens_per_s(load) / requests as f64),
+        };
         let connections_max = match self.model {
             HttpModel::Open { connections_max, .. } => connections_max.max(bots),
             HttpModel::Closed { .. } => bots,
@@ -225,7 +247,11 @@ impl Workload for HttpBots {
         matches!(self.model, HttpModel::Open { .. }).then_some(load)
     }
 
+    fn sees_shutdown(&self) -> bool {
+        true
+    }
+
     fn conclusions(&self, rungs: &[Rung]) -> Vec<Conclusion> {
-        sweep::sweep(rungs)
+        [sweep::sweep(rungs), super::shape::conclusions(rungs)].concat()
     }
 }

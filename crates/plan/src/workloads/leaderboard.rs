@@ -2,9 +2,10 @@
 
 pub(crate) mod settings;
 
+use ladder::{Conclusion, Rung};
 use serde::{Deserialize, Serialize};
 
-use super::{Demand, HttpBots, LoadKind, Workload};
+use super::{Demand, HttpBots, HttpRequest, LoadKind, Workload};
 use crate::plan::{Arrivals, Ramp};
 
 /// Clients of a leaderboard over HTTP.
@@ -19,11 +20,62 @@ pub struct LeaderboardBots {
     pub members: u64,
     /// updates in one request; 1: a request of its own for each update
     pub bulk: u64,
+    /// a load counts updates per second and not requests
+    #[serde(default)]
+    pub counts_updates: bool,
+    /// signs the updates; `None`: they are not signed
+    #[serde(default)]
+    pub key: Option<SigningKey>,
+    /// requests of cheaters, of all requests; in [0, 1)
+    #[serde(default)]
+    pub cheaters: f64,
+}
+
+/// A key that signs updates.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SigningKey {
+    /// as the service knows it
+    pub id: String,
+    /// `${NAME}` in a plan; in a worker's plan the hexadecimal digits that the environment has there
+    pub secret: String,
+}
+
+/// Without the secret.
+impl std::fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SigningKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl SigningKey {
+    /// A secret has so many bytes at least, as the service wants it.
+    const BYTES_LEAST: usize = 16;
+
+    /// The bytes of a secret that was filled in; `None` where it is not hexadecimal digits, or too few.
+    pub fn secret_bytes(&self) -> Option<Vec<u8>> {
+        let digits: Vec<u32> =
+            self.secret.trim().chars().map(|letter| letter.to_digit(16)).collect::<Option<_>>()?;
+        let is_enough = digits.len() >= 2 * Self::BYTES_LEAST && digits.len().is_multiple_of(2);
+        is_enough.then(|| digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
+    }
+}
+
+impl LeaderboardBots {
+    /// Requests per second of a load that is a rate.
+    fn requests_of(&self, load: f64) -> f64 {
+        if !self.counts_updates {
+            return load;
+        }
+        let weights = |requests: &[HttpRequest]| requests.iter().map(|request| request.weight).sum::<f64>();
+        // The first kind of requests updates.
+        let updating = weights(&self.http.requests[..1]) / weights(&self.http.requests);
+        load / (self.bulk as f64 * updating * (1.0 - self.cheaters))
+    }
 }
 
 impl Workload for LeaderboardBots {
     fn load_unit(&self) -> &'static str {
-        self.http.load_unit()
+        if self.counts_updates { "updates/s" } else { self.http.load_unit() }
     }
 
     fn unit_names(&self) -> (&'static str, &'static str) {
@@ -55,18 +107,27 @@ impl Workload for LeaderboardBots {
     }
 
     fn demand(&self, load: f64) -> Demand {
-        self.http.demand(load)
+        self.http.demand(self.requests_of(load))
     }
 
     fn rate_per_s(&self, load: f64) -> f64 {
-        self.http.rate_per_s(load)
+        self.http.rate_per_s(self.requests_of(load))
     }
 
     fn intended_per_s(&self, load: f64) -> Option<f64> {
-        self.http.intended_per_s(load)
+        // Those of cheaters are judged apart.
+        self.http.intended_per_s(self.requests_of(load)).map(|per_s| per_s * (1.0 - self.cheaters))
     }
 
     fn audits(&self) -> bool {
         true
+    }
+
+    fn sees_shutdown(&self) -> bool {
+        self.http.sees_shutdown()
+    }
+
+    fn conclusions(&self, rungs: &[Rung]) -> Vec<Conclusion> {
+        self.http.conclusions(rungs)
     }
 }

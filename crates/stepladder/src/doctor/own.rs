@@ -191,6 +191,7 @@ fn weigh_once(
         margin_ns: plan.patience_ns,
         cores: machine.cores.clone(),
         terms: None,
+        stop: None,
     };
     let mut alone = Alone { server, entries: Vec::new() };
     trial::run(&order, &mut alone)?;

@@ -93,6 +93,8 @@ pub struct Case {
     pub expected: &'static [Outcome],
     /// what is wrong under any condition
     pub never: &'static [Verdict],
+    /// further options of the server; `{folder}` stands for a folder that holds its keys (`keys`) and takes its data
+    pub server: &'static [&'static str],
     /// also with `--quick`
     pub quick: bool,
 }
@@ -107,6 +109,7 @@ impl Case {
             machine: Machine::Quiet,
             expected: PASSES,
             never: &[Fail, Invalid],
+            server: &[],
             quick: false,
         }
     }
@@ -122,6 +125,10 @@ impl Case {
 
     const fn with(self, arguments: &'static [&'static str]) -> Case {
         Case { arguments, ..self }
+    }
+
+    const fn served_with(self, server: &'static [&'static str]) -> Case {
+        Case { server, ..self }
     }
 
     const fn on(self, machine: Machine) -> Case {
@@ -172,8 +179,10 @@ impl Case {
         words
     }
 
-    fn server_words(&self) -> Vec<&'static str> {
-        self.faults.iter().flat_map(|fault| ["--fault", fault]).collect()
+    fn server_words(&self, folder: &str) -> Vec<String> {
+        let faults = self.faults.iter().flat_map(|fault| ["--fault", fault]);
+        let options = self.server.iter().map(|word| word.replace("{folder}", folder));
+        faults.map(str::to_owned).chain(options).collect()
     }
 
     /// The words behind `climb`; `results` and `store` say where its results go.
@@ -183,21 +192,22 @@ impl Case {
             words.extend([name.to_owned(), path.display().to_string()]);
         }
         words.push("--".to_owned());
-        words.extend(self.server_words().into_iter().map(str::to_owned));
+        let folder = store.parent().unwrap_or(Path::new("."));
+        words.extend(self.server_words(&folder.display().to_string()));
         words
     }
 
     /// A command that repeats the climb by hand.
     pub fn command(&self) -> String {
-        let mut words = vec!["stepladder", "climb"];
-        words.extend(self.words());
-        let server = self.server_words();
+        let mut words = vec!["stepladder".to_owned(), "climb".to_owned()];
+        words.extend(self.words().into_iter().map(str::to_owned));
+        let server = self.server_words(".");
         if !server.is_empty() {
-            words.push("--");
+            words.push("--".to_owned());
             words.extend(server);
         }
         let quoted =
-            |word: &str| if word.contains([' ', '<', '>']) { format!("'{word}'") } else { word.to_owned() };
+            |word: String| if word.contains([' ', '<', '>', '$']) { format!("'{word}'") } else { word };
         words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
     }
 }
@@ -214,6 +224,13 @@ const RESPONSE_P90: &[&str] = &["--objective", "response.p90 < 100ms"];
 const NOT_TWICE: &[&str] = &["--objective", "deliveries.duplicated == 0"];
 const LITTLE_MEMORY: &[&str] = &["--objective", "subject.rss_bytes < 100MB"];
 const SNAPSHOTS: &[&str] = &["--snapshots", "100%"];
+
+const STOP: &[&str] = &["--stop-at", "7s"];
+const STOP_SOON: &[&str] = &["--stop-at", "7s", "--grace", "1s"];
+const KEPT: &[&str] = &["--data", "{folder}/data"];
+/// The secret's variable is set for the climb, and the server's file holds the same.
+const CHEATED: &[&str] = &["--key", "selftest=${STEPLADDER_SELFTEST_KEY}", "--cheaters", "20%"];
+const SIGNED: &[&str] = &["--keys", "{folder}/keys"];
 
 const PASSES: &[Outcome] = &[Outcome::pass()];
 const SILENT: &[Outcome] = &[Outcome::fail("ticks.silence")];
@@ -306,6 +323,16 @@ pub const CASES: &[Case] = &[
     Case::planted(Leaderboard, &["wrong-rank:5%"], &[Outcome::fail("audit"), Outcome::fail("wrong rank")]),
     Case::planted(Leaderboard, &["lose-updates:0.5%"], WRONG_SCORE).quick(),
     Case::planted(Leaderboard, &["twice:0.5%"], WRONG_SCORE),
+    Case::healthy(Leaderboard).with(STOP).served_with(KEPT),
+    // So late that many are under way whenever it ends.
+    Case::planted(Leaderboard, &["drop-at-stop", "late-answers:200ms"], &[Outcome::fail("shutdown.dropped")])
+        .with(STOP),
+    Case::planted(Leaderboard, &["stay-at-stop"], &[Outcome::fail("shutdown.grace")]).with(STOP_SOON),
+    Case::planted(Leaderboard, &["lose-at-stop"], &[Outcome::fail("audit")]).with(STOP).served_with(KEPT),
+    Case::healthy(Leaderboard).with(CHEATED).served_with(SIGNED),
+    Case::planted(Leaderboard, &["accept-forged:5%"], &[Outcome::fail("cheat accepted")])
+        .with(CHEATED)
+        .served_with(SIGNED),
     Case::healthy(Arena).on(Hog).expecting(IN_SPITE).quick(),
     Case::healthy(Chat).on(Hog).expecting(IN_SPITE),
     Case::planted(Arena, &["late-ticks:40%"], LATE_TICKS).on(Hog),

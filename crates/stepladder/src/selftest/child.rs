@@ -25,6 +25,9 @@ const END_WITHIN: Duration = Duration::from_secs(20);
 const STOPPED: Duration = Duration::from_millis(60);
 /// The name of the program beside the climb, as verdicts quote it; the kernel keeps 15 bytes.
 pub const HOG_NAME: &str = "selftest-hog";
+/// What signs updates, of the server and of its clients, which take it from the environment.
+const KEY: &str = "73656c6674657374206f66205374657073";
+const KEY_VARIABLE: &str = "STEPLADDER_SELFTEST_KEY";
 /// In the lines that a climb prints while it goes on.
 const IN_HOLD: &str = " · hold · ";
 const IN_DRAIN: &str = " · drain · ";
@@ -96,11 +99,19 @@ pub fn climb(case: &Case, folder: &Path, interrupt: &Interrupt) -> anyhow::Resul
     let results = folder.join("results.json");
     let printed = folder.join("printed");
     let _ = fs::remove_file(&results);
+    // What an earlier case has kept says nothing of this one.
+    let _ = fs::remove_dir_all(folder.join("data"));
+    fs::write(folder.join("keys"), format!("selftest {KEY}\n")).context("no file for the server's keys")?;
     let mut command = own_command()?;
     command.arg("climb").args(case.climb_arguments(&results, &folder.join("selftest.db")));
     let file = File::create(&printed).context("no file for the output of a climb")?;
     // The lines of progress stand on standard error and say which phase it is in; its temporary tick log goes with it.
-    command.stdout(Stdio::null()).stderr(file).env("TMPDIR", folder).env("NO_COLOR", "1");
+    command
+        .stdout(Stdio::null())
+        .stderr(file)
+        .env("TMPDIR", folder)
+        .env("NO_COLOR", "1")
+        .env(KEY_VARIABLE, KEY);
     let hog = (case.machine == Machine::Hog).then(start_hog).transpose()?;
     let mut climb = KillOnDrop::start(command, "a climb")?;
     let begin = Instant::now();

@@ -44,6 +44,14 @@ pub(super) struct Log {
     is_ending: AtomicBool,
 }
 
+/// Plants a loss: what was acknowledged last is gone, and recovery finds a torn tail.
+pub(super) fn lose_last_quarter(directory: &Path) -> io::Result<()> {
+    let files = Files::of(directory).map_err(io::Error::other)?;
+    let Some(newest) = files.logs.iter().max() else { return Ok(()) };
+    let log = File::options().write(true).open(log_path(directory, *newest))?;
+    log.set_len(log.metadata()?.len() * 3 / 4)
+}
+
 #[derive(Default)]
 struct Pending {
     /// Records that are not on disk yet.

@@ -194,6 +194,40 @@ fn wrong_answers_refusals_and_a_crash_fail_however_disturbed_the_machine_was() {
 }
 
 #[test]
+fn a_share_of_errors_fails_on_a_disturbed_machine_only_by_what_no_disturbance_causes() {
+    let noisy = |scene: Scene| beside(steal(scene, 0.3), 0..60, 1.5, 0.5);
+    let share = terms(&["errors.share < 5%"]);
+    let refused = |count| Scene::asking(100.0).rejected(count, "GET /: status 503");
+    check(&noisy(refused(8)), &share, Verdict::Fail, "errors.share", &["8 %", "status 503"]);
+    check(&noisy(refused(2)), &share, Verdict::Pass, "", &[]);
+    // 8 % in all, of which 2 % were refused: that may be the machine, and one refusal does not prove otherwise.
+    let both = || Scene::asking(100.0).timing_out(6).rejected(2, "GET /: status 503");
+    check(&noisy(both()), &share, Verdict::Inconclusive, "disturbed", &["errors.share was 8 %"]);
+    check(&both(), &share, Verdict::Fail, "errors.share", &["8 %"]);
+    // Not a single error is another matter, and so is a count that the refusals alone exceed.
+    check(&noisy(both()), &terms(&["errors == 0"]), Verdict::Fail, "errors", &["status 503"]);
+    check(&noisy(both()), &terms(&["errors < 100"]), Verdict::Fail, "errors", &[]);
+    check(&noisy(both()), &terms(&["errors < 200"]), Verdict::Inconclusive, "disturbed", &[]);
+}
+
+#[test]
+fn timeouts_in_disturbed_seconds_are_judged_by_the_others() {
+    let scene = |seconds: std::ops::Range<u32>| {
+        let scene = Scene::asking(100.0).edit(move |at, interval| {
+            let count = if seconds.contains(&at) { 30 } else { 0 };
+            let flow = interval.flow_mut(1, Phase::Hold);
+            (flow.answered, flow.lost) = (flow.answered - count, count);
+            interval.errors[3] = count;
+        });
+        beside(scene, 0..28, 1.1, 0.45)
+    };
+    let share = terms(&["errors.share < 5%"]);
+    check(&scene(0..28), &share, Verdict::Pass, "", &[]);
+    let says = ["in the undisturbed seconds"];
+    check(&scene(10..50), &share, Verdict::Fail, "errors.share", &says);
+}
+
+#[test]
 fn a_generator_that_is_late_only_in_disturbed_seconds_was_disturbed() {
     let scene = |late_from: u32| {
         let mut scene = Scene { response_ns: 2_000_000, ..Scene::asking(1000.0) };

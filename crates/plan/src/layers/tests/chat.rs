@@ -37,6 +37,7 @@ fn climb_chat_needs_nothing_else() {
             restart_per_rung: false,
             cells: Vec::new(),
             is_open_ended: false,
+            stop: None,
         },
         objectives: vec![
             "deliveries.lost == 0".parse().unwrap(),

@@ -15,6 +15,7 @@ fn climb_http_needs_nothing_else() {
         version: HttpVersion::One,
         keep_alive: true,
         streams: 1,
+        visit: Default::default(),
         requests: vec![HttpRequest {
             name: "GET /todos?page=1".into(),
             weight: 1.0,

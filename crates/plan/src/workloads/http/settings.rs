@@ -3,6 +3,7 @@
 //! A rate makes an open model: requests are planned by a clock, and connections stand ready for them. Requesters make a
 //! closed one: each has a connection and waits for its answer.
 
+use crate::layers::axes;
 use crate::layers::bots::{BotsKind, Server};
 use crate::layers::ladder::Loads;
 use crate::layers::reader::{RawValue, Reader, default_of};
@@ -19,7 +20,7 @@ pub(crate) mod variables;
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "http",
     speaks: |scheme| scheme.transport() == Transport::Http,
-    settings: &[requests::SETTINGS, variables::SETTINGS, SETTINGS],
+    settings: &[requests::SETTINGS, variables::SETTINGS, SETTINGS, axes::SETTINGS],
     read: |reader, server, loads| read(reader, server, loads).into(),
 };
 
@@ -118,6 +119,7 @@ pub(crate) fn transport(reader: &mut Reader, loads: Option<&Loads>, usual: Loop)
     let keep_alive = reader.value(&KEEP_ALIVE, units::boolean).unwrap_or(true);
     let model = model(reader, loads, usual);
     let streams = streams(reader, &model, version, keep_alive);
+    let visit = axes::visit(reader, keep_alive);
     let timeout_ns = reader.value_or_default(&TIMEOUT, |text| units::duration_ns_within(text, MS, HOUR));
     let redirects = reader.value_or_default(&REDIRECTS, |text| units::whole_within(text, 0, REDIRECTS_MOST));
     HttpBots {
@@ -125,6 +127,7 @@ pub(crate) fn transport(reader: &mut Reader, loads: Option<&Loads>, usual: Loop)
         version,
         keep_alive,
         streams,
+        visit,
         requests: Vec::new(),
         variables: Vec::new(),
         timeout_ns,

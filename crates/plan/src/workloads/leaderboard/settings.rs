@@ -1,5 +1,6 @@
 //! Clients of a leaderboard: which board, how many members, how many updates in a request, how many of them read.
 
+use crate::layers::axes;
 use crate::layers::bots::BotsKind;
 use crate::layers::ladder::Loads;
 use crate::layers::reader::Reader;
@@ -8,7 +9,7 @@ use crate::scheme::Transport;
 use crate::settings::{Setting, Shape};
 use crate::units;
 use crate::workloads::http::settings::{Loop, transport};
-use crate::workloads::{HttpCheck, HttpRequest, LeaderboardBots};
+use crate::workloads::{HttpCheck, HttpRequest, LeaderboardBots, SigningKey};
 
 /// How a plan comes to these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
@@ -18,7 +19,7 @@ pub(crate) const KIND: BotsKind = BotsKind {
     read: |reader, _, loads| read(reader, loads).into(),
 };
 
-const SETTINGS: &[&Setting] = &[&BOARD, &MEMBERS, &BULK, &READS];
+const SETTINGS: &[&Setting] = &[&BOARD, &MEMBERS, axes::OF_LEADERBOARD, &READS, &KEY, &CHEATERS];
 const LEADERBOARD: Setting = Setting::of("Leaderboard", &["leaderboard"]);
 
 static BOARD: Setting = LEADERBOARD
@@ -33,12 +34,6 @@ static MEMBERS: Setting = LEADERBOARD
     .flag("--members", "N")
     .help("Members that are updated")
     .default("100000");
-static BULK: Setting = LEADERBOARD
-    .key("bots.bulk", Shape::Whole("uint32"), "16")
-    .about("leaderboard: updates in one request.")
-    .flag("--bulk", "N")
-    .help("Updates in one request; 1: a request for each")
-    .default("1");
 static READS: Setting = LEADERBOARD
     .key("bots.reads", Shape::NumberOrText, "10%")
     .about(
@@ -48,8 +43,23 @@ static READS: Setting = LEADERBOARD
     .help("Share of the requests that read: the top ten, a member's rank, a member's neighbours")
     .default("10%");
 
+static KEY: Setting = LEADERBOARD
+    .key("bots.key", Shape::Text, "game=${GAME_KEY}")
+    .about("leaderboard: signs the updates: the key's id, and the environment variable with its secret in hexadecimal digits.")
+    .flag("--key", "ID=${NAME}")
+    .help("Sign the updates: the key's id, and the environment variable with its secret in hexadecimal digits")
+    .flag_example("game=${GAME_KEY}");
+static CHEATERS: Setting = LEADERBOARD
+    .key("bots.cheaters", Shape::NumberOrText, "5%")
+    .about("leaderboard: share of the requests that come from cheaters, and must be refused.")
+    .flag("--cheaters", "SHARE")
+    .help(
+        "Share of the requests that come from cheaters: updates with no, false, expired or repeated signatures, which must \
+         be refused and change nothing; needs --key",
+    )
+    .default("0%");
+
 const MEMBERS_MOST: u64 = 10_000_000;
-const BULK_MOST: u64 = 10_000;
 /// The kinds of requests; the first updates, the others read in equal shares.
 const REQUESTS: [&str; 4] = ["update", "top", "rank", "around"];
 
@@ -60,8 +70,24 @@ fn read(reader: &mut Reader, loads: Option<&Loads>) -> LeaderboardBots {
         name => Err(RequestConfigError::BoardName(name.to_owned())),
     });
     let members = reader.value_or_default(&MEMBERS, |text| units::whole_within(text, 1, MEMBERS_MOST));
-    let bulk = reader.value_or_default(&BULK, |text| units::whole_within(text, 1, BULK_MOST));
+    let bulk = axes::bulk(reader);
+    let counts_updates = loads.is_some_and(Loads::is_updates);
     let reads = reader.value_or_default(&READS, units::share);
+    if let (Some(said), true) = (reader.said(&READS), counts_updates && reads >= 1.0) {
+        reader.refuse_plainly(said.place, RequestConfigError::NoUpdates);
+    }
+    let key = reader.value(&KEY, signing_key);
+    let cheaters = reader.value_or_default(&CHEATERS, units::share);
+    if let Some(said) = reader.said(&CHEATERS) {
+        let wrong = match cheaters {
+            _ if reader.said(&KEY).is_none() && cheaters > 0.0 => {
+                Some(RequestConfigError::CheatersWithoutKey)
+            }
+            cheaters if cheaters >= 1.0 => Some(RequestConfigError::OnlyCheaters),
+            _ => None,
+        };
+        wrong.into_iter().for_each(|wrong| reader.refuse_plainly(said.place.clone(), wrong));
+    }
     let request = |(at, name): (usize, &&str)| HttpRequest {
         name: (*name).to_owned(),
         weight: if at == 0 { 1.0 - reads } else { reads / (REQUESTS.len() - 1) as f64 },
@@ -74,7 +100,19 @@ fn read(reader: &mut Reader, loads: Option<&Loads>) -> LeaderboardBots {
     };
     let mut http = transport(reader, loads, Loop::Open);
     http.requests = REQUESTS.iter().enumerate().map(request).collect();
-    LeaderboardBots { http, board, members, bulk }
+    LeaderboardBots { http, board, members, bulk, counts_updates, key, cheaters }
+}
+
+/// `ID=${NAME}`. No message repeats what stands behind the sign: it may be a secret.
+fn signing_key(text: &str) -> Result<SigningKey, RequestConfigError> {
+    let (id, secret) = text.trim().split_once('=').ok_or(RequestConfigError::Key)?;
+    let (id, secret) = (id.trim(), secret.trim());
+    let names = units::http::environment_names("the key", secret)?;
+    let is_one = matches!(names.as_slice(), [name] if secret == format!("${{{name}}}"));
+    if !is_plain(id) || !is_one {
+        return Err(RequestConfigError::Key);
+    }
+    Ok(SigningKey { id: id.to_owned(), secret: secret.to_owned() })
 }
 
 /// Letters that a path takes as they are.

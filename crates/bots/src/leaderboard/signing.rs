@@ -1,0 +1,176 @@
+//! Signed changes, as honest clients make them, and the requests of cheaters, which a service must refuse.
+//!
+//! A signature is HMAC-SHA-256 (RFC 2104) over method, target, key id, nonce, expiry and idempotency key, each with a line
+//! feed behind it, and the body; `servers/src/leaderboard_service/signing.rs` says the same and shares no code.
+//! A cheat is a change that would be right but for what it lacks: it carries no signature, a false one, one that has
+//! expired, or it repeats a change that was acknowledged, nonce and all.
+
+use hmac::{Hmac, Mac};
+use plan::SigningKey;
+use sha2::Sha256;
+
+/// A change expires so long after it was signed; servers take at most five minutes.
+const LIFE_S: u64 = 120;
+/// A cheat that has expired did so this long ago.
+const EXPIRED_S: u64 = 60;
+
+type Header = (String, String);
+
+/// A change in the form in which it can be sent once more.
+#[derive(Clone, Debug)]
+pub struct SignedChange {
+    pub method: &'static str,
+    pub target: String,
+    pub headers: Vec<Header>,
+    pub body: String,
+    /// what it asks for
+    pub updates: Vec<(u32, i64)>,
+}
+
+/// What is wrong with a cheat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cheat {
+    Unsigned,
+    Forged,
+    Expired,
+    Replayed,
+}
+
+impl Cheat {
+    pub const ALL: [Cheat; 4] = [Cheat::Unsigned, Cheat::Forged, Cheat::Expired, Cheat::Replayed];
+
+    /// For texts of errors.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cheat::Unsigned => "an update without a signature",
+            Cheat::Forged => "an update with a false signature",
+            Cheat::Expired => "an update with an expired signature",
+            Cheat::Replayed => "an update that was acknowledged before, repeated with its nonce",
+        }
+    }
+}
+
+/// Signs with one key, over one trial.
+pub struct Signer {
+    id: String,
+    mac: Hmac<Sha256>,
+    /// of a key that the service does not know
+    false_mac: Hmac<Sha256>,
+    /// no two workers and no two trials have the same
+    nonce_prefix: String,
+    nonces: u64,
+    /// s since the epoch
+    now_s: u64,
+}
+
+impl Signer {
+    /// `None`: the secret is not the hexadecimal digits of a key, which was refused before.
+    pub fn new(key: &SigningKey, worker: usize) -> Option<Signer> {
+        let secret = key.secret_bytes()?;
+        let false_secret: Vec<u8> = secret.iter().map(|byte| !byte).collect();
+        Some(Signer {
+            id: key.id.clone(),
+            mac: Hmac::new_from_slice(&secret).ok()?,
+            false_mac: Hmac::new_from_slice(&false_secret).ok()?,
+            nonce_prefix: format!("{worker}"),
+            nonces: 0,
+            now_s: 0,
+        })
+    }
+
+    /// A trial that began at this moment.
+    pub fn begin(&mut self, worker: usize, unix_ns: u64) {
+        self.nonce_prefix = format!("{unix_ns:x}-{worker}");
+        self.now_s = unix_ns / 1_000_000_000;
+    }
+
+    /// The time goes on.
+    pub fn set_now(&mut self, unix_ns: u64) {
+        self.now_s = unix_ns / 1_000_000_000;
+    }
+
+    /// The headers that sign a change.
+    pub fn sign(&mut self, method: &str, target: &str, body: &str) -> Vec<Header> {
+        self.headers(method, target, body, None)
+    }
+
+    /// The headers of a cheat; a replay has those of what it repeats.
+    pub fn sign_falsely(&mut self, cheat: Cheat, method: &str, target: &str, body: &str) -> Vec<Header> {
+        match cheat {
+            Cheat::Unsigned | Cheat::Replayed => Vec::new(),
+            Cheat::Forged | Cheat::Expired => self.headers(method, target, body, Some(cheat)),
+        }
+    }
+
+    fn headers(&mut self, method: &str, target: &str, body: &str, cheat: Option<Cheat>) -> Vec<Header> {
+        self.nonces += 1;
+        let nonce = format!("{}-{}", self.nonce_prefix, self.nonces);
+        let expires_s = match cheat {
+            Some(Cheat::Expired) => self.now_s.saturating_sub(EXPIRED_S),
+            _ => self.now_s + LIFE_S,
+        };
+        let expires = expires_s.to_string();
+        let mut mac = if cheat == Some(Cheat::Forged) { self.false_mac.clone() } else { self.mac.clone() };
+        // No idempotency key is sent, which counts as an empty one.
+        for line in [method, target, &self.id, &nonce, &expires, ""] {
+            mac.update(line.as_bytes());
+            mac.update(b"\n");
+        }
+        mac.update(body.as_bytes());
+        let signature: String =
+            mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        [
+            ("Stepladder-Key", self.id.clone()),
+            ("Stepladder-Nonce", nonce),
+            ("Stepladder-Expires", expires),
+            ("Stepladder-Signature", signature),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signer() -> Signer {
+        let key = SigningKey { id: "game".to_owned(), secret: "5a".repeat(32) };
+        let mut signer = Signer::new(&key, 3).unwrap();
+        signer.begin(3, 1_800_000_000_000_000_000);
+        signer
+    }
+
+    fn value<'a>(headers: &'a [Header], name: &str) -> &'a str {
+        &headers.iter().find(|(known, _)| known == name).unwrap().1
+    }
+
+    #[test]
+    fn a_signature_is_that_of_the_documented_lines() {
+        let headers = signer().sign("PATCH", "/leaderboards/main/members/ann?score=1", "");
+        assert_eq!(value(&headers, "Stepladder-Expires"), "1800000120");
+        let nonce = value(&headers, "Stepladder-Nonce");
+        // HMAC by its definition, from hashes alone.
+        use sha2::Digest;
+        let pad = |with: u8| [0x5a ^ with; 32].into_iter().chain([with; 32]).collect::<Vec<u8>>();
+        let text = format!("PATCH\n/leaderboards/main/members/ann?score=1\ngame\n{nonce}\n1800000120\n\n");
+        let inner = Sha256::digest([&pad(0x36)[..], text.as_bytes()].concat());
+        let expected: String = Sha256::digest([&pad(0x5c)[..], &inner[..]].concat())
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(value(&headers, "Stepladder-Signature"), expected);
+    }
+
+    #[test]
+    fn no_nonce_comes_twice_and_cheats_differ_from_what_is_honest_in_one_thing() {
+        let mut signer = signer();
+        let [first, second] = [(); 2].map(|()| signer.sign("PATCH", "/a?score=1", ""));
+        assert_ne!(value(&first, "Stepladder-Nonce"), value(&second, "Stepladder-Nonce"));
+        let forged = signer.sign_falsely(Cheat::Forged, "PATCH", "/a?score=1", "");
+        assert_eq!(value(&forged, "Stepladder-Expires"), value(&first, "Stepladder-Expires"));
+        let expired = signer.sign_falsely(Cheat::Expired, "PATCH", "/a?score=1", "");
+        assert!(value(&expired, "Stepladder-Expires") < value(&first, "Stepladder-Expires"));
+        assert!(signer.sign_falsely(Cheat::Unsigned, "PATCH", "/a?score=1", "").is_empty());
+    }
+}
