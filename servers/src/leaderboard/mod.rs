@@ -29,6 +29,7 @@ mod zones;
 
 pub mod bench;
 
+pub(crate) use boards::board_name;
 pub(crate) use types::check_member;
 
 pub use archive::{Archive, Snapshot};
