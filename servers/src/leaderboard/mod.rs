@@ -23,7 +23,7 @@ mod ranking;
 mod rules;
 mod score;
 #[cfg(test)]
-mod suite;
+pub(crate) mod suite;
 mod types;
 mod zones;
 

@@ -9,6 +9,8 @@
 //! Limits: scores of 53 bits, no metadata, no seasons; one server, no cluster. All tie rules are kept.
 
 mod address;
+#[cfg(test)]
+mod board;
 mod commands;
 mod link;
 mod remote;
