@@ -168,7 +168,8 @@ pub fn run(options: Options, on_started: impl FnOnce(Started)) -> Result<(), Ser
     let address = listening.address;
     let rules = leaderboard::Options { direction: options.direction, ties: options.ties, seed: None };
     let store = options.store.as_ref();
-    let store = store.map(|store| Store::open(store, options.store_timeout, threads, (&options.board, rules)));
+    let store =
+        store.map(|store| Store::open(store, options.store_timeout, threads, (&options.board, rules)));
     let store = store.transpose()?;
     let boards = Arc::new(Boards::new(options.implementation));
     let opened = options.data.as_ref();

@@ -63,9 +63,7 @@ impl Once {
             }
         }
         match by_key.get(&id).filter(|entry| entry.at.elapsed() < KEPT) {
-            Some(entry) if entry.digest[..] != digest[..] => {
-                Err(Problem::used_for_another_request())
-            }
+            Some(entry) if entry.digest[..] != digest[..] => Err(Problem::used_for_another_request()),
             Some(Entry { answer: Some((status, body)), .. }) => Ok(Some(Begun::Again(*status, body.clone()))),
             Some(_) => Err(Problem::new(409, "the first request with this idempotency key is under way")),
             None => {

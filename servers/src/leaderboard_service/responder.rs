@@ -381,10 +381,9 @@ pub(super) fn put_boards<'a>(
 pub(super) fn put_board(out: &mut Vec<u8>, name: &str, rules: leaderboard::Options, members: u64) {
     out.extend_from_slice(b"{\"name\":");
     json::put_string(out, name);
-    for (name, word) in [
-        ("direction", bodies::direction_word(rules.direction)),
-        ("ties", bodies::ties_word(rules.ties)),
-    ] {
+    for (name, word) in
+        [("direction", bodies::direction_word(rules.direction)), ("ties", bodies::ties_word(rules.ties))]
+    {
         out.push(b',');
         json::put_string(out, name);
         out.push(b':');

@@ -23,7 +23,9 @@ impl RedisServer {
         drop(free);
         let server = RedisServer::start_on(port);
         if server.is_none() {
-            eprintln!("NOT RUN: there is no redis-server and no valkey-server (Debian: apt-get install redis-server)");
+            eprintln!(
+                "NOT RUN: there is no redis-server and no valkey-server (Debian: apt-get install redis-server)"
+            );
         }
         server
     }
@@ -31,7 +33,8 @@ impl RedisServer {
     pub fn start_on(port: u16) -> Option<RedisServer> {
         let directory = tempfile::tempdir().unwrap();
         let start = |program: &str| {
-            let arguments = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()];
+            let arguments =
+                ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()];
             let mut command = Command::new(program);
             command.args(arguments).arg("--dir").arg(directory.path());
             command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().ok()

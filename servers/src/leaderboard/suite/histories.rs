@@ -118,9 +118,7 @@ fn take(make: Make<'_>, options: Options, steps: &[Step]) -> Verdict {
     let mut board = make(options);
     let mut model = Model::new(options);
     for step in steps {
-        step_both(&mut board, &mut model, step, &|seed| {
-            make(Options { seed: Some(seed), ..options })
-        })?;
+        step_both(&mut board, &mut model, step, &|seed| make(Options { seed: Some(seed), ..options }))?;
         same!(board.count(), model.members.len() as u64, "the count after {step:?}");
     }
     check_page(&model, &board.top(100), 1, 100)

@@ -114,7 +114,9 @@ mod tests {
     fn what_is_no_address_is_refused_with_the_reason() {
         let refused = |text: &str| text.parse::<StoreAddress>().unwrap_err();
         assert_eq!(refused("rediss://db"), StoreAddressError::Tls);
-        for text in ["", "localhost:6379", "http://db", "redis://", "redis://:7000", "redis://[::1", "redis://x@db"] {
+        for text in
+            ["", "localhost:6379", "http://db", "redis://", "redis://:7000", "redis://[::1", "redis://x@db"]
+        {
             assert_eq!(refused(text), StoreAddressError::Form, "{text}");
         }
         assert_eq!(refused("redis://db:0"), StoreAddressError::Port("0".into()));

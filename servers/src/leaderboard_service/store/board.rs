@@ -66,8 +66,9 @@ impl Leaderboard for StoreBoard {
     fn update(&self, member: &str, mode: Mode, score: &Score) -> Result<Outcome, Refused> {
         check_member(member)?;
         let update = (mode, score.as_i64().unwrap(), member);
-        let write =
-            |out: &mut Vec<u8>| commands::update(out, &Guard::default(), &self.name, update, fastrand::u64(..));
+        let write = |out: &mut Vec<u8>| {
+            commands::update(out, &Guard::default(), &self.name, update, fastrand::u64(..))
+        };
         let read = |mut fields: Fields<'_>| {
             let (score, rank, _members) =
                 (fields.score().unwrap(), fields.whole().unwrap(), fields.whole().unwrap());

@@ -97,10 +97,19 @@ struct UnderWay {
 
 enum State {
     /// Connects again at this instant.
-    Down { until_ns: u64 },
+    Down {
+        until_ns: u64,
+    },
     /// Until then the connection must be there and the first commands be answered.
-    Opening { socket: OwnedFd, is_connected: bool, first_left: usize, by_ns: u64 },
-    Up { socket: OwnedFd },
+    Opening {
+        socket: OwnedFd,
+        is_connected: bool,
+        first_left: usize,
+        by_ns: u64,
+    },
+    Up {
+        socket: OwnedFd,
+    },
 }
 
 pub(super) struct Link {
@@ -233,8 +242,9 @@ impl Link {
         let sockets = &self.target.sockets;
         let address = sockets[self.next_socket % sockets.len()];
         self.next_socket += 1;
-        let kind = Type::STREAM.nonblocking().cloexec();
-        let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP)).map_err(refused)?;
+        let domain = Domain::for_address(address);
+        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP)).map_err(refused)?;
+        socket.set_nonblocking(true).map_err(refused)?;
         socket.set_tcp_nodelay(true).map_err(refused)?;
         let is_connected = match socket.connect(&SockAddr::from(address)) {
             Ok(()) => true,
@@ -299,7 +309,7 @@ impl Link {
     /// Errors: the connection is over; replies that came before can still be taken.
     pub(super) fn read(&mut self) -> Result<bool, Lost> {
         self.flush()?;
-        let State::Opening { socket, is_connected: true, .. } | State::Up { socket } = &self.state else {
+        let (State::Opening { socket, is_connected: true, .. } | State::Up { socket }) = &self.state else {
             return Ok(false);
         };
         self.input.drain(..self.taken);

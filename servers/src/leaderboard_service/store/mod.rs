@@ -102,12 +102,16 @@ impl Store {
 ///
 /// Errors: the first of them.
 pub(super) fn check_faults(faults: &[Fault]) -> Result<(), ServeError> {
-    let is_elsewhere = |fault: &&Fault| matches!(fault.kind, Kind::LoseUpdates(_) | Kind::Twice(_));
+    let is_elsewhere = |fault: &&Fault| matches!(fault.kind(), Kind::LoseUpdates(_) | Kind::Twice(_));
     match faults.iter().find(is_elsewhere) {
         None => Ok(()),
         Some(fault) => {
             let value = fault.to_string();
-            Err(ServeError::Option { option: "fault", value, range: "with --store updates cannot be falsified" })
+            Err(ServeError::Option {
+                option: "fault",
+                value,
+                range: "with --store updates cannot be falsified",
+            })
         }
     }
 }
@@ -129,14 +133,19 @@ impl Failed {
     /// 503. `changes`: what was asked for was a change.
     fn problem(self, changes: bool) -> Problem {
         let Failed { detail, is_certain } = self;
-        Problem::new(503, match (changes, is_certain) {
-            (false, _) => detail,
-            (true, true) => format!("{detail}; nothing was changed"),
-            (true, false) => {
-                format!("{detail}; it is unknown whether the change was made: ask for the score, or repeat it if it \
-                     had an Idempotency-Key")
-            }
-        })
+        Problem::new(
+            503,
+            match (changes, is_certain) {
+                (false, _) => detail,
+                (true, true) => format!("{detail}; nothing was changed"),
+                (true, false) => {
+                    format!(
+                        "{detail}; it is unknown whether the change was made: ask for the score, or repeat it if it \
+                     had an Idempotency-Key"
+                    )
+                }
+            },
+        )
     }
 }
 
@@ -155,7 +164,9 @@ fn finished(end: End<'_>, timeout: Duration) -> Result<Fields<'_>, NotDone> {
         }
         End::One(_) => Err(odd()),
         End::Lost(Fate::NotSent) => failed("the store could not be reached".to_owned(), true),
-        End::Lost(Fate::Unknown) => failed(format!("the store has not answered ({timeout:?} at most)"), false),
+        End::Lost(Fate::Unknown) => {
+            failed(format!("the store has not answered ({timeout:?} at most)"), false)
+        }
     }
 }
 
@@ -167,8 +178,17 @@ fn odd() -> NotDone {
 /// Whether a store says this before it runs a script, or at its first write, so that nothing was changed.
 fn was_refused_before(error: &str) -> bool {
     const BEFORE: [&str; 11] = [
-        "NOSCRIPT", "LOADING", "READONLY", "OOM", "BUSY", "MASTERDOWN", "NOAUTH", "NOPERM", "MISCONF",
-        "NOREPLICAS", "CLUSTERDOWN",
+        "NOSCRIPT",
+        "LOADING",
+        "READONLY",
+        "OOM",
+        "BUSY",
+        "MASTERDOWN",
+        "NOAUTH",
+        "NOPERM",
+        "MISCONF",
+        "NOREPLICAS",
+        "CLUSTERDOWN",
     ];
     BEFORE.iter().any(|word| error.strip_prefix(word).is_some_and(|rest| rest.starts_with(' ')))
 }

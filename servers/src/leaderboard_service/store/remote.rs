@@ -59,17 +59,41 @@ struct Waiting {
 enum Then {
     /// It is no reply that is waited for, but an earlier answer.
     Nothing,
-    Update { board: String, member: String },
-    Member { board: String, member: String },
-    DeleteMember { board: String, member: String },
+    Update {
+        board: String,
+        member: String,
+    },
+    Member {
+        board: String,
+        member: String,
+    },
+    DeleteMember {
+        board: String,
+        member: String,
+    },
     /// The names of boards, and of the members that are updated on each.
     Bulk(Vec<(String, Names)>),
-    Ranks { board: String, members: Names },
-    Page { board: String, member: String },
-    Board { board: String },
-    CreateBoard { board: String, rules: leaderboard::Options },
-    Boards { limit: usize },
-    DeleteBoard { board: String },
+    Ranks {
+        board: String,
+        members: Names,
+    },
+    Page {
+        board: String,
+        member: String,
+    },
+    Board {
+        board: String,
+    },
+    CreateBoard {
+        board: String,
+        rules: leaderboard::Options,
+    },
+    Boards {
+        limit: usize,
+    },
+    DeleteBoard {
+        board: String,
+    },
     Health,
 }
 
@@ -185,7 +209,8 @@ impl Remote {
         let limit = |absent| whole(request, "limit", absent, ROWS_MAX);
         Ok(match route.operation {
             Operation::Increment | Operation::Replace => {
-                let mode = if route.operation == Operation::Replace { Mode::Replace } else { Mode::Increment };
+                let mode =
+                    if route.operation == Operation::Replace { Mode::Replace } else { Mode::Increment };
                 let (mode, score) = responder::update_of(request, mode)?;
                 leaderboard::check_member(&member)?;
                 let update = (mode, commands::exact(&score)?, &*member);
@@ -211,7 +236,8 @@ impl Remote {
                 responder.check_items(bulk.leaderboards.iter().map(bodies::Part::count).sum())?;
                 let mut parts: Vec<commands::Part<'_>> = Vec::with_capacity(bulk.leaderboards.len());
                 for (place, part) in bulk.leaderboards.iter().enumerate() {
-                    parts.push((&part.leaderboard.0, exact(part).map_err(|problem| problem.at_board(place))?));
+                    parts
+                        .push((&part.leaderboard.0, exact(part).map_err(|problem| problem.at_board(place))?));
                 }
                 link.put(number, Some(Script::Bulk), |out| {
                     commands::bulk(out, &guard, &parts, false, || random.u64(..));
@@ -262,7 +288,9 @@ impl Remote {
                 Then::Boards { limit: limit as usize }
             }
             Operation::DeleteBoard => {
-                link.put(number, Some(Script::DeleteBoard), |out| commands::delete_board(out, &guard, &board));
+                link.put(number, Some(Script::DeleteBoard), |out| {
+                    commands::delete_board(out, &guard, &board)
+                });
                 Then::DeleteBoard { board }
             }
             Operation::Health => {
@@ -308,8 +336,7 @@ impl Remote {
             // The reply may be there, and this thread be late.
             self.receive(responder, faults, &mut deliver);
         }
-        let Remote { link, queue, .. } = self;
-        match link.turn(now_ns) {
+        match self.link.turn(now_ns) {
             Ok(is_new) => is_new,
             Err(lost) => {
                 self.lose(lost, responder, faults, deliver);
@@ -499,12 +526,12 @@ impl Then {
                 Problem::no_board(parts.get(part).map_or("", |(name, _)| name)).at_board(part)
             }
             (Refused::NoBoard { .. }, _) => Problem::no_board(board),
-            (Refused::Beyond { part, item }, Then::Bulk(_)) => commands::beyond().at_board(part).at_item(item),
+            (Refused::Beyond { part, item }, Then::Bulk(_)) => {
+                commands::beyond().at_board(part).at_item(item)
+            }
             (Refused::Beyond { .. }, _) => commands::beyond(),
             (Refused::NoMember, _) => Problem::no_member(member),
-            (Refused::NameTaken, _) => {
-                leaderboard::BoardsError::NameTaken { name: board.to_owned() }.into()
-            }
+            (Refused::NameTaken, _) => leaderboard::BoardsError::NameTaken { name: board.to_owned() }.into(),
             (Refused::OtherRequest, _) => Problem::used_for_another_request(),
             (Refused::NonceUsed, _) => Problem::nonce_used(),
         }

@@ -8,9 +8,14 @@ use crate::leaderboard_service::bodies;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// Which part of a bulk.
-    NoBoard { part: usize },
+    NoBoard {
+        part: usize,
+    },
     /// A score beyond 53 bits: which part of a bulk, and which item.
-    Beyond { part: usize, item: usize },
+    Beyond {
+        part: usize,
+        item: usize,
+    },
     OtherRequest,
     NoMember,
     NameTaken,
@@ -155,7 +160,8 @@ mod tests {
     #[test]
     fn pages_and_standings_are_read_to_their_ends() {
         let page = with("0 9 4 ann 5 bob -3", |items| Fields::of(items)?.page()).unwrap();
-        let rows: Vec<_> = page.rows.iter().map(|row| (row.rank, &*row.member, row.score.to_string())).collect();
+        let rows: Vec<_> =
+            page.rows.iter().map(|row| (row.rank, &*row.member, row.score.to_string())).collect();
         assert_eq!((page.total, rows), (9, vec![(4, "ann", "5".into()), (5, "bob", "-3".into())]));
         for odd in ["0 9", "0 9 4 ann", "0 9 4 5 ann", "0 nil 4", "0 9 4 ann nil"] {
             assert_eq!(with(odd, |items| Fields::of(items)?.page()), Err(Unexpected::Odd), "{odd}");

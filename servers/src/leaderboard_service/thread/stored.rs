@@ -34,7 +34,9 @@ impl Thread<'_> {
     /// Sends what was asked in this turn, and sees to the connection.
     pub(super) fn turn_store(&mut self) {
         let mut is_new = false;
-        self.with_store(|remote, responder, faults, deliver| is_new = remote.turn(responder, faults, deliver));
+        self.with_store(|remote, responder, faults, deliver| {
+            is_new = remote.turn(responder, faults, deliver)
+        });
         if is_new && let Err(error) = self.watch_store() {
             self.with_store(|remote, responder, faults, deliver| {
                 remote.give_up(&error, responder, faults, deliver);
@@ -53,10 +55,7 @@ impl Thread<'_> {
     }
 
     /// Lets the store's replies come in, and writes to the clients that wait for nothing more.
-    fn with_store(
-        &mut self,
-        run: impl FnOnce(&mut Remote, &mut Responder, &mut ThreadFaults, Deliver<'_>),
-    ) {
+    fn with_store(&mut self, run: impl FnOnce(&mut Remote, &mut Responder, &mut ThreadFaults, Deliver<'_>)) {
         let (Some(mut remote), Some(store)) = (self.remote.take(), &self.shared.store) else { return };
         let (mut count, mut answered) = (0, Vec::new());
         let Core { clients, faults, .. } = &mut self.core;
