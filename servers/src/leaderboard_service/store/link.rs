@@ -437,3 +437,6 @@ fn is_connected_now(socket: &OwnedFd) -> Result<bool, Lost> {
     // Without an error it is either connected or under way; only the first has a peer.
     Ok(rustix::net::getpeername(socket).is_ok())
 }
+
+#[cfg(test)]
+mod tests;
