@@ -88,7 +88,9 @@ fn change<'o>(
     let mut command = script.call(out, keys, GUARD_ARGUMENTS + arguments);
     guard.put_keys(&mut command);
     put_board(&mut command, board);
-    more_keys.iter().for_each(|key| drop(command.word(key)));
+    for key in more_keys {
+        command.word(key);
+    }
     guard.put_arguments(&mut command);
     command
 }
@@ -174,7 +176,9 @@ pub(super) fn delete_board(out: &mut Vec<u8>, guard: &Guard, name: &str) {
 pub(super) fn standings<'a>(out: &mut Vec<u8>, board: &str, members: impl ExactSizeIterator<Item = &'a str>) {
     let mut command = Script::Standings.call(out, 3, members.len());
     put_board(&mut command, board);
-    members.for_each(|member| drop(command.word(member.as_bytes())));
+    for member in members {
+        command.word(member.as_bytes());
+    }
 }
 
 /// `limit` members from rank `first` on.

@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
     /// What follows the code of a script that has done its work.
     pub(super) fn of(items: Items<'a>) -> Result<Fields<'a>, Unexpected> {
         let mut fields = Fields(items);
-        let mut place = |fields: &mut Fields<'a>| fields.whole().map(|place| place as usize);
+        let place = |fields: &mut Fields<'a>| fields.whole().map(|place| place as usize);
         let refused = match fields.whole()? {
             0 => return Ok(fields),
             1 => Refused::NoBoard { part: place(&mut fields)? },

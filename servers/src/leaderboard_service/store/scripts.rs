@@ -47,11 +47,6 @@ impl Script {
         }
     }
 
-    /// Whether it may change anything.
-    pub(super) fn changes(self) -> bool {
-        !matches!(self, Script::Standings | Script::Page | Script::Board | Script::Boards)
-    }
-
     /// Appends the call with so many keys and arguments, which must follow in this order.
     pub(super) fn call(self, out: &mut Vec<u8>, keys: usize, arguments: usize) -> Command<'_> {
         let mut command = Command::begin(out, 3 + keys + arguments);
