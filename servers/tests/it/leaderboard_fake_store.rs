@@ -55,7 +55,7 @@ impl Default for Instead {
 fn converse(stream: &TcpStream, instead: &Mutex<Instead>) -> Option<()> {
     let mut input = BufReader::new(stream);
     let mut out = stream;
-    let mut number = |kind: char, input: &mut BufReader<&TcpStream>| {
+    let number = |kind: char, input: &mut BufReader<&TcpStream>| {
         let mut line = String::new();
         input.read_line(&mut line).ok()?;
         line.trim_end().strip_prefix(kind)?.parse::<usize>().ok()
