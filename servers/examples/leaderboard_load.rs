@@ -4,6 +4,7 @@
 //! ITEMS 1: one PATCH per request; more: bulks of that many increments. Closed loop: every connection has one request
 //! under way, and one thread asks and reads for all of them in turn. OPTIONS are those of `serve leaderboard`.
 //! The service is a process of its own, so that its CPU time is measured separately from the load's. Both share the machine.
+//! With `--store redis://…` the CPU time of the store is read from its `INFO`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -36,9 +37,12 @@ fn main() {
 
     let mut load = Load::new(address, connections, items, members);
     load.run_for(Duration::from_secs(1));
+    let store = options.iter().find_map(|option| option.strip_prefix("--store=redis://"));
+    let store_before_s = store.map(store_cpu_s);
     let (cpu_before_s, began) = (cpu_s(service.id()), Instant::now());
     let (requests, mut latencies_us) = load.run_for(Duration::from_secs(seconds as u64));
     let (took_s, cpu_s) = (began.elapsed().as_secs_f64(), cpu_s(service.id()) - cpu_before_s);
+    let store_s = store.map(store_cpu_s).zip(store_before_s).map(|(after_s, before_s)| after_s - before_s);
     latencies_us.sort_unstable();
     let quantile = |share: f64| latencies_us[(latencies_us.len() as f64 * share) as usize];
     let updates = (requests * items) as f64;
@@ -52,6 +56,13 @@ fn main() {
         quantile(0.5),
         quantile(0.99),
     );
+    if let Some(store_s) = store_s {
+        println!(
+            "store {:.2} CPU-s per s, {:.2} CPU-µs per update",
+            store_s / took_s,
+            store_s * 1e6 / updates
+        );
+    }
     // SAFETY: a plain call; the process is our child and not reaped yet.
     unsafe { libc::kill(service.id() as i32, libc::SIGTERM) };
     let status = service.wait().expect("our child");
@@ -72,6 +83,19 @@ fn cpu_s(process: u32) -> f64 {
     let ticks = |at: usize| fields[at].parse::<f64>().expect("clock ticks");
     // SAFETY: a plain call.
     (ticks(11) + ticks(12)) / unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64
+}
+
+/// User and system time of the Redis at `address`, s.
+fn store_cpu_s(address: &str) -> f64 {
+    let mut stream = TcpStream::connect(address).expect("the store listens");
+    stream.write_all(b"INFO cpu\r\nQUIT\r\n").expect("the store reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("the store answers");
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("it says its CPU time");
+        line.parse::<f64>().expect("seconds")
+    };
+    value("used_cpu_sys:") + value("used_cpu_user:")
 }
 
 struct Load {

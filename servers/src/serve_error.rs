@@ -3,6 +3,7 @@
 use std::{io, net::SocketAddr, path::PathBuf};
 
 use crate::fault::{Fault, Server};
+use crate::leaderboard_service::StoreAddress;
 
 /// Cause and remedy of a server that did not run, or did not run to its ordinary end.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +81,17 @@ pub enum ServeError {
         /// Where the damage begins.
         offset: u64,
     },
+    /// The store cannot be used; start it, or correct its address.
+    #[error("cannot use the store {address} ({why}); start it, or correct --store")]
+    Store {
+        /// Where it should be.
+        address: StoreAddress,
+        /// What is wrong.
+        why: String,
+    },
+    /// With a store there is nothing to keep in a directory; leave one of the options out.
+    #[error("--data cannot be used with --store: the store keeps the leaderboards; leave one of them out")]
+    StoreAndData,
     /// An option is outside of its range.
     #[error("--{option} {value} is out of range: {range}")]
     Option {

@@ -33,6 +33,10 @@ pub struct Fault {
 }
 
 impl Fault {
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Loses every n-th delivery, from the beginning: `lose:1/n`.
     pub(crate) fn lose_one_in(n: NonZeroU64) -> Fault {
         Fault { kind: Kind::Lose(Share::one_in(n)), at: Duration::ZERO }

@@ -69,6 +69,15 @@ fn check_name(name: &str) -> Result<(), BoardsError> {
     if (1..=MAX_BOARD_NAME_BYTES).contains(&bytes) { Ok(()) } else { Err(BoardsError::NameLength { bytes }) }
 }
 
+/// The name itself, or for none one of 32 random hexadecimal digits.
+///
+/// Errors: a name without a legal length.
+pub(crate) fn board_name(name: Option<&str>) -> Result<String, BoardsError> {
+    let name = name.map_or_else(|| format!("{:032x}", fastrand::u128(..)), str::to_owned);
+    check_name(&name)?;
+    Ok(name)
+}
+
 impl Board {
     /// Ends a season: the standings become its archive, and the board is empty.
     ///
@@ -135,8 +144,7 @@ impl Boards {
         options: Options,
     ) -> Result<Arc<Board>, BoardsError> {
         self.skip_numbers(number);
-        let name = name.map_or_else(|| format!("{:032x}", fastrand::u128(..)), str::to_owned);
-        check_name(&name)?;
+        let name = board_name(name)?;
         // Made before the lock: an actor starts a thread.
         let leaderboard = self.implementation.create(options);
         let board = Board { number, name: name.clone(), options, leaderboard, archives: Mutex::default() };

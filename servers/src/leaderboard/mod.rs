@@ -23,12 +23,13 @@ mod ranking;
 mod rules;
 mod score;
 #[cfg(test)]
-mod suite;
+pub(crate) mod suite;
 mod types;
 mod zones;
 
 pub mod bench;
 
+pub(crate) use boards::board_name;
 pub(crate) use types::check_member;
 
 pub use archive::{Archive, Snapshot};

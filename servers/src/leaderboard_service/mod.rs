@@ -17,6 +17,7 @@ mod problem;
 mod responder;
 mod routes;
 mod signing;
+mod store;
 mod tally;
 mod thread;
 
@@ -36,6 +37,8 @@ use log::Log;
 pub use log::Recovered;
 use once::Once;
 use signing::Keys;
+use store::Store;
+pub use store::{StoreAddress, StoreAddressError};
 use tally::Tally;
 
 /// How a leaderboard service runs.
@@ -86,6 +89,13 @@ pub struct Options {
     /// With --data: bytes of a log after which a snapshot shortens it
     #[arg(long, default_value_t = 256 * 1024 * 1024, value_name = "BYTES")]
     pub snapshot_every: u64,
+    /// Keep all leaderboards in this Redis or Valkey, for several services over the same ones: redis://HOST:PORT, or
+    /// redis://:PASSWORD@HOST:PORT/DATABASE. Scores then go up to 2^53, further ones are refused
+    #[arg(long, value_name = "URL", conflicts_with = "data")]
+    pub store: Option<StoreAddress>,
+    /// With --store: how long it may take to answer, before requests are answered 503
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = time)]
+    pub store_timeout: Duration,
     /// Faults to plant, for testing instruments.
     #[arg(long = "fault", value_name = fault::FORM, help = fault::HELP, long_help = fault::help(Server::Leaderboard))]
     pub faults: Vec<Fault>,
@@ -115,6 +125,8 @@ struct Shared {
     boards: Arc<Boards>,
     /// None: memory only.
     log: Option<Arc<Log>>,
+    /// None: the boards are this process's.
+    store: Option<Store>,
     /// None: unsigned changes are taken.
     keys: Option<Keys>,
     once: Once,
@@ -138,6 +150,15 @@ pub fn run(options: Options, on_started: impl FnOnce(Started)) -> Result<(), Ser
         let (option, value) = ("board", format!("{:?}", options.board));
         return Err(ServeError::Option { option, value, range: "a name has 1 to 256 bytes" });
     }
+    if options.store.is_some() {
+        check("bulk-max", options.bulk_max, 1..=store::BULK_MAX, "1 to 100000 with --store")?;
+        let least = Duration::from_millis(1);
+        check("store-timeout", options.store_timeout, least..=Duration::from_secs(60), "1ms to 60s")?;
+        store::check_faults(&options.faults)?;
+        if options.data.is_some() {
+            return Err(ServeError::StoreAndData);
+        }
+    }
     let keys = options.keys.as_deref().map(Keys::read).transpose()?;
     if keys.is_none() && !options.open && !options.listen.ip().is_loopback() {
         return Err(ServeError::Unsigned { address: options.listen });
@@ -145,6 +166,11 @@ pub fn run(options: Options, on_started: impl FnOnce(Started)) -> Result<(), Ser
     let planted = (Server::Leaderboard, &options.faults[..]);
     let listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
     let address = listening.address;
+    let rules = leaderboard::Options { direction: options.direction, ties: options.ties, seed: None };
+    let store = options.store.as_ref();
+    let store =
+        store.map(|store| Store::open(store, options.store_timeout, threads, (&options.board, rules)));
+    let store = store.transpose()?;
     let boards = Arc::new(Boards::new(options.implementation));
     let opened = options.data.as_ref();
     let opened = opened.map(|directory| Log::open(directory, &boards, threads, options.snapshot_every));
@@ -157,16 +183,15 @@ pub fn run(options: Options, on_started: impl FnOnce(Started)) -> Result<(), Ser
         options,
         boards,
         log,
+        store,
         keys,
         once: Once::default(),
         tallies: (0..threads).map(|_| Arc::new(Tally::new())).collect(),
         connections: AtomicUsize::new(0),
         pending: AtomicUsize::new(0),
     });
-    if shared.boards.get(&shared.options.board).is_none() {
-        let Options { board, direction, ties, .. } = &shared.options;
-        let rules = leaderboard::Options { direction: *direction, ties: *ties, seed: None };
-        let created = changes::create_board(&shared, Some(board), rules);
+    if shared.store.is_none() && shared.boards.get(&shared.options.board).is_none() {
+        let created = changes::create_board(&shared, Some(&shared.options.board), rules);
         created.expect("there is no such board, and the name was checked");
     }
     for me in 0..threads {

@@ -12,7 +12,7 @@ use super::problem::Problem;
 use crate::http::request::Request;
 
 /// How long an answer is kept.
-const KEPT: Duration = Duration::from_secs(600);
+pub(super) const KEPT: Duration = Duration::from_secs(600);
 
 /// Answers that are kept at once.
 const ANSWERS_MAX: usize = 200_000;
@@ -50,10 +50,7 @@ impl Once {
     /// Errors: a key that was used for another request, or whose first request is not answered yet.
     pub(super) fn begin(&self, request: &Request<'_>) -> Result<Option<Begun>, Problem> {
         let Some(key) = request.field("Idempotency-Key") else { return Ok(None) };
-        if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
-            let detail = format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes");
-            return Err(Problem::new(422, detail));
-        }
+        check_key(key)?;
         let id: Id = (request.field("Stepladder-Key").unwrap_or_default().into(), key.into());
         let digest = Sha256::new().chain_update(request.method).chain_update("\n");
         let digest =
@@ -66,9 +63,7 @@ impl Once {
             }
         }
         match by_key.get(&id).filter(|entry| entry.at.elapsed() < KEPT) {
-            Some(entry) if entry.digest[..] != digest[..] => {
-                Err(Problem::new(422, "this idempotency key was used for another request"))
-            }
+            Some(entry) if entry.digest[..] != digest[..] => Err(Problem::used_for_another_request()),
             Some(Entry { answer: Some((status, body)), .. }) => Ok(Some(Begun::Again(*status, body.clone()))),
             Some(_) => Err(Problem::new(409, "the first request with this idempotency key is under way")),
             None => {
@@ -90,5 +85,13 @@ impl Once {
                 }
             }
         }
+    }
+}
+
+/// Whether this can be an idempotency key.
+pub(super) fn check_key(key: &[u8]) -> Result<(), Problem> {
+    match key.len() {
+        1..=KEY_BYTES_MAX => Ok(()),
+        _ => Err(Problem::new(422, format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes"))),
     }
 }

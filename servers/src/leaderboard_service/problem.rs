@@ -28,6 +28,14 @@ impl Problem {
         Problem::new(404, format!("the leaderboard has no member called {name:?}"))
     }
 
+    pub(super) fn used_for_another_request() -> Problem {
+        Problem::new(422, "this idempotency key was used for another request")
+    }
+
+    pub(super) fn nonce_used() -> Problem {
+        Problem::new(401, "this nonce was used before")
+    }
+
     pub(super) fn at_board(self, leaderboard: usize) -> Problem {
         Problem { leaderboard: Some(leaderboard), ..self }
     }
@@ -55,7 +63,7 @@ impl Problem {
 
     /// Fields that belong to the status, each with its CRLF.
     pub(super) fn fields(&self) -> &'static str {
-        if self.status == 429 { "Retry-After: 1\r\n" } else { "" }
+        if matches!(self.status, 429 | 503) { "Retry-After: 1\r\n" } else { "" }
     }
 }
 

@@ -13,12 +13,12 @@ use super::{Shared, changes, json, openapi, tally};
 use crate::fault::ThreadFaults;
 use crate::http::request::{Fault, Request};
 use crate::http::response;
-use crate::leaderboard::{Board, Mode, Score, Update};
+use crate::leaderboard::{self, Board, Mode, Score, Update};
 
-const ROWS_MAX: u64 = 1_000;
-const EACH_SIDE_MAX: u64 = 500;
-const ROWS_BY_DEFAULT: u64 = 10;
-const EACH_SIDE_BY_DEFAULT: u64 = 5;
+pub(super) const ROWS_MAX: u64 = 1_000;
+pub(super) const EACH_SIDE_MAX: u64 = 500;
+pub(super) const ROWS_BY_DEFAULT: u64 = 10;
+pub(super) const EACH_SIDE_BY_DEFAULT: u64 = 5;
 
 const JSON: &str = "application/json";
 const PROBLEM: &str = "application/problem+json";
@@ -29,7 +29,7 @@ pub(super) struct Responder {
     shared: Arc<Shared>,
     tally: Arc<Tally>,
     /// The body that is being written: its length comes before it.
-    body: Vec<u8>,
+    pub(super) body: Vec<u8>,
 }
 
 impl Responder {
@@ -59,6 +59,17 @@ impl Responder {
                 (Some(number), self.follow_once(&ROUTES[number], names, request, faults))
             }
         };
+        self.finish(number, done, (request.method == "HEAD", keep_alive), out);
+    }
+
+    /// Appends the answer to a request of this route: the status with the body that was written, or the refusal.
+    pub(super) fn finish(
+        &mut self,
+        number: Option<usize>,
+        done: Result<u16, Problem>,
+        (is_head, keep_alive): (bool, bool),
+        out: &mut Vec<u8>,
+    ) {
         let status = match done {
             Ok(status) => status,
             Err(problem) => {
@@ -71,9 +82,17 @@ impl Responder {
             _ => JSON,
         };
         response::write_head(out, status, content_type, keep_alive, self.body.len());
-        if request.method != "HEAD" {
+        if !is_head {
             out.extend_from_slice(&self.body);
         }
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(super) fn count_updates(&self, count: u64) {
+        self.tally.count_updates(count);
     }
 
     /// Appends the answer to bytes that are no request; it is the last one.
@@ -194,12 +213,12 @@ impl Responder {
             }
             Operation::Board => {
                 let board = find()?;
-                put_board(&mut self.body, &board);
+                put_board(&mut self.body, &board.name, board.options, board.leaderboard.count());
             }
             Operation::CreateBoard => {
                 let new: NewBoard = serde_json::from_slice(request.body)?;
                 let board = changes::create_board(&self.shared, new.name.as_deref(), new.options()?)?;
-                put_board(&mut self.body, &board);
+                put_board(&mut self.body, &board.name, board.options, board.leaderboard.count());
             }
             Operation::Boards => self.boards(request)?,
             Operation::DeleteBoard => {
@@ -220,9 +239,7 @@ impl Responder {
         request: &Request<'_>,
         faults: &mut ThreadFaults,
     ) -> Result<(), Problem> {
-        let mode = request.query("mode").map_or(Ok(mode), bodies::mode)?;
-        let score = request.query("score").ok_or_else(|| Problem::new(422, "the query has no score"))?;
-        let score: Score = unescaped(score)?.parse()?;
+        let (mode, score) = update_of(request, mode)?;
         let outcome = match faults.are_planted() {
             false => changes::update(&self.shared, board, member, mode, &score)?,
             true => planted::update(&self.shared, board, member, mode, &score, faults)?,
@@ -243,6 +260,17 @@ impl Responder {
     ) {
         // Counted a moment later than the rank; a member that was deleted in between must not be missing here.
         let members = board.leaderboard.count().max(rank);
+        self.put_standing(member, score, (rank, members), faults);
+    }
+
+    /// The same for a board that has so many members.
+    pub(super) fn put_standing(
+        &mut self,
+        member: &str,
+        score: &Score,
+        (rank, members): (u64, u64),
+        faults: &mut ThreadFaults,
+    ) {
         let rank = planted::rank(rank, faults);
         self.body.push(b'{');
         json::put_member(&mut self.body, member, score);
@@ -251,7 +279,7 @@ impl Responder {
         self.put_members(members);
     }
 
-    fn put_members(&mut self, members: u64) {
+    pub(super) fn put_members(&mut self, members: u64) {
         self.body.extend_from_slice(b",\"members\":");
         json::put_number(&mut self.body, members);
         self.body.push(b'}');
@@ -285,7 +313,7 @@ impl Responder {
         Ok(())
     }
 
-    fn check_items(&self, items: usize) -> Result<(), Problem> {
+    pub(super) fn check_items(&self, items: usize) -> Result<(), Problem> {
         let most = self.shared.options.bulk_max;
         if items <= most {
             return Ok(());
@@ -324,36 +352,56 @@ impl Responder {
         let mut boards = self.shared.boards.list(after.as_deref(), limit + 1);
         let has_more = boards.len() > limit;
         boards.truncate(limit);
-        self.body.extend_from_slice(b"{\"leaderboards\":");
-        json::put_list(&mut self.body, &boards, |out, board| put_board(out, board));
-        self.body.extend_from_slice(b",\"next\":");
-        match boards.last().filter(|_| has_more) {
-            Some(last) => json::put_string(&mut self.body, &last.name),
-            None => self.body.extend_from_slice(b"null"),
-        }
-        self.body.push(b'}');
+        let boards = boards.iter().map(|board| (&*board.name, board.options, board.leaderboard.count()));
+        put_boards(&mut self.body, boards, has_more);
         Ok(())
     }
 }
 
-fn put_board(out: &mut Vec<u8>, board: &Board) {
+/// Appends `{"leaderboards":[…],"next":NAME or null}` for names, rules and counts of members.
+pub(super) fn put_boards<'a>(
+    out: &mut Vec<u8>,
+    boards: impl Iterator<Item = (&'a str, leaderboard::Options, u64)>,
+    has_more: bool,
+) {
+    let mut last = None;
+    out.extend_from_slice(b"{\"leaderboards\":");
+    json::put_list(out, boards, |out, (name, rules, members)| {
+        put_board(out, name, rules, members);
+        last = Some(name);
+    });
+    out.extend_from_slice(b",\"next\":");
+    match last.filter(|_| has_more) {
+        Some(last) => json::put_string(out, last),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.push(b'}');
+}
+
+pub(super) fn put_board(out: &mut Vec<u8>, name: &str, rules: leaderboard::Options, members: u64) {
     out.extend_from_slice(b"{\"name\":");
-    json::put_string(out, &board.name);
-    for (name, word) in [
-        ("direction", bodies::direction_word(board.options.direction)),
-        ("ties", bodies::ties_word(board.options.ties)),
-    ] {
+    json::put_string(out, name);
+    for (name, word) in
+        [("direction", bodies::direction_word(rules.direction)), ("ties", bodies::ties_word(rules.ties))]
+    {
         out.push(b',');
         json::put_string(out, name);
         out.push(b':');
         json::put_string(out, word);
     }
     out.extend_from_slice(b",\"members\":");
-    json::put_number(out, board.leaderboard.count());
+    json::put_number(out, members);
     out.push(b'}');
 }
 
-fn check_content_type(request: &Request<'_>) -> Result<(), Problem> {
+/// What an update is to do with which score, `mode` unless the query says otherwise.
+pub(super) fn update_of(request: &Request<'_>, mode: Mode) -> Result<(Mode, Score), Problem> {
+    let mode = request.query("mode").map_or(Ok(mode), bodies::mode)?;
+    let score = request.query("score").ok_or_else(|| Problem::new(422, "the query has no score"))?;
+    Ok((mode, unescaped(score)?.parse()?))
+}
+
+pub(super) fn check_content_type(request: &Request<'_>) -> Result<(), Problem> {
     let given = request.field("content-type").unwrap_or_default();
     let essence = given.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     if essence.eq_ignore_ascii_case(JSON.as_bytes()) {
@@ -363,12 +411,12 @@ fn check_content_type(request: &Request<'_>) -> Result<(), Problem> {
     Err(Problem::new(415, format!("a body needs the Content-Type {JSON}, not {given:?}")))
 }
 
-fn unescaped(text: &str) -> Result<std::borrow::Cow<'_, str>, Problem> {
+pub(super) fn unescaped(text: &str) -> Result<std::borrow::Cow<'_, str>, Problem> {
     json::unescaped(text).ok_or_else(|| Problem::new(400, format!("{text:?} has an invalid escape")))
 }
 
 /// A whole number of the query, up to `most`.
-fn whole(request: &Request<'_>, name: &str, absent: u64, most: u64) -> Result<u64, Problem> {
+pub(super) fn whole(request: &Request<'_>, name: &str, absent: u64, most: u64) -> Result<u64, Problem> {
     let Some(text) = request.query(name) else { return Ok(absent) };
     let number = text.parse().ok().filter(|number| *number <= most && !text.starts_with('+'));
     number.ok_or_else(|| Problem::new(422, format!("{name} is a whole number up to {most}, not {text:?}")))

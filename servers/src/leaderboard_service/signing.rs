@@ -19,7 +19,7 @@ use crate::ServeError;
 use crate::http::request::Request;
 
 /// How far ahead a change may expire, s.
-const LIFE_S: u64 = 300;
+pub(super) const LIFE_S: u64 = 300;
 
 /// Nonces that are remembered at once.
 const NONCES_MAX: usize = 1_000_000;
@@ -122,7 +122,7 @@ impl Keys {
             }
         }
         if nonces.insert((id.clone(), nonce.into()), expires_s).is_some_and(|until_s| until_s >= now_s) {
-            return Err(refused("this nonce was used before".to_owned()));
+            return Err(Problem::nonce_used());
         }
         Ok(())
     }

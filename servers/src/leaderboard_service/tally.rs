@@ -9,8 +9,8 @@ use super::Shared;
 use super::routes::ROUTES;
 
 /// All statuses that the service gives.
-const STATUSES: [u16; 17] =
-    [200, 201, 204, 400, 401, 404, 405, 408, 409, 411, 413, 415, 422, 429, 431, 503, 505];
+const STATUSES: [u16; 18] =
+    [200, 201, 204, 400, 401, 404, 405, 408, 409, 411, 413, 415, 422, 429, 431, 501, 503, 505];
 
 /// Boards that have metrics of their own.
 const BOARDS_MAX: usize = 100;
@@ -83,6 +83,9 @@ fn write_metrics(out: &mut String, shared: &Shared) -> std::fmt::Result {
     writeln!(out, "# TYPE leaderboard_connections gauge\nleaderboard_connections {connections}")?;
     let pending = shared.pending.load(Ordering::Relaxed);
     writeln!(out, "# TYPE leaderboard_pending_answers gauge\nleaderboard_pending_answers {pending}")?;
+    if let Some(store) = &shared.store {
+        store.write_metrics(out)?;
+    }
     let boards = shared.boards.list(None, BOARDS_MAX);
     let boards: Vec<_> = boards.iter().map(|board| (label(&board.name), &board.leaderboard)).collect();
     writeln!(out, "# TYPE leaderboard_members gauge")?;

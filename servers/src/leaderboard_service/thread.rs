@@ -3,6 +3,8 @@
 //! All whole requests of one read are answered with one write, up to a portion. From a client that does not take its
 //! answers, or whose answers wait, nothing more is read.
 
+mod stored;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,6 +14,7 @@ use std::sync::atomic::Ordering;
 use super::Shared;
 use super::problem::Problem;
 use super::responder::Responder;
+use super::store::Remote;
 use crate::clock;
 use crate::deadlines::Due;
 use crate::epoll::Readiness;
@@ -43,6 +46,8 @@ pub(super) struct Client {
     unsent: Vec<u8>,
     /// The answers wait in the thread's queue.
     is_held: bool,
+    /// Answers that wait for the store; `is_held` with it.
+    awaited: usize,
     /// Room in the socket is watched for.
     is_watched: bool,
     /// The last answer was given; what comes behind it is ignored.
@@ -76,6 +81,9 @@ struct Thread<'h> {
     shared: &'h Shared,
     core: Core<Client, ()>,
     responder: Responder,
+    /// With `--store`.
+    remote: Option<Box<Remote>>,
+    me: usize,
     answers: Vec<u8>,
     /// In the order in which they were given.
     held: VecDeque<Held>,
@@ -90,15 +98,20 @@ pub(super) fn run(shared: &Arc<Shared>, common: &Arc<Common>, me: usize) -> io::
     if let Some(wakeup) = wakeups.get(me) {
         core.watch_wakeup(wakeup)?;
     }
-    thread::live(&mut Thread {
+    let remote = shared.store.as_ref().map(|store| Box::new(Remote::new(store)));
+    let mut thread = Thread {
         shared,
         core,
         responder: Responder::new(shared, me),
+        remote,
+        me,
         answers: Vec::new(),
         held: VecDeque::new(),
         limits: Limits { body_bytes: shared.options.body_max, ..Limits::default() },
         down_since_ns: 0,
-    });
+    };
+    thread.watch_store()?;
+    thread::live(&mut thread);
     Ok(())
 }
 
@@ -125,11 +138,15 @@ impl Serve for Thread<'_> {
     }
 
     fn serve(&mut self, key: Key, ready: Readiness) {
+        if key.to_bits() == stored::KEY {
+            return self.hear_store();
+        }
         self.converse(key, ready.ended);
     }
 
     fn turn(&mut self) {
         self.release();
+        self.turn_store();
     }
 
     fn may_take(&mut self, _taken: usize) -> bool {
@@ -173,7 +190,9 @@ impl Serve for Thread<'_> {
 
     fn rest(&mut self) -> u64 {
         let longest_ns = if self.core.is_going_down() { ENDING_REST_NS } else { IDLE_REST_NS };
-        self.core.rest_ns(longest_ns, self.held.front().map(|held| held.at_ns).filter(|at_ns| *at_ns > 0))
+        let held_ns = self.held.front().map(|held| held.at_ns).filter(|at_ns| *at_ns > 0);
+        let store_ns = self.remote.as_ref().map(|remote| remote.due_ns());
+        self.core.rest_ns(longest_ns, held_ns.into_iter().chain(store_ns).min())
     }
 }
 
@@ -187,6 +206,7 @@ impl Thread<'_> {
             input: Vec::new(),
             unsent: Vec::new(),
             is_held: false,
+            awaited: 0,
             is_watched: false,
             closes: false,
             is_finished: false,
@@ -315,7 +335,7 @@ impl Thread<'_> {
         client.has_more = false;
         let (mut taken, mut count) = (0, 0);
         while taken < bytes.len() {
-            if answers.len() >= PORTION_BYTES {
+            if answers.len() >= PORTION_BYTES || client.awaited >= stored::PORTION {
                 client.has_more = true;
                 break;
             }
@@ -331,6 +351,11 @@ impl Thread<'_> {
                     if going_down && !std::mem::take(&mut client.is_under_way) {
                         let problem = Problem::new(503, "the server goes down");
                         self.responder.refuse(&problem, false, answers);
+                    } else if let Some(remote) = &mut self.remote {
+                        let asker = (key, client.awaited > 0);
+                        let asked = (&request, keep_alive);
+                        let awaits = remote.ask(&mut self.responder, asker, asked, faults, answers);
+                        client.awaited += usize::from(awaits);
                     } else {
                         self.responder.answer(&request, keep_alive, faults, answers);
                     }
@@ -351,6 +376,9 @@ impl Thread<'_> {
 
     /// Whether the answers have to wait, and if so for what.
     fn hold(&mut self, key: Key, count: usize) {
+        if self.awaits_store(key) {
+            return;
+        }
         let position = self.shared.log.as_ref().map_or(0, |log| log.position());
         let late_ns = self.core.faults.now.late_ns;
         if late_ns == 0 && self.is_durable(position) {

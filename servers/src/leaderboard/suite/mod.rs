@@ -9,16 +9,18 @@ mod histories;
 mod linearizability;
 mod model;
 
+pub(crate) use histories::check_small_histories;
+
 use super::implementations::wrong::{CheckThenAct, Pause, UnsynchronisedPair};
 use super::{Implementation, Leaderboard, Options};
 
 /// Makes an empty board.
-type Make<'a> = &'a dyn Fn(Options) -> Box<dyn Leaderboard>;
+pub(crate) type Make<'a> = &'a dyn Fn(Options) -> Box<dyn Leaderboard>;
 
 /// What is wrong with the boards that `Make` makes.
-type Verdict = Result<(), String>;
+pub(crate) type Verdict = Result<(), String>;
 
-type Check = (&'static str, fn(Make<'_>) -> Verdict);
+pub(crate) type Check = (&'static str, fn(Make<'_>) -> Verdict);
 
 /// Returns an error with both values unless they are equal.
 macro_rules! same {
@@ -31,7 +33,7 @@ macro_rules! same {
 }
 use same;
 
-fn all_checks() -> impl Iterator<Item = Check> {
+pub(crate) fn all_checks() -> impl Iterator<Item = Check> {
     behaviour::CHECKS.iter().chain(concurrency::CHECKS).chain(linearizability::CHECKS).copied()
 }
 
