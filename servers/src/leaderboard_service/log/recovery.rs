@@ -1,14 +1,14 @@
 //! What a data directory says: the newest snapshot, and what was logged since.
 //!
 //! `snapshot-N` holds everything before `log-N`. A snapshot is renamed to its name when it is complete, so one that is
-//! not is damaged. Only the last log may end within a frame. A board's snapshot may be newer than the beginning of the
+//! not is damaged. Only the last log with frames may end within one. A board's snapshot may be newer than the beginning of the
 //! log behind it; its count of changes says which records it has already.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
+use super::disk::Disk;
 use super::frames::{self, Corrupt, End, FileKind};
 use super::record::{Change, Changes};
 use crate::ServeError;
@@ -45,24 +45,21 @@ pub(super) struct Files {
     pub(super) snapshots: Vec<u64>,
 }
 
-pub(super) fn log_path(directory: &Path, number: u64) -> PathBuf {
-    directory.join(format!("log-{number:020}"))
+pub(super) fn log_name(number: u64) -> String {
+    format!("log-{number:020}")
 }
 
-pub(super) fn snapshot_path(directory: &Path, number: u64) -> PathBuf {
-    directory.join(format!("snapshot-{number:020}"))
+pub(super) fn snapshot_name(number: u64) -> String {
+    format!("snapshot-{number:020}")
 }
 
 impl Files {
-    pub(super) fn of(directory: &Path) -> Result<Files, ServeError> {
+    pub(super) fn of(disk: &dyn Disk) -> io::Result<Files> {
         let mut files = Files::default();
-        let failed = ServeError::data(directory);
-        for entry in std::fs::read_dir(directory).map_err(&failed)? {
-            let name = entry.map_err(&failed)?.file_name();
-            let Some((kind, number)) = name.to_str().and_then(|name| name.split_once('-')) else { continue };
-            match (kind, number.parse()) {
-                ("log", Ok(number)) => files.logs.push(number),
-                ("snapshot", Ok(number)) => files.snapshots.push(number),
+        for name in disk.names()? {
+            match name.split_once('-').map(|(kind, number)| (kind, number.parse())) {
+                Some(("log", Ok(number))) => files.logs.push(number),
+                Some(("snapshot", Ok(number))) => files.snapshots.push(number),
                 _ => {}
             }
         }
@@ -78,8 +75,9 @@ impl Files {
 }
 
 /// Puts everything that the directory holds into `boards`, which is empty.
-pub(super) fn recover(directory: &Path, files: &Files, boards: &Boards) -> Result<Recovered, ServeError> {
+pub(super) fn recover(disk: &dyn Disk, files: &Files, boards: &Boards) -> Result<Recovered, ServeError> {
     let mut replay = Replay {
+        disk,
         boards,
         known: HashMap::new(),
         batch: Vec::new(),
@@ -89,31 +87,34 @@ pub(super) fn recover(directory: &Path, files: &Files, boards: &Boards) -> Resul
     };
     let newest = files.snapshots.last().copied();
     if let Some(number) = newest {
-        let path = snapshot_path(directory, number);
-        let end = replay.file(&path, FileKind::Snapshot, number)?;
-        if let End::Torn { at } = end {
-            return Err(ServeError::DataCorrupt { path, offset: at as u64 });
-        }
-        if !replay.is_complete {
-            let offset = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
-            return Err(ServeError::DataCorrupt { path, offset });
+        let name = snapshot_name(number);
+        let (end, bytes) = replay.file(&name, FileKind::Snapshot, number)?;
+        let offset = match end {
+            End::Torn { at } => Some(at as u64),
+            End::Whole => (!replay.is_complete).then_some(bytes),
+        };
+        if let Some(offset) = offset {
+            return Err(ServeError::DataCorrupt { path: disk.path(&name), offset });
         }
         replay.changes = 0;
     }
-    let mut torn_bytes = 0;
-    let logs: Vec<u64> = files.logs.iter().copied().filter(|number| *number >= newest.unwrap_or(0)).collect();
-    for (place, number) in logs.iter().enumerate() {
-        let path = log_path(directory, *number);
-        if let End::Torn { at } = replay.file(&path, FileKind::Log, *number)? {
-            if place + 1 < logs.len() {
-                return Err(ServeError::DataCorrupt { path, offset: at as u64 });
-            }
-            let bytes = std::fs::metadata(&path).map_err(ServeError::data(&path))?.len();
-            torn_bytes = bytes - at as u64;
+    let mut torn: Option<(String, u64, u64)> = None;
+    for number in files.logs.iter().copied().filter(|number| *number >= newest.unwrap_or(0)) {
+        let (name, had) = (log_name(number), replay.changes);
+        let (end, bytes) = replay.file(&name, FileKind::Log, number)?;
+        // Whatever follows a frame was written after that frame had come to disk whole.
+        if let (Some((torn, offset, _)), true) = (&torn, replay.changes > had) {
+            return Err(ServeError::DataCorrupt { path: disk.path(torn), offset: *offset });
+        }
+        if let End::Torn { at } = end
+            && torn.is_none()
+        {
+            torn = Some((name, at as u64, bytes - at as u64));
         }
     }
     replay.flush();
     let members = replay.known.values().map(|known| known.board.leaderboard.count()).sum();
+    let torn_bytes = torn.map_or(0, |(_, _, bytes)| bytes);
     Ok(Recovered { members, changes: replay.changes, torn_bytes })
 }
 
@@ -125,6 +126,7 @@ struct Known {
 }
 
 struct Replay<'b> {
+    disk: &'b dyn Disk,
     boards: &'b Boards,
     known: HashMap<u64, Known>,
     /// Records of one board that were read and not restored yet.
@@ -137,8 +139,10 @@ struct Replay<'b> {
 }
 
 impl Replay<'_> {
-    fn file(&mut self, path: &Path, kind: FileKind, number: u64) -> Result<End, ServeError> {
-        let bytes = std::fs::read(path).map_err(ServeError::data(path))?;
+    /// How the file ends, and how many bytes it has.
+    fn file(&mut self, name: &str, kind: FileKind, number: u64) -> Result<(End, u64), ServeError> {
+        let path = self.disk.path(name);
+        let bytes = self.disk.read(name).map_err(ServeError::data(&path))?;
         let read = frames::read(&bytes, kind, number, |payload| {
             let mut changes = Changes(payload);
             loop {
@@ -149,7 +153,8 @@ impl Replay<'_> {
                 }
             }
         });
-        read.map_err(|Corrupt { at }| ServeError::DataCorrupt { path: path.to_owned(), offset: at as u64 })
+        let end = read.map_err(|Corrupt { at }| ServeError::DataCorrupt { path, offset: at as u64 })?;
+        Ok((end, bytes.len() as u64))
     }
 
     fn apply(&mut self, change: Change<'_>) {

@@ -1,16 +1,18 @@
 //! Snapshots: all boards in one file, so that the logs before it are no longer needed.
 
-use std::fs::File;
 use std::io;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use super::disk::Disk;
 use super::frames::{FileKind, FrameWriter};
-use super::recovery::{Files, log_path, snapshot_path};
-use super::{Log, record, sync_directory};
+use super::recovery::{Files, log_name, snapshot_name};
+use super::{Log, record};
 use crate::leaderboard::Boards;
+
+/// What a snapshot is called until it is complete.
+const UNFINISHED: &str = "snapshot.unfinished";
 
 /// A frame of a snapshot ends with the record that reaches this.
 const FRAME_BYTES: usize = 1024 * 1024;
@@ -20,9 +22,11 @@ pub(super) fn run(log: &Log, boards: &Boards, begins: &mpsc::Receiver<u64>) {
     while let Ok(first) = begins.recv() {
         let number = begins.try_iter().last().unwrap_or(first);
         // A snapshot that cannot be written leaves the older files, from which all can be recovered.
-        let written = write(&log.directory, number, boards, &mut || is_on_disk(log));
-        if matches!(written, Ok(true)) {
-            remove_older(&log.directory, number);
+        match write(&*log.disk, number, boards, &mut || is_on_disk(log)) {
+            Ok(true) => remove_older(&*log.disk, number),
+            Ok(false) => {}
+            // Its room may be just what the log needs.
+            Err(_) => drop(log.disk.remove(UNFINISHED)),
         }
     }
 }
@@ -43,13 +47,12 @@ fn is_on_disk(log: &Log) -> bool {
 
 /// Writes all boards to `snapshot-NUMBER`. It gets its name when it is complete and `may_count`.
 pub(super) fn write(
-    directory: &Path,
+    disk: &dyn Disk,
     number: u64,
     boards: &Boards,
     may_count: &mut dyn FnMut() -> bool,
 ) -> io::Result<bool> {
-    let unfinished = directory.join("snapshot.unfinished");
-    let mut writer = FrameWriter::begin(File::create(&unfinished)?, FileKind::Snapshot, number)?;
+    let mut writer = FrameWriter::begin(disk.create(UNFINISHED)?, FileKind::Snapshot, number)?;
     let mut frame = Vec::new();
     for board in boards.list(None, usize::MAX) {
         record::put_create(&mut frame, board.number, &board.options, &board.name);
@@ -70,19 +73,19 @@ pub(super) fn write(
     if !may_count() {
         return Ok(false);
     }
-    std::fs::rename(&unfinished, snapshot_path(directory, number))?;
-    sync_directory(directory)?;
+    disk.rename(UNFINISHED, &snapshot_name(number))?;
+    disk.sync_names()?;
     Ok(true)
 }
 
 /// Removes the files that a snapshot has made superfluous.
-pub(super) fn remove_older(directory: &Path, number: u64) {
-    let Ok(files) = Files::of(directory) else { return };
+pub(super) fn remove_older(disk: &dyn Disk, number: u64) {
+    let Ok(files) = Files::of(disk) else { return };
     // What cannot be removed is not read any more, either.
     for log in files.logs.iter().filter(|each| **each < number) {
-        let _ = std::fs::remove_file(log_path(directory, *log));
+        let _ = disk.remove(&log_name(*log));
     }
     for snapshot in files.snapshots.iter().filter(|each| **each < number) {
-        let _ = std::fs::remove_file(snapshot_path(directory, *snapshot));
+        let _ = disk.remove(&snapshot_name(*snapshot));
     }
 }
