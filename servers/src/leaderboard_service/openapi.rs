@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::bodies::{END_S_MAX, EVERY_S_MAX};
 use super::routes::{ROUTES, Route};
+use crate::leaderboard::MAX_METADATA_BYTES;
 
 /// What any request may be answered with, whatever it asks for.
 const EVERYWHERE: [u16; 4] = [400, 401, 429, 503];
@@ -52,7 +54,8 @@ fn operation(route: &Route) -> Value {
         None => {}
     }
     responses.insert(status.to_string(), done);
-    for status in EVERYWHERE.iter().chain(route.refusals) {
+    let disk: &[u16] = if route.changes() { &[507] } else { &[] };
+    for status in EVERYWHERE.iter().chain(route.refusals).chain(disk) {
         let refused = json!({
             "description": super::tally::reason(*status),
             "content": content("application/problem+json", "Problem"),
@@ -102,11 +105,13 @@ fn schemas() -> Value {
     let direction = json!({ "type": "string", "enum": ["descending", "ascending"] });
     let ties = json!({ "type": "string", "enum": ["random", "first", "last"] });
     let mode = json!({ "type": "string", "enum": ["replace", "increment", "decrement", "best"] });
-    let ranked =
-        object(&["member", "score", "rank"], json!({ "member": text, "score": score, "rank": count }));
+    let ranked = object(
+        &["member", "score", "rank"],
+        json!({ "member": text, "score": score, "rank": count, "metadata": text }),
+    );
     json!({
         "Update": object(&["member", "score", "rank", "members"],
-            json!({ "member": text, "score": score, "rank": count, "members": count })),
+            json!({ "member": text, "score": score, "rank": count, "members": count, "metadata": text })),
         "Deleted": object(&["member", "score", "members"],
             json!({ "member": text, "score": score, "members": count })),
         "Ranked": ranked,
@@ -118,6 +123,17 @@ fn schemas() -> Value {
         "Members": object(&["members"], json!({ "members": list_of(name.clone()) })),
         "Standings": object(&["standings"], json!({ "standings":
             list_of(json!({ "oneOf": [reference("Ranked"), { "type": "null" }] })) })),
+        "Metadata": object(&["metadata"], json!({ "metadata": { "type": "string", "maxLength": MAX_METADATA_BYTES } })),
+        "MemberMetadata": object(&["member", "metadata"],
+            json!({ "member": text, "metadata": { "type": ["string", "null"] } })),
+        "NewSeason": object(&["name"], json!({ "name": name })),
+        "Season": object(&["name", "ended_at_s", "members"],
+            json!({ "name": text, "ended_at_s": count, "members": count })),
+        "Seasons": object(&["seasons"], json!({ "seasons": list_of(reference("Season")) })),
+        "Schedule": object(&["next_end_s", "every_s"], json!({
+            "next_end_s": { "type": "integer", "minimum": 0, "maximum": END_S_MAX,
+                "description": "The next end, s since the epoch; not past" },
+            "every_s": { "type": "integer", "minimum": 1, "maximum": EVERY_S_MAX } })),
         "Page": object(&["members", "rows", "next"], json!({ "members": count,
             "rows": list_of(reference("Ranked")), "next": { "type": ["integer", "null"] } })),
         "NewLeaderboard": object(&[], json!({ "name": name, "direction": direction, "ties": ties })),

@@ -15,6 +15,7 @@ mod leaderboard_client;
 mod leaderboard_faults;
 mod leaderboard_kill;
 mod leaderboard_log;
+mod leaderboard_seasons;
 mod leaderboard_signed;
 mod null;
 mod oracle;

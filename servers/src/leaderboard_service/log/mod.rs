@@ -7,6 +7,8 @@
 //! Invariant: an answer leaves only when `durable` has reached the `position` that was read after the answer was made.
 //! That holds for reads as well, so nothing is ever shown that a crash could take back.
 
+#[cfg(test)]
+mod damage;
 mod disk;
 mod frames;
 #[cfg(test)]
@@ -25,16 +27,21 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 
+use super::kept::Kept;
+use super::signing::Signed;
 use crate::ServeError;
-use crate::leaderboard::{Board, Boards, Deleted, Outcome};
+use crate::leaderboard::{Archive, Board, Deleted, Outcome, Schedule};
 use crate::shutdown::AllSignalsBlocked;
 use crate::wakeup::Wakeup;
 use disk::{Directory, Disk};
 use frames::{FileKind, FrameWriter};
+pub(super) use record::Answer;
 pub use recovery::Recovered;
 use recovery::{Files, log_name};
+#[cfg(test)]
+pub(super) use simulated::SimulatedDisk;
 
 /// How often a full disk is tried again.
 const FULL_REST: Duration = Duration::from_millis(100);
@@ -43,6 +50,9 @@ const FULL_REST: Duration = Duration::from_millis(100);
 pub(super) struct Log {
     disk: Arc<dyn Disk>,
     pending: Mutex<Pending>,
+    /// Held by who makes several changes that have to come to disk in one frame; the writer takes none of them before.
+    /// Locked before `pending`.
+    together: RwLock<()>,
     filled: Condvar,
     /// Changes that were begun. Written under the lock, before the change is made.
     position: AtomicU64,
@@ -73,12 +83,12 @@ pub(super) struct Writing {
 pub(super) struct Records<'l>(&'l mut Vec<u8>);
 
 impl Log {
-    /// Recovers what the directory holds into `boards`, and starts to log.
+    /// Recovers what the directory holds into `kept`, and starts to log.
     ///
     /// Errors: a directory that cannot be used or is in use, a damaged file.
     pub(super) fn open(
         directory: &Path,
-        boards: &Arc<Boards>,
+        kept: &Kept,
         threads: usize,
         snapshot_bytes: u64,
     ) -> Result<(Arc<Log>, Writing, Recovered), ServeError> {
@@ -86,7 +96,7 @@ impl Log {
         let disk = Directory::create(directory).map_err(&failed)?;
         let lock = File::create(directory.join("lock")).map_err(&failed)?;
         lock.try_lock().map_err(|_| ServeError::DataInUse { path: directory.to_owned() })?;
-        let (log, mut writing, recovered) = Log::open_on(Arc::new(disk), boards, threads, snapshot_bytes)?;
+        let (log, mut writing, recovered) = Log::open_on(Arc::new(disk), kept, threads, snapshot_bytes)?;
         writing._lock = Some(lock);
         Ok((log, writing, recovered))
     }
@@ -94,11 +104,11 @@ impl Log {
     /// As `open`, on a disk that nobody else uses.
     pub(super) fn open_on(
         disk: Arc<dyn Disk>,
-        boards: &Arc<Boards>,
+        kept: &Kept,
         threads: usize,
         snapshot_bytes: u64,
     ) -> Result<(Arc<Log>, Writing, Recovered), ServeError> {
-        let (log, segment, begins, recovered) = Log::recover(disk, boards, threads, snapshot_bytes)?;
+        let (log, segment, begins, recovered) = Log::recover(disk, kept, threads, snapshot_bytes)?;
         let log = Arc::new(log);
         let _blocked = AllSignalsBlocked::new();
         let spawned = ServeError::system("starting a thread");
@@ -110,9 +120,9 @@ impl Log {
                 written
             })
             .map_err(spawned)?;
-        let (own, boards) = (log.clone(), boards.clone());
+        let (own, kept) = (log.clone(), kept.clone());
         let builder = std::thread::Builder::new().name("snapshots".to_owned());
-        let snapshots = builder.spawn(move || snapshots::run(&own, &boards, &begins));
+        let snapshots = builder.spawn(move || snapshots::run(&own, &kept, &begins));
         let snapshots = snapshots.map_err(ServeError::system("starting a thread"))?;
         let writing =
             Writing { log: log.clone(), writer: Some(writer), snapshots: Some(snapshots), _lock: None };
@@ -122,23 +132,24 @@ impl Log {
     /// All of `open` but its threads: the log, what its writer needs, and where the snapshots' thread hears of new segments.
     fn recover(
         disk: Arc<dyn Disk>,
-        boards: &Boards,
+        kept: &Kept,
         threads: usize,
         snapshot_bytes: u64,
     ) -> Result<(Log, Segment, mpsc::Receiver<u64>, Recovered), ServeError> {
         let directory = disk.path("");
         let failed = ServeError::data(&directory);
         let files = Files::of(&*disk).map_err(&failed)?;
-        let recovered = recovery::recover(&*disk, &files, boards)?;
+        let recovered = recovery::recover(&*disk, &files, kept)?;
         // What was read becomes a snapshot, and a new log begins behind it: no log is ever appended to after a crash.
         let number = files.next();
-        snapshots::write(&*disk, number, boards, &mut || true).map_err(&failed)?;
+        snapshots::write(&*disk, number, kept, &mut || true).map_err(&failed)?;
         let writer = new_segment(&*disk, number).map_err(&failed)?;
         snapshots::remove_older(&*disk, number);
         let wakeups = (0..threads).map(|_| Wakeup::new()).collect::<io::Result<Vec<_>>>();
         let log = Log {
             disk,
             pending: Mutex::default(),
+            together: RwLock::default(),
             filled: Condvar::new(),
             position: AtomicU64::new(0),
             durable: AtomicU64::new(0),
@@ -163,6 +174,11 @@ impl Log {
             self.filled.notify_one();
         }
         changed
+    }
+
+    /// While this is held, all changes of this thread are one for a crash: it leaves all of them or none.
+    pub(super) fn together(&self) -> RwLockReadGuard<'_, ()> {
+        self.together.read()
     }
 
     /// What has to be durable before an answer that was made until now may leave.
@@ -216,8 +232,16 @@ impl Log {
             }
             self.filled.wait(&mut pending);
         }
-        segment.take(&mut pending.records, self.position());
+        drop(pending);
+        self.take(segment);
         self.is_ending.load(Ordering::Acquire)
+    }
+
+    /// Takes what has gathered.
+    fn take(&self, segment: &mut Segment) {
+        let _together = self.together.write();
+        let mut pending = self.pending.lock();
+        segment.take(&mut pending.records, self.position());
     }
 
     /// Puts what was taken on disk as one frame, and says so. What a full disk refuses is kept for another try.
@@ -301,7 +325,7 @@ fn new_segment(disk: &dyn Disk, number: u64) -> io::Result<FrameWriter> {
 impl Records<'_> {
     pub(super) fn updated(&mut self, board: &Board, member: &str, outcome: &Outcome) {
         let place = (board.number, outcome.sequence);
-        record::put_member(self.0, place, member, &outcome.score, outcome.tie);
+        record::put_member(self.0, place, member, &outcome.score, outcome.tie, None);
     }
 
     pub(super) fn deleted_member(&mut self, board: &Board, member: &str, deleted: &Deleted) {
@@ -314,6 +338,32 @@ impl Records<'_> {
 
     pub(super) fn deleted_board(&mut self, board: &Board) {
         record::put_delete_board(self.0, board.number);
+    }
+
+    /// `sequence` is the number of the change.
+    pub(super) fn set_metadata(&mut self, board: &Board, sequence: u64, member: &str, text: Option<&str>) {
+        record::put_metadata(self.0, (board.number, sequence), member, text);
+    }
+
+    pub(super) fn ended_season(&mut self, board: &Board, archive: &Archive) {
+        let place = (board.number, archive.snapshot().sequence);
+        record::put_end_season(self.0, place, archive.ended_at_s, &archive.season);
+    }
+
+    pub(super) fn deleted_season(&mut self, board: &Board, archive: &Archive) {
+        record::put_delete_season(self.0, board.number, archive.snapshot().sequence);
+    }
+
+    pub(super) fn scheduled(&mut self, board: &Board, schedule: Option<Schedule>) {
+        record::put_schedule(self.0, board.number, schedule);
+    }
+
+    pub(super) fn used_nonce(&mut self, signed: &Signed<'_>) {
+        record::put_nonce(self.0, signed.expires_s, signed.key, signed.nonce);
+    }
+
+    pub(super) fn answered(&mut self, answer: &Answer<'_>) {
+        record::put_answer(self.0, answer);
     }
 }
 

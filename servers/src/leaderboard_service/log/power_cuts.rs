@@ -4,31 +4,77 @@
 //! One thread plays all parts, drawn from a seed: changes, the writer and the snapshots' thread take turns before any call
 //! of the disk. So every interleaving that matters can occur, and a failure repeats with its seed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use parking_lot::Mutex;
 
 use super::simulated::SimulatedDisk;
-use super::{Log, Segment, snapshots};
+use super::{Answer, Log, Segment, snapshots};
 use crate::ServeError;
-use crate::leaderboard::{Boards, Direction, Implementation, Mode, Options, Snapshot, TieRule, Update};
-use crate::leaderboard_service::{Shared, changes};
+use crate::leaderboard::{
+    Board, Boards, Direction, Implementation, Mode, Options, Schedule, Snapshot, TieRule, Update,
+};
+use crate::leaderboard_service::kept::Kept;
+use crate::leaderboard_service::signing::Signed;
+use crate::leaderboard_service::{Shared, changes, unix_s};
 
-/// All that a service shows of its boards.
-pub(super) type State = Vec<(u64, String, Options, Snapshot)>;
+/// All that has to be there after a restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) boards: Vec<BoardState>,
+    pub(super) nonces: BTreeSet<(String, Vec<u8>, u64)>,
+    /// By signer and idempotency key: digest, status and body.
+    pub(super) answers: BTreeMap<(Vec<u8>, Vec<u8>), ([u8; 32], u16, Vec<u8>)>,
+}
 
-pub(super) fn state(boards: &Boards) -> State {
-    let of = |board: &Arc<crate::leaderboard::Board>| {
-        (board.number, board.name.clone(), board.options, board.leaderboard.snapshot())
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BoardState {
+    number: u64,
+    name: String,
+    options: Options,
+    snapshot: Snapshot,
+    seasons: Vec<(String, u64, Snapshot)>,
+    schedule: Option<Schedule>,
+}
+
+pub(super) fn state(kept: &Kept) -> State {
+    let board = |board: &Arc<Board>| {
+        let at_rest = board.at_rest();
+        let seasons = at_rest.archives.iter();
+        let seasons = seasons.map(|each| (each.season.clone(), each.ended_at_s, each.snapshot().clone()));
+        BoardState {
+            number: board.number,
+            name: board.name.clone(),
+            options: board.options,
+            snapshot: at_rest.snapshot,
+            seasons: seasons.collect(),
+            schedule: at_rest.schedule,
+        }
     };
-    boards.list(None, usize::MAX).iter().map(of).collect()
+    let boards = kept.boards.list(None, usize::MAX).iter().map(board).collect();
+    let (mut nonces, mut answers) = (BTreeSet::new(), BTreeMap::new());
+    kept.nonces.each(|each| {
+        nonces.insert((each.key.to_owned(), each.nonce.to_vec(), each.expires_s));
+    });
+    kept.once.each(|each| {
+        let id = (each.signer.to_vec(), each.key.to_vec());
+        answers.insert(id, (*each.digest, each.status, each.body.to_vec()));
+    });
+    State { boards, nonces, answers }
+}
+
+pub(super) fn nothing() -> Kept {
+    let boards = Arc::new(Boards::new(Implementation::OneLock));
+    Kept { boards, once: Arc::default(), nonces: Arc::default() }
 }
 
 /// A service from its start to a power cut.
 pub(super) struct Life {
     disk: SimulatedDisk,
     shared: Shared,
+    kept: Kept,
     segment: Mutex<Segment>,
     begins: Mutex<mpsc::Receiver<u64>>,
     random: Mutex<fastrand::Rng>,
@@ -44,15 +90,17 @@ impl Life {
         seed: u64,
         segment_bytes: u64,
     ) -> Result<Arc<Life>, ServeError> {
-        let boards = Arc::new(Boards::new(Implementation::OneLock));
-        let (log, segment, begins, _) = Log::recover(Arc::new(disk.clone()), &boards, 0, segment_bytes)?;
-        let history = Mutex::new(vec![state(&boards)]);
+        let kept = nothing();
+        let (log, segment, begins, _) = Log::recover(Arc::new(disk.clone()), &kept, 0, segment_bytes)?;
+        let history = Mutex::new(vec![state(&kept)]);
+        let Kept { boards, once, nonces } = kept.clone();
         let shared = Shared {
             options: Default::default(),
             boards,
             log: Some(Arc::new(log)),
             keys: None,
-            once: Default::default(),
+            once,
+            nonces,
             tallies: Vec::new(),
             connections: AtomicUsize::new(0),
             pending: AtomicUsize::new(0),
@@ -60,6 +108,7 @@ impl Life {
         Ok(Arc::new(Life {
             disk: disk.clone(),
             shared,
+            kept,
             segment: Mutex::new(segment),
             begins: Mutex::new(begins),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
@@ -81,6 +130,44 @@ impl Life {
     }
 
     fn change(&self) {
+        match self.draw(8) {
+            0 => self.change_once(),
+            _ => self.change_a_board(),
+        }
+        let (position, mut history) = (self.log().position() as usize, self.history.lock());
+        while history.len() <= position {
+            history.push(state(&self.kept));
+        }
+    }
+
+    /// A signed change with an idempotency key: nonce, change and answer are there together, or none of them.
+    fn change_once(&self) {
+        let _together = changes::together(&self.shared);
+        let before = self.log().position();
+        let (nonce, expires_s) = (self.draw(u32::MAX).to_le_bytes(), unix_s() + 300);
+        let signed = Signed { key: "game", nonce: &nonce, expires_s };
+        self.kept.nonces.restore(&signed);
+        changes::keep_nonce(&self.shared, &signed);
+        self.change_a_board();
+        let answer = Answer {
+            at_s: unix_s(),
+            signer: b"game",
+            key: &nonce,
+            digest: &[3; 32],
+            status: 200,
+            body: &nonce,
+        };
+        self.kept.once.restore(&answer);
+        self.log().change(|records| records.answered(&answer));
+        // What a crash leaves is never a state in between: that of the beginning stands for them.
+        let mut history = self.history.lock();
+        let state_before = history[before as usize].clone();
+        while history.len() < self.log().position() as usize {
+            history.push(state_before.clone());
+        }
+    }
+
+    fn change_a_board(&self) {
         let shared = &self.shared;
         let name = BOARDS[self.draw(3) as usize];
         let members: Vec<String> = (0..3).map(|_| format!("m{}", self.draw(12))).collect();
@@ -96,6 +183,22 @@ impl Life {
                 };
                 changes::create_board(shared, Some(name), options).unwrap();
             }
+            (10, Some(board)) => {
+                let text = ["blue", "red", ""][self.draw(3) as usize];
+                let text = Some(text).filter(|text| !text.is_empty());
+                changes::set_metadata(shared, &board, &members[0], text).unwrap();
+            }
+            (11, Some(board)) => {
+                let season = format!("s{}", self.draw(5));
+                if changes::end_season(shared, &board, &season).is_err() {
+                    changes::delete_season(shared, &board, &season).unwrap();
+                }
+            }
+            (12, Some(board)) => {
+                let schedule = Schedule { next_end_s: u64::from(self.draw(1_000)), every_s: 1_000_000 };
+                changes::set_schedule(shared, &board, Some(schedule).filter(|_| self.draw(3) > 0));
+            }
+            (13, Some(_)) => changes::end_due_seasons(shared, u64::from(self.draw(1_000))),
             (1..=2, Some(board)) => drop(changes::delete_member(shared, &board, &members[0])),
             (3..=9, Some(_)) => {
                 let update = |member| Update { member, mode, score: i64::from(self.draw(50)).into() };
@@ -109,18 +212,12 @@ impl Life {
                 changes::update(shared, &board, &members[0], mode, &score).unwrap();
             }
         }
-        let (position, mut history) = (self.log().position() as usize, self.history.lock());
-        while history.len() <= position {
-            history.push(state(&shared.boards));
-        }
     }
 
     /// The writer's turn, unless it is at work already. False when the disk has refused.
     fn commit(&self) -> bool {
         let Some(mut segment) = self.segment.try_lock() else { return true };
-        let mut pending = self.log().pending.lock();
-        segment.take(&mut pending.records, self.log().position());
-        drop(pending);
+        self.log().take(&mut segment);
         self.log().commit(&mut segment).is_ok()
     }
 
@@ -131,7 +228,7 @@ impl Life {
             let position = self.log().position();
             self.commit() && self.log().durable() >= position
         };
-        let written = snapshots::write(&self.disk, number, &self.shared.boards, &mut may_count);
+        let written = snapshots::write(&self.disk, number, &self.kept, &mut may_count);
         if matches!(written, Ok(true)) {
             snapshots::remove_older(&self.disk, number);
         }
@@ -177,7 +274,7 @@ fn a_thousand_power_cuts_lose_nothing_that_was_acknowledged_and_split_no_change(
         let mut random = fastrand::Rng::with_seed(seed);
         let mut disk = SimulatedDisk::default();
         // Acknowledged and all changes of the life before, whose state must be found.
-        let mut before: (usize, Vec<State>) = (0, vec![State::new()]);
+        let mut before: (usize, Vec<State>) = (0, vec![state(&nothing())]);
         for _ in 0..random.usize(1..8) {
             let most = [20, 60, 300][random.usize(..3)];
             disk.cut_after(random.u64(1..most));
@@ -215,23 +312,24 @@ fn a_full_disk_acknowledges_nothing_and_goes_on_when_there_is_room() {
     let life = Life::begin(&disk, 1, 1 << 20).unwrap();
     (0..20).for_each(|_| life.change());
     assert!(life.commit());
-    assert_eq!(life.log().durable(), 20);
+    let acknowledged = life.log().position();
+    assert_eq!(life.log().durable(), acknowledged);
     disk.limit(Some(disk.bytes() + 30));
     (0..20).for_each(|_| life.change());
     for _ in 0..3 {
         assert!(life.commit());
         assert!(life.log().is_full());
-        assert_eq!(life.log().durable(), 20);
+        assert_eq!(life.log().durable(), acknowledged);
     }
     let bytes = disk.bytes();
     disk.limit(None);
     assert!(life.commit());
     assert!(!life.log().is_full() && disk.bytes() > bytes);
-    assert_eq!(life.log().durable(), 40);
-    let (_, states) = life.ended();
+    let (durable, states) = life.ended();
+    assert_eq!((durable, durable > acknowledged as usize), (life.log().position() as usize, true));
     let mut random = fastrand::Rng::with_seed(2);
     let found = Life::begin(&disk.after_power_cut(&mut random), 2, 1 << 20).unwrap();
-    assert_eq!(found.ended().1[0], states[40]);
+    assert_eq!(found.ended().1[0], states[durable]);
 }
 
 /// A log that acknowledges before the disk has synced: what the test above must find.
@@ -243,10 +341,10 @@ fn an_acknowledgement_before_the_sync_is_found() {
         let life = Life::begin(&disk, seed, 1 << 20).unwrap();
         (0..5).for_each(|_| life.change());
         let mut segment = life.segment.lock();
-        segment.take(&mut life.log().pending.lock().records, life.log().position());
+        life.log().take(&mut segment);
         let taken = std::mem::take(&mut segment.taken);
         segment.writer.put(&taken).unwrap();
-        life.log().durable.store(5, Ordering::Release);
+        life.log().durable.store(life.log().position(), Ordering::Release);
         let (acknowledged, states) = life.ended();
         let found = Life::begin(&disk.after_power_cut(&mut random), seed, 1 << 20).unwrap();
         !states[acknowledged..].contains(&found.ended().1[0])

@@ -12,7 +12,9 @@ use super::disk::Disk;
 use super::frames::{self, Corrupt, End, FileKind};
 use super::record::{Change, Changes};
 use crate::ServeError;
-use crate::leaderboard::{Board, Boards, Record, Snapshot};
+use crate::leaderboard::{Archive, Board, Record, Snapshot};
+use crate::leaderboard_service::kept::Kept;
+use crate::leaderboard_service::signing::Signed;
 
 /// Records that are restored at once.
 const BATCH: usize = 4_096;
@@ -74,11 +76,12 @@ impl Files {
     }
 }
 
-/// Puts everything that the directory holds into `boards`, which is empty.
-pub(super) fn recover(disk: &dyn Disk, files: &Files, boards: &Boards) -> Result<Recovered, ServeError> {
+/// Puts everything that the directory holds into `kept`, which is empty.
+pub(super) fn recover(disk: &dyn Disk, files: &Files, kept: &Kept) -> Result<Recovered, ServeError> {
     let mut replay = Replay {
         disk,
-        boards,
+        kept,
+        archive: None,
         known: HashMap::new(),
         batch: Vec::new(),
         batch_of: (0, 0),
@@ -99,7 +102,13 @@ pub(super) fn recover(disk: &dyn Disk, files: &Files, boards: &Boards) -> Result
         replay.changes = 0;
     }
     let mut torn: Option<(String, u64, u64)> = None;
-    for number in files.logs.iter().copied().filter(|number| *number >= newest.unwrap_or(0)) {
+    let logs = files.logs.iter().copied().filter(|number| *number >= newest.unwrap_or(0));
+    // A service begins with a snapshot and the log of the same number; further ones are numbered on.
+    for (number, expected) in logs.zip(newest.unwrap_or(1)..) {
+        if newest.is_none() || number != expected {
+            let missing = if newest.is_none() { snapshot_name(number) } else { log_name(expected) };
+            return Err(ServeError::DataMissing { path: disk.path(&missing) });
+        }
         let (name, had) = (log_name(number), replay.changes);
         let (end, bytes) = replay.file(&name, FileKind::Log, number)?;
         // Whatever follows a frame was written after that frame had come to disk whole.
@@ -121,13 +130,17 @@ pub(super) fn recover(disk: &dyn Disk, files: &Files, boards: &Boards) -> Result
 /// A board that exists at this point of the replay.
 struct Known {
     board: Arc<Board>,
+    /// Members' metadata, which the log's records of updates do not repeat.
+    metadata: HashMap<Box<str>, Box<str>>,
     /// Changes up to this one are in the snapshot.
     in_snapshot: u64,
 }
 
 struct Replay<'b> {
     disk: &'b dyn Disk,
-    boards: &'b Boards,
+    kept: &'b Kept,
+    /// The archived season whose members are being read.
+    archive: Option<(Archive, Vec<Record>)>,
     known: HashMap<u64, Known>,
     /// Records of one board that were read and not restored yet.
     batch: Vec<Record>,
@@ -160,6 +173,11 @@ impl Replay<'_> {
     fn apply(&mut self, change: Change<'_>) {
         self.changes += 1;
         match change {
+            Change::Put { record, .. } if self.archive.is_some() => {
+                if let Some((_, records)) = &mut self.archive {
+                    records.push(record);
+                }
+            }
             Change::Put { board, sequence, record } => {
                 if self
                     .known
@@ -179,21 +197,73 @@ impl Replay<'_> {
                     return;
                 }
                 // Where the name is taken, this board was deleted before the snapshot was made: nothing follows for it.
-                if let Ok(created) = self.boards.create_numbered(board, Some(name), options) {
-                    self.known.insert(board, Known { board: created, in_snapshot: 0 });
+                if let Ok(created) = self.kept.boards.create_numbered(board, Some(name), options) {
+                    let known = Known { board: created, metadata: HashMap::new(), in_snapshot: 0 };
+                    self.known.insert(board, known);
                 }
             }
             Change::DeleteBoard { board } => {
                 self.flush();
                 if let Some(known) = self.known.remove(&board) {
-                    self.boards.delete(&known.board.name);
+                    self.kept.boards.delete(&known.board.name);
                 }
             }
             Change::DeleteMember { board, sequence, member } => {
                 self.flush();
-                if let Some(known) = self.known.get(&board).filter(|known| sequence > known.in_snapshot) {
+                if let Some(known) = self.news_of(board, sequence) {
+                    known.metadata.remove(member);
                     known.board.leaderboard.delete(member);
                     raise(&known.board, sequence);
+                }
+            }
+            Change::Metadata { board, sequence, member, text } => {
+                self.flush();
+                if let Some(known) = self.news_of(board, sequence) {
+                    match text {
+                        Some(text) => known.metadata.insert(member.into(), text.into()),
+                        None => known.metadata.remove(member),
+                    };
+                    // What was logged has been checked when it was made.
+                    let _ = known.board.leaderboard.set_metadata(member, text);
+                    raise(&known.board, sequence);
+                }
+            }
+            Change::EndSeason { board, sequence, ended_at_s, season } => {
+                self.flush();
+                if let Some(known) = self.news_of(board, sequence) {
+                    known.metadata.clear();
+                    // As above.
+                    let _ = known.board.reset(season, ended_at_s);
+                    raise(&known.board, sequence);
+                }
+            }
+            Change::DeleteSeason { board, sequence } => {
+                if let Some(known) = self.known.get(&board) {
+                    known.board.delete_archive(sequence);
+                }
+            }
+            Change::Schedule { board, schedule } => {
+                if let Some(known) = self.known.get(&board) {
+                    known.board.set_schedule(schedule);
+                }
+            }
+            Change::Nonce { expires_s, key, nonce } => {
+                self.kept.nonces.restore(&Signed { key, nonce, expires_s });
+            }
+            Change::Answer(answer) => self.kept.once.restore(&answer),
+            Change::Archive { sequence, ended_at_s, season, .. } => {
+                self.flush();
+                let empty = Snapshot { sequence, records: Vec::new() };
+                self.archive = Some((Archive::new(season.to_owned(), ended_at_s, empty), Vec::new()));
+            }
+            Change::EndArchive { board } => {
+                if let Some((archive, records)) = self.archive.take()
+                    && let Some(known) = self.known.get(&board)
+                {
+                    let snapshot = Snapshot { sequence: archive.snapshot().sequence, records };
+                    let archive = Archive::new(archive.season, archive.ended_at_s, snapshot);
+                    // As above.
+                    let _ = known.board.add_archive(archive);
                 }
             }
             Change::Sequence { board, sequence } => {
@@ -205,17 +275,29 @@ impl Replay<'_> {
             Change::End { board } => {
                 self.flush();
                 self.is_complete = true;
-                self.boards.skip_numbers(board);
+                self.kept.boards.skip_numbers(board);
             }
         }
     }
 
+    /// The board, if it has not had this change yet.
+    fn news_of(&mut self, board: u64, sequence: u64) -> Option<&mut Known> {
+        self.known.get_mut(&board).filter(|known| sequence > known.in_snapshot)
+    }
+
     fn flush(&mut self) {
         let (board, sequence) = self.batch_of;
-        let records = std::mem::take(&mut self.batch);
-        if let Some(known) = self.known.get(&board)
+        let mut records = std::mem::take(&mut self.batch);
+        if let Some(known) = self.known.get_mut(&board)
             && !records.is_empty()
         {
+            for record in &mut records {
+                match &record.metadata {
+                    Some(text) => drop(known.metadata.insert(record.member.clone(), text.clone())),
+                    None if known.metadata.is_empty() => {}
+                    None => record.metadata = known.metadata.get(&record.member).cloned(),
+                }
+            }
             // What was logged has been checked when it was made.
             let _ = known.board.leaderboard.restore(&Snapshot { sequence, records });
         }

@@ -17,7 +17,7 @@ use super::disk::{Disk, DiskFile};
 const SECTOR_BYTES: usize = 512;
 
 #[derive(Clone, Default)]
-pub(super) struct SimulatedDisk(Arc<Mutex<State>>);
+pub(in crate::leaderboard_service) struct SimulatedDisk(Arc<Mutex<State>>);
 
 type Hook = Box<dyn FnMut() + Send>;
 
@@ -58,11 +58,11 @@ impl SimulatedDisk {
         self.0.lock().calls_left == Some(0)
     }
 
-    pub(super) fn limit(&self, room_bytes: Option<u64>) {
+    pub(in crate::leaderboard_service) fn limit(&self, room_bytes: Option<u64>) {
         self.0.lock().room_bytes = room_bytes;
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::leaderboard_service) fn bytes(&self) -> u64 {
         self.0.lock().used()
     }
 
@@ -71,7 +71,10 @@ impl SimulatedDisk {
     }
 
     /// What a machine finds that starts again after a power cut.
-    pub(super) fn after_power_cut(&self, random: &mut fastrand::Rng) -> SimulatedDisk {
+    pub(in crate::leaderboard_service) fn after_power_cut(
+        &self,
+        random: &mut fastrand::Rng,
+    ) -> SimulatedDisk {
         let state = self.0.lock();
         let mut names = state.durable_names.clone();
         for name in state.names.keys().chain(state.durable_names.keys()) {
