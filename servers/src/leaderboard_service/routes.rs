@@ -126,7 +126,11 @@ pub(super) fn methods(path: &str) -> String {
     methods.join(", ")
 }
 
-const COUNT: &str = r#"{"type":"integer","minimum":0}"#;
+const RANK: &str = r#"{"type":"integer","minimum":0,"maximum":9223372036854775807}"#;
+
+/// As `ROWS_MAX` and `EACH_SIDE_MAX` of the responder say.
+const ROWS: &str = r#"{"type":"integer","minimum":0,"maximum":1000}"#;
+const NEIGHBOURS: &str = r#"{"type":"integer","minimum":0,"maximum":500}"#;
 
 const SCORE: Parameter = Parameter {
     name: "score",
@@ -142,11 +146,10 @@ const MODE: Parameter = Parameter {
     says: "What is done with the score, instead of what the method says",
 };
 
-const LIMIT: Parameter =
-    Parameter { name: "limit", is_required: false, schema: COUNT, says: "Rows at most; 1000 is the limit" };
+const LIMIT: Parameter = Parameter { name: "limit", is_required: false, schema: ROWS, says: "Rows at most" };
 
 const FIRST: Parameter =
-    Parameter { name: "first", is_required: false, schema: COUNT, says: "The first rank, from 1" };
+    Parameter { name: "first", is_required: false, schema: RANK, says: "The first rank, from 1" };
 
 const METADATA: &[&str] = &["leaderboards", "{board}", "members", "{member}", "metadata"];
 const SEASONS: &[&str] = &["leaderboards", "{board}", "seasons"];
@@ -188,8 +191,8 @@ pub(super) const ROUTES: &[Route] = &[
     Route { operation: Operation::Around, method: "GET",
         segments: &["leaderboards", "{board}", "around", "{member}"],
         says: "A member and its neighbours",
-        query: &[Parameter { name: "each_side", is_required: false, schema: COUNT,
-            says: "Neighbours before and after it at most; 500 is the limit" }],
+        query: &[Parameter { name: "each_side", is_required: false, schema: NEIGHBOURS,
+            says: "Neighbours before and after it at most" }],
         body: None, answer: (200, Some("Page")), refusals: &[404, 422] },
     Route { operation: Operation::Board, method: "GET", segments: BOARD,
         says: "How many members a leaderboard has, and how it orders them",
