@@ -149,7 +149,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_as_records_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let mut changes = Changes(&bytes);
+        let mut changes = Changes::of(&bytes);
         while let Ok(Some(_)) = changes.next() {}
     }
 

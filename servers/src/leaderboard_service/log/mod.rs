@@ -69,6 +69,8 @@ pub(super) struct Log {
 struct Pending {
     /// Records that are not on disk yet.
     records: Vec<u8>,
+    /// Board and sequence number of the member that the last of them is about, if it is an update.
+    last: Option<(u64, u64)>,
 }
 
 /// The threads behind the log, and the directory's lock.
@@ -80,7 +82,7 @@ pub(super) struct Writing {
 }
 
 /// What the change's record is appended to.
-pub(super) struct Records<'l>(&'l mut Vec<u8>);
+pub(super) struct Records<'l>(&'l mut Pending);
 
 impl Log {
     /// Recovers what the directory holds into `kept`, and starts to log.
@@ -168,7 +170,7 @@ impl Log {
         let mut pending = self.pending.lock();
         let was_empty = pending.records.is_empty();
         self.position.store(self.position.load(Ordering::Relaxed) + 1, Ordering::Release);
-        let changed = change(&mut Records(&mut pending.records));
+        let changed = change(&mut Records(&mut pending));
         drop(pending);
         if was_empty {
             self.filled.notify_one();
@@ -241,6 +243,7 @@ impl Log {
     fn take(&self, segment: &mut Segment) {
         let _together = self.together.write();
         let mut pending = self.pending.lock();
+        pending.last = None;
         segment.take(&mut pending.records, self.position());
     }
 
@@ -324,46 +327,59 @@ fn new_segment(disk: &dyn Disk, number: u64) -> io::Result<FrameWriter> {
 
 impl Records<'_> {
     pub(super) fn updated(&mut self, board: &Board, member: &str, outcome: &Outcome) {
+        let Pending { records, last } = &mut *self.0;
         let place = (board.number, outcome.sequence);
-        record::put_member(self.0, place, member, &outcome.score, outcome.tie, None);
+        match last {
+            Some(last) if (last.0, last.1 + 1) == place => {
+                record::put_next_member(records, member, &outcome.score, outcome.tie);
+            }
+            _ => record::put_member(records, place, member, &outcome.score, outcome.tie, None),
+        }
+        *last = Some(place);
+    }
+
+    /// For the record of anything but an update.
+    fn out(&mut self) -> &mut Vec<u8> {
+        self.0.last = None;
+        &mut self.0.records
     }
 
     pub(super) fn deleted_member(&mut self, board: &Board, member: &str, deleted: &Deleted) {
-        record::put_delete_member(self.0, (board.number, deleted.sequence), member);
+        record::put_delete_member(self.out(), (board.number, deleted.sequence), member);
     }
 
     pub(super) fn created(&mut self, board: &Board) {
-        record::put_create(self.0, board.number, &board.options, &board.name);
+        record::put_create(self.out(), board.number, &board.options, &board.name);
     }
 
     pub(super) fn deleted_board(&mut self, board: &Board) {
-        record::put_delete_board(self.0, board.number);
+        record::put_delete_board(self.out(), board.number);
     }
 
     /// `sequence` is the number of the change.
     pub(super) fn set_metadata(&mut self, board: &Board, sequence: u64, member: &str, text: Option<&str>) {
-        record::put_metadata(self.0, (board.number, sequence), member, text);
+        record::put_metadata(self.out(), (board.number, sequence), member, text);
     }
 
     pub(super) fn ended_season(&mut self, board: &Board, archive: &Archive) {
         let place = (board.number, archive.snapshot().sequence);
-        record::put_end_season(self.0, place, archive.ended_at_s, &archive.season);
+        record::put_end_season(self.out(), place, archive.ended_at_s, &archive.season);
     }
 
     pub(super) fn deleted_season(&mut self, board: &Board, archive: &Archive) {
-        record::put_delete_season(self.0, board.number, archive.snapshot().sequence);
+        record::put_delete_season(self.out(), board.number, archive.snapshot().sequence);
     }
 
     pub(super) fn scheduled(&mut self, board: &Board, schedule: Option<Schedule>) {
-        record::put_schedule(self.0, board.number, schedule);
+        record::put_schedule(self.out(), board.number, schedule);
     }
 
     pub(super) fn used_nonce(&mut self, signed: &Signed<'_>) {
-        record::put_nonce(self.0, signed.expires_s, signed.key, signed.nonce);
+        record::put_nonce(self.out(), signed.expires_s, signed.key, signed.nonce);
     }
 
     pub(super) fn answered(&mut self, answer: &Answer<'_>) {
-        record::put_answer(self.0, answer);
+        record::put_answer(self.out(), answer);
     }
 }
 

@@ -131,6 +131,27 @@ pub(super) fn put_member(
     }
 }
 
+/// As `put_member` without metadata, for the change that follows the record before it on the same board.
+pub(super) fn put_next_member(out: &mut Vec<u8>, member: &str, score: &Score, tie: u64) {
+    out.push(NEXT);
+    out.extend_from_slice(&tie.to_le_bytes());
+    // A member's name is short.
+    out.extend_from_slice(&(member.len() as u16).to_le_bytes());
+    out.extend_from_slice(member.as_bytes());
+    match score.as_i64() {
+        Some(small) => {
+            out.push(0);
+            out.extend_from_slice(&small.to_le_bytes());
+        }
+        None => {
+            out.push(WIDE);
+            put_text(out, &score.to_string());
+        }
+    }
+}
+
+const NEXT: u8 = 15;
+
 /// Flags of a member's record: its score is text; metadata follows.
 const WIDE: u8 = 1;
 const WITH_METADATA: u8 = 2;
@@ -230,14 +251,43 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// The records of a payload. A payload whose checksum is right and that is not readable was written by another version.
-pub(super) struct Changes<'a>(pub(super) &'a [u8]);
+pub(super) struct Changes<'a> {
+    left: &'a [u8],
+    /// Board and sequence number of the last `Put`.
+    last: (u64, u64),
+}
 
 impl<'a> Changes<'a> {
+    pub(super) fn of(payload: &'a [u8]) -> Changes<'a> {
+        Changes { left: payload, last: (0, 0) }
+    }
+
     /// The next change; None at the end. Errors: bytes that are no record.
     pub(super) fn next(&mut self) -> Result<Option<Change<'a>>, ()> {
-        let Some((tag, rest)) = self.0.split_first() else { return Ok(None) };
-        self.0 = rest;
-        self.read(*tag).map(Some).ok_or(())
+        let Some((tag, rest)) = self.left.split_first() else { return Ok(None) };
+        self.left = rest;
+        let change = if *tag == NEXT { self.read_next() } else { self.read(*tag) };
+        if let Some(Change::Put { board, sequence, .. }) = change {
+            self.last = (board, sequence);
+        }
+        change.map(Some).ok_or(())
+    }
+
+    fn read_next(&mut self) -> Option<Change<'a>> {
+        let (board, before) = self.last;
+        let tie = self.number()?;
+        let (length, rest) = self.left.split_first_chunk::<2>()?;
+        let (member, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
+        self.left = rest;
+        let member = std::str::from_utf8(member).ok()?.into();
+        let score = match self.byte()? {
+            0 => Score::from(self.number()? as i64),
+            WIDE => Score::of_decimal(self.text()?)?,
+            _ => return None,
+        };
+        let record = Record { member, score, tie, metadata: None };
+        // Boards are numbered from 1.
+        (board > 0).then_some(Change::Put { board, sequence: before.checked_add(1)?, record })
     }
 
     fn read(&mut self, tag: u8) -> Option<Change<'a>> {
@@ -291,9 +341,9 @@ impl<'a> Changes<'a> {
             13 => Change::Nonce { expires_s: board, key: self.text()?, nonce: self.bytes()? },
             14 => {
                 let (signer, key) = (self.bytes()?, self.bytes()?);
-                let (digest, rest) = self.0.split_first_chunk::<32>()?;
+                let (digest, rest) = self.left.split_first_chunk::<32>()?;
                 let (status, rest) = rest.split_first_chunk::<2>()?;
-                self.0 = rest;
+                self.left = rest;
                 let (status, body) = (u16::from_le_bytes(*status), self.bytes()?);
                 Change::Answer(Answer { at_s: board, signer, key, digest, status, body })
             }
@@ -302,14 +352,14 @@ impl<'a> Changes<'a> {
     }
 
     fn byte(&mut self) -> Option<u8> {
-        let (byte, rest) = self.0.split_first()?;
-        self.0 = rest;
+        let (byte, rest) = self.left.split_first()?;
+        self.left = rest;
         Some(*byte)
     }
 
     fn number(&mut self) -> Option<u64> {
-        let (bytes, rest) = self.0.split_first_chunk::<8>()?;
-        self.0 = rest;
+        let (bytes, rest) = self.left.split_first_chunk::<8>()?;
+        self.left = rest;
         Some(u64::from_le_bytes(*bytes))
     }
 
@@ -318,9 +368,9 @@ impl<'a> Changes<'a> {
     }
 
     fn bytes(&mut self) -> Option<&'a [u8]> {
-        let (length, rest) = self.0.split_first_chunk::<4>()?;
+        let (length, rest) = self.left.split_first_chunk::<4>()?;
         let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        self.0 = rest;
+        self.left = rest;
         Some(bytes)
     }
 }
@@ -337,6 +387,8 @@ mod tests {
         put_create(&mut out, 1, &options, "wörk");
         put_member(&mut out, (1, 2), "ann", &Score::from(-5_i64), 9, Some("blue"));
         put_member(&mut out, (1, 3), "bob", &large, u64::MAX, None);
+        put_next_member(&mut out, "cid", &Score::from(7_i64), 4);
+        put_next_member(&mut out, "dan", &large, 5);
         put_delete_member(&mut out, (1, 4), "ann");
         put_sequence(&mut out, 1, 4);
         put_delete_board(&mut out, 1);
@@ -358,7 +410,7 @@ mod tests {
             let metadata = metadata.map(Into::into);
             Record { member: member.into(), score, tie, metadata }
         };
-        let mut changes = Changes(&out);
+        let mut changes = Changes::of(&out);
         for expected in [
             Change::Create { board: 1, options, name: "wörk" },
             Change::Put {
@@ -366,7 +418,9 @@ mod tests {
                 sequence: 2,
                 record: record("ann", Score::from(-5_i64), 9, Some("blue")),
             },
-            Change::Put { board: 1, sequence: 3, record: record("bob", large, u64::MAX, None) },
+            Change::Put { board: 1, sequence: 3, record: record("bob", large.clone(), u64::MAX, None) },
+            Change::Put { board: 1, sequence: 4, record: record("cid", Score::from(7_i64), 4, None) },
+            Change::Put { board: 1, sequence: 5, record: record("dan", large, 5, None) },
             Change::DeleteMember { board: 1, sequence: 4, member: "ann" },
             Change::Sequence { board: 1, sequence: 4 },
             Change::DeleteBoard { board: 1 },
@@ -385,7 +439,10 @@ mod tests {
             assert_eq!(changes.next(), Ok(Some(expected)));
         }
         assert_eq!(changes.next(), Ok(None));
-        assert_eq!(Changes(&out[..19]).next(), Err(()));
-        assert_eq!(Changes(&[99, 0, 0, 0, 0, 0, 0, 0, 0]).next(), Err(()));
+        assert_eq!(Changes::of(&out[..19]).next(), Err(()));
+        let mut next = Vec::new();
+        put_next_member(&mut next, "ann", &Score::ZERO, 1);
+        assert_eq!(Changes::of(&next).next(), Err(()), "there is nothing before it");
+        assert_eq!(Changes::of(&[99, 0, 0, 0, 0, 0, 0, 0, 0]).next(), Err(()));
     }
 }

@@ -157,7 +157,7 @@ impl Replay<'_> {
         let path = self.disk.path(name);
         let bytes = self.disk.read(name).map_err(ServeError::data(&path))?;
         let read = frames::read(&bytes, kind, number, |payload| {
-            let mut changes = Changes(payload);
+            let mut changes = Changes::of(payload);
             loop {
                 match changes.next() {
                     Ok(Some(change)) => self.apply(change),

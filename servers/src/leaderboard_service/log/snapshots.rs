@@ -83,7 +83,7 @@ pub(super) fn write(
             answers.push(Vec::new());
         }
     });
-    for each in answers {
+    for each in answers.into_iter().filter(|each| !each.is_empty()) {
         out.put()?;
         out.frame = each;
     }
