@@ -1,14 +1,16 @@
 //! How many updates per second the leaderboard service takes over loopback, and what they cost it.
 //!
 //! `cargo run --release -p servers --example leaderboard_load -- [CONNECTIONS] [ITEMS] [SECONDS] [MEMBERS] [-- OPTIONS]`
-//! ITEMS 1: one PATCH per request; more: bulks of that many increments. Closed loop: every connection has one request
-//! under way, and one thread asks and reads for all of them in turn. OPTIONS are those of `serve leaderboard`.
+//! ITEMS 1: one PATCH per request; more: bulks of that many increments. All MEMBERS are there before, with random scores.
+//! Closed loop: every connection has one request under way, and one thread asks and reads for all of them in turn; the
+//! requests are made before. OPTIONS are those of `serve leaderboard`; with `--data` the service is killed at the end,
+//! and its restart is timed.
 //! The service is a process of its own, so that its CPU time is measured separately from the load's. Both share the machine.
 //! With `--store redis://…` the CPU time of the store is read from its `INFO`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::{Args, FromArgMatches};
@@ -24,17 +26,10 @@ fn main() {
         arguments[..end].get(at).map_or(absent, |text| text.parse().expect("a whole number"))
     };
     let (connections, items, seconds, members) =
-        (number(0, 64), number(1, 1), number(2, 10), number(3, 100_000));
+        (number(0, 64), number(1, 1), number(2, 10), number(3, 1_000_000));
     let options = arguments.get(end + 1..).unwrap_or_default();
-    let mut service = Command::new(std::env::current_exe().expect("this program has a path"))
-        .args([&["--serve".to_owned(), "--listen=127.0.0.1:0".to_owned()], options].concat())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("this program can be started");
-    let mut line = String::new();
-    BufReader::new(service.stdout.take().expect("it was piped")).read_line(&mut line).expect("it says where");
-    let address: SocketAddr = line.trim().parse().expect("an address");
-
+    let (mut service, address) = start(options);
+    fill(address, members);
     let mut load = Load::new(address, connections, items, members);
     load.run_for(Duration::from_secs(1));
     let store = options.iter().find_map(|option| option.strip_prefix("--store=redis://"));
@@ -63,11 +58,57 @@ fn main() {
             store_s * 1e6 / updates
         );
     }
+    if options.iter().any(|option| option.starts_with("--data")) {
+        service.kill().expect("our child");
+        service.wait().expect("our child");
+        let began = Instant::now();
+        service = start(options).0;
+        println!("started again after a kill in {:.2} s", began.elapsed().as_secs_f64());
+    }
     // SAFETY: a plain call; the process is our child and not reaped yet.
     unsafe { libc::kill(service.id() as i32, libc::SIGTERM) };
     let status = service.wait().expect("our child");
     assert!(status.success(), "{status}");
 }
+
+/// The service in a process of its own, and where it listens.
+fn start(options: &[String]) -> (Child, SocketAddr) {
+    let mut service = Command::new(std::env::current_exe().expect("this program has a path"))
+        .args([&["--serve".to_owned(), "--listen=127.0.0.1:0".to_owned()], options].concat())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this program can be started");
+    let mut line = String::new();
+    BufReader::new(service.stdout.take().expect("it was piped")).read_line(&mut line).expect("it says where");
+    (service, line.trim().parse().expect("an address"))
+}
+
+/// Gives all members random scores.
+fn fill(address: SocketAddr, members: usize) {
+    let mut random = fastrand::Rng::with_seed(2);
+    let (mut stream, mut buffer) =
+        (TcpStream::connect(address).expect("the service listens"), vec![0; 1 << 20]);
+    let numbers: Vec<usize> = (0..members).collect();
+    for some in numbers.chunks(1_000) {
+        let request = bulk(some.iter().copied(), "replace", || random.u32(..1_000_000_000));
+        stream.write_all(&request).expect("the service reads");
+        read_answer(&mut stream, &mut buffer);
+    }
+}
+
+/// A request that changes the scores of these members.
+fn bulk(members: impl Iterator<Item = usize>, mode: &str, mut score: impl FnMut() -> u32) -> Vec<u8> {
+    let item = |member| format!(r#"{{"member":"player-{member}","score":"{}","mode":"{mode}"}}"#, score());
+    let items: Vec<String> = members.map(item).collect();
+    let scores = items.join(",");
+    let body = format!(r#"{{"leaderboards":[{{"leaderboard":"main","scores":[{scores}]}}]}}"#);
+    let fields = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
+    format!("POST /bulk HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n\r\n{body}").into_bytes()
+}
+
+/// Requests that are made before, at least, and updates in all of them.
+const REQUESTS: usize = 500;
+const UPDATES: usize = 300_000;
 
 fn serve(arguments: &[String]) {
     let command = Options::augment_args(clap::Command::new("serve").no_binary_name(true));
@@ -100,10 +141,8 @@ fn store_cpu_s(address: &str) -> f64 {
 
 struct Load {
     connections: Vec<(TcpStream, Instant)>,
-    items: usize,
-    members: usize,
     random: fastrand::Rng,
-    request: Vec<u8>,
+    requests: Vec<Vec<u8>>,
 }
 
 impl Load {
@@ -114,8 +153,17 @@ impl Load {
             (stream, Instant::now())
         };
         let connections = (0..connections).map(connect).collect();
-        let mut load =
-            Load { connections, items, members, random: fastrand::Rng::with_seed(1), request: Vec::new() };
+        let mut random = fastrand::Rng::with_seed(1);
+        let request = |_| {
+            if items > 1 {
+                let members: Vec<usize> = (0..items).map(|_| random.usize(..members)).collect();
+                return bulk(members.into_iter(), "increment", || 7);
+            }
+            let target = format!("/leaderboards/main/members/player-{}?score=7", random.usize(..members));
+            format!("PATCH {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes()
+        };
+        let requests = (0..(UPDATES / items).max(REQUESTS)).map(request).collect();
+        let mut load = Load { connections, random, requests };
         (0..load.connections.len()).for_each(|at| load.ask(at));
         load
     }
@@ -138,21 +186,7 @@ impl Load {
     }
 
     fn ask(&mut self, at: usize) {
-        let (request, random) = (&mut self.request, &mut self.random);
-        request.clear();
-        let mut member = || random.usize(..self.members);
-        // Writing to a vector cannot fail.
-        let _ = if self.items == 1 {
-            let target = format!("/leaderboards/main/members/player-{}?score=7", member());
-            write!(request, "PATCH {target} HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        } else {
-            let item = |_| format!(r#"{{"member":"player-{}","score":"7","mode":"increment"}}"#, member());
-            let items: Vec<String> = (0..self.items).map(item).collect();
-            let scores = items.join(",");
-            let body = format!(r#"{{"leaderboards":[{{"leaderboard":"main","scores":[{scores}]}}]}}"#);
-            let fields = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
-            write!(request, "POST /bulk HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n\r\n{body}")
-        };
+        let request = &self.requests[self.random.usize(..self.requests.len())];
         let (stream, asked) = &mut self.connections[at];
         *asked = Instant::now();
         stream.write_all(request).expect("the service reads");

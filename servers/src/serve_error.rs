@@ -73,6 +73,12 @@ pub enum ServeError {
         /// The directory.
         path: PathBuf,
     },
+    /// A file of the data directory is not there, though others say that it was. Restore it from a backup.
+    #[error("{path}: this file is missing, and others that belong to it are there; restore it from a backup")]
+    DataMissing {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file of the data directory is damaged where it cannot have been torn by a crash. Restore it from a backup.
     #[error("{path}: damaged at byte {offset}, with data behind it; restore the file from a backup")]
     DataCorrupt {

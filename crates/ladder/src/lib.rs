@@ -9,6 +9,7 @@ mod aliasing;
 pub mod answers;
 mod capacity;
 pub mod closing;
+mod condition;
 mod contract;
 pub mod disturbance;
 mod figures;
@@ -25,6 +26,7 @@ pub use aliasing::Aliasing;
 pub use answers::{answers, run_verdict, rung};
 pub use capacity::{Capacity, CellCapacity, Held, capacity};
 pub use closing::{Closing, Table, closing};
+pub use condition::{Condition, ConditionError};
 pub use contract::{
     Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, RunFacts, Rung, StoredAnswers,
 };

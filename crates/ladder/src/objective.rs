@@ -13,6 +13,8 @@ use measure::distribution::EXCEEDANCES;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
+pub use crate::condition::Op;
+use crate::condition::{Condition, ConditionError, bound_in, split_number};
 use crate::figures::{FigureDoc, Of, Reading, Source, UnitKind, sample};
 use crate::wording::show_number;
 
@@ -25,23 +27,6 @@ pub struct Objective {
     bound: f64,
     /// the number and unit as their author wrote them
     bound_text: String,
-}
-
-/// A comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// `<`
-    Less,
-    /// `<=`
-    AtMost,
-    /// `>`
-    More,
-    /// `>=`
-    AtLeast,
-    /// `==`
-    Equal,
-    /// `!=`
-    Unequal,
 }
 
 /// What an objective says about a trial. Values are in the figure's inner unit, `f64::INFINITY` for *never*.
@@ -207,48 +192,13 @@ impl Objective {
     }
 }
 
-impl Op {
-    const ALL: [(Op, &'static str); 6] = [
-        (Op::Less, "<"),
-        (Op::AtMost, "<="),
-        (Op::More, ">"),
-        (Op::AtLeast, ">="),
-        (Op::Equal, "=="),
-        (Op::Unequal, "!="),
-    ];
-
-    fn holds(self, value: f64, bound: f64) -> bool {
-        match self {
-            Op::Less => value < bound,
-            Op::AtMost => value <= bound,
-            Op::More => value > bound,
-            Op::AtLeast => value >= bound,
-            Op::Equal => value == bound,
-            Op::Unequal => value != bound,
-        }
-    }
-
-    fn sign(self) -> &'static str {
-        Op::ALL.iter().find(|(op, _)| *op == self).map_or("", |(_, sign)| sign)
-    }
-}
-
 impl FromStr for Objective {
     type Err = ObjectiveError;
 
     fn from_str(text: &str) -> Result<Self, ObjectiveError> {
-        let text = text.trim();
-        let is_sign = |c: char| matches!(c, '<' | '>' | '=' | '!');
-        let no_comparison = || ObjectiveError::NoComparison { text: text.to_owned() };
-        let at = text.find(is_sign).ok_or_else(no_comparison)?;
-        let (name, rest) = (text[..at].trim(), &text[at..]);
-        let value_at = rest.find(|c| !is_sign(c)).ok_or_else(no_comparison)?;
-        let (signs, value) = (&rest[..value_at], rest[value_at..].trim());
-        if name.is_empty() || value.is_empty() {
-            return Err(no_comparison());
-        }
-        let &(op, _) = Op::ALL.iter().find(|(_, sign)| *sign == signs).ok_or_else(|| {
-            ObjectiveError::UnknownComparison { text: text.to_owned(), op: signs.to_owned() }
+        let Condition { text, name, op, value } = Condition::of(text).map_err(|error| match error {
+            ConditionError::NoComparison { text } => ObjectiveError::NoComparison { text },
+            ConditionError::UnknownComparison { text, op } => ObjectiveError::UnknownComparison { text, op },
         })?;
         let figure = FigureDoc::named(name).ok_or_else(|| {
             let nearest = FigureDoc::nearest(name);
@@ -263,7 +213,7 @@ impl FromStr for Objective {
         let bound = bound_in(figure.unit, number, unit).ok_or_else(|| ObjectiveError::WrongValue {
             text: text.to_owned(),
             name: figure.name,
-            kind: kind_in_words(figure.unit),
+            kind: figure.unit.in_words(),
             value: value.to_owned(),
             example: example(figure),
         })?;
@@ -279,72 +229,6 @@ impl FromStr for Objective {
             return Err(ObjectiveError::NotOrdered { text: text.to_owned(), name: figure.name });
         }
         Ok(Objective { figure, op, bound, bound_text: format!("{number}{unit}") })
-    }
-}
-
-fn split_number(value: &str) -> (&str, &str) {
-    let end = value.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(value.len());
-    (&value[..end], value[end..].trim())
-}
-
-/// The bound in the inner unit of its kind; `None` when number or unit do not fit.
-fn bound_in(kind: UnitKind, number: &str, unit: &str) -> Option<f64> {
-    if kind == UnitKind::Ok {
-        return (number.is_empty() && unit == "ok").then_some(1.0);
-    }
-    let per_unit = match kind {
-        UnitKind::Time => match unit {
-            "ns" => 1.0,
-            // Two letters look alike: the micro sign and the Greek mu.
-            "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            _ => return None,
-        },
-        UnitKind::Share => match unit {
-            "%" => 0.01,
-            "" => 1.0,
-            _ => return None,
-        },
-        UnitKind::Count | UnitKind::Rate => {
-            let unit = if kind == UnitKind::Rate { unit.strip_suffix("/s").unwrap_or(unit) } else { unit };
-            match unit {
-                "" => 1.0,
-                "k" => 1e3,
-                "M" => 1e6,
-                _ => return None,
-            }
-        }
-        UnitKind::Bytes => match unit {
-            "" | "B" => 1.0,
-            "k" | "kB" => 1e3,
-            "M" | "MB" => 1e6,
-            "G" | "GB" => 1e9,
-            "KiB" => 1024.0,
-            "MiB" => 1_048_576.0,
-            "GiB" => 1_073_741_824.0,
-            _ => return None,
-        },
-        UnitKind::Number => match unit {
-            "" => 1.0,
-            _ => return None,
-        },
-        UnitKind::Ok => return None,
-    };
-    let number: f64 = number.parse().ok()?;
-    // 25% must be the same share as 0.25, which multiplying by 0.01 does not always give.
-    Some(if unit == "%" { number / 100.0 } else { number * per_unit })
-}
-
-fn kind_in_words(kind: UnitKind) -> &'static str {
-    match kind {
-        UnitKind::Time => "a time (ns, us, ms, s)",
-        UnitKind::Share => "a share (25% or 0.25)",
-        UnitKind::Count => "a count (12, 12k, 12M)",
-        UnitKind::Rate => "a rate per second (1000, 12k)",
-        UnitKind::Bytes => "a number of bytes (500MB, 2GiB)",
-        UnitKind::Number => "a number without unit (1.5)",
-        UnitKind::Ok => "either ok or not",
     }
 }
 

@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use plan::layers::{BODY, OPTIONS, SUBJECT, headings, settings, subject_help};
 use plan::{Flags, Kind, Setting};
 
+use crate::bench;
 use crate::serve::Server;
 
 /// Finds out how many clients a real-time server holds, what gives first, and whether the answer can be
@@ -53,6 +54,12 @@ pub enum Command {
     Export(ExportArgs),
     /// What this machine can do: descriptors, ports, cores, clock, pacing, own ceiling
     Doctor(DoctorArgs),
+    /// Measure a library in this process: implementations side by side, with gates for builds
+    Bench {
+        /// what to measure
+        #[command(subcommand)]
+        subject: bench::Subject,
+    },
     /// Climb servers with known faults, and say whether every verdict was right on this machine
     Selftest(SelftestArgs),
     /// Print the completions of a shell, to be sourced or put where it looks for them

@@ -351,7 +351,7 @@ fn unix_ms() -> u64 {
 }
 
 /// The file that was made to see whether results can be written. A climb without results leaves none behind.
-struct Unwritten<'a>(Option<&'a Path>);
+pub(crate) struct Unwritten<'a>(Option<&'a Path>);
 
 impl Drop for Unwritten<'_> {
     fn drop(&mut self) {
@@ -365,7 +365,7 @@ impl Drop for Unwritten<'_> {
 }
 
 /// A result that cannot be written is known before the climb, not after.
-fn check_writable(path: Option<&Path>) -> anyhow::Result<Unwritten<'_>> {
+pub(crate) fn check_writable(path: Option<&Path>) -> anyhow::Result<Unwritten<'_>> {
     let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Unwritten(None)) };
     let is_new = !path.exists();
     File::options()
@@ -378,8 +378,15 @@ fn check_writable(path: Option<&Path>) -> anyhow::Result<Unwritten<'_>> {
 
 /// Writes the contract's JSON where the user wants it.
 pub fn write_json(climb: &Climb, path: Option<&Path>) -> anyhow::Result<()> {
+    if path.is_none() {
+        return Ok(());
+    }
+    write_text(&serde_json::to_string_pretty(climb)?, path)
+}
+
+/// Writes a text where `--json` says.
+pub(crate) fn write_text(text: &str, path: Option<&Path>) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
-    let text = serde_json::to_string_pretty(climb)?;
     if path == Path::new("-") {
         println!("{text}");
         return Ok(());

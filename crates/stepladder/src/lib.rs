@@ -4,6 +4,7 @@
 //! prints. Nothing is measured or judged here.
 
 mod around;
+pub mod bench;
 mod calibration;
 pub mod cli;
 pub mod climb;

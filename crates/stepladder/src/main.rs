@@ -3,9 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use servers::leaderboard::bench::CountingAllocator;
 use stepladder::cli::{Cli, Command};
 use stepladder::exit::{Exit, Failure, not_measured};
-use stepladder::{commands, report, serve, signals, view};
+use stepladder::{bench, commands, report, serve, signals, view};
+
+/// Counts only while `stepladder bench` runs.
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() -> ExitCode {
     watch::Inherited::remember();
@@ -29,6 +34,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::report(&args),
         Command::Export(args) => commands::export(&args),
         Command::Doctor(args) => commands::doctor(&args),
+        Command::Bench { subject } => bench::run(&subject),
         Command::Selftest(args) if args.hog => stepladder::selftest::hog(),
         Command::Selftest(args) => interrupt().and_then(|interrupt| commands::selftest(&args, &interrupt)),
         Command::Completions { shell } => commands::completions(shell),

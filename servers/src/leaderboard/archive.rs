@@ -1,5 +1,7 @@
 //! Boards at rest: a snapshot to store or restore, and the archive of a season that has ended.
 
+use std::sync::OnceLock;
+
 use super::types::{BulkRefused, Page, Record, Refused, Row, Standing, check_member, check_metadata};
 
 /// All of a board at one moment.
@@ -31,18 +33,26 @@ impl Snapshot {
 pub struct Archive {
     /// What the season was called.
     pub season: String,
+    /// When it ended, s since the epoch.
+    pub ended_at_s: u64,
     snapshot: Snapshot,
-    /// Positions in `snapshot.records`, in the order of the members' names.
-    by_name: Vec<u32>,
+    /// Positions in `snapshot.records`, in the order of the members' names; made when a member is first asked for.
+    by_name: OnceLock<Vec<u32>>,
 }
 
 impl Archive {
-    /// Keeps `snapshot` as the result of `season`. O(n log n); no board is locked meanwhile.
-    pub fn new(season: String, snapshot: Snapshot) -> Self {
-        let records = &snapshot.records;
-        let mut by_name: Vec<u32> = (0..records.len() as u32).collect();
-        by_name.sort_unstable_by_key(|&at| &records[at as usize].member);
-        Self { season, snapshot, by_name }
+    /// Keeps `snapshot` as the result of `season`.
+    pub fn new(season: String, ended_at_s: u64, snapshot: Snapshot) -> Self {
+        Self { season, ended_at_s, snapshot, by_name: OnceLock::new() }
+    }
+
+    fn by_name(&self) -> &[u32] {
+        self.by_name.get_or_init(|| {
+            let records = &self.snapshot.records;
+            let mut by_name: Vec<u32> = (0..records.len() as u32).collect();
+            by_name.sort_unstable_by_key(|&at| &records[at as usize].member);
+            by_name
+        })
     }
 
     /// Members at the end of the season.
@@ -50,11 +60,11 @@ impl Archive {
         self.snapshot.records.len() as u64
     }
 
-    /// A member's final score and rank.
+    /// A member's final score and rank. O(log n), but O(n log n) the first time.
     pub fn get(&self, member: &str) -> Option<Standing> {
         let name = |at: &u32| &*self.snapshot.records[*at as usize].member;
-        let found = self.by_name.binary_search_by(|at| name(at).cmp(member)).ok()?;
-        let at = self.by_name[found];
+        let by_name = self.by_name();
+        let at = by_name[by_name.binary_search_by(|at| name(at).cmp(member)).ok()?];
         let score = self.snapshot.records[at as usize].score.clone();
         Some(Standing { score, rank: u64::from(at) + 1 })
     }

@@ -7,10 +7,43 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use super::types::{MAX_MEMBERS, check_bulk};
-use super::{Archive, BulkRefused, Implementation, Leaderboard, Options, Outcome, Update};
+use super::{Archive, BulkRefused, Implementation, Leaderboard, Options, Outcome, Snapshot, Update};
 
 /// The most bytes of a board's name and of a season's.
 pub const MAX_BOARD_NAME_BYTES: usize = 256;
+
+/// The most archived seasons of a board.
+pub const MAX_SEASONS: usize = 1_000;
+
+/// When seasons end by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// The next end, s since the epoch.
+    pub next_end_s: u64,
+    /// Between two ends, s, > 0.
+    pub every_s: u64,
+}
+
+impl Schedule {
+    /// The schedule after an end at `now_s`: ends that were missed are not made up for.
+    #[must_use]
+    pub fn after(self, now_s: u64) -> Schedule {
+        let missed = now_s.saturating_sub(self.next_end_s) / self.every_s.max(1);
+        let next_end_s = self.next_end_s.saturating_add((missed + 1).saturating_mul(self.every_s.max(1)));
+        Schedule { next_end_s, ..self }
+    }
+}
+
+/// All of a board at one moment.
+#[derive(Clone, Debug)]
+pub struct AtRest {
+    /// Its members.
+    pub snapshot: Snapshot,
+    /// Its archived seasons, oldest first.
+    pub archives: Vec<Arc<Archive>>,
+    /// When its seasons end by themselves.
+    pub schedule: Option<Schedule>,
+}
 
 /// A board with its name and its past.
 pub struct Board {
@@ -22,7 +55,13 @@ pub struct Board {
     pub options: Options,
     /// The members.
     pub leaderboard: Box<dyn Leaderboard>,
-    archives: Mutex<Vec<Arc<Archive>>>,
+    seasons: Mutex<Seasons>,
+}
+
+#[derive(Default)]
+struct Seasons {
+    archives: Vec<Arc<Archive>>,
+    schedule: Option<Schedule>,
 }
 
 /// Why a request that concerns boards was refused. Nothing was changed.
@@ -46,6 +85,9 @@ pub enum BoardsError {
         /// Which.
         season: String,
     },
+    /// `MAX_SEASONS` are archived.
+    #[error("the board has {MAX_SEASONS} archived seasons; delete some first")]
+    SeasonsFull,
     /// A bulk names a board that does not exist.
     #[error("part {part}: there is no board called {name:?}")]
     NoSuchBoard {
@@ -81,34 +123,69 @@ pub(crate) fn board_name(name: Option<&str>) -> Result<String, BoardsError> {
 impl Board {
     /// Ends a season: the standings become its archive, and the board is empty.
     ///
-    /// Errors: a name without a legal length, or of a season that is archived.
-    pub fn reset(&self, season: &str) -> Result<Arc<Archive>, BoardsError> {
-        check_name(season)?;
-        let mut archives = self.archives.lock();
-        if archives.iter().any(|archive| archive.season == season) {
-            return Err(BoardsError::SeasonTaken { season: season.to_owned() });
-        }
-        let archive = Arc::new(Archive::new(season.to_owned(), self.leaderboard.reset()));
-        archives.push(archive.clone());
+    /// Errors: a name without a legal length, or of a season that is archived; `MAX_SEASONS`.
+    pub fn reset(&self, season: &str, ended_at_s: u64) -> Result<Arc<Archive>, BoardsError> {
+        let mut seasons = self.seasons.lock();
+        seasons.check(season)?;
+        let archive = Arc::new(Archive::new(season.to_owned(), ended_at_s, self.leaderboard.reset()));
+        seasons.archives.push(archive.clone());
         Ok(archive)
     }
 
     /// Adds the archive of a season that was stored before.
     ///
-    /// Errors: a season of this name is archived.
+    /// Errors: as `reset`.
     pub fn add_archive(&self, archive: Archive) -> Result<(), BoardsError> {
-        check_name(&archive.season)?;
-        let mut archives = self.archives.lock();
-        if archives.iter().any(|each| each.season == archive.season) {
-            return Err(BoardsError::SeasonTaken { season: archive.season });
-        }
-        archives.push(Arc::new(archive));
+        let mut seasons = self.seasons.lock();
+        seasons.check(&archive.season)?;
+        seasons.archives.push(Arc::new(archive));
         Ok(())
     }
 
     /// The archived seasons, oldest first.
     pub fn archives(&self) -> Vec<Arc<Archive>> {
-        self.archives.lock().clone()
+        self.seasons.lock().archives.clone()
+    }
+
+    /// The archive of the season with this name.
+    pub fn archive(&self, season: &str) -> Option<Arc<Archive>> {
+        self.seasons.lock().archives.iter().find(|archive| archive.season == season).cloned()
+    }
+
+    /// Removes the archive whose snapshot has this sequence number, which no other has.
+    pub fn delete_archive(&self, sequence: u64) -> Option<Arc<Archive>> {
+        let mut seasons = self.seasons.lock();
+        let at = seasons.archives.iter().position(|archive| archive.snapshot().sequence == sequence)?;
+        Some(seasons.archives.remove(at))
+    }
+
+    /// When its seasons end by themselves.
+    pub fn schedule(&self) -> Option<Schedule> {
+        self.seasons.lock().schedule
+    }
+
+    /// Lets its seasons end by themselves, or no more. Returns what was before.
+    pub fn set_schedule(&self, schedule: Option<Schedule>) -> Option<Schedule> {
+        std::mem::replace(&mut self.seasons.lock().schedule, schedule)
+    }
+
+    /// Everything at one moment, for storage. O(n).
+    pub fn at_rest(&self) -> AtRest {
+        // No season ends between the members and the archives.
+        let seasons = self.seasons.lock();
+        let snapshot = self.leaderboard.snapshot();
+        AtRest { snapshot, archives: seasons.archives.clone(), schedule: seasons.schedule }
+    }
+}
+
+impl Seasons {
+    /// Whether a season of this name can be added.
+    fn check(&self, season: &str) -> Result<(), BoardsError> {
+        check_name(season)?;
+        if self.archives.iter().any(|archive| archive.season == season) {
+            return Err(BoardsError::SeasonTaken { season: season.to_owned() });
+        }
+        if self.archives.len() >= MAX_SEASONS { Err(BoardsError::SeasonsFull) } else { Ok(()) }
     }
 }
 
@@ -147,7 +224,7 @@ impl Boards {
         let name = board_name(name)?;
         // Made before the lock: an actor starts a thread.
         let leaderboard = self.implementation.create(options);
-        let board = Board { number, name: name.clone(), options, leaderboard, archives: Mutex::default() };
+        let board = Board { number, name: name.clone(), options, leaderboard, seasons: Mutex::default() };
         let mut boards = self.boards.write();
         if boards.contains_key(&name) {
             return Err(BoardsError::NameTaken { name });
@@ -276,15 +353,30 @@ mod tests {
         for (member, score) in [("ann", 5), ("bob", 7), ("cid", 6)] {
             board.leaderboard.update(member, Mode::Replace, &i64::into(score)).unwrap();
         }
-        let archive = board.reset("spring").unwrap();
+        let archive = board.reset("spring", 7).unwrap();
         assert_eq!(board.leaderboard.count(), 0);
         assert_eq!(archive.get("cid").unwrap().rank, 2);
         assert_eq!(archive.get("dan"), None);
         let page = archive.range(2, 1);
         assert_eq!((&*page.rows[0].member, page.total, page.next_rank()), ("cid", 3, Some(3)));
-        assert_eq!(board.reset("spring").err(), Some(BoardsError::SeasonTaken { season: "spring".into() }));
-        board.reset("summer").unwrap();
+        assert_eq!(
+            board.reset("spring", 7).err(),
+            Some(BoardsError::SeasonTaken { season: "spring".into() })
+        );
+        board.reset("summer", 9).unwrap();
         let seasons: Vec<String> = board.archives().iter().map(|archive| archive.season.clone()).collect();
         assert_eq!(seasons, ["spring", "summer"]);
+        assert_eq!(board.archive("summer").unwrap().ended_at_s, 9);
+        assert_eq!(board.delete_archive(archive.snapshot().sequence).unwrap().season, "spring");
+        assert_eq!((board.archives().len(), board.archive("spring").is_none()), (1, true));
+        assert!(board.delete_archive(archive.snapshot().sequence).is_none());
+    }
+
+    #[test]
+    fn a_schedule_goes_on_from_its_last_end_and_skips_those_it_missed() {
+        let schedule = Schedule { next_end_s: 100, every_s: 10 };
+        for (now_s, next_end_s) in [(100, 110), (109, 110), (110, 120), (135, 140)] {
+            assert_eq!(schedule.after(now_s), Schedule { next_end_s, every_s: 10 }, "{now_s}");
+        }
     }
 }

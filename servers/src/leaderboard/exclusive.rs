@@ -14,6 +14,7 @@ pub(super) trait Exclusive: Send + Sync + Sized + 'static {
     fn row(&self, member: &str) -> Option<Row>;
     fn delete(&mut self, member: &str) -> Option<Deleted>;
     fn range(&self, first: u64, limit: usize) -> Page;
+    fn range_back(&self, first: u64, limit: usize) -> Page;
     fn around(&self, member: &str, each_side: usize) -> Option<Page>;
     fn set_metadata(&mut self, member: &str, metadata: Option<&str>) -> Result<Option<u64>, Refused>;
     fn snapshot(&self) -> Snapshot;

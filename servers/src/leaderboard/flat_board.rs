@@ -201,6 +201,10 @@ impl Exclusive for FlatBoard {
         self.ranking.range(first, limit, |id| self.members.name(id))
     }
 
+    fn range_back(&self, first: u64, limit: usize) -> Page {
+        self.ranking.range_back(first, limit, |id| self.members.name(id))
+    }
+
     fn around(&self, member: &str, each_side: usize) -> Option<Page> {
         let (id, place) = self.find(member)?;
         Some(self.ranking.around(id, place, each_side, |id| self.members.name(id)))

@@ -33,7 +33,7 @@ pub(crate) use boards::board_name;
 pub(crate) use types::check_member;
 
 pub use archive::{Archive, Snapshot};
-pub use boards::{Board, Boards, BoardsError, MAX_BOARD_NAME_BYTES};
+pub use boards::{AtRest, Board, Boards, BoardsError, MAX_BOARD_NAME_BYTES, MAX_SEASONS, Schedule};
 pub use implementations::{Implementation, LockWaits};
 pub use score::{MAX_DIGITS, Score, ScoreError};
 pub use types::{
@@ -73,6 +73,9 @@ pub trait Leaderboard: Send + Sync {
 
     /// Up to `limit` members from rank `first` on; `Page::next_rank` is the `first` of the next page.
     fn range(&self, first: u64, limit: usize) -> Page;
+
+    /// Up to `limit` members from the last rank towards the first, beginning with the `first` of them from 1.
+    fn range_back(&self, first: u64, limit: usize) -> Page;
 
     /// The first `limit` members.
     fn top(&self, limit: usize) -> Page {

@@ -93,6 +93,15 @@ impl<F: Sets> Ranking<F> {
         Page { total, rows }
     }
 
+    /// As `range`, from the last rank towards the first; `first` counts from the end, from 1.
+    pub(super) fn range_back<'a>(&self, first: u64, limit: usize, name: impl Fn(u32) -> &'a str) -> Page {
+        let last = (self.len() + 1).saturating_sub(first.max(1));
+        let limit = limit.min(usize::try_from(last).unwrap_or(usize::MAX));
+        let mut page = self.range(last + 1 - limit as u64, limit, name);
+        page.rows.reverse();
+        page
+    }
+
     /// The member at `place` with up to `each_side` neighbours before and after it.
     pub(super) fn around<'a>(
         &self,

@@ -6,7 +6,8 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
 use super::problem::Problem;
-use crate::leaderboard::{self, Direction, Mode, Score, ScoreError, TieRule, Update};
+use super::unix_s;
+use crate::leaderboard::{self, Direction, Mode, Schedule, Score, ScoreError, TieRule, Update};
 
 /// `POST /leaderboards`
 #[derive(serde::Deserialize)]
@@ -32,6 +33,51 @@ impl NewBoard {
             ties: self.ties.as_deref().map_or(Ok(TieRule::default()), ties).map_err(wrong)?,
             seed: None,
         })
+    }
+}
+
+/// `PUT /leaderboards/{board}/members/{member}/metadata`
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Metadata<'a> {
+    #[serde(borrow)]
+    pub(super) metadata: Name<'a>,
+}
+
+/// `POST /leaderboards/{board}/seasons`
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewSeason<'a> {
+    #[serde(borrow)]
+    pub(super) name: Name<'a>,
+}
+
+/// `PUT /leaderboards/{board}/schedule`
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewSchedule {
+    next_end_s: u64,
+    every_s: u64,
+}
+
+/// Ten years, s.
+pub(super) const EVERY_S_MAX: u64 = 315_576_000;
+
+/// The year 9999, s since the epoch.
+pub(super) const END_S_MAX: u64 = 253_402_300_799;
+
+impl NewSchedule {
+    /// Errors: an end that is past or too far away, no time between ends or too much.
+    pub(super) fn schedule(&self) -> Result<Schedule, Problem> {
+        let (next_end_s, every_s, now_s) = (self.next_end_s, self.every_s, unix_s());
+        if !(now_s..=END_S_MAX).contains(&next_end_s) {
+            let detail = format!("next_end_s is {now_s} (now) to {END_S_MAX}, not {next_end_s}");
+            return Err(Problem::new(422, detail));
+        }
+        if !(1..=EVERY_S_MAX).contains(&every_s) {
+            return Err(Problem::new(422, format!("every_s is 1 to {EVERY_S_MAX}, not {every_s}")));
+        }
+        Ok(Schedule { next_end_s, every_s })
     }
 }
 

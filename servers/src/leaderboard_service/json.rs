@@ -66,6 +66,12 @@ pub(super) fn put_ranked(out: &mut Vec<u8>, member: &str, score: &Score, rank: u
     out.push(b'}');
 }
 
+/// Appends `,"metadata":"…"`, to go behind other members of an object.
+pub(super) fn put_metadata(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(b",\"metadata\":");
+    put_string(out, text);
+}
+
 /// Appends items, separated by commas and within brackets.
 pub(super) fn put_list<T>(
     out: &mut Vec<u8>,
@@ -84,12 +90,24 @@ pub(super) fn put_list<T>(
 
 /// Appends `{"members":TOTAL,"rows":[…],"next":RANK or null}`.
 pub(super) fn put_page(out: &mut Vec<u8>, page: &Page) {
+    put_page_with(out, page, page.next_rank());
+}
+
+/// As `put_page`, with the `first` of the page behind this one.
+pub(super) fn put_page_with(out: &mut Vec<u8>, page: &Page, next: Option<u64>) {
     out.extend_from_slice(b"{\"members\":");
     put_number(out, page.total);
     out.extend_from_slice(b",\"rows\":");
-    put_list(out, &page.rows, |out, row| put_ranked(out, &row.member, &row.score, row.rank));
+    put_list(out, &page.rows, |out, row| {
+        put_ranked(out, &row.member, &row.score, row.rank);
+        if let Some(text) = &row.metadata {
+            out.pop();
+            put_metadata(out, text);
+            out.push(b'}');
+        }
+    });
     out.extend_from_slice(b",\"next\":");
-    match page.next_rank() {
+    match next {
         Some(rank) => put_number(out, rank),
         None => out.extend_from_slice(b"null"),
     }

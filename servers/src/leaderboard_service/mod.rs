@@ -8,7 +8,10 @@
 
 mod bodies;
 mod changes;
+#[cfg(test)]
+mod full_disk;
 mod json;
+mod kept;
 mod log;
 mod once;
 mod openapi;
@@ -25,7 +28,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::cli::{self, check, time};
 use crate::control::{Crew, END_NS, Listening, REST_NS};
@@ -33,10 +36,11 @@ use crate::fault::{self, Fault, Kind, Server};
 use crate::leaderboard::{self, Boards, Direction, Implementation, TieRule};
 use crate::listener::Readiness;
 use crate::{ServeError, Shutdown, clock, thread_table};
+use kept::Kept;
 use log::Log;
 pub use log::Recovered;
 use once::Once;
-use signing::Keys;
+use signing::{Keys, Nonces};
 use store::Store;
 pub use store::{StoreAddress, StoreAddressError};
 use tally::Tally;
@@ -129,7 +133,8 @@ struct Shared {
     store: Option<Store>,
     /// None: unsigned changes are taken.
     keys: Option<Keys>,
-    once: Once,
+    once: Arc<Once>,
+    nonces: Arc<Nonces>,
     tallies: Vec<Arc<Tally>>,
     connections: AtomicUsize,
     /// Answers that were given and may not leave yet.
@@ -141,6 +146,20 @@ struct Shared {
 /// `on_started` is told the address once connections are taken.
 /// Errors: options out of range, an address in use, a data directory that is damaged, in use or full.
 pub fn run(options: Options, on_started: impl FnOnce(Started)) -> Result<(), ServeError> {
+    run_with(options, on_started, |options, kept, threads| {
+        let open = |directory| Log::open(directory, kept, threads, options.snapshot_every);
+        options.data.as_deref().map(open).transpose()
+    })
+}
+
+type Opened = Option<(Arc<Log>, log::Writing, Recovered)>;
+
+/// As `run`, with another way to the log.
+fn run_with(
+    options: Options,
+    on_started: impl FnOnce(Started),
+    open: impl FnOnce(&Options, &Kept, usize) -> Result<Opened, ServeError>,
+) -> Result<(), ServeError> {
     let threads = options.threads.unwrap_or_else(thread_table::cores);
     check("threads", threads, 1..=256, "1 to 256")?;
     check("bulk-max", options.bulk_max, 1..=1_000_000, "1 to 1000000")?;
@@ -172,20 +191,21 @@ pub fn run(options: Options, on_started: impl FnOnce(Started)) -> Result<(), Ser
         store.map(|store| Store::open(store, options.store_timeout, threads, (&options.board, rules)));
     let store = store.transpose()?;
     let boards = Arc::new(Boards::new(options.implementation));
-    let opened = options.data.as_ref();
-    let opened = opened.map(|directory| Log::open(directory, &boards, threads, options.snapshot_every));
-    let (log, writing, recovered) = match opened.transpose()? {
+    let kept = Kept { boards, once: Arc::default(), nonces: Arc::default() };
+    let (log, writing, recovered) = match open(&options, &kept, threads)? {
         Some((log, writing, recovered)) => (Some(log), Some(writing), Some(recovered)),
         None => (None, None, None),
     };
     let mut crew = listening.crew()?;
+    let Kept { boards, once, nonces } = kept;
     let shared = Arc::new(Shared {
         options,
         boards,
         log,
         store,
         keys,
-        once: Once::default(),
+        once,
+        nonces,
         tallies: (0..threads).map(|_| Arc::new(Tally::new())).collect(),
         connections: AtomicUsize::new(0),
         pending: AtomicUsize::new(0),
@@ -223,10 +243,16 @@ fn serve(mut crew: Crew, shared: &Shared) -> Result<(), ServeError> {
             std::thread::sleep(Duration::from_nanos(REST_NS));
         }
         served = crew.check();
+        changes::end_due_seasons(shared, unix_s());
     }
     if is_planted(Kind::DropAtStop) && served.is_ok() {
         std::process::exit(0);
     }
     let ended = crew.end(clock::now_ns() + shared.options.grace.as_nanos() as u64 + END_NS);
     served.and(ended)
+}
+
+/// Seconds since the epoch.
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,18 +1,19 @@
 //! Changes with an idempotency key: a repetition gets the first answer, and changes nothing.
 //!
-//! In memory only, and for `KEPT`: after a restart a repetition is a change of its own.
+//! For `KEPT_S`, and with a data directory across restarts: the answer comes to disk together with its change.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
+use super::log::Answer;
 use super::problem::Problem;
+use super::unix_s;
 use crate::http::request::Request;
 
-/// How long an answer is kept.
-pub(super) const KEPT: Duration = Duration::from_secs(600);
+/// How long an answer is kept, s.
+pub(super) const KEPT_S: u64 = 600;
 
 /// Answers that are kept at once.
 const ANSWERS_MAX: usize = 200_000;
@@ -28,7 +29,8 @@ pub(super) struct Once {
 pub(super) type Id = (Box<[u8]>, Box<[u8]>);
 
 struct Entry {
-    at: Instant,
+    /// s since the epoch
+    at_s: u64,
     /// Of method, target and body.
     digest: [u8; 32],
     /// None while the first request is being answered.
@@ -55,34 +57,62 @@ impl Once {
         let digest = Sha256::new().chain_update(request.method).chain_update("\n");
         let digest =
             digest.chain_update(request.target).chain_update("\n").chain_update(request.body).finalize();
+        let now_s = unix_s();
+        let is_kept = |entry: &Entry| now_s < entry.at_s + KEPT_S;
         let mut by_key = self.by_key.lock();
         if by_key.len() >= ANSWERS_MAX {
-            by_key.retain(|_, entry| entry.at.elapsed() < KEPT);
+            by_key.retain(|_, entry| is_kept(entry));
             if by_key.len() >= ANSWERS_MAX {
                 return Err(Problem::new(429, "too many idempotency keys; try again in a while"));
             }
         }
-        match by_key.get(&id).filter(|entry| entry.at.elapsed() < KEPT) {
+        match by_key.get(&id).filter(|entry| is_kept(entry)) {
             Some(entry) if entry.digest[..] != digest[..] => Err(Problem::used_for_another_request()),
             Some(Entry { answer: Some((status, body)), .. }) => Ok(Some(Begun::Again(*status, body.clone()))),
             Some(_) => Err(Problem::new(409, "the first request with this idempotency key is under way")),
             None => {
-                let entry = Entry { at: Instant::now(), digest: digest.into(), answer: None };
+                let entry = Entry { at_s: now_s, digest: digest.into(), answer: None };
                 by_key.insert(id.clone(), entry);
                 Ok(Some(Begun::First(id)))
             }
         }
     }
 
-    /// Keeps the answer. One that was refused has changed nothing: it may be tried again.
-    pub(super) fn end(&self, id: &Id, answer: Option<(u16, &[u8])>) {
+    /// Keeps the answer, and hands it to `keep`. One that was refused has changed nothing: it may be tried again.
+    pub(super) fn end(&self, id: &Id, answer: Option<(u16, &[u8])>, keep: impl FnOnce(&Answer<'_>)) {
         let mut by_key = self.by_key.lock();
         match answer {
             None => drop(by_key.remove(id)),
             Some((status, body)) => {
                 if let Some(entry) = by_key.get_mut(id) {
                     entry.answer = Some((status, body.into()));
+                    let (at_s, digest) = (entry.at_s, entry.digest);
+                    drop(by_key);
+                    keep(&Answer { at_s, signer: &id.0, key: &id.1, digest: &digest, status, body });
                 }
+            }
+        }
+    }
+
+    /// Takes in an answer that was kept before.
+    pub(super) fn restore(&self, answer: &Answer<'_>) {
+        if unix_s() >= answer.at_s + KEPT_S {
+            return;
+        }
+        let body = Some((answer.status, answer.body.into()));
+        let entry = Entry { at_s: answer.at_s, digest: *answer.digest, answer: body };
+        self.by_key.lock().insert((answer.signer.into(), answer.key.into()), entry);
+    }
+
+    /// All answers that are still kept, for storage.
+    pub(super) fn each(&self, mut each: impl FnMut(&Answer<'_>)) {
+        let now_s = unix_s();
+        for ((signer, key), entry) in self.by_key.lock().iter() {
+            if let Some((status, body)) = &entry.answer
+                && now_s < entry.at_s + KEPT_S
+            {
+                let (at_s, digest, status) = (entry.at_s, &entry.digest, *status);
+                each(&Answer { at_s, signer, key, digest, status, body });
             }
         }
     }

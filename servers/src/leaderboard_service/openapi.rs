@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::bodies::{END_S_MAX, EVERY_S_MAX};
 use super::routes::{ROUTES, Route};
+use crate::leaderboard::{MAX_MEMBER_BYTES, MAX_METADATA_BYTES};
 
 /// What any request may be answered with, whatever it asks for.
 const EVERYWHERE: [u16; 4] = [400, 401, 429, 503];
@@ -32,10 +34,11 @@ pub(super) fn document() -> String {
 }
 
 fn operation(route: &Route) -> Value {
-    let in_path =
-        route.segments.iter().filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).map(
-            |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }),
-        );
+    let in_path = route
+        .segments
+        .iter()
+        .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+        .map(|given| json!({ "name": given, "in": "path", "required": true, "schema": name() }));
     let in_query = route.query.iter().map(|parameter| {
         let schema: Value = serde_json::from_str(parameter.schema).unwrap_or(Value::Bool(true));
         json!({ "name": parameter.name, "in": "query", "required": parameter.is_required, "schema": schema,
@@ -52,7 +55,8 @@ fn operation(route: &Route) -> Value {
         None => {}
     }
     responses.insert(status.to_string(), done);
-    for status in EVERYWHERE.iter().chain(route.refusals) {
+    let disk: &[u16] = if route.changes() { &[507] } else { &[] };
+    for status in EVERYWHERE.iter().chain(route.refusals).chain(disk) {
         let refused = json!({
             "description": super::tally::reason(*status),
             "content": content("application/problem+json", "Problem"),
@@ -86,6 +90,13 @@ fn object(required: &[&str], properties: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": properties })
 }
 
+/// As `object`, of a request: other members are refused.
+fn closed(required: &[&str], properties: Value) -> Value {
+    let mut object = object(required, properties);
+    object["additionalProperties"] = Value::Bool(false);
+    object
+}
+
 fn list_of(schema: Value) -> Value {
     json!({ "type": "array", "items": schema })
 }
@@ -94,33 +105,53 @@ fn reference(schema: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{schema}") })
 }
 
+/// The name of a board, a member or a season.
+fn name() -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": MAX_MEMBER_BYTES,
+        "description": format!("At most {MAX_MEMBER_BYTES} bytes of UTF-8") })
+}
+
 fn schemas() -> Value {
     let (text, count) = (json!({ "type": "string" }), json!({ "type": "integer", "minimum": 0 }));
     let score = json!({ "type": "string", "pattern": "^-?[0-9]+$" });
-    let given = json!({ "type": ["string", "integer"], "pattern": "^[+-]?[0-9]{1,1000}$" });
-    let name = json!({ "type": "string", "minLength": 1, "maxLength": 256 });
+    let given = json!({ "type": ["string", "integer"], "pattern": "^[+-]?[0-9]{1,1000}$",
+        "minimum": i64::MIN, "maximum": i64::MAX });
+    let name = name();
     let direction = json!({ "type": "string", "enum": ["descending", "ascending"] });
     let ties = json!({ "type": "string", "enum": ["random", "first", "last"] });
     let mode = json!({ "type": "string", "enum": ["replace", "increment", "decrement", "best"] });
-    let ranked =
-        object(&["member", "score", "rank"], json!({ "member": text, "score": score, "rank": count }));
+    let ranked = object(
+        &["member", "score", "rank"],
+        json!({ "member": text, "score": score, "rank": count, "metadata": text }),
+    );
     json!({
         "Update": object(&["member", "score", "rank", "members"],
-            json!({ "member": text, "score": score, "rank": count, "members": count })),
+            json!({ "member": text, "score": score, "rank": count, "members": count, "metadata": text })),
         "Deleted": object(&["member", "score", "members"],
             json!({ "member": text, "score": score, "members": count })),
         "Ranked": ranked,
-        "Bulk": object(&["leaderboards"], json!({ "leaderboards": list_of(object(&["leaderboard", "scores"],
-            json!({ "leaderboard": text, "scores": list_of(object(&["member", "score", "mode"],
+        "Bulk": closed(&["leaderboards"], json!({ "leaderboards": list_of(closed(&["leaderboard", "scores"],
+            json!({ "leaderboard": text, "scores": list_of(closed(&["member", "score", "mode"],
                 json!({ "member": name, "score": given, "mode": mode }))) }))) })),
         "BulkDone": object(&["leaderboards"], json!({ "leaderboards": list_of(object(&["leaderboard", "scores"],
             json!({ "leaderboard": text, "scores": list_of(reference("Ranked")) }))) })),
-        "Members": object(&["members"], json!({ "members": list_of(name.clone()) })),
+        "Members": closed(&["members"], json!({ "members": list_of(name.clone()) })),
         "Standings": object(&["standings"], json!({ "standings":
             list_of(json!({ "oneOf": [reference("Ranked"), { "type": "null" }] })) })),
+        "Metadata": closed(&["metadata"], json!({ "metadata": { "type": "string", "maxLength": MAX_METADATA_BYTES } })),
+        "MemberMetadata": object(&["member", "metadata"],
+            json!({ "member": text, "metadata": { "type": ["string", "null"] } })),
+        "NewSeason": closed(&["name"], json!({ "name": name })),
+        "Season": object(&["name", "ended_at_s", "members"],
+            json!({ "name": text, "ended_at_s": count, "members": count })),
+        "Seasons": object(&["seasons"], json!({ "seasons": list_of(reference("Season")) })),
+        "Schedule": closed(&["next_end_s", "every_s"], json!({
+            "next_end_s": { "type": "integer", "minimum": 0, "maximum": END_S_MAX,
+                "description": "The next end, s since the epoch; not past" },
+            "every_s": { "type": "integer", "minimum": 1, "maximum": EVERY_S_MAX } })),
         "Page": object(&["members", "rows", "next"], json!({ "members": count,
             "rows": list_of(reference("Ranked")), "next": { "type": ["integer", "null"] } })),
-        "NewLeaderboard": object(&[], json!({ "name": name, "direction": direction, "ties": ties })),
+        "NewLeaderboard": closed(&[], json!({ "name": name, "direction": direction, "ties": ties })),
         "Leaderboard": object(&["name", "direction", "ties", "members"],
             json!({ "name": text, "direction": direction, "ties": ties, "members": count })),
         "Leaderboards": object(&["leaderboards", "next"], json!({

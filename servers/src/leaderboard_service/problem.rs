@@ -36,6 +36,14 @@ impl Problem {
         Problem::new(401, "this nonce was used before")
     }
 
+    pub(super) fn no_season(name: &str) -> Problem {
+        Problem::new(404, format!("the leaderboard has no archived season called {name:?}"))
+    }
+
+    pub(super) fn no_schedule() -> Problem {
+        Problem::new(404, "the seasons of this leaderboard do not end by themselves")
+    }
+
     pub(super) fn at_board(self, leaderboard: usize) -> Problem {
         Problem { leaderboard: Some(leaderboard), ..self }
     }
@@ -63,7 +71,7 @@ impl Problem {
 
     /// Fields that belong to the status, each with its CRLF.
     pub(super) fn fields(&self) -> &'static str {
-        if matches!(self.status, 429 | 503) { "Retry-After: 1\r\n" } else { "" }
+        if matches!(self.status, 429 | 503 | 507) { "Retry-After: 1\r\n" } else { "" }
     }
 }
 
@@ -91,7 +99,7 @@ impl From<BoardsError> for Problem {
             BoardsError::NameTaken { .. } | BoardsError::SeasonTaken { .. } => {
                 Problem::new(409, error.to_string())
             }
-            BoardsError::NameLength { .. } => Problem::new(422, error.to_string()),
+            BoardsError::NameLength { .. } | BoardsError::SeasonsFull => Problem::new(422, error.to_string()),
             BoardsError::NoSuchBoard { part, name } => Problem::no_board(&name).at_board(part),
             BoardsError::Bulk { part, refused } => Problem::from(refused).at_board(part),
         }

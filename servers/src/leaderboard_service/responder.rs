@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::bodies::{self, Bulk, Members, NewBoard};
+use super::bodies::{self, Bulk, Members, Metadata, NewBoard, NewSchedule, NewSeason};
 use super::once::Begun;
 use super::planted;
 use super::problem::Problem;
@@ -13,7 +13,7 @@ use super::{Shared, changes, json, openapi, tally};
 use crate::fault::ThreadFaults;
 use crate::http::request::{Fault, Request};
 use crate::http::response;
-use crate::leaderboard::{self, Board, Mode, Score, Update};
+use crate::leaderboard::{self, Archive, Board, Mode, Schedule, Score, Update};
 
 pub(super) const ROWS_MAX: u64 = 1_000;
 pub(super) const EACH_SIDE_MAX: u64 = 500;
@@ -30,11 +30,26 @@ pub(super) struct Responder {
     tally: Arc<Tally>,
     /// The body that is being written: its length comes before it.
     pub(super) body: Vec<u8>,
+    /// The answer that is being made shows something of the boards, or has changed them.
+    is_about_boards: bool,
+    /// Answers since `take_free` that are not: they may leave whatever the disk does.
+    free: usize,
 }
 
 impl Responder {
     pub(super) fn new(shared: &Arc<Shared>, me: usize) -> Responder {
-        Responder { shared: shared.clone(), tally: shared.tallies[me].clone(), body: Vec::new() }
+        Responder {
+            shared: shared.clone(),
+            tally: shared.tallies[me].clone(),
+            body: Vec::new(),
+            is_about_boards: false,
+            free: 0,
+        }
+    }
+
+    /// How many answers since the last call may leave before the disk has acknowledged anything.
+    pub(super) fn take_free(&mut self) -> usize {
+        std::mem::take(&mut self.free)
     }
 
     /// Appends the answer to `out`. Without `keep_alive` it says that it is the last one.
@@ -46,6 +61,7 @@ impl Responder {
         out: &mut Vec<u8>,
     ) {
         self.body.clear();
+        self.is_about_boards = false;
         let path = request.path();
         let (number, done) = match routes::find(request.method, path) {
             Found::Nothing => (None, Err(Problem::new(404, format!("there is nothing at {path}")))),
@@ -76,6 +92,7 @@ impl Responder {
                 return self.refuse_with(number, &problem, keep_alive, problem.fields(), out);
             }
         };
+        self.free += usize::from(!self.is_about_boards);
         self.tally.count_request(number, status);
         let content_type = match number.map(|number| ROUTES[number].operation) {
             Some(Operation::Metrics) => METRICS,
@@ -109,6 +126,7 @@ impl Responder {
 
     /// Appends an answer that does not depend on the request.
     pub(super) fn refuse(&mut self, problem: &Problem, keep_alive: bool, out: &mut Vec<u8>) {
+        self.is_about_boards = false;
         self.refuse_with(None, problem, keep_alive, problem.fields(), out);
     }
 
@@ -120,6 +138,7 @@ impl Responder {
         fields: &str,
         out: &mut Vec<u8>,
     ) {
+        self.free += usize::from(!self.is_about_boards);
         self.tally.count_request(route, problem.status);
         self.body.clear();
         problem.put(&mut self.body);
@@ -131,25 +150,37 @@ impl Responder {
     fn follow_once(
         &mut self,
         route: &Route,
-        names: [&str; 2],
+        names: [&str; 3],
         request: &Request<'_>,
         faults: &mut ThreadFaults,
     ) -> Result<u16, Problem> {
+        if self.shared.log.as_ref().is_some_and(|log| log.is_full()) {
+            check_room(route)?;
+        }
         if !route.changes() {
             return self.follow(route, names, request, faults);
         }
-        if let Some(keys) = &self.shared.keys {
-            keys.check(request).or_else(|problem| planted::forged(problem, faults))?;
+        let shared = self.shared.clone();
+        let is_one = shared.keys.is_some() || request.field("Idempotency-Key").is_some();
+        let _together = if is_one { changes::together(&shared) } else { None };
+        if let Some(keys) = &shared.keys {
+            match keys.check(request, &shared.nonces) {
+                Ok(signed) => changes::keep_nonce(&shared, &signed),
+                Err(problem) => planted::forged(problem, faults)?,
+            }
         }
         match self.shared.once.begin(request)? {
             None => self.follow(route, names, request, faults),
             Some(Begun::Again(status, body)) => {
+                // The first answer may still wait for the disk.
+                self.is_about_boards = true;
                 self.body.extend_from_slice(&body);
                 Ok(status)
             }
             Some(Begun::First(id)) => {
                 let done = self.follow(route, names, request, faults);
-                self.shared.once.end(&id, done.as_ref().ok().map(|status| (*status, &self.body[..])));
+                let answer = done.as_ref().ok().map(|status| (*status, &self.body[..]));
+                changes::keep_answer(&shared, &id, answer);
                 done
             }
         }
@@ -159,7 +190,7 @@ impl Responder {
     fn follow(
         &mut self,
         route: &Route,
-        [board, member]: [&str; 2],
+        [board, member, last]: [&str; 3],
         request: &Request<'_>,
         faults: &mut ThreadFaults,
     ) -> Result<u16, Problem> {
@@ -169,6 +200,7 @@ impl Responder {
         if route.body.is_some() {
             check_content_type(request)?;
         }
+        self.is_about_boards = !route.is_about_the_service();
         let board = unescaped(board)?;
         let find = || self.shared.boards.get(&board).ok_or_else(|| Problem::no_board(&board));
         match route.operation {
@@ -180,8 +212,75 @@ impl Responder {
             }
             Operation::Member => {
                 let (board, member) = (find()?, unescaped(member)?);
-                let standing = board.leaderboard.get(&member).ok_or_else(|| Problem::no_member(&member))?;
-                self.put_update(&board, &member, &standing.score, standing.rank, faults);
+                let row = board.leaderboard.row(&member).ok_or_else(|| Problem::no_member(&member))?;
+                self.put_update(&board, &member, &row.score, row.rank, faults);
+                if let Some(text) = &row.metadata {
+                    self.body.pop();
+                    json::put_metadata(&mut self.body, text);
+                    self.body.push(b'}');
+                }
+            }
+            Operation::Metadata => {
+                let (board, member) = (find()?, unescaped(member)?);
+                let row = board.leaderboard.row(&member).ok_or_else(|| Problem::no_member(&member))?;
+                self.put_member_metadata(&member, row.metadata.as_deref());
+            }
+            Operation::SetMetadata => {
+                let (board, member) = (find()?, unescaped(member)?);
+                let Metadata { metadata } = serde_json::from_slice(request.body)?;
+                let text = Some(&*metadata.0);
+                if !changes::set_metadata(&self.shared, &board, &member, text)? {
+                    return Err(Problem::no_member(&member));
+                }
+                self.put_member_metadata(&member, text);
+            }
+            Operation::DeleteMetadata => {
+                let (board, member) = (find()?, unescaped(member)?);
+                if !changes::set_metadata(&self.shared, &board, &member, None)? {
+                    return Err(Problem::no_member(&member));
+                }
+            }
+            Operation::Seasons => {
+                let archives = find()?.archives();
+                self.body.extend_from_slice(b"{\"seasons\":");
+                json::put_list(&mut self.body, &archives, |out, archive| put_season(out, archive));
+                self.body.push(b'}');
+            }
+            Operation::EndSeason => {
+                let board = find()?;
+                let NewSeason { name } = serde_json::from_slice(request.body)?;
+                put_season(&mut self.body, &*changes::end_season(&self.shared, &board, &name.0)?);
+            }
+            Operation::Season => {
+                let first = whole(request, "first", 1, u64::MAX)?;
+                let limit = whole(request, "limit", ROWS_BY_DEFAULT, ROWS_MAX)?;
+                let archive = find_season(&*find()?, member)?;
+                json::put_page(&mut self.body, &archive.range(first, limit as usize));
+            }
+            Operation::SeasonMember => {
+                let (archive, member) = (find_season(&*find()?, member)?, unescaped(last)?);
+                let standing = archive.get(&member).ok_or_else(|| Problem::no_member(&member))?;
+                json::put_ranked(&mut self.body, &member, &standing.score, standing.rank);
+            }
+            Operation::DeleteSeason => {
+                let (board, season) = (find()?, unescaped(member)?);
+                changes::delete_season(&self.shared, &board, &season)
+                    .ok_or_else(|| Problem::no_season(&season))?;
+            }
+            Operation::Schedule => {
+                let schedule = find()?.schedule();
+                put_schedule(&mut self.body, schedule.ok_or_else(Problem::no_schedule)?);
+            }
+            Operation::SetSchedule => {
+                let board = find()?;
+                let new: NewSchedule = serde_json::from_slice(request.body)?;
+                let schedule = new.schedule()?;
+                changes::set_schedule(&self.shared, &board, Some(schedule));
+                put_schedule(&mut self.body, schedule);
+            }
+            Operation::DeleteSchedule => {
+                let board = find()?;
+                changes::set_schedule(&self.shared, &board, None).ok_or_else(Problem::no_schedule)?;
             }
             Operation::DeleteMember => {
                 let (board, member) = (find()?, unescaped(member)?);
@@ -202,8 +301,20 @@ impl Responder {
             }
             Operation::Range => {
                 let first = whole(request, "first", 1, u64::MAX)?;
-                let limit = whole(request, "limit", ROWS_BY_DEFAULT, ROWS_MAX)?;
-                json::put_page(&mut self.body, &find()?.leaderboard.range(first, limit as usize));
+                let limit = whole(request, "limit", ROWS_BY_DEFAULT, ROWS_MAX)? as usize;
+                let board = find()?;
+                match request.query("from").unwrap_or("first") {
+                    "first" => json::put_page(&mut self.body, &board.leaderboard.range(first, limit)),
+                    "last" => {
+                        let page = board.leaderboard.range_back(first, limit);
+                        let next = first.max(1).saturating_add(page.rows.len() as u64);
+                        let next = Some(next).filter(|next| !page.rows.is_empty() && *next <= page.total);
+                        json::put_page_with(&mut self.body, &page, next);
+                    }
+                    other => {
+                        return Err(Problem::new(422, format!("from is first or last, not {other:?}")));
+                    }
+                }
             }
             Operation::Around => {
                 let each_side = whole(request, "each_side", EACH_SIDE_BY_DEFAULT, EACH_SIDE_MAX)?;
@@ -277,6 +388,16 @@ impl Responder {
         self.body.extend_from_slice(b",\"rank\":");
         json::put_number(&mut self.body, rank);
         self.put_members(members);
+    }
+
+    fn put_member_metadata(&mut self, member: &str, text: Option<&str>) {
+        self.body.extend_from_slice(b"{\"member\":");
+        json::put_string(&mut self.body, member);
+        match text {
+            Some(text) => json::put_metadata(&mut self.body, text),
+            None => self.body.extend_from_slice(b",\"metadata\":null"),
+        }
+        self.body.push(b'}');
     }
 
     pub(super) fn put_members(&mut self, members: u64) {
@@ -399,6 +520,41 @@ pub(super) fn update_of(request: &Request<'_>, mode: Mode) -> Result<(Mode, Scor
     let mode = request.query("mode").map_or(Ok(mode), bodies::mode)?;
     let score = request.query("score").ok_or_else(|| Problem::new(422, "the query has no score"))?;
     Ok((mode, unescaped(score)?.parse()?))
+}
+
+fn put_season(out: &mut Vec<u8>, archive: &Archive) {
+    out.extend_from_slice(b"{\"name\":");
+    json::put_string(out, &archive.season);
+    out.extend_from_slice(b",\"ended_at_s\":");
+    json::put_number(out, archive.ended_at_s);
+    out.extend_from_slice(b",\"members\":");
+    json::put_number(out, archive.count());
+    out.push(b'}');
+}
+
+fn put_schedule(out: &mut Vec<u8>, schedule: Schedule) {
+    out.extend_from_slice(b"{\"next_end_s\":");
+    json::put_number(out, schedule.next_end_s);
+    out.extend_from_slice(b",\"every_s\":");
+    json::put_number(out, schedule.every_s);
+    out.push(b'}');
+}
+
+fn find_season(board: &Board, season: &str) -> Result<Arc<Archive>, Problem> {
+    let season = unescaped(season)?;
+    board.archive(&season).ok_or_else(|| Problem::no_season(&season))
+}
+
+/// While the disk is full: what needs no disk goes on.
+fn check_room(route: &Route) -> Result<(), Problem> {
+    match route.operation {
+        Operation::Metrics | Operation::Document => Ok(()),
+        _ if route.changes() => {
+            Err(Problem::new(507, "the disk is full: nothing is changed until there is room"))
+        }
+        // What was changed last is not on disk, and must not be shown.
+        _ => Err(Problem::new(503, "the disk is full: the leaderboards can be read when there is room")),
+    }
 }
 
 pub(super) fn check_content_type(request: &Request<'_>) -> Result<(), Problem> {

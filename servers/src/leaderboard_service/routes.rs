@@ -7,6 +7,9 @@ pub(super) enum Operation {
     Replace,
     Member,
     DeleteMember,
+    Metadata,
+    SetMetadata,
+    DeleteMetadata,
     Bulk,
     Ranks,
     Top,
@@ -16,6 +19,14 @@ pub(super) enum Operation {
     CreateBoard,
     Boards,
     DeleteBoard,
+    Seasons,
+    EndSeason,
+    Season,
+    SeasonMember,
+    DeleteSeason,
+    Schedule,
+    SetSchedule,
+    DeleteSchedule,
     Health,
     Metrics,
     Document,
@@ -56,6 +67,11 @@ impl Route {
         self.method != "GET" && self.operation != Operation::Ranks
     }
 
+    /// Whether it can be answered without the boards, and so without the disk.
+    pub(super) fn is_about_the_service(&self) -> bool {
+        matches!(self.operation, Operation::Health | Operation::Metrics | Operation::Document)
+    }
+
     /// Whether these segments are this route's.
     fn matches(&self, segments: &[&str]) -> bool {
         let fits = |(own, given): (&&str, &&str)| own.starts_with('{') || own == given;
@@ -64,13 +80,13 @@ impl Route {
 }
 
 /// Segments of the longest path.
-const SEGMENTS_MAX: usize = 4;
+const SEGMENTS_MAX: usize = 6;
 
 /// What a method and a path lead to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found<'a> {
-    /// The number of a row of the table, and up to two names from the path, as they were sent.
-    Route(usize, [&'a str; 2]),
+    /// The number of a row of the table, and up to three names from the path, as they were sent.
+    Route(usize, [&'a str; 3]),
     WrongMethod,
     Nothing,
 }
@@ -95,7 +111,7 @@ pub(super) fn find<'a>(method: &str, path: &'a str) -> Found<'a> {
         }
         if route.method == method {
             let name = |at: usize| segments.get(at).copied().unwrap_or("");
-            return Found::Route(number, [name(1), name(3)]);
+            return Found::Route(number, [name(1), name(3), name(5)]);
         }
         found = Found::WrongMethod;
     }
@@ -110,7 +126,11 @@ pub(super) fn methods(path: &str) -> String {
     methods.join(", ")
 }
 
-const COUNT: &str = r#"{"type":"integer","minimum":0}"#;
+const RANK: &str = r#"{"type":"integer","minimum":0,"maximum":9223372036854775807}"#;
+
+/// As `ROWS_MAX` and `EACH_SIDE_MAX` of the responder say.
+const ROWS: &str = r#"{"type":"integer","minimum":0,"maximum":1000}"#;
+const NEIGHBOURS: &str = r#"{"type":"integer","minimum":0,"maximum":500}"#;
 
 const SCORE: Parameter = Parameter {
     name: "score",
@@ -126,9 +146,15 @@ const MODE: Parameter = Parameter {
     says: "What is done with the score, instead of what the method says",
 };
 
-const LIMIT: Parameter =
-    Parameter { name: "limit", is_required: false, schema: COUNT, says: "Rows at most; 1000 is the limit" };
+const LIMIT: Parameter = Parameter { name: "limit", is_required: false, schema: ROWS, says: "Rows at most" };
 
+const FIRST: Parameter =
+    Parameter { name: "first", is_required: false, schema: RANK, says: "The first rank, from 1" };
+
+const METADATA: &[&str] = &["leaderboards", "{board}", "members", "{member}", "metadata"];
+const SEASONS: &[&str] = &["leaderboards", "{board}", "seasons"];
+const SEASON: &[&str] = &["leaderboards", "{board}", "seasons", "{season}"];
+const SCHEDULE: &[&str] = &["leaderboards", "{board}", "schedule"];
 const MEMBER: &[&str] = &["leaderboards", "{board}", "members", "{member}"];
 const BOARD: &[&str] = &["leaderboards", "{board}"];
 
@@ -158,14 +184,15 @@ pub(super) const ROUTES: &[Route] = &[
         query: &[LIMIT], body: None, answer: (200, Some("Page")), refusals: &[404, 422] },
     Route { operation: Operation::Range, method: "GET", segments: &["leaderboards", "{board}", "range"],
         says: "Members from a rank on",
-        query: &[Parameter { name: "first", is_required: false, schema: COUNT, says: "The first rank, from 1" },
-            LIMIT],
+        query: &[FIRST, LIMIT, Parameter { name: "from", is_required: false,
+            schema: r#"{"type":"string","enum":["first","last"]}"#,
+            says: "last: from the last rank towards the first; `first` and `next` count from the end then" }],
         body: None, answer: (200, Some("Page")), refusals: &[404, 422] },
     Route { operation: Operation::Around, method: "GET",
         segments: &["leaderboards", "{board}", "around", "{member}"],
         says: "A member and its neighbours",
-        query: &[Parameter { name: "each_side", is_required: false, schema: COUNT,
-            says: "Neighbours before and after it at most; 500 is the limit" }],
+        query: &[Parameter { name: "each_side", is_required: false, schema: NEIGHBOURS,
+            says: "Neighbours before and after it at most" }],
         body: None, answer: (200, Some("Page")), refusals: &[404, 422] },
     Route { operation: Operation::Board, method: "GET", segments: BOARD,
         says: "How many members a leaderboard has, and how it orders them",
@@ -181,6 +208,42 @@ pub(super) const ROUTES: &[Route] = &[
         body: None, answer: (200, Some("Leaderboards")), refusals: &[422] },
     Route { operation: Operation::DeleteBoard, method: "DELETE", segments: BOARD,
         says: "Delete a leaderboard and its members",
+        query: &[], body: None, answer: (204, None), refusals: &[404] },
+    Route { operation: Operation::Metadata, method: "GET", segments: METADATA,
+        says: "The text that is attached to a member",
+        query: &[], body: None, answer: (200, Some("MemberMetadata")), refusals: &[404] },
+    Route { operation: Operation::SetMetadata, method: "PUT", segments: METADATA,
+        says: "Attach a text to a member: a colour, a country; it stays until the season ends",
+        query: &[], body: Some("Metadata"), answer: (200, Some("MemberMetadata")),
+        refusals: &[404, 413, 415, 422] },
+    Route { operation: Operation::DeleteMetadata, method: "DELETE", segments: METADATA,
+        says: "Take the text off a member",
+        query: &[], body: None, answer: (204, None), refusals: &[404] },
+    Route { operation: Operation::Seasons, method: "GET", segments: SEASONS,
+        says: "The archived seasons, oldest first",
+        query: &[], body: None, answer: (200, Some("Seasons")), refusals: &[404] },
+    Route { operation: Operation::EndSeason, method: "POST", segments: SEASONS,
+        says: "End the season: the standings are archived under a name, and the leaderboard is empty",
+        query: &[], body: Some("NewSeason"), answer: (201, Some("Season")),
+        refusals: &[404, 409, 413, 415, 422] },
+    Route { operation: Operation::Season, method: "GET", segments: SEASON,
+        says: "Members of an archived season from a rank on",
+        query: &[FIRST, LIMIT], body: None, answer: (200, Some("Page")), refusals: &[404, 422] },
+    Route { operation: Operation::SeasonMember, method: "GET",
+        segments: &["leaderboards", "{board}", "seasons", "{season}", "members", "{member}"],
+        says: "A member's score and rank at the end of a season",
+        query: &[], body: None, answer: (200, Some("Ranked")), refusals: &[404] },
+    Route { operation: Operation::DeleteSeason, method: "DELETE", segments: SEASON,
+        says: "Delete the archive of a season",
+        query: &[], body: None, answer: (204, None), refusals: &[404] },
+    Route { operation: Operation::Schedule, method: "GET", segments: SCHEDULE,
+        says: "When seasons end by themselves",
+        query: &[], body: None, answer: (200, Some("Schedule")), refusals: &[404] },
+    Route { operation: Operation::SetSchedule, method: "PUT", segments: SCHEDULE,
+        says: "Let seasons end by themselves; each is called by the second in which it was to end",
+        query: &[], body: Some("Schedule"), answer: (200, Some("Schedule")), refusals: &[404, 413, 415, 422] },
+    Route { operation: Operation::DeleteSchedule, method: "DELETE", segments: SCHEDULE,
+        says: "Let seasons end by themselves no more",
         query: &[], body: None, answer: (204, None), refusals: &[404] },
     Route { operation: Operation::Health, method: "GET", segments: &["healthz"],
         says: "Whether the service is up",
@@ -200,12 +263,13 @@ mod tests {
     #[test]
     fn every_route_is_found_by_its_method_and_path_with_its_names() {
         for (number, route) in ROUTES.iter().enumerate() {
-            let path = route.path().replace("{board}", "a").replace("{member}", "b");
+            let path = route.path().replace("{board}", "a");
+            let path = path.replace("{season}", "b").replace("{member}", "b");
             let Found::Route(found, names) = find(route.method, &path) else { panic!("{path}") };
             assert_eq!(found, number);
-            for (at, name) in [(1, "{board}"), (3, "{member}")] {
-                let is_named = route.segments.get(at) == Some(&name);
-                assert!(!is_named || names[at / 2] == ["a", "b"][at / 2], "{path}: {names:?}");
+            for (at, name) in [(1, "a"), (3, "b"), (5, "b")] {
+                let is_named = route.segments.get(at).is_some_and(|segment| segment.starts_with('{'));
+                assert!(!is_named || names[at / 2] == name, "{path}: {names:?}");
             }
             assert_eq!(find("TRACE", &path), Found::WrongMethod);
             assert!(methods(&path).contains(route.method));

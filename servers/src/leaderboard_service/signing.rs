@@ -4,17 +4,17 @@
 //! since the epoch, at most `LIFE_S` ahead), and is signed (`Stepladder-Signature`): HMAC-SHA-256 in hexadecimal digits
 //! over method, target, key, nonce, expiry and idempotency key, each with a line feed behind it, and the body. The
 //! target is path and query as sent; an absent idempotency key counts as empty.
-//! Nonces are remembered until they expire, in memory only: after a restart a signed change can be taken once more
-//! within its life, which is why that is short. Source: RFC 2104.
+//! Nonces are remembered until they expire; with a data directory across restarts, without one a signed change can be
+//! taken once more after a restart within its life, which is why that is short. Source: RFC 2104.
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::problem::Problem;
+use super::unix_s;
 use crate::ServeError;
 use crate::http::request::Request;
 
@@ -31,8 +31,22 @@ const BLOCK_BYTES: usize = 64;
 /// The keys with which changes may be signed.
 pub(super) struct Keys {
     by_id: HashMap<Box<str>, Key>,
-    /// When nonces expire, s since the epoch.
-    nonces: Mutex<HashMap<Nonce, u64>>,
+}
+
+/// Nonces that were used.
+#[derive(Default)]
+pub(super) struct Nonces {
+    /// When they expire, s since the epoch.
+    expiry_s: Mutex<HashMap<Nonce, u64>>,
+}
+
+/// A change that may be made.
+#[derive(Debug)]
+pub(super) struct Signed<'a> {
+    /// The id of the key that has signed it.
+    pub(super) key: &'a str,
+    pub(super) nonce: &'a [u8],
+    pub(super) expires_s: u64,
 }
 
 /// A nonce with the id of its key.
@@ -68,18 +82,14 @@ impl Keys {
                 return Err(number);
             }
         }
-        if by_id.is_empty() { Err(0) } else { Ok(Keys { by_id, nonces: Mutex::default() }) }
+        if by_id.is_empty() { Err(0) } else { Ok(Keys { by_id }) }
     }
 
     /// Whether a change may be made. Its nonce is used up then.
     ///
     /// Errors: 401 with the reason.
-    pub(super) fn check(&self, request: &Request<'_>) -> Result<(), Problem> {
-        let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        self.check_at(request, now_s)
-    }
-
-    fn check_at(&self, request: &Request<'_>, now_s: u64) -> Result<(), Problem> {
+    pub(super) fn check<'a>(&'a self, request: &Request<'a>, nonces: &Nonces) -> Result<Signed<'a>, Problem> {
+        let now_s = unix_s();
         let refused = |detail: String| Problem::new(401, detail);
         let field = |name: &str| {
             request.field(name).ok_or_else(|| refused(format!("the change is not signed: it has no {name}")))
@@ -114,17 +124,41 @@ impl Keys {
         if !(1..=NONCE_BYTES_MAX).contains(&nonce.len()) {
             return Err(refused(format!("a nonce has 1 to {NONCE_BYTES_MAX} bytes")));
         }
-        let mut nonces = self.nonces.lock();
-        if nonces.len() >= NONCES_MAX {
-            nonces.retain(|_, expires_s| *expires_s >= now_s);
-            if nonces.len() >= NONCES_MAX {
+        let signed = Signed { key: id, nonce, expires_s };
+        nonces.use_up(&signed, now_s)?;
+        Ok(signed)
+    }
+}
+
+impl Nonces {
+    fn use_up(&self, signed: &Signed<'_>, now_s: u64) -> Result<(), Problem> {
+        let mut used = self.expiry_s.lock();
+        if used.len() >= NONCES_MAX {
+            used.retain(|_, expires_s| *expires_s >= now_s);
+            if used.len() >= NONCES_MAX {
                 return Err(Problem::new(429, "too many signed changes; try again in a while"));
             }
         }
-        if nonces.insert((id.clone(), nonce.into()), expires_s).is_some_and(|until_s| until_s >= now_s) {
+        let before = used.insert((signed.key.into(), signed.nonce.into()), signed.expires_s);
+        if before.is_some_and(|until_s| until_s >= now_s) {
             return Err(Problem::nonce_used());
         }
         Ok(())
+    }
+
+    /// Takes in a nonce that was used before.
+    pub(super) fn restore(&self, signed: &Signed<'_>) {
+        if signed.expires_s >= unix_s() {
+            self.expiry_s.lock().insert((signed.key.into(), signed.nonce.into()), signed.expires_s);
+        }
+    }
+
+    /// All nonces that could be used again, for storage.
+    pub(super) fn each(&self, mut each: impl FnMut(&Signed<'_>)) {
+        let now_s = unix_s();
+        for ((key, nonce), expires_s) in self.expiry_s.lock().iter().filter(|(_, at_s)| **at_s >= now_s) {
+            each(&Signed { key, nonce, expires_s: *expires_s });
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use super::Shared;
 use super::routes::ROUTES;
 
 /// All statuses that the service gives.
-const STATUSES: [u16; 18] =
-    [200, 201, 204, 400, 401, 404, 405, 408, 409, 411, 413, 415, 422, 429, 431, 501, 503, 505];
+const STATUSES: [u16; 19] =
+    [200, 201, 204, 400, 401, 404, 405, 408, 409, 411, 413, 415, 422, 429, 431, 501, 503, 505, 507];
 
 /// Boards that have metrics of their own.
 const BOARDS_MAX: usize = 100;
@@ -81,6 +81,8 @@ fn write_metrics(out: &mut String, shared: &Shared) -> std::fmt::Result {
     }
     let connections = shared.connections.load(Ordering::Relaxed);
     writeln!(out, "# TYPE leaderboard_connections gauge\nleaderboard_connections {connections}")?;
+    let is_full = shared.log.as_ref().is_some_and(|log| log.is_full());
+    writeln!(out, "# TYPE leaderboard_disk_full gauge\nleaderboard_disk_full {}", u8::from(is_full))?;
     let pending = shared.pending.load(Ordering::Relaxed);
     writeln!(out, "# TYPE leaderboard_pending_answers gauge\nleaderboard_pending_answers {pending}")?;
     if let Some(store) = &shared.store {

@@ -333,6 +333,7 @@ impl Thread<'_> {
         let Core { clients, faults, .. } = &mut self.core;
         let Some(client) = clients.get_mut(key) else { return bytes.len() };
         client.has_more = false;
+        self.responder.take_free();
         let (mut taken, mut count) = (0, 0);
         while taken < bytes.len() {
             if answers.len() >= PORTION_BYTES || client.awaited >= stored::PORTION {
@@ -379,7 +380,8 @@ impl Thread<'_> {
         if self.awaits_store(key) {
             return;
         }
-        let position = self.shared.log.as_ref().map_or(0, |log| log.position());
+        let waits = self.responder.take_free() < count;
+        let position = self.shared.log.as_ref().filter(|_| waits).map_or(0, |log| log.position());
         let late_ns = self.core.faults.now.late_ns;
         if late_ns == 0 && self.is_durable(position) {
             return;

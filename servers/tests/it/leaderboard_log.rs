@@ -98,16 +98,16 @@ fn a_torn_tail_is_dropped_and_damage_in_the_middle_is_refused_with_its_place() {
     let kept = std::fs::read(&snapshot).unwrap();
 
     let mut damaged = whole.clone();
-    damaged[30] ^= 1;
+    damaged[40] ^= 1;
     std::fs::write(&log, &damaged).unwrap();
     let message = refusal(directory.path()).to_string();
-    assert!(message.contains(&format!("{}: damaged at byte 16,", log.display())), "{message}");
+    assert!(message.contains(&format!("{}: damaged at byte 28,", log.display())), "{message}");
 
     let mut damaged = kept.clone();
     *damaged.last_mut().unwrap() ^= 1;
     std::fs::write(&log, &whole).unwrap();
     std::fs::write(&snapshot, &damaged).unwrap();
-    assert!(matches!(refusal(directory.path()), ServeError::DataCorrupt { offset: 16, .. }));
+    assert!(matches!(refusal(directory.path()), ServeError::DataCorrupt { offset: 28, .. }));
     std::fs::write(&snapshot, &kept).unwrap();
 
     std::fs::write(&log, &whole[..whole.len() - 3]).unwrap();
@@ -161,7 +161,7 @@ fn the_server_that_is_killed() {
 }
 
 /// A service in a process of its own, which needs someone to hold the other end of its output.
-fn start_process(directory: &Path) -> (Child, SocketAddr, Lines<BufReader<ChildStdout>>) {
+pub fn start_process(directory: &Path) -> (Child, SocketAddr, Lines<BufReader<ChildStdout>>) {
     // The test harness has a thread that SIGTERM would kill; a program's threads all have it blocked.
     let block = || {
         // SAFETY: the set is valid for the calls, which a child may make before it runs the program.

@@ -73,6 +73,19 @@ fn only_signed_changes_are_made_and_each_once() {
 }
 
 #[test]
+fn a_nonce_stays_used_after_a_restart() {
+    let (file, directory) = (tempfile::NamedTempFile::new().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(file.path(), format!("game {}\n", hex(&SECRET))).unwrap();
+    let once = signed("PATCH", &format!("{PATH}?score=1"), "", "n1", now_s() + 250);
+    for status in [200, 401, 401] {
+        let (keys, data) = (Some(file.path().to_owned()), Some(directory.path().to_owned()));
+        let running = start(Options { keys, data, ..options() });
+        assert_eq!(Player::of(&running).0.ask(&once).status, status);
+        running.end().unwrap();
+    }
+}
+
+#[test]
 fn a_repetition_with_the_same_idempotency_key_gets_the_first_answer_and_changes_nothing() {
     let running = start(options());
     let mut player = Player::of(&running);

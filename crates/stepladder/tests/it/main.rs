@@ -7,6 +7,7 @@
 mod again;
 mod bad_input;
 mod bad_targets;
+mod bench;
 mod chat;
 mod endings;
 mod foreign_server;

@@ -9,7 +9,9 @@ mod allocations;
 mod work;
 
 pub use allocations::CountingAllocator;
+pub use work::NAME_BYTES_MIN;
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -35,6 +37,18 @@ impl Operation {
         match self {
             Self::Update | Self::Rank => 1,
             Self::UpdateBulk(size) | Self::RankBulk(size) => size,
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    /// As it is read: `bulk:16`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Update => out.pad("update"),
+            Self::Rank => out.pad("rank"),
+            Self::UpdateBulk(size) => out.pad(&format!("bulk:{size}")),
+            Self::RankBulk(size) => out.pad(&format!("ranks:{size}")),
         }
     }
 }
@@ -74,7 +88,7 @@ pub struct Settings {
     pub members: u32,
     /// Scores are drawn from 0 up to this, exclusive.
     pub distinct_scores: i64,
-    /// Bytes of a member's name, at least 11.
+    /// Bytes of a member's name, at least `NAME_BYTES_MIN`.
     pub name_bytes: usize,
     /// Rounds of each combination; in each, every board has one slice.
     pub rounds: usize,
@@ -182,6 +196,7 @@ struct Slice {
 
 /// Compares boards. Takes operations × threads × boards × rounds × slice, and the time to fill the boards.
 pub fn run(settings: &Settings) -> Report {
+    CountingAllocator::start();
     let mut subjects: Vec<Subject> = settings
         .implementations
         .iter()
@@ -222,7 +237,7 @@ fn compare(subjects: &mut [Subject], operation: Operation, threads: usize, setti
             ratios: rates_per_s.iter().zip(&peer_rates).map(|(own, peer)| own / peer).collect(),
             rates_per_s,
             cpu_ns_per_item: sum(|slice| slice.cpu.as_secs_f64()) * 1e9 / items,
-            allocations_per_item: CountingAllocator::is_installed()
+            allocations_per_item: CountingAllocator::is_counting()
                 .then(|| sum(|slice| slice.allocations as f64) / items),
             lock_wait_share: waited_s / (sum(|slice| slice.wall.as_secs_f64()) * threads as f64),
         }
@@ -264,6 +279,9 @@ mod tests {
         assert_eq!(("update".parse(), "rank".parse()), (Ok(Operation::Update), Ok(Operation::Rank)));
         for wrong in ["", "bulk", "bulk:0", "bulk:x", "update:3", "ranks:10001"] {
             assert_eq!(wrong.parse::<Operation>(), Err(UnknownOperation(wrong.to_owned())));
+        }
+        for name in ["update", "rank", "bulk:16", "ranks:300"] {
+            assert_eq!(name.parse::<Operation>().unwrap().to_string(), name);
         }
     }
 

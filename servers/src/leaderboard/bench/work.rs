@@ -22,9 +22,12 @@ struct Names {
 /// Digits that a `u32` may need.
 const DIGITS: usize = 10;
 
+/// The shortest names: a letter and the digits.
+pub const NAME_BYTES_MIN: usize = DIGITS + 1;
+
 impl Names {
     fn new(bytes: usize) -> Self {
-        assert!(bytes > DIGITS, "a name has room for a letter and {DIGITS} digits");
+        assert!(bytes >= NAME_BYTES_MIN, "a name has room for a letter and {DIGITS} digits");
         Self { text: String::with_capacity(bytes), bytes }
     }
 
@@ -80,7 +83,7 @@ impl Subject {
         let filled_in = start.elapsed();
         let grown = (CountingAllocator::live_bytes() - before) as f64;
         let bytes_per_member =
-            CountingAllocator::is_installed().then(|| grown / f64::from(settings.members.max(1)));
+            CountingAllocator::is_counting().then(|| grown / f64::from(settings.members.max(1)));
         Self { memory: Memory { implementation, bytes_per_member, filled_in }, board }
     }
 

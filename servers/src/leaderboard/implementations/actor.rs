@@ -109,6 +109,10 @@ impl<B: Exclusive> Leaderboard for Actor<B> {
         self.call(move |board| board.range(first, limit))
     }
 
+    fn range_back(&self, first: u64, limit: usize) -> Page {
+        self.call(move |board| board.range_back(first, limit))
+    }
+
     fn around(&self, member: &str, each_side: usize) -> Option<Page> {
         let member = Box::<str>::from(member);
         self.call(move |board| board.around(&member, each_side))

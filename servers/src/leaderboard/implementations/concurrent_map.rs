@@ -119,6 +119,12 @@ impl Leaderboard for ConcurrentMap {
         self.waits.read_lock(&self.order).range(first, limit)
     }
 
+    fn range_back(&self, first: u64, limit: usize) -> Page {
+        // A bulk that is under way holds the gate and not the order.
+        let _gate = self.waits.read_lock(&self.gate);
+        self.waits.read_lock(&self.order).range_back(first, limit)
+    }
+
     fn around(&self, member: &str, each_side: usize) -> Option<Page> {
         let _gate = self.waits.read_lock(&self.gate);
         let entry = self.entries.get(member)?;

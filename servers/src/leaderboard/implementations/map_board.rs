@@ -69,6 +69,10 @@ impl Exclusive for MapBoard {
         self.order.range(first, limit)
     }
 
+    fn range_back(&self, first: u64, limit: usize) -> Page {
+        self.order.range_back(first, limit)
+    }
+
     fn around(&self, member: &str, each_side: usize) -> Option<Page> {
         Some(self.order.around(self.entries.get(member)?, each_side))
     }

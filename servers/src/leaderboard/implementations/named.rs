@@ -86,6 +86,10 @@ impl<F: Sets> Named<F> {
         self.ranking.range(first, limit, |id| self.name(id))
     }
 
+    pub(super) fn range_back(&self, first: u64, limit: usize) -> Page {
+        self.ranking.range_back(first, limit, |id| self.name(id))
+    }
+
     pub(super) fn around(&self, entry: &Entry, each_side: usize) -> Page {
         self.ranking.around(entry.id, entry.place, each_side, |id| self.name(id))
     }

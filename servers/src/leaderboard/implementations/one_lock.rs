@@ -56,6 +56,10 @@ impl<B: Exclusive> Leaderboard for OneLock<B> {
         self.waits.read_lock(&self.board).range(first, limit)
     }
 
+    fn range_back(&self, first: u64, limit: usize) -> Page {
+        self.waits.read_lock(&self.board).range_back(first, limit)
+    }
+
     fn around(&self, member: &str, each_side: usize) -> Option<Page> {
         self.waits.read_lock(&self.board).around(member, each_side)
     }

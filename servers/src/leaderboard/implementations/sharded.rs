@@ -152,6 +152,10 @@ impl Leaderboard for Sharded {
         self.waits.read_lock(&self.order).range(first, limit)
     }
 
+    fn range_back(&self, first: u64, limit: usize) -> Page {
+        self.waits.read_lock(&self.order).range_back(first, limit)
+    }
+
     fn around(&self, member: &str, each_side: usize) -> Option<Page> {
         let shard = self.shard(member);
         let entry = shard.get(member)?;

@@ -100,6 +100,9 @@ macro_rules! from_board {
         fn range(&self, first: u64, limit: usize) -> Page {
             self.$board.range(first, limit)
         }
+        fn range_back(&self, first: u64, limit: usize) -> Page {
+            self.$board.range_back(first, limit)
+        }
         fn around(&self, member: &str, each_side: usize) -> Option<Page> {
             self.$board.around(member, each_side)
         }

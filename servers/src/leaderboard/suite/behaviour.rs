@@ -224,6 +224,12 @@ fn pages_cover_the_board_without_gaps(make: Make<'_>) -> Verdict {
     }
     let wanted: Vec<_> = (1..=100_u64).map(|rank| (rank, format!("m{:02}", 100 - rank))).collect();
     same!(seen, wanted, "all pages");
+    let mut back = board.range(1, usize::MAX).rows;
+    back.reverse();
+    same!(board.range_back(1, usize::MAX).rows, back, "from the last to the first");
+    same!(board.range_back(4, 7).rows, back[3..10], "a page from the end");
+    same!(board.range_back(98, 7).rows, back[97..], "the last page from the end");
+    same!(board.range_back(101, 7).rows.len(), 0, "before the first");
     same!(board.range(0, 1).rows[0].rank, 1, "rank 0 counts as 1");
     same!(board.range(101, 5).rows.len(), 0, "beyond the last");
     same!(board.range(u64::MAX, usize::MAX).rows.len(), 0, "far beyond the last");

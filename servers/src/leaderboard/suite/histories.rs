@@ -178,7 +178,13 @@ fn step_both(
             same!(set, wanted, "the number of the change");
         }
         Step::Range(first, limit) => {
-            check_page(model, &board.range(*first, *limit), *first as usize, *limit)?
+            check_page(model, &board.range(*first, *limit), *first as usize, *limit)?;
+            let (total, from) = (board.count(), (*first).max(1));
+            let mut back = board.range_back(from, *limit);
+            back.rows.reverse();
+            let last = (total + 1).saturating_sub(from) as usize;
+            let lowest = last + 1 - last.min(*limit);
+            check_page(model, &back, lowest, last.min(*limit))?
         }
         Step::Around(number, each_side) => {
             match (board.around(&name(*number), *each_side), model.position(&name(*number))) {

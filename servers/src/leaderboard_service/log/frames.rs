@@ -2,16 +2,18 @@
 //!
 //! A frame is what one write and one fdatasync put on disk, so only the last frame of the last file can be torn by a
 //! crash. Bytes that are no frame are therefore a torn tail if no valid frame follows them, and corruption if one does.
-//! The checksum covers the frame's offset, too: a payload that looks like a frame is not taken for one elsewhere.
+//! The checksum covers the frame's offset and a number drawn for the file, too: neither a payload that looks like a frame
+//! nor what another file once had in the same place is taken for one.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
+
+use super::disk::DiskFile;
 
 const MAGIC: [u8; 4] = *b"\xf5SLF";
 const HEAD_BYTES: usize = 12;
 
-/// Bytes of a file's header: what it is, and its number.
-pub(super) const FILE_HEAD_BYTES: usize = 16;
+/// Bytes of a file's header: what it is, its number, the number drawn for it, and a checksum of these.
+pub(super) const FILE_HEAD_BYTES: usize = 28;
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,41 +25,47 @@ pub(super) enum FileKind {
 impl FileKind {
     fn mark(self) -> &'static [u8; 8] {
         match self {
-            FileKind::Log => b"SLBLOG01",
-            FileKind::Snapshot => b"SLBSNP01",
+            FileKind::Log => b"SLBLOG02",
+            FileKind::Snapshot => b"SLBSNP02",
         }
     }
 }
 
 /// Appends frames to a file.
 pub(super) struct FrameWriter {
-    file: File,
+    file: Box<dyn DiskFile>,
     offset: u64,
-    head: Vec<u8>,
+    salt: u64,
 }
 
 impl FrameWriter {
     /// Begins a new file.
-    pub(super) fn begin(mut file: File, kind: FileKind, number: u64) -> io::Result<FrameWriter> {
-        file.write_all(&[*kind.mark(), number.to_le_bytes()].concat())?;
-        Ok(FrameWriter { file, offset: FILE_HEAD_BYTES as u64, head: Vec::new() })
+    pub(super) fn begin(mut file: Box<dyn DiskFile>, kind: FileKind, number: u64) -> io::Result<FrameWriter> {
+        let salt = fastrand::u64(..);
+        file.write_at(0, &head(kind, number, salt))?;
+        Ok(FrameWriter { file, offset: FILE_HEAD_BYTES as u64, salt })
     }
 
-    /// Appends one frame; it is on disk after `sync`.
+    /// Appends one frame; it is on disk after `sync`. After an error the file has to be given up, or cut by `take_back`.
     pub(super) fn put(&mut self, payload: &[u8]) -> io::Result<()> {
         let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
-        self.head.clear();
-        self.head.extend_from_slice(&MAGIC);
-        self.head.extend_from_slice(&length.to_le_bytes());
-        self.head.extend_from_slice(&checksum(self.offset, payload).to_le_bytes());
-        self.file.write_all(&self.head)?;
-        self.file.write_all(payload)?;
+        let mut head = [0; HEAD_BYTES];
+        head[..4].copy_from_slice(&MAGIC);
+        head[4..8].copy_from_slice(&length.to_le_bytes());
+        head[8..].copy_from_slice(&checksum(self.salt, self.offset, payload).to_le_bytes());
+        self.file.write_at(self.offset, &head)?;
+        self.file.write_at(self.offset + HEAD_BYTES as u64, payload)?;
         self.offset += (HEAD_BYTES + payload.len()) as u64;
         Ok(())
     }
 
-    pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+    /// Removes what a `put` that failed has left.
+    pub(super) fn take_back(&mut self) -> io::Result<()> {
+        self.file.truncate(self.offset)
+    }
+
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        self.file.sync()
     }
 
     /// Bytes of the file.
@@ -92,17 +100,19 @@ pub(super) fn read(
     if bytes.len() < FILE_HEAD_BYTES {
         return Ok(End::Torn { at: 0 });
     }
-    if bytes[..FILE_HEAD_BYTES] != [*kind.mark(), number.to_le_bytes()].concat() {
-        return Err(Corrupt { at: 0 });
+    let salt = u64::from_le_bytes(std::array::from_fn(|at| bytes[16 + at]));
+    if bytes[..FILE_HEAD_BYTES] != head(kind, number, salt) {
+        // The header is on disk before the first frame is written.
+        return if bytes.len() == FILE_HEAD_BYTES { Ok(End::Torn { at: 0 }) } else { Err(Corrupt { at: 0 }) };
     }
     let mut at = FILE_HEAD_BYTES;
     while at < bytes.len() {
-        match frame(bytes, at) {
+        match frame(bytes, salt, at) {
             Some(payload) if each(payload) => at += HEAD_BYTES + payload.len(),
             Some(_) => return Err(Corrupt { at }),
             None => {
                 let mut later = memchr::memmem::find_iter(&bytes[at + 1..], &MAGIC);
-                let follows = later.any(|found| frame(bytes, at + 1 + found).is_some());
+                let follows = later.any(|found| frame(bytes, salt, at + 1 + found).is_some());
                 return if follows { Err(Corrupt { at }) } else { Ok(End::Torn { at }) };
             }
         }
@@ -111,32 +121,61 @@ pub(super) fn read(
 }
 
 /// The payload of the frame that begins here, if one does.
-fn frame(bytes: &[u8], at: usize) -> Option<&[u8]> {
+fn frame(bytes: &[u8], salt: u64, at: usize) -> Option<&[u8]> {
     let head = bytes.get(at..at + HEAD_BYTES)?;
     let number =
         |from: usize| u32::from_le_bytes([head[from], head[from + 1], head[from + 2], head[from + 3]]);
     let from = at + HEAD_BYTES;
     let payload = bytes.get(from..from.checked_add(number(4) as usize)?)?;
-    (head[..4] == MAGIC && checksum(at as u64, payload) == number(8)).then_some(payload)
+    (head[..4] == MAGIC && checksum(salt, at as u64, payload) == number(8)).then_some(payload)
 }
 
-fn checksum(offset: u64, payload: &[u8]) -> u32 {
+fn head(kind: FileKind, number: u64, salt: u64) -> [u8; FILE_HEAD_BYTES] {
+    let mut head = [0; FILE_HEAD_BYTES];
+    head[..8].copy_from_slice(kind.mark());
+    head[8..16].copy_from_slice(&number.to_le_bytes());
+    head[16..24].copy_from_slice(&salt.to_le_bytes());
+    let sum = crc32fast::hash(&head[..24]);
+    head[24..].copy_from_slice(&sum.to_le_bytes());
+    head
+}
+
+fn checksum(salt: u64, offset: u64, payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&salt.to_le_bytes());
     hasher.update(&offset.to_le_bytes());
     hasher.update(payload);
     hasher.finalize()
 }
 
+/// Makes all checksums right, whatever the payloads are: what a log without them would be.
+#[cfg(test)]
+pub(super) fn repair_checksums(bytes: &mut [u8]) {
+    let salt = u64::from_le_bytes(std::array::from_fn(|at| bytes[16 + at]));
+    let mut at = FILE_HEAD_BYTES;
+    while let Some(head) = bytes.get(at..at + HEAD_BYTES) {
+        let length = u32::from_le_bytes(std::array::from_fn(|byte| head[4 + byte])) as usize;
+        let Some(payload) = bytes.get(at + HEAD_BYTES..at + HEAD_BYTES + length) else { return };
+        let sum = checksum(salt, at as u64, payload).to_le_bytes();
+        bytes[at + 8..at + HEAD_BYTES].copy_from_slice(&sum);
+        at += HEAD_BYTES + length;
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::disk::Disk;
+    use super::super::simulated::SimulatedDisk;
     use super::*;
 
+    /// Where the frames of `file` with three, three and five bytes begin.
+    const STARTS: [usize; 3] = [28, 43, 58];
+
     fn file(payloads: &[&[u8]]) -> Vec<u8> {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("log");
-        let mut writer = FrameWriter::begin(File::create(&path).unwrap(), FileKind::Log, 7).unwrap();
+        let disk = SimulatedDisk::default();
+        let mut writer = FrameWriter::begin(disk.create("log").unwrap(), FileKind::Log, 7).unwrap();
         payloads.iter().for_each(|payload| writer.put(payload).unwrap());
-        std::fs::read(path).unwrap()
+        disk.read("log").unwrap()
     }
 
     fn check(bytes: &[u8], count: usize, expected: Result<End, Corrupt>) {
@@ -152,13 +191,10 @@ mod tests {
     fn a_file_cut_anywhere_keeps_all_whole_frames() {
         let whole = file(&[b"one", b"two", b"three"]);
         check(&whole, 3, Ok(End::Whole));
-        let starts = [16, 31, 46];
         for length in 0..whole.len() {
-            let frames =
-                starts.iter().filter(|start| length >= *start + 15 + if **start == 46 { 2 } else { 0 });
-            let count = frames.count();
-            let at = if length < 16 { 0 } else { starts.get(count).copied().unwrap_or(0) };
-            let end = if length == at && length >= 16 { End::Whole } else { End::Torn { at } };
+            let count = STARTS.iter().skip(1).filter(|end| length >= **end).count();
+            let at = if length < 28 { 0 } else { STARTS[count] };
+            let end = if length == at && length >= 28 { End::Whole } else { End::Torn { at } };
             check(&whole[..length], count, Ok(end));
         }
     }
@@ -170,11 +206,17 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x10;
             match at {
-                0..16 => check(&bytes, 0, Err(Corrupt { at: 0 })),
-                16..31 => check(&bytes, 0, Err(Corrupt { at: 16 })),
-                31..46 => check(&bytes, 1, Err(Corrupt { at: 31 })),
-                _ => check(&bytes, 2, Ok(End::Torn { at: 46 })),
+                0..28 => check(&bytes, 0, Err(Corrupt { at: 0 })),
+                28..43 => check(&bytes, 0, Err(Corrupt { at: 28 })),
+                43..58 => check(&bytes, 1, Err(Corrupt { at: 43 })),
+                _ => check(&bytes, 2, Ok(End::Torn { at: 58 })),
             }
         }
+    }
+
+    #[test]
+    fn frames_of_another_file_in_the_same_place_are_not_taken() {
+        let (one, other) = (file(&[b"one", b"two"]), file(&[b"one", b"two"]));
+        check(&[&one[..43], &other[43..]].concat(), 1, Ok(End::Torn { at: 43 }));
     }
 }

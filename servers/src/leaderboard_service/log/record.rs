@@ -1,6 +1,6 @@
 //! Changes as bytes. All numbers are little-endian; a payload is records one behind the other.
 
-use crate::leaderboard::{Direction, Options, Record, Score, TieRule};
+use crate::leaderboard::{Direction, Options, Record, Schedule, Score, TieRule};
 
 /// One change, or one piece of a snapshot.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) enum Change<'a> {
     DeleteBoard {
         board: u64,
     },
-    /// The state of a member after an update.
+    /// The state of a member after an update; in a snapshot with its metadata, if it has any.
     Put {
         board: u64,
         sequence: u64,
@@ -24,6 +24,48 @@ pub(super) enum Change<'a> {
         sequence: u64,
         member: &'a str,
     },
+    /// A text was attached to a member, or taken off.
+    Metadata {
+        board: u64,
+        sequence: u64,
+        member: &'a str,
+        text: Option<&'a str>,
+    },
+    /// A season has ended.
+    EndSeason {
+        board: u64,
+        sequence: u64,
+        ended_at_s: u64,
+        season: &'a str,
+    },
+    /// The archive whose snapshot has this sequence number was deleted.
+    DeleteSeason {
+        board: u64,
+        sequence: u64,
+    },
+    Schedule {
+        board: u64,
+        schedule: Option<Schedule>,
+    },
+    /// A signed change has used its nonce up.
+    Nonce {
+        expires_s: u64,
+        key: &'a str,
+        nonce: &'a [u8],
+    },
+    /// What a change with an idempotency key was answered.
+    Answer(Answer<'a>),
+    /// In a snapshot: the members up to `EndArchive` are an archived season's.
+    Archive {
+        board: u64,
+        sequence: u64,
+        ended_at_s: u64,
+        season: &'a str,
+    },
+    /// In a snapshot.
+    EndArchive {
+        board: u64,
+    },
     /// In a snapshot: its board has seen so many changes.
     Sequence {
         board: u64,
@@ -33,6 +75,21 @@ pub(super) enum Change<'a> {
     End {
         board: u64,
     },
+}
+
+/// An answer that a repetition gets as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Answer<'a> {
+    /// When the change was made, s since the epoch.
+    pub(in super::super) at_s: u64,
+    /// The id of the key that has signed it, or nothing.
+    pub(in super::super) signer: &'a [u8],
+    /// The idempotency key.
+    pub(in super::super) key: &'a [u8],
+    /// Of the request.
+    pub(in super::super) digest: &'a [u8; 32],
+    pub(in super::super) status: u16,
+    pub(in super::super) body: &'a [u8],
 }
 
 pub(super) fn put_create(out: &mut Vec<u8>, board: u64, options: &Options, name: &str) {
@@ -57,21 +114,111 @@ pub(super) fn put_member(
     member: &str,
     score: &Score,
     tie: u64,
+    metadata: Option<&str>,
 ) {
     begin(out, 3, board);
     out.extend_from_slice(&sequence.to_le_bytes());
     out.extend_from_slice(&tie.to_le_bytes());
     put_text(out, member);
+    let is_wide = if score.as_i64().is_some() { 0 } else { WIDE };
+    out.push(is_wide | if metadata.is_some() { WITH_METADATA } else { 0 });
+    match score.as_i64() {
+        Some(small) => out.extend_from_slice(&small.to_le_bytes()),
+        None => put_text(out, &score.to_string()),
+    }
+    if let Some(text) = metadata {
+        put_text(out, text);
+    }
+}
+
+/// As `put_member` without metadata, for the change that follows the record before it on the same board.
+pub(super) fn put_next_member(out: &mut Vec<u8>, member: &str, score: &Score, tie: u64) {
+    out.push(NEXT);
+    out.extend_from_slice(&tie.to_le_bytes());
+    // A member's name is short.
+    out.extend_from_slice(&(member.len() as u16).to_le_bytes());
+    out.extend_from_slice(member.as_bytes());
     match score.as_i64() {
         Some(small) => {
             out.push(0);
             out.extend_from_slice(&small.to_le_bytes());
         }
         None => {
-            out.push(1);
+            out.push(WIDE);
             put_text(out, &score.to_string());
         }
     }
+}
+
+const NEXT: u8 = 15;
+
+/// Flags of a member's record: its score is text; metadata follows.
+const WIDE: u8 = 1;
+const WITH_METADATA: u8 = 2;
+
+pub(super) fn put_metadata(
+    out: &mut Vec<u8>,
+    (board, sequence): (u64, u64),
+    member: &str,
+    text: Option<&str>,
+) {
+    begin(out, 7, board);
+    out.extend_from_slice(&sequence.to_le_bytes());
+    put_text(out, member);
+    out.push(text.is_some().into());
+    put_text(out, text.unwrap_or_default());
+}
+
+pub(super) fn put_end_season(
+    out: &mut Vec<u8>,
+    (board, sequence): (u64, u64),
+    ended_at_s: u64,
+    season: &str,
+) {
+    put_season(out, 8, (board, sequence), ended_at_s, season);
+}
+
+pub(super) fn put_archive(out: &mut Vec<u8>, (board, sequence): (u64, u64), ended_at_s: u64, season: &str) {
+    put_season(out, 9, (board, sequence), ended_at_s, season);
+}
+
+fn put_season(out: &mut Vec<u8>, tag: u8, (board, sequence): (u64, u64), ended_at_s: u64, season: &str) {
+    begin(out, tag, board);
+    out.extend_from_slice(&sequence.to_le_bytes());
+    out.extend_from_slice(&ended_at_s.to_le_bytes());
+    put_text(out, season);
+}
+
+pub(super) fn put_end_archive(out: &mut Vec<u8>, board: u64) {
+    begin(out, 10, board);
+}
+
+pub(super) fn put_delete_season(out: &mut Vec<u8>, board: u64, sequence: u64) {
+    begin(out, 11, board);
+    out.extend_from_slice(&sequence.to_le_bytes());
+}
+
+pub(super) fn put_schedule(out: &mut Vec<u8>, board: u64, schedule: Option<Schedule>) {
+    begin(out, 12, board);
+    // No schedule has ends 0 s apart.
+    let Schedule { next_end_s, every_s } = schedule.unwrap_or(Schedule { next_end_s: 0, every_s: 0 });
+    out.extend_from_slice(&next_end_s.to_le_bytes());
+    out.extend_from_slice(&every_s.to_le_bytes());
+}
+
+pub(super) fn put_nonce(out: &mut Vec<u8>, expires_s: u64, key: &str, nonce: &[u8]) {
+    begin(out, 13, expires_s);
+    put_text(out, key);
+    put_bytes(out, nonce);
+}
+
+pub(super) fn put_answer(out: &mut Vec<u8>, answer: &Answer<'_>) {
+    begin(out, 14, answer.at_s);
+    put_bytes(out, answer.signer);
+    put_bytes(out, answer.key);
+    out.extend_from_slice(answer.digest);
+    out.extend_from_slice(&answer.status.to_le_bytes());
+    put_bytes(out, answer.body);
 }
 
 pub(super) fn put_delete_member(out: &mut Vec<u8>, (board, sequence): (u64, u64), member: &str) {
@@ -95,19 +242,52 @@ fn begin(out: &mut Vec<u8>, tag: u8, board: u64) {
 }
 
 fn put_text(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
-    out.extend_from_slice(text.as_bytes());
+    put_bytes(out, text.as_bytes());
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
 }
 
 /// The records of a payload. A payload whose checksum is right and that is not readable was written by another version.
-pub(super) struct Changes<'a>(pub(super) &'a [u8]);
+pub(super) struct Changes<'a> {
+    left: &'a [u8],
+    /// Board and sequence number of the last `Put`.
+    last: (u64, u64),
+}
 
 impl<'a> Changes<'a> {
+    pub(super) fn of(payload: &'a [u8]) -> Changes<'a> {
+        Changes { left: payload, last: (0, 0) }
+    }
+
     /// The next change; None at the end. Errors: bytes that are no record.
     pub(super) fn next(&mut self) -> Result<Option<Change<'a>>, ()> {
-        let Some((tag, rest)) = self.0.split_first() else { return Ok(None) };
-        self.0 = rest;
-        self.read(*tag).map(Some).ok_or(())
+        let Some((tag, rest)) = self.left.split_first() else { return Ok(None) };
+        self.left = rest;
+        let change = if *tag == NEXT { self.read_next() } else { self.read(*tag) };
+        if let Some(Change::Put { board, sequence, .. }) = change {
+            self.last = (board, sequence);
+        }
+        change.map(Some).ok_or(())
+    }
+
+    fn read_next(&mut self) -> Option<Change<'a>> {
+        let (board, before) = self.last;
+        let tie = self.number()?;
+        let (length, rest) = self.left.split_first_chunk::<2>()?;
+        let (member, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
+        self.left = rest;
+        let member = std::str::from_utf8(member).ok()?.into();
+        let score = match self.byte()? {
+            0 => Score::from(self.number()? as i64),
+            WIDE => Score::of_decimal(self.text()?)?,
+            _ => return None,
+        };
+        let record = Record { member, score, tie, metadata: None };
+        // Boards are numbered from 1.
+        (board > 0).then_some(Change::Put { board, sequence: before.checked_add(1)?, record })
     }
 
     fn read(&mut self, tag: u8) -> Option<Change<'a>> {
@@ -126,37 +306,72 @@ impl<'a> Changes<'a> {
             2 => Change::DeleteBoard { board },
             3 => {
                 let (sequence, tie, member) = (self.number()?, self.number()?, self.text()?.into());
-                let score = match self.byte()? {
+                let flags = self.byte()?;
+                if flags & !(WIDE | WITH_METADATA) != 0 {
+                    return None;
+                }
+                let score = match flags & WIDE {
                     0 => Score::from(self.number()? as i64),
-                    1 => Score::of_decimal(self.text()?)?,
-                    _ => return None,
+                    _ => Score::of_decimal(self.text()?)?,
                 };
-                Change::Put { board, sequence, record: Record { member, score, tie, metadata: None } }
+                let metadata = if flags & WITH_METADATA == 0 { None } else { Some(self.text()?.into()) };
+                Change::Put { board, sequence, record: Record { member, score, tie, metadata } }
             }
             4 => Change::DeleteMember { board, sequence: self.number()?, member: self.text()? },
             5 => Change::Sequence { board, sequence: self.number()? },
             6 => Change::End { board },
+            7 => {
+                let (sequence, member) = (self.number()?, self.text()?);
+                let (has_text, text) = (self.byte()?, self.text()?);
+                Change::Metadata { board, sequence, member, text: (has_text != 0).then_some(text) }
+            }
+            8 | 9 => {
+                let (sequence, ended_at_s, season) = (self.number()?, self.number()?, self.text()?);
+                match tag {
+                    8 => Change::EndSeason { board, sequence, ended_at_s, season },
+                    _ => Change::Archive { board, sequence, ended_at_s, season },
+                }
+            }
+            10 => Change::EndArchive { board },
+            11 => Change::DeleteSeason { board, sequence: self.number()? },
+            12 => {
+                let schedule = Schedule { next_end_s: self.number()?, every_s: self.number()? };
+                Change::Schedule { board, schedule: (schedule.every_s > 0).then_some(schedule) }
+            }
+            13 => Change::Nonce { expires_s: board, key: self.text()?, nonce: self.bytes()? },
+            14 => {
+                let (signer, key) = (self.bytes()?, self.bytes()?);
+                let (digest, rest) = self.left.split_first_chunk::<32>()?;
+                let (status, rest) = rest.split_first_chunk::<2>()?;
+                self.left = rest;
+                let (status, body) = (u16::from_le_bytes(*status), self.bytes()?);
+                Change::Answer(Answer { at_s: board, signer, key, digest, status, body })
+            }
             _ => return None,
         })
     }
 
     fn byte(&mut self) -> Option<u8> {
-        let (byte, rest) = self.0.split_first()?;
-        self.0 = rest;
+        let (byte, rest) = self.left.split_first()?;
+        self.left = rest;
         Some(*byte)
     }
 
     fn number(&mut self) -> Option<u64> {
-        let (bytes, rest) = self.0.split_first_chunk::<8>()?;
-        self.0 = rest;
+        let (bytes, rest) = self.left.split_first_chunk::<8>()?;
+        self.left = rest;
         Some(u64::from_le_bytes(*bytes))
     }
 
     fn text(&mut self) -> Option<&'a str> {
-        let (length, rest) = self.0.split_first_chunk::<4>()?;
-        let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        self.0 = rest;
-        std::str::from_utf8(text).ok()
+        std::str::from_utf8(self.bytes()?).ok()
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let (length, rest) = self.left.split_first_chunk::<4>()?;
+        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        self.left = rest;
+        Some(bytes)
     }
 }
 
@@ -170,27 +385,64 @@ mod tests {
         let options = Options { direction: Direction::Ascending, ties: TieRule::Last, seed: None };
         let large = Score::of_decimal(&format!("-{}", "7".repeat(1_200))).unwrap();
         put_create(&mut out, 1, &options, "wörk");
-        put_member(&mut out, (1, 2), "ann", &Score::from(-5_i64), 9);
-        put_member(&mut out, (1, 3), "bob", &large, u64::MAX);
+        put_member(&mut out, (1, 2), "ann", &Score::from(-5_i64), 9, Some("blue"));
+        put_member(&mut out, (1, 3), "bob", &large, u64::MAX, None);
+        put_next_member(&mut out, "cid", &Score::from(7_i64), 4);
+        put_next_member(&mut out, "dan", &large, 5);
         put_delete_member(&mut out, (1, 4), "ann");
         put_sequence(&mut out, 1, 4);
         put_delete_board(&mut out, 1);
         put_end(&mut out, 8);
-        let record = |member: &str, score, tie| Record { member: member.into(), score, tie, metadata: None };
-        let mut changes = Changes(&out);
+        put_metadata(&mut out, (1, 5), "bob", Some(""));
+        put_metadata(&mut out, (1, 6), "bob", None);
+        put_end_season(&mut out, (1, 7), 100, "spring");
+        put_archive(&mut out, (1, 7), 100, "spring");
+        put_end_archive(&mut out, 1);
+        put_delete_season(&mut out, 1, 7);
+        let schedule = Some(Schedule { next_end_s: 200, every_s: 100 });
+        put_schedule(&mut out, 1, schedule);
+        put_schedule(&mut out, 1, None);
+        put_nonce(&mut out, 300, "game", b"\xff1");
+        let answer =
+            Answer { at_s: 90, signer: b"game", key: b"k\xff", digest: &[7; 32], status: 201, body: b"{}" };
+        put_answer(&mut out, &answer);
+        let record = |member: &str, score, tie, metadata: Option<&str>| {
+            let metadata = metadata.map(Into::into);
+            Record { member: member.into(), score, tie, metadata }
+        };
+        let mut changes = Changes::of(&out);
         for expected in [
             Change::Create { board: 1, options, name: "wörk" },
-            Change::Put { board: 1, sequence: 2, record: record("ann", Score::from(-5_i64), 9) },
-            Change::Put { board: 1, sequence: 3, record: record("bob", large, u64::MAX) },
+            Change::Put {
+                board: 1,
+                sequence: 2,
+                record: record("ann", Score::from(-5_i64), 9, Some("blue")),
+            },
+            Change::Put { board: 1, sequence: 3, record: record("bob", large.clone(), u64::MAX, None) },
+            Change::Put { board: 1, sequence: 4, record: record("cid", Score::from(7_i64), 4, None) },
+            Change::Put { board: 1, sequence: 5, record: record("dan", large, 5, None) },
             Change::DeleteMember { board: 1, sequence: 4, member: "ann" },
             Change::Sequence { board: 1, sequence: 4 },
             Change::DeleteBoard { board: 1 },
             Change::End { board: 8 },
+            Change::Metadata { board: 1, sequence: 5, member: "bob", text: Some("") },
+            Change::Metadata { board: 1, sequence: 6, member: "bob", text: None },
+            Change::EndSeason { board: 1, sequence: 7, ended_at_s: 100, season: "spring" },
+            Change::Archive { board: 1, sequence: 7, ended_at_s: 100, season: "spring" },
+            Change::EndArchive { board: 1 },
+            Change::DeleteSeason { board: 1, sequence: 7 },
+            Change::Schedule { board: 1, schedule },
+            Change::Schedule { board: 1, schedule: None },
+            Change::Nonce { expires_s: 300, key: "game", nonce: b"\xff1" },
+            Change::Answer(answer),
         ] {
             assert_eq!(changes.next(), Ok(Some(expected)));
         }
         assert_eq!(changes.next(), Ok(None));
-        assert_eq!(Changes(&out[..19]).next(), Err(()));
-        assert_eq!(Changes(&[99, 0, 0, 0, 0, 0, 0, 0, 0]).next(), Err(()));
+        assert_eq!(Changes::of(&out[..19]).next(), Err(()));
+        let mut next = Vec::new();
+        put_next_member(&mut next, "ann", &Score::ZERO, 1);
+        assert_eq!(Changes::of(&next).next(), Err(()), "there is nothing before it");
+        assert_eq!(Changes::of(&[99, 0, 0, 0, 0, 0, 0, 0, 0]).next(), Err(()));
     }
 }

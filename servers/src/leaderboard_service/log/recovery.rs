@@ -1,18 +1,20 @@
 //! What a data directory says: the newest snapshot, and what was logged since.
 //!
 //! `snapshot-N` holds everything before `log-N`. A snapshot is renamed to its name when it is complete, so one that is
-//! not is damaged. Only the last log may end within a frame. A board's snapshot may be newer than the beginning of the
+//! not is damaged. Only the last log with frames may end within one. A board's snapshot may be newer than the beginning of the
 //! log behind it; its count of changes says which records it has already.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
+use super::disk::Disk;
 use super::frames::{self, Corrupt, End, FileKind};
 use super::record::{Change, Changes};
 use crate::ServeError;
-use crate::leaderboard::{Board, Boards, Record, Snapshot};
+use crate::leaderboard::{Archive, Board, Record, Snapshot};
+use crate::leaderboard_service::kept::Kept;
+use crate::leaderboard_service::signing::Signed;
 
 /// Records that are restored at once.
 const BATCH: usize = 4_096;
@@ -45,24 +47,21 @@ pub(super) struct Files {
     pub(super) snapshots: Vec<u64>,
 }
 
-pub(super) fn log_path(directory: &Path, number: u64) -> PathBuf {
-    directory.join(format!("log-{number:020}"))
+pub(super) fn log_name(number: u64) -> String {
+    format!("log-{number:020}")
 }
 
-pub(super) fn snapshot_path(directory: &Path, number: u64) -> PathBuf {
-    directory.join(format!("snapshot-{number:020}"))
+pub(super) fn snapshot_name(number: u64) -> String {
+    format!("snapshot-{number:020}")
 }
 
 impl Files {
-    pub(super) fn of(directory: &Path) -> Result<Files, ServeError> {
+    pub(super) fn of(disk: &dyn Disk) -> io::Result<Files> {
         let mut files = Files::default();
-        let failed = ServeError::data(directory);
-        for entry in std::fs::read_dir(directory).map_err(&failed)? {
-            let name = entry.map_err(&failed)?.file_name();
-            let Some((kind, number)) = name.to_str().and_then(|name| name.split_once('-')) else { continue };
-            match (kind, number.parse()) {
-                ("log", Ok(number)) => files.logs.push(number),
-                ("snapshot", Ok(number)) => files.snapshots.push(number),
+        for name in disk.names()? {
+            match name.split_once('-').map(|(kind, number)| (kind, number.parse())) {
+                Some(("log", Ok(number))) => files.logs.push(number),
+                Some(("snapshot", Ok(number))) => files.snapshots.push(number),
                 _ => {}
             }
         }
@@ -77,10 +76,12 @@ impl Files {
     }
 }
 
-/// Puts everything that the directory holds into `boards`, which is empty.
-pub(super) fn recover(directory: &Path, files: &Files, boards: &Boards) -> Result<Recovered, ServeError> {
+/// Puts everything that the directory holds into `kept`, which is empty.
+pub(super) fn recover(disk: &dyn Disk, files: &Files, kept: &Kept) -> Result<Recovered, ServeError> {
     let mut replay = Replay {
-        boards,
+        disk,
+        kept,
+        archive: None,
         known: HashMap::new(),
         batch: Vec::new(),
         batch_of: (0, 0),
@@ -89,43 +90,57 @@ pub(super) fn recover(directory: &Path, files: &Files, boards: &Boards) -> Resul
     };
     let newest = files.snapshots.last().copied();
     if let Some(number) = newest {
-        let path = snapshot_path(directory, number);
-        let end = replay.file(&path, FileKind::Snapshot, number)?;
-        if let End::Torn { at } = end {
-            return Err(ServeError::DataCorrupt { path, offset: at as u64 });
-        }
-        if !replay.is_complete {
-            let offset = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
-            return Err(ServeError::DataCorrupt { path, offset });
+        let name = snapshot_name(number);
+        let (end, bytes) = replay.file(&name, FileKind::Snapshot, number)?;
+        let offset = match end {
+            End::Torn { at } => Some(at as u64),
+            End::Whole => (!replay.is_complete).then_some(bytes),
+        };
+        if let Some(offset) = offset {
+            return Err(ServeError::DataCorrupt { path: disk.path(&name), offset });
         }
         replay.changes = 0;
     }
-    let mut torn_bytes = 0;
-    let logs: Vec<u64> = files.logs.iter().copied().filter(|number| *number >= newest.unwrap_or(0)).collect();
-    for (place, number) in logs.iter().enumerate() {
-        let path = log_path(directory, *number);
-        if let End::Torn { at } = replay.file(&path, FileKind::Log, *number)? {
-            if place + 1 < logs.len() {
-                return Err(ServeError::DataCorrupt { path, offset: at as u64 });
-            }
-            let bytes = std::fs::metadata(&path).map_err(ServeError::data(&path))?.len();
-            torn_bytes = bytes - at as u64;
+    let mut torn: Option<(String, u64, u64)> = None;
+    let logs = files.logs.iter().copied().filter(|number| *number >= newest.unwrap_or(0));
+    // A service begins with a snapshot and the log of the same number; further ones are numbered on.
+    for (number, expected) in logs.zip(newest.unwrap_or(1)..) {
+        if newest.is_none() || number != expected {
+            let missing = if newest.is_none() { snapshot_name(number) } else { log_name(expected) };
+            return Err(ServeError::DataMissing { path: disk.path(&missing) });
+        }
+        let (name, had) = (log_name(number), replay.changes);
+        let (end, bytes) = replay.file(&name, FileKind::Log, number)?;
+        // Whatever follows a frame was written after that frame had come to disk whole.
+        if let (Some((torn, offset, _)), true) = (&torn, replay.changes > had) {
+            return Err(ServeError::DataCorrupt { path: disk.path(torn), offset: *offset });
+        }
+        if let End::Torn { at } = end
+            && torn.is_none()
+        {
+            torn = Some((name, at as u64, bytes - at as u64));
         }
     }
     replay.flush();
     let members = replay.known.values().map(|known| known.board.leaderboard.count()).sum();
+    let torn_bytes = torn.map_or(0, |(_, _, bytes)| bytes);
     Ok(Recovered { members, changes: replay.changes, torn_bytes })
 }
 
 /// A board that exists at this point of the replay.
 struct Known {
     board: Arc<Board>,
+    /// Members' metadata, which the log's records of updates do not repeat.
+    metadata: HashMap<Box<str>, Box<str>>,
     /// Changes up to this one are in the snapshot.
     in_snapshot: u64,
 }
 
 struct Replay<'b> {
-    boards: &'b Boards,
+    disk: &'b dyn Disk,
+    kept: &'b Kept,
+    /// The archived season whose members are being read.
+    archive: Option<(Archive, Vec<Record>)>,
     known: HashMap<u64, Known>,
     /// Records of one board that were read and not restored yet.
     batch: Vec<Record>,
@@ -137,10 +152,12 @@ struct Replay<'b> {
 }
 
 impl Replay<'_> {
-    fn file(&mut self, path: &Path, kind: FileKind, number: u64) -> Result<End, ServeError> {
-        let bytes = std::fs::read(path).map_err(ServeError::data(path))?;
+    /// How the file ends, and how many bytes it has.
+    fn file(&mut self, name: &str, kind: FileKind, number: u64) -> Result<(End, u64), ServeError> {
+        let path = self.disk.path(name);
+        let bytes = self.disk.read(name).map_err(ServeError::data(&path))?;
         let read = frames::read(&bytes, kind, number, |payload| {
-            let mut changes = Changes(payload);
+            let mut changes = Changes::of(payload);
             loop {
                 match changes.next() {
                     Ok(Some(change)) => self.apply(change),
@@ -149,12 +166,18 @@ impl Replay<'_> {
                 }
             }
         });
-        read.map_err(|Corrupt { at }| ServeError::DataCorrupt { path: path.to_owned(), offset: at as u64 })
+        let end = read.map_err(|Corrupt { at }| ServeError::DataCorrupt { path, offset: at as u64 })?;
+        Ok((end, bytes.len() as u64))
     }
 
     fn apply(&mut self, change: Change<'_>) {
         self.changes += 1;
         match change {
+            Change::Put { record, .. } if self.archive.is_some() => {
+                if let Some((_, records)) = &mut self.archive {
+                    records.push(record);
+                }
+            }
             Change::Put { board, sequence, record } => {
                 if self
                     .known
@@ -174,21 +197,73 @@ impl Replay<'_> {
                     return;
                 }
                 // Where the name is taken, this board was deleted before the snapshot was made: nothing follows for it.
-                if let Ok(created) = self.boards.create_numbered(board, Some(name), options) {
-                    self.known.insert(board, Known { board: created, in_snapshot: 0 });
+                if let Ok(created) = self.kept.boards.create_numbered(board, Some(name), options) {
+                    let known = Known { board: created, metadata: HashMap::new(), in_snapshot: 0 };
+                    self.known.insert(board, known);
                 }
             }
             Change::DeleteBoard { board } => {
                 self.flush();
                 if let Some(known) = self.known.remove(&board) {
-                    self.boards.delete(&known.board.name);
+                    self.kept.boards.delete(&known.board.name);
                 }
             }
             Change::DeleteMember { board, sequence, member } => {
                 self.flush();
-                if let Some(known) = self.known.get(&board).filter(|known| sequence > known.in_snapshot) {
+                if let Some(known) = self.news_of(board, sequence) {
+                    known.metadata.remove(member);
                     known.board.leaderboard.delete(member);
                     raise(&known.board, sequence);
+                }
+            }
+            Change::Metadata { board, sequence, member, text } => {
+                self.flush();
+                if let Some(known) = self.news_of(board, sequence) {
+                    match text {
+                        Some(text) => known.metadata.insert(member.into(), text.into()),
+                        None => known.metadata.remove(member),
+                    };
+                    // What was logged has been checked when it was made.
+                    let _ = known.board.leaderboard.set_metadata(member, text);
+                    raise(&known.board, sequence);
+                }
+            }
+            Change::EndSeason { board, sequence, ended_at_s, season } => {
+                self.flush();
+                if let Some(known) = self.news_of(board, sequence) {
+                    known.metadata.clear();
+                    // As above.
+                    let _ = known.board.reset(season, ended_at_s);
+                    raise(&known.board, sequence);
+                }
+            }
+            Change::DeleteSeason { board, sequence } => {
+                if let Some(known) = self.known.get(&board) {
+                    known.board.delete_archive(sequence);
+                }
+            }
+            Change::Schedule { board, schedule } => {
+                if let Some(known) = self.known.get(&board) {
+                    known.board.set_schedule(schedule);
+                }
+            }
+            Change::Nonce { expires_s, key, nonce } => {
+                self.kept.nonces.restore(&Signed { key, nonce, expires_s });
+            }
+            Change::Answer(answer) => self.kept.once.restore(&answer),
+            Change::Archive { sequence, ended_at_s, season, .. } => {
+                self.flush();
+                let empty = Snapshot { sequence, records: Vec::new() };
+                self.archive = Some((Archive::new(season.to_owned(), ended_at_s, empty), Vec::new()));
+            }
+            Change::EndArchive { board } => {
+                if let Some((archive, records)) = self.archive.take()
+                    && let Some(known) = self.known.get(&board)
+                {
+                    let snapshot = Snapshot { sequence: archive.snapshot().sequence, records };
+                    let archive = Archive::new(archive.season, archive.ended_at_s, snapshot);
+                    // As above.
+                    let _ = known.board.add_archive(archive);
                 }
             }
             Change::Sequence { board, sequence } => {
@@ -200,17 +275,29 @@ impl Replay<'_> {
             Change::End { board } => {
                 self.flush();
                 self.is_complete = true;
-                self.boards.skip_numbers(board);
+                self.kept.boards.skip_numbers(board);
             }
         }
     }
 
+    /// The board, if it has not had this change yet.
+    fn news_of(&mut self, board: u64, sequence: u64) -> Option<&mut Known> {
+        self.known.get_mut(&board).filter(|known| sequence > known.in_snapshot)
+    }
+
     fn flush(&mut self) {
         let (board, sequence) = self.batch_of;
-        let records = std::mem::take(&mut self.batch);
-        if let Some(known) = self.known.get(&board)
+        let mut records = std::mem::take(&mut self.batch);
+        if let Some(known) = self.known.get_mut(&board)
             && !records.is_empty()
         {
+            for record in &mut records {
+                match &record.metadata {
+                    Some(text) => drop(known.metadata.insert(record.member.clone(), text.clone())),
+                    None if known.metadata.is_empty() => {}
+                    None => record.metadata = known.metadata.get(&record.member).cloned(),
+                }
+            }
             // What was logged has been checked when it was made.
             let _ = known.board.leaderboard.restore(&Snapshot { sequence, records });
         }

@@ -135,6 +135,15 @@ impl Leaderboard for StoreBoard {
         self.call(Script::Page, write, |fields| fields.page().unwrap()).unwrap()
     }
 
+    fn range_back(&self, first: u64, limit: usize) -> Page {
+        let total = self.count();
+        let from = (total + 1).saturating_sub(first).min(total);
+        let begins = (from + 1).saturating_sub(limit as u64).max(1);
+        let mut page = self.range(begins, (from + 1 - begins) as usize);
+        page.rows.reverse();
+        page
+    }
+
     fn around(&self, member: &str, each_side: usize) -> Option<Page> {
         let write = |out: &mut Vec<u8>| commands::around(out, &self.name, member, each_side as u64);
         self.call(Script::Page, write, |fields| fields.page().unwrap())

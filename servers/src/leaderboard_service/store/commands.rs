@@ -42,15 +42,18 @@ pub(super) fn beyond() -> Problem {
     Problem::new(422, format!("with --store scores go from {range} (53 bits), so that none is rounded"))
 }
 
+/// A signer, and a key or nonce of his.
+pub(super) type OfSigner = (Box<[u8]>, Box<[u8]>);
+
 /// What keeps a change from being made twice. The default does nothing.
 #[derive(Clone, Default)]
 pub(super) struct Guard {
     /// Signer and idempotency key.
-    pub(super) once: Option<(Box<[u8]>, Box<[u8]>)>,
+    pub(super) once: Option<OfSigner>,
     /// Of the request, in hexadecimal digits.
     pub(super) digest: String,
     /// Signer and nonce.
-    pub(super) nonce: Option<(Box<[u8]>, Box<[u8]>)>,
+    pub(super) nonce: Option<OfSigner>,
 }
 
 impl Guard {
@@ -60,12 +63,12 @@ impl Guard {
     }
 
     fn put_arguments(&self, command: &mut Command<'_>) {
-        command.word(self.digest.as_bytes()).number(once::KEPT.as_secs()).number(signing::LIFE_S + 1);
+        command.word(self.digest.as_bytes()).number(once::KEPT_S).number(signing::LIFE_S + 1);
     }
 }
 
 /// The key of a signer and something of his, or an empty one.
-fn put_pair(command: &mut Command<'_>, begin: &[u8], pair: Option<&(Box<[u8]>, Box<[u8]>)>) {
+fn put_pair(command: &mut Command<'_>, begin: &[u8], pair: Option<&OfSigner>) {
     match pair {
         None => command.word(b""),
         // The length keeps pairs apart that are the same text when they are put together.

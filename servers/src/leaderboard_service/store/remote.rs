@@ -185,7 +185,7 @@ impl Remote {
         &mut self,
         responder: &Responder,
         route: &Route,
-        [board, member]: [&str; 2],
+        [board, member, _]: [&str; 3],
         request: &Request<'_>,
     ) -> Result<Then, Problem> {
         let shared = responder.shared();
@@ -256,6 +256,9 @@ impl Remote {
             }
             Operation::Top | Operation::Range => {
                 let is_range = route.operation == Operation::Range;
+                if request.query("from").is_some_and(|from| from != "first") {
+                    return Err(Problem::new(501, "with --store, ranks are listed from the first only"));
+                }
                 let first = if is_range { whole(request, "first", 1, u64::MAX)? } else { 1 };
                 let limit = limit(ROWS_BY_DEFAULT)?;
                 link.put(number, Some(Script::Page), |out| commands::range(out, &board, first, limit));
@@ -297,8 +300,21 @@ impl Remote {
                 link.put(number, None, commands::ping);
                 Then::Health
             }
+            Operation::Metadata
+            | Operation::SetMetadata
+            | Operation::DeleteMetadata
+            | Operation::Seasons
+            | Operation::EndSeason
+            | Operation::Season
+            | Operation::SeasonMember
+            | Operation::DeleteSeason
+            | Operation::Schedule
+            | Operation::SetSchedule
+            | Operation::DeleteSchedule => {
+                return Err(Problem::new(501, "with --store there are no metadata and no seasons"));
+            }
             Operation::Metrics | Operation::Document => {
-                return Err(Problem::new(501, "this is not to be had with --store"));
+                return Err(Problem::new(501, "this is answered without the store"));
             }
         })
     }
@@ -548,7 +564,7 @@ fn guard(shared: &Shared, request: &Request<'_>) -> Result<Guard, Problem> {
     let signer: Box<[u8]> = request.field("Stepladder-Key").unwrap_or_default().into();
     let mut guard = Guard::default();
     if let Some(keys) = &shared.keys {
-        keys.check(request)?;
+        keys.check(request, &shared.nonces)?;
         let nonce = request.field("Stepladder-Nonce").unwrap_or_default();
         guard.nonce = Some((signer.clone(), nonce.into()));
     }
