@@ -1,15 +1,17 @@
-//! The leaderboard as an HTTP/JSON service.
+//! The leaderboard as a service: HTTP/JSON, and protobuf messages over WebSocket.
 //!
 //! `routes` is the table of what is where, `responder` turns a request into its answer, `changes` makes the changes,
-//! `thread` reads and writes. A thread per core, each with its own connections; they share the boards.
+//! `thread` reads and writes. `proto/leaderboard.proto` comes over `websocket`; `calls` carries its messages out. A thread per core, each with its own connections; they share the boards.
 //! A change is answered after it was made: who has an answer finds it in every answer after it, on any connection.
 //! Ranks count from 1, scores are decimal strings without a bound. Requests are refused with RFC 9457 problems, and a
 //! request that is refused has changed nothing.
 
 mod bodies;
+mod calls;
 mod changes;
 mod json;
 mod log;
+mod messages;
 mod once;
 mod openapi;
 mod planted;
@@ -19,6 +21,7 @@ mod routes;
 mod signing;
 mod tally;
 mod thread;
+mod websocket;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! Why a request was refused, and the answer that says so (RFC 9457, `application/problem+json`).
 
 use super::json;
+use crate::protobuf::{self, Malformed};
 use crate::leaderboard::{BoardsError, BulkRefused, Refused, ScoreError};
 
 /// What a refused request is answered with. Nothing was changed.
@@ -53,6 +54,22 @@ impl Problem {
         out.push(b'}');
     }
 
+    /// Appends it as an `Error` of `proto/leaderboard.proto`.
+    pub(super) fn put_message(&self, out: &mut Vec<u8>) {
+        protobuf::put_whole(out, 1, u64::from(self.status));
+        protobuf::put_bytes(out, 2, self.detail.as_bytes());
+        for (field, index) in [(3, self.leaderboard), (4, self.item)] {
+            if let Some(index) = index {
+                protobuf::put_present(out, field, index as u64);
+            }
+        }
+    }
+
+    /// For people.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// Fields that belong to the status, each with its CRLF.
     pub(super) fn fields(&self) -> &'static str {
         if self.status == 429 { "Retry-After: 1\r\n" } else { "" }
@@ -87,6 +104,12 @@ impl From<BoardsError> for Problem {
             BoardsError::NoSuchBoard { part, name } => Problem::no_board(&name).at_board(part),
             BoardsError::Bulk { part, refused } => Problem::from(refused).at_board(part),
         }
+    }
+}
+
+impl From<Malformed> for Problem {
+    fn from(malformed: Malformed) -> Problem {
+        Problem::new(400, format!("the message: {malformed}"))
     }
 }
 

@@ -15,10 +15,10 @@ use crate::http::request::{Fault, Request};
 use crate::http::response;
 use crate::leaderboard::{Board, Mode, Score, Update};
 
-const ROWS_MAX: u64 = 1_000;
-const EACH_SIDE_MAX: u64 = 500;
-const ROWS_BY_DEFAULT: u64 = 10;
-const EACH_SIDE_BY_DEFAULT: u64 = 5;
+pub(super) const ROWS_MAX: u64 = 1_000;
+pub(super) const EACH_SIDE_MAX: u64 = 500;
+pub(super) const ROWS_BY_DEFAULT: u64 = 10;
+pub(super) const EACH_SIDE_BY_DEFAULT: u64 = 5;
 
 const JSON: &str = "application/json";
 const PROBLEM: &str = "application/problem+json";

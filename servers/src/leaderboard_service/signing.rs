@@ -28,6 +28,29 @@ const NONCE_BYTES_MAX: usize = 64;
 const SECRET_BYTES_MIN: usize = 16;
 const BLOCK_BYTES: usize = 64;
 
+/// The field with the id of the key that signs.
+pub(super) const KEY_FIELD: &str = "Stepladder-Key";
+
+/// The field with an idempotency key.
+pub(super) const IDEMPOTENCY_FIELD: &str = "Idempotency-Key";
+
+/// What is signed.
+pub(super) struct Claim<'a> {
+    pub(super) method: &'a str,
+    pub(super) target: &'a str,
+    pub(super) key: &'a [u8],
+    pub(super) nonce: &'a [u8],
+    /// Seconds since the epoch, in decimal digits.
+    pub(super) expires: &'a [u8],
+    pub(super) idempotency: &'a [u8],
+    pub(super) body: &'a [u8],
+}
+
+/// One message for an unknown key and a wrong signature, so that the ids of keys cannot be guessed.
+fn wrong_signature() -> Problem {
+    Problem::new(401, "no known key has made this signature")
+}
+
 /// The keys with which changes may be signed.
 pub(super) struct Keys {
     by_id: HashMap<Box<str>, Key>,
@@ -75,34 +98,50 @@ impl Keys {
     ///
     /// Errors: 401 with the reason.
     pub(super) fn check(&self, request: &Request<'_>) -> Result<(), Problem> {
-        let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        self.check_at(request, now_s)
+        self.check_fields(request.method, request.target, request.body, |name| request.field(name))
     }
 
-    fn check_at(&self, request: &Request<'_>, now_s: u64) -> Result<(), Problem> {
-        let refused = |detail: String| Problem::new(401, detail);
-        let field = |name: &str| {
-            request.field(name).ok_or_else(|| refused(format!("the change is not signed: it has no {name}")))
+    /// The same for a change whose signature stands in fields of these names, in hexadecimal digits.
+    pub(super) fn check_fields<'a>(
+        &self,
+        method: &str,
+        target: &str,
+        body: &[u8],
+        field: impl Fn(&'static str) -> Option<&'a [u8]>,
+    ) -> Result<(), Problem> {
+        let named = |name| {
+            let missing = || Problem::new(401, format!("the change is not signed: it has no {name}"));
+            field(name).ok_or_else(missing)
         };
-        let (id, nonce) = (field("Stepladder-Key")?, field("Stepladder-Nonce")?);
-        let (expires, given) = (field("Stepladder-Expires")?, field("Stepladder-Signature")?);
+        let (key, nonce) = (named(KEY_FIELD)?, named("Stepladder-Nonce")?);
+        let (expires, signature) = (named("Stepladder-Expires")?, named("Stepladder-Signature")?);
+        let idempotency = field(IDEMPOTENCY_FIELD).unwrap_or_default();
+        let signature = bytes_of_hex(signature).ok_or_else(wrong_signature)?;
+        self.check_claim(&Claim { method, target, key, nonce, expires, idempotency, body }, &signature)
+    }
+
+    /// The same for a change in its parts.
+    pub(super) fn check_claim(&self, claim: &Claim<'_>, signature: &[u8]) -> Result<(), Problem> {
+        let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.check_at(claim, signature, now_s)
+    }
+
+    fn check_at(&self, claim: &Claim<'_>, given: &[u8], now_s: u64) -> Result<(), Problem> {
+        let refused = |detail: String| Problem::new(401, detail);
+        let Claim { key: id, nonce, expires, .. } = *claim;
         let known = std::str::from_utf8(id).ok().and_then(|id| self.by_id.get_key_value(id));
-        // One message for both, so that the ids of keys cannot be guessed.
-        let wrong = || refused("no known key has made this signature".to_owned());
-        let (id, key) = known.ok_or_else(wrong)?;
-        let idempotency = request.field("Idempotency-Key").unwrap_or_default();
+        let (id, key) = known.ok_or_else(wrong_signature)?;
         let parts = [
-            request.method.as_bytes(),
-            request.target.as_bytes(),
+            claim.method.as_bytes(),
+            claim.target.as_bytes(),
             id.as_bytes(),
             nonce,
             expires,
-            idempotency,
+            claim.idempotency,
         ];
-        let signature = key.sign(&parts, request.body);
-        let given = bytes_of_hex(given).ok_or_else(wrong)?;
-        if !is_same(&signature, &given) {
-            return Err(wrong());
+        let signature = key.sign(&parts, claim.body);
+        if !is_same(&signature, given) {
+            return Err(wrong_signature());
         }
         let expires_s = std::str::from_utf8(expires).ok().and_then(|text| text.parse::<u64>().ok());
         let expires_s = expires_s.filter(|at_s| *at_s >= now_s && *at_s <= now_s + LIFE_S);

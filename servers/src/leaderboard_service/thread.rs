@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Shared;
+use super::calls::Caller;
 use super::problem::Problem;
 use super::responder::Responder;
+use super::websocket::{self, WebSocket};
 use crate::clock;
 use crate::deadlines::Due;
 use crate::epoll::Readiness;
@@ -20,11 +22,12 @@ use crate::slab::Key;
 use crate::stream::{self, Read};
 use crate::thread::{self, Common, Core, ENDING_REST_NS, IDLE_REST_NS, Serve};
 use crate::wakeup::Wakeup;
+use crate::websocket::handshake;
 
 const BUFFER_BYTES: usize = 128 * 1024;
 
 /// A portion of answers ends with the one that reaches this.
-const PORTION_BYTES: usize = 64 * 1024;
+pub(super) const PORTION_BYTES: usize = 64 * 1024;
 
 /// Memory that a connection keeps for answers that could not be written at once.
 const KEPT_BYTES: usize = 4 * 1024;
@@ -55,7 +58,19 @@ pub(super) struct Client {
     is_under_way: bool,
     /// `input` may hold a whole request.
     has_more: bool,
+    /// What it has switched to from HTTP/1.1.
+    session: Option<Box<WebSocket>>,
     due: Due,
+}
+
+/// What became of bytes that were read.
+pub(super) struct Turn {
+    /// How many were taken.
+    pub(super) taken: usize,
+    /// Requests that were answered.
+    pub(super) answered: usize,
+    /// The last answer was given.
+    pub(super) closes: bool,
 }
 
 /// Answers that wait for their time.
@@ -76,6 +91,7 @@ struct Thread<'h> {
     shared: &'h Shared,
     core: Core<Client, ()>,
     responder: Responder,
+    caller: Caller,
     answers: Vec<u8>,
     /// In the order in which they were given.
     held: VecDeque<Held>,
@@ -94,6 +110,7 @@ pub(super) fn run(shared: &Arc<Shared>, common: &Arc<Common>, me: usize) -> io::
         shared,
         core,
         responder: Responder::new(shared, me),
+        caller: Caller::new(shared, me),
         answers: Vec::new(),
         held: VecDeque::new(),
         limits: Limits { body_bytes: shared.options.body_max, ..Limits::default() },
@@ -193,6 +210,7 @@ impl Thread<'_> {
             has_ended: false,
             is_under_way: false,
             has_more: false,
+            session: None,
             due: Due::default(),
         };
         let Some(key) = self.core.insert(fd, false, client) else {
@@ -214,6 +232,7 @@ impl Thread<'_> {
         let mut buffer = std::mem::take(&mut self.core.buffer);
         let mut answers = std::mem::take(&mut self.answers);
         let conversed = self.exchange(key, ended, &mut buffer, &mut answers);
+        let conversed = conversed.and_then(|()| self.take_leave(key, &mut buffer, &mut answers));
         self.core.buffer = buffer;
         self.answers = answers;
         if conversed.is_err() {
@@ -261,7 +280,7 @@ impl Thread<'_> {
             }
             if client.has_more {
                 let mut input = std::mem::take(&mut client.input);
-                let taken = self.answer(key, &input, answers);
+                let taken = self.answer(key, &mut input, answers);
                 if let Some(client) = self.core.clients.get_mut(key) {
                     input.drain(..taken);
                     client.input = input;
@@ -287,7 +306,7 @@ impl Thread<'_> {
                         client.has_more = true;
                         continue;
                     }
-                    let taken = self.answer(key, &buffer[..count], answers);
+                    let taken = self.answer(key, &mut buffer[..count], answers);
                     if let Some(client) = self.core.clients.get_mut(key)
                         && taken < count
                     {
@@ -298,7 +317,7 @@ impl Thread<'_> {
             }
         }
         if let Some(client) = self.core.clients.get_mut(key)
-            && !client.input.is_empty()
+            && (!client.input.is_empty() || client.session.as_ref().is_some_and(|session| session.is_waiting()))
             && client.due.by_ns.is_none()
         {
             self.expect(key);
@@ -306,13 +325,36 @@ impl Thread<'_> {
         Ok(())
     }
 
+    /// When the server goes down: ends a session once all that came before is answered.
+    fn take_leave(&mut self, key: Key, buffer: &mut [u8], answers: &mut Vec<u8>) -> Result<(), Gone> {
+        let going_down = self.core.is_going_down();
+        let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
+        let is_idle = !client.is_held && client.unsent.is_empty() && !client.closes;
+        if client.session.is_none() || !is_idle || !going_down {
+            return Ok(());
+        }
+        WebSocket::take_leave(&mut client.unsent);
+        client.closes = true;
+        self.exchange(key, true, buffer, answers)
+    }
+
     /// Answers the whole requests at the front of `bytes`, up to a portion. Returns how many bytes they took.
-    fn answer(&mut self, key: Key, bytes: &[u8], answers: &mut Vec<u8>) -> usize {
+    fn answer(&mut self, key: Key, bytes: &mut [u8], answers: &mut Vec<u8>) -> usize {
         answers.clear();
         let going_down = self.core.is_going_down();
         let Core { clients, faults, .. } = &mut self.core;
         let Some(client) = clients.get_mut(key) else { return bytes.len() };
         client.has_more = false;
+        if let Some(session) = &mut client.session {
+            let turn = session.answer(bytes, &self.caller, faults, answers);
+            client.closes |= turn.closes;
+            client.has_more = turn.taken < bytes.len() && !client.closes;
+            if turn.answered > 0 {
+                client.due.by_ns = None;
+                self.hold(key, turn.answered);
+            }
+            return if turn.closes { bytes.len() } else { turn.taken };
+        }
         let (mut taken, mut count) = (0, 0);
         while taken < bytes.len() {
             if answers.len() >= PORTION_BYTES {
@@ -324,6 +366,22 @@ impl Thread<'_> {
                 Front::Broken(fault) => {
                     self.responder.answer_fault(fault, answers);
                     client.closes = true;
+                }
+                Front::Whole { request, .. } if websocket::is_upgrade(&request) && !going_down => {
+                    match handshake::read(&bytes[taken..]) {
+                        Ok(Some(upgrade)) => {
+                            handshake::put_answer(answers, &upgrade);
+                            taken += upgrade.request_bytes;
+                            client.session = Some(Box::default());
+                            // What follows are frames, if anything does.
+                            client.has_more = taken < bytes.len();
+                        }
+                        Ok(None) => break,
+                        Err(refused) => {
+                            answers.extend_from_slice(refused.0.as_bytes());
+                            client.closes = true;
+                        }
+                    }
                 }
                 Front::Whole { request, bytes } => {
                     taken += bytes;
@@ -340,6 +398,9 @@ impl Thread<'_> {
             count += 1;
             if client.closes {
                 taken = bytes.len();
+            }
+            if client.session.is_some() {
+                break;
             }
         }
         if count > 0 {

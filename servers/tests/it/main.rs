@@ -15,6 +15,7 @@ mod leaderboard_client;
 mod leaderboard_faults;
 mod leaderboard_log;
 mod leaderboard_signed;
+mod leaderboard_websocket;
 mod null;
 mod oracle;
 mod poll_loop;
