@@ -98,7 +98,8 @@ impl Caller {
             return Err(refused("what is signed has to come in one part"));
         }
         // Each ends a line of what is signed; with line feeds of their own one text could mean two things.
-        if [signature.key, signature.nonce, request.idempotency_key].iter().any(|text| text.contains(&b'\n')) {
+        if [signature.key, signature.nonce, request.idempotency_key].iter().any(|text| text.contains(&b'\n'))
+        {
             return Err(refused("key, nonce and idempotency key have no line feeds"));
         }
         let expires = signature.expires_s.to_string();
@@ -142,7 +143,11 @@ impl Caller {
                 for standing in self.board(ranks.board)?.leaderboard.get_many(&ranks.members) {
                     put_message(out, 1, |out| {
                         if let Some(standing) = standing {
-                            messages::put_standing(out, &standing.score, planted::rank(standing.rank, faults));
+                            messages::put_standing(
+                                out,
+                                &standing.score,
+                                planted::rank(standing.rank, faults),
+                            );
                         }
                     });
                 }

@@ -1,7 +1,8 @@
-//! The leaderboard as a service: HTTP/JSON, and protobuf messages over WebSocket.
+//! The leaderboard as a service: HTTP/JSON, and protobuf messages over WebSocket or gRPC, all on one port.
 //!
 //! `routes` is the table of what is where, `responder` turns a request into its answer, `changes` makes the changes,
-//! `thread` reads and writes. `proto/leaderboard.proto` comes over `websocket`; `calls` carries its messages out. A thread per core, each with its own connections; they share the boards.
+//! `thread` reads and writes. The messages of
+//! `proto/leaderboard.proto` come over `websocket` and `grpc` (`session`); `calls` carries them out. A thread per core, each with its own connections; they share the boards.
 //! A change is answered after it was made: who has an answer finds it in every answer after it, on any connection.
 //! Ranks count from 1, scores are decimal strings without a bound. Requests are refused with RFC 9457 problems, and a
 //! request that is refused has changed nothing.
@@ -9,6 +10,7 @@
 mod bodies;
 mod calls;
 mod changes;
+mod grpc;
 mod json;
 mod log;
 mod messages;
@@ -18,6 +20,7 @@ mod planted;
 mod problem;
 mod responder;
 mod routes;
+mod session;
 mod signing;
 mod tally;
 mod thread;

@@ -1,8 +1,8 @@
 //! Why a request was refused, and the answer that says so (RFC 9457, `application/problem+json`).
 
 use super::json;
-use crate::protobuf::{self, Malformed};
 use crate::leaderboard::{BoardsError, BulkRefused, Refused, ScoreError};
+use crate::protobuf::{self, Malformed};
 
 /// What a refused request is answered with. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]

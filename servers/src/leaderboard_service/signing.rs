@@ -98,26 +98,22 @@ impl Keys {
     ///
     /// Errors: 401 with the reason.
     pub(super) fn check(&self, request: &Request<'_>) -> Result<(), Problem> {
-        self.check_fields(request.method, request.target, request.body, |name| request.field(name))
-    }
-
-    /// The same for a change whose signature stands in fields of these names, in hexadecimal digits.
-    pub(super) fn check_fields<'a>(
-        &self,
-        method: &str,
-        target: &str,
-        body: &[u8],
-        field: impl Fn(&'static str) -> Option<&'a [u8]>,
-    ) -> Result<(), Problem> {
-        let named = |name| {
+        let field = |name| {
             let missing = || Problem::new(401, format!("the change is not signed: it has no {name}"));
-            field(name).ok_or_else(missing)
+            request.field(name).ok_or_else(missing)
         };
-        let (key, nonce) = (named(KEY_FIELD)?, named("Stepladder-Nonce")?);
-        let (expires, signature) = (named("Stepladder-Expires")?, named("Stepladder-Signature")?);
-        let idempotency = field(IDEMPOTENCY_FIELD).unwrap_or_default();
-        let signature = bytes_of_hex(signature).ok_or_else(wrong_signature)?;
-        self.check_claim(&Claim { method, target, key, nonce, expires, idempotency, body }, &signature)
+        let (key, nonce) = (field(KEY_FIELD)?, field("Stepladder-Nonce")?);
+        let (expires, signature) = (field("Stepladder-Expires")?, field("Stepladder-Signature")?);
+        let claim = Claim {
+            method: request.method,
+            target: request.target,
+            key,
+            nonce,
+            expires,
+            idempotency: request.field(IDEMPOTENCY_FIELD).unwrap_or_default(),
+            body: request.body,
+        };
+        self.check_claim(&claim, &bytes_of_hex(signature).ok_or_else(wrong_signature)?)
     }
 
     /// The same for a change in its parts.
@@ -195,7 +191,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
-fn bytes_of_hex(text: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn bytes_of_hex(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = text.as_chunks::<2>();
     let byte = |[high, low]: &[u8; 2]| Some((digit(*high)? * 16 + digit(*low)?) as u8);

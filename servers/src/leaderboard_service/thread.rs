@@ -13,6 +13,7 @@ use super::Shared;
 use super::calls::Caller;
 use super::problem::Problem;
 use super::responder::Responder;
+use super::session::{self, Session, Start};
 use super::websocket::{self, WebSocket};
 use crate::clock;
 use crate::deadlines::Due;
@@ -22,7 +23,6 @@ use crate::slab::Key;
 use crate::stream::{self, Read};
 use crate::thread::{self, Common, Core, ENDING_REST_NS, IDLE_REST_NS, Serve};
 use crate::wakeup::Wakeup;
-use crate::websocket::handshake;
 
 const BUFFER_BYTES: usize = 128 * 1024;
 
@@ -59,7 +59,7 @@ pub(super) struct Client {
     /// `input` may hold a whole request.
     has_more: bool,
     /// What it has switched to from HTTP/1.1.
-    session: Option<Box<WebSocket>>,
+    session: Option<Box<Session>>,
     due: Due,
 }
 
@@ -316,11 +316,13 @@ impl Thread<'_> {
                 }
             }
         }
-        if let Some(client) = self.core.clients.get_mut(key)
-            && (!client.input.is_empty() || client.session.as_ref().is_some_and(|session| session.is_waiting()))
-            && client.due.by_ns.is_none()
-        {
-            self.expect(key);
+        if let Some(client) = self.core.clients.get_mut(key) {
+            let is_whole = client.session.as_ref().is_some_and(|session| !session.is_waiting());
+            if is_whole && !client.closes {
+                client.due.by_ns = None;
+            } else if (client.session.is_some() || !client.input.is_empty()) && client.due.by_ns.is_none() {
+                self.expect(key);
+            }
         }
         Ok(())
     }
@@ -333,7 +335,9 @@ impl Thread<'_> {
         if client.session.is_none() || !is_idle || !going_down {
             return Ok(());
         }
-        WebSocket::take_leave(&mut client.unsent);
+        if let Some(session) = &mut client.session {
+            session.take_leave(&self.caller, &mut self.core.faults, &mut client.unsent);
+        }
         client.closes = true;
         self.exchange(key, true, buffer, answers)
     }
@@ -361,6 +365,16 @@ impl Thread<'_> {
                 client.has_more = true;
                 break;
             }
+            match session::start(&bytes[taken..], going_down) {
+                Start::None => {}
+                Start::Incomplete => break,
+                Start::Begun(session, took) => {
+                    client.session = Some(Box::new(session));
+                    taken += took;
+                    client.has_more = taken < bytes.len();
+                    break;
+                }
+            }
             match request::front(&bytes[taken..], &self.limits) {
                 Front::Incomplete => break,
                 Front::Broken(fault) => {
@@ -368,15 +382,13 @@ impl Thread<'_> {
                     client.closes = true;
                 }
                 Front::Whole { request, .. } if websocket::is_upgrade(&request) && !going_down => {
-                    match handshake::read(&bytes[taken..]) {
-                        Ok(Some(upgrade)) => {
-                            handshake::put_answer(answers, &upgrade);
-                            taken += upgrade.request_bytes;
-                            client.session = Some(Box::default());
+                    match websocket::upgrade(&bytes[taken..], answers) {
+                        Ok(took) => {
+                            taken += took;
+                            client.session = Some(Box::new(Session::WebSocket(WebSocket::default())));
                             // What follows are frames, if anything does.
                             client.has_more = taken < bytes.len();
                         }
-                        Ok(None) => break,
                         Err(refused) => {
                             answers.extend_from_slice(refused.0.as_bytes());
                             client.closes = true;

@@ -12,6 +12,7 @@ use super::thread::{PORTION_BYTES, Turn};
 use crate::fault::ThreadFaults;
 use crate::http::request as http;
 use crate::protobuf::{put_message, put_whole};
+use crate::websocket::handshake::{self, Refused};
 use crate::websocket::{Heard, Opcode, Receiver, close_code, frame};
 
 /// Where the protocol is switched.
@@ -23,6 +24,18 @@ const IN_FLIGHT_MAX: usize = 4096;
 /// Whether a request is for what speaks WebSocket only.
 pub(super) fn is_upgrade(request: &http::Request<'_>) -> bool {
     request.method == "GET" && request.path() == PATH
+}
+
+/// Appends the answer to an upgrade at the front of `bytes`, which is whole. Returns how many bytes it took.
+pub(super) fn upgrade(bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, Refused> {
+    match handshake::read(bytes)? {
+        Some(upgrade) => {
+            handshake::put_answer(out, &upgrade);
+            Ok(upgrade.request_bytes)
+        }
+        // Both readers agree on where a request ends; were it not so, this would be the end of it.
+        None => Err(handshake::UNAVAILABLE),
+    }
 }
 
 /// A connection that speaks WebSocket.
@@ -89,7 +102,8 @@ fn answer_message(message: &[u8], caller: &Caller, faults: &mut ThreadFaults, ou
                 put_whole(out, 1, request.id);
                 let field = request.operation.as_ref().map_or(ERROR_FIELD, Operation::result_field);
                 let from = out.len();
-                let done = put_message(out, field, |out| caller.call(Channel::WebSocket, &request, faults, out));
+                let done =
+                    put_message(out, field, |out| caller.call(Channel::WebSocket, &request, faults, out));
                 if let Err(problem) = done {
                     out.truncate(from);
                     put_message(out, ERROR_FIELD, |out| problem.put_message(out));

@@ -59,7 +59,8 @@ fn increment(id: u64, member: &str, by: i64) -> Value {
 fn every_operation_gives_what_http_gives() {
     let running = start(options());
     let mut client = connect(&running);
-    let standing = |id: &str, number: &str, rank: &str| json!({"id": id, "standing": {"number": number, "rank": rank}});
+    let standing =
+        |id: &str, number: &str, rank: &str| json!({"id": id, "standing": {"number": number, "rank": rank}});
     assert_eq!(ask(&mut client, increment(1, "ann", 5)), standing("1", "5", "1"));
     assert_eq!(ask(&mut client, increment(2, "bob", 7)), standing("2", "7", "1"));
     let mut http = Player::of(&running);
@@ -67,13 +68,13 @@ fn every_operation_gives_what_http_gives() {
     let get = json!({"id": 3, "get": {"board": "main", "member": "ann"}});
     assert_eq!(ask(&mut client, get), standing("3", "5", "2"));
     let large = "9".repeat(100);
-    let update =
-        json!({"id": 4, "update": {"board": "main", "member": "cy", "mode": "MODE_REPLACE", "decimal": large}});
+    let update = json!({"id": 4, "update": {"board": "main", "member": "cy", "mode": "MODE_REPLACE", "decimal": large}});
     assert_eq!(ask(&mut client, update), json!({"id": "4", "standing": {"decimal": large, "rank": "1"}}));
     let ranks = json!({"id": 5, "ranks": {"board": "main", "members": ["bob", "nobody", "ann"]}});
     let standings = json!([{"number": "7", "rank": "2"}, {}, {"number": "5", "rank": "3"}]);
     assert_eq!(ask(&mut client, ranks), json!({"id": "5", "standings": {"standings": standings}}));
-    let row = |member: &str, number: &str, rank: &str| json!({"member": member, "number": number, "rank": rank});
+    let row =
+        |member: &str, number: &str, rank: &str| json!({"member": member, "number": number, "rank": rank});
     let first = json!({"member": "cy", "decimal": large, "rank": "1"});
     let page = |id: &str, rows: Value, next: Option<&str>| {
         let mut page = json!({"members": "3", "rows": rows});
@@ -86,16 +87,14 @@ fn every_operation_gives_what_http_gives() {
     assert_eq!(top, page("6", json!([first, row("bob", "7", "2")]), Some("3")));
     let range = ask(&mut client, json!({"id": 7, "range": {"board": "main", "first": 2}}));
     assert_eq!(range, page("7", json!([row("bob", "7", "2"), row("ann", "5", "3")]), None));
-    let around = ask(&mut client, json!({"id": 8, "around": {"board": "main", "member": "ann", "eachSide": 0}}));
+    let around =
+        ask(&mut client, json!({"id": 8, "around": {"board": "main", "member": "ann", "eachSide": 0}}));
     assert_eq!(around, page("8", json!([row("ann", "5", "3")]), None));
     let items = json!([
         {"member": "ann", "mode": "MODE_INCREMENT", "number": 10}, {"member": "dee", "mode": "MODE_BEST", "number": -1}]);
     let bulk = json!({"id": 9, "bulk": {"parts": [{"board": "main", "items": items}, {"board": "main"}]}});
     let standings = json!([{"number": "15", "rank": "2"}, {"number": "-1", "rank": "4"}]);
-    assert_eq!(
-        ask(&mut client, bulk),
-        json!({"id": "9", "bulk": {"parts": [{"standings": standings}, {}]}})
-    );
+    assert_eq!(ask(&mut client, bulk), json!({"id": "9", "bulk": {"parts": [{"standings": standings}, {}]}}));
     assert_eq!(http.standing("dee"), at(-1, 4));
     let metrics = http.ask("GET", "/metrics", "").body;
     let counted = r#"leaderboard_messages_total{channel="websocket",operation="update",status="200"} 3"#;
@@ -167,7 +166,8 @@ fn a_refused_request_is_told_why_and_has_changed_nothing() {
     let part = |items: Value| json!({"board": "main", "items": items});
     let bulk = |parts: Value| json!({"id": 2, "bulk": {"parts": parts}});
     refused(413, bulk(json!([part(json!([item, item])), part(json!([item]))])));
-    let wrong = refused(422, bulk(json!([part(json!([])), part(json!([item, {"member": "ann", "mode": 1}]))])));
+    let wrong =
+        refused(422, bulk(json!([part(json!([])), part(json!([item, {"member": "ann", "mode": 1}]))])));
     assert_eq!((&wrong["part"], &wrong["item"]), (&json!(1), &json!(1)));
     let wrong = refused(404, bulk(json!([part(json!([item])), {"board": "x"}])));
     assert_eq!(wrong["part"], 1);

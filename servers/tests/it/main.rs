@@ -13,6 +13,7 @@ mod http_null;
 mod leaderboard;
 mod leaderboard_client;
 mod leaderboard_faults;
+mod leaderboard_grpc;
 mod leaderboard_log;
 mod leaderboard_signed;
 mod leaderboard_websocket;

@@ -75,10 +75,7 @@ fn every_operation_is_read_as_the_schema_says() {
     let items = json!([
         {"member": "ann", "mode": 3, "number": -3}, {"member": "ann", "mode": 3, "decimal": "x"}, {}]);
     let parts = vec![
-        Part {
-            board: "b",
-            items: vec![item(Given::Number(-3)), item(Given::Decimal("x")), Item::default()],
-        },
+        Part { board: "b", items: vec![item(Given::Number(-3)), item(Given::Decimal("x")), Item::default()] },
         Part::default(),
     ];
     check(
@@ -94,7 +91,9 @@ fn keys_and_signatures_are_read_and_unknown_fields_skipped() {
         "signature": {"key": "game", "nonce": "n", "expires": 5, "signature": "AQI="},
     }));
     // Field 99 of each wire type, and a group.
-    bytes.extend([0x98, 6, 1, 0x99, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0x9a, 6, 1, 9, 0x9d, 6, 1, 2, 3, 4, 0x9b, 6, 0x9c, 6]);
+    bytes.extend([
+        0x98, 6, 1, 0x99, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0x9a, 6, 1, 9, 0x9d, 6, 1, 2, 3, 4, 0x9b, 6, 0x9c, 6,
+    ]);
     let read = Request::read(&bytes).unwrap();
     let signature = Signature { key: b"game", nonce: b"n", expires_s: 5, signature: &[1, 2] };
     assert_eq!((read.id, read.idempotency_key), (u64::MAX, &b"once"[..]));
@@ -182,7 +181,8 @@ fn any_request() -> impl Strategy<Value = Vec<u8>> {
     let operation = prop_oneof![
         item.prop_map(|item| json!({"id": 5, "update": item})),
         items.prop_map(|items| json!({"id": 5, "bulk": {"parts": [{"board": "b", "items": items}]}})),
-        ("[a-z]{0,3}", any::<u32>()).prop_map(|(board, limit)| json!({"range": {"board": board, "limit": limit}})),
+        ("[a-z]{0,3}", any::<u32>())
+            .prop_map(|(board, limit)| json!({"range": {"board": board, "limit": limit}})),
         prop::collection::vec("[a-z]{0,3}", 0..4)
             .prop_map(|members| json!({"ranks": {"members": members}, "signature": {"key": "k"}})),
     ];

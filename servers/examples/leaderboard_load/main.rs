@@ -1,8 +1,11 @@
 //! How many updates per second the leaderboard service takes over loopback, and what they cost it.
 //!
-//! `cargo run --release -p servers --example leaderboard_load -- [CONNECTIONS] [ITEMS] [SECONDS] [MEMBERS] [-- OPTIONS]`
+//! `cargo run --release -p servers --example leaderboard_load -- [CONNECTIONS] [ITEMS] [SECONDS] [MEMBERS] [IN_FLIGHT]
+//! [-- OPTIONS]`
 //! ITEMS 1: one PATCH per request; more: bulks of that many increments. Closed loop: every connection has one request
 //! under way, and one thread asks and reads for all of them in turn. OPTIONS are those of `serve leaderboard`.
+//! IN_FLIGHT: turns of HTTP and of WebSocket with that many updates under way on each connection follow each other, on the
+//! same service; the ratio is the median of the rounds'.
 //! The service is a process of its own, so that its CPU time is measured separately from the load's. Both share the machine.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,8 +13,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+mod websocket;
+
 use clap::{Args, FromArgMatches};
 use servers::leaderboard_service::{self, Options};
+
+/// Of HTTP and WebSocket in turn.
+const ROUNDS: usize = 3;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,8 +30,8 @@ fn main() {
     let number = |at: usize, absent: usize| {
         arguments[..end].get(at).map_or(absent, |text| text.parse().expect("a whole number"))
     };
-    let (connections, items, seconds, members) =
-        (number(0, 64), number(1, 1), number(2, 10), number(3, 100_000));
+    let (connections, items, seconds, members, in_flight) =
+        (number(0, 64), number(1, 1), number(2, 10), number(3, 100_000), number(4, 0));
     let options = arguments.get(end + 1..).unwrap_or_default();
     let mut service = Command::new(std::env::current_exe().expect("this program has a path"))
         .args([&["--serve".to_owned(), "--listen=127.0.0.1:0".to_owned()], options].concat())
@@ -35,23 +43,44 @@ fn main() {
     let address: SocketAddr = line.trim().parse().expect("an address");
 
     let mut load = Load::new(address, connections, items, members);
-    load.run_for(Duration::from_secs(1));
-    let (cpu_before_s, began) = (cpu_s(service.id()), Instant::now());
-    let (requests, mut latencies_us) = load.run_for(Duration::from_secs(seconds as u64));
-    let (took_s, cpu_s) = (began.elapsed().as_secs_f64(), cpu_s(service.id()) - cpu_before_s);
-    latencies_us.sort_unstable();
-    let quantile = |share: f64| latencies_us[(latencies_us.len() as f64 * share) as usize];
-    let updates = (requests * items) as f64;
-    println!(
-        "{connections} connections, {items} items per request: {:.0} requests/s, {:.0} updates/s, \
-         service {:.2} CPU-s per s, {:.2} CPU-µs per update; round trip p50 {} p99 {} µs",
-        requests as f64 / took_s,
-        updates / took_s,
-        cpu_s / took_s,
-        cpu_s * 1e6 / updates,
-        quantile(0.5),
-        quantile(0.99),
-    );
+    let measured = |name: &str, items, load: &mut dyn FnMut(Duration) -> (usize, Vec<u32>)| -> f64 {
+        load(Duration::from_secs(1));
+        let (cpu_before_s, began) = (cpu_s(service.id()), Instant::now());
+        let (requests, mut latencies_us) = load(Duration::from_secs(seconds as u64));
+        let (took_s, cpu_s) = (began.elapsed().as_secs_f64(), cpu_s(service.id()) - cpu_before_s);
+        latencies_us.sort_unstable();
+        let quantile = |share: f64| latencies_us[(latencies_us.len() as f64 * share) as usize];
+        let updates = (requests * items) as f64;
+        println!(
+            "{name}, {connections} connections, {items} items per request: {:.0} requests/s, {:.0} updates/s, \
+                 service {:.2} CPU-s per s, {:.2} CPU-µs per update; round trip p50 {} p99 {} µs",
+            requests as f64 / took_s,
+            updates / took_s,
+            cpu_s / took_s,
+            cpu_s * 1e6 / updates,
+            quantile(0.5),
+            quantile(0.99),
+        );
+        updates / cpu_s
+    };
+    if in_flight == 0 {
+        measured("HTTP", items, &mut |time| load.run_for(time));
+    } else {
+        let mut socket = websocket::Load::new(address, connections, in_flight, members);
+        let mut ratios: Vec<f64> = (0..ROUNDS)
+            .map(|_| {
+                let http = measured("HTTP", items, &mut |time| load.run_for(time));
+                measured("WebSocket", 1, &mut |time| socket.run_for(time)) / http
+            })
+            .collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        println!(
+            "updates per CPU-second of the service, WebSocket to HTTP: {:.2} ({:.2} to {:.2})",
+            ratios[ROUNDS / 2],
+            ratios[0],
+            ratios[ROUNDS - 1],
+        );
+    }
     // SAFETY: a plain call; the process is our child and not reaped yet.
     unsafe { libc::kill(service.id() as i32, libc::SIGTERM) };
     let status = service.wait().expect("our child");
