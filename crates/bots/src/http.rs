@@ -21,7 +21,7 @@ use drivers::Closed;
 use drivers::http::{Answer, Http, Outgoing, Received};
 use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
 use measure::{MetricNames, Phase};
-use plan::{HttpBots, HttpModel, WorkerPlan};
+use plan::{HttpBots, HttpModel, WorkerPlan, WorkloadSettings as _};
 
 use crate::ends;
 use redirect::RedirectError;
@@ -127,6 +127,11 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
         S::metric_names(settings)
     }
 
+    fn paths(plan: &WorkerPlan) -> Vec<String> {
+        let own = S::Settings::of(&plan.bots).map(|settings| S::connect_path(settings, plan));
+        vec![own.unwrap_or_else(|| plan.target.path.clone())]
+    }
+
     fn new(settings: &S::Settings, plan: &WorkerPlan) -> Self {
         let http = S::transport(settings);
         let (stream, spare_count) = match http.model {
@@ -208,6 +213,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                 }
             }
             Received::Answer(answer) => self.receive(connection, bot, &answer, at_ns, ctx),
+            Received::Unpaired { body } => count_unpaired(body, ctx),
         }
     }
 
@@ -292,6 +298,11 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             ctx.not_sent(planned.chosen.op, planned.planned_ns);
         }
     }
+}
+
+/// A reply to a request that is not open: never sent, or answered before.
+fn count_unpaired<D: Http>(body: &[u8], ctx: &mut BotContext<'_, D>) {
+    ctx.error_with(errors::UNPAIRED, || format!("a reply to no open request: \"{}\"", errors::shown(body)));
 }
 
 impl<D: Http, S: Source<D>> Requests<D, S> {
@@ -437,7 +448,9 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         ctx: &mut BotContext<'_, D>,
     ) {
         let client = &mut self.clients[bot as usize];
-        let Some(at) = client.open_requests.iter().position(|open| open.tag == answer.tag) else { return };
+        let Some(at) = client.open_requests.iter().position(|open| open.tag == answer.tag) else {
+            return count_unpaired(answer.body, ctx);
+        };
         let (chosen, hops) = (client.open_requests[at].chosen, client.open_requests[at].hops);
         if self.http.redirects_max > 0 && (300..400).contains(&answer.status) && answer.location.is_some() {
             match self.follow(connection, bot, at, answer, ctx) {

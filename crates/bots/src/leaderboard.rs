@@ -1,5 +1,6 @@
-//! Clients of a leaderboard over HTTP: increments, one at a time or in bulk, reads of ranks, and an audit after the hold.
+//! Clients of a leaderboard: increments, one at a time or in bulk, reads of ranks, and an audit after the hold.
 //!
+//! Over HTTP, or with protobuf messages over WebSocket or gRPC (`dialect`); all else is the same.
 //! Each worker updates members of its own, at most one update of a member at a time, and keeps their scores: so every
 //! acknowledged score is known beforehand, and one that differs is an error at once (`wrong score`). Members get new names
 //! in each trial and begin at 0. An update whose response never came may have been applied or not; from then on a
@@ -9,22 +10,25 @@
 //! records alone, never from the service.
 
 mod audit;
+mod dialect;
 mod members;
 mod reply;
 
 use std::fmt;
 use std::sync::Arc;
 
+use drivers::grpc;
 use drivers::http::{Answer, Http};
 use measure::interval::{AUDIT_CHECKED, AUDIT_WRONG};
 use measure::{ErrorKind, MetricNames};
-use plan::{HttpBots, LeaderboardBots, WorkerPlan};
+use plan::{HttpBots, LeaderboardBots, LeaderboardProtocol, Scheme, WorkerPlan};
 
 use crate::ends;
 use crate::http::source::{Chosen, Source};
 use crate::http::templates::{CapturedVars, Ready, RequestContext, Shares};
 use crate::http::{PHASE_NAMES, errors};
 use audit::Audit;
+use dialect::{Ask, Dialect, Json, Messages, Over, Written};
 use members::Members;
 
 const UPDATE: usize = 0;
@@ -38,20 +42,20 @@ const WRONG_SCORE: usize = errors::CAUSES.len();
 const WRONG_RANK: usize = WRONG_SCORE + 1;
 const OWN_CAUSES: [&str; 2] = ["wrong score", "wrong rank"];
 
+/// Behind them, where gRPC is spoken: its statuses.
+const GRPC_AT: usize = WRONG_RANK + 1;
+
 /// Rows that a read of the first members asks for.
 const TOP_ROWS: usize = 10;
-const NEIGHBOURS: usize = 5;
 /// Points of one update, at most.
 const POINTS_MAX: i64 = 1000;
 
 /// All clients of one worker.
 pub struct Leaderboard {
     context: RequestContext,
-    /// path that the service's own begin with
-    base: String,
-    /// of the board
-    path: String,
-    board: String,
+    dialect: Dialect,
+    /// sent with every request
+    headers: Vec<(String, String)>,
     bulk: usize,
     shares: Shares,
     members: Members,
@@ -69,10 +73,26 @@ impl<D: Http> Source<D> for Leaderboard {
         &settings.http
     }
 
+    fn connect_path(settings: &LeaderboardBots, plan: &WorkerPlan) -> String {
+        let path = &plan.target.path;
+        match settings.protocol {
+            LeaderboardProtocol::Http | LeaderboardProtocol::Grpc => path.clone(),
+            // A path that is said with ws:// is meant as it is.
+            LeaderboardProtocol::WebSocket => match plan.target.scheme {
+                Scheme::Ws | Scheme::Wss if path != "/" => path.clone(),
+                _ => format!("{}/ws", path.trim_end_matches('/')),
+            },
+        }
+    }
+
     fn metric_names(settings: &LeaderboardBots) -> Arc<MetricNames> {
         let requests = settings.http.requests.iter().map(|request| request.name.as_str());
         let ops: Vec<&str> = requests.chain(["audit"]).collect();
-        let causes = [&errors::CAUSES[..], &OWN_CAUSES].concat();
+        let of_grpc = match settings.protocol {
+            LeaderboardProtocol::Grpc => &errors::GRPC[..],
+            LeaderboardProtocol::Http | LeaderboardProtocol::WebSocket => &[],
+        };
+        let causes = [&errors::CAUSES[..], &OWN_CAUSES, of_grpc].concat();
         let counters = [&PHASE_NAMES[..], &[AUDIT_CHECKED, AUDIT_WRONG]].concat();
         let own = OWN_CAUSES.map(|cause| (cause, ErrorKind::WrongReply));
         ends::metric_names(&ops, &causes, &counters, &[&errors::KINDS[..], &own].concat())
@@ -82,12 +102,24 @@ impl<D: Http> Source<D> for Leaderboard {
         let weights = settings.http.requests.iter().map(|request| request.weight);
         let workers = plan.workers as u64;
         let base = plan.target.path.trim_end_matches('/');
+        let (dialect, headers) = match settings.protocol {
+            LeaderboardProtocol::Http => (Dialect::Json(Json::new(base, &settings.board)), Vec::new()),
+            LeaderboardProtocol::WebSocket => {
+                (Dialect::of_messages(Messages::new(Over::WebSocket, &settings.board)), Vec::new())
+            }
+            LeaderboardProtocol::Grpc => {
+                let deadline = format!("{}m", settings.http.timeout_ns / 1_000_000);
+                let headers = vec![("grpc-timeout".to_owned(), deadline)];
+                (Dialect::of_messages(Messages::new(Over::Grpc, &settings.board)), headers)
+            }
+        };
+        let mut context = RequestContext::of(plan, &settings.http);
+        context.envelope = dialect.envelope();
         let own = (settings.members + workers - 1 - plan.worker as u64) / workers;
         Leaderboard {
-            context: RequestContext::of(plan, &settings.http),
-            base: base.to_owned(),
-            path: format!("{base}/leaderboards/{}", settings.board),
-            board: settings.board.clone(),
+            context,
+            dialect,
+            headers,
             // A member is in one request at a time, so a bulk has room for half of them at most.
             bulk: settings.bulk.min(own.max(2) / 2) as usize,
             shares: Shares::of(weights.collect()),
@@ -114,36 +146,30 @@ impl<D: Http> Source<D> for Leaderboard {
 
     fn ready(&mut self, chosen: Chosen, _: &CapturedVars) -> Ready<'_, D::Prepared> {
         let token = chosen.token as usize;
-        let path = self.path.clone();
-        Ready::Rendered(match chosen.op {
+        let ask = match chosen.op {
             UPDATE => {
                 let updates = draw(&self.members, &mut self.random, self.bulk);
                 self.members.begin(&updates);
-                let prepared = match updates.as_slice() {
+                let named = |(member, points): &(u32, i64)| (self.members.name(*member), *points);
+                let ask = match updates.as_slice() {
                     // All members are in open requests.
-                    [] => self.prepare::<D>("GET", &format!("{path}/top?limit={TOP_ROWS}"), ""),
-                    [(member, points)] => {
-                        let name = self.members.name(*member);
-                        self.prepare::<D>("PATCH", &format!("{path}/members/{name}?score={points}"), "")
+                    [] => Ask::Top(TOP_ROWS),
+                    [one] => {
+                        let (name, points) = named(one);
+                        Ask::Update(name, points)
                     }
-                    updates => {
-                        self.prepare::<D>("POST", &format!("{}/bulk", self.base), &self.bulk_body(updates))
-                    }
+                    updates => Ask::Bulk(updates.iter().map(named).collect()),
                 };
                 self.open[token] = updates;
-                prepared
+                ask
             }
-            TOP => self.prepare::<D>("GET", &format!("{path}/top?limit={TOP_ROWS}"), ""),
-            RANK => self.prepare::<D>("GET", &format!("{path}/members/{}", self.members.any(token)), ""),
-            AROUND => {
-                let name = self.members.any(token);
-                self.prepare::<D>("GET", &format!("{path}/around/{name}?each_side={NEIGHBOURS}"), "")
-            }
-            _ => {
-                let (method, below, body) = self.audit.request(chosen.token, &self.members);
-                self.prepare::<D>(method, &format!("{path}{below}"), &body)
-            }
-        })
+            TOP => Ask::Top(TOP_ROWS),
+            RANK => Ask::Rank(self.members.any(token)),
+            AROUND => Ask::Around(self.members.any(token)),
+            _ => self.audit.request(chosen.token, &self.members),
+        };
+        let written = self.dialect.write(&ask);
+        Ready::Rendered(self.prepare::<D>(&written))
     }
 
     fn check(
@@ -160,7 +186,7 @@ impl<D: Http> Source<D> for Leaderboard {
                 Ok(())
             }
             RANK => self.check_rank(chosen.token as usize, answer),
-            _ => check_page(answer),
+            _ => self.check_page(answer),
         };
         match found {
             Ok(()) => true,
@@ -217,45 +243,51 @@ fn draw(members: &Members, random: &mut fastrand::Rng, count: usize) -> Vec<(u32
 }
 
 impl Leaderboard {
-    fn prepare<D: Http>(&self, method: &str, path: &str, body: &str) -> D::Prepared {
+    fn prepare<D: Http>(&self, written: &Written) -> D::Prepared {
         let json = [("content-type".to_owned(), "application/json".to_owned())];
-        let headers: &[_] = if body.is_empty() { &[] } else { &json };
-        self.context.prepare::<D>(method, path, headers, body, true)
+        let headers: &[_] = match &self.dialect {
+            Dialect::Json(_) if !written.body.is_empty() => &json,
+            Dialect::Json(_) | Dialect::Messages(_) => &self.headers,
+        };
+        self.context.prepare::<D>(written.method, &written.path, headers, &written.body, true)
     }
 
-    /// Names and boards have no letters that JSON would escape.
-    fn bulk_body(&self, updates: &[(u32, i64)]) -> String {
-        use fmt::Write as _;
-        let mut body = format!("{{\"leaderboards\":[{{\"leaderboard\":\"{}\",\"scores\":[", self.board);
-        for (at, (member, points)) in updates.iter().enumerate() {
-            let comma = if at > 0 { "," } else { "" };
-            let name = self.members.name(*member);
-            // Writing to a text cannot fail.
-            let _ = write!(
-                body,
-                "{comma}{{\"member\":\"{name}\",\"score\":\"{points}\",\"mode\":\"increment\"}}"
-            );
+    fn is_ok(&self, answer: &Answer<'_>) -> Result<(), Wrong> {
+        match answer.status {
+            200 => Ok(()),
+            status => {
+                let text = match answer.grpc.and_then(grpc::index) {
+                    Some(index) => format!("{}: \"{}\"", grpc::NAMES[index], errors::shown(answer.body)),
+                    None => format!("status {status}: \"{}\"", self.dialect.shown(answer.body)),
+                };
+                Err((errors::of_answer(answer, GRPC_AT), text))
+            }
         }
-        body.push_str("]}]}");
-        body
+    }
+
+    /// A page's ranks follow each other, and no score is larger than the one before.
+    fn check_page(&self, answer: &Answer<'_>) -> Result<(), Wrong> {
+        self.is_ok(answer)?;
+        let page = self.dialect.page(answer.body).map_err(unreadable)?;
+        page.check().map_err(|text| (WRONG_RANK, text))
     }
 
     fn check_update(&mut self, token: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
         let updates = self.open.remove(token);
-        if let Err(wrong) = is_ok(answer) {
-            // A refusal says that nothing was applied; anything else leaves that open.
+        if let Err(wrong) = self.is_ok(answer) {
+            // A refusal says that nothing was applied; anything else leaves that open, CANCELLED of gRPC (499) as well.
             match answer.status {
-                400..=499 => self.members.refuse(&updates),
+                400..=498 => self.members.refuse(&updates),
                 _ => self.members.give_up(&updates),
             }
             return Err(wrong);
         }
         let rows = match updates.as_slice() {
-            [] => return check_page(answer),
-            [_] => reply::row(answer.body).map(|row| vec![row]),
-            _ => reply::bulk(answer.body),
+            [] => return self.check_page(answer),
+            [_] => self.dialect.standing(answer.body).map(|standing| vec![standing]),
+            _ => self.dialect.bulk(answer.body),
         };
-        let rows = rows.map_err(not_json).inspect_err(|_| self.members.give_up(&updates))?;
+        let rows = rows.map_err(unreadable).inspect_err(|_| self.members.give_up(&updates))?;
         if rows.len() != updates.len() {
             self.members.give_up(&updates);
             return Err((
@@ -268,21 +300,22 @@ impl Leaderboard {
             let found = self.members.settle(*member, *points, row);
             outcome = outcome.and(found.map_err(|text| (WRONG_SCORE, text)));
             if row.rank == 0 {
-                outcome = outcome.and(Err((WRONG_RANK, format!("{} has rank 0", row.member))));
+                outcome =
+                    outcome.and(Err((WRONG_RANK, format!("{} has rank 0", self.members.name(*member)))));
             }
         }
         outcome
     }
 
     fn check_rank(&mut self, member: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
-        is_ok(answer)?;
-        let row = reply::row(answer.body).map_err(not_json)?;
-        self.members.check_during_load(member, &row).map_err(|text| (WRONG_SCORE, text))
+        self.is_ok(answer)?;
+        let standing = self.dialect.standing(answer.body).map_err(unreadable)?;
+        self.members.check_during_load(member, &standing).map_err(|text| (WRONG_SCORE, text))
     }
 
     fn check_audit(&mut self, token: u64, answer: &Answer<'_>) -> Result<(), Wrong> {
-        is_ok(answer).inspect_err(|_| self.audit.give_up(token))?;
-        let (checked, wrong) = self.audit.check(token, answer.body, &self.members);
+        self.is_ok(answer).inspect_err(|_| self.audit.give_up(token))?;
+        let (checked, wrong) = self.audit.check(token, &self.dialect, answer.body, &self.members);
         self.audited.0 += checked;
         match wrong {
             None => Ok(()),
@@ -294,24 +327,9 @@ impl Leaderboard {
     }
 }
 
-fn is_ok(answer: &Answer<'_>) -> Result<(), Wrong> {
-    match answer.status {
-        200 => Ok(()),
-        status => {
-            Err((errors::of_status(status), format!("status {status}: \"{}\"", errors::shown(answer.body))))
-        }
-    }
-}
-
-fn not_json(error: serde_json::Error) -> Wrong {
-    (errors::WRONG_JSON, error.to_string())
-}
-
-/// A page's ranks follow each other, and no score is larger than the one before.
-fn check_page(answer: &Answer<'_>) -> Result<(), Wrong> {
-    is_ok(answer)?;
-    let page = reply::page(answer.body).map_err(not_json)?;
-    page.check().map_err(|text| (WRONG_RANK, text))
+/// A response that is not what was asked for.
+fn unreadable(text: String) -> Wrong {
+    (errors::WRONG_JSON, text)
 }
 
 #[cfg(test)]

@@ -31,6 +31,6 @@ pub use target::{Scheme, Target, TargetError, TargetRefused, may_load};
 pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};
 pub use workloads::{
     ArenaBots, BotSettings, ChatBots, ChatDialect, EchoBots, FaultKind, FaultSpec, HttpBots, HttpCheck,
-    HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, LeaderboardBots, Pairing, Variable, VariableLaw,
-    Workload, WorkloadSettings,
+    HttpModel, HttpRequest, HttpVersion, LINE_BYTES_MIN, LeaderboardBots, LeaderboardProtocol, Pairing,
+    Variable, VariableLaw, Workload, WorkloadSettings,
 };

@@ -17,7 +17,7 @@ pub use arena::{ArenaBots, Pairing};
 pub use chat::{ChatBots, ChatDialect, FaultKind, FaultSpec, LINE_BYTES_MIN};
 pub use echo::EchoBots;
 pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw};
-pub use leaderboard::LeaderboardBots;
+pub use leaderboard::{LeaderboardBots, LeaderboardProtocol};
 
 use crate::plan::{Arrivals, Ramp};
 

@@ -38,8 +38,8 @@ const KINDS: [BotsKind; 5] = [
     },
     BotsKind {
         name: "leaderboard",
-        schemes: &[Scheme::Http, Scheme::Https],
-        read: |reader, _, loads| leaderboard::read(reader, loads).into(),
+        schemes: &[Scheme::Http, Scheme::Https, Scheme::Ws, Scheme::Wss],
+        read: |reader, server, loads| leaderboard::read(reader, server.scheme, loads).into(),
     },
     BotsKind {
         name: "echo",

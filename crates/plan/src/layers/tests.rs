@@ -8,6 +8,7 @@ use crate::workloads::{ArenaBots, EchoBots, Pairing};
 mod cells;
 mod chat;
 mod http;
+mod leaderboard;
 
 fn scenario(text: &str) -> Option<ScenarioText> {
     Some(ScenarioText { path: "scenarios/x.yaml".into(), text: text.into() })

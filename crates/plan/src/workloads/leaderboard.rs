@@ -1,22 +1,54 @@
 //! Clients of a leaderboard: they update members' scores, read ranks, and audit the board after the hold.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, HttpBots, LoadKind, Workload};
+use crate::mistakes::RequestConfigError;
 use crate::plan::{Arrivals, Ramp};
 
-/// Clients of a leaderboard over HTTP.
+/// Clients of a leaderboard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeaderboardBots {
     /// when requests are planned, and the connections that they go over; its `requests` are the kinds of requests by
     /// name and weight
     pub http: HttpBots,
+    /// what requests go over
+    #[serde(default)]
+    pub protocol: LeaderboardProtocol,
     /// the board's name
     pub board: String,
     /// members that the bots update, over all workers
     pub members: u64,
     /// updates in one request; 1: a request of its own for each update
     pub bulk: u64,
+}
+
+/// What the requests of a leaderboard go over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LeaderboardProtocol {
+    /// JSON over HTTP
+    #[default]
+    Http,
+    /// protobuf messages over WebSocket
+    WebSocket,
+    /// gRPC
+    Grpc,
+}
+
+impl FromStr for LeaderboardProtocol {
+    type Err = RequestConfigError;
+
+    fn from_str(text: &str) -> Result<Self, RequestConfigError> {
+        match text.trim() {
+            "http" => Ok(LeaderboardProtocol::Http),
+            "websocket" => Ok(LeaderboardProtocol::WebSocket),
+            "grpc" => Ok(LeaderboardProtocol::Grpc),
+            other => Err(RequestConfigError::UnknownProtocol(other.to_owned())),
+        }
+    }
 }
 
 impl Workload for LeaderboardBots {
