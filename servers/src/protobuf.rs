@@ -241,7 +241,10 @@ mod tests {
     fn what_is_no_message_is_refused_by_its_kind() {
         check_malformed(&[0x08], Malformed::CutOff);
         check_malformed(&[0x08, 0x80], Malformed::CutOff);
-        check_malformed(&[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02], Malformed::Varint);
+        check_malformed(
+            &[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02],
+            Malformed::Varint,
+        );
         check_malformed(&[&[0x08][..], &[0xff; 12]].concat(), Malformed::Varint);
         check_malformed(&[0x00, 0x01], Malformed::FieldNumber);
         check_malformed(&[0x80, 0x80, 0x80, 0x80, 0x10, 0x01], Malformed::FieldNumber);

@@ -11,7 +11,7 @@ mod ends;
 pub mod http;
 pub mod leaderboard;
 mod null;
-mod protobuf;
+pub mod protobuf;
 
 pub use arena::Arena;
 pub use chat::Chat;
