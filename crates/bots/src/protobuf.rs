@@ -118,7 +118,10 @@ impl Schema {
 
     /// The message of that name, with its package or, where that is clear, without. Errors: `NoMessage`.
     pub fn message(&self, name: &str) -> Result<MessageDescriptor, SchemaError> {
-        let own = || self.pool.all_messages().filter(|message| !message.full_name().starts_with("google."));
+        let is_named = |message: &MessageDescriptor| {
+            !message.is_map_entry() && !message.full_name().starts_with("google.")
+        };
+        let own = || self.pool.all_messages().filter(is_named);
         let mut named = own().filter(|message| message.full_name() == name || message.name() == name);
         let whole = self.pool.get_message_by_name(name);
         whole.or_else(|| named.next().filter(|_| named.next().is_none())).ok_or_else(|| {

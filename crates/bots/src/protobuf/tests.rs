@@ -66,8 +66,10 @@ fn what_no_variable_changes_is_encoded_once() {
     assert!(template.is_constant());
     let mut out = Vec::new();
     template.render(&mut out, &|_| unreachable!("it has no variable"));
-    let message = DynamicMessage::deserialize(all(), value).unwrap();
-    assert_eq!(DynamicMessage::decode(all(), &out[..]).unwrap(), message);
+    // Compared as JSON: descriptors of two compilations are never equal.
+    let json = |message: DynamicMessage| serde_json::to_value(message).unwrap();
+    let expected = DynamicMessage::deserialize(all(), value).unwrap();
+    assert_eq!(json(DynamicMessage::decode(all(), &out[..]).unwrap()), json(expected));
 }
 
 #[track_caller]
@@ -82,7 +84,7 @@ fn what_does_not_fit_the_schema_is_refused_by_name() {
     check_refused(json!({"a_strng": 1, "a_string": "{n}"}), "no field \"a_strng\"");
     check_refused(json!({"a_strng": 1}), "a_strng");
     check_refused(json!({"inner": "{n}"}), "test.v1.Inner: \"{n}\" is no object");
-    check_refused(json!({"a_double": "{n}"}), "a_double has type Double, in which no variable can stand");
+    check_refused(json!({"a_double": "{n}"}), "a_double has type double, in which no variable can stand");
     check_refused(json!({"counts": {"a": "{n}"}}), "counts is a map, in which no variable can stand");
     check_refused(json!({"a_int32": 1.5}), "test.v1.All: ");
     let known = schema().message("Nothing").unwrap_err().to_string();
