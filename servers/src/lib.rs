@@ -24,6 +24,7 @@ mod deadlines;
 mod epoll;
 mod http;
 mod listener;
+mod protobuf;
 mod serve_error;
 mod shutdown;
 mod slab;

@@ -4,11 +4,13 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use drivers::{Http1, Http2, Tcp, tcp};
+use drivers::{Grpc, Http1, Http2, Messages, Tcp, tcp};
 use engine::Bots;
 use engine::thread::{Setup, spawn};
 use measure::MetricNames;
-use plan::{ChatDialect, HttpVersion, Scheme, Transport, WorkerPlan, WorkloadSettings as _};
+use plan::{
+    ChatDialect, HttpVersion, LeaderboardProtocol, Scheme, Transport, WorkerPlan, WorkloadSettings as _,
+};
 
 use crate::chat::{Chat, Irc, Lines, Mqtt, Nats};
 use crate::http::Requests;
@@ -47,9 +49,11 @@ fn kind_of(bots: &plan::BotSettings, scheme: Scheme) -> io::Result<Kind> {
             ChatDialect::Nats => kind::<Chat<Nats>>(),
             ChatDialect::Mqtt => kind::<Chat<Mqtt, Tcp<tcp::Packets>>>(),
         },
-        (plan::BotSettings::Leaderboard(bots), _) => match bots.http.version {
-            HttpVersion::One => kind::<Requests<Http1, Leaderboard>>(),
-            HttpVersion::Two => kind::<Requests<Http2, Leaderboard>>(),
+        (plan::BotSettings::Leaderboard(bots), _) => match (bots.protocol, bots.http.version) {
+            (LeaderboardProtocol::Http, HttpVersion::One) => kind::<Requests<Http1, Leaderboard>>(),
+            (LeaderboardProtocol::Http, HttpVersion::Two) => kind::<Requests<Http2, Leaderboard>>(),
+            (LeaderboardProtocol::WebSocket, _) => kind::<Requests<Messages, Leaderboard>>(),
+            (LeaderboardProtocol::Grpc, _) => kind::<Requests<Grpc, Leaderboard>>(),
         },
         (plan::BotSettings::Http(http), _) => match http.version {
             HttpVersion::One => kind::<Requests<Http1>>(),

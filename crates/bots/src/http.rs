@@ -24,7 +24,7 @@ use drivers::Closed;
 use drivers::http::{Answer, Http, Outgoing, Received};
 use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
 use measure::{MetricNames, Role};
-use plan::{HttpBots, HttpModel, SubjectStop, WorkerPlan};
+use plan::{HttpBots, HttpModel, SubjectStop, WorkerPlan, WorkloadSettings as _};
 
 use crate::ends;
 use redirect::RedirectError;
@@ -151,6 +151,11 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
         S::metric_names(settings)
     }
 
+    fn paths(plan: &WorkerPlan) -> Vec<String> {
+        let own = S::Settings::of(&plan.bots).map(|settings| S::connect_path(settings, plan));
+        vec![own.unwrap_or_else(|| plan.target.path.clone())]
+    }
+
     fn new(settings: &S::Settings, plan: &WorkerPlan) -> Self {
         let http = S::transport(settings);
         let (stream, spare_count) = match http.model {
@@ -238,6 +243,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                 }
             }
             Received::Answer(answer) => self.receive(connection, bot, &answer, at_ns, ctx),
+            Received::Unpaired { body } => count_unpaired(body, ctx),
         }
     }
 
@@ -329,6 +335,11 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
     }
 }
 
+/// A reply to a request that is not open: never sent, or answered before.
+fn count_unpaired<D: Http>(body: &[u8], ctx: &mut BotContext<'_, D>) {
+    ctx.error_with(errors::UNPAIRED, || format!("a reply to no open request: \"{}\"", errors::shown(body)));
+}
+
 impl<D: Http, S: Source<D>> Requests<D, S> {
     fn open(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         self.clients[bot as usize].connection = Some(ctx.open(bot, 0));
@@ -379,7 +390,9 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         ctx: &mut BotContext<'_, D>,
     ) {
         let client = &mut self.clients[bot as usize];
-        let Some(at) = client.open_requests.iter().position(|open| open.tag == answer.tag) else { return };
+        let Some(at) = client.open_requests.iter().position(|open| open.tag == answer.tag) else {
+            return count_unpaired(answer.body, ctx);
+        };
         let (chosen, hops) = (client.open_requests[at].chosen, client.open_requests[at].hops);
         if self.http.redirects_max > 0 && (300..400).contains(&answer.status) && answer.location.is_some() {
             match self.follow(connection, bot, at, answer, ctx) {

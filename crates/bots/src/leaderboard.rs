@@ -1,5 +1,6 @@
-//! Clients of a leaderboard over HTTP: increments, one at a time or in bulk, reads of ranks, and an audit after the hold.
+//! Clients of a leaderboard: increments, one at a time or in bulk, reads of ranks, and an audit after the hold.
 //!
+//! Over HTTP, or with protobuf messages over WebSocket or gRPC (`dialect`); all else is the same.
 //! Each worker updates members of its own, at most one update of a member at a time, and keeps their scores: so every
 //! acknowledged score is known beforehand, and one that differs is an error at once (`wrong score`). Members get new names
 //! in each trial and begin at 0. An update whose response never came may have been applied or not; from then on a
@@ -10,6 +11,7 @@
 
 mod audit;
 mod cheats;
+mod dialect;
 mod members;
 mod reply;
 mod signing;
@@ -17,9 +19,10 @@ mod signing;
 use std::fmt;
 use std::sync::Arc;
 
+use drivers::grpc;
 use drivers::http::{Answer, Http};
 use measure::{ErrorKind, MetricNames, Role};
-use plan::{HttpBots, LeaderboardBots, WorkerPlan};
+use plan::{HttpBots, LeaderboardBots, LeaderboardProtocol, Scheme, WorkerPlan};
 
 use crate::ends;
 use crate::http::source::{Chosen, Source};
@@ -27,6 +30,7 @@ use crate::http::templates::{CapturedVars, Ready, RequestContext, Shares};
 use crate::http::{counter_roles, errors};
 use audit::Audit;
 use cheats::Cheats;
+use dialect::{Ask, Dialect, Json, Messages, Over, Written};
 use members::Members;
 use signing::{SignedChange, Signer};
 
@@ -45,6 +49,9 @@ const CHEAT_ACCEPTED: usize = WRONG_SCORE + 2;
 const CHEAT_ANSWERED: usize = WRONG_SCORE + 3;
 const OWN_CAUSES: [&str; 4] = ["wrong score", "wrong rank", "cheat accepted", "cheat not refused"];
 
+/// Behind them, where gRPC is spoken: its statuses.
+const GRPC_AT: usize = WRONG_SCORE + OWN_CAUSES.len();
+
 /// Behind those of every source: facts that were read back after the hold, and those of them that were wrong; changes of
 /// cheaters that must be refused, those that were, and those that were accepted.
 const OWN_COUNTERS: [(&str, Role); 5] = [
@@ -57,7 +64,6 @@ const OWN_COUNTERS: [(&str, Role); 5] = [
 
 /// Rows that a read of the first members asks for.
 const TOP_ROWS: usize = 10;
-const NEIGHBOURS: usize = 5;
 /// Points of one update, at most.
 const POINTS_MAX: i64 = 1000;
 
@@ -73,11 +79,9 @@ struct Open {
 /// All clients of one worker.
 pub struct Leaderboard {
     context: RequestContext,
-    /// path that the service's own begin with
-    base: String,
-    /// of the board
-    path: String,
-    board: String,
+    dialect: Dialect,
+    /// sent with every request
+    headers: Vec<(String, String)>,
     bulk: usize,
     shares: Shares,
     members: Members,
@@ -98,10 +102,26 @@ impl<D: Http> Source<D> for Leaderboard {
         &settings.http
     }
 
+    fn connect_path(settings: &LeaderboardBots, plan: &WorkerPlan) -> String {
+        let path = &plan.target.path;
+        match settings.protocol {
+            LeaderboardProtocol::Http | LeaderboardProtocol::Grpc => path.clone(),
+            // A path that is said with ws:// is meant as it is.
+            LeaderboardProtocol::WebSocket => match plan.target.scheme {
+                Scheme::Ws | Scheme::Wss if path != "/" => path.clone(),
+                _ => format!("{}/ws", path.trim_end_matches('/')),
+            },
+        }
+    }
+
     fn metric_names(settings: &LeaderboardBots) -> Arc<MetricNames> {
         let requests = settings.http.requests.iter().map(|request| request.name.as_str());
         let ops: Vec<&str> = requests.chain([OPS[AUDIT]]).collect();
-        let causes = [&errors::CAUSES[..], &OWN_CAUSES].concat();
+        let of_grpc = match settings.protocol {
+            LeaderboardProtocol::Grpc => &errors::GRPC[..],
+            LeaderboardProtocol::Http | LeaderboardProtocol::WebSocket => &[],
+        };
+        let causes = [&errors::CAUSES[..], &OWN_CAUSES, of_grpc].concat();
         let counters = [&counter_roles()[..], &OWN_COUNTERS].concat();
         let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
         let own = OWN_CAUSES.map(|cause| (cause, ErrorKind::WrongReply));
@@ -114,12 +134,24 @@ impl<D: Http> Source<D> for Leaderboard {
         let weights = settings.http.requests.iter().map(|request| request.weight);
         let workers = plan.workers as u64;
         let base = plan.target.path.trim_end_matches('/');
+        let (dialect, headers) = match settings.protocol {
+            LeaderboardProtocol::Http => (Dialect::Json(Json::new(base, &settings.board)), Vec::new()),
+            LeaderboardProtocol::WebSocket => {
+                (Dialect::of_messages(Messages::new(Over::WebSocket, &settings.board)), Vec::new())
+            }
+            LeaderboardProtocol::Grpc => {
+                let deadline = format!("{}m", settings.http.timeout_ns / 1_000_000);
+                let headers = vec![("grpc-timeout".to_owned(), deadline)];
+                (Dialect::of_messages(Messages::new(Over::Grpc, &settings.board)), headers)
+            }
+        };
+        let mut context = RequestContext::of(plan, &settings.http);
+        context.envelope = dialect.envelope();
         let own = (settings.members + workers - 1 - plan.worker as u64) / workers;
         Leaderboard {
-            context: RequestContext::of(plan, &settings.http),
-            base: base.to_owned(),
-            path: format!("{base}/leaderboards/{}", settings.board),
-            board: settings.board.clone(),
+            context,
+            dialect,
+            headers,
             // A member is in one request at a time, so a bulk has room for half of them at most.
             bulk: settings.bulk.min(own.max(2) / 2) as usize,
             shares: Shares::of(weights.collect()),
@@ -162,46 +194,38 @@ impl<D: Http> Source<D> for Leaderboard {
 
     fn ready(&mut self, chosen: Chosen, _: &CapturedVars) -> Ready<'_, D::Prepared> {
         let token = chosen.token as usize;
-        let path = self.path.clone();
-        Ready::Rendered(match chosen.op {
+        let ask = match chosen.op {
             UPDATE => {
                 let updates = draw(&self.members, &mut self.random, self.bulk);
                 self.members.begin(&updates);
-                if updates.is_empty() {
-                    // All members are in open requests.
-                    return Ready::Rendered(self.prepare::<D>(
-                        "GET",
-                        &format!("{path}/top?limit={TOP_ROWS}"),
-                        "",
-                    ));
+                if !updates.is_empty() {
+                    let mut change = self.change(updates);
+                    if let Some(signer) = &mut self.signer {
+                        change.headers.extend(signer.sign(change.method, &change.target, &change.body));
+                    }
+                    let prepared = self.prepare_change::<D>(&change);
+                    self.open[token].updates = change.updates.clone();
+                    self.open[token].change = self.cheats.wants_replayable().then(|| Box::new(change));
+                    return Ready::Rendered(prepared);
                 }
-                let mut change = self.change(updates);
-                if let Some(signer) = &mut self.signer {
-                    change.headers.extend(signer.sign(change.method, &change.target, &change.body));
-                }
-                let prepared = self.prepare_change::<D>(&change);
-                self.open[token].updates = change.updates.clone();
-                self.open[token].change = self.cheats.wants_replayable().then(|| Box::new(change));
-                prepared
+                // All members are in open requests.
+                Ask::Top(TOP_ROWS)
             }
             CHEAT => {
                 let updates = draw(&self.members, &mut self.random, 1);
                 let honest = self.change(updates);
                 let change =
                     self.cheats.request(chosen.token, honest, self.signer.as_mut(), &mut self.random);
-                self.prepare_change::<D>(&change)
+                return Ready::Rendered(self.prepare_change::<D>(&change));
             }
-            TOP => self.prepare::<D>("GET", &format!("{path}/top?limit={TOP_ROWS}"), ""),
-            RANK => self.prepare::<D>("GET", &format!("{path}/members/{}", self.members.any(token)), ""),
-            AROUND => {
-                let name = self.members.any(token);
-                self.prepare::<D>("GET", &format!("{path}/around/{name}?each_side={NEIGHBOURS}"), "")
-            }
-            _ => {
-                let (method, below, body) = self.audit.request(chosen.token, &self.members);
-                self.prepare::<D>(method, &format!("{path}{below}"), &body)
-            }
-        })
+            TOP => Ask::Top(TOP_ROWS),
+            RANK => Ask::Rank(self.members.any(token)),
+            AROUND => Ask::Around(self.members.any(token)),
+            _ => self.audit.request(chosen.token, &self.members),
+        };
+        let Written { method, path, body } = self.dialect.write(&ask);
+        let headers = self.headers_of(&body);
+        Ready::Rendered(self.context.prepare::<D>(method, &path, &headers, &body, true))
     }
 
     fn check(
@@ -225,7 +249,7 @@ impl<D: Http> Source<D> for Leaderboard {
                 Ok(())
             }
             RANK => self.check_rank(chosen.token as usize, answer),
-            _ => check_page(answer),
+            _ => self.check_page(answer),
         };
         match found {
             Ok(()) => true,
@@ -285,63 +309,70 @@ fn draw(members: &Members, random: &mut fastrand::Rng, count: usize) -> Vec<(u32
 }
 
 impl Leaderboard {
-    fn prepare<D: Http>(&self, method: &str, path: &str, body: &str) -> D::Prepared {
-        let json = [("content-type".to_owned(), "application/json".to_owned())];
-        let headers: &[_] = if body.is_empty() { &[] } else { &json };
-        self.context.prepare::<D>(method, path, headers, body, true)
+    /// What a request carries besides its body.
+    fn headers_of(&self, body: &[u8]) -> Vec<(String, String)> {
+        match &self.dialect {
+            Dialect::Json(_) if !body.is_empty() => {
+                vec![("content-type".to_owned(), "application/json".to_owned())]
+            }
+            Dialect::Json(_) | Dialect::Messages(_) => self.headers.clone(),
+        }
     }
 
     /// Updates of one member or of several, in the form in which they are sent, not signed.
     fn change(&self, updates: Vec<(u32, i64)>) -> SignedChange {
-        let (method, target, body) = match updates.as_slice() {
-            [(member, points)] => {
-                let name = self.members.name(*member);
-                ("PATCH", format!("{}/members/{name}?score={points}", self.path), String::new())
+        let named = |(member, points): &(u32, i64)| (self.members.name(*member), *points);
+        let ask = match updates.as_slice() {
+            [one] => {
+                let (name, points) = named(one);
+                Ask::Update(name, points)
             }
-            updates => ("POST", format!("{}/bulk", self.base), self.bulk_body(updates)),
+            updates => Ask::Bulk(updates.iter().map(named).collect()),
         };
-        let json = ("content-type".to_owned(), "application/json".to_owned());
-        let headers = if body.is_empty() { Vec::new() } else { vec![json] };
-        SignedChange { method, target, headers, body, updates }
+        let Written { method, path, body } = self.dialect.write(&ask);
+        SignedChange { method, target: path, headers: self.headers_of(&body), body, updates }
     }
 
     fn prepare_change<D: Http>(&self, change: &SignedChange) -> D::Prepared {
         self.context.prepare::<D>(change.method, &change.target, &change.headers, &change.body, true)
     }
 
-    /// Names and boards have no letters that JSON would escape.
-    fn bulk_body(&self, updates: &[(u32, i64)]) -> String {
-        use fmt::Write as _;
-        let mut body = format!("{{\"leaderboards\":[{{\"leaderboard\":\"{}\",\"scores\":[", self.board);
-        for (at, (member, points)) in updates.iter().enumerate() {
-            let comma = if at > 0 { "," } else { "" };
-            let name = self.members.name(*member);
-            // Writing to a text cannot fail.
-            let _ = write!(
-                body,
-                "{comma}{{\"member\":\"{name}\",\"score\":\"{points}\",\"mode\":\"increment\"}}"
-            );
+    fn is_ok(&self, answer: &Answer<'_>) -> Result<(), Wrong> {
+        match answer.status {
+            200 => Ok(()),
+            status => {
+                let text = match answer.grpc.and_then(grpc::index) {
+                    Some(index) => format!("{}: \"{}\"", grpc::NAMES[index], errors::shown(answer.body)),
+                    None => format!("status {status}: \"{}\"", self.dialect.shown(answer.body)),
+                };
+                Err((errors::of_answer(answer, GRPC_AT), text))
+            }
         }
-        body.push_str("]}]}");
-        body
+    }
+
+    /// A page's ranks follow each other, and no score is larger than the one before.
+    fn check_page(&self, answer: &Answer<'_>) -> Result<(), Wrong> {
+        self.is_ok(answer)?;
+        let page = self.dialect.page(answer.body).map_err(unreadable)?;
+        page.check().map_err(|text| (WRONG_RANK, text))
     }
 
     fn check_update(&mut self, token: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
         let Open { updates, change } = self.open.remove(token);
-        if let Err(wrong) = is_ok(answer) {
-            // A refusal says that nothing was applied; anything else leaves that open.
+        if let Err(wrong) = self.is_ok(answer) {
+            // A refusal says that nothing was applied; anything else leaves that open, CANCELLED of gRPC (499) as well.
             match answer.status {
-                400..=499 => self.members.refuse(&updates),
+                400..=498 => self.members.refuse(&updates),
                 _ => self.members.give_up(&updates),
             }
             return Err(wrong);
         }
         let rows = match updates.as_slice() {
-            [] => return check_page(answer),
-            [_] => reply::row(answer.body).map(|row| vec![row]),
-            _ => reply::bulk(answer.body),
+            [] => return self.check_page(answer),
+            [_] => self.dialect.standing(answer.body).map(|standing| vec![standing]),
+            _ => self.dialect.bulk(answer.body),
         };
-        let rows = rows.map_err(not_json).inspect_err(|_| self.members.give_up(&updates))?;
+        let rows = rows.map_err(unreadable).inspect_err(|_| self.members.give_up(&updates))?;
         if rows.len() != updates.len() {
             self.members.give_up(&updates);
             return Err((
@@ -357,21 +388,22 @@ impl Leaderboard {
             let found = self.members.settle(*member, *points, row);
             outcome = outcome.and(found.map_err(|text| (WRONG_SCORE, text)));
             if row.rank == 0 {
-                outcome = outcome.and(Err((WRONG_RANK, format!("{} has rank 0", row.member))));
+                outcome =
+                    outcome.and(Err((WRONG_RANK, format!("{} has rank 0", self.members.name(*member)))));
             }
         }
         outcome
     }
 
     fn check_rank(&mut self, member: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
-        is_ok(answer)?;
-        let row = reply::row(answer.body).map_err(not_json)?;
-        self.members.check_during_load(member, &row).map_err(|text| (WRONG_SCORE, text))
+        self.is_ok(answer)?;
+        let standing = self.dialect.standing(answer.body).map_err(unreadable)?;
+        self.members.check_during_load(member, &standing).map_err(|text| (WRONG_SCORE, text))
     }
 
     fn check_audit(&mut self, token: u64, answer: &Answer<'_>) -> Result<(), Wrong> {
-        is_ok(answer).inspect_err(|_| self.audit.give_up(token))?;
-        let (checked, wrong) = self.audit.check(token, answer.body, &self.members);
+        self.is_ok(answer).inspect_err(|_| self.audit.give_up(token))?;
+        let (checked, wrong) = self.audit.check(token, &self.dialect, answer.body, &self.members);
         self.audited.0 += checked;
         match wrong {
             None => Ok(()),
@@ -383,24 +415,9 @@ impl Leaderboard {
     }
 }
 
-fn is_ok(answer: &Answer<'_>) -> Result<(), Wrong> {
-    match answer.status {
-        200 => Ok(()),
-        status => {
-            Err((errors::of_status(status), format!("status {status}: \"{}\"", errors::shown(answer.body))))
-        }
-    }
-}
-
-fn not_json(error: serde_json::Error) -> Wrong {
-    (errors::WRONG_JSON, error.to_string())
-}
-
-/// A page's ranks follow each other, and no score is larger than the one before.
-fn check_page(answer: &Answer<'_>) -> Result<(), Wrong> {
-    is_ok(answer)?;
-    let page = reply::page(answer.body).map_err(not_json)?;
-    page.check().map_err(|text| (WRONG_RANK, text))
+/// A response that is not what was asked for.
+fn unreadable(text: String) -> Wrong {
+    (errors::WRONG_JSON, text)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod ends;
 pub mod http;
 pub mod leaderboard;
 mod null;
+pub mod protobuf;
 
 pub use arena::Arena;
 pub use chat::Chat;

@@ -51,6 +51,7 @@ fn weigh(name: &str, answers: &[Vec<u8>], late_bytes: Option<usize>) {
         keep_alive: true,
         keeps_body: false,
         body_bytes_max: 1 << 20,
+        envelope: None,
     }));
     let (mut exchange, mut buffer) = (Exchange::default(), ReadBuffer::new());
     let mut rounds: Vec<f64> = (0..ROUNDS)

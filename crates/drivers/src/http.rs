@@ -9,8 +9,10 @@ pub mod one;
 pub mod two;
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::driver::Driver;
+use crate::messages::Envelope;
 pub use one::Http1;
 pub use two::Http2;
 
@@ -49,6 +51,8 @@ pub struct Parts<'a> {
     pub keeps_body: bool,
     /// an answer's body may be so long
     pub body_bytes_max: u64,
+    /// of protobuf messages over WebSocket, of which only this and the body count
+    pub envelope: Option<&'a Arc<Envelope>>,
 }
 
 impl Parts<'_> {
@@ -98,6 +102,11 @@ pub enum Received<'d> {
     },
     /// a whole answer
     Answer(Answer<'d>),
+    /// a message that is no answer to any request
+    Unpaired {
+        /// the message
+        body: &'d [u8],
+    },
 }
 
 /// A whole answer.
@@ -115,6 +124,8 @@ pub struct Answer<'d> {
     pub location: Option<&'d str>,
     /// the connection takes no further request
     pub closes: bool,
+    /// of gRPC: its status code; a body behind another than 0 is its text
+    pub grpc: Option<u8>,
 }
 
 /// How an answer breaks the protocol.
@@ -147,11 +158,14 @@ pub enum Fault {
     /// The HTTP/2 layer gave up: a broken frame, a reset stream, a goodbye.
     #[error("an HTTP/2 error")]
     Two,
+    /// A reply that is no protobuf message, or not one as gRPC sends it.
+    #[error("a malformed message")]
+    Message,
 }
 
 impl Fault {
     /// All faults, in the order of their declaration.
-    pub const ALL: [Fault; 9] = [
+    pub const ALL: [Fault; 10] = [
         Fault::NotHttp,
         Fault::StatusLine,
         Fault::Header,
@@ -161,6 +175,7 @@ impl Fault {
         Fault::BodyTooLarge,
         Fault::Unasked,
         Fault::Two,
+        Fault::Message,
     ];
 }
 

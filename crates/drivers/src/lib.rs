@@ -6,7 +6,9 @@
 mod address;
 mod connect;
 mod driver;
+pub mod grpc;
 pub mod http;
+pub mod messages;
 mod nowhere;
 mod read_buffer;
 pub mod tcp;
@@ -17,7 +19,9 @@ mod stream;
 
 pub use address::{Address, TlsSettings};
 pub use driver::{Broken, Closed, Driver, OpenError, Refused};
+pub use grpc::Grpc;
 pub use http::{Http1, Http2};
+pub use messages::Messages;
 pub use nowhere::Nowhere;
 pub use read_buffer::ReadBuffer;
 pub use tcp::Tcp;

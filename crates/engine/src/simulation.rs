@@ -187,6 +187,7 @@ impl Freight for Exchanges {
             body_bytes: body.len() as u64,
             location: None,
             closes: false,
+            grpc: None,
         })
     }
 }

@@ -19,7 +19,7 @@ pub use arena::{ArenaBots, Pairing};
 pub use chat::{ChatBots, ChatDialect, FaultKind, FaultSpec, LINE_BYTES_MIN};
 pub use echo::EchoBots;
 pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw, Visit};
-pub use leaderboard::{LeaderboardBots, SigningKey};
+pub use leaderboard::{LeaderboardBots, LeaderboardProtocol, SigningKey};
 
 use crate::layers::bots::BotsKind;
 use crate::plan::{Arrivals, Axis, Cell, Ramp};
@@ -221,7 +221,7 @@ registry! {
     Chat(ChatBots): chat::settings::KIND,
     /// requests over HTTP
     Http(HttpBots): http::settings::KIND,
-    /// updates and reads of a leaderboard over HTTP, audited afterwards
+    /// updates and reads of a leaderboard, over HTTP, WebSocket or gRPC, audited afterwards
     Leaderboard(LeaderboardBots): leaderboard::settings::KIND,
     /// clients of an echo server; what calibration uses. The target's scheme says over what: WebSocket or TCP lines
     Echo(EchoBots): echo::settings::KIND,

@@ -1,28 +1,35 @@
-//! The leaderboard as an HTTP/JSON service.
+//! The leaderboard as a service: HTTP/JSON, and protobuf messages over WebSocket or gRPC, all on one port.
 //!
 //! `routes` is the table of what is where, `responder` turns a request into its answer, `changes` makes the changes,
-//! `thread` reads and writes. A thread per core, each with its own connections; they share the boards.
+//! `thread` reads and writes. The messages of `proto/leaderboard.proto` come over `websocket` and `grpc` (`session`), and
+//! `calls` carries them out; with `--store` there is HTTP only. A thread per core, each with its own connections; they
+//! share the boards.
 //! A change is answered after it was made: who has an answer finds it in every answer after it, on any connection.
 //! Ranks count from 1, scores are decimal strings without a bound. Requests are refused with RFC 9457 problems, and a
 //! request that is refused has changed nothing.
 
 mod bodies;
+mod calls;
 mod changes;
 #[cfg(test)]
 mod full_disk;
+mod grpc;
 mod json;
 mod kept;
 mod log;
+mod messages;
 mod once;
 mod openapi;
 mod planted;
 mod problem;
 mod responder;
 mod routes;
+mod session;
 mod signing;
 mod store;
 mod tally;
 mod thread;
+mod websocket;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::log::Answer;
 use super::problem::Problem;
+use super::signing::{IDEMPOTENCY_FIELD, KEY_FIELD};
 use super::unix_s;
 use crate::http::request::Request;
 
@@ -51,12 +52,23 @@ impl Once {
     ///
     /// Errors: a key that was used for another request, or whose first request is not answered yet.
     pub(super) fn begin(&self, request: &Request<'_>) -> Result<Option<Begun>, Problem> {
-        let Some(key) = request.field("Idempotency-Key") else { return Ok(None) };
+        let Some(key) = request.field(IDEMPOTENCY_FIELD) else { return Ok(None) };
+        let signer = request.field(KEY_FIELD).unwrap_or_default();
+        self.begin_with(signer, key, [request.method, request.target], request.body).map(Some)
+    }
+
+    /// The same for a change in its parts. Errors: as above.
+    pub(super) fn begin_with(
+        &self,
+        signer: &[u8],
+        key: &[u8],
+        [method, target]: [&str; 2],
+        body: &[u8],
+    ) -> Result<Begun, Problem> {
         check_key(key)?;
-        let id: Id = (request.field("Stepladder-Key").unwrap_or_default().into(), key.into());
-        let digest = Sha256::new().chain_update(request.method).chain_update("\n");
-        let digest =
-            digest.chain_update(request.target).chain_update("\n").chain_update(request.body).finalize();
+        let id: Id = (signer.into(), key.into());
+        let digest = Sha256::new().chain_update(method).chain_update("\n");
+        let digest = digest.chain_update(target).chain_update("\n").chain_update(body).finalize();
         let now_s = unix_s();
         let is_kept = |entry: &Entry| now_s < entry.at_s + KEPT_S;
         let mut by_key = self.by_key.lock();
@@ -68,12 +80,12 @@ impl Once {
         }
         match by_key.get(&id).filter(|entry| is_kept(entry)) {
             Some(entry) if entry.digest[..] != digest[..] => Err(Problem::used_for_another_request()),
-            Some(Entry { answer: Some((status, body)), .. }) => Ok(Some(Begun::Again(*status, body.clone()))),
+            Some(Entry { answer: Some((status, body)), .. }) => Ok(Begun::Again(*status, body.clone())),
             Some(_) => Err(Problem::new(409, "the first request with this idempotency key is under way")),
             None => {
                 let entry = Entry { at_s: now_s, digest: digest.into(), answer: None };
                 by_key.insert(id.clone(), entry);
-                Ok(Some(Begun::First(id)))
+                Ok(Begun::First(id))
             }
         }
     }

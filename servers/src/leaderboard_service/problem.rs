@@ -2,6 +2,7 @@
 
 use super::json;
 use crate::leaderboard::{BoardsError, BulkRefused, Refused, ScoreError};
+use crate::protobuf::{self, Malformed};
 
 /// What a refused request is answered with. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,20 @@ impl Problem {
         Problem::new(401, "this nonce was used before")
     }
 
+    /// While the disk is full, for a change or for a read.
+    pub(super) fn no_room(is_change: bool) -> Problem {
+        match is_change {
+            true => Problem::new(507, "the disk is full: nothing is changed until there is room"),
+            // What was changed last is not on disk, and must not be shown.
+            false => Problem::new(503, "the disk is full: the leaderboards can be read when there is room"),
+        }
+    }
+
+    /// With `--store`, what comes over WebSocket or gRPC.
+    pub(super) fn not_with_a_store() -> Problem {
+        Problem::new(501, "with --store this service speaks HTTP/JSON only")
+    }
+
     pub(super) fn no_season(name: &str) -> Problem {
         Problem::new(404, format!("the leaderboard has no archived season called {name:?}"))
     }
@@ -67,6 +82,22 @@ impl Problem {
             }
         }
         out.push(b'}');
+    }
+
+    /// Appends it as an `Error` of `proto/leaderboard.proto`.
+    pub(super) fn put_message(&self, out: &mut Vec<u8>) {
+        protobuf::put_whole(out, 1, u64::from(self.status));
+        protobuf::put_bytes(out, 2, self.detail.as_bytes());
+        for (field, index) in [(3, self.leaderboard), (4, self.item)] {
+            if let Some(index) = index {
+                protobuf::put_present(out, field, index as u64);
+            }
+        }
+    }
+
+    /// For people.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
     }
 
     /// Fields that belong to the status, each with its CRLF.
@@ -103,6 +134,12 @@ impl From<BoardsError> for Problem {
             BoardsError::NoSuchBoard { part, name } => Problem::no_board(&name).at_board(part),
             BoardsError::Bulk { part, refused } => Problem::from(refused).at_board(part),
         }
+    }
+}
+
+impl From<Malformed> for Problem {
+    fn from(malformed: Malformed) -> Problem {
+        Problem::new(400, format!("the message: {malformed}"))
     }
 }
 

@@ -9,7 +9,7 @@ use super::planted;
 use super::problem::Problem;
 use super::routes::{self, Found, Operation, ROUTES, Route};
 use super::tally::Tally;
-use super::{Shared, changes, json, openapi, tally};
+use super::{Shared, changes, json, openapi, tally, websocket};
 use crate::fault::ThreadFaults;
 use crate::http::request::{Fault, Request};
 use crate::http::response;
@@ -32,8 +32,8 @@ pub(super) struct Responder {
     pub(super) body: Vec<u8>,
     /// The answer that is being made shows something of the boards, or has changed them.
     is_about_boards: bool,
-    /// Answers since `take_free` that are not: they may leave whatever the disk does.
-    free: usize,
+    /// An answer since `take_touched` was: the disk must acknowledge before any of them leaves.
+    has_touched: bool,
 }
 
 impl Responder {
@@ -43,13 +43,13 @@ impl Responder {
             tally: shared.tallies[me].clone(),
             body: Vec::new(),
             is_about_boards: false,
-            free: 0,
+            has_touched: false,
         }
     }
 
-    /// How many answers since the last call may leave before the disk has acknowledged anything.
-    pub(super) fn take_free(&mut self) -> usize {
-        std::mem::take(&mut self.free)
+    /// Whether an answer since the last call must wait for the disk.
+    pub(super) fn take_touched(&mut self) -> bool {
+        std::mem::take(&mut self.has_touched)
     }
 
     /// Appends the answer to `out`. Without `keep_alive` it says that it is the last one.
@@ -64,6 +64,9 @@ impl Responder {
         self.is_about_boards = false;
         let path = request.path();
         let (number, done) = match routes::find(request.method, path) {
+            Found::Nothing if path == websocket::PATH && self.shared.store.is_some() => {
+                (None, Err(Problem::not_with_a_store()))
+            }
             Found::Nothing => (None, Err(Problem::new(404, format!("there is nothing at {path}")))),
             Found::WrongMethod => {
                 let methods = routes::methods(path);
@@ -92,7 +95,7 @@ impl Responder {
                 return self.refuse_with(number, &problem, keep_alive, problem.fields(), out);
             }
         };
-        self.free += usize::from(!self.is_about_boards);
+        self.has_touched |= self.is_about_boards;
         self.tally.count_request(number, status);
         let content_type = match number.map(|number| ROUTES[number].operation) {
             Some(Operation::Metrics) => METRICS,
@@ -138,7 +141,7 @@ impl Responder {
         fields: &str,
         out: &mut Vec<u8>,
     ) {
-        self.free += usize::from(!self.is_about_boards);
+        self.has_touched |= self.is_about_boards;
         self.tally.count_request(route, problem.status);
         self.body.clear();
         problem.put(&mut self.body);
@@ -549,11 +552,7 @@ fn find_season(board: &Board, season: &str) -> Result<Arc<Archive>, Problem> {
 fn check_room(route: &Route) -> Result<(), Problem> {
     match route.operation {
         Operation::Metrics | Operation::Document => Ok(()),
-        _ if route.changes() => {
-            Err(Problem::new(507, "the disk is full: nothing is changed until there is room"))
-        }
-        // What was changed last is not on disk, and must not be shown.
-        _ => Err(Problem::new(503, "the disk is full: the leaderboards can be read when there is room")),
+        _ => Err(Problem::no_room(route.changes())),
     }
 }
 

@@ -28,6 +28,29 @@ const NONCE_BYTES_MAX: usize = 64;
 const SECRET_BYTES_MIN: usize = 16;
 const BLOCK_BYTES: usize = 64;
 
+/// The field with the id of the key that signs.
+pub(super) const KEY_FIELD: &str = "Stepladder-Key";
+
+/// The field with an idempotency key.
+pub(super) const IDEMPOTENCY_FIELD: &str = "Idempotency-Key";
+
+/// What is signed.
+pub(super) struct Claim<'a> {
+    pub(super) method: &'a str,
+    pub(super) target: &'a str,
+    pub(super) key: &'a [u8],
+    pub(super) nonce: &'a [u8],
+    /// Seconds since the epoch, in decimal digits.
+    pub(super) expires: &'a [u8],
+    pub(super) idempotency: &'a [u8],
+    pub(super) body: &'a [u8],
+}
+
+/// One message for an unknown key and a wrong signature, so that the ids of keys cannot be guessed.
+fn wrong_signature() -> Problem {
+    Problem::new(401, "no known key has made this signature")
+}
+
 /// The keys with which changes may be signed.
 pub(super) struct Keys {
     by_id: HashMap<Box<str>, Key>,
@@ -89,30 +112,47 @@ impl Keys {
     ///
     /// Errors: 401 with the reason.
     pub(super) fn check<'a>(&'a self, request: &Request<'a>, nonces: &Nonces) -> Result<Signed<'a>, Problem> {
+        let field = |name| {
+            let missing = || Problem::new(401, format!("the change is not signed: it has no {name}"));
+            request.field(name).ok_or_else(missing)
+        };
+        let (key, nonce) = (field(KEY_FIELD)?, field("Stepladder-Nonce")?);
+        let (expires, signature) = (field("Stepladder-Expires")?, field("Stepladder-Signature")?);
+        let claim = Claim {
+            method: request.method,
+            target: request.target,
+            key,
+            nonce,
+            expires,
+            idempotency: request.field(IDEMPOTENCY_FIELD).unwrap_or_default(),
+            body: request.body,
+        };
+        self.check_claim(&claim, &bytes_of_hex(signature).ok_or_else(wrong_signature)?, nonces)
+    }
+
+    /// The same for a change in its parts.
+    pub(super) fn check_claim<'a>(
+        &'a self,
+        claim: &Claim<'a>,
+        given: &[u8],
+        nonces: &Nonces,
+    ) -> Result<Signed<'a>, Problem> {
         let now_s = unix_s();
         let refused = |detail: String| Problem::new(401, detail);
-        let field = |name: &str| {
-            request.field(name).ok_or_else(|| refused(format!("the change is not signed: it has no {name}")))
-        };
-        let (id, nonce) = (field("Stepladder-Key")?, field("Stepladder-Nonce")?);
-        let (expires, given) = (field("Stepladder-Expires")?, field("Stepladder-Signature")?);
+        let Claim { key: id, nonce, expires, .. } = *claim;
         let known = std::str::from_utf8(id).ok().and_then(|id| self.by_id.get_key_value(id));
-        // One message for both, so that the ids of keys cannot be guessed.
-        let wrong = || refused("no known key has made this signature".to_owned());
-        let (id, key) = known.ok_or_else(wrong)?;
-        let idempotency = request.field("Idempotency-Key").unwrap_or_default();
+        let (id, key) = known.ok_or_else(wrong_signature)?;
         let parts = [
-            request.method.as_bytes(),
-            request.target.as_bytes(),
+            claim.method.as_bytes(),
+            claim.target.as_bytes(),
             id.as_bytes(),
             nonce,
             expires,
-            idempotency,
+            claim.idempotency,
         ];
-        let signature = key.sign(&parts, request.body);
-        let given = bytes_of_hex(given).ok_or_else(wrong)?;
-        if !is_same(&signature, &given) {
-            return Err(wrong());
+        let signature = key.sign(&parts, claim.body);
+        if !is_same(&signature, given) {
+            return Err(wrong_signature());
         }
         let expires_s = std::str::from_utf8(expires).ok().and_then(|text| text.parse::<u64>().ok());
         let expires_s = expires_s.filter(|at_s| *at_s >= now_s && *at_s <= now_s + LIFE_S);
@@ -190,7 +230,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
-fn bytes_of_hex(text: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn bytes_of_hex(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = text.as_chunks::<2>();
     let byte = |[high, low]: &[u8; 2]| Some((digit(*high)? * 16 + digit(*low)?) as u8);

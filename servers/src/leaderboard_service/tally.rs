@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Shared;
+use super::messages::OPERATIONS;
 use super::routes::ROUTES;
 
 /// All statuses that the service gives.
@@ -15,9 +16,20 @@ const STATUSES: [u16; 19] =
 /// Boards that have metrics of their own.
 const BOARDS_MAX: usize = 100;
 
+/// What messages of `proto/leaderboard.proto` come over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Channel {
+    WebSocket,
+    Grpc,
+}
+
+const CHANNELS: [(Channel, &str); 2] = [(Channel::WebSocket, "websocket"), (Channel::Grpc, "grpc")];
+
 pub(super) struct Tally {
     /// By the route's number, and by place in `STATUSES`. The last row: requests without a route.
     requests: Vec<[AtomicU64; STATUSES.len()]>,
+    /// By channel, by operation, and by place in `STATUSES`. The last row: messages without an operation.
+    messages: [[[AtomicU64; STATUSES.len()]; OPERATIONS.len() + 1]; CHANNELS.len()],
     updates: AtomicU64,
 }
 
@@ -25,6 +37,7 @@ impl Tally {
     pub(super) fn new() -> Tally {
         Tally {
             requests: (0..=ROUTES.len()).map(|_| Default::default()).collect(),
+            messages: Default::default(),
             updates: AtomicU64::new(0),
         }
     }
@@ -33,6 +46,13 @@ impl Tally {
     pub(super) fn count_request(&self, route: Option<usize>, status: u16) {
         if let Some(place) = STATUSES.iter().position(|each| *each == status) {
             add(&self.requests[route.unwrap_or(ROUTES.len())][place], 1);
+        }
+    }
+
+    /// Only the thread that owns the tally counts. `operation` is a place in `OPERATIONS`.
+    pub(super) fn count_message(&self, channel: Channel, operation: Option<usize>, status: u16) {
+        if let Some(place) = STATUSES.iter().position(|each| *each == status) {
+            add(&self.messages[channel as usize][operation.unwrap_or(OPERATIONS.len())][place], 1);
         }
     }
 
@@ -76,6 +96,19 @@ fn write_metrics(out: &mut String, shared: &Shared) -> std::fmt::Result {
             if count > 0 {
                 let labels = format!("method=\"{method}\",path=\"{path}\",status=\"{status}\"");
                 writeln!(out, "leaderboard_requests_total{{{labels}}} {count}")?;
+            }
+        }
+    }
+    writeln!(out, "# TYPE leaderboard_messages counter\n# HELP leaderboard_messages Messages answered.")?;
+    for (channel, channel_name) in CHANNELS {
+        for row in 0..=OPERATIONS.len() {
+            let operation = OPERATIONS.get(row).copied().unwrap_or("none");
+            for (place, status) in STATUSES.iter().enumerate() {
+                let count = sum(&|tally| &tally.messages[channel as usize][row][place]);
+                if count > 0 {
+                    let labels = format!("channel=\"{channel_name}\",operation=\"{operation}\"");
+                    writeln!(out, "leaderboard_messages_total{{{labels},status=\"{status}\"}} {count}")?;
+                }
             }
         }
     }

@@ -12,9 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Shared;
+use super::calls::Caller;
 use super::problem::Problem;
 use super::responder::Responder;
+use super::session::{self, Session, Start};
 use super::store::Remote;
+use super::websocket::{self, WebSocket};
 use crate::clock;
 use crate::deadlines::Due;
 use crate::epoll::Readiness;
@@ -27,7 +30,7 @@ use crate::wakeup::Wakeup;
 const BUFFER_BYTES: usize = 128 * 1024;
 
 /// A portion of answers ends with the one that reaches this.
-const PORTION_BYTES: usize = 64 * 1024;
+pub(super) const PORTION_BYTES: usize = 64 * 1024;
 
 /// Memory that a connection keeps for answers that could not be written at once.
 const KEPT_BYTES: usize = 4 * 1024;
@@ -60,7 +63,19 @@ pub(super) struct Client {
     is_under_way: bool,
     /// `input` may hold a whole request.
     has_more: bool,
+    /// What it has switched to from HTTP/1.1.
+    session: Option<Box<Session>>,
     due: Due,
+}
+
+/// What became of bytes that were read.
+pub(super) struct Turn {
+    /// How many were taken.
+    pub(super) taken: usize,
+    /// Requests that were answered.
+    pub(super) answered: usize,
+    /// The last answer was given.
+    pub(super) closes: bool,
 }
 
 /// Answers that wait for their time.
@@ -81,6 +96,7 @@ struct Thread<'h> {
     shared: &'h Shared,
     core: Core<Client, ()>,
     responder: Responder,
+    caller: Caller,
     /// With `--store`.
     remote: Option<Box<Remote>>,
     me: usize,
@@ -103,6 +119,7 @@ pub(super) fn run(shared: &Arc<Shared>, common: &Arc<Common>, me: usize) -> io::
         shared,
         core,
         responder: Responder::new(shared, me),
+        caller: Caller::new(shared, me),
         remote,
         me,
         answers: Vec::new(),
@@ -213,6 +230,7 @@ impl Thread<'_> {
             has_ended: false,
             is_under_way: false,
             has_more: false,
+            session: None,
             due: Due::default(),
         };
         let Some(key) = self.core.insert(fd, false, client) else {
@@ -234,7 +252,10 @@ impl Thread<'_> {
         let conversed = thread::with_buffers(
             self,
             |thread| &mut thread.answers,
-            |thread, buffer, answers| thread.exchange(key, ended, buffer, answers),
+            |thread, buffer, answers| {
+                thread.exchange(key, ended, buffer, answers)?;
+                thread.take_leave(key, buffer, answers)
+            },
         );
         if conversed.is_err() {
             self.part(key);
@@ -281,7 +302,7 @@ impl Thread<'_> {
             }
             if client.has_more {
                 let mut input = std::mem::take(&mut client.input);
-                let taken = self.answer(key, &input, answers);
+                let taken = self.answer(key, &mut input, answers);
                 if let Some(client) = self.core.clients.get_mut(key) {
                     input.drain(..taken);
                     client.input = input;
@@ -307,7 +328,7 @@ impl Thread<'_> {
                         client.has_more = true;
                         continue;
                     }
-                    let taken = self.answer(key, &buffer[..count], answers);
+                    let taken = self.answer(key, &mut buffer[..count], answers);
                     if let Some(client) = self.core.clients.get_mut(key)
                         && taken < count
                     {
@@ -317,34 +338,96 @@ impl Thread<'_> {
                 }
             }
         }
-        if let Some(client) = self.core.clients.get_mut(key)
-            && !client.input.is_empty()
-            && client.due.by_ns.is_none()
-        {
-            self.expect(key);
+        if let Some(client) = self.core.clients.get_mut(key) {
+            let is_whole = client.session.as_ref().is_some_and(|session| !session.is_waiting());
+            if is_whole && !client.closes {
+                client.due.by_ns = None;
+            } else if (client.session.is_some() || !client.input.is_empty()) && client.due.by_ns.is_none() {
+                self.expect(key);
+            }
         }
         Ok(())
     }
 
+    /// When the server goes down: ends a session once all that came before is answered.
+    fn take_leave(&mut self, key: Key, buffer: &mut [u8], answers: &mut Vec<u8>) -> Result<(), Gone> {
+        let going_down = self.core.is_going_down();
+        let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
+        let is_idle = !client.is_held && client.unsent.is_empty() && !client.closes;
+        if client.session.is_none() || !is_idle || !going_down {
+            return Ok(());
+        }
+        self.caller.take_touched();
+        let mut answered = 0;
+        if let Some(session) = &mut client.session {
+            answered = session.take_leave(&self.caller, &mut self.core.faults, &mut client.unsent);
+        }
+        client.closes = true;
+        if answered > 0 {
+            let waits = self.caller.take_touched();
+            self.hold(key, answered, waits);
+        }
+        self.exchange(key, true, buffer, answers)
+    }
+
     /// Answers the whole requests at the front of `bytes`, up to a portion. Returns how many bytes they took.
-    fn answer(&mut self, key: Key, bytes: &[u8], answers: &mut Vec<u8>) -> usize {
+    fn answer(&mut self, key: Key, bytes: &mut [u8], answers: &mut Vec<u8>) -> usize {
         answers.clear();
         let going_down = self.core.is_going_down();
         let Core { clients, faults, .. } = &mut self.core;
         let Some(client) = clients.get_mut(key) else { return bytes.len() };
         client.has_more = false;
-        self.responder.take_free();
+        if let Some(session) = &mut client.session {
+            self.caller.take_touched();
+            let turn = session.answer(bytes, &self.caller, faults, answers);
+            client.closes |= turn.closes;
+            client.has_more = turn.taken < bytes.len() && !client.closes;
+            if turn.answered > 0 {
+                client.due.by_ns = None;
+                let waits = self.caller.take_touched();
+                self.hold(key, turn.answered, waits);
+            }
+            return if turn.closes { bytes.len() } else { turn.taken };
+        }
+        self.responder.take_touched();
         let (mut taken, mut count) = (0, 0);
         while taken < bytes.len() {
             if answers.len() >= PORTION_BYTES || client.awaited >= stored::PORTION {
                 client.has_more = true;
                 break;
             }
+            // A session begins where nothing is owed to what came before.
+            match session::start(&bytes[taken..], going_down || client.awaited > 0) {
+                Start::None => {}
+                Start::Incomplete => break,
+                Start::Begun(session, took) => {
+                    client.session = Some(Box::new(session));
+                    taken += took;
+                    client.has_more = taken < bytes.len();
+                    break;
+                }
+            }
             match request::front(&bytes[taken..], &self.limits) {
                 Front::Incomplete => break,
                 Front::Broken(fault) => {
                     self.responder.answer_fault(fault, answers);
                     client.closes = true;
+                }
+                Front::Whole { request, .. }
+                    if websocket::is_upgrade(&request) && !going_down && self.remote.is_none() =>
+                {
+                    match websocket::upgrade(&bytes[taken..], answers) {
+                        Ok(took) => {
+                            taken += took;
+                            client.session = Some(Box::new(Session::WebSocket(WebSocket::default())));
+                            // What follows are frames, if anything does.
+                            client.has_more = taken < bytes.len();
+                        }
+                        Err(refused) => {
+                            answers.extend_from_slice(refused.0.as_bytes());
+                            client.closes = true;
+                        }
+                    }
                 }
                 Front::Whole { request, bytes } => {
                     taken += bytes;
@@ -367,20 +450,23 @@ impl Thread<'_> {
             if client.closes {
                 taken = bytes.len();
             }
+            if client.session.is_some() {
+                break;
+            }
         }
         if count > 0 {
             client.due.by_ns = None;
-            self.hold(key, count);
+            let waits = self.responder.take_touched();
+            self.hold(key, count, waits);
         }
         taken
     }
 
-    /// Whether the answers have to wait, and if so for what.
-    fn hold(&mut self, key: Key, count: usize) {
+    /// Keeps the answers back if they have to wait: for the store, the disk (`waits`) or planted lateness.
+    fn hold(&mut self, key: Key, count: usize, waits: bool) {
         if self.awaits_store(key) {
             return;
         }
-        let waits = self.responder.take_free() < count;
         let position = self.shared.log.as_ref().filter(|_| waits).map_or(0, |log| log.position());
         let late_ns = self.core.faults.now.late_ns;
         if late_ns == 0 && self.is_durable(position) {

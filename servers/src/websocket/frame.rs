@@ -7,6 +7,7 @@ pub(crate) mod close_code {
     pub(crate) const NORMAL: u16 = 1000;
     pub(crate) const GOING_AWAY: u16 = 1001;
     pub(crate) const PROTOCOL: u16 = 1002;
+    pub(crate) const UNSUPPORTED: u16 = 1003;
     pub(crate) const BAD_PAYLOAD: u16 = 1007;
     pub(crate) const TOO_BIG: u16 = 1009;
 }
@@ -130,6 +131,24 @@ pub(crate) fn put(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
+/// Appends one whole server frame whose payload `put` appends. It is moved only where it needs a longer header.
+pub(crate) fn put_with(out: &mut Vec<u8>, opcode: Opcode, put: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(&[0x80 | opcode as u8, 0]);
+    let from = out.len();
+    put(out);
+    match out.len() - from {
+        short @ 0..=125 => out[from - 1] = short as u8,
+        medium @ 126..=0xffff => {
+            out[from - 1] = 126;
+            out.splice(from..from, (medium as u16).to_be_bytes());
+        }
+        long => {
+            out[from - 1] = 127;
+            out.splice(from..from, (long as u64).to_be_bytes());
+        }
+    }
+}
+
 /// Appends a close frame with a code and no reason.
 pub(crate) fn put_close(out: &mut Vec<u8>, code: u16) {
     put(out, Opcode::Close, &code.to_be_bytes());
@@ -189,6 +208,19 @@ pub(crate) mod tests {
             for cut in 0..found.header_bytes {
                 prop_assert_eq!(header(&frame[..cut]).unwrap(), None);
             }
+        }
+
+        #[test]
+        fn a_payload_may_be_written_into_its_frame(
+            payload in prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..300),
+                prop::collection::vec(any::<u8>(), 65_500..65_600),
+            ],
+        ) {
+            let (mut copied, mut written) = (b"before".to_vec(), b"before".to_vec());
+            put(&mut copied, Opcode::Binary, &payload);
+            put_with(&mut written, Opcode::Binary, |out| out.extend_from_slice(&payload));
+            prop_assert_eq!(copied, written);
         }
 
         #[test]

@@ -63,8 +63,20 @@ impl Receiver {
         &mut self,
         input: &mut [u8],
         message_bytes_max: usize,
-        mut hear: impl FnMut(Heard) -> bool,
+        hear: impl FnMut(Heard) -> bool,
     ) -> Result<(), Violation> {
+        self.feed_until(input, message_bytes_max, hear).map(drop)
+    }
+
+    /// The same, and returns how many bytes were taken: all, unless `hear` stopped listening. What was not taken is as
+    /// it was.
+    pub(crate) fn feed_until(
+        &mut self,
+        input: &mut [u8],
+        message_bytes_max: usize,
+        mut hear: impl FnMut(Heard) -> bool,
+    ) -> Result<usize, Violation> {
+        let all = input.len();
         let mut input = input;
         while !input.is_empty() {
             // An unfinished frame is completed first, with no more bytes than it needs.
@@ -75,7 +87,7 @@ impl Receiver {
                     let payload = &mut bytes[header.header_bytes..];
                     frame::unmask(payload, header.mask);
                     if !self.deliver(header, payload, message_bytes_max, &mut hear)? {
-                        return Ok(());
+                        return Ok(all - input.len());
                     }
                 }
                 continue;
@@ -87,17 +99,22 @@ impl Receiver {
             };
             let Some((header, frame_bytes)) = whole.filter(|(_, bytes)| *bytes <= input.len()) else {
                 self.unfinished.get_or_insert_default().frame.extend_from_slice(input);
-                return Ok(());
+                return Ok(all);
             };
             let (this, rest) = std::mem::take(&mut input).split_at_mut(frame_bytes);
             input = rest;
             let payload = &mut this[header.header_bytes..];
             frame::unmask(payload, header.mask);
             if !self.deliver(header, payload, message_bytes_max, &mut hear)? {
-                return Ok(());
+                return Ok(all - input.len());
             }
         }
-        Ok(())
+        Ok(all)
+    }
+
+    /// A frame or message has begun and not ended.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.unfinished.is_some()
     }
 
     /// Moves bytes to the unfinished frame. Returns how many, and the frame when that completes it.

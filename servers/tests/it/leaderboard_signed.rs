@@ -8,24 +8,28 @@ use sha2::{Digest, Sha256};
 
 use crate::leaderboard_client::{Player, at, options, request, start};
 
-const SECRET: [u8; 32] = [0x5a; 32];
+pub const SECRET: [u8; 32] = [0x5a; 32];
 const PATH: &str = "/leaderboards/main/members/ann";
 
-fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn hmac(text: &str) -> String {
+    hex(&hmac_bytes(text.as_bytes()))
+}
+
+pub fn hmac_bytes(text: &[u8]) -> Vec<u8> {
     let pad = |with: u8| {
         let mut block = [with; 64];
         block.iter_mut().zip(SECRET).for_each(|(byte, secret)| *byte ^= secret);
         block
     };
-    let inner = Sha256::digest([&pad(0x36)[..], text.as_bytes()].concat());
-    hex(&Sha256::digest([&pad(0x5c)[..], &inner[..]].concat()))
+    let inner = Sha256::digest([&pad(0x36)[..], text].concat());
+    Sha256::digest([&pad(0x5c)[..], &inner[..]].concat()).to_vec()
 }
 
-fn now_s() -> u64 {
+pub fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 

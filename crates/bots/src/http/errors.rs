@@ -1,14 +1,14 @@
 //! What can go wrong after a connection stands, and the names of it.
 
-use drivers::http::Fault;
-use drivers::{Broken, Closed};
+use drivers::http::{Answer, Fault};
+use drivers::{Broken, Closed, grpc};
 use measure::ErrorKind;
 
 use crate::ends;
 pub use crate::ends::shown;
 
 /// The causes, in the order of their indices.
-pub const CAUSES: [&str; 21] = [
+pub const CAUSES: [&str; 23] = [
     "rejected (429, 503)",
     "status 4xx",
     "status 5xx",
@@ -21,6 +21,7 @@ pub const CAUSES: [&str; 21] = [
     "answer never ended",
     "redirect loop",
     "redirect elsewhere",
+    "unpaired reply",
     "not http",
     "broken status line",
     "broken header",
@@ -30,12 +31,14 @@ pub const CAUSES: [&str; 21] = [
     "body too large",
     "unasked bytes",
     "http/2 error",
+    "malformed message",
 ];
 
 /// What some of them say about the server.
-pub const KINDS: [(&str, ErrorKind); 4] = [
+pub const KINDS: [(&str, ErrorKind); 5] = [
     (CAUSES[WRONG_BODY], ErrorKind::WrongReply),
     (CAUSES[WRONG_JSON], ErrorKind::WrongReply),
+    (CAUSES[UNPAIRED], ErrorKind::WrongReply),
     (CAUSES[NO_ANSWER], ErrorKind::Timeout),
     (CAUSES[NEVER_ENDED], ErrorKind::Timeout),
 ];
@@ -52,7 +55,9 @@ pub const NO_ANSWER: usize = 8;
 pub const NEVER_ENDED: usize = 9;
 pub const REDIRECT_LOOP: usize = 10;
 pub const REDIRECT_ELSEWHERE: usize = 11;
-const FIRST_FAULT: usize = 12;
+/// to no request, or to one that was answered
+pub const UNPAIRED: usize = 12;
+const FIRST_FAULT: usize = 13;
 
 /// The cause behind a status that is not right.
 pub fn of_status(status: u16) -> usize {
@@ -61,6 +66,17 @@ pub fn of_status(status: u16) -> usize {
         400..=499 => STATUS_4XX,
         500..=599 => STATUS_5XX,
         _ => STATUS_OTHER,
+    }
+}
+
+/// The names of the statuses of gRPC that are errors, behind all other causes.
+pub const GRPC: [&str; grpc::NAMES.len()] = grpc::NAMES;
+
+/// The cause behind a status that is not right; `grpc_at`: where those of gRPC begin.
+pub fn of_answer(answer: &Answer<'_>, grpc_at: usize) -> usize {
+    match answer.grpc.and_then(grpc::index) {
+        Some(index) => grpc_at + index,
+        None => of_status(answer.status),
     }
 }
 
@@ -77,7 +93,8 @@ fn of_broken(broken: Broken) -> usize {
     let fault = match broken {
         Broken::Http(fault) => fault,
         Broken::TooLarge(_) => Fault::BodyTooLarge,
-        Broken::Protocol(_) | Broken::NotUtf8 => Fault::NotHttp,
+        // Of WebSocket, below messages.
+        Broken::Protocol(_) | Broken::NotUtf8 => Fault::Message,
     };
     FIRST_FAULT + Fault::ALL.iter().position(|one| *one == fault).unwrap_or(0)
 }

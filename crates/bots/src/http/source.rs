@@ -28,6 +28,11 @@ pub trait Source<D: Http>: Sized + 'static {
     /// When requests are planned, and the connections that they go over.
     fn transport(settings: &Self::Settings) -> &HttpBots;
 
+    /// What connections are opened for: path and query.
+    fn connect_path(_: &Self::Settings, plan: &WorkerPlan) -> String {
+        plan.target.path.clone()
+    }
+
     /// The names of what is counted. The counters begin with the phases of the server's tick.
     fn metric_names(settings: &Self::Settings) -> Arc<MetricNames>;
 

@@ -4,8 +4,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use drivers::http::{Answer, Http, Parts};
+use drivers::messages::Envelope;
 use plan::{HttpBots, HttpCheck, HttpRequest, Variable, VariableLaw, WorkerPlan};
 use serde_json::Value;
 
@@ -35,6 +37,8 @@ pub struct RequestContext {
     authority: String,
     keep_alive: bool,
     body_bytes_max: u64,
+    /// of protobuf messages over WebSocket
+    pub envelope: Option<Arc<Envelope>>,
 }
 
 /// Chooses among operations by their weights.
@@ -74,7 +78,7 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
                 let keeps_body = request.check.reads_body() || !request.capture.is_empty();
                 let prepared = (!has_variables(request, &http.variables)).then(|| {
                     let HttpRequest { method, path, headers, body, .. } = request;
-                    context.prepare::<D>(method, path, headers, body, keeps_body)
+                    context.prepare::<D>(method, path, headers, body.as_bytes(), keeps_body)
                 });
                 RequestTemplate { request: request.clone(), prepared, keeps_body }
             })
@@ -137,7 +141,7 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
         let headers: Vec<(String, String)> =
             template.request.headers.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
         match elsewhere {
-            Some(path) => self.context.prepare::<D>("GET", path, &headers, "", template.keeps_body),
+            Some(path) => self.context.prepare::<D>("GET", path, &headers, b"", template.keeps_body),
             None => {
                 let path = fill(&template.request.path);
                 let body = fill(&template.request.body);
@@ -145,7 +149,7 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
                     &template.request.method,
                     &path,
                     &headers,
-                    &body,
+                    body.as_bytes(),
                     template.keeps_body,
                 )
             }
@@ -206,6 +210,7 @@ impl RequestContext {
             authority: plan.target.authority(),
             keep_alive: http.keep_alive,
             body_bytes_max: http.body_bytes_max,
+            envelope: None,
         }
     }
 
@@ -215,7 +220,7 @@ impl RequestContext {
         method: &str,
         path: &str,
         headers: &[(String, String)],
-        body: &str,
+        body: &[u8],
         keeps_body: bool,
     ) -> D::Prepared {
         D::prepare(&Parts {
@@ -224,10 +229,11 @@ impl RequestContext {
             authority: &self.authority,
             path,
             headers,
-            body: body.as_bytes(),
+            body,
             keep_alive: self.keep_alive,
             keeps_body,
             body_bytes_max: self.body_bytes_max,
+            envelope: self.envelope.as_ref(),
         })
     }
 }
@@ -385,7 +391,15 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, body: &[u8]) -> Answer<'_> {
-        Answer { tag: 0, status, body, body_bytes: body.len() as u64, location: None, closes: false }
+        Answer {
+            tag: 0,
+            status,
+            body,
+            body_bytes: body.len() as u64,
+            location: None,
+            closes: false,
+            grpc: None,
+        }
     }
 
     #[test]

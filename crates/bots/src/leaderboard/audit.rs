@@ -1,7 +1,8 @@
 //! The audit: which facts are read back after the load, and whether they are right.
 
+use super::dialect::{Ask, Dialect};
 use super::members::Members;
-use super::reply;
+use super::reply::{Page, Standing};
 
 /// Members whose scores are read in one request.
 const CHUNK: usize = 100;
@@ -49,16 +50,14 @@ impl Audit {
         })
     }
 
-    /// Method, path below the board, body.
-    pub fn request(&self, token: u64, members: &Members) -> (&'static str, String, String) {
+    /// What is asked in a step.
+    pub fn request(&self, token: u64, members: &Members) -> Ask {
         match &self.steps[token as usize] {
             Step::Standings(chunk) => {
-                let names: Vec<String> =
-                    chunk.iter().map(|member| format!("\"{}\"", members.name(*member))).collect();
-                ("POST", "/ranks".to_owned(), format!("{{\"members\":[{}]}}", names.join(",")))
+                Ask::Standings(chunk.iter().map(|member| members.name(*member)).collect())
             }
-            Step::Rank { rank, .. } => ("GET", format!("/range?first={rank}&limit=1"), String::new()),
-            Step::Done => ("GET", "/top?limit=1".to_owned(), String::new()),
+            Step::Rank { rank, .. } => Ask::At(*rank),
+            Step::Done => Ask::Top(1),
         }
     }
 
@@ -67,23 +66,28 @@ impl Audit {
     }
 
     /// Facts checked, and what is wrong.
-    pub fn check(&mut self, token: u64, body: &[u8], members: &Members) -> (u64, Wrong) {
+    pub fn check(&mut self, token: u64, dialect: &Dialect, body: &[u8], members: &Members) -> (u64, Wrong) {
         match std::mem::replace(&mut self.steps[token as usize], Step::Done) {
-            Step::Standings(chunk) => self.check_standings(&chunk, body, members),
-            Step::Rank { rank, member } => (1, check_rank(rank, member, body, members)),
+            Step::Standings(chunk) => self.check_standings(&chunk, dialect.standings(body), members),
+            Step::Rank { rank, member } => (1, check_rank(rank, member, dialect.page(body), members)),
             Step::Done => (0, None),
         }
     }
 
-    fn check_standings(&mut self, chunk: &[u32], body: &[u8], members: &Members) -> (u64, Wrong) {
+    fn check_standings(
+        &mut self,
+        chunk: &[u32],
+        found: Result<Vec<Option<Standing<'_>>>, String>,
+        members: &Members,
+    ) -> (u64, Wrong) {
         let checked = chunk.len() as u64;
-        let rows = match reply::standings(body) {
-            Ok(found) if found.standings.len() == chunk.len() => found.standings,
+        let rows = match found {
+            Ok(found) if found.len() == chunk.len() => found,
             Ok(found) => {
-                let text = format!("{} standings for {checked} members", found.standings.len());
+                let text = format!("{} standings for {checked} members", found.len());
                 return (checked, Some((checked, false, text)));
             }
-            Err(error) => return (checked, Some((checked, false, error.to_string()))),
+            Err(text) => return (checked, Some((checked, false, text))),
         };
         let mut wrong: Wrong = None;
         let mut add = |is_rank: bool, text: String| match &mut wrong {
@@ -126,10 +130,10 @@ impl Audit {
     }
 }
 
-fn check_rank(rank: u64, member: u32, body: &[u8], members: &Members) -> Wrong {
+fn check_rank(rank: u64, member: u32, page: Result<Page<'_>, String>, members: &Members) -> Wrong {
     let name = members.name(member);
-    match reply::page(body) {
-        Err(error) => Some((1, true, error.to_string())),
+    match page {
+        Err(text) => Some((1, true, text)),
         Ok(page) => match page.rows.first() {
             Some(row) if row.member == name && row.rank == rank => None,
             Some(row) => Some((

@@ -123,7 +123,7 @@ mod tests {
 
     fn change() -> SignedChange {
         let (target, updates) = ("/a?score=5".to_owned(), vec![(0, 5)]);
-        SignedChange { method: "PATCH", target, headers: Vec::new(), body: String::new(), updates }
+        SignedChange { method: "PATCH", target, headers: Vec::new(), body: Vec::new(), updates }
     }
 
     fn planted() -> (Cheats, Members, u64) {

@@ -1,6 +1,6 @@
 //! What a worker knows of its members' scores.
 
-use super::reply::Row;
+use super::reply::Standing;
 
 /// The members of one worker.
 pub struct Members {
@@ -90,31 +90,31 @@ impl Members {
     }
 
     /// An update was acknowledged. Errors: with another score than it must have.
-    pub fn settle(&mut self, member: u32, points: i64, row: &Row<'_>) -> Result<(), String> {
+    pub fn settle(&mut self, member: u32, points: i64, standing: &Standing<'_>) -> Result<(), String> {
         let name = self.name(member);
         let score = &mut self.scores[member as usize];
         let (least, most) = (score.least + points, score.most + points);
-        let is_right = row.member == name && (least..=most).contains(&row.score);
-        let (least, most) = if is_right { (row.score, row.score) } else { (least, most) };
+        let told = standing.member.as_deref().unwrap_or(&name);
+        let is_right = told == name && (least..=most).contains(&standing.score);
+        let (least, most) = if is_right { (standing.score, standing.score) } else { (least, most) };
         *score = Score { least, most, is_open: false, was_updated: true };
         if is_right {
             return Ok(());
         }
         Err(format!(
-            "{} has {} points after {points} more, and {name} must have {least}{}",
-            row.member,
-            row.score,
+            "{told} has {} points after {points} more, and {name} must have {least}{}",
+            standing.score,
             up_to(least, most)
         ))
     }
 
     /// A score that was read while updates are under way. Errors: it cannot be.
-    pub fn check_during_load(&self, member: usize, row: &Row<'_>) -> Result<(), String> {
+    pub fn check_during_load(&self, member: usize, standing: &Standing<'_>) -> Result<(), String> {
         let score = self.scores[member];
         // Updates only add, and one that is under way is not in the range yet.
-        let is_right = row.score >= score.least
-            && (score.is_open || row.score <= score.most || score.least < score.most);
-        if is_right { Ok(()) } else { Err(self.wrong(member as u32, row.score)) }
+        let is_right = standing.score >= score.least
+            && (score.is_open || standing.score <= score.most || score.least < score.most);
+        if is_right { Ok(()) } else { Err(self.wrong(member as u32, standing.score)) }
     }
 
     /// Whether a score that is read after the load can be. Errors: what it must be.

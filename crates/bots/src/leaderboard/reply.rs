@@ -1,67 +1,28 @@
-//! What a leaderboard responds with, as far as its clients read it.
+//! What a leaderboard responds with, as far as its clients look at it.
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+/// A score and a rank.
+#[derive(Debug)]
+pub struct Standing<'a> {
+    /// whose, where the response says so
+    pub member: Option<Cow<'a, str>>,
+    pub score: i64,
+    pub rank: u64,
+}
 
 /// A member with its score and rank.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub struct Row<'a> {
-    #[serde(borrow)]
     pub member: Cow<'a, str>,
-    /// decimal; the scores of these clients fit
-    #[serde(deserialize_with = "score")]
     pub score: i64,
     pub rank: u64,
 }
 
 /// Rows in the order of their ranks.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub struct Page<'a> {
-    #[serde(borrow)]
     pub rows: Vec<Row<'a>>,
-}
-
-/// Members that were asked for; `None`: not there.
-#[derive(Debug, Deserialize)]
-pub struct Standings<'a> {
-    #[serde(borrow)]
-    pub standings: Vec<Option<Row<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct Bulk<'a> {
-    #[serde(borrow)]
-    leaderboards: Vec<Part<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(borrow)]
-    scores: Vec<Row<'a>>,
-}
-
-fn score<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    let text: Cow<'de, str> = Cow::deserialize(deserializer)?;
-    text.parse().map_err(serde::de::Error::custom)
-}
-
-pub fn row(body: &[u8]) -> serde_json::Result<Row<'_>> {
-    serde_json::from_slice(body)
-}
-
-pub fn page(body: &[u8]) -> serde_json::Result<Page<'_>> {
-    serde_json::from_slice(body)
-}
-
-pub fn standings(body: &[u8]) -> serde_json::Result<Standings<'_>> {
-    serde_json::from_slice(body)
-}
-
-/// The rows of all parts, in order.
-pub fn bulk(body: &[u8]) -> serde_json::Result<Vec<Row<'_>>> {
-    let bulk: Bulk<'_> = serde_json::from_slice(body)?;
-    Ok(bulk.leaderboards.into_iter().flat_map(|part| part.scores).collect())
 }
 
 impl Page<'_> {

@@ -22,7 +22,7 @@ pub struct SignedChange {
     pub method: &'static str,
     pub target: String,
     pub headers: Vec<Header>,
-    pub body: String,
+    pub body: Vec<u8>,
     /// what it asks for
     pub updates: Vec<(u32, i64)>,
 }
@@ -90,19 +90,19 @@ impl Signer {
     }
 
     /// The headers that sign a change.
-    pub fn sign(&mut self, method: &str, target: &str, body: &str) -> Vec<Header> {
+    pub fn sign(&mut self, method: &str, target: &str, body: &[u8]) -> Vec<Header> {
         self.headers(method, target, body, None)
     }
 
     /// The headers of a cheat; a replay has those of what it repeats.
-    pub fn sign_falsely(&mut self, cheat: Cheat, method: &str, target: &str, body: &str) -> Vec<Header> {
+    pub fn sign_falsely(&mut self, cheat: Cheat, method: &str, target: &str, body: &[u8]) -> Vec<Header> {
         match cheat {
             Cheat::Unsigned | Cheat::Replayed => Vec::new(),
             Cheat::Forged | Cheat::Expired => self.headers(method, target, body, Some(cheat)),
         }
     }
 
-    fn headers(&mut self, method: &str, target: &str, body: &str, cheat: Option<Cheat>) -> Vec<Header> {
+    fn headers(&mut self, method: &str, target: &str, body: &[u8], cheat: Option<Cheat>) -> Vec<Header> {
         self.nonces += 1;
         let nonce = format!("{}-{}", self.nonce_prefix, self.nonces);
         let expires_s = match cheat {
@@ -116,7 +116,7 @@ impl Signer {
             mac.update(line.as_bytes());
             mac.update(b"\n");
         }
-        mac.update(body.as_bytes());
+        mac.update(body);
         let signature: String =
             mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         [
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_signature_is_that_of_the_documented_lines() {
-        let headers = signer().sign("PATCH", "/leaderboards/main/members/ann?score=1", "");
+        let headers = signer().sign("PATCH", "/leaderboards/main/members/ann?score=1", b"");
         assert_eq!(value(&headers, "Stepladder-Expires"), "1800000120");
         let nonce = value(&headers, "Stepladder-Nonce");
         // HMAC by its definition, from hashes alone.
@@ -165,12 +165,12 @@ mod tests {
     #[test]
     fn no_nonce_comes_twice_and_cheats_differ_from_what_is_honest_in_one_thing() {
         let mut signer = signer();
-        let [first, second] = [(); 2].map(|()| signer.sign("PATCH", "/a?score=1", ""));
+        let [first, second] = [(); 2].map(|()| signer.sign("PATCH", "/a?score=1", b""));
         assert_ne!(value(&first, "Stepladder-Nonce"), value(&second, "Stepladder-Nonce"));
-        let forged = signer.sign_falsely(Cheat::Forged, "PATCH", "/a?score=1", "");
+        let forged = signer.sign_falsely(Cheat::Forged, "PATCH", "/a?score=1", b"");
         assert_eq!(value(&forged, "Stepladder-Expires"), value(&first, "Stepladder-Expires"));
-        let expired = signer.sign_falsely(Cheat::Expired, "PATCH", "/a?score=1", "");
+        let expired = signer.sign_falsely(Cheat::Expired, "PATCH", "/a?score=1", b"");
         assert!(value(&expired, "Stepladder-Expires") < value(&first, "Stepladder-Expires"));
-        assert!(signer.sign_falsely(Cheat::Unsigned, "PATCH", "/a?score=1", "").is_empty());
+        assert!(signer.sign_falsely(Cheat::Unsigned, "PATCH", "/a?score=1", b"").is_empty());
     }
 }

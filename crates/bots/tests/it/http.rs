@@ -6,6 +6,7 @@ mod visits;
 use std::collections::VecDeque;
 
 use bots::http::Requests;
+use engine::Bots;
 use engine::simulation::{Exchanges, Says, Scene, Times, Wire, simulate, simulate_sum};
 use measure::{Interval, Measure, Phase, Quantile};
 use plan::{Arrivals, BotSettings, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, WorkerPlan};
@@ -283,4 +284,32 @@ fn what_is_unanswered_at_the_stop_took_at_least_so_long() {
     let bounds = sum.distribution(Measure::Unanswered, true);
     assert_eq!(bounds.count(), 16);
     assert!(bounds.max_ns().unwrap() >= 5 * SECOND_NS);
+}
+
+/// Answers each request twice, and with every answer one to a request that was never sent.
+struct Stuttering;
+
+impl Scene for Stuttering {
+    fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        let (tag, _) = Exchanges::request(message);
+        for tag in [tag, tag, tag + 1_000_000] {
+            says.message(at_ns + 1_000_000, peer, Exchanges::answer(tag, 200, b"ok"));
+        }
+    }
+}
+
+#[test]
+fn a_second_reply_and_one_to_no_request_are_errors_and_change_no_request() {
+    let plan = open(100.0, 16, Arrivals::Even, 9);
+    let sum = simulate_sum::<Simulated>(&plan, times(10), &mut Stuttering);
+    let flow = sum.flows[0][Phase::Hold as usize];
+    assert_eq!((flow.offered, flow.answered, flow.failed), (1000, 1000, 0));
+    let requests: u64 = sum.flows[0].iter().map(|flow| flow.offered).sum();
+    let BotSettings::Http(settings) = &plan.bots else { unreachable!("they are of HTTP") };
+    let names = Simulated::metric_names(settings);
+    let unpaired = names.errors.iter().position(|name| name == "unpaired reply").unwrap();
+    assert_eq!(sum.errors[unpaired], 2 * requests);
+    assert_eq!(sum.errors.iter().sum::<u64>(), 2 * requests);
 }

@@ -32,6 +32,7 @@ fn parts<'a>(method: &'a str, path: &'a str) -> Parts<'a> {
         keep_alive: true,
         keeps_body: true,
         body_bytes_max: 64 << 20,
+        envelope: None,
     }
 }
 
@@ -87,6 +88,7 @@ impl<D: Http> Client<D> {
                         self.ended = Some(Closed::Broken(broken));
                         return Ok(told);
                     }
+                    Ok(Received::Unpaired { .. }) => unreachable!("answers have requests"),
                     Ok(Received::Began { tag }) => {
                         assert!(!began.contains(&tag), "an answer begins once");
                         began.push(tag);

@@ -73,6 +73,15 @@ pub(crate) fn bulk(reader: &Reader) -> u64 {
     first.unwrap_or_else(|| default_of(&BULK, |text| units::whole_within(text, 1, BULK_MOST)))
 }
 
+/// Refuses bulks that no message over WebSocket has room for.
+pub(crate) fn refuse_bulks_above(reader: &mut Reader, most: u64) {
+    for one in reader.all(&BULK).unwrap_or_default() {
+        if units::whole_within(&one.text, 1, BULK_MOST).is_ok_and(|bulk| bulk > most) {
+            reader.refuse_plainly(one.place, RequestConfigError::BulkOverWebSocket { most });
+        }
+    }
+}
+
 /// Each combination of the axes that have several values; empty where none has. `has_others`: the subject has axes of its own,
 /// which are not combined with these.
 pub(crate) fn cells(reader: &mut Reader, has_others: bool) -> Vec<Cell> {

@@ -8,6 +8,7 @@ use crate::workloads::{ArenaBots, EchoBots, Pairing};
 mod cells;
 mod chat;
 mod http;
+mod leaderboard;
 mod stop;
 
 fn scenario(text: &str) -> Option<ScenarioText> {

@@ -163,6 +163,38 @@ pub enum RequestConfigError {
     /// a name that does not fit into a path
     #[error("{0:?} cannot be a board's name here: letters, digits, - _ and . only")]
     BoardName(String),
+    /// a leaderboard is spoken to in three ways
+    #[error("there is no protocol \"{0}\"; there are http, websocket and grpc")]
+    UnknownProtocol(String),
+    /// `--protocol grpc` with ws://
+    #[error("a ws:// target is spoken to over WebSocket; for {asked} give its address as http://")]
+    ProtocolOfScheme {
+        /// as asked
+        asked: String,
+    },
+    /// `--in-flight` over HTTP
+    #[error(
+        "several requests at once on one connection need --protocol websocket or grpc (or --http 2 with --streams)"
+    )]
+    InFlightOverHttp,
+    /// `--in-flight` with requesters
+    #[error("several requests at once on one connection need a rate and kept connections")]
+    InFlightWithoutRate,
+    /// `--http 2` over WebSocket
+    #[error("{setting} is for requests over HTTP; websocket and grpc leave no choice of it")]
+    OfHttpAlone {
+        /// `http`
+        setting: &'static str,
+    },
+    /// `--key` over WebSocket or gRPC
+    #[error("updates are signed over HTTP only so far; leave the key out, or take --protocol http")]
+    SignedOverHttpAlone,
+    /// a bulk that does not fit a message
+    #[error("a message over WebSocket has at most 64 KiB, which is room for {most} updates")]
+    BulkOverWebSocket {
+        /// updates
+        most: u64,
+    },
     /// a body that would have to be kept beyond what is kept
     #[error("a body that is looked at is kept, and at most {most} of it; {asked} is more")]
     KeptBody {

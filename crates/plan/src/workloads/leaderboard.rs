@@ -2,18 +2,24 @@
 
 pub(crate) mod settings;
 
+use std::str::FromStr;
+
 use ladder::{Conclusion, Rung};
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, HttpBots, HttpRequest, LoadKind, Workload};
+use crate::mistakes::RequestConfigError;
 use crate::plan::{Arrivals, Ramp};
 
-/// Clients of a leaderboard over HTTP.
+/// Clients of a leaderboard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeaderboardBots {
     /// when requests are planned, and the connections that they go over; its `requests` are the kinds of requests by
     /// name and weight
     pub http: HttpBots,
+    /// what requests go over
+    #[serde(default)]
+    pub protocol: LeaderboardProtocol,
     /// the board's name
     pub board: String,
     /// members that the bots update, over all workers
@@ -70,6 +76,32 @@ impl LeaderboardBots {
         // The first kind of requests updates.
         let updating = weights(&self.http.requests[..1]) / weights(&self.http.requests);
         load / (self.bulk as f64 * updating * (1.0 - self.cheaters))
+    }
+}
+
+/// What the requests of a leaderboard go over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LeaderboardProtocol {
+    /// JSON over HTTP
+    #[default]
+    Http,
+    /// protobuf messages over WebSocket
+    WebSocket,
+    /// gRPC
+    Grpc,
+}
+
+impl FromStr for LeaderboardProtocol {
+    type Err = RequestConfigError;
+
+    fn from_str(text: &str) -> Result<Self, RequestConfigError> {
+        match text.trim() {
+            "http" => Ok(LeaderboardProtocol::Http),
+            "websocket" => Ok(LeaderboardProtocol::WebSocket),
+            "grpc" => Ok(LeaderboardProtocol::Grpc),
+            other => Err(RequestConfigError::UnknownProtocol(other.to_owned())),
+        }
     }
 }
 

@@ -219,6 +219,8 @@ use Subject::{Arena, Chat, Leaderboard, PollLoop};
 const STRICT_TICKS: &[&str] = &["--objective", "ticks.late_share < 5%"];
 /// For the few starts of games, and for the few requests that a frozen server keeps waiting.
 const RESPONSE_MAX: &[&str] = &["--objective", "response.max < 150ms"];
+const WEBSOCKET: &[&str] = &["--protocol=websocket"];
+const GRPC: &[&str] = &["--protocol=grpc"];
 const NO_KEEP_ALIVE: &[&str] = &["--no-keep-alive"];
 const RESPONSE_P90: &[&str] = &["--objective", "response.p90 < 100ms"];
 const NOT_TWICE: &[&str] = &["--objective", "deliveries.duplicated == 0"];
@@ -333,6 +335,10 @@ pub const CASES: &[Case] = &[
     Case::planted(Leaderboard, &["accept-forged:5%"], &[Outcome::fail("cheat accepted")])
         .with(CHEATED)
         .served_with(SIGNED),
+    Case::healthy(Leaderboard).with(WEBSOCKET),
+    Case::planted(Leaderboard, &["hang@6s"], NO_REPLY).with(WEBSOCKET),
+    Case::planted(Leaderboard, &["lose-updates:0.5%"], WRONG_SCORE).with(WEBSOCKET),
+    Case::planted(Leaderboard, &["lose-updates:0.5%"], WRONG_SCORE).with(GRPC),
     Case::healthy(Arena).on(Hog).expecting(IN_SPITE).quick(),
     Case::healthy(Chat).on(Hog).expecting(IN_SPITE),
     Case::planted(Arena, &["late-ticks:40%"], LATE_TICKS).on(Hog),

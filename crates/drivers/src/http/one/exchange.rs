@@ -221,6 +221,7 @@ impl Exchange {
             body_bytes: body_bytes as u64,
             location: location.and_then(|location| std::str::from_utf8(location).ok()),
             closes: self.closes,
+            grpc: None,
         })
     }
 
@@ -312,6 +313,7 @@ impl Exchange {
             body_bytes: self.body_bytes,
             location: std::str::from_utf8(location).ok().filter(|location| !location.is_empty()),
             closes: self.closes,
+            grpc: None,
         }
     }
 

@@ -86,6 +86,7 @@ mod tests {
         keep_alive: true,
         keeps_body: false,
         body_bytes_max: 1000,
+        envelope: None,
     };
 
     fn check(parts: &Parts<'_>, expected: &str) {

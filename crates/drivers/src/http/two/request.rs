@@ -33,6 +33,8 @@ pub struct Request {
     pub body_cap: u64,
     /// it is the last on its connection
     pub closes: bool,
+    /// of gRPC: the answer has a status of its own, mostly in its trailers
+    pub is_grpc: bool,
 }
 
 impl Request {
@@ -44,6 +46,7 @@ impl Request {
             keeps_body: parts.keeps_body,
             body_cap: parts.body_cap(),
             closes: parts.closes(),
+            is_grpc: parts.header("content-type").is_some_and(|value| value.starts_with("application/grpc")),
         }
     }
 }
@@ -104,6 +107,7 @@ mod tests {
         keep_alive: true,
         keeps_body: false,
         body_bytes_max: 1000,
+        envelope: None,
     };
 
     #[test]

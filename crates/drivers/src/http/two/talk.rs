@@ -53,11 +53,14 @@ struct Asked {
     location_bytes: usize,
     body_bytes: u64,
     has_begun: bool,
+    grpc: Option<u8>,
 }
 
 enum Stage {
     Head(ResponseFuture),
     Body(RecvStream),
+    /// behind the body, of gRPC
+    Trailers(RecvStream),
     /// nothing of it is to come: it is whole, or the server has put it off to another connection
     Over,
 }
@@ -154,6 +157,7 @@ impl Talk {
             location_bytes: 0,
             body_bytes: 0,
             has_begun: false,
+            grpc: None,
         });
         self.closes |= request.closes;
         self.turn();
@@ -196,7 +200,7 @@ impl Talk {
         while let Some(asked) = self.asked.get_mut(index) {
             match asked.poll(&mut cx) {
                 Progress::Waits => {
-                    if !asked.has_begun && matches!(asked.stage, Stage::Body(_)) {
+                    if !asked.has_begun && matches!(asked.stage, Stage::Body(_) | Stage::Trailers(_)) {
                         asked.has_begun = true;
                         self.told.push_back(Told::Began { tag: asked.tag });
                     }
@@ -222,7 +226,8 @@ impl Talk {
     }
 
     fn finish(&mut self, error: Option<h2::Error>) {
-        let was_cut = self.asked.iter().any(|asked| matches!(asked.stage, Stage::Body(_)));
+        let has_begun = |asked: &Asked| matches!(asked.stage, Stage::Body(_) | Stage::Trailers(_));
+        let was_cut = self.asked.iter().any(has_begun);
         self.asked.clear();
         self.closes = true;
         self.end = Some(if was_cut { End::CutOff } else { End::OfConnection });
@@ -262,6 +267,7 @@ impl Talk {
                     body_bytes: asked.body_bytes,
                     location: std::str::from_utf8(location).ok().filter(|location| !location.is_empty()),
                     closes: self.closes,
+                    grpc: asked.grpc,
                 })))
             }
         }
@@ -287,8 +293,22 @@ impl Asked {
                     Poll::Ready(Err(error)) => return Progress::Failed(Fault::Two, error.to_string()),
                     Poll::Ready(Ok(answer)) => self.begin(answer),
                 },
+                Stage::Trailers(body) => match body.poll_trailers(cx) {
+                    Poll::Pending => return Progress::Waits,
+                    Poll::Ready(Ok(trailers)) => {
+                        self.learn_status(trailers.as_ref());
+                        return Progress::Whole;
+                    }
+                    Poll::Ready(Err(error)) => return Progress::Failed(Fault::Two, error.to_string()),
+                },
                 Stage::Body(body) => match body.poll_data(cx) {
                     Poll::Pending => return Progress::Waits,
+                    Poll::Ready(None) if self.request.is_grpc => {
+                        match std::mem::replace(&mut self.stage, Stage::Over) {
+                            Stage::Body(body) => self.stage = Stage::Trailers(body),
+                            other => self.stage = other,
+                        }
+                    }
                     Poll::Ready(None) => return Progress::Whole,
                     Poll::Ready(Some(Err(error))) => return Progress::Failed(Fault::Two, error.to_string()),
                     Poll::Ready(Some(Ok(data))) => {
@@ -315,7 +335,24 @@ impl Asked {
             self.store.extend_from_slice(location.as_bytes());
             self.location_bytes = self.store.len();
         }
+        if self.request.is_grpc {
+            // An answer without messages has its status here.
+            self.learn_status(Some(&head.headers));
+        }
         self.stage = Stage::Body(body);
+    }
+
+    /// A status other than 0 has its text in place of a body.
+    fn learn_status(&mut self, fields: Option<&http::HeaderMap>) {
+        let Some(code) = fields.and_then(|fields| fields.get("grpc-status")) else { return };
+        // What is no code counts as the one for "unknown".
+        let code = code.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(crate::grpc::UNKNOWN);
+        self.grpc = Some(code);
+        if code != 0 {
+            self.store.truncate(self.location_bytes);
+            let text = fields.and_then(|fields| fields.get("grpc-message"));
+            self.store.extend_from_slice(text.map_or(&[][..], |text| text.as_bytes()));
+        }
     }
 }
 

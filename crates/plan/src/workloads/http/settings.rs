@@ -94,6 +94,9 @@ static BODY_MAX: Setting = HTTP
     .help("An answer's body may be so long; at most 4MiB where it is looked at")
     .default("64MiB");
 
+/// What messages over WebSocket or gRPC leave no choice of.
+pub(crate) const OF_HTTP_ALONE: [&Setting; 2] = [&VERSION, &STREAMS];
+
 /// More connections than that are a slip of the keyboard.
 const CONNECTIONS_MOST: u64 = 1_000_000;
 /// More requests at once than any server allows on one connection.

@@ -5,21 +5,24 @@ use crate::layers::bots::BotsKind;
 use crate::layers::ladder::Loads;
 use crate::layers::reader::Reader;
 use crate::mistakes::RequestConfigError;
-use crate::scheme::Transport;
+use crate::scheme::{Scheme, Transport};
 use crate::settings::{Setting, Shape};
 use crate::units;
-use crate::workloads::http::settings::{Loop, transport};
-use crate::workloads::{HttpCheck, HttpRequest, LeaderboardBots, SigningKey};
+use crate::workloads::http::settings::{Loop, OF_HTTP_ALONE, transport};
+use crate::workloads::{
+    HttpBots, HttpCheck, HttpModel, HttpRequest, LeaderboardBots, LeaderboardProtocol, SigningKey,
+};
 
 /// How a plan comes to these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "leaderboard",
-    speaks: |scheme| scheme.transport() == Transport::Http,
+    speaks: |scheme| matches!(scheme.transport(), Transport::Http | Transport::WebSocket),
     settings: &[SETTINGS],
-    read: |reader, _, loads| read(reader, loads).into(),
+    read: |reader, server, loads| read(reader, server.scheme, loads).into(),
 };
 
-const SETTINGS: &[&Setting] = &[&BOARD, &MEMBERS, axes::OF_LEADERBOARD, &READS, &KEY, &CHEATERS];
+const SETTINGS: &[&Setting] =
+    &[&BOARD, &MEMBERS, axes::OF_LEADERBOARD, &READS, &KEY, &CHEATERS, &PROTOCOL, &IN_FLIGHT];
 const LEADERBOARD: Setting = Setting::of("Leaderboard", &["leaderboard"]);
 
 static BOARD: Setting = LEADERBOARD
@@ -59,12 +62,29 @@ static CHEATERS: Setting = LEADERBOARD
     )
     .default("0%");
 
+static PROTOCOL: Setting = LEADERBOARD
+    .key("bots.protocol", Shape::Text, "websocket")
+    .about("leaderboard: what requests go over: http, websocket (protobuf messages) or grpc.")
+    .flag("--protocol", "NAME")
+    .help("What requests go over: http, websocket (protobuf messages) or grpc")
+    .default("http; websocket for ws:// targets")
+    .flag_example("websocket");
+static IN_FLIGHT: Setting = LEADERBOARD
+    .key("bots.in_flight", Shape::Whole("uint32"), "16")
+    .about("leaderboard, over websocket or grpc and with a rate: requests at once on one connection.")
+    .flag("--in-flight", "N")
+    .help("Over WebSocket or gRPC, with a rate: requests at once on one connection")
+    .default("16");
+
+const IN_FLIGHT_MOST: u64 = 1000;
+/// What a WebSocket message of 64 KiB has room for.
+const WEBSOCKET_BULK_MOST: u64 = 2000;
 const MEMBERS_MOST: u64 = 10_000_000;
 /// The kinds of requests; the first updates, the others read in equal shares.
 const REQUESTS: [&str; 4] = ["update", "top", "rank", "around"];
 
 /// The clients of the plan; after a mistake, clients that let the other settings be read.
-fn read(reader: &mut Reader, loads: Option<&Loads>) -> LeaderboardBots {
+fn read(reader: &mut Reader, scheme: Option<Scheme>, loads: Option<&Loads>) -> LeaderboardBots {
     let board = reader.value_or_default(&BOARD, |text| match text.trim() {
         name if is_plain(name) => Ok(name.to_owned()),
         name => Err(RequestConfigError::BoardName(name.to_owned())),
@@ -100,7 +120,58 @@ fn read(reader: &mut Reader, loads: Option<&Loads>) -> LeaderboardBots {
     };
     let mut http = transport(reader, loads, Loop::Open);
     http.requests = REQUESTS.iter().enumerate().map(request).collect();
-    LeaderboardBots { http, board, members, bulk, counts_updates, key, cheaters }
+    let protocol = protocol(reader, scheme);
+    in_flight(reader, &mut http, protocol);
+    if protocol == LeaderboardProtocol::WebSocket {
+        axes::refuse_bulks_above(reader, WEBSOCKET_BULK_MOST);
+    }
+    if protocol != LeaderboardProtocol::Http
+        && let Some(said) = reader.said(&KEY)
+    {
+        reader.refuse_plainly(said.place, RequestConfigError::SignedOverHttpAlone);
+    }
+    LeaderboardBots { http, protocol, board, members, bulk, counts_updates, key, cheaters }
+}
+
+/// What was said, or what the target's scheme says.
+fn protocol(reader: &mut Reader, scheme: Option<Scheme>) -> LeaderboardProtocol {
+    let is_websocket = scheme.is_some_and(|scheme| scheme.transport() == Transport::WebSocket);
+    let said = reader.value(&PROTOCOL, str::parse::<LeaderboardProtocol>);
+    if is_websocket
+        && said.is_some_and(|said| said != LeaderboardProtocol::WebSocket)
+        && let Some(said) = reader.said(&PROTOCOL)
+    {
+        reader.refuse_plainly(said.place, RequestConfigError::ProtocolOfScheme { asked: said.text });
+    }
+    let usual = if is_websocket { LeaderboardProtocol::WebSocket } else { LeaderboardProtocol::Http };
+    said.unwrap_or(usual)
+}
+
+/// A connection that takes several requests at once.
+fn in_flight(reader: &mut Reader, http: &mut HttpBots, protocol: LeaderboardProtocol) {
+    let count = |text: &str| units::whole_within(text, 1, IN_FLIGHT_MOST);
+    if protocol == LeaderboardProtocol::Http {
+        if let Some(said) = reader.said(&IN_FLIGHT) {
+            reader.refuse_plainly(said.place, RequestConfigError::InFlightOverHttp);
+        }
+        return;
+    }
+    for setting in OF_HTTP_ALONE {
+        if let Some(said) = reader.said(setting) {
+            let wrong = RequestConfigError::OfHttpAlone { setting: setting.name() };
+            reader.refuse_plainly(said.place, wrong);
+        }
+    }
+    let in_flight = reader.value_or_default(&IN_FLIGHT, count);
+    // A requester waits for its response, and a connection of one request ends with it.
+    if http.keep_alive && matches!(http.model, HttpModel::Open { .. }) {
+        // At most 1000 by the line above.
+        http.streams = in_flight as u32;
+    } else if in_flight > 1
+        && let Some(said) = reader.said(&IN_FLIGHT)
+    {
+        reader.refuse_plainly(said.place, RequestConfigError::InFlightWithoutRate);
+    }
 }
 
 /// `ID=${NAME}`. No message repeats what stands behind the sign: it may be a secret.

@@ -21,6 +21,7 @@ const GET: Parts<'static> = Parts {
     keep_alive: true,
     keeps_body: true,
     body_bytes_max: 1 << 20,
+    envelope: None,
 };
 
 fn request(parts: &Parts<'_>) -> Rc<Request> {
@@ -52,14 +53,17 @@ fn receive(exchange: &mut Exchange, buffer: &mut ReadBuffer, told: &mut Vec<Told
     while let Some(received) = exchange.next(buffer)? {
         told.push(match received {
             Received::Began { tag } => Told::Began(tag),
-            Received::Answer(Answer { tag, status, body, body_bytes, location, closes }) => Told::Answer {
-                tag,
-                status,
-                body: body.to_vec(),
-                body_bytes,
-                location: location.map(str::to_owned),
-                closes,
-            },
+            Received::Unpaired { .. } => unreachable!("answers have requests"),
+            Received::Answer(Answer { tag, status, body, body_bytes, location, closes, grpc: _ }) => {
+                Told::Answer {
+                    tag,
+                    status,
+                    body: body.to_vec(),
+                    body_bytes,
+                    location: location.map(str::to_owned),
+                    closes,
+                }
+            }
         });
     }
     Ok(())

@@ -1,10 +1,13 @@
 //! How many updates per second the leaderboard service takes over loopback, and what they cost it.
 //!
-//! `cargo run --release -p servers --example leaderboard_load -- [CONNECTIONS] [ITEMS] [SECONDS] [MEMBERS] [-- OPTIONS]`
+//! `cargo run --release -p servers --example leaderboard_load -- [CONNECTIONS] [ITEMS] [SECONDS] [MEMBERS] [IN_FLIGHT]
+//! [-- OPTIONS]`
 //! ITEMS 1: one PATCH per request; more: bulks of that many increments. All MEMBERS are there before, with random scores.
 //! Closed loop: every connection has one request under way, and one thread asks and reads for all of them in turn; the
 //! requests are made before. OPTIONS are those of `serve leaderboard`; with `--data` the service is killed at the end,
 //! and its restart is timed.
+//! IN_FLIGHT: turns of HTTP and of WebSocket with that many updates under way on each connection follow each other, on the
+//! same service; the ratio is the median of the rounds'.
 //! The service is a process of its own, so that its CPU time is measured separately from the load's. Both share the machine.
 //! With `--store redis://…` the CPU time of the store is read from its `INFO`.
 
@@ -13,8 +16,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+mod websocket;
+
 use clap::{Args, FromArgMatches};
 use servers::leaderboard_service::{self, Options};
+
+/// Of HTTP and WebSocket in turn.
+const ROUNDS: usize = 3;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,37 +33,60 @@ fn main() {
     let number = |at: usize, absent: usize| {
         arguments[..end].get(at).map_or(absent, |text| text.parse().expect("a whole number"))
     };
-    let (connections, items, seconds, members) =
-        (number(0, 64), number(1, 1), number(2, 10), number(3, 1_000_000));
+    let (connections, items, seconds, members, in_flight) =
+        (number(0, 64), number(1, 1), number(2, 10), number(3, 1_000_000), number(4, 0));
     let options = arguments.get(end + 1..).unwrap_or_default();
     let (mut service, address) = start(options);
     fill(address, members);
     let mut load = Load::new(address, connections, items, members);
-    load.run_for(Duration::from_secs(1));
     let store = options.iter().find_map(|option| option.strip_prefix("--store=redis://"));
-    let store_before_s = store.map(store_cpu_s);
-    let (cpu_before_s, began) = (cpu_s(service.id()), Instant::now());
-    let (requests, mut latencies_us) = load.run_for(Duration::from_secs(seconds as u64));
-    let (took_s, cpu_s) = (began.elapsed().as_secs_f64(), cpu_s(service.id()) - cpu_before_s);
-    let store_s = store.map(store_cpu_s).zip(store_before_s).map(|(after_s, before_s)| after_s - before_s);
-    latencies_us.sort_unstable();
-    let quantile = |share: f64| latencies_us[(latencies_us.len() as f64 * share) as usize];
-    let updates = (requests * items) as f64;
-    println!(
-        "{connections} connections, {items} items per request: {:.0} requests/s, {:.0} updates/s, \
-         service {:.2} CPU-s per s, {:.2} CPU-µs per update; round trip p50 {} p99 {} µs",
-        requests as f64 / took_s,
-        updates / took_s,
-        cpu_s / took_s,
-        cpu_s * 1e6 / updates,
-        quantile(0.5),
-        quantile(0.99),
-    );
-    if let Some(store_s) = store_s {
+    let process = service.id();
+    let measured = |name: &str, items, load: &mut dyn FnMut(Duration) -> (usize, Vec<u32>)| -> f64 {
+        load(Duration::from_secs(1));
+        let store_before_s = store.map(store_cpu_s);
+        let (cpu_before_s, began) = (cpu_s(process), Instant::now());
+        let (requests, mut latencies_us) = load(Duration::from_secs(seconds as u64));
+        let (took_s, cpu_s) = (began.elapsed().as_secs_f64(), cpu_s(process) - cpu_before_s);
+        let store_s =
+            store.map(store_cpu_s).zip(store_before_s).map(|(after_s, before_s)| after_s - before_s);
+        latencies_us.sort_unstable();
+        let quantile = |share: f64| latencies_us[(latencies_us.len() as f64 * share) as usize];
+        let updates = (requests * items) as f64;
         println!(
-            "store {:.2} CPU-s per s, {:.2} CPU-µs per update",
-            store_s / took_s,
-            store_s * 1e6 / updates
+            "{name}, {connections} connections, {items} items per request: {:.0} requests/s, {:.0} updates/s, \
+             service {:.2} CPU-s per s, {:.2} CPU-µs per update; round trip p50 {} p99 {} µs",
+            requests as f64 / took_s,
+            updates / took_s,
+            cpu_s / took_s,
+            cpu_s * 1e6 / updates,
+            quantile(0.5),
+            quantile(0.99),
+        );
+        if let Some(store_s) = store_s {
+            println!(
+                "store {:.2} CPU-s per s, {:.2} CPU-µs per update",
+                store_s / took_s,
+                store_s * 1e6 / updates
+            );
+        }
+        updates / cpu_s
+    };
+    if in_flight == 0 {
+        measured("HTTP", items, &mut |time| load.run_for(time));
+    } else {
+        let mut socket = websocket::Load::new(address, connections, in_flight, members);
+        let mut ratios: Vec<f64> = (0..ROUNDS)
+            .map(|_| {
+                let http = measured("HTTP", items, &mut |time| load.run_for(time));
+                measured("WebSocket", 1, &mut |time| socket.run_for(time)) / http
+            })
+            .collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        println!(
+            "updates per CPU-second of the service, WebSocket to HTTP: {:.2} ({:.2} to {:.2})",
+            ratios[ROUNDS / 2],
+            ratios[0],
+            ratios[ROUNDS - 1],
         );
     }
     if options.iter().any(|option| option.starts_with("--data")) {

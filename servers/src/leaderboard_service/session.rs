@@ -1,0 +1,74 @@
+//! What a connection may switch to from HTTP/1.1.
+
+use super::calls::Caller;
+use super::grpc::{self, Grpc};
+use super::thread::Turn;
+use super::websocket::WebSocket;
+use crate::fault::ThreadFaults;
+
+/// What is spoken on a connection instead.
+pub(super) enum Session {
+    WebSocket(WebSocket),
+    Grpc(Grpc),
+}
+
+/// Whether bytes that would be a request are the beginning of something else.
+pub(super) enum Start {
+    None,
+    /// Too few to tell.
+    Incomplete,
+    /// A session, and how many bytes it took.
+    Begun(Session, usize),
+}
+
+/// Looks for the preface of HTTP/2, which is no request of HTTP/1.1; `is_too_late`: no session begins any more.
+pub(super) fn start(bytes: &[u8], is_too_late: bool) -> Start {
+    if is_too_late || !bytes.starts_with(b"PRI") {
+        return Start::None;
+    }
+    if bytes.starts_with(grpc::PREFACE) {
+        // Taken by HTTP/2 itself.
+        return Start::Begun(Session::Grpc(Grpc::default()), 0);
+    }
+    if grpc::PREFACE.starts_with(bytes) { Start::Incomplete } else { Start::None }
+}
+
+impl Session {
+    /// Answers what is whole at the front of `bytes`, up to a portion. They are scribbled on.
+    pub(super) fn answer(
+        &mut self,
+        bytes: &mut [u8],
+        caller: &Caller,
+        faults: &mut ThreadFaults,
+        out: &mut Vec<u8>,
+    ) -> Turn {
+        match self {
+            Session::WebSocket(socket) => socket.answer(bytes, caller, faults, out),
+            Session::Grpc(grpc) => grpc.answer(bytes, caller, faults, out),
+        }
+    }
+
+    /// Says that the server goes down. It is the last that is said. Returns how many requests were still answered.
+    pub(super) fn take_leave(
+        &mut self,
+        caller: &Caller,
+        faults: &mut ThreadFaults,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        match self {
+            Session::WebSocket(_) => {
+                WebSocket::take_leave(out);
+                0
+            }
+            Session::Grpc(grpc) => grpc.take_leave(caller, faults, out),
+        }
+    }
+
+    /// Something has begun and is not whole.
+    pub(super) fn is_waiting(&self) -> bool {
+        match self {
+            Session::WebSocket(socket) => socket.is_waiting(),
+            Session::Grpc(grpc) => grpc.is_waiting(),
+        }
+    }
+}
