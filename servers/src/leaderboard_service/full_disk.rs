@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::log::{Log, SimulatedDisk};
 use super::{Options, run_with};
+use crate::protobuf::{put_bytes, put_message, put_signed, put_whole};
 use crate::{ServeError, Shutdown};
 
 struct Service {
@@ -60,6 +61,53 @@ fn ask(service: &Service, method: &str, target: &str) -> (u16, String) {
     answer(send(service, method, target))
 }
 
+/// A connection that speaks WebSocket.
+fn switch(service: &Service) -> TcpStream {
+    let mut stream = TcpStream::connect(service.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let fields = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    write!(stream, "GET /ws HTTP/1.1\r\nHost: x\r\n{fields}\r\n").unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101 "));
+    stream
+}
+
+/// Sends a request of this field of `Request` for the member: an increment, or a read.
+fn send_message(stream: &mut TcpStream, field: u32) {
+    let mut message = Vec::new();
+    put_whole(&mut message, 1, 7);
+    put_message(&mut message, field, |out| {
+        put_bytes(out, 1, b"main");
+        put_bytes(out, 2, b"ann");
+        if field == UPDATE {
+            put_whole(out, 3, 1);
+            put_signed(out, 4, 1);
+        }
+    });
+    // Masked with zeros.
+    let head = [0x82, 0x80 | message.len() as u8, 0, 0, 0, 0];
+    stream.write_all(&[&head[..], &message].concat()).unwrap();
+}
+
+/// The message of the next response.
+fn hear_message(stream: &mut TcpStream) -> Vec<u8> {
+    let mut head = [0; 2];
+    stream.read_exact(&mut head).unwrap();
+    let mut message = vec![0; usize::from(head[1])];
+    stream.read_exact(&mut message).unwrap();
+    message
+}
+
+/// Fields of `Request`.
+const UPDATE: u32 = 2;
+const GET: u32 = 3;
+
 const ANN: &str = "/leaderboards/main/members/ann";
 
 #[test]
@@ -94,6 +142,43 @@ fn a_service_whose_disk_is_full_refuses_and_goes_on_when_there_is_room() {
     service.end().unwrap();
     let service = Service::start(&disk.after_power_cut(&mut fastrand::Rng::with_seed(1)));
     assert!(ask(&service, "GET", ANN).1.contains(r#""score":"3""#));
+    service.end().unwrap();
+}
+
+#[test]
+fn messages_are_refused_at_once_while_the_disk_is_full_and_what_was_changed_before_waits_for_it() {
+    let disk = SimulatedDisk::default();
+    let service = Service::start(&disk);
+    let (mut waiting, mut refused) = (switch(&service), switch(&service));
+    disk.limit(Some(disk.bytes()));
+    send_message(&mut waiting, UPDATE);
+    while !ask(&service, "GET", "/metrics").1.contains("leaderboard_disk_full 1") {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for (field, code) in [(UPDATE, 507), (GET, 503)] {
+        send_message(&mut refused, field);
+        let mut error = Vec::new();
+        put_whole(&mut error, 1, code);
+        let message = hear_message(&mut refused);
+        // Id 7, then an error that begins with its code.
+        assert_eq!((&message[..3], &message[4..7]), (&[8, 7, 0x12][..], &error[..]), "{message:02x?}");
+    }
+    // Who asks in the other way is let in as well.
+    drop(switch(&service));
+    waiting.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let nothing = waiting.read(&mut [0; 1]).map_err(|error| error.kind());
+    assert!(matches!(nothing, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut)), "{nothing:?}");
+    disk.limit(None);
+    waiting.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut standing = vec![8, 7];
+    put_message(&mut standing, 3, |out| {
+        put_signed(out, 1, 1);
+        put_whole(out, 3, 1);
+    });
+    assert_eq!(hear_message(&mut waiting), standing);
+    service.end().unwrap();
+    let service = Service::start(&disk.after_power_cut(&mut fastrand::Rng::with_seed(1)));
+    assert!(ask(&service, "GET", ANN).1.contains(r#""score":"1""#));
     service.end().unwrap();
 }
 

@@ -21,9 +21,9 @@ pub(super) enum Start {
     Begun(Session, usize),
 }
 
-/// Looks for the preface of HTTP/2, which is no request of HTTP/1.1; `is_too_late`: no session begins any more.
-pub(super) fn start(bytes: &[u8], is_too_late: bool) -> Start {
-    if is_too_late || !bytes.starts_with(b"PRI") {
+/// Looks for the preface of HTTP/2, which is no request of HTTP/1.1.
+pub(super) fn start(bytes: &[u8], going_down: bool) -> Start {
+    if going_down || !bytes.starts_with(b"PRI") {
         return Start::None;
     }
     if bytes.starts_with(grpc::PREFACE) {

@@ -396,10 +396,14 @@ impl Thread<'_> {
                 client.has_more = true;
                 break;
             }
-            // A session begins where nothing is owed to what came before.
-            match session::start(&bytes[taken..], going_down || client.awaited > 0) {
+            match session::start(&bytes[taken..], going_down) {
                 Start::None => {}
                 Start::Incomplete => break,
+                // Its bytes would come before answers that wait.
+                Start::Begun(..) if client.awaited > 0 => {
+                    client.has_more = true;
+                    break;
+                }
                 Start::Begun(session, took) => {
                     client.session = Some(Box::new(session));
                     taken += took;
@@ -409,6 +413,10 @@ impl Thread<'_> {
             }
             match request::front(&bytes[taken..], &self.limits) {
                 Front::Incomplete => break,
+                Front::Broken(_) if client.awaited > 0 => {
+                    client.has_more = true;
+                    break;
+                }
                 Front::Broken(fault) => {
                     self.responder.answer_fault(fault, answers);
                     client.closes = true;

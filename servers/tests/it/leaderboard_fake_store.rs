@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use servers::leaderboard_service::Options;
 
-use crate::leaderboard_client::{Player, start};
+use crate::client::Client;
+use crate::leaderboard_client::{Player, request, start};
+use crate::leaderboard_grpc::{self, block_on, call_with, framed};
 use crate::leaderboard_store::{until, with_store};
+use crate::leaderboard_websocket::encoded;
 
 /// What is sent instead of the reply to a script's call.
 #[derive(Clone, Default)]
@@ -119,6 +122,41 @@ fn whatever_a_store_sends_instead_of_a_reply_the_change_is_not_told_as_made() {
     }
     fake.plant(good, false);
     until(200, &mut player, "PATCH", UPDATE);
+    running.end().unwrap();
+}
+
+#[test]
+fn over_a_store_websocket_and_grpc_are_refused_and_http_goes_on() {
+    let fake = Fake::start();
+    let running = start(Options { threads: Some(1), ..with_store(&fake.url) });
+    fake.plant(b"*6\r\n:0\r\n:1\r\n:1\r\n:1\r\n:1\r\n$16\r\n0000000000000000\r\n", false);
+    let says = "with --store this service speaks HTTP/JSON only";
+    // Behind a request whose answer waits for the store, and before another.
+    let (update, switch) = (request("PATCH", UPDATE, ""), crate::client::request("/ws"));
+    let mut client = Client::silent(running.address);
+    client.write([&*update, &*switch, &*update].concat().as_bytes());
+    let answers = [client.answer(), client.answer(), client.answer()];
+    assert_eq!(answers.each_ref().map(|answer| answer.status), [200, 501, 200], "{answers:?}");
+    assert!(answers[1].body.contains(says), "{answers:?}");
+    block_on(async {
+        let mut requests = leaderboard_grpc::connect(running.address).await;
+        let change = framed(&encoded("Update", &leaderboard_grpc::increment("ann", 1)));
+        let bulk = framed(&encoded("Bulk", &serde_json::json!({"parts": []})));
+        let read = framed(&encoded("Get", &serde_json::json!({"board": "main", "member": "ann"})));
+        for (method, body) in [("Update", change), ("Bulk", bulk), ("Get", read)] {
+            let told = call_with(&mut requests, method, &[], body).await;
+            assert_eq!((told.status, told.messages.len(), &*told.text), (12, 0, says), "{method}");
+        }
+    });
+    // What is no request, or another protocol, is answered behind the answers that wait.
+    let mut client = Client::silent(running.address);
+    client.write(format!("{update}nonsense\r\n\r\n").as_bytes());
+    assert_eq!([client.answer().status, client.answer().status], [200, 400]);
+    let mut client = Client::silent(running.address);
+    client.write(format!("{update}PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").as_bytes());
+    assert_eq!(client.answer().status, 200);
+    const SETTINGS: u8 = 4;
+    assert_eq!(client.read_bytes(9).as_bytes()[3], SETTINGS);
     running.end().unwrap();
 }
 

@@ -14,7 +14,7 @@ use crate::leaderboard_client::{Player, at, options, start};
 use crate::leaderboard_signed::{SECRET, hex, hmac_bytes, now_s};
 use crate::leaderboard_websocket::{decoded, encoded};
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let patience = std::time::Duration::from_secs(20);
     tokio::task::LocalSet::new().block_on(&runtime, async {
@@ -22,7 +22,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     })
 }
 
-async fn connect(address: SocketAddr) -> SendRequest<Bytes> {
+pub async fn connect(address: SocketAddr) -> SendRequest<Bytes> {
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let (requests, connection) = h2::client::handshake(stream).await.unwrap();
     tokio::task::spawn_local(async move { drop(connection.await) });
@@ -40,16 +40,16 @@ fn head(method: &str, metadata: &[(&str, &str)]) -> Request<()> {
     request.body(()).unwrap()
 }
 
-fn framed(message: &[u8]) -> Bytes {
+pub fn framed(message: &[u8]) -> Bytes {
     [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat().into()
 }
 
 /// The messages and the status of an answer.
 #[derive(Debug, PartialEq)]
-struct Told {
-    messages: Vec<Vec<u8>>,
-    status: u16,
-    text: String,
+pub struct Told {
+    pub messages: Vec<Vec<u8>>,
+    pub status: u16,
+    pub text: String,
 }
 
 async fn told(response: Response<RecvStream>) -> Told {
@@ -76,7 +76,7 @@ async fn told(response: Response<RecvStream>) -> Told {
 }
 
 /// A call with these bytes as its body.
-async fn call_with(
+pub async fn call_with(
     requests: &mut SendRequest<Bytes>,
     method: &str,
     metadata: &[(&str, &str)],
@@ -95,7 +95,7 @@ async fn call(requests: &mut SendRequest<Bytes>, method: &str, reply: &str, mess
     decoded(reply, &told.messages[0])
 }
 
-fn increment(member: &str, by: i64) -> Value {
+pub fn increment(member: &str, by: i64) -> Value {
     json!({"board": "main", "member": member, "mode": "MODE_INCREMENT", "number": by})
 }
 

@@ -29,7 +29,7 @@ pub fn decoded(name: &str, bytes: &[u8]) -> Value {
 
 const BINARY: u8 = 0x82;
 
-fn request(value: &Value) -> Vec<u8> {
+pub fn request(value: &Value) -> Vec<u8> {
     frame(BINARY, &encoded("Request", value))
 }
 
@@ -51,7 +51,7 @@ fn ask(client: &mut Client, value: Value) -> Value {
     response(client)
 }
 
-fn increment(id: u64, member: &str, by: i64) -> Value {
+pub fn increment(id: u64, member: &str, by: i64) -> Value {
     json!({"id": id, "update": {"board": "main", "member": member, "mode": "MODE_INCREMENT", "number": by}})
 }
 
@@ -281,6 +281,43 @@ fn an_acknowledged_update_is_there_after_a_restart() {
     running.end().unwrap();
     let running = start(keeping());
     assert_eq!(Player::of(&running).standing("ann"), at(200, 1));
+    running.end().unwrap();
+}
+
+#[test]
+fn nonces_and_results_of_idempotency_keys_outlive_a_restart() {
+    let (file, directory) = (tempfile::NamedTempFile::new().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(file.path(), format!("game {}\n", hex(&SECRET))).unwrap();
+    let data = || Some(directory.path().to_owned());
+    let once = signed(increment(1, "ann", 1), "update", "n1", now_s() + 250);
+    for is_first in [true, false, false] {
+        let running = start(Options { keys: Some(file.path().to_owned()), data: data(), ..options() });
+        let answer = ask(&mut connect(&running), once.clone());
+        match is_first {
+            true => assert_eq!(answer["standing"]["number"], "1", "{answer}"),
+            false => assert_eq!(answer["error"]["code"], 401, "{answer}"),
+        }
+        running.end().unwrap();
+    }
+    let mut keyed = increment(1, "bob", 5);
+    keyed["idempotencyKey"] = json!("once");
+    let first = json!({"id": "1", "standing": {"number": "5", "rank": "1"}});
+    for _ in 0..3 {
+        let running = start(Options { data: data(), ..options() });
+        let mut client = connect(&running);
+        assert_eq!(ask(&mut client, keyed.clone()), first);
+        assert_eq!(Player::of(&running).standing("bob"), at(5, 1));
+        running.end().unwrap();
+    }
+}
+
+#[test]
+fn a_planted_fault_accepts_what_no_key_has_signed() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("game {}\n", hex(&SECRET))).unwrap();
+    let faults = vec!["accept-forged:100%".parse().unwrap()];
+    let running = start(Options { keys: Some(file.path().to_owned()), faults, ..options() });
+    assert_eq!(ask(&mut connect(&running), increment(1, "ann", 1))["standing"]["number"], "1");
     running.end().unwrap();
 }
 

@@ -380,6 +380,17 @@ mod tests {
     }
 
     #[test]
+    fn a_full_disk_and_a_store_have_statuses_of_their_own() {
+        for (problem, code) in [
+            (Problem::no_room(true), Code::ResourceExhausted),
+            (Problem::no_room(false), Code::Unavailable),
+            (Problem::not_with_a_store(), Code::Unimplemented),
+        ] {
+            assert_eq!(Refusal::from(&problem).code, code, "{problem:?}");
+        }
+    }
+
+    #[test]
     fn the_calls_are_those_of_the_schema() {
         let mut compiler = protox::Compiler::new([concat!(env!("CARGO_MANIFEST_DIR"), "/proto")]).unwrap();
         compiler.open_file("leaderboard.proto").unwrap();

@@ -6,7 +6,7 @@
 //! A change is told as done only when the store has said so. Where no reply came, the answer (503) says that it is unknown
 //! whether the change was made; with an idempotency key it can be repeated safely, since the store keeps the key with the
 //! change, in one step.
-//! Limits: scores of 53 bits, no metadata, no seasons; one server, no cluster. All tie rules are kept.
+//! Limits: scores of 53 bits, no metadata, no seasons, HTTP only; one server, no cluster. All tie rules are kept.
 
 mod address;
 #[cfg(test)]
