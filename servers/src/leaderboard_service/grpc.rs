@@ -45,7 +45,7 @@ pub(super) struct Grpc {
 }
 
 enum Stage {
-    Opening(Handshake<PipeEnd, Bytes>),
+    Opening(Box<Handshake<PipeEnd, Bytes>>),
     Open(Box<Connection<PipeEnd, Bytes>>),
     Over,
 }
@@ -69,7 +69,7 @@ impl Default for Grpc {
             .handshake(PipeEnd(pipe.clone()));
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
-        Grpc { pipe, stage: Stage::Opening(opening), calls: Vec::new(), woken, waker }
+        Grpc { pipe, stage: Stage::Opening(Box::new(opening)), calls: Vec::new(), woken, waker }
     }
 }
 

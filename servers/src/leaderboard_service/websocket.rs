@@ -135,7 +135,7 @@ fn put_frame(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
 /// Appends a close frame with a reason, which is cut where it would be too long.
 fn put_close(out: &mut Vec<u8>, code: u16, reason: &str) {
     let most = frame::CONTROL_PAYLOAD_MAX - 2;
-    let end = reason.floor_char_boundary(most);
+    let end = (0..=most.min(reason.len())).rev().find(|at| reason.is_char_boundary(*at)).unwrap_or(0);
     let payload = [&code.to_be_bytes(), &reason.as_bytes()[..end]].concat();
     frame::put(out, Opcode::Close, &payload);
 }

@@ -184,7 +184,7 @@ fn unknown_fields_are_skipped_and_malformed_messages_with_an_id_are_answered() {
     client.write(&frame(BINARY, &[&unknown[..], &known, &unknown].concat()));
     assert_eq!(response(&mut client), json!({"id": "1", "standing": {"number": "5", "rank": "1"}}));
     let id = encoded("Request", &json!({"id": 2}));
-    let deep = vec![0x9b, 6].repeat(101);
+    let deep = [0x9b, 6].repeat(101);
     for malformed in [&[0x12, 9, 0x0a][..], &[0x12, 2, 0x08, 1], &[0x08, 0xff], &[0x0e], &deep] {
         client.write(&frame(BINARY, &[&id, malformed].concat()));
         let answer = response(&mut client);
