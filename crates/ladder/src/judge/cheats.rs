@@ -34,7 +34,7 @@ mod tests {
     use crate::scene::Scene;
 
     fn scene(accepted: u64) -> Scene {
-        Scene::asking(100.0).edit(move |at, interval| {
+        Scene::asking(200.0).edit(move |at, interval| {
             if at == 7 {
                 interval.counters[22..25].copy_from_slice(&[40, 40 - accepted, accepted]);
             }
