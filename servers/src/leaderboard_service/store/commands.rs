@@ -42,15 +42,17 @@ pub(super) fn beyond() -> Problem {
     Problem::new(422, format!("with --store scores go from {range} (53 bits), so that none is rounded"))
 }
 
+type Nonce = (Box<[u8]>, Box<[u8]>);
+
 /// What keeps a change from being made twice. The default does nothing.
 #[derive(Clone, Default)]
 pub(super) struct Guard {
     /// Signer and idempotency key.
-    pub(super) once: Option<(Box<[u8]>, Box<[u8]>)>,
+    pub(super) once: Option<once::Id>,
     /// Of the request, in hexadecimal digits.
     pub(super) digest: String,
     /// Signer and nonce.
-    pub(super) nonce: Option<(Box<[u8]>, Box<[u8]>)>,
+    pub(super) nonce: Option<Nonce>,
 }
 
 impl Guard {
@@ -65,7 +67,7 @@ impl Guard {
 }
 
 /// The key of a signer and something of his, or an empty one.
-fn put_pair(command: &mut Command<'_>, begin: &[u8], pair: Option<&(Box<[u8]>, Box<[u8]>)>) {
+fn put_pair(command: &mut Command<'_>, begin: &[u8], pair: Option<&Nonce>) {
     match pair {
         None => command.word(b""),
         // The length keeps pairs apart that are the same text when they are put together.
