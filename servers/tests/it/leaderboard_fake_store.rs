@@ -11,7 +11,7 @@ use crate::leaderboard_client::{Player, start};
 use crate::leaderboard_store::{until, with_store};
 
 /// What is sent instead of the reply to a script's call.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Instead {
     bytes: Vec<u8>,
     closes: bool,
@@ -42,12 +42,6 @@ impl Fake {
 
     fn plant(&self, bytes: &[u8], closes: bool) {
         *self.instead.lock().unwrap() = Instead { bytes: bytes.to_vec(), closes };
-    }
-}
-
-impl Default for Instead {
-    fn default() -> Instead {
-        Instead { bytes: Vec::new(), closes: false }
     }
 }
 
