@@ -213,6 +213,9 @@ fn health_metrics_and_the_document_are_served() {
     assert_eq!(player.done("GET", "/healthz", ""), json!({"status": "ok"}));
     player.0.write(request("HEAD", "/healthz", "").as_bytes());
     assert!(player.0.answer_head().contains("Content-Length: 15\r\n"));
+    // A refusal has no body either, or it would be read as the next answer's head.
+    player.0.write(request("HEAD", "/leaderboards/main/members/nobody", "").as_bytes());
+    assert!(player.0.answer_head().contains(" 404 "));
     player.update("PATCH", "ann", "1");
     player.refused(404, "GET", "/leaderboards/main/members/bob", "");
     let metrics = player.ask("GET", "/metrics", "");
