@@ -246,7 +246,11 @@ impl<'de> Deserialize<'de> for Given {
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Given, E> {
                 const EXACT_MOST: f64 = 9_007_199_254_740_991.0;
                 let is_exact = number.fract() == 0.0 && number.abs() <= EXACT_MOST;
-                Ok(Given(if is_exact { Ok((number as i64).into()) } else { Err(ScoreError::NotADigit { at: 0 }) }))
+                Ok(Given(if is_exact {
+                    Ok((number as i64).into())
+                } else {
+                    Err(ScoreError::NotADigit { at: 0 })
+                }))
             }
         }
         from.deserialize_any(Scores)

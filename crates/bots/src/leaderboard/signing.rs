@@ -119,8 +119,7 @@ impl Signer {
         mac.update(body.as_bytes());
         let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
         let bytes = mac.finalize().into_bytes();
-        let signature: String =
-            bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
+        let signature: String = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
         [
             ("Stepladder-Key", self.id.clone()),
             ("Stepladder-Nonce", nonce),
