@@ -225,7 +225,7 @@ fn health_metrics_and_the_document_are_served() {
         "leaderboard_requests_total{method=\"PATCH\",path=\"/leaderboards/{board}/members/{member}\",\
          status=\"200\"} 1",
         "leaderboard_requests_total{method=\"GET\",path=\"/leaderboards/{board}/members/{member}\",\
-         status=\"404\"} 1",
+         status=\"404\"} 2",
         "leaderboard_members{leaderboard=\"main\"} 1",
         "leaderboard_lock_waits_total{leaderboard=\"main\"} 0",
         "leaderboard_connections 1",
