@@ -242,9 +242,15 @@ impl<'de> Deserialize<'de> for Given {
                 Ok(Given(Ok(i128::from(number).into())))
             }
 
-            /// With a fraction or an exponent, or beyond 64 bits: it may have been rounded already.
-            fn visit_f64<E: de::Error>(self, _number: f64) -> Result<Given, E> {
-                Ok(Given(Err(ScoreError::NotADigit { at: 0 })))
+            /// `5.0` is a whole number of JSON. One with a fraction, or so large that it may have been rounded, is none.
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Given, E> {
+                const EXACT_MOST: f64 = 9_007_199_254_740_991.0;
+                let is_exact = number.fract() == 0.0 && number.abs() <= EXACT_MOST;
+                Ok(Given(if is_exact {
+                    Ok((number as i64).into())
+                } else {
+                    Err(ScoreError::NotADigit { at: 0 })
+                }))
             }
         }
         from.deserialize_any(Scores)

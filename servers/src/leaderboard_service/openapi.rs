@@ -8,6 +8,8 @@ use crate::leaderboard::{MAX_MEMBER_BYTES, MAX_METADATA_BYTES};
 
 /// What any request may be answered with, whatever it asks for.
 const EVERYWHERE: [u16; 4] = [400, 401, 429, 503];
+/// And what any change: idempotency keys that are none or are used, a full disk.
+const CHANGES: [u16; 3] = [409, 422, 507];
 
 /// The whole document.
 pub(super) fn document() -> String {
@@ -55,8 +57,8 @@ fn operation(route: &Route) -> Value {
         None => {}
     }
     responses.insert(status.to_string(), done);
-    let disk: &[u16] = if route.changes() { &[507] } else { &[] };
-    for status in EVERYWHERE.iter().chain(route.refusals).chain(disk) {
+    let of_change: &[u16] = if route.changes() { &CHANGES } else { &[] };
+    for status in EVERYWHERE.iter().chain(route.refusals).chain(of_change) {
         let refused = json!({
             "description": super::tally::reason(*status),
             "content": content("application/problem+json", "Problem"),

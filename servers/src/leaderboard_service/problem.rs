@@ -30,7 +30,7 @@ impl Problem {
     }
 
     pub(super) fn used_for_another_request() -> Problem {
-        Problem::new(422, "this idempotency key was used for another request")
+        Problem::new(409, "this idempotency key was used for another request")
     }
 
     pub(super) fn nonce_used() -> Problem {

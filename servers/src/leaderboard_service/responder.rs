@@ -72,7 +72,8 @@ impl Responder {
                 let methods = routes::methods(path);
                 let detail = format!("{path} does not have the method {}; it has {methods}", request.method);
                 let fields = format!("Allow: {methods}\r\n");
-                return self.refuse_with(None, &Problem::new(405, detail), keep_alive, &fields, out);
+                let how = (request.method == "HEAD", keep_alive);
+                return self.refuse_with(None, &Problem::new(405, detail), how, &fields, out);
             }
             Found::Route(number, names) => {
                 (Some(number), self.follow_once(&ROUTES[number], names, request, faults))
@@ -92,7 +93,7 @@ impl Responder {
         let status = match done {
             Ok(status) => status,
             Err(problem) => {
-                return self.refuse_with(number, &problem, keep_alive, problem.fields(), out);
+                return self.refuse_with(number, &problem, (is_head, keep_alive), problem.fields(), out);
             }
         };
         self.has_touched |= self.is_about_boards;
@@ -130,14 +131,14 @@ impl Responder {
     /// Appends an answer that does not depend on the request.
     pub(super) fn refuse(&mut self, problem: &Problem, keep_alive: bool, out: &mut Vec<u8>) {
         self.is_about_boards = false;
-        self.refuse_with(None, problem, keep_alive, problem.fields(), out);
+        self.refuse_with(None, problem, (false, keep_alive), problem.fields(), out);
     }
 
     fn refuse_with(
         &mut self,
         route: Option<usize>,
         problem: &Problem,
-        keep_alive: bool,
+        (is_head, keep_alive): (bool, bool),
         fields: &str,
         out: &mut Vec<u8>,
     ) {
@@ -146,7 +147,9 @@ impl Responder {
         self.body.clear();
         problem.put(&mut self.body);
         response::write_head_with(out, problem.status, PROBLEM, keep_alive, self.body.len(), fields);
-        out.extend_from_slice(&self.body);
+        if !is_head {
+            out.extend_from_slice(&self.body);
+        }
     }
 
     /// The same as `follow`, but that changes have to be signed, and are not repeated with the same idempotency key.

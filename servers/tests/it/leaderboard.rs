@@ -213,6 +213,9 @@ fn health_metrics_and_the_document_are_served() {
     assert_eq!(player.done("GET", "/healthz", ""), json!({"status": "ok"}));
     player.0.write(request("HEAD", "/healthz", "").as_bytes());
     assert!(player.0.answer_head().contains("Content-Length: 15\r\n"));
+    // A refusal has no body either, or it would be read as the next answer's head.
+    player.0.write(request("HEAD", "/leaderboards/main/members/nobody", "").as_bytes());
+    assert!(player.0.answer_head().contains(" 404 "));
     player.update("PATCH", "ann", "1");
     player.refused(404, "GET", "/leaderboards/main/members/bob", "");
     let metrics = player.ask("GET", "/metrics", "");
@@ -222,7 +225,7 @@ fn health_metrics_and_the_document_are_served() {
         "leaderboard_requests_total{method=\"PATCH\",path=\"/leaderboards/{board}/members/{member}\",\
          status=\"200\"} 1",
         "leaderboard_requests_total{method=\"GET\",path=\"/leaderboards/{board}/members/{member}\",\
-         status=\"404\"} 1",
+         status=\"404\"} 2",
         "leaderboard_members{leaderboard=\"main\"} 1",
         "leaderboard_lock_waits_total{leaderboard=\"main\"} 0",
         "leaderboard_connections 1",

@@ -101,7 +101,7 @@ fn a_repetition_with_the_same_idempotency_key_gets_the_first_answer_and_changes_
     player.0.ask(&keyed(&increment, "b"));
     assert_eq!(player.standing("ann"), at(2, 1));
     let other = increment.replace("score=1", "score=2");
-    assert_eq!(player.0.ask(&keyed(&other, "a")).status, 422);
+    assert_eq!(player.0.ask(&keyed(&other, "a")).status, 409);
     let wrong = increment.replace("score=1", "score=x");
     assert_eq!(player.0.ask(&keyed(&wrong, "c")).status, 422);
     assert_eq!(player.0.ask(&keyed(&increment, "c")).status, 200, "what was refused may be tried again");

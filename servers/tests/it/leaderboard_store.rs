@@ -209,7 +209,7 @@ fn a_repetition_with_an_idempotency_key_changes_nothing_on_another_service_eithe
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(other.0.ask(&keyed("1", "a")), answer);
     assert_eq!(one.standing("ann"), at(1, 1));
-    assert_eq!(other.0.ask(&keyed("2", "a")).status, 422, "another request");
+    assert_eq!(other.0.ask(&keyed("2", "a")).status, 409, "another request");
     assert_eq!(other.0.ask(&keyed("9007199254740992", "b")).status, 422, "beyond the limit");
     assert_eq!(other.0.ask(&keyed("1", "c")).status, 200);
     assert_eq!(one.standing("ann"), at(2, 1));

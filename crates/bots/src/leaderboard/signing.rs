@@ -117,8 +117,9 @@ impl Signer {
             mac.update(b"\n");
         }
         mac.update(body);
-        let signature: String =
-            mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+        let bytes = mac.finalize().into_bytes();
+        let signature: String = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
         [
             ("Stepladder-Key", self.id.clone()),
             ("Stepladder-Nonce", nonce),

@@ -110,7 +110,7 @@ fn the_engine_reads_the_time_in_one_file_only() {
 /// Files of `bots` that format, and never for a message as such: the words of errors (only the first few of each cause are
 /// made), an MQTT client's first packet, the audit after the load, and requests over HTTP whose text differs from one to
 /// the next.
-const BOTS_THAT_FORMAT: [&str; 12] = [
+const BOTS_THAT_FORMAT: [&str; 14] = [
     "catalog.rs",
     "arena.rs",
     "in_step.rs",
@@ -123,6 +123,8 @@ const BOTS_THAT_FORMAT: [&str; 12] = [
     "leaderboard.rs",
     "members.rs",
     "audit.rs",
+    "cheats.rs",
+    "signing.rs",
 ];
 
 #[test]

@@ -43,6 +43,10 @@ use recovery::{Files, log_name};
 #[cfg(test)]
 pub(super) use simulated::SimulatedDisk;
 
+/// How long a directory may be in use before the start is refused, and how often that is looked at.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+const LOCK_REST: Duration = Duration::from_millis(20);
+
 /// How often a full disk is tried again.
 const FULL_REST: Duration = Duration::from_millis(100);
 
@@ -105,7 +109,16 @@ impl Log {
         let failed = ServeError::data(directory);
         let disk = Directory::create(directory).map_err(&failed)?;
         let lock = File::create(directory.join("lock")).map_err(&failed)?;
-        lock.try_lock().map_err(|_| ServeError::DataInUse { path: directory.to_owned() })?;
+        // Another program's child that was just forked holds the lock of a service that has ended, until it becomes its
+        // own program.
+        let mut waited = Duration::ZERO;
+        while lock.try_lock().is_err() {
+            if waited >= LOCK_WAIT {
+                return Err(ServeError::DataInUse { path: directory.to_owned() });
+            }
+            std::thread::sleep(LOCK_REST);
+            waited += LOCK_REST;
+        }
         let (log, mut writing, recovered) = Log::open_on(Arc::new(disk), kept, threads, snapshot_bytes)?;
         writing._lock = Some(lock);
         Ok((log, writing, recovered))
