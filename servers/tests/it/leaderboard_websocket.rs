@@ -372,7 +372,7 @@ fn a_repetition_with_the_same_idempotency_key_changes_nothing() {
     let first = ask(&mut client, keyed(1, 5));
     let again = ask(&mut client, keyed(2, 5));
     assert_eq!((&first["standing"], &again["id"]), (&again["standing"], &json!("2")));
-    assert_eq!(ask(&mut client, keyed(3, 6))["error"]["code"], 422, "another change with the same key");
+    assert_eq!(ask(&mut client, keyed(3, 6))["error"]["code"], 409, "another change with the same key");
     assert_eq!(Player::of(&running).standing("ann"), at(5, 1));
     running.end().unwrap();
 }
