@@ -34,7 +34,7 @@ done
 
 # Whether unsigned requests are taken (ignored_auth) depends on --keys, which this service runs without.
 found=0
-(cd "$folder" && timeout 60 "$home/bin/schemathesis" run "$url/openapi.json" --max-examples 10 --max-time 40 --seed 1 --workers 1 \
+(cd "$folder" && timeout 60 "$home/bin/schemathesis" run "$url/openapi.json" --max-examples 10 --max-time 25 --seed 1 --workers 1 \
     --checks all --exclude-checks ignored_auth,object_level_authorization) || found=$?
 kill -0 "$server" || { echo "fuzz-http.sh: the service has ended" >&2; exit 1; }
 exit "$found"
