@@ -43,14 +43,11 @@ const PHASE_NAMES: [&str; PHASES] = [
 /// The counters that every source begins with, and what they are for.
 pub(crate) fn counter_roles() -> Vec<(&'static str, Role)> {
     let phases = PHASE_NAMES.into_iter().map(|name| (name, Role::ArrivalPhase));
-    phases.chain(SHUTDOWN.into_iter().map(|name| (name, Role::Shutdown))).collect()
+    phases.chain(shutdown::COUNTERS.into_iter().map(|name| (name, Role::Shutdown))).collect()
 }
 
-/// Counters of a subject that is told to end under load, in the order of `Role::Shutdown`.
-const SHUTDOWN: [&str; 4] =
-    ["shutdown_under_way", "shutdown_dropped", "shutdown_later", "shutdown_later_refused"];
 /// Counters of a source's own, behind those of every source.
-const OWN_COUNTERS_AT: usize = PHASES + SHUTDOWN.len();
+const OWN_COUNTERS_AT: usize = PHASES + shutdown::COUNTERS.len();
 /// Where workers meet.
 const LOAD_IS_OVER: usize = 0;
 
@@ -135,7 +132,7 @@ pub struct Requests<D: Http, S: Source<D> = RequestTemplates<<D as Http>::Prepar
     workers: u64,
     /// this worker has said that its load is over
     has_met: bool,
-    /// where the subject is told to end under load
+    /// set if the subject gets SIGTERM under load
     stop: Option<SubjectStop>,
     /// it was told, and which requests were under way then is known
     has_noted_stop: bool,

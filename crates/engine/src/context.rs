@@ -102,7 +102,7 @@ impl<D: Driver> BotContext<'_, D> {
         }
     }
 
-    /// When the subject is told to end, or a little before; ns, `u64::MAX` where it is not.
+    /// When the subject gets SIGTERM, or slightly before that; ns, `u64::MAX` if it does not.
     pub fn subject_stops_ns(&self) -> u64 {
         self.state.shared.timeline.subject_stops_ns()
     }

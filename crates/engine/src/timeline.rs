@@ -14,7 +14,7 @@ pub struct Timeline {
     hold_ns: AtomicU64,
     drain_ns: AtomicU64,
     stop_ns: AtomicU64,
-    /// the subject is told to end; what is planned from then on is no longer judged
+    /// the subject gets SIGTERM; messages planned later are not judged
     subject_stops_ns: AtomicU64,
     /// it was told, just before this instant became known
     subject_signalled_ns: AtomicU64,
@@ -53,12 +53,12 @@ impl Timeline {
         self.drain_ns.fetch_min(at_ns, Relaxed);
     }
 
-    /// The subject is told to end at this instant or a little later; what is planned from then on is not judged.
+    /// The subject gets SIGTERM at this instant or slightly later; messages planned after it are not judged.
     pub fn subject_stops_at(&self, at_ns: u64) {
         self.subject_stops_ns.store(at_ns, Relaxed);
     }
 
-    /// The subject is told to end right after this call: what has left by then is under way.
+    /// The subject gets SIGTERM right after this call: messages that have left by then are under way.
     pub fn subject_signalled_at(&self, at_ns: u64) {
         self.subject_signalled_ns.store(at_ns, std::sync::atomic::Ordering::SeqCst);
     }

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::messages::{self, Bulk, Operation, Request};
 use super::once::Begun;
@@ -77,9 +76,7 @@ impl Caller {
         faults: &mut ThreadFaults,
         out: &mut Vec<u8>,
     ) -> Result<(), Problem> {
-        if self.shared.pending.load(Ordering::Relaxed) >= self.shared.options.max_pending {
-            return Err(Problem::new(429, "too many answers wait for the disk (--max-pending)"));
-        }
+        self.shared.check_pending()?;
         let signer = request.signature.as_ref().map_or(&[][..], |signature| signature.key);
         let name = messages::OPERATIONS[operation.index()];
         let is_one = self.shared.keys.is_some() || !request.idempotency_key.is_empty();
@@ -162,7 +159,7 @@ impl Caller {
                 messages::put_standing(out, &standing.score, planted::rank(standing.rank, faults));
             }
             Operation::Ranks(ranks) => {
-                self.check_items(ranks.members.len())?;
+                self.shared.check_items(ranks.members.len())?;
                 for standing in self.board(ranks.board)?.leaderboard.get_many(&ranks.members) {
                     put_message(out, 1, |out| {
                         if let Some(standing) = standing {
@@ -196,7 +193,7 @@ impl Caller {
 
     fn bulk(&self, bulk: &Bulk<'_>, faults: &mut ThreadFaults, out: &mut Vec<u8>) -> Result<(), Problem> {
         let items = bulk.parts.iter().map(|part| part.items.len()).sum::<usize>();
-        self.check_items(items)?;
+        self.shared.check_items(items)?;
         let mut parts: Vec<(&str, Vec<Update<'_>>)> = Vec::with_capacity(bulk.parts.len());
         for (place, part) in bulk.parts.iter().enumerate() {
             let mut updates = Vec::with_capacity(part.items.len());
@@ -226,14 +223,6 @@ impl Caller {
 
     fn board(&self, name: &str) -> Result<Arc<Board>, Problem> {
         self.shared.boards.get(name).ok_or_else(|| Problem::no_board(name))
-    }
-
-    fn check_items(&self, items: usize) -> Result<(), Problem> {
-        let most = self.shared.options.bulk_max;
-        if items <= most {
-            return Ok(());
-        }
-        Err(Problem::new(413, format!("a request has at most {most} items (--bulk-max), not {items}")))
     }
 }
 

@@ -34,7 +34,7 @@ mod websocket;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::cli::{self, check, time};
@@ -47,6 +47,7 @@ use kept::Kept;
 use log::Log;
 pub use log::Recovered;
 use once::Once;
+use problem::Problem;
 use signing::{Keys, Nonces};
 use store::Store;
 pub use store::{StoreAddress, StoreAddressError};
@@ -146,6 +147,26 @@ struct Shared {
     connections: AtomicUsize,
     /// Answers that were given and may not leave yet.
     pending: AtomicUsize,
+}
+
+impl Shared {
+    /// Errors: more items than one request may have.
+    fn check_items(&self, items: usize) -> Result<(), Problem> {
+        let most = self.options.bulk_max;
+        if items <= most {
+            return Ok(());
+        }
+        Err(Problem::new(413, format!("a request has at most {most} items (--bulk-max), not {items}")))
+    }
+
+    /// Errors: no further change is taken while so many answers wait.
+    fn check_pending(&self) -> Result<(), Problem> {
+        if self.pending.load(Ordering::Relaxed) < self.options.max_pending {
+            return Ok(());
+        }
+        let what = if self.store.is_some() { "store" } else { "disk" };
+        Err(Problem::new(429, format!("too many answers wait for the {what} (--max-pending)")))
+    }
 }
 
 /// Answers until SIGTERM, SIGINT or `options.shutdown`; then requests under way are completed within `options.grace`.

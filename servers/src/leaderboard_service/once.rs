@@ -67,8 +67,7 @@ impl Once {
     ) -> Result<Begun, Problem> {
         check_key(key)?;
         let id: Id = (signer.into(), key.into());
-        let digest = Sha256::new().chain_update(method).chain_update("\n");
-        let digest = digest.chain_update(target).chain_update("\n").chain_update(body).finalize();
+        let digest = digest([method, target], body);
         let now_s = unix_s();
         let is_kept = |entry: &Entry| now_s < entry.at_s + KEPT_S;
         let mut by_key = self.by_key.lock();
@@ -79,11 +78,11 @@ impl Once {
             }
         }
         match by_key.get(&id).filter(|entry| is_kept(entry)) {
-            Some(entry) if entry.digest[..] != digest[..] => Err(Problem::used_for_another_request()),
+            Some(entry) if entry.digest != digest => Err(Problem::used_for_another_request()),
             Some(Entry { answer: Some((status, body)), .. }) => Ok(Begun::Again(*status, body.clone())),
             Some(_) => Err(Problem::new(409, "the first request with this idempotency key is under way")),
             None => {
-                let entry = Entry { at_s: now_s, digest: digest.into(), answer: None };
+                let entry = Entry { at_s: now_s, digest, answer: None };
                 by_key.insert(id.clone(), entry);
                 Ok(Begun::First(id))
             }
@@ -128,6 +127,12 @@ impl Once {
             }
         }
     }
+}
+
+/// By which a repetition is told from another request with the same key.
+pub(super) fn digest([method, target]: [&str; 2], body: &[u8]) -> [u8; 32] {
+    let digest = Sha256::new().chain_update(method).chain_update("\n");
+    digest.chain_update(target).chain_update("\n").chain_update(body).finalize().into()
 }
 
 /// Whether this can be an idempotency key.

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::bodies::{END_S_MAX, EVERY_S_MAX};
 use super::routes::{ROUTES, Route};
+use super::signing::IDEMPOTENCY_FIELD;
 use crate::leaderboard::{MAX_MEMBER_BYTES, MAX_METADATA_BYTES};
 
 /// What any request may be answered with, whatever it asks for.
@@ -76,7 +77,7 @@ fn operation(route: &Route) -> Value {
     }
     if route.changes() {
         operation["parameters"].as_array_mut().expect("a list").push(json!({
-            "name": "Idempotency-Key", "in": "header", "required": false,
+            "name": IDEMPOTENCY_FIELD, "in": "header", "required": false,
             "schema": { "type": "string", "minLength": 1, "maxLength": 128 },
             "description": "A repetition with the same key gets the first answer and changes nothing" }));
         operation["security"] = json!([{}, { "signature": [] }]);

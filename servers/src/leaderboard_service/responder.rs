@@ -1,13 +1,13 @@
 //! From a request to its answer.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::bodies::{self, Bulk, Members, Metadata, NewBoard, NewSchedule, NewSeason};
 use super::once::Begun;
 use super::planted;
 use super::problem::Problem;
 use super::routes::{self, Found, Operation, ROUTES, Route};
+use super::signing::IDEMPOTENCY_FIELD;
 use super::tally::Tally;
 use super::{Shared, changes, json, openapi, tally, websocket};
 use crate::fault::ThreadFaults;
@@ -167,7 +167,7 @@ impl Responder {
             return self.follow(route, names, request, faults);
         }
         let shared = self.shared.clone();
-        let is_one = shared.keys.is_some() || request.field("Idempotency-Key").is_some();
+        let is_one = shared.keys.is_some() || request.field(IDEMPOTENCY_FIELD).is_some();
         let _together = if is_one { changes::together(&shared) } else { None };
         if let Some(keys) = &shared.keys {
             match keys.check(request, &shared.nonces) {
@@ -200,8 +200,8 @@ impl Responder {
         request: &Request<'_>,
         faults: &mut ThreadFaults,
     ) -> Result<u16, Problem> {
-        if route.changes() && self.shared.pending.load(Ordering::Relaxed) >= self.shared.options.max_pending {
-            return Err(Problem::new(429, "too many answers wait for the disk (--max-pending)"));
+        if route.changes() {
+            self.shared.check_pending()?;
         }
         if route.body.is_some() {
             check_content_type(request)?;
@@ -415,7 +415,7 @@ impl Responder {
     fn bulk(&mut self, request: &Request<'_>, faults: &mut ThreadFaults) -> Result<(), Problem> {
         let bulk: Bulk<'_> = serde_json::from_slice(request.body)?;
         let items = bulk.leaderboards.iter().map(bodies::Part::count).sum::<usize>();
-        self.check_items(items)?;
+        self.shared.check_items(items)?;
         let mut parts: Vec<(&str, Vec<Update<'_>>)> = Vec::with_capacity(bulk.leaderboards.len());
         for (place, part) in bulk.leaderboards.iter().enumerate() {
             let updates = part.updates().map_err(|problem| problem.at_board(place))?;
@@ -440,14 +440,6 @@ impl Responder {
         Ok(())
     }
 
-    pub(super) fn check_items(&self, items: usize) -> Result<(), Problem> {
-        let most = self.shared.options.bulk_max;
-        if items <= most {
-            return Ok(());
-        }
-        Err(Problem::new(413, format!("a request has at most {most} items (--bulk-max), not {items}")))
-    }
-
     fn ranks(
         &mut self,
         board: &Board,
@@ -455,7 +447,7 @@ impl Responder {
         faults: &mut ThreadFaults,
     ) -> Result<(), Problem> {
         let Members { members } = serde_json::from_slice(request.body)?;
-        self.check_items(members.len())?;
+        self.shared.check_items(members.len())?;
         let names: Vec<&str> = members.iter().map(|name| &*name.0).collect();
         let standings = board.leaderboard.get_many(&names);
         self.body.extend_from_slice(b"{\"standings\":");

@@ -31,6 +31,11 @@ const BLOCK_BYTES: usize = 64;
 /// The field with the id of the key that signs.
 pub(super) const KEY_FIELD: &str = "Stepladder-Key";
 
+/// The fields with its nonce, when it expires, and the signature.
+pub(super) const NONCE_FIELD: &str = "Stepladder-Nonce";
+pub(super) const EXPIRES_FIELD: &str = "Stepladder-Expires";
+pub(super) const SIGNATURE_FIELD: &str = "Stepladder-Signature";
+
 /// The field with an idempotency key.
 pub(super) const IDEMPOTENCY_FIELD: &str = "Idempotency-Key";
 
@@ -116,8 +121,8 @@ impl Keys {
             let missing = || Problem::new(401, format!("the change is not signed: it has no {name}"));
             request.field(name).ok_or_else(missing)
         };
-        let (key, nonce) = (field(KEY_FIELD)?, field("Stepladder-Nonce")?);
-        let (expires, signature) = (field("Stepladder-Expires")?, field("Stepladder-Signature")?);
+        let (key, nonce) = (field(KEY_FIELD)?, field(NONCE_FIELD)?);
+        let (expires, signature) = (field(EXPIRES_FIELD)?, field(SIGNATURE_FIELD)?);
         let claim = Claim {
             method: request.method,
             target: request.target,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use servers::leaderboard_service::Options;
 
 use crate::http_client::get;
-use crate::leaderboard_client::{Player, at, options, request, start};
+use crate::leaderboard_client::{Player, at, options, request, start, update_in_every_mode};
 
 #[test]
 fn a_member_is_updated_read_and_deleted() {
@@ -15,13 +15,7 @@ fn a_member_is_updated_read_and_deleted() {
     let answer = player.ask("PUT", "/leaderboards/main/members/ann?score=10", "");
     assert!(answer.head.contains("Content-Type: application/json\r\n"), "{}", answer.head);
     assert_eq!(answer.body, r#"{"member":"ann","score":"10","rank":1,"members":1}"#);
-    assert_eq!(player.update("PATCH", "ann", "5"), at(15, 1));
-    assert_eq!(player.update("PATCH", "ann", "-20"), at(-5, 1));
-    assert_eq!(player.update("PATCH", "bob", "7"), at(7, 1));
-    assert_eq!(player.standing("ann"), at(-5, 2));
-    assert_eq!(player.update("PUT", "ann", "3&mode=best"), at(3, 2));
-    assert_eq!(player.update("PUT", "ann", "2&mode=best"), at(3, 2));
-    assert_eq!(player.update("PATCH", "ann", "1&mode=decrement"), at(2, 2));
+    update_in_every_mode(&mut player);
     let large = "123456789012345678901234567890123456789012345678901234567890";
     assert_eq!(player.update("PUT", "cid", large), (large.to_owned(), 1));
     assert_eq!(player.update("PATCH", "cid", "1").0, format!("{}1", &large[..large.len() - 1]));

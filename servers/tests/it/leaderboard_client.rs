@@ -80,6 +80,17 @@ fn told(answer: &Value) -> (String, u64) {
     (answer["score"].as_str().unwrap().to_owned(), answer["rank"].as_u64().unwrap())
 }
 
+/// From a board on which `ann` alone has 10: every mode of updating; in the end `bob` has 7 and `ann` 2.
+pub fn update_in_every_mode(player: &mut Player) {
+    assert_eq!(player.update("PATCH", "ann", "5"), at(15, 1));
+    assert_eq!(player.update("PATCH", "ann", "-20"), at(-5, 1));
+    assert_eq!(player.update("PATCH", "bob", "7"), at(7, 1));
+    assert_eq!(player.standing("ann"), at(-5, 2));
+    assert_eq!(player.update("PUT", "ann", "3&mode=best"), at(3, 2));
+    assert_eq!(player.update("PUT", "ann", "2&mode=best"), at(3, 2));
+    assert_eq!(player.update("PATCH", "ann", "1&mode=decrement"), at(2, 2));
+}
+
 pub fn at(score: i64, rank: u64) -> (String, u64) {
     (score.to_string(), rank)
 }

@@ -8,7 +8,7 @@ use servers::leaderboard_service::{self, Options};
 
 use crate::client::Running;
 use crate::http_client::Answer;
-use crate::leaderboard_client::{Player, at, options, request, start};
+use crate::leaderboard_client::{Player, at, options, request, start, update_in_every_mode};
 use crate::redis_server::RedisServer;
 
 pub fn with_store(url: &str) -> Options {
@@ -42,13 +42,7 @@ fn members_are_updated_read_listed_and_deleted_in_a_store() {
     let mut player = Player::of(&running);
     let answer = player.ask("PUT", "/leaderboards/main/members/ann?score=10", "");
     assert_eq!(answer.body, r#"{"member":"ann","score":"10","rank":1,"members":1}"#);
-    assert_eq!(player.update("PATCH", "ann", "5"), at(15, 1));
-    assert_eq!(player.update("PATCH", "ann", "-20"), at(-5, 1));
-    assert_eq!(player.update("PATCH", "bob", "7"), at(7, 1));
-    assert_eq!(player.standing("ann"), at(-5, 2));
-    assert_eq!(player.update("PUT", "ann", "3&mode=best"), at(3, 2));
-    assert_eq!(player.update("PUT", "ann", "2&mode=best"), at(3, 2));
-    assert_eq!(player.update("PATCH", "ann", "1&mode=decrement"), at(2, 2));
+    update_in_every_mode(&mut player);
     assert_eq!(player.update("PUT", "a%2F%22%C3%BC%0A", "1"), at(1, 3));
     let top = player.done("GET", "/leaderboards/main/top?limit=2", "");
     let rows =

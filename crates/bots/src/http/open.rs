@@ -7,7 +7,7 @@ use measure::Phase;
 use super::source::Source;
 use super::{PHASES, Planned, Requests, STREAM_REQUEST};
 
-/// So many requests may wait for a connection; more than that leave no hope of ever being answered.
+/// The most requests that may wait for a connection; further ones are recorded as not sent.
 const WAITING_MAX: usize = 4_000_000;
 
 impl<D: Http, S: Source<D>> Requests<D, S> {

@@ -1,4 +1,4 @@
-//! What becomes of requests when the subject is told to end under load.
+//! What becomes of requests when the subject gets SIGTERM under load.
 //!
 //! A request that had left before is under way and must be answered; one that is sent later may be refused. What was
 //! encoded before a worker's last turn had left when that turn began, and the worker did not know of the signal then, so the
@@ -10,7 +10,9 @@ use engine::BotContext;
 use super::source::Source;
 use super::{OpenRequest, PHASES, Planned, Requests};
 
-/// Counters, behind the phases.
+/// Its counters, in the order of `Role::Shutdown`; they stand behind the phases.
+pub(super) const COUNTERS: [&str; 4] =
+    ["shutdown_under_way", "shutdown_dropped", "shutdown_later", "shutdown_later_refused"];
 const UNDER_WAY: usize = PHASES;
 const DROPPED: usize = PHASES + 1;
 const LATER: usize = PHASES + 2;

@@ -22,7 +22,7 @@ pub enum Ask {
     Update(String, i64),
     /// the same for several
     Bulk(Vec<(String, i64)>),
-    /// the first members, so many
+    /// the first members, up to this many
     Top(usize),
     /// a member's rank
     Rank(String),

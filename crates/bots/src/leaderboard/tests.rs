@@ -36,7 +36,7 @@ impl Board {
         1 + self.0.iter().filter(|(other, score)| (-**score, other.as_str()) < own).count() as u64
     }
 
-    /// What is told of a member, its rank wrong by `off`; `None`: it is not there.
+    /// The answer about a member, its rank wrong by `off`; `None`: there is no such member.
     fn standing(&self, name: &str, off: u64) -> Option<(i64, u64)> {
         Some((*self.0.get(name)?, self.rank(name) + off))
     }

@@ -259,11 +259,11 @@ impl Call {
             Some(_) if self.count > 1 => {
                 return Err(Problem::new(401, "a signature is for one message; make a call for each"));
             }
-            Some(key) => Some(signing::bytes_of_hex(field("Stepladder-Signature").unwrap_or_default()))
+            Some(key) => Some(signing::bytes_of_hex(field(signing::SIGNATURE_FIELD).unwrap_or_default()))
                 .map(|bytes| (key, bytes.unwrap_or_default())),
         };
         let expires =
-            field("Stepladder-Expires").and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+            field(signing::EXPIRES_FIELD).and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
         let request = messages::Request {
             id: 0,
             operation,
@@ -272,7 +272,7 @@ impl Call {
             idempotency_key: field(IDEMPOTENCY_FIELD).unwrap_or_default(),
             signature: signature.as_ref().map(|(key, bytes)| Signature {
                 key,
-                nonce: field("Stepladder-Nonce").unwrap_or_default(),
+                nonce: field(signing::NONCE_FIELD).unwrap_or_default(),
                 expires_s: expires.unwrap_or(0),
                 signature: bytes,
             }),

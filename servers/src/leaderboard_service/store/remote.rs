@@ -8,7 +8,6 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use rustix::fd::BorrowedFd;
-use sha2::{Digest, Sha256};
 
 use super::super::bodies::{self, Bulk, Members, NewBoard};
 use super::super::problem::Problem;
@@ -16,6 +15,7 @@ use super::super::responder::{
     self, EACH_SIDE_BY_DEFAULT, EACH_SIDE_MAX, ROWS_BY_DEFAULT, ROWS_MAX, Responder, unescaped, whole,
 };
 use super::super::routes::{self, Found, Operation, ROUTES, Route};
+use super::super::signing::{IDEMPOTENCY_FIELD, KEY_FIELD};
 use super::super::{Shared, json, once, planted};
 use super::commands::{self, Guard};
 use super::link::{End, Link, Lost};
@@ -190,8 +190,8 @@ impl Remote {
     ) -> Result<Then, Problem> {
         let shared = responder.shared();
         let changes = route.changes();
-        if changes && shared.pending.load(Ordering::Relaxed) >= shared.options.max_pending {
-            return Err(Problem::new(429, "too many answers wait for the store (--max-pending)"));
+        if changes {
+            shared.check_pending()?;
         }
         let guard = if changes { guard(shared, request)? } else { Guard::default() };
         if route.body.is_some() {
@@ -233,7 +233,7 @@ impl Remote {
             }
             Operation::Bulk => {
                 let bulk: Bulk<'_> = serde_json::from_slice(request.body)?;
-                responder.check_items(bulk.leaderboards.iter().map(bodies::Part::count).sum())?;
+                shared.check_items(bulk.leaderboards.iter().map(bodies::Part::count).sum())?;
                 let mut parts: Vec<commands::Part<'_>> = Vec::with_capacity(bulk.leaderboards.len());
                 for (place, part) in bulk.leaderboards.iter().enumerate() {
                     parts
@@ -249,7 +249,7 @@ impl Remote {
             }
             Operation::Ranks => {
                 let Members { members } = serde_json::from_slice(request.body)?;
-                responder.check_items(members.len())?;
+                shared.check_items(members.len())?;
                 let names = || members.iter().map(|name| &*name.0);
                 link.put(number, Some(Script::Standings), |out| commands::standings(out, &board, names()));
                 Then::Ranks { board, members: Names::of(names()) }
@@ -561,19 +561,17 @@ fn is_local(route: &Route) -> bool {
 
 /// Errors: the change is not signed as it must be, or its idempotency key is no such key.
 fn guard(shared: &Shared, request: &Request<'_>) -> Result<Guard, Problem> {
-    let signer: Box<[u8]> = request.field("Stepladder-Key").unwrap_or_default().into();
+    let signer: Box<[u8]> = request.field(KEY_FIELD).unwrap_or_default().into();
     let mut guard = Guard::default();
     if let Some(keys) = &shared.keys {
-        keys.check(request, &shared.nonces)?;
-        let nonce = request.field("Stepladder-Nonce").unwrap_or_default();
-        guard.nonce = Some((signer.clone(), nonce.into()));
+        let signed = keys.check(request, &shared.nonces)?;
+        guard.nonce = Some((signer.clone(), signed.nonce.into()));
     }
-    if let Some(key) = request.field("Idempotency-Key") {
+    if let Some(key) = request.field(IDEMPOTENCY_FIELD) {
         once::check_key(key)?;
         guard.once = Some((signer, key.into()));
-        let digest = Sha256::new().chain_update(request.method).chain_update("\n");
-        let digest = digest.chain_update(request.target).chain_update("\n").chain_update(request.body);
-        guard.digest = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = once::digest([request.method, request.target], request.body);
+        guard.digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     }
     Ok(guard)
 }

@@ -10,7 +10,7 @@ fn errors() -> Terms {
     terms(&["errors == 0"])
 }
 
-/// Told to end at the end of its hold: so many requests under way, and so many of them dropped.
+/// A server that got SIGTERM at the end of the hold, with this many requests under way and this many of them dropped.
 fn told(under_way: u64, dropped: u64) -> Scene {
     Scene::asking(100.0).event(65, kind::SUBJECT_TOLD_TO_END, "10.00 s were allowed").edit(
         move |at, interval| {

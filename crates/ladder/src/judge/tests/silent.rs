@@ -280,7 +280,7 @@ fn a_room_whose_server_stops_in_the_last_second_of_the_hold_fails_however_distur
         judge(&trial, Some(&calmer), &asked).signal
     };
     assert_eq!(signal(20, 8).as_deref(), Some("deliveries.silence"));
-    // Others had their word, or nobody waited long enough to tell: the machine may be why a delivery is missing.
+    // One receiver got the reply, or the drain was too short to tell: the machine may be why a delivery is missing.
     assert_eq!(signal(19, 8).as_deref(), Some("disturbed"));
     assert_eq!(signal(20, 1).as_deref(), Some("disturbed"));
 }
