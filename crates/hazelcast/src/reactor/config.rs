@@ -111,7 +111,9 @@ impl Config {
 /// `HOST`, `HOST:PORT`, `[V6]` or `[V6]:PORT`.
 fn host_and_port(address: &str) -> Result<(&str, u16), &'static str> {
     let (host, port) = match address.strip_prefix('[').map(|rest| rest.split_once(']')) {
-        Some(Some((host, rest))) => (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some(rest))),
+        Some(Some((host, ""))) => (host, None),
+        // What is not set off by a colon is no port.
+        Some(Some((host, rest))) => (host, Some(rest.strip_prefix(':').unwrap_or_default())),
         Some(None) => return Err("its bracket is not closed"),
         None => match address.rsplit_once(':') {
             Some((host, port)) if !host.contains(':') => (host, Some(port)),

@@ -183,3 +183,6 @@ impl Deserialize for Data {
         Ok(Data(out.into()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,3 +41,23 @@ pub fn partition_of(hash: i32, partition_count: u32) -> u32 {
     // The one hash without a positive counterpart belongs to partition 0 (`HashUtil.hashToIndex` of the member).
     if hash == i32::MIN || partition_count == 0 { 0 } else { hash.unsigned_abs() % partition_count }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of the Java member 5.5.0 (`HashUtil`); the Node.js client 5.6.0 gives the same.
+    #[test]
+    fn hashes_and_partitions_are_those_of_the_members() {
+        let check = |bytes: &[u8], expected| assert_eq!(murmur3(bytes), expected, "{bytes:?}");
+        check(b"", -1585187909);
+        check(&[0], -1393189244);
+        check(b"abc", -2068121803);
+        check(b"abcd", -973615161);
+        check(&(1..=17).collect::<Vec<u8>>(), -1081169317);
+        check(&[0xff; 7], 1829077564);
+        assert_eq!(partition_of(i32::MIN, 271), 0);
+        assert_eq!(partition_of(-272, 271), 1);
+        assert_eq!(partition_of(5, 0), 0);
+    }
+}

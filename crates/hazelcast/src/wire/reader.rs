@@ -266,3 +266,6 @@ impl Reader {
 fn is_whole(bytes: &[u8]) -> bool {
     bytes.get(5).is_some_and(|flags| u16::from(*flags) << 8 & UNFRAGMENTED == UNFRAGMENTED)
 }
+
+#[cfg(test)]
+mod tests;

@@ -431,3 +431,6 @@ fn caller_end<T>(entry: Entry<Owner<T>>, sent_until: u64) -> Option<Ended<T>> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;
