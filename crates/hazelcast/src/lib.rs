@@ -1,3 +1,9 @@
-//! A smart Hazelcast client: Open Binary Client Protocol 2.x, direct routing, many operations in flight.
+#![doc = include_str!("../README.md")]
+
+pub mod client;
 pub mod reactor;
 pub mod wire;
+
+pub use client::{Client, Error, IMap, Operation, Status};
+pub use reactor::{Config, ConnectError, Failure};
+pub use wire::Object;

@@ -48,6 +48,9 @@ pub enum Failure {
     /// The answer came, and its value is of another type than was asked for.
     #[error("{0}")]
     Data(#[from] crate::wire::data::DataError),
+    /// The answer is not one to its operation; an error in this client or in the member.
+    #[error("{0}")]
+    Internal(&'static str),
     /// The client was closed.
     #[error("the client was closed")]
     Closed,

@@ -37,12 +37,11 @@ fn fragmented(message: &[u8], id: i64, per_fragment: usize) -> Vec<Vec<u8>> {
     chunks.iter().enumerate().map(fragment).collect()
 }
 
+/// A correlation, negated when the message was too large, and the contents of the frames behind the first.
+type Came = (i64, Vec<Vec<u8>>);
+
 /// Feeds `bytes` in pieces of the given sizes (the last one repeats); returns what came, and the most that was held.
-fn feed(
-    reader: &mut Reader,
-    mut bytes: &[u8],
-    pieces: &[usize],
-) -> Result<(Vec<(i64, Vec<Vec<u8>>)>, usize), Broken> {
+fn feed(reader: &mut Reader, mut bytes: &[u8], pieces: &[usize]) -> Result<(Vec<Came>, usize), Broken> {
     let mut came = Vec::new();
     let mut held = 0;
     let mut pieces = pieces.iter().copied().chain(std::iter::repeat(pieces.last().copied().unwrap_or(1)));
