@@ -1,0 +1,152 @@
+//! The closed loop with a fixed number of operations in flight, over the reactor: how fast, and at what cost.
+//!
+//! `cargo run --release -p hazelcast --example in_flight -- ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT`
+//! Each operation that ends starts the next, until the total is reached; the first tenth is a warm-up and not counted.
+//! Every get checks the value's length and content. CPU is this process's, user and system, of the counted part.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use hazelcast::reactor::{Config, Outcome, Reactor};
+use hazelcast::wire::request::TTL_OF_THE_MAP;
+use hazelcast::wire::{Answer, Data, Key, MapName, Request};
+use hdrhistogram::Histogram;
+
+const USAGE: &str = "usage: in_flight ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("in_flight: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// User and system time of this process so far.
+fn cpu() -> (Duration, Duration) {
+    // SAFETY: all-zero is a valid rusage, and getrusage only writes into the one it is given.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    let duration = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+    };
+    (duration(usage.ru_utime), duration(usage.ru_stime))
+}
+
+/// A line of /proc/self/status, in kB.
+fn status_kb(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or_default()
+}
+
+fn run() -> Result<(), String> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [address, op, value_bytes, total, in_flight] = args.as_slice() else { return Err(USAGE.to_owned()) };
+    let number = |text: &str, name: &str| {
+        text.parse::<u64>().map_err(|_| format!("{name} {text:?} is no number; {USAGE}"))
+    };
+    let is_get = match op.as_str() {
+        "get" => true,
+        "set" => false,
+        other => return Err(format!("op {other:?} is neither get nor set; {USAGE}")),
+    };
+    let value_bytes = number(value_bytes, "VALUE_BYTES")? as usize;
+    let total = number(total, "TOTAL")?.max(10);
+    let in_flight = number(in_flight, "IN_FLIGHT")?.max(1);
+
+    let text: String = (0..value_bytes).map(|at| char::from(b'A' + (at % 26) as u8)).collect();
+    let (map, key, value): (MapName, Key, Data) = ("map".into(), Key::of("k0"), Data::of(&text));
+    let set =
+        Request::Set { map: map.clone(), key: key.clone(), value: value.clone(), ttl_ms: TTL_OF_THE_MAP };
+    let next = if is_get { Request::Get { map, key } } else { set.clone() };
+
+    let mut reactor: Reactor<u64> =
+        Reactor::connect(Config::at(address)).map_err(|error| error.to_string())?;
+    // The value that gets find.
+    reactor.submit(set, 0);
+    while reactor.in_flight() > 0 {
+        reactor.poll(None, |_, _| {}).map_err(|error| error.to_string())?;
+    }
+
+    let mut latency =
+        Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).map_err(|error| error.to_string())?;
+    let started = Instant::now();
+    let now_ns = || started.elapsed().as_nanos() as u64;
+    let warmup = total / 10;
+    let (mut submitted, mut ended, mut ok, mut failed, mut unknown, mut wrong) =
+        (0, 0, 0u64, 0u64, 0u64, 0u64);
+    let (mut counted_from, mut cpu_from) = (Duration::ZERO, cpu());
+    let mut first_failure = None;
+    while submitted < in_flight.min(total) {
+        reactor.submit(next.clone(), now_ns());
+        submitted += 1;
+    }
+    while ended < total {
+        let mut end_ns = 0;
+        let count = reactor
+            .poll(None, |begin_ns, outcome| {
+                if end_ns == 0 {
+                    end_ns = now_ns();
+                }
+                match outcome {
+                    Outcome::Ok(Answer::Value(Some(bytes))) if bytes == &value.bytes()[..] => ok += 1,
+                    Outcome::Ok(Answer::Done) => ok += 1,
+                    Outcome::Ok(_) => wrong += 1,
+                    Outcome::Failed(failure) => {
+                        failed += 1;
+                        first_failure.get_or_insert(failure);
+                    }
+                    Outcome::Unknown(failure) => {
+                        unknown += 1;
+                        first_failure.get_or_insert(failure);
+                    }
+                }
+                latency.saturating_record(end_ns - begin_ns);
+            })
+            .map_err(|error| error.to_string())? as u64;
+        if ended < warmup && ended + count >= warmup {
+            latency.reset();
+            (counted_from, cpu_from) = (started.elapsed(), cpu());
+        }
+        ended += count;
+        let until = (submitted + count).min(total);
+        if submitted < until {
+            let begin_ns = now_ns();
+            for _ in submitted..until {
+                reactor.submit(next.clone(), begin_ns);
+            }
+            submitted = until;
+        }
+    }
+    let elapsed = started.elapsed() - counted_from;
+    let ((user, system), (user_from, system_from)) = (cpu(), cpu_from);
+    let counted = (total - warmup) as f64;
+    let per_op = |time: Duration| time.as_nanos() as f64 / counted;
+    println!(
+        "{op} {value_bytes} B, {in_flight} in flight: {:.0} ops/s, CPU {:.0} ns/op (user {:.0}, system {:.0}), \
+         {:.2} CPUs, p50 {:.0} us, p99 {:.0} us, max {:.0} us, RSS {} kB (peak {} kB)",
+        counted / elapsed.as_secs_f64(),
+        per_op(user - user_from) + per_op(system - system_from),
+        per_op(user - user_from),
+        per_op(system - system_from),
+        (user + system - user_from - system_from).as_secs_f64() / elapsed.as_secs_f64(),
+        latency.value_at_quantile(0.5) as f64 / 1e3,
+        latency.value_at_quantile(0.99) as f64 / 1e3,
+        latency.max() as f64 / 1e3,
+        status_kb("VmRSS:"),
+        status_kb("VmHWM:"),
+    );
+    if ok < total {
+        return Err(format!(
+            "of {total} operations {ok} were ok, {failed} failed, {unknown} unknown, {wrong} had another value{}",
+            first_failure.map(|failure| format!("; first: {failure}")).unwrap_or_default()
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+
+pub mod client;
+pub mod reactor;
+pub mod wire;
+
+pub use client::{Client, Error, IMap, Operation, Status};
+pub use reactor::{Config, ConnectError, Failure};
+pub use wire::Object;

@@ -1,0 +1,247 @@
+//! Which members there are, which of them to connect to, and when. Pure: instants and randomness are arguments.
+//!
+//! It begins with the configured addresses. Once a member has told the cluster's members, those are connected to; the
+//! configured addresses are tried again only when no member is left.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::outcome::{ConnectError, Down, DownCause};
+use crate::wire::{Authentication, Member, MembersView, Uuid};
+
+/// Pauses between attempts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Backoff {
+    pub least_ns: u64,
+    pub most_ns: u64,
+}
+
+impl Backoff {
+    /// The pause after so many failures in a row; `jitter` in [0, 1) takes up to half of it.
+    fn pause_ns(&self, failures: u32, jitter: f64) -> u64 {
+        let doubled = self.least_ns.saturating_mul(1 << failures.saturating_sub(1).min(30));
+        let pause_ns = doubled.min(self.most_ns.max(self.least_ns));
+        pause_ns - (pause_ns as f64 / 2.0 * jitter) as u64
+    }
+}
+
+/// An address that may be connected to.
+#[derive(Debug)]
+struct Target {
+    address: SocketAddr,
+    is_seed: bool,
+    /// who is there, as far as known
+    member: Option<Uuid>,
+    connection: Option<usize>,
+    /// whether the member has let us in
+    is_admitted: bool,
+    failures: u32,
+    due_ns: u64,
+    is_hopeless: bool,
+}
+
+/// Members and addresses.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    targets: Vec<Target>,
+    members: Vec<Member>,
+    id: Option<Uuid>,
+    server_version: Option<String>,
+    backoff: Backoff,
+    last_down: Option<Arc<Down>>,
+    tries: u32,
+}
+
+impl Cluster {
+    pub fn new(seeds: Vec<SocketAddr>, backoff: Backoff) -> Self {
+        let targets = seeds.into_iter().map(|address| Target::new(address, true)).collect();
+        Cluster {
+            targets,
+            members: Vec::new(),
+            id: None,
+            server_version: None,
+            backoff,
+            last_down: None,
+            tries: 0,
+        }
+    }
+
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    pub fn server_version(&self) -> Option<&str> {
+        self.server_version.as_deref()
+    }
+
+    pub fn last_down(&self) -> Option<&Arc<Down>> {
+        self.last_down.as_ref()
+    }
+
+    fn is_wanted(&self, target: &Target) -> bool {
+        if target.connection.is_some() {
+            return false;
+        }
+        let mut admitted = self.targets.iter().filter(|other| other.is_admitted);
+        match target.member {
+            Some(member) => !admitted.any(|other| other.member == Some(member)),
+            // An address of which nothing is known helps only while no member can tell of the others.
+            None => admitted.next().is_none(),
+        }
+    }
+
+    /// An address to connect to now; `opened` or `failed` must follow.
+    pub fn due(&self, now_ns: u64) -> Option<SocketAddr> {
+        let due = |target: &&Target| target.due_ns <= now_ns && self.is_wanted(target);
+        self.targets.iter().find(due).map(|target| target.address)
+    }
+
+    /// When an address will be due; `u64::MAX` if none will.
+    pub fn wake_ns(&self) -> u64 {
+        let wanted = self.targets.iter().filter(|target| self.is_wanted(target));
+        wanted.map(|target| target.due_ns).min().unwrap_or(u64::MAX)
+    }
+
+    fn target(&mut self, address: SocketAddr) -> Option<&mut Target> {
+        self.targets.iter_mut().find(|target| target.address == address)
+    }
+
+    /// A connection to this address is on its way.
+    pub fn opened(&mut self, address: SocketAddr, connection: usize) {
+        self.tries += 1;
+        if let Some(target) = self.target(address) {
+            target.connection = Some(connection);
+        }
+    }
+
+    /// A member wants to let us in. Refused when it is of another cluster than members that are connected; when all of
+    /// those are gone it is a restarted cluster. Returns whether it is the cluster as before.
+    pub fn admit(&mut self, address: SocketAddr, who: &Authentication) -> Result<bool, DownCause> {
+        let admitted = |target: &&Target| target.is_admitted;
+        if self.targets.iter().filter(admitted).any(|target| target.member == Some(who.member)) {
+            // So that this address is not tried again while the other one holds.
+            if let Some(target) = self.target(address) {
+                target.member = Some(who.member);
+            }
+            return Err(DownCause::Double);
+        }
+        let is_same = self.id == Some(who.cluster);
+        if !is_same && self.targets.iter().any(|target| target.is_admitted) {
+            return Err(DownCause::OtherCluster);
+        }
+        self.id = Some(who.cluster);
+        self.server_version = Some(who.server_version.clone());
+        if let Some(target) = self.target(address) {
+            target.member = Some(who.member);
+            target.is_admitted = true;
+            target.failures = 0;
+            target.is_hopeless = false;
+        }
+        Ok(is_same)
+    }
+
+    /// The connection to this address ended, or never opened.
+    pub fn failed(&mut self, down: Arc<Down>, now_ns: u64, jitter: f64) {
+        let backoff = self.backoff;
+        let is_listed = |member: Option<Uuid>, members: &[Member]| {
+            member.is_some_and(|uuid| members.iter().any(|listed| listed.uuid == uuid))
+        };
+        if let Some(at) = self.targets.iter().position(|target| target.address == down.address) {
+            let keeps = self.targets[at].is_seed || is_listed(self.targets[at].member, &self.members);
+            let target = &mut self.targets[at];
+            target.connection = None;
+            target.is_admitted = false;
+            if !matches!(down.cause, DownCause::Double) {
+                target.failures = target.failures.saturating_add(1);
+                target.is_hopeless = down.cause.is_hopeless();
+            }
+            target.due_ns = now_ns.saturating_add(backoff.pause_ns(target.failures, jitter));
+            if !keeps {
+                self.targets.swap_remove(at);
+            }
+        }
+        if !matches!(down.cause, DownCause::Double | DownCause::Left) {
+            self.last_down = Some(down);
+        }
+    }
+
+    /// The members, as one of them says. `resolve` finds the address of a host and port.
+    pub fn take_members(
+        &mut self,
+        view: MembersView,
+        now_ns: u64,
+        resolve: impl Fn(&str, u16) -> Option<SocketAddr>,
+    ) {
+        self.members = view.members;
+        let mut listed = Vec::with_capacity(self.members.len());
+        for member in &self.members {
+            if let Some(target) =
+                self.targets.iter().find(|target| target.is_admitted && target.member == Some(member.uuid))
+            {
+                // Connected, maybe by another address than the one it calls its own.
+                listed.push(target.address);
+                continue;
+            }
+            let Some(address) = resolve(&member.host, member.port) else { continue };
+            listed.push(address);
+            if !self.targets.iter().any(|target| target.address == address) {
+                self.targets.push(Target::new(address, false));
+            }
+            let Some(target) = self.targets.iter_mut().find(|target| target.address == address) else {
+                continue;
+            };
+            if target.member != Some(member.uuid) && !target.is_admitted {
+                target.member = Some(member.uuid);
+                target.failures = 0;
+                target.due_ns = now_ns;
+            }
+        }
+        for target in &mut self.targets {
+            if !listed.contains(&target.address) && !target.is_admitted {
+                target.member = None;
+            }
+        }
+        self.targets.retain(|target| {
+            target.is_seed || target.connection.is_some() || listed.contains(&target.address)
+        });
+    }
+
+    /// Whether the cluster, as it last said, has this member.
+    pub fn has(&self, member: Uuid) -> bool {
+        self.members.iter().any(|listed| listed.uuid == member)
+    }
+
+    /// Whether every address has been tried and cannot be a way in.
+    pub fn is_hopeless(&self) -> bool {
+        self.targets.iter().all(|target| target.is_hopeless && target.connection.is_none())
+    }
+
+    /// Why nobody let us in.
+    pub fn connect_error(&self, cluster: &str, elapsed_ns: u64) -> ConnectError {
+        let addresses: Vec<String> = self.targets.iter().map(|target| target.address.to_string()).collect();
+        let last = self.last_down.as_ref();
+        ConnectError::NoMember {
+            cluster: cluster.to_owned(),
+            addresses: addresses.join(", "),
+            why: last.map_or_else(|| "no answer in time".to_owned(), |down| down.cause.to_string()),
+            tries: self.tries,
+            elapsed: Duration::from_nanos(elapsed_ns),
+        }
+    }
+}
+
+impl Target {
+    fn new(address: SocketAddr, is_seed: bool) -> Self {
+        Target {
+            address,
+            is_seed,
+            member: None,
+            connection: None,
+            is_admitted: false,
+            failures: 0,
+            due_ns: 0,
+            is_hopeless: false,
+        }
+    }
+}
