@@ -228,20 +228,26 @@ func (o Options) inFlightText() any {
 	return o.InFlight
 }
 
+const overheadNs = 100_000_000
+
 // ownOverhead measures an operation that does nothing: in a run of at least 100 ms, after shorter ones.
 func (o Options) ownOverhead() (wallNs, cpuNs int64) {
 	o.NextOp, o.NewClock = o.NullOp, func(ctx context.Context) (context.Context, func() int64) { return ctx, monotonicNs }
 	if o.InFlight == Unlimited {
 		o.InFlight = 100
 	}
-	for ops := int64(10_000); ; ops *= 2 {
+	ops, warmedNs := int64(10_000), int64(0)
+	for {
 		user, system := cpuTimes()
 		elapsed := newPhase(&o, 0, ops).run(context.Background()).elapsedNs
-		if elapsed < 100e6 {
-			continue
+		if elapsed >= overheadNs && warmedNs >= overheadNs {
+			userEnd, systemEnd := cpuTimes()
+			return elapsed / ops, (userEnd - user + systemEnd - system) / ops
 		}
-		userEnd, systemEnd := cpuTimes()
-		return elapsed / ops, (userEnd - user + systemEnd - system) / ops
+		warmedNs += elapsed
+		if elapsed < overheadNs {
+			ops *= 2
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ from inflight.options import Options
 from inflight.phase import CoroutinePhase, FuturePhase
 from inflight.tally import Tally
 
+OVERHEAD_NS = 100_000_000
+
 
 def benchmark(next_op, **options):
     """Runs operations that are futures, writes the lines and returns the last one. Options: `inflight.options.Options`."""
@@ -45,15 +47,17 @@ def own_overhead(null_op, options):
     """(wall, CPU) ns per operation that does nothing: in a run of at least 100 ms, after shorter ones."""
     options = options.for_overhead()
     is_async = asyncio.iscoroutinefunction(null_op)
-    ops = 1000
+    ops, warmed_ns = 1000, 0
     while True:
         cpu_ns = sum(cpu_times_ns())
         phase = (CoroutinePhase if is_async else FuturePhase)(null_op, options)
         asyncio.run(phase.run(0, ops)) if is_async else phase.run(0, ops)
         cpu_ns = sum(cpu_times_ns()) - cpu_ns
-        if phase.elapsed_ns >= 100_000_000:
+        if phase.elapsed_ns >= OVERHEAD_NS and warmed_ns >= OVERHEAD_NS:
             return round(phase.elapsed_ns / ops), round(cpu_ns / ops)
-        ops *= 2
+        warmed_ns += phase.elapsed_ns
+        if phase.elapsed_ns < OVERHEAD_NS:
+            ops *= 2
 
 
 class Report:
