@@ -156,13 +156,14 @@ pub fn benchmark<O: Operations>(
         on_line(&Value::Object(line).to_string());
     };
     let (warmup, total) = (options.warmup(), options.total);
-    let warm = phase::run(operations, 0..warmup, &phase_options, &mut |tally, open| second("warmup", tally, open))?;
+    let warm =
+        phase::run(operations, 0..warmup, &phase_options, &mut |tally, open| second("warmup", tally, open))?;
     let before = process::cpu_ns();
     let mut measured = match warm.stopped {
         None => {
             let mut on_second = |tally: &mut Tally, open: usize| second("measure", tally, open);
             phase::run(operations, warmup..total, &phase_options, &mut on_second)?
-        },
+        }
         Some(_) => phase::Phase { tally: Tally::new(), elapsed_ns: 0, stopped: warm.stopped },
     };
     let after = process::cpu_ns();

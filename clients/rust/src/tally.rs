@@ -174,7 +174,8 @@ mod tests {
     fn every_outcome_is_counted_once_and_wrong_values_are_failures() {
         let failed = || Outcome::Failed { cause: "refused", text: "no".to_owned() };
         let unknown = || Outcome::Unknown { cause: "timeout", text: "?".to_owned() };
-        let all = [Outcome::Ok, Outcome::Hit, Outcome::Miss, Outcome::Wrong("x".to_owned()), failed(), unknown()];
+        let all =
+            [Outcome::Ok, Outcome::Hit, Outcome::Miss, Outcome::Wrong("x".to_owned()), failed(), unknown()];
         let mut tally = Tally::new();
         for outcome in &all {
             tally.record(outcome, 1000);

@@ -99,6 +99,11 @@ impl Workload {
         &self.names[key]
     }
 
+    /// Which of the 62 values of this length a key has, below 62: keys of one variant have one value.
+    pub fn variant(&self, key: usize) -> usize {
+        usize::from(self.starts[key])
+    }
+
     /// A key's value.
     pub fn value(&self, key: usize) -> &[u8] {
         let start = usize::from(self.starts[key]);

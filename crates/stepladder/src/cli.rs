@@ -54,12 +54,8 @@ pub enum Command {
     Export(ExportArgs),
     /// What this machine can do: descriptors, ports, cores, clock, pacing, own ceiling
     Doctor(DoctorArgs),
-    /// Measure a library in this process: implementations side by side, with gates for builds
-    Bench {
-        /// what to measure
-        #[command(subcommand)]
-        subject: bench::Subject,
-    },
+    /// Compare client libraries on one server (--target), or implementations of a library in this process
+    Bench(Box<bench::Options>),
     /// Climb servers with known faults, and say whether every verdict was right on this machine
     Selftest(SelftestArgs),
     /// Print the completions of a shell, to be sourced or put where it looks for them

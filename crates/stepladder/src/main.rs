@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::report(&args),
         Command::Export(args) => commands::export(&args),
         Command::Doctor(args) => commands::doctor(&args),
-        Command::Bench { subject } => bench::run(&subject),
+        Command::Bench(options) => bench::run(&options),
         Command::Selftest(args) if args.hog => stepladder::selftest::hog(),
         Command::Selftest(args) => interrupt().and_then(|interrupt| commands::selftest(&args, &interrupt)),
         Command::Completions { shell } => commands::completions(shell),

@@ -1,0 +1,244 @@
+//! A client library's process: how it is found, started, read and ended.
+
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+use serde_json::Value;
+
+use super::figures::Run;
+use super::lines::{Keep, Line};
+use super::member::{Member, Usage};
+use crate::signals::Interrupt;
+
+/// Runners of other languages: `clients/run NAME PLAN`.
+const LANGUAGES: [&str; 4] = ["node", "java", "go", "python"];
+const RUST: &str = "rust";
+/// A runner that writes no line for so long hangs; one comes every second.
+const SILENT: Duration = Duration::from_secs(30);
+/// How long one that was asked to end may take.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A client library under test.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    name: String,
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl Client {
+    /// Whether a text names one of ours.
+    pub(super) fn is_name(text: &str) -> bool {
+        text == RUST || LANGUAGES.contains(&text)
+    }
+
+    /// Errors: a runner that is not there, with what to do.
+    pub(super) fn find(text: &str) -> anyhow::Result<Client> {
+        let client = |program: PathBuf, arguments: &[&str]| Client {
+            name: text.to_owned(),
+            program,
+            arguments: arguments.iter().map(|each| (*each).to_owned()).collect(),
+        };
+        if text == RUST {
+            let own = std::env::current_exe().context("this program does not find itself")?;
+            return Ok(client(own, &["bench", "runner"]));
+        }
+        if LANGUAGES.contains(&text) {
+            let run = runners()?.join("run");
+            return Ok(client(run, &[text]));
+        }
+        if text.trim().is_empty() {
+            bail!("--client is empty; name rust, {} or a command", LANGUAGES.join(", "));
+        }
+        // The plan is the command's last argument, whatever a shell would make of its quotes.
+        Ok(client("/bin/sh".into(), &["-c", &format!("{text} \"$1\""), "sh"]))
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Carries out a plan. `None`: interrupted.
+    ///
+    /// Errors: it did not start, wrote what is none of the lines, hung, or ended without its last line.
+    pub(super) fn run(
+        &self,
+        plan: &Value,
+        member: &Member,
+        keep: &mut Keep,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Option<Run>> {
+        let mut process = Process::start(self, plan)?;
+        let heard = self.hear(&mut process, member, keep, interrupt);
+        let status = process.end(heard.is_err());
+        let Some(heard) = heard.with_context(|| format!("client {}", self.name))? else { return Ok(None) };
+        // Only what failed to begin ends otherwise than it says.
+        match status {
+            Some(status) if status.success() => Ok(Some(heard)),
+            status => {
+                let how = status.map_or("did not end".to_owned(), |status| status.to_string());
+                bail!("client {}: it wrote its last line, but {how}", self.name)
+            }
+        }
+    }
+
+    fn hear(
+        &self,
+        process: &mut Process,
+        member: &Member,
+        keep: &mut Keep,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Option<Run>> {
+        let (mut start, mut before): (Option<Value>, Option<Usage>) = (None, None);
+        let mut heard = Instant::now();
+        loop {
+            match process.lines.recv_timeout(Duration::from_millis(100)) {
+                Ok(text) => {
+                    heard = Instant::now();
+                    keep.line(&text)?;
+                    let line = Line::read(&text).with_context(|| {
+                        format!("it wrote a line that is none of clients/README.md: {:?}", excerpt(&text))
+                    })?;
+                    match line {
+                        Line::Start(value) => {
+                            check_format(&value)?;
+                            (start, before) = (Some(value), member.usage());
+                        }
+                        // The last of them is the end of the warm-up.
+                        Line::Second { is_warmup: true } => before = member.usage(),
+                        Line::Second { is_warmup: false } | Line::Other => {}
+                        Line::End(end) => {
+                            let start = start.ok_or_else(|| anyhow!("it ended before it had started"))?;
+                            let member = before.zip(member.usage());
+                            return Run::read(&start, &end, member).map(Some);
+                        }
+                        Line::Error(message) => bail!("{message}"),
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if interrupt.is_asked() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENT => {
+                    bail!("it wrote nothing for {} s and was stopped", SILENT.as_secs())
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    bail!("it ended without its last line; what it said stands above")
+                }
+            }
+        }
+    }
+}
+
+fn check_format(start: &Value) -> anyhow::Result<()> {
+    match start["format"].as_u64() {
+        Some(1) => Ok(()),
+        _ => bail!("its lines have format {}, and only format 1 is known", start["format"]),
+    }
+}
+
+fn excerpt(text: &str) -> String {
+    text.chars().take(120).collect()
+}
+
+/// The folder `clients`: beside us, above us, or above this program.
+fn runners() -> anyhow::Result<PathBuf> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let own = std::env::current_exe().unwrap_or_default();
+    let candidates = here.ancestors().chain(own.ancestors());
+    let found = candidates.map(|folder| folder.join("clients")).find(|folder| folder.join("run").is_file());
+    found.context(
+        "the runners of other languages are not here: run this in the project's folder, where clients/setup builds them",
+    )
+}
+
+struct Process {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Process {
+    fn start(client: &Client, plan: &Value) -> anyhow::Result<Process> {
+        let mut child = Command::new(&client.program)
+            .args(&client.arguments)
+            .arg(plan.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| {
+                format!("client {}: {} cannot be started", client.name, shown(&client.program))
+            })?;
+        let (tell, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            // It ends with the process's output; a longest line bounds what a runner can make us hold.
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(output);
+                let mut line = Vec::new();
+                while let Ok(1..) =
+                    std::io::Read::take(&mut reader, LONGEST_LINE).read_until(b'\n', &mut line)
+                {
+                    if tell.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
+                        return;
+                    }
+                    line.clear();
+                }
+            });
+        }
+        Ok(Process { child, lines })
+    }
+
+    /// Waits for its end, and brings it about when it failed or takes too long.
+    fn end(&mut self, is_broken: bool) -> Option<std::process::ExitStatus> {
+        let id = rustix::process::Pid::from_child(&self.child);
+        let begun = Instant::now();
+        let mut is_told = false;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            if (is_broken || begun.elapsed() > GRACE) && !is_told {
+                is_told = true;
+                // It may have ended just now.
+                let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+            }
+            if begun.elapsed() > GRACE * 2 {
+                let _ = self.child.kill();
+                return self.child.wait().ok();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// No line of a runner is longer: the histogram of the longest range takes about 100 KB.
+const LONGEST_LINE: u64 = 4 << 20;
+
+fn shown(path: &Path) -> std::path::Display<'_> {
+    path.display()
+}
+
+/// Says on a terminal what is running.
+pub(super) fn progress(done: usize, count: usize, client: &str, task: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[Krun {done} of {count}: {client}, {task}");
+        let _ = std::io::stderr().flush();
+    }
+}
+
+/// Takes it back.
+pub(super) fn clear_progress() {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+}

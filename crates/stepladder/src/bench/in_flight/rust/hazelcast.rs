@@ -1,0 +1,123 @@
+//! Our own Hazelcast client as a store. Values are strings, as those of the runners of other languages.
+
+use std::time::Duration;
+
+use ::hazelcast::reactor::{Config, Failure, Outcome, Reactor};
+use ::hazelcast::wire::request::TTL_OF_THE_MAP;
+use ::hazelcast::wire::{Answer, Data, Key, MapName, Request};
+use inflight::{Kind, Plan, Workload};
+
+use super::{Reply, Store, Ticket};
+
+/// Partition hash, type and length, 4 bytes each, before a string's bytes.
+const STRING_HEAD: usize = 12;
+
+/// A map of a cluster.
+pub(super) struct Hazelcast {
+    reactor: Reactor<Ticket>,
+    map: MapName,
+    /// by their number, each serialised when it is first used
+    keys: Vec<Option<Key>>,
+    /// by their variant
+    values: Vec<Option<Data>>,
+    /// how a serialised string begins, without its length
+    string_type: Vec<u8>,
+}
+
+impl Hazelcast {
+    /// Errors: no member let us in.
+    pub(super) fn connect(plan: &Plan) -> Result<Hazelcast, String> {
+        let rest = plan.target.trim_start_matches("hazelcast://");
+        let (members, map) = rest.split_once('/').unwrap_or((rest, "stepladder"));
+        let config = Config {
+            addresses: members.split(',').map(str::to_owned).collect(),
+            cluster_name: plan.cluster.clone(),
+            invocation_timeout: Duration::from_millis(plan.timeout_ms),
+            client_name: "stepladder".to_owned(),
+            ..Config::default()
+        };
+        let reactor = Reactor::connect(config).map_err(|error| error.to_string())?;
+        let string_type = Data::of("").bytes()[4..8].to_vec();
+        Ok(Hazelcast { reactor, map: map.into(), keys: Vec::new(), values: Vec::new(), string_type })
+    }
+
+    pub(super) fn version(&self) -> Option<String> {
+        self.reactor.server_version().map(str::to_owned)
+    }
+
+    fn key(&mut self, number: usize, workload: &Workload) -> Key {
+        if self.keys.len() < workload.keys() {
+            self.keys.resize(workload.keys(), None);
+        }
+        self.keys[number].get_or_insert_with(|| Key::of(workload.name(number))).clone()
+    }
+
+    fn value(&mut self, number: usize, workload: &Workload) -> Data {
+        let variant = workload.variant(number);
+        if self.values.len() <= variant {
+            self.values.resize(variant + 1, None);
+        }
+        let text = || String::from_utf8_lossy(workload.value(number)).into_owned();
+        self.values[variant].get_or_insert_with(|| Data::of(&text())).clone()
+    }
+}
+
+impl Store for Hazelcast {
+    fn submit(&mut self, ticket: Ticket, kind: Kind, unrounded: Option<&str>, workload: &Workload) {
+        let map = self.map.clone();
+        let key = match unrounded {
+            Some(name) => Key::of(name),
+            None => self.key(ticket.key, workload),
+        };
+        let request = match kind {
+            Kind::Get => Request::Get { map, key },
+            Kind::Set => {
+                Request::Set { map, key, value: self.value(ticket.key, workload), ttl_ms: TTL_OF_THE_MAP }
+            }
+            Kind::Delete => Request::Delete { map, key },
+        };
+        self.reactor.submit(request, ticket);
+    }
+
+    fn poll(&mut self, wait: Duration, mut ended: impl FnMut(Ticket, Reply<'_>)) -> Result<(), String> {
+        let string_type = &self.string_type;
+        let polled = self.reactor.poll(Some(wait), |ticket, outcome| match outcome {
+            Outcome::Ok(Answer::Value(None)) => ended(ticket, Reply::Value(None)),
+            Outcome::Ok(Answer::Value(Some(bytes))) => ended(ticket, string(bytes, string_type)),
+            Outcome::Ok(_) => ended(ticket, Reply::Done),
+            Outcome::Failed(failure) => {
+                ended(ticket, Reply::Failed { cause: cause(&failure), text: failure.to_string() });
+            }
+            Outcome::Unknown(failure) => {
+                ended(ticket, Reply::Unknown { cause: cause(&failure), text: failure.to_string() });
+            }
+        });
+        polled.map(drop).map_err(|error| format!("waiting for answers failed: {error}"))
+    }
+}
+
+/// A serialised string's bytes, not copied.
+fn string<'a>(bytes: &'a [u8], string_type: &[u8]) -> Reply<'a> {
+    let is_string = bytes.len() >= STRING_HEAD
+        && bytes[4..8] == *string_type
+        && bytes[8..STRING_HEAD] == ((bytes.len() - STRING_HEAD) as u32).to_be_bytes();
+    if is_string {
+        Reply::Value(Some(&bytes[STRING_HEAD..]))
+    } else {
+        Reply::Failed { cause: "wrong type", text: format!("{} bytes that are no string", bytes.len()) }
+    }
+}
+
+fn cause(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Server(_) => "refused by the member",
+        Failure::ConnectionLost(_) => "connection lost",
+        Failure::Timeout(_) => "timeout",
+        Failure::NotConnected(_) => "not connected",
+        Failure::AnswerTooLarge { .. } => "answer too large",
+        Failure::Refused(_) => "limit reached",
+        Failure::Data(_) => "wrong type",
+        Failure::Closed => "closed",
+        Failure::Internal(_) => "internal",
+    }
+}
