@@ -141,6 +141,14 @@ impl<T> Reactor<T> {
         sent + self.waiting.len() + self.delayed.len() + self.ended.len()
     }
 
+    /// Of those, how many are on the way to or from each connected member.
+    pub fn in_flight_by_member(&self) -> impl Iterator<Item = (Uuid, usize)> {
+        let connections = self.connections.iter();
+        connections.filter_map(|(_, connection)| {
+            connection.member.map(|uuid| (uuid, connection.session.in_flight()))
+        })
+    }
+
     /// Why a member was not reached or was lost last, if that has happened.
     pub fn last_down(&self) -> Option<&Arc<Down>> {
         self.cluster.last_down()
