@@ -11,8 +11,8 @@ use crate::member::{free_ports, shared};
 
 /// A server that does `serve` with each connection; it ends with the test process.
 fn server(serve: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || listener.incoming().flatten().for_each(serve));
     address
 }

@@ -15,7 +15,9 @@ fn until(reactor: &mut Reactor<u64>, what: &str, is_reached: impl Fn(&Reactor<u6
     let started = Instant::now();
     while !is_reached(reactor) {
         assert!(started.elapsed() < Duration::from_secs(120), "{what}: {:?}", reactor.last_down());
-        reactor.poll(Some(Duration::from_millis(100)), |n, outcome| panic!("{n} {outcome:?}")).unwrap();
+        reactor
+            .poll(Some(Duration::from_millis(100)), |n, outcome| panic!("{n} {outcome:?}"))
+            .expect("a poll");
     }
 }
 
@@ -77,7 +79,8 @@ fn operations_go_to_the_owners_and_survive_the_loss_of_one_member() {
     }
     let mut sent: Vec<u64> = reactor.in_flight_by_member().map(|(_, count)| count as u64).collect();
     let mut expected: Vec<u64> = per_owner.values().copied().collect();
-    (sent.sort_unstable(), expected.sort_unstable());
+    sent.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(sent, expected, "operations in flight on each connection, and keys of each owner");
     assert_eq!(expected.len(), 3);
     while reactor.in_flight() > 0 {
