@@ -9,6 +9,7 @@
 mod cluster;
 mod config;
 mod connection;
+mod gather;
 mod operation;
 mod outcome;
 mod route;
@@ -28,6 +29,7 @@ use cluster::Cluster;
 pub use config::Config;
 use config::nanos;
 use connection::Connection;
+use gather::Gather;
 use operation::{End, Next, Operation};
 pub use outcome::{ConnectError, Down, DownCause, Failure, Outcome};
 use route::Routes;
@@ -58,6 +60,7 @@ pub struct Reactor<T> {
     attend_ns: u64,
     /// operations that ended without an answer; the next `poll` hands them over
     ended: VecDeque<(T, End)>,
+    gather: Gather,
     /// connections that are read in this turn
     readable: Vec<usize>,
 }
@@ -80,6 +83,7 @@ impl<T> Reactor<T> {
             delayed: Vec::new(),
             attend_ns: u64::MAX,
             ended: VecDeque::new(),
+            gather: Gather::new(config.gather_share),
             readable: Vec::new(),
             config,
         })
@@ -199,6 +203,7 @@ impl<T> Reactor<T> {
         }
         self.flush(now_ns);
         let mut count = self.hand_over(&mut on_end);
+        self.gather(timeout);
         let is_busy = count > 0 || self.connections.iter().any(|(_, connection)| connection.is_readable);
         let wake = Duration::from_nanos(self.wake_ns().saturating_sub(now_ns));
         let wait = if is_busy { Duration::ZERO } else { timeout.map_or(wake, |timeout| timeout.min(wake)) };
@@ -223,7 +228,20 @@ impl<T> Reactor<T> {
             }
         }
         self.readable = readable;
-        Ok(count + self.hand_over(&mut on_end))
+        count += self.hand_over(&mut on_end);
+        self.gather.count(count, now_ns);
+        Ok(count)
+    }
+
+    /// Lets answers gather, see `gather`.
+    fn gather(&self, timeout: Option<Duration>) {
+        let in_flight = self.connections.iter().map(|(_, connection)| connection.session.in_flight()).sum();
+        let pause = Duration::from_nanos(self.gather.pause_ns(in_flight));
+        // When there is more to read already it has gathered.
+        let has_more = self.connections.iter().any(|(_, connection)| connection.is_readable);
+        if !pause.is_zero() && !has_more && timeout.is_none_or(|timeout| timeout >= pause) {
+            std::thread::sleep(pause);
+        }
     }
 
     fn hand_over(&mut self, on_end: &mut impl FnMut(T, Outcome<'_>)) -> usize {
