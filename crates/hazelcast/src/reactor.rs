@@ -229,17 +229,21 @@ impl<T> Reactor<T> {
         }
         self.readable = readable;
         count += self.hand_over(&mut on_end);
-        self.gather.count(count, now_ns);
+        self.gather.ended(count, now_ns);
         Ok(count)
     }
 
-    /// Lets answers gather, see `gather`.
+    /// Lets answers gather, see `gather`. Not while there is more to read, or to write, than the kernel can hold.
     fn gather(&self, timeout: Option<Duration>) {
-        let in_flight = self.connections.iter().map(|(_, connection)| connection.session.in_flight()).sum();
+        let mut in_flight = 0;
+        for (_, connection) in &self.connections {
+            if connection.is_readable || !connection.session.outbox().is_empty() {
+                return;
+            }
+            in_flight += connection.session.in_flight();
+        }
         let pause = Duration::from_nanos(self.gather.pause_ns(in_flight));
-        // When there is more to read already it has gathered.
-        let has_more = self.connections.iter().any(|(_, connection)| connection.is_readable);
-        if !pause.is_zero() && !has_more && timeout.is_none_or(|timeout| timeout >= pause) {
+        if !pause.is_zero() && timeout.is_none_or(|timeout| timeout >= pause) {
             std::thread::sleep(pause);
         }
     }
@@ -275,8 +279,12 @@ impl<T> Reactor<T> {
     ) -> Result<(), DownCause> {
         for _ in 0..READS_PER_TURN {
             let Some(connection) = self.connections.get_mut(at) else { return Ok(()) };
-            if !connection.is_readable || !connection.read(now_ns)? {
+            if !connection.is_readable {
                 return Ok(());
+            }
+            match connection.read(now_ns)? {
+                0 => return Ok(()),
+                bytes => self.gather.received(bytes),
             }
             self.take_events(at, now_ns, count, on_end)?;
         }
