@@ -60,12 +60,10 @@ impl Gather {
         if elapsed_ns < WINDOW_NS {
             return;
         }
-        self.ns_per_end = if elapsed_ns > STALE_NS || self.ended == 0 {
-            0.0
-        } else {
-            elapsed_ns as f64 / self.ended as f64
-        };
-        (self.begun_ns, self.ended) = (now_ns, 0);
+        let is_stale = elapsed_ns > STALE_NS || self.ended == 0;
+        let mean = |count: u64| if is_stale { 0.0 } else { elapsed_ns as f64 / count.max(1) as f64 };
+        (self.ns_per_end, self.ns_per_byte) = (mean(self.ended), mean(self.bytes));
+        (self.begun_ns, self.ended, self.bytes) = (now_ns, 0, 0);
     }
 
     /// How long to wait before reading, with so many in flight. 0: not at all.

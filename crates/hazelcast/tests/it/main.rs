@@ -1,5 +1,6 @@
 //! The client against real members, and against peers that are none.
 
+mod allocations;
 mod faults;
 mod maps;
 mod member;
