@@ -111,7 +111,9 @@ mod tests {
         gather.ended(1, 10_000_000_000);
         assert_eq!(gather.pause_ns(100), 0);
         let mut gather = steady(10, 30);
+        // A window with what ended before, and one without anything.
         gather.ended(0, 13_000_000);
+        gather.ended(0, 16_000_000);
         assert_eq!(gather.pause_ns(100), 0);
     }
 }
