@@ -66,8 +66,11 @@ fn run() -> Result<(), String> {
         Request::Set { map: map.clone(), key: key.clone(), value: value.clone(), ttl_ms: TTL_OF_THE_MAP };
     let next = if is_get { Request::Get { map, key } } else { set.clone() };
 
-    let mut reactor: Reactor<u64> =
-        Reactor::connect(Config::at(address)).map_err(|error| error.to_string())?;
+    // For comparing: the share of an operation's time for which answers gather.
+    let gather_share = std::env::var("GATHER_SHARE").ok().and_then(|text| text.parse().ok());
+    let config = Config::at(address);
+    let config = Config { gather_share: gather_share.unwrap_or(config.gather_share), ..config };
+    let mut reactor: Reactor<u64> = Reactor::connect(config).map_err(|error| error.to_string())?;
     // The value that gets find.
     reactor.submit(set, 0);
     while reactor.in_flight() > 0 {
@@ -83,6 +86,7 @@ fn run() -> Result<(), String> {
         (0, 0, 0u64, 0u64, 0u64, 0u64);
     let (mut counted_from, mut cpu_from) = (Duration::ZERO, cpu());
     let mut first_failure = None;
+    let mut turns = 0u64;
     while submitted < in_flight.min(total) {
         reactor.submit(next.clone(), now_ns());
         submitted += 1;
@@ -113,8 +117,10 @@ fn run() -> Result<(), String> {
         if ended < warmup && ended + count >= warmup {
             latency.reset();
             (counted_from, cpu_from) = (started.elapsed(), cpu());
+            turns = 0;
         }
         ended += count;
+        turns += 1;
         let until = (submitted + count).min(total);
         if submitted < until {
             let begin_ns = now_ns();
@@ -130,12 +136,13 @@ fn run() -> Result<(), String> {
     let per_op = |time: Duration| time.as_nanos() as f64 / counted;
     println!(
         "{op} {value_bytes} B, {in_flight} in flight: {:.0} ops/s, CPU {:.0} ns/op (user {:.0}, system {:.0}), \
-         {:.2} CPUs, p50 {:.0} us, p99 {:.0} us, max {:.0} us, RSS {} kB (peak {} kB)",
+         {:.2} CPUs, {:.1} ops per turn, p50 {:.0} us, p99 {:.0} us, max {:.0} us, RSS {} kB (peak {} kB)",
         counted / elapsed.as_secs_f64(),
         per_op(user - user_from) + per_op(system - system_from),
         per_op(user - user_from),
         per_op(system - system_from),
         (user + system - user_from - system_from).as_secs_f64() / elapsed.as_secs_f64(),
+        counted / turns as f64,
         latency.value_at_quantile(0.5) as f64 / 1e3,
         latency.value_at_quantile(0.99) as f64 / 1e3,
         latency.max() as f64 / 1e3,

@@ -9,6 +9,7 @@
 mod cluster;
 mod config;
 mod connection;
+mod gather;
 mod operation;
 mod outcome;
 mod route;
@@ -28,6 +29,7 @@ use cluster::Cluster;
 pub use config::Config;
 use config::nanos;
 use connection::Connection;
+use gather::Gather;
 use operation::{End, Next, Operation};
 pub use outcome::{ConnectError, Down, DownCause, Failure, Outcome};
 use route::Routes;
@@ -58,6 +60,7 @@ pub struct Reactor<T> {
     attend_ns: u64,
     /// operations that ended without an answer; the next `poll` hands them over
     ended: VecDeque<(T, End)>,
+    gather: Gather,
     /// connections that are read in this turn
     readable: Vec<usize>,
 }
@@ -80,6 +83,7 @@ impl<T> Reactor<T> {
             delayed: Vec::new(),
             attend_ns: u64::MAX,
             ended: VecDeque::new(),
+            gather: Gather::new(config.gather_share),
             readable: Vec::new(),
             config,
         })
@@ -141,6 +145,14 @@ impl<T> Reactor<T> {
         sent + self.waiting.len() + self.delayed.len() + self.ended.len()
     }
 
+    /// Of those, how many are on the way to or from each connected member.
+    pub fn in_flight_by_member(&self) -> impl Iterator<Item = (Uuid, usize)> {
+        let connections = self.connections.iter();
+        connections.filter_map(|(_, connection)| {
+            connection.member.map(|uuid| (uuid, connection.session.in_flight()))
+        })
+    }
+
     /// Why a member was not reached or was lost last, if that has happened.
     pub fn last_down(&self) -> Option<&Arc<Down>> {
         self.cluster.last_down()
@@ -191,6 +203,7 @@ impl<T> Reactor<T> {
         }
         self.flush(now_ns);
         let mut count = self.hand_over(&mut on_end);
+        self.gather(timeout);
         let is_busy = count > 0 || self.connections.iter().any(|(_, connection)| connection.is_readable);
         let wake = Duration::from_nanos(self.wake_ns().saturating_sub(now_ns));
         let wait = if is_busy { Duration::ZERO } else { timeout.map_or(wake, |timeout| timeout.min(wake)) };
@@ -215,7 +228,24 @@ impl<T> Reactor<T> {
             }
         }
         self.readable = readable;
-        Ok(count + self.hand_over(&mut on_end))
+        count += self.hand_over(&mut on_end);
+        self.gather.ended(count, now_ns);
+        Ok(count)
+    }
+
+    /// Lets answers gather, see `gather`. Not while there is more to read, or to write, than the kernel can hold.
+    fn gather(&self, timeout: Option<Duration>) {
+        let mut in_flight = 0;
+        for (_, connection) in &self.connections {
+            if connection.is_readable || !connection.session.outbox().is_empty() {
+                return;
+            }
+            in_flight += connection.session.in_flight();
+        }
+        let pause = Duration::from_nanos(self.gather.pause_ns(in_flight));
+        if !pause.is_zero() && timeout.is_none_or(|timeout| timeout >= pause) {
+            std::thread::sleep(pause);
+        }
     }
 
     fn hand_over(&mut self, on_end: &mut impl FnMut(T, Outcome<'_>)) -> usize {
@@ -249,8 +279,12 @@ impl<T> Reactor<T> {
     ) -> Result<(), DownCause> {
         for _ in 0..READS_PER_TURN {
             let Some(connection) = self.connections.get_mut(at) else { return Ok(()) };
-            if !connection.is_readable || !connection.read(now_ns)? {
+            if !connection.is_readable {
                 return Ok(());
+            }
+            match connection.read(now_ns)? {
+                0 => return Ok(()),
+                bytes => self.gather.received(bytes),
             }
             self.take_events(at, now_ns, count, on_end)?;
         }

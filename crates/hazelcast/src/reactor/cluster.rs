@@ -245,3 +245,140 @@ impl Target {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::SessionError;
+
+    const BACKOFF: Backoff = Backoff { least_ns: 100, most_ns: 1000 };
+
+    fn address(port: u16) -> SocketAddr {
+        ([127, 0, 0, 1], port).into()
+    }
+
+    fn uuid(n: u64) -> Uuid {
+        Uuid::from_halves(0, n)
+    }
+
+    fn who(member: u64, cluster: u64) -> Authentication {
+        let server_version = "5.5.0".to_owned();
+        Authentication { member: uuid(member), cluster: uuid(cluster), partition_count: 271, server_version }
+    }
+
+    /// Members by number and port.
+    fn view(members: &[(u64, u16)]) -> MembersView {
+        let member = |&(n, port): &(u64, u16)| Member {
+            uuid: uuid(n),
+            host: "127.0.0.1".to_owned(),
+            port,
+            is_lite: false,
+        };
+        MembersView { version: 1, members: members.iter().map(member).collect() }
+    }
+
+    fn take(cluster: &mut Cluster, members: &[(u64, u16)], now_ns: u64) {
+        cluster.take_members(view(members), now_ns, |host, port| {
+            Some((host.parse::<std::net::IpAddr>().ok()?, port).into())
+        });
+    }
+
+    /// Connects to whatever is due, in order; returns the ports.
+    fn open_all(cluster: &mut Cluster, now_ns: u64) -> Vec<u16> {
+        let mut ports = Vec::new();
+        while let Some(address) = cluster.due(now_ns) {
+            cluster.opened(address, ports.len());
+            ports.push(address.port());
+        }
+        ports
+    }
+
+    fn lose(cluster: &mut Cluster, port: u16, cause: DownCause, now_ns: u64) {
+        cluster.failed(Arc::new(Down { address: address(port), cause }), now_ns, 0.0);
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_jitter_halves_them_at_most() {
+        let pauses: Vec<u64> = (1..7).map(|failures| BACKOFF.pause_ns(failures, 0.0)).collect();
+        assert_eq!(pauses, [100, 200, 400, 800, 1000, 1000]);
+        assert_eq!(BACKOFF.pause_ns(u32::MAX, 0.999_999), 501);
+    }
+
+    #[test]
+    fn one_member_tells_of_the_others_and_each_is_connected_once() {
+        let mut cluster = Cluster::new(vec![address(1), address(9)], BACKOFF);
+        assert_eq!(open_all(&mut cluster, 0), [1, 9]);
+        assert!(cluster.admit(address(1), &who(1, 7)).is_ok_and(|is_same| !is_same));
+        lose(&mut cluster, 9, io_error().into(), 0);
+        // The member calls its own address 127.0.0.1:11; it is connected by another one already.
+        take(&mut cluster, &[(1, 11), (2, 2), (3, 3)], 5);
+        assert_eq!(open_all(&mut cluster, 5), [2, 3]);
+        assert!(cluster.admit(address(2), &who(2, 7)).is_ok_and(|is_same| is_same));
+        assert!(matches!(cluster.admit(address(3), &who(2, 7)), Err(DownCause::Double)));
+        assert!(matches!(cluster.admit(address(3), &who(3, 8)), Err(DownCause::OtherCluster)));
+        assert_eq!(
+            cluster.wake_ns(),
+            u64::MAX,
+            "the configured address where nobody is does not matter any more"
+        );
+    }
+
+    #[test]
+    fn a_lost_member_is_tried_with_pauses_and_forgotten_when_it_leaves() {
+        let mut cluster = Cluster::new(vec![address(1)], BACKOFF);
+        open_all(&mut cluster, 0);
+        cluster.admit(address(1), &who(1, 7)).expect("the first");
+        take(&mut cluster, &[(1, 1), (2, 2)], 0);
+        open_all(&mut cluster, 0);
+        cluster.admit(address(2), &who(2, 7)).expect("the same cluster");
+        lose(&mut cluster, 2, DownCause::ClosedByMember, 1000);
+        assert_eq!(cluster.wake_ns(), 1100);
+        assert_eq!(open_all(&mut cluster, 1100), [2]);
+        lose(&mut cluster, 2, io_error().into(), 1100);
+        assert_eq!(cluster.wake_ns(), 1300);
+        take(&mut cluster, &[(1, 1)], 1200);
+        assert_eq!(cluster.wake_ns(), u64::MAX);
+        // Back under the same address, as another member.
+        take(&mut cluster, &[(1, 1), (5, 2)], 1250);
+        assert_eq!(open_all(&mut cluster, 1250), [2]);
+    }
+
+    #[test]
+    fn without_any_member_all_known_addresses_are_tried_and_a_restarted_cluster_is_taken() {
+        let mut cluster = Cluster::new(vec![address(1)], BACKOFF);
+        open_all(&mut cluster, 0);
+        cluster.admit(address(1), &who(1, 7)).expect("the first");
+        take(&mut cluster, &[(1, 1), (2, 2)], 0);
+        lose(&mut cluster, 1, DownCause::ClosedByMember, 0);
+        assert_eq!(open_all(&mut cluster, 10_000), [1, 2]);
+        assert!(
+            cluster.admit(address(2), &who(8, 70)).is_ok_and(|is_same| !is_same),
+            "another cluster than before"
+        );
+    }
+
+    #[test]
+    fn only_addresses_that_refused_for_good_are_hopeless() {
+        let mut cluster = Cluster::new(vec![address(1), address(2)], BACKOFF);
+        open_all(&mut cluster, 0);
+        lose(&mut cluster, 1, SessionError::Rejected(crate::wire::views::Rejected::Credentials).into(), 0);
+        assert!(!cluster.is_hopeless());
+        lose(&mut cluster, 2, io_error().into(), 0);
+        assert!(!cluster.is_hopeless(), "a member may be about to listen there");
+        open_all(&mut cluster, 10_000);
+        lose(&mut cluster, 2, SessionError::Broken(crate::wire::Broken::FrameLength(0)).into(), 0);
+        lose(&mut cluster, 1, SessionError::Rejected(crate::wire::views::Rejected::Credentials).into(), 0);
+        assert!(cluster.is_hopeless());
+        let message = cluster.connect_error("prod", 2_000_000_000).to_string();
+        assert_eq!(
+            message,
+            "cannot connect to cluster \"prod\" at 127.0.0.1:1, 127.0.0.1:2 (the member refused the credentials; check \
+             the cluster name, and user and password where it asks for them; tried 4 times in 2.0 s); start a member \
+             there, or check addresses and cluster name"
+        );
+    }
+
+    fn io_error() -> std::io::Error {
+        std::io::ErrorKind::ConnectionRefused.into()
+    }
+}

@@ -67,8 +67,8 @@ impl<T> Connection<T> {
         Ok(())
     }
 
-    /// Reads once; returns whether anything came.
-    pub fn read(&mut self, now_ns: u64) -> Result<bool, DownCause> {
+    /// Reads once; returns how many bytes came, 0 when there are none for now.
+    pub fn read(&mut self, now_ns: u64) -> Result<usize, DownCause> {
         loop {
             let room = self.session.room();
             let room_bytes = room.len();
@@ -78,11 +78,11 @@ impl<T> Connection<T> {
                     // Less than there was room for: the kernel had no more, so the next byte is a new edge.
                     self.is_readable = count == room_bytes;
                     self.session.filled(count, now_ns);
-                    Ok(true)
+                    Ok(count)
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.is_readable = false;
-                    Ok(false)
+                    Ok(0)
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => Err(error.into()),

@@ -104,3 +104,82 @@ impl<T> Operation<T> {
         (self.token, End::Failed(Failure::Closed))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reactor::outcome::DownCause;
+    use crate::wire::{Data, Key};
+
+    fn get() -> Operation<()> {
+        Operation::new(Request::Get { map: "m".into(), key: Key::of("k") }, (), 1_000_000_000)
+    }
+
+    fn set() -> Operation<()> {
+        let (key, value) = (Key::of("k"), Data::of("v"));
+        Operation::new(Request::Set { map: "m".into(), key, value, ttl_ms: -1 }, (), 1_000_000_000)
+    }
+
+    fn name(next: Next<()>) -> &'static str {
+        match next {
+            Next::Again { .. } => "again",
+            Next::Ended(_, End::Failed(_)) => "failed",
+            Next::Ended(_, End::Unknown(_)) => "unknown",
+        }
+    }
+
+    /// Codes of section 5.8 of the protocol's document.
+    #[test]
+    fn what_a_members_error_means_depends_on_whether_the_operation_can_have_run() {
+        let check = |code: i32, of_get: &str, of_set: &str| {
+            let error = || ServerError { code, class: String::new(), message: String::new() };
+            assert_eq!(name(get().after_error(error(), 0, 0.5)), of_get, "a get, code {code}");
+            assert_eq!(name(set().after_error(error(), 0, 0.5)), of_set, "a set, code {code}");
+        };
+        // Caller or target no member, partition on its way, wrong target: refused before it began.
+        [8, 39, 53, 62].into_iter().for_each(|code| check(code, "again", "again"));
+        // Not active, member left, retryable, target disconnected.
+        [19, 33, 46, 47, 52].into_iter().for_each(|code| check(code, "again", "unknown"));
+        // Timeouts, IO, an indeterminate state: another attempt would take as long.
+        [22, 38, 50, 54, 80].into_iter().for_each(|code| check(code, "failed", "unknown"));
+        // Class cast, illegal argument, security, null pointer, an unknown code.
+        [10, 23, 49, 37, 4711].into_iter().for_each(|code| check(code, "failed", "failed"));
+    }
+
+    #[test]
+    fn what_was_sent_and_can_change_something_is_never_tried_again() {
+        let address = ([127, 0, 0, 1], 5701).into();
+        let down = Arc::new(Down { address, cause: DownCause::ClosedByMember });
+        assert_eq!(name(set().after_loss(true, &down, 0)), "unknown");
+        assert_eq!(name(set().after_loss(false, &down, 0)), "again");
+        let mut operation = get();
+        for _ in 0..LOSSES_MAX {
+            operation = match operation.after_loss(true, &down, 0) {
+                Next::Again { operation, .. } => operation,
+                Next::Ended(..) => panic!("given up too early"),
+            };
+        }
+        assert_eq!(
+            name(operation.after_loss(true, &down, 0)),
+            "unknown",
+            "it may be what ends the connections"
+        );
+    }
+
+    #[test]
+    fn pauses_grow_and_no_attempt_begins_behind_the_deadline() {
+        let error = || ServerError { code: 39, class: String::new(), message: String::new() };
+        let (mut operation, mut now_ns, mut pauses) = (set(), 0, Vec::new());
+        let end = loop {
+            match operation.after_error(error(), now_ns, 0.0) {
+                Next::Again { due_ns, operation: again } => {
+                    pauses.push((due_ns - now_ns) / 1_000_000);
+                    (operation, now_ns) = (again, due_ns);
+                }
+                Next::Ended(_, end) => break end,
+            }
+        };
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256]);
+        assert!(matches!(end, End::Failed(Failure::Server(error)) if error.code == 39));
+    }
+}
