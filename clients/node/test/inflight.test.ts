@@ -71,7 +71,7 @@ test('an operation that hangs ends as unknown, and its late result is not counte
   const nextOp = (i: number) => {
     // The first four hang; those that take their places end them, too late.
     if (i < 4) return new Promise<void>((resolve) => late.push(resolve))
-    late.pop()!()
+    late[i - 4]!()
     return turn()
   }
   const { end } = await run({ nextOp, totalOps: 8, warmupOps: 0, inFlight: 4, timeoutMs: 20 })
