@@ -67,7 +67,8 @@ final class RedisStore implements Store {
     @Override
     public InFlight.Client client() {
         Package lettuce = RedisClient.class.getPackage();
-        return new InFlight.Client("lettuce", String.valueOf(lettuce.getImplementationVersion()));
+        // The build adds its commit after a slash.
+        return new InFlight.Client("lettuce", String.valueOf(lettuce.getImplementationVersion()).split("/")[0]);
     }
 
     @Override
