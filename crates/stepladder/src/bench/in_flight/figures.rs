@@ -1,9 +1,11 @@
 //! What the runs of a client come to: rates, latencies, CPU, and the ratio of clients with its interval.
 
 use std::fmt;
+use std::io::Read as _;
 
 use anyhow::Context as _;
 use base64::Engine as _;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use serde_json::{Value, json};
@@ -66,10 +68,7 @@ impl Run {
             format!("{} {}", part("name"), part("version")).trim().to_owned()
         };
         let encoded = end["latency"].as_str().context("its last line has no histogram")?;
-        let decoded = base64::engine::general_purpose::STANDARD.decode(encoded)?;
-        let latency: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut decoded.as_slice())
-            .map_err(|error| anyhow::anyhow!("its histogram cannot be read: {error:?}"))?;
+        let latency = decode(encoded).context("its histogram cannot be read")?;
         let run = Run {
             client: text(&start["client"]),
             runtime: text(&start["runtime"]),
@@ -103,6 +102,24 @@ impl Run {
     fn rate_per_s(&self) -> f64 {
         self.ops as f64 / self.elapsed_s
     }
+}
+
+/// Cookie and length before the deflated part of the V2 encoding.
+const DEFLATED_FROM: usize = 8;
+/// Where the inner part holds the ratio between recorded integers and values, a double.
+const RATIO: std::ops::Range<usize> = 32..40;
+/// The counts of the widest range with 3 digits take less.
+const LONGEST_HISTOGRAM: u64 = 4 << 20;
+
+/// A histogram in HdrHistogram's V2 encoding, deflated, base64.
+fn decode(text: &str) -> anyhow::Result<Histogram<u64>> {
+    let outer = base64::engine::general_purpose::STANDARD.decode(text)?;
+    let deflated = outer.get(DEFLATED_FROM..).context("it is too short")?;
+    let mut inner = Vec::new();
+    ZlibDecoder::new(deflated).take(LONGEST_HISTOGRAM).read_to_end(&mut inner)?;
+    // hdr-histogram-js writes the ratio 1 as an integer, which other libraries refuse.
+    inner.get_mut(RATIO).context("it is too short")?.copy_from_slice(&1f64.to_be_bytes());
+    Deserializer::new().deserialize(&mut inner.as_slice()).map_err(|error| anyhow::anyhow!("{error:?}"))
 }
 
 /// What one client did of one task.
