@@ -140,19 +140,21 @@ func TestTheWarmUpIsRunFirstAndNotCounted(t *testing.T) {
 }
 
 func TestAnOperationThatHangsEndsAsUnknownAndItsLateResultIsNotCounted(t *testing.T) {
-	late := make(chan struct{})
+	last := make(chan struct{})
 	var returned sync.WaitGroup
 	returned.Add(4)
 	end, _ := run(t, context.Background(), Options{TotalOps: 8, WarmupOps: -1, InFlight: 4, Timeout: 20 * time.Millisecond,
 		NextOp: func(_ context.Context, i int64) (Outcome, error) {
-			// The first four hang, whatever their context says; those that take their places end them, too late.
-			if i < 4 {
+			// The last one starts when the first four have been given up, whatever their context says. It ends all others,
+			// those four too late.
+			switch {
+			case i < 4:
 				defer returned.Done()
-				<-late
-				return OK, nil
-			}
-			if i == 7 {
-				close(late)
+				<-last
+			case i < 7:
+				<-last
+			default:
+				close(last)
 				returned.Wait()
 			}
 			return OK, nil

@@ -67,11 +67,11 @@ test('the warm-up is run first and not counted', async () => {
 })
 
 test('an operation that hangs ends as unknown, and its late result is not counted', async () => {
-  const late: (() => void)[] = []
+  const pending: (() => void)[] = []
   const nextOp = (i: number) => {
-    // The first four hang; those that take their places end them, too late.
-    if (i < 4) return new Promise<void>((resolve) => late.push(resolve))
-    late[i - 4]!()
+    if (i < 7) return new Promise<void>((resolve) => pending.push(resolve))
+    // The last one starts when the first four have been given up. It ends all others, those four too late.
+    for (const resolve of pending) resolve()
     return turn()
   }
   const { end } = await run({ nextOp, totalOps: 8, warmupOps: 0, inFlight: 4, timeoutMs: 20 })

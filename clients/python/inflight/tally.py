@@ -19,7 +19,7 @@ class Tally:
     def __init__(self):
         self._lock = threading.Lock()
         self._outcomes = dict.fromkeys((OK, HIT, MISS, WRONG, FAILED, UNKNOWN), 0)  # under _lock
-        # Lower end of a histogram's bucket → count: HdrHistogram.record_value takes 5 us in Python, and this 0.3.
+        # Lower end of a histogram's bucket → count. HdrHistogram.record_value alone takes 3.3 us in Python, `record` 1.6.
         self._buckets = {}  # under _lock
         self._last = self.counts()
         self._latency = new_histogram()

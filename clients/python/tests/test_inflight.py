@@ -131,14 +131,15 @@ class Futures(unittest.TestCase):
         self.assertEqual(sums, {"warmup": 300, "measure": 700})
 
     def test_an_operation_that_hangs_ends_as_unknown_and_its_late_result_is_not_counted(self):
-        late = []
+        pending = []
 
         def next_op(i):
-            # The first four hang; those that take their places end them, too late.
-            if i < 4:
-                late.append(Future())
-                return late[-1]
-            late[i - 4].set_result(None)
+            pending.append(Future())
+            if i < 7:
+                return pending[i]
+            # The last one starts when the first four have been given up. It ends all others, those four too late.
+            for each in pending[:7]:
+                each.set_result(None)
             return done()
 
         end, _ = run(next_op, total_ops=8, warmup_ops=0, in_flight=4, timeout_ms=20)

@@ -148,7 +148,7 @@ final class Phase<T> {
         try {
             CompletionStage<? extends T> stage = options.nextOp.start(i);
             stage.whenCompleteAsync((value, error) -> completed(operation, value, error), CALLER);
-        } catch (Exception error) {
+        } catch (Throwable error) { // An Error too would otherwise end the timer, which may be this thread.
             if (operation.compareAndSet(false, true)) {
                 fail(operation, error);
                 passOn(operation);
@@ -170,7 +170,7 @@ final class Phase<T> {
                     tally.blame("wrong", "operation " + operation.i + " returned " + excerpt(value));
                 }
                 count(operation, outcome);
-            } catch (RuntimeException thrown) {
+            } catch (RuntimeException | Error thrown) {
                 fail(operation, thrown);
             }
         }

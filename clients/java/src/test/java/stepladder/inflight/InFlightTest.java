@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -17,7 +18,6 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiConsumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -170,14 +170,14 @@ class InFlightTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void anOperationThatHangsEndsAsUnknownAndItsLateResultIsNotCounted(boolean semaphore) throws InterruptedException {
-        List<CompletableFuture<Object>> late = new ArrayList<>();
+        List<CompletableFuture<Object>> pending = Collections.synchronizedList(new ArrayList<>());
         InFlight.End end = run(InFlight.of(i -> {
-                    // The first four hang; those that take their places end them, too late.
-                    if (i < 4) {
-                        late.add(new CompletableFuture<>());
-                        return late.get((int) i);
+                    pending.add(new CompletableFuture<>());
+                    if (i < 7) {
+                        return pending.get((int) i);
                     }
-                    late.get((int) i - 4).complete(null);
+                    // The last one starts when the first four have been given up. It ends all others, those four too late.
+                    pending.forEach(each -> each.complete(null));
                     return done();
                 })
                 .totalOps(8)
@@ -191,13 +191,14 @@ class InFlightTest {
 
     @Test
     void unlimitedStartsEverythingAtOnceAndStopsAtTheMemoryCap() throws InterruptedException {
-        CompletableFuture<Object> all = new CompletableFuture<>();
-        AtomicInteger started = new AtomicInteger();
+        List<CompletableFuture<Object>> pending = Collections.synchronizedList(new ArrayList<>());
         InFlight.End end = run(InFlight.of(i -> {
-                    if (started.incrementAndGet() == 3000) {
-                        all.complete(null);
+                    CompletableFuture<Object> operation = new CompletableFuture<>();
+                    pending.add(operation);
+                    if (pending.size() == 3000) {
+                        pending.forEach(each -> each.complete(null));
                     }
-                    return all;
+                    return operation;
                 })
                 .totalOps(3000)
                 .warmupOps(0)
