@@ -203,7 +203,6 @@ impl<T> Reactor<T> {
         }
         self.flush(now_ns);
         let mut count = self.hand_over(&mut on_end);
-        self.gather(timeout);
         let is_busy = count > 0 || self.connections.iter().any(|(_, connection)| connection.is_readable);
         let wake = Duration::from_nanos(self.wake_ns().saturating_sub(now_ns));
         let wait = if is_busy { Duration::ZERO } else { timeout.map_or(wake, |timeout| timeout.min(wake)) };
@@ -217,35 +216,51 @@ impl<T> Reactor<T> {
                 connection.is_writable |= event.is_writable();
             }
         }
-        let now_ns = self.now_ns();
+        count += self.read_all(self.now_ns(), &mut on_end);
+        if count > 0 && self.let_gather(count) {
+            count += self.read_all(self.now_ns(), &mut on_end);
+        }
+        count += self.hand_over(&mut on_end);
+        self.gather.ended(count, self.now_ns());
+        Ok(count)
+    }
+
+    /// Reads all connections that have something; returns how many operations were answered.
+    fn read_all(&mut self, now_ns: u64, on_end: &mut impl FnMut(T, Outcome<'_>)) -> usize {
+        let mut count = 0;
         let mut readable = std::mem::take(&mut self.readable);
         readable.extend(
             self.connections.iter().filter(|(_, connection)| connection.is_readable).map(|(at, _)| at),
         );
         for at in readable.drain(..) {
-            if let Err(cause) = self.read(at, now_ns, &mut count, &mut on_end) {
+            if let Err(cause) = self.read(at, now_ns, &mut count, on_end) {
                 self.close(at, cause, now_ns);
             }
         }
         self.readable = readable;
-        count += self.hand_over(&mut on_end);
-        self.gather.ended(count, now_ns);
-        Ok(count)
+        count
     }
 
-    /// Lets answers gather, see `gather`. Not while there is more to read, or to write, than the kernel can hold.
-    fn gather(&self, timeout: Option<Duration>) {
+    /// Waits for more answers when only `count` came, see `gather`. Returns whether to read again.
+    fn let_gather(&mut self, count: usize) -> bool {
         let mut in_flight = 0;
         for (_, connection) in &self.connections {
+            // More to read than one turn takes, or to write than the kernel takes: there is no lack of work.
             if connection.is_readable || !connection.session.outbox().is_empty() {
-                return;
+                return false;
             }
             in_flight += connection.session.in_flight();
         }
-        let pause = Duration::from_nanos(self.gather.pause_ns(in_flight));
-        if !pause.is_zero() && timeout.is_none_or(|timeout| timeout >= pause) {
-            std::thread::sleep(pause);
+        let pause_ns = self.gather.pause_ns(count, in_flight);
+        if pause_ns == 0 {
+            return false;
         }
+        std::thread::sleep(Duration::from_nanos(pause_ns));
+        for (_, connection) in &mut self.connections {
+            // The kernel would only say so at the next wait.
+            connection.is_readable = connection.session.in_flight() > 0;
+        }
+        true
     }
 
     fn hand_over(&mut self, on_end: &mut impl FnMut(T, Outcome<'_>)) -> usize {
