@@ -8,6 +8,7 @@ mod again;
 mod bad_input;
 mod bad_targets;
 mod bench;
+mod bench_clients;
 mod chat;
 mod endings;
 mod foreign_server;

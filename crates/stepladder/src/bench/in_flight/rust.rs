@@ -13,7 +13,7 @@ use inflight::{
     error_line,
 };
 
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
+use crate::exit::{Exit, Failure};
 use crate::signals::Interrupt;
 
 /// A store that carries out gets, sets and deletes.
@@ -109,13 +109,14 @@ impl<S: Store> OnStore<'_, S> {
     }
 }
 
-/// Carries out a plan.
+/// Carries out a plan. Exit codes are those that clients/README.md gives runners: 2 for a bad plan, 3 when it cannot
+/// connect.
 pub(in super::super) fn run(plan: &str, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let plan = match Plan::read(plan) {
         Ok(plan) => plan,
         Err(bad) => {
             say(&error_line(&bad.to_string()));
-            return Err(wrong_usage(anyhow!("{bad}")));
+            return Err((Exit::NotMeasured, anyhow!("{bad}")));
         }
     };
     let workload = Workload::new(&plan);
@@ -153,7 +154,7 @@ pub(in super::super) fn run(plan: &str, interrupt: &Interrupt) -> Result<Exit, F
         Ok(_) => Ok(Exit::Met),
         Err(message) => {
             say(&error_line(&message));
-            Err(not_measured(anyhow!("{message}")))
+            Err((Exit::WrongUsage, anyhow!("{message}")))
         }
     }
 }

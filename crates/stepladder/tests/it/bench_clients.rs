@@ -1,0 +1,100 @@
+//! `stepladder bench --target`: client libraries as processes, honest and planted ones.
+
+use crate::place::Place;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stepladder");
+const NULL: [&str; 7] = ["bench", "--target", "null:", "--total", "20000", "--runs", "2"];
+
+fn words<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    NULL.iter().chain(more).copied().collect()
+}
+
+/// A client that is our own runner, with its lines changed by `sed`.
+fn changed(script: &str) -> String {
+    format!("planted() {{ {PROGRAM} bench runner \"$1\" | sed '{script}'; }}; planted")
+}
+
+#[test]
+fn each_client_does_each_task_and_every_operation_is_counted() {
+    let place = Place::new();
+    let honest = changed("s/name\":\"null/name\":\"other/");
+    let options = ["--client", "rust", "--client", &honest, "--value", "3,1024", "--json", "r.json"];
+    let ran = place.run(words(&options));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for fragment in ["null:", "get 3 B, 100 in flight", "get 1 KB", "ops/s", "CPU µs/op", "× rust"] {
+        assert!(ran.out.contains(fragment), "`{fragment}` is missing in\n{}", ran.out);
+    }
+    let report = place.json("r.json");
+    let cells = report["cells"].as_array().expect("cells");
+    assert_eq!(cells.len(), 4);
+    for cell in cells {
+        let count = |name: &str| cell[name].as_u64();
+        assert_eq!((count("ops"), count("hits"), count("failed")), (Some(36_000), Some(36_000), Some(0)));
+        assert_eq!(cell["latency_ns"]["count"], 36_000);
+        assert!(cell["ops_per_s"].as_f64() > Some(1000.0) && cell["rates_per_s"][1].as_f64() > Some(0.0));
+    }
+    assert!(cells[1]["library"].as_str().is_some_and(|name| name.starts_with("other")), "{report}");
+    assert!(cells[1]["ratio"]["low"].as_f64() > Some(0.0), "{report}");
+}
+
+#[test]
+fn wrong_values_and_unknown_outcomes_end_the_command_with_1() {
+    let place = Place::new();
+    let check = |script: &str, expected: &str| {
+        let client = changed(script);
+        let ran = place.run(words(&["--client", &client]));
+        assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+        assert!(ran.out.contains(expected), "{}", ran.out);
+    };
+    check(
+        r#"/"end"/s/"ok":18000,"failed":0/"ok":17990,"failed":10/;/"end"/s/"wrong":0/"wrong":10/"#,
+        "20 operations failed (20 of them with a wrong value), 0 have an unknown outcome",
+    );
+    check(
+        r#"/"end"/s/"ok":18000,"failed":0,"unknown":0/"ok":17999,"failed":0,"unknown":1/"#,
+        "0 operations failed (0 of them with a wrong value), 2 have an unknown outcome",
+    );
+}
+
+#[test]
+fn a_client_whose_figures_cannot_be_true_is_no_result() {
+    let place = Place::new();
+    let check = |client: &str, expected: &str| {
+        let ran = place.run(words(&["--client", client, "--json", "r.json"]));
+        assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
+        assert!(ran.err.contains(expected), "{}", ran.err);
+        assert!(!place.path("r.json").exists(), "a file without results was left behind");
+    };
+    check(&changed(r#"/"end"/s/"ok":18000/"ok":18001/"#), "its counts do not agree");
+    check(&changed(r#"/"end"/s/"ops":18000/"ops":180000/;s/"ok":18000/"ok":180000/"#), "18000 latencies");
+    check(&changed(r#"/"end"/d"#), "it ended without its last line");
+    check(&changed(r#"s/"format":1/"format":2/"#), "format 2");
+    check(&changed(r#"s/^{"type":"second".*/ready/"#), "a line that is none of clients/README.md: \"ready\"");
+    check(&changed(r#"/"start"/d"#), "it ended before it had started");
+    check("no-such-program", "it ended without its last line");
+    check(r#"echo '{"type":"error","message":"no member lets us in"}' #"#, "no member lets us in");
+    check(
+        &format!("{PROGRAM} bench runner '{{\"target\":\"redis://127.0.0.1:1\"}}' #"),
+        "cannot connect to redis",
+    );
+}
+
+#[test]
+fn wrong_usage_ends_with_3_before_anything_is_started() {
+    let place = Place::new();
+    let refused = |more: &[&str], fragments: &[&str]| {
+        place.run(["bench"].iter().chain(more).copied().collect::<Vec<_>>()).refused(3, fragments);
+    };
+    refused(&[], &["--target is missing", "stepladder bench leaderboard"]);
+    refused(&["--target", "redis://10.0.0.1:6379"], &["10.0.0.1 is not this machine", "loopback"]);
+    refused(
+        &["--target", "hazelcast://127.0.0.1:5701,example.org:5701/m"],
+        &["example.org is not this machine"],
+    );
+    refused(&["--target", "http://127.0.0.1:80"], &["\"target\" must be hazelcast://"]);
+    refused(&["--target", "null:", "--op", "put"], &["\"op\" must be get, set or mix"]);
+    refused(&["--target", "null:", "--in-flight", "0"], &["\"in_flight\" must be a whole number from 1"]);
+    refused(&["--target", "null:", "--keys", "uniform:many"], &["--keys uniform:many", "is not a number"]);
+    refused(&["--target", "null:", "--runs", "0"], &["--runs 0", "1 to 1000"]);
+    refused(&["--target", "null:", "--client", ""], &["--client is empty"]);
+}
