@@ -359,9 +359,19 @@ impl Leaderboard {
 
     fn check_update(&mut self, token: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
         let Open { updates, change } = self.open.remove(token);
-        if let Err(wrong) = self.is_ok(answer) {
+        let refused_within = match (answer.status, updates.len()) {
+            (200, 2..) => self.dialect.refusal_of_bulk(answer.body),
+            _ => None,
+        };
+        let (status, refused) = match refused_within {
+            Some((status, text)) => {
+                (status, Err((errors::of_status(status), format!("status {status}: \"{text}\""))))
+            }
+            None => (answer.status, self.is_ok(answer)),
+        };
+        if let Err(wrong) = refused {
             // A refusal says that nothing was applied; anything else leaves that open, CANCELLED of gRPC (499) as well.
-            match answer.status {
+            match status {
                 400..=498 => self.members.refuse(&updates),
                 _ => self.members.give_up(&updates),
             }

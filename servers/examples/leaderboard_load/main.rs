@@ -5,9 +5,9 @@
 //! ITEMS 1: one PATCH per request; more: bulks of that many increments. All MEMBERS are there before, with random scores.
 //! Closed loop: every connection has one request under way, and one thread asks and reads for all of them in turn; the
 //! requests are made before. OPTIONS are those of `serve leaderboard`; with `--data` the service is killed at the end,
-//! and its restart is timed.
-//! IN_FLIGHT: turns of HTTP and of WebSocket with that many updates under way on each connection follow each other, on the
-//! same service; the ratio is the median of the rounds'.
+//! and it is timed how long it takes until it is started again and /healthz is answered. SECONDS 0: only that.
+//! IN_FLIGHT: turns of HTTP and of WebSocket with that many requests of ITEMS updates under way on each connection follow
+//! each other, on the same service; the ratio is the median of the rounds'.
 //! The service is a process of its own, so that its CPU time is measured separately from the load's. Both share the machine.
 //! With `--store redis://…` the CPU time of the store is read from its `INFO`.
 
@@ -44,9 +44,11 @@ fn main() {
     let measured = |name: &str, items, load: &mut dyn FnMut(Duration) -> (usize, Vec<u32>)| -> f64 {
         load(Duration::from_secs(1));
         let store_before_s = store.map(store_cpu_s);
-        let (cpu_before_s, began) = (cpu_s(process), Instant::now());
+        let both_s = || (cpu_s(process), cpu_s(std::process::id()));
+        let (before_s, began) = (both_s(), Instant::now());
         let (requests, mut latencies_us) = load(Duration::from_secs(seconds as u64));
-        let (took_s, cpu_s) = (began.elapsed().as_secs_f64(), cpu_s(process) - cpu_before_s);
+        let (took_s, after_s) = (began.elapsed().as_secs_f64(), both_s());
+        let (cpu_s, load_s) = (after_s.0 - before_s.0, after_s.1 - before_s.1);
         let store_s =
             store.map(store_cpu_s).zip(store_before_s).map(|(after_s, before_s)| after_s - before_s);
         latencies_us.sort_unstable();
@@ -54,11 +56,12 @@ fn main() {
         let updates = (requests * items) as f64;
         println!(
             "{name}, {connections} connections, {items} items per request: {:.0} requests/s, {:.0} updates/s, \
-             service {:.2} CPU-s per s, {:.2} CPU-µs per update; round trip p50 {} p99 {} µs",
+             service {:.2} CPU-s per s, {:.3} CPU-µs per update, load {:.2} CPU-s per s; round trip p50 {} p99 {} µs",
             requests as f64 / took_s,
             updates / took_s,
             cpu_s / took_s,
             cpu_s * 1e6 / updates,
+            load_s / took_s,
             quantile(0.5),
             quantile(0.99),
         );
@@ -71,14 +74,16 @@ fn main() {
         }
         updates / cpu_s
     };
-    if in_flight == 0 {
+    if seconds == 0 {
+        println!("{members} members");
+    } else if in_flight == 0 {
         measured("HTTP", items, &mut |time| load.run_for(time));
     } else {
-        let mut socket = websocket::Load::new(address, connections, in_flight, members);
+        let mut socket = websocket::Load::new(address, connections, in_flight, items, members);
         let mut ratios: Vec<f64> = (0..ROUNDS)
             .map(|_| {
                 let http = measured("HTTP", items, &mut |time| load.run_for(time));
-                measured("WebSocket", 1, &mut |time| socket.run_for(time)) / http
+                measured("WebSocket", items, &mut |time| socket.run_for(time)) / http
             })
             .collect();
         ratios.sort_unstable_by(f64::total_cmp);
@@ -93,8 +98,11 @@ fn main() {
         service.kill().expect("our child");
         service.wait().expect("our child");
         let began = Instant::now();
-        service = start(options).0;
-        println!("started again after a kill in {:.2} s", began.elapsed().as_secs_f64());
+        let (again, address) = start(options);
+        service = again;
+        ask_health(address);
+        let (took_s, cpu_s) = (began.elapsed().as_secs_f64(), cpu_s(service.id()));
+        println!("started again after a kill in {took_s:.2} s, {cpu_s:.2} s of CPU");
     }
     // SAFETY: a plain call; the process is our child and not reaped yet.
     unsafe { libc::kill(service.id() as i32, libc::SIGTERM) };
@@ -112,6 +120,13 @@ fn start(options: &[String]) -> (Child, SocketAddr) {
     let mut line = String::new();
     BufReader::new(service.stdout.take().expect("it was piped")).read_line(&mut line).expect("it says where");
     (service, line.trim().parse().expect("an address"))
+}
+
+/// Waits until the service says that it is well.
+fn ask_health(address: SocketAddr) {
+    let mut stream = TcpStream::connect(address).expect("the service listens");
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("the service reads");
+    read_answer(&mut stream, &mut [0; 1024]);
 }
 
 /// Gives all members random scores.
@@ -137,9 +152,12 @@ fn bulk(members: impl Iterator<Item = usize>, mode: &str, mut score: impl FnMut(
     format!("POST /bulk HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n\r\n{body}").into_bytes()
 }
 
-/// Requests that are made before, at least, and updates in all of them.
-const REQUESTS: usize = 500;
-const UPDATES: usize = 300_000;
+/// How many requests of so many updates are made before.
+fn requests(items: usize) -> usize {
+    const REQUESTS: usize = 500;
+    const UPDATES: usize = 300_000;
+    (UPDATES / items).max(REQUESTS)
+}
 
 fn serve(arguments: &[String]) {
     let command = Options::augment_args(clap::Command::new("serve").no_binary_name(true));
@@ -193,7 +211,7 @@ impl Load {
             let target = format!("/leaderboards/main/members/player-{}?score=7", random.usize(..members));
             format!("PATCH {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes()
         };
-        let requests = (0..(UPDATES / items).max(REQUESTS)).map(request).collect();
+        let requests = (0..self::requests(items)).map(request).collect();
         let mut load = Load { connections, random, requests };
         (0..load.connections.len()).for_each(|at| load.ask(at));
         load

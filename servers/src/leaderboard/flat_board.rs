@@ -9,7 +9,7 @@ use super::members::Members;
 use super::order::Prepared;
 use super::ranking::Ranking;
 use super::types::{
-    BulkRefused, Deleted, MAX_MEMBERS, Mode, Options, Outcome, Page, Refused, Row, Standing, Update,
+    BulkRefused, Deleted, MAX_MEMBERS, Mode, Options, Outcome, Page, Record, Refused, Row, Standing, Update,
     check_bulk, check_member, check_metadata,
 };
 use super::zones::{Key, Place, Trees};
@@ -108,19 +108,61 @@ impl FlatBoard {
         Some(Ready { id, old, new, tie, moves })
     }
 
-    /// Makes a prepared move, unless the member has moved since or its new key is taken.
+    /// Makes a prepared update, unless the member has moved since or its new key is taken.
     #[inline(always)]
     fn finish(&mut self, ready: &Ready) -> Option<Outcome> {
+        let rank = self.relocate(ready)? + self.ranking.zones.before_middle() + 1;
+        let score = self.ranking.rules.score(Key::Narrow(ready.new));
+        Some(Outcome { score, rank, tie: ready.tie, sequence: self.ranking.rules.next_sequence() })
+    }
+
+    /// Makes a prepared move, under the same conditions. Returns its rank within the middle zone.
+    #[inline(always)]
+    fn relocate(&mut self, ready: &Ready) -> Option<u64> {
         let &Ready { id, old, new, tie, moves } = ready;
         if self.members.place(id) != old {
             return None;
         }
-        let (had, zones) = (old.narrow()?, &mut self.ranking.zones);
-        let rank = zones.middle.relocate_prepared(moves, (&had, old.tie), (new, tie), id)?;
-        let rank = rank + zones.before_middle() + 1;
+        let had = old.narrow()?;
+        let rank = self.ranking.zones.middle.relocate_prepared(moves, (&had, old.tie), (new, tie), id)?;
         self.members.set_place(id, Place::of(new, tie));
-        let score = self.ranking.rules.score(Key::Narrow(new));
-        Some(Outcome { score, rank, tie, sequence: self.ranking.rules.next_sequence() })
+        Some(rank)
+    }
+
+    /// Puts records as `restore` does, with the misses of all of them overlapping.
+    fn restore_batch(&mut self, batch: &[Record]) {
+        let hashes = self.hash_all(batch.iter().map(|record| &*record.member));
+        let mut ready: [Option<Ready>; BATCH] = [None; BATCH];
+        if !self.ranking.has_metadata() {
+            for ((record, hash), ready) in batch.iter().zip(hashes).zip(&mut ready) {
+                *ready = self.prepare_record(hash, record);
+            }
+        }
+        for ((record, hash), ready) in batch.iter().zip(hashes).zip(&ready) {
+            if ready.as_ref().and_then(|ready| self.relocate(ready)).is_some() {
+                continue;
+            }
+            let (id, old) = match self.members.find(hash, &record.member) {
+                Some(id) => (id, Some(self.members.place(id))),
+                None => (self.members.add(hash, &record.member), None),
+            };
+            let place = self.ranking.put(id, old, record);
+            self.members.set_place(id, place);
+        }
+    }
+
+    #[inline(always)]
+    fn prepare_record(&self, hash: u32, record: &Record) -> Option<Ready> {
+        if record.metadata.is_some() {
+            return None;
+        }
+        let id = self.members.find(hash, &record.member)?;
+        let old = self.members.place(id);
+        let (had, Key::Narrow(new)) = (old.narrow()?, self.ranking.rules.key(&record.score)) else {
+            return None;
+        };
+        let moves = self.ranking.zones.middle.prepare((&had, old.tie), (&new, record.tie));
+        Some(Ready { id, old, new, tie: record.tie, moves })
     }
 
     #[inline]
@@ -221,14 +263,8 @@ impl Exclusive for FlatBoard {
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), BulkRefused> {
         snapshot.check(MAX_MEMBERS - self.count())?;
-        for record in &snapshot.records {
-            let hash = self.members.hash(&record.member);
-            let (id, old) = match self.members.find(hash, &record.member) {
-                Some(id) => (id, Some(self.members.place(id))),
-                None => (self.members.add(hash, &record.member), None),
-            };
-            let place = self.ranking.put(id, old, record);
-            self.members.set_place(id, place);
+        for batch in snapshot.records.chunks(BATCH) {
+            self.restore_batch(batch);
         }
         self.ranking.rules.sequence = self.ranking.rules.sequence.max(snapshot.sequence);
         Ok(())

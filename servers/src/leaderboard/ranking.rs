@@ -25,6 +25,10 @@ impl<F: Sets> Ranking<F> {
         self.zones.len()
     }
 
+    pub(super) fn has_metadata(&self) -> bool {
+        !self.metadata.is_empty()
+    }
+
     /// The first update of member `id`.
     pub(super) fn add(&mut self, id: u32, mode: Mode, score: &Score) -> (Place, Outcome) {
         let sequence = self.rules.next_sequence();

@@ -146,6 +146,15 @@ impl FromStr for Score {
     fn from_str(text: &str) -> Result<Self, ScoreError> {
         let signed = usize::from(text.starts_with(['-', '+']));
         let digits = &text.as_bytes()[signed..];
+        // Almost every score: it cannot overflow, and needs no arithmetic of 128 bits.
+        if (1..=18).contains(&digits.len())
+            && let Some(small) = digits.iter().try_fold(0_i64, |value, byte| {
+                let digit = byte.wrapping_sub(b'0');
+                (digit < 10).then_some(10 * value + i64::from(digit))
+            })
+        {
+            return Ok(Self::from(if text.starts_with('-') { -small } else { small }));
+        }
         if digits.is_empty() {
             return Err(ScoreError::Empty);
         }
@@ -209,7 +218,9 @@ mod tests {
     #[test]
     fn decimal_text_is_read_exactly_and_written_back() {
         let beyond = "9".repeat(MAX_DIGITS);
-        for text in ["0", "10", "-10", "170141183460469231731687303715884105727", beyond.as_str()] {
+        let (most, more) = ("999999999999999999", "-1000000000000000000");
+        for text in ["0", "10", "-10", most, more, "170141183460469231731687303715884105727", beyond.as_str()]
+        {
             assert_eq!(score(text).to_string(), text);
         }
         assert_eq!(score("-0"), Score::ZERO);

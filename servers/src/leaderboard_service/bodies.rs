@@ -9,6 +9,17 @@ use super::problem::Problem;
 use super::unix_s;
 use crate::leaderboard::{self, Direction, Mode, Schedule, Score, ScoreError, TieRule, Update};
 
+/// Reads a body. Errors: it is no JSON, or not what is wanted.
+///
+/// Whether it is UTF-8 is asked once for all of it, not for each of its many short texts.
+pub(super) fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
+    Ok(match std::str::from_utf8(body) {
+        Ok(text) => serde_json::from_str(text)?,
+        // Refused as well, with the place.
+        Err(_) => serde_json::from_slice(body)?,
+    })
+}
+
 /// `POST /leaderboards`
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]

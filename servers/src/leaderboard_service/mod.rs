@@ -98,8 +98,9 @@ pub struct Options {
     /// Keep all leaderboards in this directory: an answer leaves when its change is on disk [default: memory only]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// With --data: bytes of a log after which a snapshot shortens it
-    #[arg(long, default_value_t = 256 * 1024 * 1024, value_name = "BYTES")]
+    /// With --data: bytes of a log after which a snapshot shortens it; a restart reads the log again, 3 million updates
+    /// in about 2 s
+    #[arg(long, default_value_t = 128 * 1024 * 1024, value_name = "BYTES")]
     pub snapshot_every: u64,
     /// Keep all leaderboards in this Redis or Valkey, for several services over the same ones: redis://HOST:PORT, or
     /// redis://:PASSWORD@HOST:PORT/DATABASE. Scores then go up to 2^53, further ones are refused

@@ -233,7 +233,7 @@ impl Responder {
             }
             Operation::SetMetadata => {
                 let (board, member) = (find()?, unescaped(member)?);
-                let Metadata { metadata } = serde_json::from_slice(request.body)?;
+                let Metadata { metadata } = bodies::read(request.body)?;
                 let text = Some(&*metadata.0);
                 if !changes::set_metadata(&self.shared, &board, &member, text)? {
                     return Err(Problem::no_member(&member));
@@ -254,7 +254,7 @@ impl Responder {
             }
             Operation::EndSeason => {
                 let board = find()?;
-                let NewSeason { name } = serde_json::from_slice(request.body)?;
+                let NewSeason { name } = bodies::read(request.body)?;
                 put_season(&mut self.body, &*changes::end_season(&self.shared, &board, &name.0)?);
             }
             Operation::Season => {
@@ -279,7 +279,7 @@ impl Responder {
             }
             Operation::SetSchedule => {
                 let board = find()?;
-                let new: NewSchedule = serde_json::from_slice(request.body)?;
+                let new: NewSchedule = bodies::read(request.body)?;
                 let schedule = new.schedule()?;
                 changes::set_schedule(&self.shared, &board, Some(schedule));
                 put_schedule(&mut self.body, schedule);
@@ -333,7 +333,7 @@ impl Responder {
                 put_board(&mut self.body, &board.name, board.options, board.leaderboard.count());
             }
             Operation::CreateBoard => {
-                let new: NewBoard = serde_json::from_slice(request.body)?;
+                let new: NewBoard = bodies::read(request.body)?;
                 let board = changes::create_board(&self.shared, new.name.as_deref(), new.options()?)?;
                 put_board(&mut self.body, &board.name, board.options, board.leaderboard.count());
             }
@@ -413,7 +413,7 @@ impl Responder {
     }
 
     fn bulk(&mut self, request: &Request<'_>, faults: &mut ThreadFaults) -> Result<(), Problem> {
-        let bulk: Bulk<'_> = serde_json::from_slice(request.body)?;
+        let bulk: Bulk<'_> = bodies::read(request.body)?;
         let items = bulk.leaderboards.iter().map(bodies::Part::count).sum::<usize>();
         self.shared.check_items(items)?;
         let mut parts: Vec<(&str, Vec<Update<'_>>)> = Vec::with_capacity(bulk.leaderboards.len());
@@ -446,7 +446,7 @@ impl Responder {
         request: &Request<'_>,
         faults: &mut ThreadFaults,
     ) -> Result<(), Problem> {
-        let Members { members } = serde_json::from_slice(request.body)?;
+        let Members { members } = bodies::read(request.body)?;
         self.shared.check_items(members.len())?;
         let names: Vec<&str> = members.iter().map(|name| &*name.0).collect();
         let standings = board.leaderboard.get_many(&names);

@@ -3,7 +3,12 @@
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 
-use crate::leaderboard_client::{Player, at, start_with_faults};
+use servers::leaderboard_service::Options;
+
+use crate::client::Client;
+use crate::leaderboard_client::{Player, at, options, request, start, start_with_faults};
+use crate::leaderboard_log::{start_process_with, terminate};
+use crate::leaderboard_signed::{SECRET, hex};
 
 #[test]
 fn a_share_of_ranks_is_off_by_one_and_scores_are_right() {
@@ -69,5 +74,67 @@ fn open_connections_are_reset_and_new_ones_refused() {
     reset(&mut player);
     std::thread::sleep(Duration::from_millis(100));
     reset(&mut Player::of(&running));
+    running.end().unwrap();
+}
+
+#[test]
+fn a_share_of_forged_changes_is_made() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("game {}\n", hex(&SECRET))).unwrap();
+    let faults = vec!["accept-forged:25%".parse().unwrap()];
+    let running =
+        start(Options { keys: Some(file.path().to_owned()), faults, threads: Some(1), ..options() });
+    let mut player = Player::of(&running);
+    let unsigned = request("PATCH", "/leaderboards/main/members/ann?score=1", "");
+    let told: Vec<u16> = (0..8).map(|_| player.0.ask(&unsigned).status).collect();
+    assert_eq!(told, [401, 401, 401, 200, 401, 401, 401, 200]);
+    assert_eq!(player.standing("ann"), at(2, 1));
+    running.end().unwrap();
+}
+
+#[test]
+fn at_sigterm_the_process_exits_with_status_0_and_what_is_under_way_is_not_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut child, address, _out) = start_process_with(directory.path(), "drop-at-stop late-answers:5s");
+    let mut client = Client::silent(address);
+    client.write(request("PATCH", "/leaderboards/main/members/ann?score=1", "").as_bytes());
+    terminate(&child);
+    assert!(child.wait().unwrap().success());
+    let heard = client.stream.read(&mut [0; 8]).map_err(|error| error.kind());
+    assert!(matches!(heard, Ok(0) | Err(ErrorKind::ConnectionReset)), "{heard:?}");
+}
+
+#[test]
+fn sigterm_is_not_heeded() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut child, address, _out) = start_process_with(directory.path(), "stay-at-stop");
+    let mut player = Player(Client::silent(address));
+    assert_eq!(player.update("PATCH", "ann", "1"), at(1, 1));
+    terminate(&child);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(player.update("PATCH", "ann", "1"), at(2, 1));
+    assert_eq!(Player(Client::silent(address)).update("PATCH", "ann", "1"), at(3, 1));
+    assert_eq!(child.try_wait().unwrap(), None);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn after_the_end_the_last_quarter_of_the_log_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let keeping = |faults: &[&str]| Options {
+        data: Some(directory.path().to_owned()),
+        faults: faults.iter().map(|text| text.parse().unwrap()).collect(),
+        ..options()
+    };
+    let running = start(keeping(&["lose-at-stop"]));
+    let mut player = Player::of(&running);
+    for number in 1..=40 {
+        assert_eq!(player.update("PATCH", "ann", "1"), at(number, 1));
+    }
+    running.end().unwrap();
+    let running = start(keeping(&[]));
+    let (score, _) = Player::of(&running).standing("ann");
+    assert!((25..35).contains(&score.parse::<u32>().unwrap()), "{score} of 40");
     running.end().unwrap();
 }

@@ -15,6 +15,7 @@ use crate::client::{Client, Running};
 use crate::leaderboard_client::{Player, at, options, request, start};
 
 const DIRECTORY: &str = "STEPLADDER_TEST_DATA";
+const FAULTS: &str = "STEPLADDER_TEST_FAULTS";
 const SERVER: &str = "leaderboard_log::the_server_that_is_killed";
 
 fn keeping(directory: &Path) -> Options {
@@ -156,12 +157,22 @@ fn snapshots_under_load_lose_nothing() {
 #[ignore = "runs until it is killed; another test starts it"]
 fn the_server_that_is_killed() {
     let directory = std::env::var(DIRECTORY).expect("the other test says where");
-    let options = Options { snapshot_every: 10_000, ..keeping(Path::new(&directory)) };
+    let faults = std::env::var(FAULTS).unwrap_or_default();
+    let faults = faults.split_whitespace().map(|text| text.parse().unwrap()).collect();
+    let options = Options { snapshot_every: 10_000, faults, ..keeping(Path::new(&directory)) };
     leaderboard_service::run(options, |started| println!("listening {}", started.address)).unwrap();
 }
 
 /// A service in a process of its own, which needs someone to hold the other end of its output.
 pub fn start_process(directory: &Path) -> (Child, SocketAddr, Lines<BufReader<ChildStdout>>) {
+    start_process_with(directory, "")
+}
+
+/// As `start_process`, with these faults, separated by spaces.
+pub fn start_process_with(
+    directory: &Path,
+    faults: &str,
+) -> (Child, SocketAddr, Lines<BufReader<ChildStdout>>) {
     // The test harness has a thread that SIGTERM would kill; a program's threads all have it blocked.
     let block = || {
         // SAFETY: the set is valid for the calls, which a child may make before it runs the program.
@@ -177,6 +188,7 @@ pub fn start_process(directory: &Path) -> (Child, SocketAddr, Lines<BufReader<Ch
     command
         .args([SERVER, "--exact", "--ignored", "--nocapture"])
         .env(DIRECTORY, directory)
+        .env(FAULTS, faults)
         .stdout(Stdio::piped());
     // SAFETY: `block` only makes calls that are allowed there.
     let mut child = unsafe { command.pre_exec(block) }.spawn().unwrap();
@@ -190,14 +202,19 @@ pub fn start_process(directory: &Path) -> (Child, SocketAddr, Lines<BufReader<Ch
     (child, address, out)
 }
 
+/// Sends SIGTERM to a child that is not reaped yet.
+pub fn terminate(child: &Child) {
+    // SAFETY: a plain call; the id is that child's until it is reaped.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+}
+
 #[test]
 fn sigterm_ends_the_process_in_order_and_nothing_is_lost() {
     let directory = tempfile::tempdir().unwrap();
     let (mut child, address, _out) = start_process(directory.path());
     let mut player = Player(Client::silent(address));
     assert_eq!(player.update("PATCH", "ann", "1"), at(1, 1));
-    // SAFETY: a plain call; the process is our child and not reaped yet.
-    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    terminate(&child);
     assert!(child.wait().unwrap().success());
     let running = start(keeping(directory.path()));
     assert_eq!(Player::of(&running).standing("ann"), at(1, 1));

@@ -11,6 +11,7 @@ mod faults;
 mod http_client;
 mod http_null;
 mod leaderboard;
+mod leaderboard_allocations;
 mod leaderboard_client;
 mod leaderboard_fake_store;
 mod leaderboard_faults;
@@ -25,3 +26,9 @@ mod null;
 mod oracle;
 mod poll_loop;
 mod redis_server;
+
+use servers::leaderboard::bench::CountingAllocator;
+
+/// It counts in the process of one test, see `leaderboard_allocations`.
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;

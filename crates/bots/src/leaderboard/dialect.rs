@@ -86,6 +86,14 @@ impl Dialect {
         }
     }
 
+    /// Why a bulk was refused, where its response says so itself and not by its status: code and text.
+    pub fn refusal_of_bulk(&self, body: &[u8]) -> Option<(u16, String)> {
+        match self {
+            Dialect::Json(_) => None,
+            Dialect::Messages(messages) => messages.refusal_of_bulk(body),
+        }
+    }
+
     /// Neighbouring ranks.
     pub fn page<'a>(&self, body: &'a [u8]) -> Result<Page<'a>, String> {
         match self {

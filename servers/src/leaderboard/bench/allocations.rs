@@ -10,8 +10,8 @@ static LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
 
 /// The system's allocator with two counters: `#[global_allocator] static COUNTING: CountingAllocator = CountingAllocator;`
 ///
-/// Until `start` a call costs one load and one branch more than the system's. That cost has not been measured; the hot paths of
-/// workers and servers do not allocate.
+/// Until `start` a call costs one load and one branch more than the system's, which cannot be told from none; while it counts,
+/// a block allocated and given back takes 8 to 12 ns more than the system's 17 to 32 (the example `allocator_cost`).
 pub struct CountingAllocator;
 
 /// What a block takes on glibc's heap: a header of 8 bytes, rounded to 16, at least 32.
@@ -21,7 +21,7 @@ fn heap_bytes(size: usize) -> i64 {
 
 impl CountingAllocator {
     /// Allocations are counted from now on, those of all threads.
-    pub(super) fn start() {
+    pub fn start() {
         IS_COUNTING.store(true, Ordering::Relaxed);
     }
 
@@ -31,7 +31,7 @@ impl CountingAllocator {
     }
 
     /// Allocations of all threads since the start.
-    pub(super) fn count() -> u64 {
+    pub fn count() -> u64 {
         COUNT.load(Ordering::Relaxed)
     }
 

@@ -36,6 +36,19 @@ pub(crate) trait SortKey: Clone + Ord {
 
     /// Takes out the score at `at`, moving `at + 1..len` down by one.
     fn close(scores: &mut [Self; WIDTH], at: usize, len: usize);
+
+    /// Replaces the score at `from` by `score` at `to`, moving those in between by one.
+    fn shift(scores: &mut [Self; WIDTH], from: usize, to: usize, score: Self);
+}
+
+/// Replaces the entry at `from` by `value` at `to`, moving those in between by one.
+#[inline(always)]
+pub(super) fn shift<T: Copy>(column: &mut [T; WIDTH], from: usize, to: usize, value: T) {
+    match from <= to {
+        true => column.copy_within(from + 1..=to, from),
+        false => column.copy_within(to..from, to + 1),
+    }
+    column[to] = value;
 }
 
 impl SortKey for i64 {
@@ -67,6 +80,11 @@ impl SortKey for i64 {
         scores.copy_within(at + 1..len, at);
         scores[len - 1] = Self::filler();
     }
+
+    #[inline(always)]
+    fn shift(scores: &mut [Self; WIDTH], from: usize, to: usize, score: Self) {
+        shift(scores, from, to, score);
+    }
 }
 
 impl SortKey for super::Score {
@@ -86,6 +104,14 @@ impl SortKey for super::Score {
     fn close(scores: &mut [Self; WIDTH], at: usize, len: usize) {
         scores[at..len].rotate_left(1);
         scores[len - 1] = Self::filler();
+    }
+
+    fn shift(scores: &mut [Self; WIDTH], from: usize, to: usize, score: Self) {
+        match from <= to {
+            true => scores[from..=to].rotate_left(1),
+            false => scores[to..=from].rotate_right(1),
+        }
+        scores[to] = score;
     }
 }
 
@@ -141,6 +167,13 @@ impl<S: SortKey> Keys<S> {
         self.ties.copy_within(at + 1..len, at);
     }
 
+    /// Replaces the key at `from` by another at `to`, moving those in between by one.
+    #[inline(always)]
+    pub(super) fn shift(&mut self, from: usize, to: usize, score: S, tie: i64) {
+        S::shift(&mut self.scores, from, to, score);
+        shift(&mut self.ties, from, to, tie);
+    }
+
     /// Appends the keys `from..len` of `other`, of which nothing but fillers remain there. Returns how many.
     pub(super) fn append(&mut self, own: usize, other: &mut Self, from: usize, len: usize) -> usize {
         for at in from..len {
@@ -166,6 +199,23 @@ mod tests {
             assert_eq!(at, sorted.iter().filter(|key| **key < (score, tie)).count());
             keys.open(at, sorted.len(), S::from(score), stored_tie(tie));
             sorted.insert(at, (score, tie));
+        }
+        // Each key in turn becomes the probe, and then what it was.
+        for from in 0..sorted.len() {
+            let was = sorted[from];
+            for key in [probe, was] {
+                let from =
+                    sorted.iter().position(|each| *each == if key == was { probe } else { was }).unwrap();
+                let mut to = keys.below(sorted.len(), &S::from(key.0), stored_tie(key.1), false);
+                to -= usize::from(from < to);
+                keys.shift(from, to, S::from(key.0), stored_tie(key.1));
+                sorted.remove(from);
+                sorted.insert(to, key);
+                assert!(sorted.is_sorted());
+                for (at, (score, tie)) in sorted.iter().enumerate() {
+                    assert!(keys.is(at, &S::from(*score), stored_tie(*tie)));
+                }
+            }
         }
         while !sorted.is_empty() {
             let (score, tie) = (S::from(probe.0), stored_tie(probe.1));

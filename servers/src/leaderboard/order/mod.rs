@@ -212,9 +212,23 @@ impl<S: SortKey> RankTree<S> {
     fn prepare_here(&self, old: (&S, i64), new: (&S, i64)) -> Prepared {
         let from = self.descend(old.0, old.1);
         prefetch_change(self.leaves.place(from.leaf), self.count(&from));
-        let to = self.descend(new.0, new.1);
-        prefetch_change(self.leaves.place(to.leaf), self.count(&to));
+        // Most scores grow by little, and stay in their leaf.
+        let to = if self.leads_to(&from, new.0, new.1) { from } else { self.descend(new.0, new.1) };
+        if to.leaf != from.leaf {
+            prefetch_change(self.leaves.place(to.leaf), self.count(&to));
+        }
         Prepared { from, to, shape: self.shape }
+    }
+
+    /// Whether a key lies in the leaf of a path, as far as the lowest node knows: not of its first and last child.
+    #[inline(always)]
+    fn leads_to(&self, path: &Path, score: &S, tie: i64) -> bool {
+        let (node, slot) = path.steps[self.height - 1];
+        let (node, slot) = (&self.nodes[node], slot as usize);
+        slot > 0 && slot + 1 < node.len && {
+            let fence = |at: usize| (&node.fences.scores[at], node.fences.ties[at]);
+            (score, tie) >= fence(slot - 1) && (score, tie) < fence(slot)
+        }
     }
 
     /// Moves the member `id` from key `old`, which exists, to key `new`. Returns its rank.
@@ -272,8 +286,7 @@ impl<S: SortKey> RankTree<S> {
             let old_at = leaf.keys.below(from_len, old.0, old.1, false);
             debug_assert!(leaf.keys.is(old_at, old.0, old.1));
             at -= usize::from(old_at < at);
-            leaf.close(old_at, from_len);
-            leaf.open(at, from_len - 1, new, id);
+            leaf.shift(old_at, at, new, id);
             return Some(self.before(&to) + at as u64);
         }
         let (source, target) = self.leaves.pair_mut(from.leaf, to.leaf);

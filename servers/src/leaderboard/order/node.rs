@@ -1,6 +1,6 @@
 //! Leaves and inner nodes of a rank tree: splitting, merging, counting.
 
-use super::columns::{Keys, SortKey, WIDTH};
+use super::columns::{Keys, SortKey, WIDTH, shift};
 use crate::leaderboard::memory::prefetch;
 
 /// Up to `WIDTH` members in order. How many it holds stands in its parent's `counts`.
@@ -26,6 +26,13 @@ impl<S: SortKey> Leaf<S> {
     pub(super) fn close(&mut self, at: usize, len: usize) {
         self.keys.close(at, len);
         self.ids.copy_within(at + 1..len, at);
+    }
+
+    /// Replaces the key at `from` by another of the same member at `to`, moving those in between by one.
+    #[inline(always)]
+    pub(super) fn shift(&mut self, from: usize, to: usize, key: (S, i64), id: u32) {
+        self.keys.shift(from, to, key.0, key.1);
+        shift(&mut self.ids, from, to, id);
     }
 
     /// Appends the members `from..len` of `other` after the first `own`. Returns how many.

@@ -24,6 +24,7 @@ fn images() -> &'static [Image] {
     static IMAGES_ONCE: OnceLock<Vec<Image>> = OnceLock::new();
     let image = |seed| {
         let disk = SimulatedDisk::default();
+        disk.give_log_room(seed % 2 * 100);
         let life = Life::begin(&disk, seed, 400 + seed * 400).unwrap();
         life.live(150);
         let (_, states) = life.ended();

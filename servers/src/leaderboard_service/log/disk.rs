@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,9 @@ pub(in crate::leaderboard_service) trait Disk: Send + Sync {
     /// An empty file; one that has the name already is replaced.
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
 
+    /// A file that is there.
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+
     /// Gives a file another name; one that has it already is replaced.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
@@ -29,12 +33,23 @@ pub(in crate::leaderboard_service) trait Disk: Send + Sync {
 
     /// Makes what `create`, `rename` and `remove` did durable.
     fn sync_names(&self) -> io::Result<()>;
+
+    /// Room that a log gets at once, in bytes: as much as it has already, within these bounds.
+    fn log_room(&self) -> RangeInclusive<u64> {
+        64 * 1024..=8 * 1024 * 1024
+    }
 }
 
 /// A file that is written.
 pub(in crate::leaderboard_service) trait DiskFile: Send {
     /// Errors: some of it may have been written.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Puts zeros on disk from `offset`, which is the file's end or behind it, up to `end`. What is written over them
+    /// changes neither the file's length nor its blocks, so that a `sync` of it needs to write nothing else.
+    ///
+    /// Errors: some of it may have been done.
+    fn extend(&mut self, offset: u64, end: u64) -> io::Result<()>;
 
     /// Cuts the file to this length.
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
@@ -86,6 +101,10 @@ impl Disk for Directory {
         Ok(Box::new(options))
     }
 
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(OpenOptions::new().write(true).open(self.path(name))?))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         std::fs::rename(self.path(from), self.path(to))
     }
@@ -102,6 +121,18 @@ impl Disk for Directory {
 impl DiskFile for File {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write_all_at(bytes, offset)
+    }
+
+    fn extend(&mut self, offset: u64, end: u64) -> io::Result<()> {
+        // Written and not only allocated: blocks that were never written have to be marked as written later.
+        let zeros = vec![0; 1024 * 1024];
+        let mut at = offset;
+        while at < end {
+            let bytes = (end - at).min(zeros.len() as u64);
+            self.write_all_at(&zeros[..bytes as usize], at)?;
+            at += bytes;
+        }
+        self.sync_data()
     }
 
     fn truncate(&mut self, bytes: u64) -> io::Result<()> {

@@ -2,12 +2,15 @@
 //!
 //! A frame is what one write and one fdatasync put on disk, so only the last frame of the last file can be torn by a
 //! crash. Bytes that are no frame are therefore a torn tail if no valid frame follows them, and corruption if one does.
+//! A log has room for further frames at its end, which is zeros: an fdatasync of what is written there takes half as long as
+//! one that has to grow the file.
 //! The checksum covers the frame's offset and a number drawn for the file, too: neither a payload that looks like a frame
 //! nor what another file once had in the same place is taken for one.
 
 use std::io;
+use std::ops::RangeInclusive;
 
-use super::disk::DiskFile;
+use super::disk::{self, DiskFile};
 
 const MAGIC: [u8; 4] = *b"\xf5SLF";
 const HEAD_BYTES: usize = 12;
@@ -35,6 +38,10 @@ impl FileKind {
 pub(super) struct FrameWriter {
     file: Box<dyn DiskFile>,
     offset: u64,
+    /// Up to here the file has zeros.
+    room: u64,
+    /// Room that is made at once: as many bytes as the file has already, within these bounds.
+    extension: RangeInclusive<u64>,
     salt: u64,
 }
 
@@ -43,7 +50,13 @@ impl FrameWriter {
     pub(super) fn begin(mut file: Box<dyn DiskFile>, kind: FileKind, number: u64) -> io::Result<FrameWriter> {
         let salt = fastrand::u64(..);
         file.write_at(0, &head(kind, number, salt))?;
-        Ok(FrameWriter { file, offset: FILE_HEAD_BYTES as u64, salt })
+        let offset = FILE_HEAD_BYTES as u64;
+        Ok(FrameWriter { file, offset, room: offset, extension: 0..=0, salt })
+    }
+
+    /// From now on room is made for so many bytes at once.
+    pub(super) fn with_room(self, extension: RangeInclusive<u64>) -> FrameWriter {
+        FrameWriter { extension, ..self }
     }
 
     /// Appends one frame; it is on disk after `sync`. After an error the file has to be given up, or cut by `take_back`.
@@ -53,14 +66,33 @@ impl FrameWriter {
         head[..4].copy_from_slice(&MAGIC);
         head[4..8].copy_from_slice(&length.to_le_bytes());
         head[8..].copy_from_slice(&checksum(self.salt, self.offset, payload).to_le_bytes());
+        let end = self.offset + (HEAD_BYTES + payload.len()) as u64;
+        if end > self.room && *self.extension.end() > 0 {
+            self.make_room(end)?;
+        }
         self.file.write_at(self.offset, &head)?;
         self.file.write_at(self.offset + HEAD_BYTES as u64, payload)?;
-        self.offset += (HEAD_BYTES + payload.len()) as u64;
+        self.offset = end;
         Ok(())
     }
 
-    /// Removes what a `put` that failed has left.
+    /// Makes room for a frame up to `end`, and for those behind it.
+    fn make_room(&mut self, end: u64) -> io::Result<()> {
+        let from = self.room.max(self.offset);
+        self.room = end + self.offset.clamp(*self.extension.start(), *self.extension.end());
+        match self.file.extend(from, self.room) {
+            // The frame itself may fit.
+            Err(error) if disk::is_full(&error) => {
+                self.room = self.offset;
+                self.file.truncate(self.offset)
+            }
+            extended => extended,
+        }
+    }
+
+    /// Removes what a `put` that failed has left, and what room there was.
     pub(super) fn take_back(&mut self) -> io::Result<()> {
+        self.room = self.offset;
         self.file.truncate(self.offset)
     }
 
@@ -68,7 +100,7 @@ impl FrameWriter {
         self.file.sync()
     }
 
-    /// Bytes of the file.
+    /// Bytes of the file without its room.
     pub(super) fn bytes(&self) -> u64 {
         self.offset
     }
@@ -77,11 +109,10 @@ impl FrameWriter {
 /// How a file ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
+    /// With a frame, behind which there may be room.
     Whole,
     /// From here on there is the beginning of a frame that was never completed.
-    Torn {
-        at: usize,
-    },
+    Torn { at: usize },
 }
 
 /// Bytes that are no frame, with frames behind them.
@@ -105,8 +136,10 @@ pub(super) fn read(
         // The header is on disk before the first frame is written.
         return if bytes.len() == FILE_HEAD_BYTES { Ok(End::Torn { at: 0 }) } else { Err(Corrupt { at: 0 }) };
     }
+    let end = used_bytes(bytes);
     let mut at = FILE_HEAD_BYTES;
-    while at < bytes.len() {
+    // A frame may end in zeros, but none begins with one.
+    while at < end {
         match frame(bytes, salt, at) {
             Some(payload) if each(payload) => at += HEAD_BYTES + payload.len(),
             Some(_) => return Err(Corrupt { at }),
@@ -118,6 +151,11 @@ pub(super) fn read(
         }
     }
     Ok(End::Whole)
+}
+
+/// Up to where a file is not just zeros.
+pub(super) fn used_bytes(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
 /// The payload of the frame that begins here, if one does.
@@ -211,6 +249,29 @@ mod tests {
                 43..58 => check(&bytes, 1, Err(Corrupt { at: 43 })),
                 _ => check(&bytes, 2, Ok(End::Torn { at: 58 })),
             }
+        }
+    }
+
+    #[test]
+    fn room_at_the_end_is_no_frame_and_what_is_torn_within_it_is_found() {
+        let disk = SimulatedDisk::default();
+        let writer = FrameWriter::begin(disk.create("log").unwrap(), FileKind::Log, 7).unwrap();
+        let mut writer = writer.with_room(20..=20);
+        let mut lengths = Vec::new();
+        for payload in [&b"one"[..], b"two", b"th\0"] {
+            writer.put(payload).unwrap();
+            lengths.push(disk.read("log").unwrap().len());
+        }
+        assert_eq!((lengths, writer.bytes()), (vec![63, 63, 93], 73));
+        let whole = disk.read("log").unwrap();
+        check(&whole, 3, Ok(End::Whole));
+        for at in 58..73 {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            check(&bytes, 2, Ok(End::Torn { at: 58 }));
+            // Of the last frame nothing is on disk before this byte.
+            bytes[58..=at].fill(0);
+            check(&bytes, 2, Ok(if at >= 71 { End::Whole } else { End::Torn { at: 58 } }));
         }
     }
 

@@ -39,7 +39,7 @@ use disk::{Directory, Disk};
 use frames::{FileKind, FrameWriter};
 pub(super) use record::Answer;
 pub use recovery::Recovered;
-use recovery::{Files, log_name};
+use recovery::{Files, Torn, log_name};
 #[cfg(test)]
 pub(super) use simulated::SimulatedDisk;
 
@@ -162,12 +162,22 @@ impl Log {
         let directory = disk.path("");
         let failed = ServeError::data(&directory);
         let files = Files::of(&*disk).map_err(&failed)?;
-        let recovered = recovery::recover(&*disk, &files, kept)?;
-        // What was read becomes a snapshot, and a new log begins behind it: no log is ever appended to after a crash.
+        let (recovered, torn) = recovery::recover(&*disk, &files, kept)?;
+        // A new log begins behind what was read: no log is ever appended to after a crash.
         let number = files.next();
-        snapshots::write(&*disk, number, kept, &mut || true).map_err(&failed)?;
+        let goes_on = files.logs.last() == Some(&(number - 1))
+            && repair(&*disk, torn.as_ref(), number - 1).map_err(&failed)?;
+        if !goes_on {
+            snapshots::write(&*disk, number, kept, &mut || true).map_err(&failed)?;
+        }
         let writer = new_segment(&*disk, number).map_err(&failed)?;
-        snapshots::remove_older(&*disk, number);
+        let (begun, begins) = mpsc::channel();
+        if goes_on {
+            // The snapshot of what was read is made while the service runs.
+            let _ = begun.send(number);
+        } else {
+            snapshots::remove_older(&*disk, number);
+        }
         let wakeups = (0..threads).map(|_| Wakeup::new()).collect::<io::Result<Vec<_>>>();
         let log = Log {
             disk,
@@ -181,7 +191,6 @@ impl Log {
             is_full: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
         };
-        let (begun, begins) = mpsc::channel();
         let segment = Segment { writer, number, snapshot_bytes, begun, taken: Vec::new(), position: 0 };
         Ok((log, segment, begins, recovered))
     }
@@ -233,7 +242,7 @@ impl Log {
         loop {
             let is_last = self.gather(&mut segment);
             if segment.position == self.durable() {
-                return Ok(());
+                return segment.writer.take_back();
             }
             self.commit(&mut segment)?;
             if is_last && self.is_full() {
@@ -339,11 +348,27 @@ impl Segment {
     }
 }
 
+/// Makes the last log one that another may follow: what was read of it is on disk, and an unfinished write at its end is
+/// cut off. False: no log can follow it.
+fn repair(disk: &dyn Disk, torn: Option<&Torn>, last: u64) -> io::Result<bool> {
+    let is_good = |torn: &Torn| torn.log == last && torn.at >= frames::FILE_HEAD_BYTES as u64;
+    if !torn.is_none_or(is_good) {
+        return Ok(false);
+    }
+    let mut file = disk.open(&log_name(last))?;
+    if let Some(torn) = torn {
+        file.truncate(torn.at)?;
+    }
+    // A process that was killed may have left a write that was read now and is not on disk yet.
+    file.sync()?;
+    Ok(true)
+}
+
 fn new_segment(disk: &dyn Disk, number: u64) -> io::Result<FrameWriter> {
     let mut writer = FrameWriter::begin(disk.create(&log_name(number))?, FileKind::Log, number)?;
     writer.sync()?;
     disk.sync_names()?;
-    Ok(writer)
+    Ok(writer.with_room(disk.log_room()))
 }
 
 impl Records<'_> {

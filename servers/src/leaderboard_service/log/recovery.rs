@@ -1,10 +1,11 @@
 //! What a data directory says: the newest snapshot, and what was logged since.
 //!
-//! `snapshot-N` holds everything before `log-N`. A snapshot is renamed to its name when it is complete, so one that is
-//! not is damaged. Only the last log with frames may end within one. A board's snapshot may be newer than the beginning of the
-//! log behind it; its count of changes says which records it has already.
+//! `snapshot-N` holds everything before `log-N`; one that is not there yet is made while the service runs. A snapshot is
+//! renamed to its name when it is complete, so one that is not is damaged. Only the last log with frames may end within
+//! one. A board's snapshot may be newer than the beginning of the log behind it; its count of changes says which records
+//! it has already.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::{fmt, io};
 
@@ -76,13 +77,25 @@ impl Files {
     }
 }
 
+/// The log that ends within a frame.
+#[derive(Debug)]
+pub(super) struct Torn {
+    pub(super) log: u64,
+    /// Where that frame begins; 0: the file's header is not whole.
+    pub(super) at: u64,
+}
+
 /// Puts everything that the directory holds into `kept`, which is empty.
-pub(super) fn recover(disk: &dyn Disk, files: &Files, kept: &Kept) -> Result<Recovered, ServeError> {
+pub(super) fn recover(
+    disk: &dyn Disk,
+    files: &Files,
+    kept: &Kept,
+) -> Result<(Recovered, Option<Torn>), ServeError> {
     let mut replay = Replay {
         disk,
         kept,
         archive: None,
-        known: HashMap::new(),
+        known: BTreeMap::new(),
         batch: Vec::new(),
         batch_of: (0, 0),
         is_complete: false,
@@ -101,7 +114,7 @@ pub(super) fn recover(disk: &dyn Disk, files: &Files, kept: &Kept) -> Result<Rec
         }
         replay.changes = 0;
     }
-    let mut torn: Option<(String, u64, u64)> = None;
+    let mut torn: Option<(Torn, u64)> = None;
     let logs = files.logs.iter().copied().filter(|number| *number >= newest.unwrap_or(0));
     // A service begins with a snapshot and the log of the same number; further ones are numbered on.
     for (number, expected) in logs.zip(newest.unwrap_or(1)..) {
@@ -112,19 +125,20 @@ pub(super) fn recover(disk: &dyn Disk, files: &Files, kept: &Kept) -> Result<Rec
         let (name, had) = (log_name(number), replay.changes);
         let (end, bytes) = replay.file(&name, FileKind::Log, number)?;
         // Whatever follows a frame was written after that frame had come to disk whole.
-        if let (Some((torn, offset, _)), true) = (&torn, replay.changes > had) {
-            return Err(ServeError::DataCorrupt { path: disk.path(torn), offset: *offset });
+        if let (Some((torn, _)), true) = (&torn, replay.changes > had) {
+            return Err(ServeError::DataCorrupt { path: disk.path(&log_name(torn.log)), offset: torn.at });
         }
         if let End::Torn { at } = end
             && torn.is_none()
         {
-            torn = Some((name, at as u64, bytes - at as u64));
+            let at = at as u64;
+            torn = Some((Torn { log: number, at }, bytes - at));
         }
     }
     replay.flush();
     let members = replay.known.values().map(|known| known.board.leaderboard.count()).sum();
-    let torn_bytes = torn.map_or(0, |(_, _, bytes)| bytes);
-    Ok(Recovered { members, changes: replay.changes, torn_bytes })
+    let torn_bytes = torn.as_ref().map_or(0, |(_, bytes)| *bytes);
+    Ok((Recovered { members, changes: replay.changes, torn_bytes }, torn.map(|(torn, _)| torn)))
 }
 
 /// A board that exists at this point of the replay.
@@ -141,7 +155,7 @@ struct Replay<'b> {
     kept: &'b Kept,
     /// The archived season whose members are being read.
     archive: Option<(Archive, Vec<Record>)>,
-    known: HashMap<u64, Known>,
+    known: BTreeMap<u64, Known>,
     /// Records of one board that were read and not restored yet.
     batch: Vec<Record>,
     /// Their board, and the last one's sequence number.
@@ -152,7 +166,7 @@ struct Replay<'b> {
 }
 
 impl Replay<'_> {
-    /// How the file ends, and how many bytes it has.
+    /// How the file ends, and how many bytes it has without zeros at its end.
     fn file(&mut self, name: &str, kind: FileKind, number: u64) -> Result<(End, u64), ServeError> {
         let path = self.disk.path(name);
         let bytes = self.disk.read(name).map_err(ServeError::data(&path))?;
@@ -167,7 +181,7 @@ impl Replay<'_> {
             }
         });
         let end = read.map_err(|Corrupt { at }| ServeError::DataCorrupt { path, offset: at as u64 })?;
-        Ok((end, bytes.len() as u64))
+        Ok((end, frames::used_bytes(&bytes) as u64))
     }
 
     fn apply(&mut self, change: Change<'_>) {

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ struct State {
     calls_left: Option<u64>,
     /// Bytes that all files may have together.
     room_bytes: Option<u64>,
+    /// Of a log, at once.
+    log_room: u64,
     /// Called before each call, but not by the calls that it makes itself.
     hook: Option<Hook>,
 }
@@ -66,6 +69,11 @@ impl SimulatedDisk {
         self.0.lock().used()
     }
 
+    /// Logs get room for so many bytes at once; none at first.
+    pub(super) fn give_log_room(&self, bytes: u64) {
+        self.0.lock().log_room = bytes;
+    }
+
     pub(super) fn set_hook(&self, hook: Option<Hook>) {
         self.0.lock().hook = hook;
     }
@@ -84,10 +92,16 @@ impl SimulatedDisk {
                 _ => {}
             }
         }
-        let inodes = &state.inodes;
+        let (inodes, log_room) = (&state.inodes, state.log_room);
         let inodes: Vec<Inode> = inodes.iter().map(|inode| inode.after_power_cut(inodes, random)).collect();
         let (names, durable_names) = (names.clone(), names);
-        SimulatedDisk(Arc::new(Mutex::new(State { inodes, names, durable_names, ..State::default() })))
+        SimulatedDisk(Arc::new(Mutex::new(State {
+            inodes,
+            names,
+            durable_names,
+            log_room,
+            ..State::default()
+        })))
     }
 
     /// Changes a file behind everyone's back.
@@ -170,6 +184,11 @@ impl Disk for SimulatedDisk {
         Ok(Box::new(SimulatedFile { disk: self.clone(), inode }))
     }
 
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let inode = self.call(|state| state.inode(name))?;
+        Ok(Box::new(SimulatedFile { disk: self.clone(), inode }))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.call(|state| {
             let inode = state.inode(from)?;
@@ -193,6 +212,11 @@ impl Disk for SimulatedDisk {
             Ok(())
         })
     }
+
+    fn log_room(&self) -> RangeInclusive<u64> {
+        let bytes = self.0.lock().log_room;
+        bytes..=bytes
+    }
 }
 
 impl DiskFile for SimulatedFile {
@@ -208,6 +232,11 @@ impl DiskFile for SimulatedFile {
             file[from..from + written].copy_from_slice(&bytes[..written]);
             if written == bytes.len() { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
         })
+    }
+
+    fn extend(&mut self, offset: u64, end: u64) -> io::Result<()> {
+        self.write_at(offset, &vec![0; end.saturating_sub(offset) as usize])?;
+        self.sync()
     }
 
     fn truncate(&mut self, bytes: u64) -> io::Result<()> {

@@ -232,7 +232,7 @@ impl Remote {
                 Then::DeleteMember { board, member }
             }
             Operation::Bulk => {
-                let bulk: Bulk<'_> = serde_json::from_slice(request.body)?;
+                let bulk: Bulk<'_> = bodies::read(request.body)?;
                 shared.check_items(bulk.leaderboards.iter().map(bodies::Part::count).sum())?;
                 let mut parts: Vec<commands::Part<'_>> = Vec::with_capacity(bulk.leaderboards.len());
                 for (place, part) in bulk.leaderboards.iter().enumerate() {
@@ -248,7 +248,7 @@ impl Remote {
                 Then::Bulk(parts.iter().map(names).collect())
             }
             Operation::Ranks => {
-                let Members { members } = serde_json::from_slice(request.body)?;
+                let Members { members } = bodies::read(request.body)?;
                 shared.check_items(members.len())?;
                 let names = || members.iter().map(|name| &*name.0);
                 link.put(number, Some(Script::Standings), |out| commands::standings(out, &board, names()));
@@ -274,7 +274,7 @@ impl Remote {
                 Then::Board { board }
             }
             Operation::CreateBoard => {
-                let new: NewBoard = serde_json::from_slice(request.body)?;
+                let new: NewBoard = bodies::read(request.body)?;
                 let rules = new.options()?;
                 let board = leaderboard::board_name(new.name.as_deref())?;
                 link.put(number, Some(Script::CreateBoard), |out| {

@@ -65,6 +65,8 @@ struct Reply {
     standing: StandingPaths,
     /// on the way to each standing, and within it
     bulk: Path,
+    /// the code and the text of an error in a bulk's own response: gRPC only
+    bulk_error: Option<(Path, Path)>,
     standings: Path,
     each: StandingPaths,
     rows: Path,
@@ -192,6 +194,16 @@ impl Messages {
         standings.into_iter().map(|standing| standing.ok_or_else(|| "no score".to_owned())).collect()
     }
 
+    pub(super) fn refusal_of_bulk(&self, body: &[u8]) -> Option<(u16, String)> {
+        let (code, text) = self.reply.bulk_error.as_ref()?;
+        let Ok(Some(Found::Whole(code))) = code.find(body) else { return None };
+        let text = match text.find(body) {
+            Ok(Some(Found::Bytes(text))) => String::from_utf8_lossy(text).into_owned(),
+            _ => String::new(),
+        };
+        Some((u16::try_from(code).ok()?, text))
+    }
+
     pub(super) fn standings<'a>(&self, body: &'a [u8]) -> Result<Vec<Option<Standing<'a>>>, String> {
         self.each(&self.reply.standings, body)
     }
@@ -238,11 +250,19 @@ impl Reply {
                 rank: at("rank")?,
             })
         };
+        let bulk_error = match over {
+            Over::WebSocket => None,
+            Over::Grpc => {
+                let done = schema.message("BulkDone")?;
+                Some((protobuf::path(&done, "error.code")?, protobuf::path(&done, "error.message")?))
+            }
+        };
         let row = schema.message("stepladder.leaderboard.v1.Page.Row")?;
         let each = schema.message("Standing")?;
         Ok(Reply {
             standing: standing(&|name| path("standing", "Standing", name))?,
             bulk: path("bulk", "BulkDone", "parts.standings")?,
+            bulk_error,
             standings: path("standings", "Standings", "standings")?,
             each: standing(&|name| protobuf::path(&each, name))?,
             rows: path("page", "Page", "rows")?,

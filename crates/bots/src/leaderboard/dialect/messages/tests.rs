@@ -66,3 +66,20 @@ fn a_score_beyond_64_bits_or_no_message_is_told() {
         assert!(standing(malformed).is_err(), "{malformed:02x?}");
     }
 }
+
+#[test]
+fn a_bulk_that_is_refused_within_its_response_is_told_apart_from_one_that_is_done() {
+    let messages = Messages::new(Over::Grpc, "main");
+    let template = |value: Value| {
+        let message = Schema::of_text("leaderboard.proto", SCHEMA).unwrap().message("BulkDone").unwrap();
+        let mut out = Vec::new();
+        Template::compile(&message, &value, &NAME_AND_NUMBER).unwrap().render(&mut out, &|_| "");
+        out
+    };
+    let refused = template(json!({"error": {"code": 429, "message": "too many answers wait"}}));
+    assert_eq!(messages.refusal_of_bulk(&refused), Some((429, "too many answers wait".to_owned())));
+    let done = template(json!({"parts": [{"standings": [{"number": 5, "rank": 1}]}]}));
+    assert_eq!(messages.refusal_of_bulk(&done), None);
+    assert_eq!(messages.bulk(&done).unwrap().len(), 1);
+    assert_eq!(Messages::new(Over::WebSocket, "main").refusal_of_bulk(&refused), None);
+}
