@@ -217,7 +217,7 @@ impl<T> Reactor<T> {
             }
         }
         count += self.read_all(self.now_ns(), &mut on_end);
-        if count > 0 && self.let_gather(count) {
+        if count > 0 && self.let_gather(count, timeout) {
             count += self.read_all(self.now_ns(), &mut on_end);
         }
         count += self.hand_over(&mut on_end);
@@ -242,7 +242,7 @@ impl<T> Reactor<T> {
     }
 
     /// Waits for more answers when only `count` came, see `gather`. Returns whether to read again.
-    fn let_gather(&mut self, count: usize) -> bool {
+    fn let_gather(&mut self, count: usize, timeout: Option<Duration>) -> bool {
         let mut in_flight = 0;
         for (_, connection) in &self.connections {
             // More to read than one turn takes, or to write than the kernel takes: there is no lack of work.
@@ -251,11 +251,11 @@ impl<T> Reactor<T> {
             }
             in_flight += connection.session.in_flight();
         }
-        let pause_ns = self.gather.pause_ns(count, in_flight);
-        if pause_ns == 0 {
+        let pause = Duration::from_nanos(self.gather.pause_ns(count, in_flight));
+        if pause.is_zero() || timeout.is_some_and(|timeout| timeout < pause) {
             return false;
         }
-        std::thread::sleep(Duration::from_nanos(pause_ns));
+        std::thread::sleep(pause);
         for (_, connection) in &mut self.connections {
             // The kernel would only say so at the next wait.
             connection.is_readable = connection.session.in_flight() > 0;

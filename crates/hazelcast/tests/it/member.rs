@@ -102,9 +102,20 @@ impl Member {
         let _ = self.child.wait();
     }
 
-    /// Stops it in the middle of whatever it does; its connections stay open. `resume` lets it go on.
+    /// Stops it in the middle of whatever it does; its connections stay open. `resume` lets it go on. Returns when each of
+    /// its threads has stopped.
     pub fn suspend(&self) {
         self.signal(libc::SIGSTOP);
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let is_running = |task: std::io::Result<std::fs::DirEntry>| {
+            let stat =
+                task.and_then(|task| std::fs::read_to_string(task.path().join("stat"))).unwrap_or_default();
+            // The state follows the name, which is in brackets and may itself contain some.
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['T', 't']))
+        };
+        while std::fs::read_dir(&tasks).expect("its threads").any(is_running) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub fn resume(&self) {
