@@ -82,7 +82,8 @@ async function run(plan: Plan): Promise<number> {
     store = plan.target === 'null:' ? nullStore(workload) : await connect(plan)
     await preload(plan, store, workload)
   } catch (error) {
-    return say(`cannot ${store ? 'put the first values into' : 'connect to'} ${plan.target}: ${(error as Error).message}`, 3)
+    const cluster = plan.target.startsWith('hazelcast:') ? ` (cluster ${plan.cluster})` : ''
+    return say(`cannot ${store ? 'put the first values into' : 'connect to'} ${plan.target}${cluster}: ${(error as Error).message}`, 3)
   }
   const { client, member } = store
   await benchmark({ ...options, ...operations(plan, store, workload), client, member, isUnknown: (error) => store.isUnknown(error) })

@@ -143,7 +143,8 @@ async def run_redis(plan, options, workload):
 
 
 def cannot(plan, store, error):
-    return f"cannot {'put the first values into' if store else 'connect to'} {plan['target']}: {error}"
+    cluster = f" (cluster {plan['cluster']})" if plan["target"].startswith("hazelcast:") else ""
+    return f"cannot {'put the first values into' if store else 'connect to'} {plan['target']}{cluster}: {error}"
 
 
 def main():

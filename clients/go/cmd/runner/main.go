@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -61,10 +62,10 @@ func run(p plan.Plan) int {
 		if p.Target != "null:" {
 			var err error
 			if s, err = store.Connect(p); err != nil {
-				return say(fmt.Sprintf("cannot connect to %s: %v", p.Target, err), 3)
+				return say(fmt.Sprintf("cannot connect to %s: %v", named(p), err), 3)
 			}
 			if err = preload(p, s, w); err != nil {
-				return say(fmt.Sprintf("cannot put the first values into %s: %v", p.Target, err), 3)
+				return say(fmt.Sprintf("cannot put the first values into %s: %v", named(p), err), 3)
 			}
 		}
 		defer s.Close()
@@ -75,6 +76,14 @@ func run(p plan.Plan) int {
 		return say(err.Error(), 2)
 	}
 	return int(code.Load())
+}
+
+// named is the target with all that a mistake may be in.
+func named(p plan.Plan) string {
+	if strings.HasPrefix(p.Target, "hazelcast:") {
+		return fmt.Sprintf("%s (cluster %s)", p.Target, p.Cluster)
+	}
+	return p.Target
 }
 
 // stopOnSignals cancels the context at the first signal; the second one ends the process.

@@ -87,7 +87,7 @@ final class Fitness implements AutoCloseable {
         }
     }
 
-    /** CPU time of the process: in user mode, and in the kernel (in steps of 10 ms, 0 without /proc). */
+    /** CPU time of the process in steps of 10 ms: in user mode, and in the kernel (0 without /proc). */
     record Cpu(long userNs, long systemNs) {
         static Cpu now() {
             long totalNs = ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime();

@@ -1,6 +1,7 @@
 package stepladder.inflight;
 
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -34,7 +35,10 @@ public final class Runner {
     }
 
     private static int say(String message, int exitCode) {
-        InFlight.printLine(Map.of("type", "error", "message", message));
+        Map<String, String> line = new LinkedHashMap<>();
+        line.put("type", "error");
+        line.put("message", message);
+        InFlight.printLine(line);
         return exitCode;
     }
 
@@ -64,7 +68,8 @@ public final class Runner {
             preload(plan, store, workload);
         } catch (Exception e) {
             String what = store == null ? "connect to " : "put the first values into ";
-            return say("cannot " + what + plan.target() + ": " + e.getMessage(), 3);
+            String cluster = plan.target().startsWith("hazelcast:") ? " (cluster " + plan.cluster() + ")" : "";
+            return say("cannot " + what + plan.target() + cluster + ": " + e.getMessage(), 3);
         }
         try (Store connected = store) {
             Operations nothing = new Operations(plan, new Store.Null(workload), workload);
