@@ -81,10 +81,10 @@ impl FrameWriter {
         let from = self.room.max(self.offset);
         self.room = end + self.offset.clamp(*self.extension.start(), *self.extension.end());
         match self.file.extend(from, self.room) {
-            // The frame itself may fit.
+            // Frames may still fit; each of them would else fill the disk with zeros first.
             Err(error) if disk::is_full(&error) => {
-                self.room = self.offset;
-                self.file.truncate(self.offset)
+                self.extension = 0..=0;
+                self.take_back()
             }
             extended => extended,
         }
