@@ -78,8 +78,6 @@ fn contents() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
     /// Messages come out whole and in order, however the stream is cut, in one piece or in fragments.
     #[test]
     fn any_split_gives_the_same_messages(
