@@ -34,7 +34,8 @@ export async function connectHazelcast(plan: Plan): Promise<Store> {
     get: (key) => map.get(key),
     set: (key, value) => map.set(key, value),
     delete: (key) => map.delete(key),
-    isUnknown: (error) => error instanceof Error && unknown.has(error.name),
+    // Their `name` is that of Error.
+    isUnknown: (error) => error instanceof Error && unknown.has(error.constructor.name),
     close: () => client.shutdown(),
   }
 }

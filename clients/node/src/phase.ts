@@ -191,7 +191,7 @@ function isPromise<T>(result: PromiseLike<T> | T): result is PromiseLike<T> {
 function cause(error: unknown): string {
   if (!(error instanceof Error)) return typeof error
   const { code } = error as { code?: unknown }
-  return typeof code === 'string' ? code : error.name
+  return typeof code === 'string' ? code : error.constructor.name
 }
 
 function excerpt(value: unknown): string {

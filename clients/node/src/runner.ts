@@ -9,6 +9,7 @@ import { Workload } from './workload.js'
 
 /** How many values are put at once before the run. */
 const preloadInFlight = 100
+const sameSignalMs = 100
 
 /** What operation i does with a store, and how its result is judged. */
 export function operations(plan: Plan, store: Store, workload: Workload): Pick<Options, 'nextOp' | 'check'> {
@@ -53,9 +54,12 @@ function say(message: string, code: number): number {
 async function run(plan: Plan): Promise<number> {
   const controller = new AbortController()
   let code = 0
+  let stoppedMs = 0
   const stop = (exitCode: number) => () => {
-    // The second signal ends the process.
-    if (code !== 0) process.exit(exitCode)
+    // A second signal ends the process, unless it is the first one again: some wrappers pass it on twice.
+    if (code !== 0 && performance.now() - stoppedMs > sameSignalMs) process.exit(exitCode)
+    if (code !== 0) return
+    stoppedMs = performance.now()
     code = exitCode
     controller.abort()
   }

@@ -86,7 +86,7 @@ func named(p plan.Plan) string {
 	return p.Target
 }
 
-// stopOnSignals cancels the context at the first signal; the second one ends the process.
+// stopOnSignals cancels the context at the first signal.
 func stopOnSignals() (context.Context, *atomic.Int64) {
 	ctx, cancel := context.WithCancel(context.Background())
 	code := new(atomic.Int64)
@@ -96,7 +96,12 @@ func stopOnSignals() (context.Context, *atomic.Int64) {
 		number := (<-signals).(syscall.Signal)
 		code.Store(128 + int64(number))
 		cancel()
-		os.Exit(128 + int((<-signals).(syscall.Signal)))
+		// A second signal ends the process, unless it is the first one again: some wrappers pass it on twice.
+		for first := time.Now(); ; {
+			if again := (<-signals).(syscall.Signal); time.Since(first) > 100*time.Millisecond {
+				os.Exit(128 + int(again))
+			}
+		}
 	}()
 	return ctx, code
 }

@@ -14,6 +14,8 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("ladder", vec!["measure"]),
         ("plan", vec!["ladder"]),
         ("drivers", vec![]),
+        ("hazelcast", vec![]),
+        ("inflight", vec![]),
         ("servers", vec![]),
         ("engine", vec!["drivers", "measure", "plan"]),
         ("bots", vec!["drivers", "engine", "measure", "plan"]),
@@ -23,7 +25,17 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         (
             "stepladder",
             vec![
-                "bots", "drivers", "engine", "ladder", "measure", "plan", "servers", "store", "viewer",
+                "bots",
+                "drivers",
+                "engine",
+                "hazelcast",
+                "inflight",
+                "ladder",
+                "measure",
+                "plan",
+                "servers",
+                "store",
+                "viewer",
                 "watch",
             ],
         ),
@@ -31,7 +43,11 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
 }
 
 fn folder(name: &str) -> PathBuf {
-    if name == "servers" { root().join("servers") } else { root().join("crates").join(name) }
+    match name {
+        "servers" => root().join("servers"),
+        "inflight" => root().join("clients/rust"),
+        _ => root().join("crates").join(name),
+    }
 }
 
 #[test]

@@ -17,7 +17,10 @@ public final class Runner {
     /** How many values are put at once before the run. */
     private static final int PRELOAD_IN_FLIGHT = 100;
 
+    private static final long SAME_SIGNAL_NS = 100_000_000;
+
     private static volatile int code;
+    private static volatile long stoppedNs;
 
     private Runner() {}
 
@@ -46,9 +49,14 @@ public final class Runner {
         AtomicBoolean stop = new AtomicBoolean();
         for (String name : List.of("INT", "TERM")) {
             Signal.handle(new Signal(name), signal -> {
-                if (code != 0) {
-                    Runtime.getRuntime().halt(128 + signal.getNumber()); // The second signal ends the process.
+                // A second signal ends the process, unless it is the first one again: some wrappers pass it on twice.
+                if (code != 0 && System.nanoTime() - stoppedNs > SAME_SIGNAL_NS) {
+                    Runtime.getRuntime().halt(128 + signal.getNumber());
                 }
+                if (code != 0) {
+                    return;
+                }
+                stoppedNs = System.nanoTime();
                 code = 128 + signal.getNumber();
                 stop.set(true);
             });
