@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use drivers::{Grpc, Http1, Http2, Messages, Tcp, tcp};
+use drivers::{Grpc, Hazelcast, Http1, Http2, Messages, Redis, Tcp, tcp};
 use engine::Bots;
 use engine::thread::{Setup, spawn};
 use measure::MetricNames;
@@ -15,7 +15,7 @@ use plan::{
 use crate::chat::{Chat, Irc, Lines, Mqtt, Nats};
 use crate::http::Requests;
 use crate::leaderboard::Leaderboard;
-use crate::{Arena, Echo};
+use crate::{Arena, Echo, Operations};
 
 /// What can be asked of bots without their type.
 struct Kind {
@@ -39,8 +39,15 @@ fn kind_of(bots: &plan::BotSettings, scheme: Scheme) -> io::Result<Kind> {
         (plan::BotSettings::Echo(_), _) => match scheme.transport() {
             Transport::WebSocket => kind::<Echo>(),
             Transport::Tcp => kind::<Echo<Tcp<tcp::Lines>, crate::echo::Lines>>(),
-            Transport::Http => {
+            Transport::Http | Transport::Redis | Transport::Hazelcast => {
                 return Err(io::Error::other(format!("no echo clients speak {} yet", scheme.name())));
+            }
+        },
+        (plan::BotSettings::Grid(_), _) => match scheme.transport() {
+            Transport::Redis => kind::<Operations<Redis>>(),
+            Transport::Hazelcast => kind::<Operations<Hazelcast>>(),
+            Transport::WebSocket | Transport::Http | Transport::Tcp => {
+                return Err(io::Error::other(format!("{} is no protocol of a data grid", scheme.name())));
             }
         },
         (plan::BotSettings::Chat(chat), _) => match chat.dialect {

@@ -6,11 +6,14 @@
 mod address;
 mod connect;
 mod driver;
+pub mod grid;
 pub mod grpc;
+pub mod hazelcast;
 pub mod http;
 pub mod messages;
 mod nowhere;
 mod read_buffer;
+pub mod redis;
 pub mod tcp;
 pub mod websocket;
 
@@ -19,10 +22,13 @@ mod stream;
 
 pub use address::{Address, TlsSettings};
 pub use driver::{Broken, Closed, Driver, OpenError, Refused};
+pub use grid::Grid;
 pub use grpc::Grpc;
+pub use hazelcast::Hazelcast;
 pub use http::{Http1, Http2};
 pub use messages::Messages;
 pub use nowhere::Nowhere;
 pub use read_buffer::ReadBuffer;
+pub use redis::Redis;
 pub use tcp::Tcp;
 pub use websocket::WebSocket;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 
+use drivers::grid::{self, Grid, Kind, Operation, Reply};
 use drivers::http::{self, Answer, Http, Outgoing, Parts};
 use drivers::websocket::{Message, Received};
 use drivers::{Address, Broken, Closed, Driver, OpenError, ReadBuffer, Refused};
@@ -197,6 +198,89 @@ impl Http for Wire<Exchanges> {
 
     fn prepare(parts: &Parts<'_>) -> String {
         parts.path.to_owned()
+    }
+}
+
+/// Operations and replies as the drivers of data grids have them.
+///
+/// An operation arrives as its tag, what it does (`get`, `set` or `del`), its key and, behind a blank, the value that it
+/// writes; `said` makes what the server says to it.
+pub struct Operations;
+
+/// What a simulated data grid says to an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GridSays<'a> {
+    /// the value of a key
+    Value(&'a [u8]),
+    /// there is none
+    NoValue,
+    /// it is done
+    Done,
+    /// it is not, for this reason
+    Refused(&'a [u8]),
+    /// something else
+    Strange,
+}
+
+impl Operations {
+    /// The tag of an operation, what it does, its key and its value.
+    pub fn operation(message: &[u8]) -> (u32, &[u8], &[u8], &[u8]) {
+        let (tag, rest) = Exchanges::request(message);
+        let (kind, rest) = rest.split_at(3);
+        let end = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
+        (tag, kind, &rest[..end], rest.get(end + 1..).unwrap_or_default())
+    }
+
+    /// A reply to the operation with that tag.
+    pub fn said(tag: u32, says: GridSays<'_>) -> Vec<u8> {
+        let (kind, words) = match says {
+            GridSays::Value(value) => (b'v', value),
+            GridSays::NoValue => (b'n', &b""[..]),
+            GridSays::Done => (b'd', &b""[..]),
+            GridSays::Refused(words) => (b'r', words),
+            GridSays::Strange => (b's', &b""[..]),
+        };
+        [&tag.to_le_bytes()[..], &[kind], words].concat()
+    }
+}
+
+impl Freight for Operations {
+    type Send<'a> = Operation<'a, String, String>;
+    type Received<'a> = grid::Received<'a>;
+
+    fn bytes(what: Operation<'_, String, String>) -> Vec<u8> {
+        let (kind, value) = match what.kind {
+            Kind::Get => ("get", ""),
+            Kind::Set => ("set", what.value.as_str()),
+            Kind::Delete => ("del", ""),
+        };
+        [&what.tag.to_le_bytes()[..], kind.as_bytes(), what.key.as_bytes(), b" ", value.as_bytes()].concat()
+    }
+
+    fn received(bytes: &[u8]) -> grid::Received<'_> {
+        let (tag, rest) = Exchanges::request(bytes);
+        let (kind, words) = rest.split_at(1);
+        let reply = match kind {
+            b"v" => Reply::Value(Some(words)),
+            b"n" => Reply::Value(None),
+            b"d" => Reply::Done,
+            b"r" => Reply::Refused(words),
+            _ => Reply::Strange,
+        };
+        grid::Received { tag, reply }
+    }
+}
+
+impl Grid for Wire<Operations> {
+    type Key = String;
+    type Value = String;
+
+    fn key(name: &str) -> String {
+        name.to_owned()
+    }
+
+    fn value(text: &str) -> String {
+        text.to_owned()
     }
 }
 

@@ -13,6 +13,7 @@ mod cheats;
 mod consistency;
 mod deliveries;
 mod generator;
+mod lookups;
 mod requests;
 mod rules;
 mod shutdown;
@@ -365,14 +366,15 @@ pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
             || consistency::is_contradicted(trial))
 }
 
-/// How the server ended, where it was told to; what it refused; how much of the hold was disturbed, by what, and which objectives were judged
+/// How the server ended, where it was told to; what it refused; what reads found; how much of the hold was disturbed, by what, and which objectives were judged
 /// without it.
 fn remark(case: &Case<'_>) -> Option<String> {
-    let parts: Vec<String> =
-        [shutdown::remark(case.trial), cheats::remark(case.trial), disturbance_remark(case)]
-            .into_iter()
-            .flatten()
-            .collect();
+    let parts: Vec<String> = [shutdown::remark, cheats::remark, lookups::remark]
+        .iter()
+        .map(|remark| remark(case.trial))
+        .chain([disturbance_remark(case)])
+        .flatten()
+        .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

@@ -359,7 +359,8 @@ fn names() -> Arc<MetricNames> {
     let counters = ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str));
     let shutdown = ["under_way", "dropped", "later", "later_refused"].map(|name| (name, Role::Shutdown));
     let cheats = ["sent", "refused", "accepted"].map(|name| (name, Role::Cheats));
-    let further: Vec<(&str, Role)> = shutdown.into_iter().chain(cheats).collect();
+    let lookups = ["hits", "misses"].map(|name| (name, Role::Lookups));
+    let further: Vec<(&str, Role)> = shutdown.into_iter().chain(cheats).chain(lookups).collect();
     let counters: Vec<&str> = counters.chain(further.iter().map(|(name, _)| *name)).collect();
     MetricNames::new(
         &["shot", "ask", "keep"],

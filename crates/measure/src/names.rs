@@ -54,6 +54,9 @@ pub enum Role {
     Shutdown,
     /// three counters of cheaters, in this order: changes that must be refused, those that were, those that were accepted
     Cheats,
+    /// two counters of reads from a data grid that were planned in the hold, in this order: those that found a value, and
+    /// those that found none
+    Lookups,
 }
 
 /// The names behind the indices of an interval, fixed for one kind of bots and stored with each trial.

@@ -2,12 +2,8 @@
 
 /// Built-in servers that `climb NAME` starts by itself.
 pub const SUBJECTS: &[&str] = &crate::built_in::NAMES;
-/// Servers whose names are taken, so that their users are told the truth instead of "unknown".
-pub const SUBJECTS_TO_COME: &[&str] = &["grid"];
 /// Built-in bots.
 pub const BOTS: &[&str] = crate::workloads::NAMES;
-/// Bots whose names are taken.
-pub const BOTS_TO_COME: &[&str] = &["grid"];
 
 /// The known word that `word` most likely stands for; `None` when nothing is near enough to be worth a guess.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -49,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_slip_of_the_keyboard_finds_its_word_and_another_word_finds_nothing() {
-        let subjects = || SUBJECTS.iter().chain(SUBJECTS_TO_COME).copied();
+        let subjects = || SUBJECTS.iter().copied();
         for (word, found) in [
             ("areena", Some("arena")),
             ("Arena", Some("arena")),

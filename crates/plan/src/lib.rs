@@ -28,7 +28,7 @@ pub use plan::{
 };
 pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};
-pub use scheme::{FirstSign, Protocol, Scheme, Transport};
+pub use scheme::{FirstSign, Paths, Protocol, Scheme, Transport};
 pub use settings::{Kind, Setting};
 pub use target::{Target, TargetError, TargetRefused, may_load};
 pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};

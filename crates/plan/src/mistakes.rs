@@ -8,7 +8,7 @@ use std::fmt;
 use ladder::ObjectiveError;
 use thiserror::Error;
 
-use crate::known::{BOTS, BOTS_TO_COME, SUBJECTS, SUBJECTS_TO_COME, listed};
+use crate::known::{BOTS, SUBJECTS, listed};
 use crate::scheme::Scheme;
 use crate::target::{TargetError, TargetRefused, as_prefixes};
 use crate::units::UnitError;
@@ -117,20 +117,29 @@ pub enum ConfigError {
     NoSubject,
     /// no built-in server, no URL, no file
     #[error(
-        "unknown subject \"{}\"; built in: {} (still to come: {}), or a URL ({}) or a scenario file \
-         (*.yaml)",
-        .0, listed(SUBJECTS), listed(SUBJECTS_TO_COME), as_prefixes(Scheme::NAMES.iter().copied())
+        "unknown subject \"{}\"; built in: {}, or a URL ({}) or a scenario file (*.yaml)",
+        .0, listed(SUBJECTS), as_prefixes(Scheme::NAMES.iter().copied())
     )]
     UnknownSubject(String),
-    /// a server of the list that has no code behind it yet
-    #[error("{} is known but not built yet; built: {}", .0, listed(SUBJECTS))]
-    SubjectNotBuilt(String),
+    /// `climb grid`: clients, and no server for them
+    #[error(
+        "no server for {bots} bots is built in; name one that runs by its URL ({}), or let one be started: \
+         stepladder climb {url} --start \"{start_with}\"",
+        as_prefixes(over.iter().map(|scheme| scheme.name()))
+    )]
+    NoServerForBots {
+        /// which bots
+        bots: &'static str,
+        /// what they speak over
+        over: Vec<Scheme>,
+        /// of a server on this machine
+        url: String,
+        /// the command that starts it
+        start_with: String,
+    },
     /// no built-in bots of this name
-    #[error("unknown bots \"{}\"; built in: {} (still to come: {})", .0, listed(BOTS), listed(BOTS_TO_COME))]
+    #[error("unknown bots \"{}\"; built in: {}", .0, listed(BOTS))]
     UnknownBots(String),
-    /// bots of the list that have no code behind them yet
-    #[error("the bots of {} are known but not built yet; built: {}", .0, listed(BOTS))]
-    BotsNotBuilt(String),
     /// scripted bots
     #[error("bots from a file ({}) are known but not built yet; built: {}", .0, listed(BOTS))]
     ScriptNotBuilt(String),

@@ -4,6 +4,8 @@
 //! it speaks it) stands in its row; only this table knows which protocols there are. Not here: which bots speak it (they say
 //! so themselves, in `workloads`), and what a URL looks like (`target`).
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 
 /// What is known of a protocol.
@@ -34,6 +36,23 @@ pub enum Transport {
     Http,
     /// a stream of bytes; the bots know how messages lie on it
     Tcp,
+    /// Redis's commands and replies over TCP
+    Redis,
+    /// Hazelcast's Open Binary Client Protocol 2 over TCP
+    Hazelcast,
+}
+
+/// What may stand in a URL behind host and port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paths {
+    /// nothing
+    None,
+    /// any path and query
+    Any,
+    /// the number of a database
+    Database,
+    /// the name of a map, and of the cluster where it is not `dev`
+    Map,
 }
 
 impl Transport {
@@ -42,15 +61,18 @@ impl Transport {
         match self {
             Transport::WebSocket => "websocket",
             Transport::Http => "http",
-            Transport::Tcp => "lines",
+            // Lines are echoed byte for byte, which costs a server of operations at least as much.
+            Transport::Tcp | Transport::Redis | Transport::Hazelcast => "lines",
         }
     }
 
-    /// Whether a URL may go on behind host and port.
-    pub fn has_paths(self) -> bool {
+    /// How a URL may go on behind host and port.
+    pub fn paths(self) -> Paths {
         match self {
-            Transport::WebSocket | Transport::Http => true,
-            Transport::Tcp => false,
+            Transport::WebSocket | Transport::Http => Paths::Any,
+            Transport::Tcp => Paths::None,
+            Transport::Redis => Paths::Database,
+            Transport::Hazelcast => Paths::Map,
         }
     }
 }
@@ -74,13 +96,18 @@ pub enum FirstSign {
 impl Protocol {
     const fn over(transport: Transport, name: &'static str, default_port: u16) -> Protocol {
         let first_sign = match transport {
-            Transport::WebSocket | Transport::Http => FirstSign::Handshake,
             Transport::Tcp => FirstSign::StaysOpen,
+            // Redis selects a database and Hazelcast authenticates while a connection opens.
+            Transport::WebSocket | Transport::Http | Transport::Redis | Transport::Hazelcast => {
+                FirstSign::Handshake
+            }
         };
         let start_with = match transport {
             Transport::WebSocket => "stepladder serve arena --listen {address}",
             Transport::Http => "stepladder serve null --protocol http --listen {address}",
             Transport::Tcp => "stepladder serve chat --listen {address}",
+            Transport::Redis => "redis-server --bind {ip} --port {port} --save '' --appendonly no",
+            Transport::Hazelcast => "hz start -i {ip} -p {port}",
         };
         let has_echo = matches!(transport, Transport::WebSocket);
         Protocol { name, default_port, transport, is_tls: false, first_sign, has_echo, start_with }
@@ -130,6 +157,10 @@ schemes! {
     },
     /// MQTT over TCP
     Mqtt: Protocol { start_with: "mosquitto -p {port}", ..Protocol::over(Transport::Tcp, "mqtt", 1883) },
+    /// Redis and Valkey
+    Redis: Protocol::over(Transport::Redis, "redis", 6379),
+    /// Hazelcast
+    Hazelcast: Protocol::over(Transport::Hazelcast, "hazelcast", 5701),
     /// HTTP
     Http: Protocol::over(Transport::Http, "http", 80),
     /// HTTP over TLS
@@ -145,6 +176,13 @@ impl Scheme {
     /// What carries its messages.
     pub fn transport(self) -> Transport {
         self.protocol().transport
+    }
+
+    /// A command that starts a server for such a target.
+    pub fn start_with(self, address: SocketAddr) -> String {
+        let words = self.protocol().start_with;
+        let words = words.replace("{address}", &address.to_string());
+        words.replace("{ip}", &address.ip().to_string()).replace("{port}", &address.port().to_string())
     }
 
     /// Whether the bytes go through TLS.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::known;
-use crate::scheme::Scheme;
+use crate::scheme::{Paths, Scheme};
 
 /// An address as its author wrote it; names are resolved once, in the control plane, and pinned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +73,14 @@ pub enum TargetError {
         /// as written
         path: String,
     },
+    /// a database that has no number
+    #[error("\"{0}\" is no database; redis:// takes its number: redis://HOST:PORT/0")]
+    NoDatabase(String),
+    /// a map that has no name, or more behind it
+    #[error(
+        "\"{0}\" is no map; hazelcast:// takes its name, and the cluster's where it is not dev: hazelcast://HOST:PORT/MAP?cluster=NAME"
+    )]
+    NoMap(String),
     /// blanks and control characters would end up in the request line
     #[error("the URL holds a blank or a control character; write it as %20 or the like")]
     BadCharacter,
@@ -142,8 +150,12 @@ impl FromStr for Target {
         if rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(TargetError::BadCharacter);
         }
-        if !scheme.transport().has_paths() && !matches!(path, "" | "/") {
-            return Err(TargetError::NoPath { scheme, path: path.to_owned() });
+        match scheme.transport().paths() {
+            _ if matches!(path, "" | "/") => {}
+            Paths::None => return Err(TargetError::NoPath { scheme, path: path.to_owned() }),
+            Paths::Database if !is_database(path) => return Err(TargetError::NoDatabase(path.to_owned())),
+            Paths::Map if !is_map(path) => return Err(TargetError::NoMap(path.to_owned())),
+            Paths::Any | Paths::Database | Paths::Map => {}
         }
         if path.contains('#') {
             return Err(TargetError::Fragment);
@@ -152,6 +164,22 @@ impl FromStr for Target {
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         Ok(Target { scheme, host, port, path, ca: None, insecure: false })
     }
+}
+
+/// `/3`
+fn is_database(path: &str) -> bool {
+    path.strip_prefix('/').is_some_and(|number| {
+        number.bytes().all(|byte| byte.is_ascii_digit()) && number.parse::<u32>().is_ok()
+    })
+}
+
+/// `/prices`, `/prices?cluster=north`
+fn is_map(path: &str) -> bool {
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '?', '#', '&', '=']);
+    path.strip_prefix('/').is_some_and(|rest| match rest.split_once("?cluster=") {
+        Some((map, cluster)) => (map.is_empty() || is_name(map)) && is_name(cluster),
+        None => is_name(rest),
+    })
 }
 
 fn host_and_port(authority: &str, default_port: u16) -> Result<(String, u16), TargetError> {

@@ -14,6 +14,7 @@ use crate::plan::{Arrivals, HoldLength, TickSource};
 use crate::workloads::Pairing;
 
 pub mod chat;
+pub mod grid;
 pub mod http;
 mod ramp;
 

@@ -6,6 +6,7 @@
 pub(crate) mod arena;
 pub(crate) mod chat;
 pub(crate) mod echo;
+pub(crate) mod grid;
 pub(crate) mod http;
 pub(crate) mod leaderboard;
 mod shape;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use arena::{ArenaBots, Pairing};
 pub use chat::{ChatBots, ChatDialect, FaultKind, FaultSpec, LINE_BYTES_MIN};
 pub use echo::EchoBots;
+pub use grid::{GridBots, GridKeys, GridOp};
 pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw, Visit};
 pub use leaderboard::{LeaderboardBots, LeaderboardProtocol, SigningKey};
 
@@ -223,6 +225,8 @@ registry! {
     Http(HttpBots): http::settings::KIND,
     /// updates and reads of a leaderboard, over HTTP, WebSocket or gRPC, audited afterwards
     Leaderboard(LeaderboardBots): leaderboard::settings::KIND,
+    /// operations on the keys of a data grid or cache, so many in flight
+    Grid(GridBots): grid::settings::KIND,
     /// clients of an echo server; what calibration uses. The target's scheme says over what: WebSocket or TCP lines
     Echo(EchoBots): echo::settings::KIND,
 }

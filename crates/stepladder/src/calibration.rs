@@ -27,10 +27,8 @@ pub fn bots(scheme: Scheme, is_closed: bool, clients: u64) -> (BotSettings, Arri
             let model = HttpModel::Open { connections: clients, connections_max: clients };
             (requests(model).into(), Arrivals::Poisson)
         }
-        (Transport::WebSocket | Transport::Tcp, true) => {
-            (EchoBots { rate_per_s: 0.0, payload_bytes: ECHO_BYTES }.into(), Arrivals::Closed)
-        }
-        (Transport::WebSocket | Transport::Tcp, false) => {
+        (_, true) => (EchoBots { rate_per_s: 0.0, payload_bytes: ECHO_BYTES }.into(), Arrivals::Closed),
+        (_, false) => {
             let rate_per_s = LATENCY_RATE_PER_S / clients.max(1) as f64;
             (EchoBots { rate_per_s, payload_bytes: ECHO_BYTES }.into(), Arrivals::Even)
         }

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use drivers::tcp::{Lines, lines};
-use drivers::{Address, Closed, Driver, Http1, OpenError, ReadBuffer, Tcp, WebSocket};
-use plan::{FirstSign, Scheme, Target, Transport};
+use drivers::{Address, Closed, Driver, Hazelcast, Http1, OpenError, ReadBuffer, Redis, Tcp, WebSocket};
+use plan::{FirstSign, Paths, Scheme, Target, Transport};
 use tokio::time::{sleep, timeout};
 
 use crate::trial::tls;
@@ -75,6 +75,10 @@ async fn let_in(
             open_and_close(address, connections, async |_: &mut WebSocket, _| Ok(())).await
         }
         (Transport::Http, _) => open_and_close(address, connections, async |_: &mut Http1, _| Ok(())).await,
+        (Transport::Redis, _) => open_and_close(address, connections, async |_: &mut Redis, _| Ok(())).await,
+        (Transport::Hazelcast, _) => {
+            open_and_close(address, connections, async |_: &mut Hazelcast, _| Ok(())).await
+        }
         (Transport::Tcp, FirstSign::Greeting { of, begins_with }) => {
             let greets = async |socket: &mut _, buffer: &mut _| greets(socket, buffer, of, begins_with).await;
             open_and_close(address, connections, greets).await
@@ -207,12 +211,17 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
     let (transport, first_sign) = (target.scheme.transport(), target.scheme.protocol().first_sign);
     match (error, transport) {
         (OpenError::WrongProtocol { protocol, why }, _) => {
-            let check = if transport.has_paths() { "its port and path" } else { "its port" };
+            let check = if transport.paths() == Paths::Any { "its port and path" } else { "its port" };
             bail!("{target} is not a {protocol} server: {why}; check {check}")
         }
         (OpenError::Timeout, Transport::WebSocket) => bail!(
             "{target} accepts connections but did not answer the WebSocket handshake within {within_s} s; check its \
              port, and whether it hangs"
+        ),
+        (OpenError::Timeout, Transport::Redis | Transport::Hazelcast) => bail!(
+            "{target} accepts connections but did not answer as a {} server does within {within_s} s; check its port, and \
+             whether it hangs",
+            target.scheme.name()
         ),
         (OpenError::Timeout, Transport::Tcp | Transport::Http) => match first_sign {
             FirstSign::Greeting { of, begins_with } => bail!(
@@ -232,7 +241,7 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
             "{target} closes connections during the WebSocket handshake (tried {TRIES} times); check its port, and \
              whether it wants wss:// or ws://"
         ),
-        (OpenError::ClosedEarly, Transport::Tcp) => bail!(
+        (OpenError::ClosedEarly, Transport::Tcp | Transport::Redis | Transport::Hazelcast) => bail!(
             "{target} closes connections at once, without a word (tried {TRIES} times); check its port, and whether it \
              takes clients from this address"
         ),

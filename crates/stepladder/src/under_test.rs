@@ -62,7 +62,7 @@ impl UnderTest {
             }
             SubjectSource::Running { target, pid } => {
                 let address = resolve(target, &plan.may_load)?;
-                watch::preflight::reach(address, &target.to_string(), &start_with(target.scheme, address))?;
+                watch::preflight::reach(address, &target.to_string(), &target.scheme.start_with(address))?;
                 let exit = match pid {
                     Some(pid) => Some(
                         ExitWatch::of_running(*pid)
@@ -241,13 +241,6 @@ fn announced(started: &Started) -> anyhow::Result<(Target, SocketAddr)> {
     let ip = target.literal_address().with_context(said)?;
     let address = SocketAddr::new(ip, target.port);
     Ok((target, address))
-}
-
-/// A command that starts a server for such a target.
-fn start_with(scheme: Scheme, address: SocketAddr) -> String {
-    let words = scheme.protocol().start_with;
-    let words = words.replace("{address}", &address.to_string());
-    words.replace("{ip}", &address.ip().to_string()).replace("{port}", &address.port().to_string())
 }
 
 fn own_command() -> anyhow::Result<Command> {

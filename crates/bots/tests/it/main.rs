@@ -7,6 +7,7 @@ mod arena_in_step;
 mod chat;
 mod echo;
 mod ends;
+mod grid;
 mod http;
 
 use std::net::{Ipv4Addr, SocketAddr};

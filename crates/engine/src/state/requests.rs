@@ -1,8 +1,8 @@
 //! Pending requests: the replies that are owed, each until its outcome is known.
 //!
 //! They are in slots that are reused, and a `RequestId` carries the generation of its slot. The requests of one
-//! connection form a list whose head the connection keeps. Lists are short: a connection rarely owes more than a few
-//! replies.
+//! connection form a list in both directions, whose head the connection keeps: a connection that carries a thousand
+//! operations at once must find the oldest as soon as the latest.
 //! Invariant: `open` counts, by operation and phase, the requests that were sent and have no outcome; without it an
 //! interval would not add up.
 
@@ -22,8 +22,10 @@ pub struct RequestId {
 #[derive(Clone, Copy)]
 pub(crate) struct PendingRequest {
     generation: u32,
-    /// the next in the list of its connection
-    next: u32,
+    /// the one before it in the list of its connection
+    earlier: u32,
+    /// the one after it
+    later: u32,
     is_free: bool,
     pub(super) connection: ConnectionId,
     pub(super) planned_ns: u64,
@@ -33,14 +35,14 @@ pub(crate) struct PendingRequest {
     pub(super) phase: Phase,
 }
 
-/// The pending requests of one connection, the latest first.
+/// The pending requests of one connection.
 pub(crate) struct RequestList {
-    first: u32,
+    latest: u32,
 }
 
 impl Default for RequestList {
     fn default() -> Self {
-        RequestList { first: NO_REQUEST }
+        RequestList { latest: NO_REQUEST }
     }
 }
 
@@ -72,7 +74,8 @@ impl PendingRequests {
     ) -> RequestId {
         let request = PendingRequest {
             generation: 0,
-            next: list.first,
+            earlier: list.latest,
+            later: NO_REQUEST,
             is_free: false,
             connection,
             planned_ns,
@@ -92,7 +95,10 @@ impl PendingRequests {
                 RequestId { index: self.slots.len() as u32 - 1, generation: 0 }
             }
         };
-        list.first = id.index;
+        if let Some(before) = self.slots.get_mut(list.latest as usize) {
+            before.later = id.index;
+        }
+        list.latest = id.index;
         id
     }
 
@@ -105,8 +111,8 @@ impl PendingRequests {
 
     /// The latest request of a connection.
     pub(super) fn first(&self, list: &RequestList) -> Option<RequestId> {
-        let request = self.slots.get(list.first as usize)?;
-        Some(RequestId { index: list.first, generation: request.generation })
+        let request = self.slots.get(list.latest as usize)?;
+        Some(RequestId { index: list.latest, generation: request.generation })
     }
 
     /// The kernel has taken a request: from now on it is open.
@@ -140,16 +146,13 @@ impl PendingRequests {
         let request = &mut self.slots[id.index as usize];
         request.is_free = true;
         let request = *request;
-        if list.first == id.index {
-            list.first = request.next;
-        } else {
-            let mut before = list.first;
-            while before != NO_REQUEST && self.slots[before as usize].next != id.index {
-                before = self.slots[before as usize].next;
-            }
-            if before != NO_REQUEST {
-                self.slots[before as usize].next = request.next;
-            }
+        // A connection has no slot of the number `NO_REQUEST`: there are never so many.
+        if let Some(before) = self.slots.get_mut(request.earlier as usize) {
+            before.later = request.later;
+        }
+        match self.slots.get_mut(request.later as usize) {
+            Some(after) => after.earlier = request.earlier,
+            None => list.latest = request.earlier,
         }
         self.free.push(id.index);
         request

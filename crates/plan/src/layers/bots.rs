@@ -138,7 +138,7 @@ fn refuse_deaf(reader: &mut Reader, said: &RawValue, bots: &'static str, server:
             ConfigError::BotsNotOfServer { bots, server: server.name.into() }
         }
         (_, Some(scheme)) if !speaks(scheme) => {
-            let over = Scheme::ALL.iter().copied().filter(|scheme| speaks(*scheme)).collect();
+            let over = schemes_of(bots);
             ConfigError::BotsNotOfScheme { bots, scheme, over }
         }
         _ => return,
@@ -146,14 +146,17 @@ fn refuse_deaf(reader: &mut Reader, said: &RawValue, bots: &'static str, server:
     reader.refuse_plainly(said.place.clone(), wrong);
 }
 
+/// What bots of that name speak over.
+pub(super) fn schemes_of(bots: &str) -> Vec<Scheme> {
+    let speaks = kind_named(bots).speaks;
+    Scheme::ALL.iter().copied().filter(|scheme| speaks(*scheme)).collect()
+}
+
 fn unknown(reader: &mut Reader, said: &RawValue, name: &str) {
-    if known::BOTS_TO_COME.contains(&name) {
-        reader.refuse(said, ConfigError::BotsNotBuilt(name.into()));
-    } else if [".ts", ".js", ".mts", ".mjs"].iter().any(|ending| name.ends_with(ending)) {
+    if [".ts", ".js", ".mts", ".mjs"].iter().any(|ending| name.ends_with(ending)) {
         reader.refuse(said, ConfigError::ScriptNotBuilt(name.into()));
     } else {
-        let all = known::BOTS.iter().chain(known::BOTS_TO_COME).copied();
-        let nearest = known::nearest(name, all).map(Into::into);
+        let nearest = known::nearest(name, known::BOTS.iter().copied()).map(Into::into);
         reader.refuse_with(said, ConfigError::UnknownBots(name.into()), nearest);
     }
 }

@@ -24,7 +24,7 @@ static LADDER: Setting = HOW
     .about("Which loads, and how each is held.");
 static RUNGS: Setting = Setting::of("What", &[])
     .key("ladder.rungs", Shape::List(&Shape::Number), "[500, 1000, 2000]")
-    .about("The loads to climb, in games, clients or requesters.")
+    .about("The loads to climb, in games, clients, requesters or operations in flight.")
     .flag("--rungs", "LIST")
     .help("Loads to hold, e.g. 500,1000,2000")
     .kind(Kind::Hyphenated)

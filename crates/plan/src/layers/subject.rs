@@ -1,9 +1,10 @@
 //! Which server, how it comes to run, where its ticks are told, and whether it may be loaded.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::built_in::BuiltIn;
 use crate::known;
+use crate::layers::bots::schemes_of;
 use crate::layers::is_scenario_file;
 use crate::layers::reader::{RawValue, Reader};
 use crate::mistakes::{ConfigError, Place};
@@ -243,12 +244,11 @@ fn named_server(reader: &mut Reader, said: &RawValue) -> Option<Named> {
     if known::SUBJECTS.contains(&text) {
         return Some(Named::BuiltIn(text.into()));
     }
-    if known::SUBJECTS_TO_COME.contains(&text) {
-        reader.refuse(said, ConfigError::SubjectNotBuilt(text.into()));
+    if let Some(bots) = known::BOTS.iter().copied().find(|bots| *bots == text) {
+        reader.refuse_plainly(said.place.clone(), no_server_for(bots));
         return None;
     }
-    let all = known::SUBJECTS.iter().chain(known::SUBJECTS_TO_COME).copied();
-    let nearest = known::nearest(text, all).map(str::to_owned);
+    let nearest = known::nearest(text, known::SUBJECTS.iter().copied()).map(str::to_owned);
     // `127.0.0.1:42069` is a server without its scheme; some ports tell which.
     let with_scheme = || {
         let target = format!("ws://{text}").parse::<Target>().ok().filter(|_| text.contains(':'))?;
@@ -259,6 +259,15 @@ fn named_server(reader: &mut Reader, said: &RawValue) -> Option<Named> {
     let nearest = nearest.or_else(|| with_scheme().map(|target| target.to_string()));
     reader.refuse_with(said, ConfigError::UnknownSubject(text.into()), nearest);
     None
+}
+
+fn no_server_for(bots: &'static str) -> ConfigError {
+    let over = schemes_of(bots);
+    // All bots speak over something.
+    let scheme = over.first().copied().unwrap_or(Scheme::Ws);
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, scheme.protocol().default_port));
+    let (url, start_with) = (format!("{}://{address}", scheme.name()), scheme.start_with(address));
+    ConfigError::NoServerForBots { bots, over, url, start_with }
 }
 
 fn certificates(reader: &mut Reader, target: &mut Target, ca: Option<RawValue>, insecure: Option<RawValue>) {

@@ -216,8 +216,8 @@ fn echo_clients_answer_to_a_rate_or_to_each_other() {
 fn subjects_that_are_not_there_are_refused_with_what_is() {
     let unknown = |word: &str| {
         format!(
-            "climb: unknown subject \"{word}\"; built in: arena, chat, poll-loop, leaderboard (still to come: grid), \
-             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, http:// or https://) or a scenario file (*.yaml)"
+            "climb: unknown subject \"{word}\"; built in: arena, chat, poll-loop, leaderboard, \
+             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, hazelcast://, http:// or https://) or a scenario file (*.yaml)"
         )
     };
     check("", &["climb: it does not say which server to climb (for example: climb arena)"]);
@@ -233,14 +233,16 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     check(
         "grid",
         &[
-            "climb: grid is known but not built yet; built: arena, chat, poll-loop, leaderboard (for example: climb arena)",
+            "climb: no server for grid bots is built in; name one that runs by its URL (redis:// or hazelcast://), or let one be \
+             started: stepladder climb redis://127.0.0.1:6379 --start \"redis-server --bind 127.0.0.1 --port 6379 --save '' \
+             --appendonly no\"",
         ],
     );
     check("x.yaml", &["climb: the scenario file was not read"]);
     check(
         "wx://h",
         &[
-            "climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, http, https; did you mean ws? (for example: climb arena)",
+            "climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, redis, hazelcast, http, https; did you mean ws? (for example: climb arena)",
         ],
     );
     check(
@@ -285,8 +287,8 @@ fn every_mistake_is_told_at_once() {
          --seed -1 --snapshots 5 --workers 0 --spin 1ms --open-attempts 1.5 --name ' ' \
          --objective 'ticks.late_shar < 25%'",
         &[
-            "climb: unknown subject \"aerna\"; built in: arena, chat, poll-loop, leaderboard (still to come: grid), \
-             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, http:// or https://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
+            "climb: unknown subject \"aerna\"; built in: arena, chat, poll-loop, leaderboard, \
+             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, hazelcast://, http:// or https://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
             "--snapshots: a share is between 0 and 1, or 0% and 100%; got 5 (for example: --snapshots 1%)",
             "--rungs: \"abc\" is not a number (for example: --rungs 500,1000,2000)",
             "--rungs: \"0\" is zero: a rung without load measures nothing (for example: --rungs 500,1000,2000)",
@@ -437,21 +439,17 @@ fn settings_that_contradict_each_other_are_refused() {
 fn bots_that_do_not_fit_are_refused() {
     check(
         "arena --bots arean",
-        &[
-            "--bots: unknown bots \"arean\"; built in: arena, chat, http, leaderboard, echo (still to come: grid); \
-           did you mean arena? (for example: --bots arena)",
-        ],
+        &["--bots: unknown bots \"arean\"; built in: arena, chat, http, leaderboard, grid, echo; \
+           did you mean arena? (for example: --bots arena)"],
     );
     check(
         "arena --bots grid",
-        &[
-            "--bots: the bots of grid are known but not built yet; built: arena, chat, http, leaderboard, echo (for example: --bots arena)",
-        ],
+        &["--bots: grid bots cannot talk to arena; leave the bots out, and its own are taken"],
     );
     check(
         "arena --bots shooter.ts",
         &[
-            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, chat, http, leaderboard, echo (for example: --bots arena)",
+            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, chat, http, leaderboard, grid, echo (for example: --bots arena)",
         ],
     );
     check(
@@ -490,8 +488,8 @@ fn mistakes_in_a_file_name_its_line() {
         "subject:\n  target: areena\n  tick: 1\nladder:\n  rungs:\n    - 500\n    - none\n  hold: 60\n\
          objectives: [ticks.late_shar < 1]\nseed: x\ngenerator: { realtime: perhaps }\n",
         &[
-            "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat, poll-loop, leaderboard (still to \
-             come: grid), or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, http:// or https://) or a scenario file (*.yaml); did you mean arena? \
+            "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat, poll-loop, leaderboard, \
+             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, hazelcast://, http:// or https://) or a scenario file (*.yaml); did you mean arena? \
              (for example: target: ws://127.0.0.1:42069)",
             "scenarios/x.yaml:3: unknown key \"tick\" in subject; known: target, start, pid, ticks, tick_rate, options; \
              did you mean ticks? (for example: ticks: { log: game.log })",

@@ -14,6 +14,8 @@ fn a_url_gives_host_port_and_path() {
         ("tcp://127.0.0.1:9/", Scheme::Tcp, "127.0.0.1", 9, "/"),
         ("IRC://[::1]", Scheme::Irc, "::1", 6667, "/"),
         ("mqtt://10.0.0.1", Scheme::Mqtt, "10.0.0.1", 1883, "/"),
+        ("redis://10.0.0.1/3", Scheme::Redis, "10.0.0.1", 6379, "/3"),
+        ("hazelcast://h/prices?cluster=north", Scheme::Hazelcast, "h", 5701, "/prices?cluster=north"),
         ("nats://10.0.0.1", Scheme::Nats, "10.0.0.1", 4222, "/"),
         ("ws://h:1?snapshots", Scheme::Ws, "h", 1, "/?snapshots"),
         ("http://127.0.0.1/todos?page=2", Scheme::Http, "127.0.0.1", 80, "/todos?page=2"),
@@ -35,12 +37,26 @@ fn garbage_is_refused_with_its_reason() {
     };
     check(
         "127.0.0.1:42069",
-        "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc://, nats://, mqtt://, http:// or https://",
+        "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, hazelcast://, http:// or https://",
     );
-    check("wx://h", "unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, http, https");
+    check(
+        "wx://h",
+        "unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, redis, hazelcast, http, https",
+    );
     check("tcp://h:1/lobby", "tcp:// takes no path; leave \"/lobby\" out (--room names a room)");
     check("irc://h/#lobby", "irc:// takes no path; leave \"/#lobby\" out (--room names a room)");
     check("nats://h?x", "nats:// takes no path; leave \"?x\" out (--room names a room)");
+    let no_database =
+        |path| format!("\"{path}\" is no database; redis:// takes its number: redis://HOST:PORT/0");
+    check("redis://h/prices", &no_database("/prices"));
+    check("redis://h/3?x", &no_database("/3?x"));
+    check("redis://h/+3", &no_database("/+3"));
+    for path in ["/a/b", "?cluster=north", "/prices?clusters=north", "/prices?cluster="] {
+        let wrong = format!(
+            "\"{path}\" is no map; hazelcast:// takes its name, and the cluster's where it is not dev:"
+        );
+        check(&format!("hazelcast://h{path}"), &format!("{wrong} hazelcast://HOST:PORT/MAP?cluster=NAME"));
+    }
     check("ws://", "the URL names no host");
     check("ws://:80", "the URL names no host");
     check("ws://h:0", "\"0\" is not a port; ports are between 1 and 65535");
@@ -162,7 +178,7 @@ proptest! {
         scheme in prop::sample::select(vec![Scheme::Ws, Scheme::Wss, Scheme::Tcp, Scheme::Irc, Scheme::Nats, Scheme::Http]), port in 1u16.., octets in any::<[u8; 16]>(), v6 in any::<bool>(), path in "(/[a-z0-9]{0,5}){1,3}"
     ) {
         let ip = if v6 { IpAddr::from(octets) } else { IpAddr::from([octets[0], octets[1], octets[2], octets[3]]) };
-        let path = if scheme.transport().has_paths() { path } else { "/".into() };
+        let path = if (scheme.transport().paths() == Paths::Any) { path } else { "/".into() };
         let target = Target { path, ..Target::at(scheme, SocketAddr::new(ip, port)) };
         prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
     }

@@ -39,11 +39,16 @@ const HTTP: Setting = Setting::of("HTTP", &["http"]);
 /// What every kind of bots that speaks HTTP takes.
 const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard"]);
 
-static CONNECTIONS: Setting = TRANSPORT
+pub(crate) static CONNECTIONS: Setting = Setting::of("HTTP", &["http", "leaderboard", "grid"])
     .key("bots.connections", Shape::Whole("uint32"), "256")
-    .about("http, with a rate: connections opened before the hold.")
+    .about(
+        "http, with a rate: connections opened before the hold; grid: connections that share the operations, 1 unless said.",
+    )
     .flag("--connections", "N")
-    .help("With a rate: connections opened before the hold; a request that finds all busy waits")
+    .help(
+        "With a rate: connections opened before the hold; a request that finds all busy waits. Grid: connections that share \
+         the operations (default: 1)",
+    )
     .default("256");
 static CONNECTIONS_MAX: Setting = TRANSPORT
     .key("bots.connections_max", Shape::Whole("uint32"), "512")

@@ -2,7 +2,6 @@
 
 mod hazelcast;
 mod redis;
-mod resp;
 
 use std::io::Write;
 use std::time::Duration;

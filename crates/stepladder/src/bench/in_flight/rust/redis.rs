@@ -7,10 +7,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use drivers::redis::resp::{self, Broken, Resp};
 use inflight::{Kind, Plan, Workload};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::resp::{self, Resp};
 use super::{Reply, Store, Ticket};
 
 const CONNECT: Duration = Duration::from_secs(5);
@@ -154,8 +154,8 @@ impl Redis {
             }
             let is_full = self.filled == self.input.len();
             let mut used = 0;
-            while let Some((reply, length)) =
-                resp::reply(&self.input[used..self.filled]).map_err(|broken| broken.0)?
+            while let Some((reply, length)) = resp::reply(&self.input[used..self.filled])
+                .map_err(|broken| why(broken, &self.input[used..self.filled]))?
             {
                 let Some((ticket, _)) = self.awaited.pop_front() else {
                     return Err("the server replied to what was never asked".to_owned());
@@ -166,7 +166,7 @@ impl Redis {
                     match reply {
                         Resp::Bulk(value) => Reply::Value(value),
                         Resp::Simple(_) | Resp::Number(_) => Reply::Done,
-                        Resp::Error(text) => Reply::Failed { cause: "refused", text: text.to_owned() },
+                        Resp::Error(text) => Reply::Failed { cause: "refused", text: lossy(text) },
                     },
                 );
             }
@@ -185,6 +185,15 @@ impl Redis {
     }
 }
 
+/// With the bytes that it was seen by.
+fn why(broken: Broken, bytes: &[u8]) -> String {
+    format!("{broken}: {:?}", lossy(&bytes[..bytes.len().min(40)]))
+}
+
+fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
 /// One reply, waited for.
 fn take_reply(
     stream: &mut TcpStream,
@@ -193,9 +202,9 @@ fn take_reply(
 ) -> Result<(), String> {
     let mut part = [0; 4096];
     loop {
-        if let Some((reply, length)) = resp::reply(input).map_err(|broken| broken.0)? {
+        if let Some((reply, length)) = resp::reply(input).map_err(|broken| why(broken, input))? {
             if let Resp::Error(text) = reply {
-                return Err(text.to_owned());
+                return Err(lossy(text));
             }
             on_reply(&reply);
             input.drain(..length);

@@ -1,0 +1,515 @@
+//! Operations on the keys of a data grid or cache, so many in flight: each one that ends starts the next.
+//!
+//! The operations of a worker are dealt out to its connections, each of which carries its share at once. Keys, values and
+//! kinds of operations are those of the benchmark of client libraries (`inflight::Workload`).
+//! Where operations read, the values are put before the hold: the workers share the keys, and a worker's operations count
+//! as joined once its share is put. From the hold on a get must find its value, byte for byte, unless operations also
+//! delete; then a miss is only counted.
+//! An operation whose connection ends before its reply is lost: whether it was carried out is unknown, and it never counts
+//! as answered. Who was refused waits a moment, or a server at its limit would be asked ever faster.
+
+use std::sync::Arc;
+
+use drivers::grid::{Kind, Operation, Received, Reply};
+use drivers::{Closed, Grid};
+use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
+use inflight::{Keys, Workload};
+use measure::names::OPEN_TIME;
+use measure::{ErrorKind, MetricNames, Phase, Role};
+use plan::{GridBots, GridKeys, GridOp, WorkerPlan};
+
+use crate::ends;
+
+const OPS: [&str; 4] = ["put", "get", "set", "delete"];
+const PUT: usize = 0;
+const GET: usize = 1;
+const SET: usize = 2;
+const DELETE: usize = 3;
+
+const WRONG_VALUE: usize = ends::CAUSES.len();
+const NO_VALUE: usize = WRONG_VALUE + 1;
+const REFUSED: usize = WRONG_VALUE + 2;
+const WRONG_REPLY: usize = WRONG_VALUE + 3;
+const UNPAIRED: usize = WRONG_VALUE + 4;
+const NOT_PUT: usize = WRONG_VALUE + 5;
+const CAUSES: [(&str, ErrorKind); 6] = [
+    ("wrong value", ErrorKind::WrongReply),
+    ("value not found", ErrorKind::WrongReply),
+    ("operation refused", ErrorKind::WrongReply),
+    ("reply of another kind", ErrorKind::WrongReply),
+    ("reply to no operation in flight", ErrorKind::WrongReply),
+    ("values not put in time", ErrorKind::Timeout),
+];
+
+const HITS: usize = 0;
+const MISSES: usize = 1;
+const COUNTERS: [&str; 3] = ["hits", "misses", OPEN_TIME];
+
+/// What falls due.
+const NEXT_OPERATION: u32 = 0;
+const COME_BACK: u32 = 1;
+const LOOK_AT_PUTS: u32 = 2;
+
+/// An operation follows one that was refused after this, and a connection one that was lost, times the failures in a row.
+const PAUSE_NS: u64 = 100_000_000;
+const PAUSE_STEPS_MAX: u64 = 10;
+/// When no value was put for so long the rest is given up, and the hold shows what the server does.
+const PUTS_REST_NS_MAX: u64 = 10_000_000_000;
+/// Values put at once on one connection.
+const PUTS_IN_FLIGHT: u32 = 64;
+/// Variants of values of one length, see `Workload::variant`.
+const VARIANTS: usize = 62;
+/// Of zipf, as the benchmark of client libraries has it.
+const ZIPF_THETA: f64 = 0.99;
+
+#[derive(Clone, Copy)]
+struct InFlight {
+    request: RequestId,
+    connection: u32,
+    key: u32,
+    kind: Kind,
+    is_put: bool,
+    planned_ns: u64,
+}
+
+/// Operations in flight by their tags: the place in the low bits, and above them a number that changes with each use, so
+/// that a reply that comes twice finds nothing the second time.
+#[derive(Default)]
+struct Slots {
+    slots: Vec<(u8, Option<InFlight>)>,
+    free: Vec<u32>,
+}
+
+const PLACE_BITS: u32 = 24;
+
+impl Slots {
+    fn with_capacity(count: usize) -> Slots {
+        Slots { slots: Vec::with_capacity(count), free: Vec::with_capacity(count) }
+    }
+
+    /// The tag of the next operation. It is to be entered or given back.
+    fn take_tag(&mut self) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push((0, None));
+            // No plan has 2^24 operations in flight.
+            self.slots.len() as u32 - 1
+        });
+        u32::from(self.slots[place as usize].0) << PLACE_BITS | place
+    }
+
+    fn give_back(&mut self, tag: u32) {
+        self.free.push(tag & ((1 << PLACE_BITS) - 1));
+    }
+
+    fn enter(&mut self, tag: u32, one: InFlight) {
+        self.slots[(tag & ((1 << PLACE_BITS) - 1)) as usize].1 = Some(one);
+    }
+
+    /// Takes the operation with this tag out, if it is in flight on this connection.
+    fn take(&mut self, tag: u32, connection: u32) -> Option<InFlight> {
+        let place = tag & ((1 << PLACE_BITS) - 1);
+        let (turn, slot) = self.slots.get_mut(place as usize)?;
+        let one = slot.filter(|one| one.connection == connection && tag >> PLACE_BITS == u32::from(*turn))?;
+        (*turn, *slot) = (turn.wrapping_add(1), None);
+        self.free.push(place);
+        Some(one)
+    }
+
+    /// Takes out all of a connection.
+    fn end(&mut self, connection: u32, mut ended: impl FnMut(InFlight)) {
+        for (place, (turn, slot)) in self.slots.iter_mut().enumerate() {
+            let Some(one) = slot.take_if(|one| one.connection == connection) else { continue };
+            *turn = turn.wrapping_add(1);
+            self.free.push(place as u32);
+            ended(one);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Connection {
+    /// `None` while it is not open
+    open: Option<ConnectionId>,
+    /// operations that it carries at once when all is well
+    share: u32,
+    in_flight: u32,
+    /// in a row
+    failures: u64,
+}
+
+/// All operations of one worker.
+pub struct Operations<D: Grid> {
+    workload: Workload,
+    op: GridOp,
+    shares: fastrand::Rng,
+    keys: Vec<D::Key>,
+    /// by variant
+    values: Vec<D::Value>,
+    connections: Vec<Connection>,
+    in_flight: Slots,
+    /// of the load, so far
+    operations: u64,
+    puts: Puts,
+    joined: u64,
+}
+
+/// Values that are put before the hold.
+struct Puts {
+    /// the next key of this worker's share
+    next: u64,
+    step: u64,
+    end: u64,
+    in_flight: u32,
+    /// keys whose put was lost
+    again: Vec<u32>,
+    /// the load may begin
+    are_over: bool,
+    /// one was put since the last look
+    have_moved: bool,
+}
+
+impl Puts {
+    fn next(&mut self) -> Option<u32> {
+        if let Some(key) = self.again.pop() {
+            return Some(key);
+        }
+        let key = (self.next < self.end).then_some(self.next)?;
+        self.next += self.step;
+        // At most a million keys.
+        Some(key as u32)
+    }
+}
+
+fn op_of(kind: Kind) -> usize {
+    match kind {
+        Kind::Get => GET,
+        Kind::Set => SET,
+        Kind::Delete => DELETE,
+    }
+}
+
+fn workload(grid: &GridBots, seed: u64) -> Workload {
+    let op = match grid.op {
+        GridOp::Get => "get",
+        GridOp::Set => "set",
+        GridOp::Mix | GridOp::Shares { .. } => "mix",
+    };
+    let keys = match grid.keys {
+        GridKeys::One => Keys::One,
+        GridKeys::Uniform(count) => Keys::Uniform(count),
+        GridKeys::Zipf(count) => Keys::Zipf(count, ZIPF_THETA),
+    };
+    Workload::new(&inflight::Plan {
+        op: op.to_owned(),
+        value_bytes: grid.value_bytes,
+        keys,
+        seed: (seed >> 32) as u32,
+        // What follows is the benchmark's and not asked for here.
+        target: String::new(),
+        total: 1,
+        warmup: 0,
+        in_flight: None,
+        cluster: String::new(),
+        timeout_ms: 0,
+        memory_cap_bytes: 0,
+    })
+}
+
+/// Values as they are sent; of variants that no key has, an empty one.
+fn values<D: Grid>(workload: &Workload) -> Vec<D::Value> {
+    let mut key_of = [None; VARIANTS];
+    for key in 0..workload.keys() {
+        key_of[workload.variant(key)] = Some(key);
+    }
+    key_of
+        .into_iter()
+        .map(|key| {
+            let text = key.map_or(&b""[..], |key| workload.value(key));
+            D::value(&String::from_utf8_lossy(text))
+        })
+        .collect()
+}
+
+impl<D: Grid> Bots for Operations<D> {
+    type Driver = D;
+    type Settings = GridBots;
+
+    fn metric_names(_: &GridBots) -> Arc<MetricNames> {
+        let causes = [&ends::CAUSES[..], &CAUSES.map(|(cause, _)| cause)].concat();
+        let roles = [("hits", Role::Lookups), ("misses", Role::Lookups)];
+        ends::metric_names(&OPS, &causes, &COUNTERS, &CAUSES)
+            .with_op_roles(&[(OPS[PUT], Role::Keep)])
+            .with_counter_roles(&roles)
+    }
+
+    fn new(grid: &GridBots, plan: &WorkerPlan) -> Self {
+        let workload = workload(grid, plan.seed);
+        let connections = grid.connections.min(plan.units_total);
+        let own = connections.saturating_sub(plan.worker as u64).div_ceil(plan.workers as u64);
+        // A worker without a connection could do nothing.
+        let own = own.clamp(1, plan.units.max(1));
+        Operations {
+            op: grid.op,
+            shares: fastrand::Rng::with_seed(!plan.seed),
+            keys: (0..workload.keys()).map(|key| D::key(workload.name(key))).collect(),
+            values: values::<D>(&workload),
+            connections: (0..own).map(|_| Connection::default()).collect(),
+            in_flight: Slots::with_capacity(plan.units as usize + PUTS_IN_FLIGHT as usize),
+            operations: 0,
+            puts: Puts {
+                next: plan.worker as u64,
+                step: plan.workers as u64,
+                end: workload.keys() as u64,
+                in_flight: 0,
+                again: Vec::new(),
+                are_over: !grid.op.reads(),
+                have_moved: false,
+            },
+            joined: 0,
+            workload,
+        }
+    }
+
+    fn join(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
+        if self.joined == 0 && !self.puts.are_over {
+            ctx.at(ctx.now_ns() + PUTS_REST_NS_MAX, 0, LOOK_AT_PUTS);
+        }
+        self.joined += 1;
+        let at = unit % self.connections.len() as u32;
+        let connection = &mut self.connections[at as usize];
+        connection.share += 1;
+        if connection.share == 1 {
+            ctx.open(at, 0);
+        } else if connection.open.is_some() && self.puts.are_over {
+            self.start(at, planned_ns, ctx);
+        }
+    }
+
+    fn opened(&mut self, connection: ConnectionId, at: u32, ctx: &mut BotContext<'_, D>) {
+        let own = &mut self.connections[at as usize];
+        own.open = Some(connection);
+        own.failures = 0;
+        self.fill(at, ctx);
+    }
+
+    fn received(
+        &mut self,
+        connection: ConnectionId,
+        at: u32,
+        received: Received<'_>,
+        at_ns: u64,
+        ctx: &mut BotContext<'_, D>,
+    ) {
+        let is_own = self.connections[at as usize].open == Some(connection);
+        let Some(one) = self.in_flight.take(received.tag, at).filter(|_| is_own) else {
+            return ctx.error(UNPAIRED);
+        };
+        self.connections[at as usize].in_flight -= 1;
+        let is_right = self.check(&one, received.reply, ctx);
+        if is_right {
+            ctx.answered(one.request, at_ns);
+        } else {
+            ctx.failed(one.request);
+        }
+        if one.is_put {
+            self.puts.in_flight -= 1;
+            self.puts.have_moved = true;
+            return self.go_on_putting(at, ctx);
+        }
+        if ctx.drains() {
+            return;
+        }
+        match received.reply {
+            Reply::Refused(_) => ctx.at(at_ns + PAUSE_NS, at, NEXT_OPERATION),
+            _ => self.start(at, at_ns, ctx),
+        }
+    }
+
+    fn due(&mut self, at: u32, what: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
+        match what {
+            NEXT_OPERATION => {
+                let connection = &self.connections[at as usize];
+                // A connection that was lost meanwhile has begun anew with all its operations.
+                if connection.open.is_some() && connection.in_flight < connection.share {
+                    self.start(at, planned_ns, ctx);
+                }
+            }
+            COME_BACK => {
+                ctx.open(at, 0);
+            }
+            _ if self.puts.are_over => {}
+            _ if std::mem::take(&mut self.puts.have_moved) => {
+                ctx.at(planned_ns + PUTS_REST_NS_MAX, 0, LOOK_AT_PUTS);
+            }
+            _ => {
+                ctx.error(NOT_PUT);
+                self.begin_load(ctx);
+            }
+        }
+    }
+
+    fn closed(&mut self, _: ConnectionId, at: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
+        ends::count(&why, ctx);
+        let connection = &mut self.connections[at as usize];
+        connection.open = None;
+        connection.in_flight = 0;
+        connection.failures += 1;
+        let (failures, share) = (connection.failures, connection.share);
+        let puts = &mut self.puts;
+        self.in_flight.end(at, |one| {
+            if one.is_put {
+                puts.in_flight -= 1;
+                puts.again.push(one.key);
+            }
+        });
+        if ctx.drains() {
+            return;
+        }
+        if matches!(why, Closed::NotOpened(_)) && self.puts.are_over {
+            // Each operation that would be in flight is one that was wanted.
+            (0..share).for_each(|_| ctx.not_sent(op_of(self.kind()), ctx.now_ns()));
+        }
+        ctx.at(ctx.now_ns() + PAUSE_NS * failures.min(PAUSE_STEPS_MAX), at, COME_BACK);
+    }
+
+    fn pending(&self) -> u64 {
+        if self.puts.are_over { 0 } else { self.joined }
+    }
+
+    fn has_drained(&mut self, _: &mut BotContext<'_, D>) -> bool {
+        self.connections.iter().all(|connection| connection.in_flight == 0)
+    }
+}
+
+impl<D: Grid> Operations<D> {
+    /// A connection that was opened, or that has put its last value, gets as many operations as it is to carry.
+    fn fill(&mut self, at: u32, ctx: &mut BotContext<'_, D>) {
+        if !self.puts.are_over {
+            for _ in 0..PUTS_IN_FLIGHT {
+                self.go_on_putting(at, ctx);
+            }
+            return;
+        }
+        let connection = &self.connections[at as usize];
+        for _ in connection.in_flight..connection.share {
+            self.start(at, ctx.now_ns(), ctx);
+        }
+    }
+
+    fn go_on_putting(&mut self, at: u32, ctx: &mut BotContext<'_, D>) {
+        if self.puts.are_over {
+            // Given up, and this one came late: there is room for one more operation.
+            return self.fill(at, ctx);
+        }
+        if self.connections[at as usize].open.is_some()
+            && let Some(key) = self.puts.next()
+        {
+            self.send(at, Kind::Set, key, true, ctx.now_ns(), ctx);
+        }
+        if self.puts.in_flight == 0 && self.puts.again.is_empty() && self.puts.next >= self.puts.end {
+            self.begin_load(ctx);
+        }
+    }
+
+    fn begin_load(&mut self, ctx: &mut BotContext<'_, D>) {
+        self.puts.are_over = true;
+        for at in 0..self.connections.len() as u32 {
+            if self.connections[at as usize].open.is_some() {
+                self.fill(at, ctx);
+            }
+        }
+    }
+
+    fn kind(&mut self) -> Kind {
+        if let GridOp::Shares { gets, sets } = self.op {
+            return if self.shares.u32(0..gets + sets) < gets { Kind::Get } else { Kind::Set };
+        }
+        match self.workload.kind(self.operations) {
+            inflight::Kind::Get => Kind::Get,
+            inflight::Kind::Set => Kind::Set,
+            inflight::Kind::Delete => Kind::Delete,
+        }
+    }
+
+    /// The next operation of the load.
+    fn start(&mut self, at: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
+        let kind = self.kind();
+        let key = self.workload.key(self.operations) as u32;
+        self.operations += 1;
+        self.send(at, kind, key, false, planned_ns, ctx);
+    }
+
+    fn send(
+        &mut self,
+        at: u32,
+        kind: Kind,
+        key: u32,
+        is_put: bool,
+        planned_ns: u64,
+        ctx: &mut BotContext<'_, D>,
+    ) {
+        let op = if is_put { PUT } else { op_of(kind) };
+        let Some(connection) = self.connections[at as usize].open else {
+            return ctx.not_sent(op, planned_ns);
+        };
+        let tag = self.in_flight.take_tag();
+        let value = &self.values[self.workload.variant(key as usize)];
+        let what = Operation { tag, kind, key: &self.keys[key as usize], value };
+        let Some(request) = ctx.request(connection, op, planned_ns, SendLag::Unrecorded, what) else {
+            // The connection takes no more, which is recorded; the operation is tried again a little later.
+            self.in_flight.give_back(tag);
+            if is_put {
+                self.puts.again.push(key);
+            } else {
+                ctx.at(ctx.now_ns() + PAUSE_NS, at, NEXT_OPERATION);
+            }
+            return;
+        };
+        let one = InFlight { request, connection: at, key, kind, is_put, planned_ns };
+        self.in_flight.enter(tag, one);
+        self.connections[at as usize].in_flight += 1;
+        self.puts.in_flight += u32::from(is_put);
+    }
+
+    /// Whether a reply is right; counts what it was.
+    fn check(&self, one: &InFlight, reply: Reply<'_>, ctx: &mut BotContext<'_, D>) -> bool {
+        let in_hold = u64::from(ctx.phase(one.planned_ns) == Phase::Hold);
+        match (one.kind, reply) {
+            (Kind::Set | Kind::Delete, Reply::Done) => true,
+            (Kind::Get, Reply::Value(Some(value))) => {
+                ctx.count(HITS, in_hold);
+                let expected = self.workload.value(one.key as usize);
+                if value != expected {
+                    ctx.error_with(WRONG_VALUE, || {
+                        let (name, shown) = (self.workload.name(one.key as usize), ends::shown(value));
+                        format!(
+                            "{name}: {} bytes, not the {} that were put: \"{shown}\"",
+                            value.len(),
+                            expected.len()
+                        )
+                    });
+                }
+                value == expected
+            }
+            (Kind::Get, Reply::Value(None)) => {
+                ctx.count(MISSES, in_hold);
+                // Until all bots are there other workers may still put their values.
+                let is_wrong = !self.op.deletes() && one.planned_ns >= ctx.settle_ns();
+                if is_wrong {
+                    ctx.error_with(NO_VALUE, || {
+                        format!("{} was put and never deleted", self.workload.name(one.key as usize))
+                    });
+                }
+                !is_wrong
+            }
+            (_, Reply::Refused(words)) => {
+                ctx.error_with(REFUSED, || format!("{}: {}", OPS[op_of(one.kind)], ends::shown(words)));
+                false
+            }
+            (_, Reply::Value(_) | Reply::Done | Reply::Strange) => {
+                ctx.error_with(WRONG_REPLY, || format!("a reply that no {} has", OPS[op_of(one.kind)]));
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bots::Operations as Bots;
+use engine::simulation::{End, GridSays, Operations, Says, Scene, Times, Wire, simulate};
+use measure::{Measure, Role, Trial};
+use plan::{BotSettings, GridBots, GridKeys, GridOp, WorkerPlan};
+
+use crate::{SECOND_NS, sum_up, worker_plan};
+
+const MS: u64 = 1_000_000;
+
+/// A store that takes this long for each operation, one after the other or all at once.
+#[derive(Default)]
+struct Store {
+    values: BTreeMap<Vec<u8>, Vec<u8>>,
+    takes_ns: u64,
+    /// one operation at a time, in the order of their arrival
+    is_serial: bool,
+    free_at_ns: u64,
+    fault: Fault,
+    /// since when
+    fault_from_ns: u64,
+    received: u64,
+    puts: u64,
+    opened: u64,
+    /// most operations at once
+    most: usize,
+    until_ns: VecDeque<u64>,
+    keys: BTreeSet<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Fault {
+    #[default]
+    None,
+    /// every thousandth value has one letter changed
+    WrongValue,
+    /// every thousandth value is one letter short
+    ShortValue,
+    /// every thousandth get finds nothing
+    Forgets,
+    /// all keys are gone
+    LosesAll,
+    /// no more replies
+    Hangs,
+    /// every 500th operation ends the connection
+    Closes,
+    /// and refuses the next ones
+    Gone,
+    /// every thousandth operation is refused
+    Refuses,
+    /// every thousandth reply is one that the operation cannot have
+    Strange,
+    /// every thousandth reply comes twice
+    Twice,
+    /// every thousandth reply has a tag that was never given
+    UnknownTag,
+    /// every thousandth set is said to be done, and is not
+    DropsSets,
+    /// every thousandth reply breaks the protocol
+    Breaks,
+}
+
+impl Store {
+    fn with(fault: Fault) -> Store {
+        Store { takes_ns: MS, fault, fault_from_ns: 2 * SECOND_NS, ..Store::default() }
+    }
+}
+
+impl Scene for Store {
+    fn opens_after_ns(&mut self, _: u64) -> Option<u64> {
+        (self.fault != Fault::Gone || self.opened == 0).then_some(0)
+    }
+
+    fn opened(&mut self, _: u64, _: u64, _: &mut Says) {
+        self.opened += 1;
+    }
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        let (tag, kind, key, value) = Operations::operation(message);
+        self.received += 1;
+        self.keys.insert(key.to_vec());
+        let begins_ns = if self.is_serial { self.free_at_ns.max(at_ns) } else { at_ns };
+        let ends_ns = begins_ns + self.takes_ns;
+        self.free_at_ns = ends_ns;
+        self.until_ns.push_back(ends_ns);
+        while self.until_ns.front().is_some_and(|until_ns| *until_ns <= at_ns) {
+            self.until_ns.pop_front();
+        }
+        self.most = self.most.max(self.until_ns.len());
+        let fault = if at_ns >= self.fault_from_ns { self.fault } else { Fault::None };
+        let is_one = self.received.is_multiple_of(1000);
+        match fault {
+            Fault::LosesAll => self.values.clear(),
+            Fault::Hangs => return,
+            Fault::Closes if self.received.is_multiple_of(500) => return says.goodbye(at_ns, peer),
+            Fault::Gone => return says.end(at_ns, peer, End::Reset),
+            Fault::Breaks if is_one => return says.end(at_ns, peer, End::Broken(b"?!".to_vec())),
+            _ => {}
+        }
+        let mut found = None;
+        match kind {
+            b"set" if fault == Fault::DropsSets && is_one => {
+                self.values.remove(key);
+            }
+            b"set" => {
+                self.puts += 1;
+                self.values.insert(key.to_vec(), value.to_vec());
+            }
+            b"del" => {
+                self.values.remove(key);
+            }
+            _ => found = self.values.get(key).cloned(),
+        }
+        match (fault, &mut found) {
+            (Fault::WrongValue, Some(value)) if is_one => value[0] ^= 1,
+            (Fault::ShortValue, Some(value)) if is_one => value.truncate(2),
+            (Fault::Forgets, found) if is_one => *found = None,
+            _ => {}
+        }
+        let reply = match (kind, &found) {
+            _ if fault == Fault::Refuses && is_one => GridSays::Refused(b"OOM"),
+            _ if fault == Fault::Strange && is_one => GridSays::Strange,
+            (b"get", None) => GridSays::NoValue,
+            (b"get", Some(value)) => GridSays::Value(value),
+            _ => GridSays::Done,
+        };
+        let tag = if fault == Fault::UnknownTag && is_one { tag + 5000 } else { tag };
+        let reply = Operations::said(tag, reply);
+        if fault == Fault::Twice && is_one {
+            says.message(ends_ns, peer, reply.clone());
+        }
+        says.message(ends_ns, peer, reply);
+    }
+}
+
+fn grid(op: GridOp) -> GridBots {
+    GridBots { op, value_bytes: 3, keys: GridKeys::Uniform(100), connections: 1 }
+}
+
+fn plan_of(grid: GridBots, in_flight: u64) -> WorkerPlan {
+    WorkerPlan { ramp: plan::Ramp::AtOnce, ..worker_plan(BotSettings::Grid(grid), in_flight) }
+}
+
+/// The hold lasts from 1 s to 4 s.
+fn hold(grid: GridBots, in_flight: u64, store: &mut Store) -> Trial {
+    let times = Times { hold_ns: SECOND_NS, drain_ns: 4 * SECOND_NS, generator_stall: None };
+    sum_up(simulate::<Bots<Wire<Operations>>>(&plan_of(grid, in_flight), times, store), 1, 4)
+}
+
+fn lookups(trial: &Trial) -> Vec<u64> {
+    let names = &trial.head.metric_names;
+    names.counters(Role::Lookups).map(|index| trial.counters[&names.counters[index]]).collect()
+}
+
+#[test]
+fn so_many_operations_are_in_flight_and_no_more_and_each_one_that_ends_starts_the_next() {
+    for in_flight in [1, 10, 250] {
+        let mut store = Store { takes_ns: 2 * MS, ..Store::default() };
+        let trial = hold(grid(GridOp::Get), in_flight, &mut store);
+        // 500 rounds of 2 ms a second; the first and the last may lie across the ends of the hold.
+        let answered = trial.flow().answered;
+        assert!(answered.abs_diff(1500 * in_flight) <= in_flight, "{in_flight}: {answered}");
+        // The 64 puts that come first are more than ten at once.
+        assert_eq!(store.most as u64, in_flight.max(64));
+        let service_ns = trial.distribution(Measure::Response).max_ns().unwrap();
+        assert!(service_ns.abs_diff(2 * MS) < 20_000, "{service_ns}");
+        assert_eq!(trial.errors, BTreeMap::new());
+        assert_eq!(lookups(&trial)[1], 0);
+        assert!(lookups(&trial)[0].abs_diff(answered) <= in_flight);
+    }
+}
+
+/// One at a time, 100 in flight: each waits for the 99 before it.
+#[test]
+fn an_operation_that_waits_in_the_server_is_timed_from_its_start() {
+    let mut store = Store { takes_ns: 100_000, is_serial: true, ..Store::default() };
+    let trial = hold(grid(GridOp::Set), 100, &mut store);
+    assert!(trial.flow().answered.abs_diff(30_000) <= 100);
+    let response_ns = trial.distribution(Measure::Response).max_ns().unwrap();
+    assert!(response_ns.abs_diff(10 * MS) < 50_000, "{response_ns}");
+}
+
+#[test]
+fn connections_share_the_operations() {
+    let mut store = Store { takes_ns: MS, ..Store::default() };
+    let trial = hold(GridBots { connections: 4, ..grid(GridOp::Get) }, 10, &mut store);
+    assert_eq!(store.opened, 4);
+    assert!(trial.flow().answered.abs_diff(30_000) <= 10);
+    let mut store = Store { takes_ns: MS, ..Store::default() };
+    hold(GridBots { connections: 40, ..grid(GridOp::Get) }, 10, &mut store);
+    assert_eq!(store.opened, 10, "a connection without an operation would be idle");
+}
+
+#[test]
+fn values_are_put_once_before_they_are_read_and_by_one_worker_each() {
+    let mut store = Store { takes_ns: MS, ..Store::default() };
+    hold(grid(GridOp::Get), 5, &mut store);
+    assert_eq!(store.puts, 100);
+    let plan = WorkerPlan { worker: 1, workers: 3, ..plan_of(grid(GridOp::Get), 5) };
+    let times = Times { hold_ns: SECOND_NS, drain_ns: 2 * SECOND_NS, generator_stall: None };
+    let mut store = Store { takes_ns: MS, ..Store::default() };
+    simulate::<Bots<Wire<Operations>>>(&plan, times, &mut store);
+    assert_eq!(store.puts, 33, "keys 1, 4, 7 … 97");
+}
+
+#[test]
+fn kinds_of_operations_have_the_shares_that_were_asked_for() {
+    let share = |op: GridOp, names: [&str; 3]| {
+        let mut store = Store { takes_ns: MS, ..Store::default() };
+        let trial = hold(grid(op), 20, &mut store);
+        assert_eq!(trial.errors, BTreeMap::new(), "{op:?}");
+        let of = |name: &str| trial.ops.get(name).map_or(0, |flow| flow.answered) as f64;
+        let all = names.iter().map(|name| of(name)).sum::<f64>();
+        // 60,000 operations: four standard errors of a share are 0.8 percentage points.
+        (names.map(|name| (of(name) / all * 100.0).round()), lookups(&trial))
+    };
+    let names = ["get", "set", "delete"];
+    assert_eq!(share(GridOp::Get, names).0, [100.0, 0.0, 0.0]);
+    assert_eq!(share(GridOp::Shares { gets: 9, sets: 1 }, names).0, [90.0, 10.0, 0.0]);
+    let (shares, found) = share(GridOp::Mix, names);
+    assert_eq!(shares, [40.0, 40.0, 20.0]);
+    // Two sets to a delete: two of three keys are there.
+    let hits = found[0] as f64 / (found[0] + found[1]) as f64;
+    assert!((hits - 2.0 / 3.0).abs() < 0.02, "{hits}");
+}
+
+#[track_caller]
+fn check(op: GridOp, fault: Fault, cause: &str, bad: impl Fn(&measure::Flow) -> u64) {
+    let trial = hold(grid(op), 20, &mut Store::with(fault));
+    assert!(trial.errors.get(cause).is_some_and(|count| *count > 0), "{:?}", trial.errors);
+    assert!(bad(&trial.flow()) > 0, "{:?}", trial.flow());
+}
+
+#[test]
+fn a_reply_that_is_not_right_is_none() {
+    let failed = |flow: &measure::Flow| flow.failed;
+    check(GridOp::Get, Fault::WrongValue, "wrong value", failed);
+    check(GridOp::Mix, Fault::WrongValue, "wrong value", failed);
+    check(GridOp::Get, Fault::ShortValue, "wrong value", failed);
+    check(GridOp::Get, Fault::Forgets, "value not found", failed);
+    check(GridOp::Get, Fault::LosesAll, "value not found", failed);
+    check(GridOp::Shares { gets: 1, sets: 1 }, Fault::DropsSets, "value not found", failed);
+    check(GridOp::Set, Fault::Refuses, "operation refused", failed);
+    check(GridOp::Set, Fault::Strange, "reply of another kind", failed);
+    check(GridOp::Get, Fault::Strange, "reply of another kind", failed);
+}
+
+#[test]
+fn a_reply_that_was_not_asked_for_answers_nothing() {
+    // What is never answered rightly stays open.
+    check(GridOp::Get, Fault::UnknownTag, "reply to no operation in flight", |flow| flow.open_after);
+    let trial = hold(grid(GridOp::Get), 1, &mut Store::with(Fault::Twice));
+    assert!(trial.errors["reply to no operation in flight"] > 0);
+}
+
+#[test]
+fn operations_whose_connection_ends_are_lost_and_the_connection_comes_back() {
+    let lost = |flow: &measure::Flow| flow.lost;
+    check(GridOp::Get, Fault::Closes, "connection lost", lost);
+    check(GridOp::Set, Fault::Breaks, "broken protocol", lost);
+    let mut store = Store::with(Fault::Closes);
+    let trial = hold(grid(GridOp::Get), 20, &mut store);
+    assert!(store.opened > 5 && trial.flow().answered > 20_000, "{} {:?}", store.opened, trial.flow());
+}
+
+#[test]
+fn a_server_that_is_gone_leaves_operations_not_sent() {
+    let mut store = Store::with(Fault::Gone);
+    let trial = hold(grid(GridOp::Get), 20, &mut store);
+    let flow = trial.flow();
+    assert_eq!(flow.lost, 20);
+    assert!(flow.not_sent >= 100, "{flow:?}");
+    assert!(trial.connections.failed["refused"] >= 5);
+}
+
+#[test]
+fn a_server_that_hangs_leaves_its_operations_open() {
+    let trial = hold(grid(GridOp::Get), 20, &mut Store::with(Fault::Hangs));
+    assert_eq!((trial.flow().open_after, trial.flow().lost), (20, 0));
+    assert_eq!(trial.distribution(Measure::Unanswered).count(), 20);
+}
+
+#[test]
+fn values_that_cannot_be_put_do_not_hold_up_the_load_for_ever() {
+    let store = &mut Store { takes_ns: MS, fault: Fault::Hangs, fault_from_ns: 0, ..Store::default() };
+    let times = Times { hold_ns: 15 * SECOND_NS, drain_ns: 17 * SECOND_NS, generator_stall: None };
+    let seconds = simulate::<Bots<Wire<Operations>>>(&plan_of(grid(GridOp::Get), 100), times, store);
+    let trial = sum_up(seconds, 15, 17);
+    // The load begins after 10 s, long before the hold, in which nothing is answered: it is the silence that is judged.
+    assert_eq!(store.received, 64 + 100);
+    assert_eq!((trial.flow().offered, trial.flow().answered), (0, 0));
+}

@@ -1,0 +1,69 @@
+//! Keys and values over one connection that takes many operations at once: what a driver of a data grid or cache is asked
+//! and what it hears.
+//!
+//! An operation carries a tag, and its reply carries the same one, whatever the protocol matches them by (their order, or
+//! a number). A reply says what kind of reply it is; whether it is the right one is the asker's business.
+
+use crate::driver::Driver;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// reads a value
+    Get,
+    /// writes a value
+    Set,
+    /// removes a key
+    Delete,
+}
+
+/// An operation as it is handed to a driver.
+#[derive(Debug)]
+pub struct Operation<'a, K, V> {
+    /// comes back with the reply; of an operation that is not in flight already
+    pub tag: u32,
+    /// what it does
+    pub kind: Kind,
+    /// its key
+    pub key: &'a K,
+    /// what a set writes; others ignore it
+    pub value: &'a V,
+}
+
+/// A reply and the operation that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received<'a> {
+    /// that of the operation
+    pub tag: u32,
+    /// what the server said
+    pub reply: Reply<'a>,
+}
+
+/// What a server says to an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply<'a> {
+    /// to a get: the value, if there is one
+    Value(Option<&'a [u8]>),
+    /// to a set or delete: it is done
+    Done,
+    /// to any: the server did not carry it out, and says why
+    Refused(&'a [u8]),
+    /// to any: a reply that this operation cannot have
+    Strange,
+}
+
+/// A driver of a data grid or cache.
+pub trait Grid:
+    for<'a> Driver<Send<'a> = Operation<'a, Self::Key, Self::Value>, Received<'a> = Received<'a>>
+{
+    /// A key, encoded as far as it can be ahead of its use.
+    type Key: 'static;
+    /// A value, the same.
+    type Value: 'static;
+
+    /// Encodes a key.
+    fn key(name: &str) -> Self::Key;
+
+    /// Encodes a value, which is text.
+    fn value(text: &str) -> Self::Value;
+}

@@ -1,0 +1,275 @@
+//! Hazelcast: operations on one map over one connection to one member.
+//!
+//! The protocol itself is the crate `hazelcast`, whose `Session` takes bytes and gives events; here it gets a socket. The
+//! member carries out what its partitions hold and passes on the rest, so a cluster of one is loaded as a smart client
+//! loads it, and a larger one pays a hop for most operations.
+//! The path of the address is the map's name, with `?cluster=NAME` behind it where the cluster is not called `dev`.
+//! A connection under load is never silent for long enough to need a heartbeat, and operations have no deadline here: so
+//! the session's clock stands still. Not here: TLS, routing, passwords.
+
+use std::io::{self, IoSlice, Write as _};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use ::hazelcast::wire::data::{OVERHEAD_BYTES, type_id};
+use ::hazelcast::wire::request::TTL_OF_THE_MAP;
+use ::hazelcast::wire::{
+    self, Answer, Credentials, Data, Event, Key, Limits, MapName, Request, Session, SessionError, Settings,
+    Uuid,
+};
+use socket2::Socket;
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
+
+use crate::address::Address;
+use crate::connect;
+use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::grid::{Grid, Kind, Operation, Received, Reply};
+use crate::read_buffer::ReadBuffer;
+use crate::shutdown::Shutdown;
+use crate::stream;
+
+/// The map of a path that names none.
+pub const MAP: &str = "stepladder";
+/// The cluster of a path that names none: what members are called unless configured otherwise.
+pub const CLUSTER: &str = "dev";
+/// The session's clock.
+const NOW_NS: u64 = 0;
+/// Contents that one write hands to the kernel.
+const SLICES: usize = 64;
+/// A string's length, before its bytes.
+const LENGTH_BYTES: usize = 4;
+const PROTOCOL: &str = "Hazelcast";
+
+/// One open connection.
+pub struct Hazelcast {
+    stream: TcpStream,
+    /// knows operations by their tags
+    session: Session<u32>,
+    map: MapName,
+    shutdown: Shutdown,
+}
+
+impl Grid for Hazelcast {
+    type Key = Key;
+    type Value = Data;
+
+    fn key(name: &str) -> Key {
+        Key::of(name)
+    }
+
+    fn value(text: &str) -> Data {
+        Data::of(text)
+    }
+}
+
+impl Driver for Hazelcast {
+    type Connecting = Socket;
+    type Send<'a> = Operation<'a, Key, Data>;
+    type Received<'a> = Received<'a>;
+
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+        connect::begin(to.socket, from)
+    }
+
+    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
+        let stream = stream::standing(begin_connect).await?;
+        let (map, cluster) = map_and_cluster(&to.path);
+        let credentials = Credentials {
+            cluster_name: cluster.to_owned(),
+            username: None,
+            password: None,
+            client_uuid: Uuid::from_random(fastrand::u128(..)),
+            client_name: "stepladder".to_owned(),
+        };
+        // The engine gives up a connection that takes too long to open, so the session need not.
+        let session = Session::new(Settings::default(), &credentials, NOW_NS);
+        let mut opening = Hazelcast { stream, session, map: map.into(), shutdown: Shutdown::default() };
+        opening.authenticate().await?;
+        Ok(opening)
+    }
+
+    fn send(&mut self, what: Operation<'_, Key, Data>) -> Result<(), Refused> {
+        let refused = Refused(Limits::default().unsent_bytes);
+        if self.shutdown.is_said() {
+            return Err(refused);
+        }
+        // Clones share their bytes.
+        let (map, key) = (self.map.clone(), what.key.clone());
+        let request = match what.kind {
+            Kind::Get => Request::Get { map, key },
+            Kind::Set => Request::Set { map, key, value: what.value.clone(), ttl_ms: TTL_OF_THE_MAP },
+            Kind::Delete => Request::Delete { map, key },
+        };
+        self.session.send(&request, what.tag, NOW_NS, u64::MAX).map_err(|_| refused)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_write(cx))?;
+        self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
+        buffer.lay(&[]);
+        match ready!(stream::poll_read(&mut self.stream, cx, self.session.room())) {
+            Err(error) => Poll::Ready(Err(Closed::Failed(error))),
+            Ok(0) => Poll::Ready(Err(Closed::ByPeer(None))),
+            Ok(count) => {
+                self.session.filled(count, NOW_NS);
+                Poll::Ready(Ok(count))
+            }
+        }
+    }
+
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
+        let words = &mut buffer.joined;
+        loop {
+            return match self.session.next_event() {
+                Err(error) => Some(Err(broken(&error))),
+                Ok(None) => None,
+                Ok(Some(Event::TooLarge { token, .. })) => {
+                    Some(Ok(Received { tag: token, reply: Reply::Strange }))
+                }
+                Ok(Some(Event::Answered { token, answer })) => {
+                    words.clear();
+                    // The session's bytes cannot be lent beyond this call, so a value is copied once.
+                    let heard = match answer {
+                        Ok(Answer::Value(None)) => Heard::Missing,
+                        Ok(Answer::Value(Some(bytes))) => match string(bytes) {
+                            Some(text) => {
+                                words.extend_from_slice(text);
+                                Heard::Value
+                            }
+                            None => Heard::Strange,
+                        },
+                        Ok(Answer::Done) => Heard::Done,
+                        Ok(Answer::Flag(_) | Answer::Count(_) | Answer::Entries(_)) => Heard::Strange,
+                        Err(error) => {
+                            // Writing to memory cannot fail.
+                            let _ = write!(words, "{error}");
+                            Heard::Refused
+                        }
+                    };
+                    let reply = match heard {
+                        Heard::Missing => Reply::Value(None),
+                        Heard::Value => Reply::Value(Some(words)),
+                        Heard::Done => Reply::Done,
+                        Heard::Refused => Reply::Refused(words),
+                        Heard::Strange => Reply::Strange,
+                    };
+                    Some(Ok(Received { tag: token, reply }))
+                }
+                Ok(Some(Event::Authenticated(_) | Event::Members(_) | Event::Partitions(_))) => continue,
+            };
+        }
+    }
+
+    fn close(&mut self) {
+        self.shutdown.say();
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.session.outbox().unsent_bytes()
+    }
+}
+
+/// What an answer is, without its bytes.
+enum Heard {
+    Missing,
+    Value,
+    Done,
+    Refused,
+    Strange,
+}
+
+impl Hazelcast {
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.session.outbox().is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = self.session.outbox().slices(&mut slices);
+            let sent = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..count]))?;
+            self.session.sent(sent);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    async fn authenticate(&mut self) -> Result<(), OpenError> {
+        std::future::poll_fn(|cx| self.poll_write(cx)).await?;
+        loop {
+            let session = &mut self.session;
+            let stream = &mut self.stream;
+            let count = std::future::poll_fn(|cx| stream::poll_read(stream, cx, session.room())).await?;
+            if count == 0 {
+                return Err(OpenError::ClosedEarly);
+            }
+            session.filled(count, NOW_NS);
+            loop {
+                match session.next_event() {
+                    Ok(Some(Event::Authenticated(_))) => return Ok(()),
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(error @ (SessionError::Rejected(_) | SessionError::Refused(_))) => {
+                        return Err(OpenError::Rejected(error.to_string()));
+                    }
+                    Err(error) => {
+                        return Err(OpenError::WrongProtocol { protocol: PROTOCOL, why: error.to_string() });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `/MAP?cluster=NAME`
+fn map_and_cluster(path: &str) -> (&str, &str) {
+    let (map, query) =
+        path.trim_start_matches('/').split_once('?').unwrap_or((path.trim_start_matches('/'), ""));
+    let cluster = query.strip_prefix("cluster=").filter(|name| !name.is_empty()).unwrap_or(CLUSTER);
+    (if map.is_empty() { MAP } else { map }, cluster)
+}
+
+/// A serialised string's bytes; `None`: it is something else.
+fn string(bytes: &[u8]) -> Option<&[u8]> {
+    let (front, content) = bytes.split_first_chunk::<OVERHEAD_BYTES>()?;
+    let (length, text) = content.split_first_chunk::<LENGTH_BYTES>()?;
+    let is_string = front[4..] == type_id::STRING.to_be_bytes();
+    (is_string && u32::from_be_bytes(*length) as usize == text.len()).then_some(text)
+}
+
+fn broken(error: &SessionError) -> Broken {
+    match error {
+        SessionError::Broken(wire::Broken::Malformed(why)) => Broken::Protocol(why),
+        SessionError::Broken(wire::Broken::FrameLength(_)) => {
+            Broken::Protocol("a frame that says a length which no frame can have")
+        }
+        SessionError::Broken(wire::Broken::TooLarge { limit_bytes, .. }) => Broken::TooLarge(*limit_bytes),
+        SessionError::Rejected(_) | SessionError::Refused(_) => {
+            Broken::Protocol("a refusal of the connection")
+        }
+        SessionError::AuthenticationTimeout | SessionError::Silent(_) => Broken::Protocol("silence"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_map_and_may_name_the_cluster() {
+        let check = |path: &str, expected| assert_eq!(map_and_cluster(path), expected, "{path}");
+        check("/", (MAP, CLUSTER));
+        check("/prices", ("prices", CLUSTER));
+        check("/prices?cluster=north", ("prices", "north"));
+        check("/?cluster=north", (MAP, "north"));
+    }
+
+    #[test]
+    fn only_a_whole_string_is_read_as_one() {
+        let data = Data::of("abc");
+        assert_eq!(string(data.bytes()), Some(&b"abc"[..]));
+        assert_eq!(string(&data.bytes()[..data.bytes().len() - 1]), None);
+        assert_eq!(string(Data::of(&5i32).bytes()), None);
+        assert_eq!(string(b""), None);
+    }
+}

@@ -1,0 +1,276 @@
+//! Redis and Valkey: commands pipelined over one connection, replies in their order.
+//!
+//! Keys and values are encoded ahead of their use, so that an operation is a few copies into the buffer. A reply is heard
+//! as soon as it is whole; a large value is read straight to where it stays, so that what already came is not copied
+//! again with each read.
+//! The path of the address is the number of a database; it is selected while the connection opens, which also shows that
+//! the server speaks this protocol. Not here: TLS, passwords, clusters.
+
+pub mod resp;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use socket2::Socket;
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::address::Address;
+use crate::connect;
+use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::grid::{Grid, Kind, Operation, Received, Reply};
+use crate::read_buffer::ReadBuffer;
+use crate::shutdown::Shutdown;
+use crate::stream;
+use resp::Resp;
+
+/// Beyond this much unsent the connection takes no more: a thousand values of 100 KB.
+const UNSENT_BYTES_MAX: usize = 128 << 20;
+/// An incomplete reply that needs at least so much more is read to a place of its own.
+const LARGE_FROM_BYTES: usize = 16 * 1024;
+/// An empty buffer keeps so much room.
+const KEPT_BYTES: usize = 256 * 1024;
+const PROTOCOL: &str = "Redis";
+
+/// One open connection.
+pub struct Redis {
+    stream: TcpStream,
+    /// encoded; of it, `taken` bytes are with the kernel
+    unsent: Vec<u8>,
+    taken: usize,
+    /// bytes of all commands so far, and of those how many the kernel has taken
+    written: u64,
+    left: u64,
+    /// operations whose replies have not come, the oldest first
+    awaited: VecDeque<Awaited>,
+    /// the incomplete reply that the last read ended with
+    carried: Vec<u8>,
+    /// an incomplete large reply, as long as it will be; empty when there is none
+    large: Vec<u8>,
+    large_filled: usize,
+    shutdown: Shutdown,
+}
+
+struct Awaited {
+    tag: u32,
+    kind: Kind,
+    /// it has left when so many bytes have
+    until: u64,
+}
+
+/// A word of a command, encoded.
+pub struct Word(Box<[u8]>);
+
+impl Word {
+    fn of(text: &str) -> Word {
+        let mut out = Vec::new();
+        resp::put_bulk(&mut out, text.as_bytes());
+        Word(out.into())
+    }
+}
+
+impl Grid for Redis {
+    type Key = Word;
+    type Value = Word;
+
+    fn key(name: &str) -> Word {
+        Word::of(name)
+    }
+
+    fn value(text: &str) -> Word {
+        Word::of(text)
+    }
+}
+
+impl Driver for Redis {
+    type Connecting = Socket;
+    type Send<'a> = Operation<'a, Word, Word>;
+    type Received<'a> = Received<'a>;
+
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+        connect::begin(to.socket, from)
+    }
+
+    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
+        let mut stream = stream::standing(begin_connect).await?;
+        let database = match to.path.trim_start_matches('/') {
+            "" => "0",
+            number => number,
+        };
+        let mut command = Vec::new();
+        resp::command(&mut command, &[b"SELECT", database.as_bytes()]);
+        stream.write_all(&command).await?;
+        selected(&mut stream).await?;
+        Ok(Redis::over(stream))
+    }
+
+    fn send(&mut self, what: Operation<'_, Word, Word>) -> Result<(), Refused> {
+        if self.shutdown.is_said() || self.unsent_bytes() > UNSENT_BYTES_MAX {
+            return Err(Refused(UNSENT_BYTES_MAX));
+        }
+        let out = &mut self.unsent;
+        let before = out.len();
+        out.extend_from_slice(match what.kind {
+            Kind::Get => b"*2\r\n$3\r\nGET\r\n",
+            Kind::Set => b"*3\r\n$3\r\nSET\r\n",
+            Kind::Delete => b"*2\r\n$3\r\nDEL\r\n",
+        });
+        out.extend_from_slice(&what.key.0);
+        if what.kind == Kind::Set {
+            out.extend_from_slice(&what.value.0);
+        }
+        self.written += (out.len() - before) as u64;
+        self.awaited.push_back(Awaited { tag: what.tag, kind: what.kind, until: self.written });
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.taken < self.unsent.len() {
+            let count = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.unsent[self.taken..]))?;
+            self.taken += count;
+            self.left += count as u64;
+            // What always has something to send would otherwise never give back what was sent.
+            if self.taken > KEPT_BYTES && self.taken > self.unsent.len() / 2 {
+                self.unsent.drain(..self.taken);
+                self.taken = 0;
+            }
+        }
+        self.unsent.clear();
+        self.unsent.shrink_to(KEPT_BYTES);
+        self.taken = 0;
+        self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
+        let is_large = !self.large.is_empty();
+        let laid = buffer.lay(&self.carried);
+        let room = if is_large { &mut self.large[self.large_filled..] } else { laid };
+        match ready!(stream::poll_read(&mut self.stream, cx, room)) {
+            Err(error) => Poll::Ready(Err(Closed::Failed(error))),
+            Ok(0) => Poll::Ready(Err(Closed::ByPeer(None))),
+            Ok(count) if is_large => {
+                self.large_filled += count;
+                Poll::Ready(Ok(count))
+            }
+            Ok(count) => {
+                self.carried.clear();
+                buffer.filled(count);
+                Poll::Ready(Ok(count))
+            }
+        }
+    }
+
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
+        if !self.large.is_empty() {
+            if self.large_filled < self.large.len() {
+                return None;
+            }
+            std::mem::swap(&mut self.large, &mut buffer.joined);
+            self.large.clear();
+            let bytes = &buffer.joined[..];
+            return match resp::front(bytes) {
+                Ok(Some(place)) => Some(self.received(place.of(bytes))),
+                Ok(None) => Some(Err(Broken::Protocol("a string that is longer than it says"))),
+                Err(broken) => Some(Err(Broken::Protocol(broken.0))),
+            };
+        }
+        match resp::front(buffer.rest()) {
+            Err(broken) => Some(Err(Broken::Protocol(broken.0))),
+            Ok(Some(place)) => {
+                let bytes = &*buffer.take(place.reply_bytes);
+                Some(self.received(place.of(bytes)))
+            }
+            Ok(None) => {
+                self.carry(buffer);
+                None
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.shutdown.say();
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.unsent.len() - self.taken
+    }
+}
+
+impl Redis {
+    fn over(stream: TcpStream) -> Redis {
+        Redis {
+            stream,
+            unsent: Vec::new(),
+            taken: 0,
+            written: 0,
+            left: 0,
+            awaited: VecDeque::new(),
+            carried: Vec::new(),
+            large: Vec::new(),
+            large_filled: 0,
+            shutdown: Shutdown::default(),
+        }
+    }
+
+    /// A reply with the operation that it belongs to.
+    fn received<'a>(&mut self, reply: Resp<'a>) -> Result<Received<'a>, Broken> {
+        // A reply to a command that is still here is one too many to the command before it.
+        let has_left = self.awaited.front().is_some_and(|oldest| oldest.until <= self.left);
+        let asked = if has_left { self.awaited.pop_front() } else { None };
+        let Some(Awaited { tag, kind, .. }) = asked else {
+            return Err(Broken::Protocol("a reply to nothing that was asked"));
+        };
+        let reply = match (kind, reply) {
+            (_, Resp::Error(words)) => Reply::Refused(words),
+            (Kind::Get, Resp::Bulk(value)) => Reply::Value(value),
+            (Kind::Set, Resp::Simple(b"OK")) | (Kind::Delete, Resp::Number(0 | 1)) => Reply::Done,
+            _ => Reply::Strange,
+        };
+        Ok(Received { tag, reply })
+    }
+
+    fn carry(&mut self, buffer: &mut ReadBuffer) {
+        let missing_bytes = resp::missing(buffer.rest());
+        let rest = &*buffer.take(buffer.rest().len());
+        if missing_bytes >= LARGE_FROM_BYTES {
+            self.large.extend_from_slice(rest);
+            self.large.resize(rest.len() + missing_bytes, 0);
+            self.large_filled = rest.len();
+        } else {
+            self.carried.extend_from_slice(rest);
+        }
+    }
+}
+
+/// Waits for the reply to `SELECT`.
+async fn selected(stream: &mut TcpStream) -> Result<(), OpenError> {
+    let wrong = |why: String| OpenError::WrongProtocol { protocol: PROTOCOL, why };
+    let (mut heard, mut part) = (Vec::new(), [0; 512]);
+    loop {
+        match resp::reply(&heard) {
+            Ok(None) => {}
+            Ok(Some((Resp::Simple(b"OK"), length))) if length == heard.len() => return Ok(()),
+            Ok(Some((Resp::Error(words), _))) => return Err(OpenError::Rejected(shown(words))),
+            Ok(Some(_)) | Err(_) => {
+                return Err(wrong(format!("it answered SELECT with \"{}\"", shown(&heard))));
+            }
+        }
+        match stream.read(&mut part).await? {
+            0 => return Err(OpenError::ClosedEarly),
+            count => heard.extend_from_slice(&part[..count]),
+        }
+    }
+}
+
+/// The server's bytes as text of one short line.
+fn shown(bytes: &[u8]) -> String {
+    const CHARACTERS_MAX: usize = 80;
+    let text = String::from_utf8_lossy(bytes);
+    text.trim_end().chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+use std::future::poll_fn;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tokio::net::TcpListener;
+
+use super::*;
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap().block_on(future)
+}
+
+async fn pair() -> (TcpStream, Redis) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (far, _) = listener.accept().await.unwrap();
+    (far, Redis::over(near))
+}
+
+fn send(redis: &mut Redis, tag: u32, kind: Kind) -> Result<(), Refused> {
+    let (key, value) = (Redis::key("k0"), Redis::value("abc"));
+    redis.send(Operation { tag, kind, key: &key, value: &value })
+}
+
+/// What was heard, in words, and what broke the protocol.
+type Told = (Vec<(u32, String)>, Option<Broken>);
+
+/// Gives `bytes` to a connection with these operations in flight, in reads that end at `cuts`.
+async fn told(kinds: &[Kind], bytes: &[u8], cuts: &[usize]) -> Told {
+    let (mut far, mut redis) = pair().await;
+    for (tag, kind) in kinds.iter().enumerate() {
+        send(&mut redis, tag as u32, *kind).unwrap();
+    }
+    poll_fn(|cx| redis.poll_flush(cx)).await.unwrap();
+    let (mut buffer, mut all) = (ReadBuffer::new(), Vec::new());
+    let mut edges: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+    edges.extend([0, bytes.len()]);
+    edges.sort_unstable();
+    edges.dedup();
+    for edge in edges.windows(2) {
+        let piece = &bytes[edge[0]..edge[1]];
+        let mut wanted = piece.len();
+        let write = far.write_all(piece);
+        let read = async {
+            while wanted > 0 {
+                wanted -= poll_fn(|cx| redis.poll_read(cx, &mut buffer)).await.unwrap();
+                while let Some(received) = redis.next(&mut buffer) {
+                    match received {
+                        Ok(Received { tag, reply }) => all.push((tag, words(reply))),
+                        Err(broken) => return Some(broken),
+                    }
+                }
+            }
+            None
+        };
+        let (written, broken) = tokio::join!(write, read);
+        written.unwrap();
+        if broken.is_some() {
+            return (all, broken);
+        }
+    }
+    (all, None)
+}
+
+fn words(reply: Reply<'_>) -> String {
+    match reply {
+        Reply::Value(None) => "none".to_owned(),
+        Reply::Value(Some(value)) => {
+            format!("{} × {:?}", value.len(), value.first().map(|byte| *byte as char))
+        }
+        Reply::Done => "done".to_owned(),
+        Reply::Refused(words) => format!("refused {}", String::from_utf8_lossy(words)),
+        Reply::Strange => "strange".to_owned(),
+    }
+}
+
+#[test]
+fn commands_leave_in_one_write_and_exactly_as_they_should() {
+    block_on(async {
+        let (mut far, mut redis) = pair().await;
+        for (tag, kind) in [(7, Kind::Get), (8, Kind::Set), (9, Kind::Delete)] {
+            send(&mut redis, tag, kind).unwrap();
+        }
+        redis.close();
+        assert!(send(&mut redis, 10, Kind::Get).is_err(), "behind a goodbye nothing is sent");
+        poll_fn(|cx| redis.poll_flush(cx)).await.unwrap();
+        assert_eq!(redis.unsent_bytes(), 0);
+        let mut bytes = Vec::new();
+        far.read_to_end(&mut bytes).await.unwrap();
+        let expected = "*2 $3 GET $2 k0 *3 $3 SET $2 k0 $3 abc *2 $3 DEL $2 k0 ".replace(' ', "\r\n");
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    });
+}
+
+#[test]
+fn each_reply_belongs_to_the_oldest_operation_and_must_be_of_its_kind() {
+    let check = |kind, bytes: &[u8], expected: &str| {
+        let (all, broken) = block_on(told(&[kind], bytes, &[]));
+        assert_eq!((all, broken), (vec![(0, expected.to_owned())], None));
+    };
+    check(Kind::Get, b"$3\r\nabc\r\n", "3 × Some('a')");
+    check(Kind::Get, b"$-1\r\n", "none");
+    check(Kind::Get, b"+OK\r\n", "strange");
+    check(Kind::Set, b"+OK\r\n", "done");
+    check(Kind::Set, b"+QUEUED\r\n", "strange");
+    check(Kind::Set, b"$3\r\nabc\r\n", "strange");
+    check(Kind::Delete, b":1\r\n", "done");
+    check(Kind::Delete, b":2\r\n", "strange");
+    check(Kind::Set, b"-OOM command not allowed\r\n", "refused OOM command not allowed");
+    let (all, broken) = block_on(told(&[Kind::Get], b"$-1\r\n$-1\r\n", &[]));
+    assert_eq!(all.len(), 1);
+    assert_eq!(broken, Some(Broken::Protocol("a reply to nothing that was asked")));
+    let (_, broken) = block_on(told(&[Kind::Get], b"$5\r\nabcdefgh\r\n", &[]));
+    assert_eq!(broken, Some(Broken::Protocol("a string that is longer than it says")));
+}
+
+#[test]
+fn a_value_larger_than_the_read_buffer_is_read_where_it_stays() {
+    block_on(async {
+        let value = vec![b'v'; 3 << 20];
+        let bytes = [format!("${}\r\n", value.len()).as_bytes(), &value, b"\r\n:1\r\n"].concat();
+        let (all, broken) = told(&[Kind::Get, Kind::Delete], &bytes, &[5, 100, 70_000, 2_000_000]).await;
+        assert_eq!(all, [(0, format!("{} × Some('v')", 3 << 20)), (1, "done".to_owned())]);
+        assert_eq!(broken, None);
+    });
+}
+
+#[test]
+fn a_reply_cannot_come_before_its_command_has_left() {
+    block_on(async {
+        let (mut far, mut redis) = pair().await;
+        let mut buffer = ReadBuffer::new();
+        send(&mut redis, 0, Kind::Get).unwrap();
+        poll_fn(|cx| redis.poll_flush(cx)).await.unwrap();
+        far.write_all(b"$-1\r\n$-1\r\n").await.unwrap();
+        poll_fn(|cx| redis.poll_read(cx, &mut buffer)).await.unwrap();
+        assert_eq!(redis.next(&mut buffer), Some(Ok(Received { tag: 0, reply: Reply::Value(None) })));
+        send(&mut redis, 1, Kind::Get).unwrap();
+        let broken = redis.next(&mut buffer);
+        assert_eq!(broken, Some(Err(Broken::Protocol("a reply to nothing that was asked"))));
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn replies_are_heard_alike_however_they_are_cut(
+        lengths in vec(prop_oneof![4 => 0usize..40, 1 => 10_000usize..200_000], 1..8),
+        cuts in vec(any::<usize>(), 0..6),
+    ) {
+        let mut bytes = Vec::new();
+        lengths.iter().for_each(|length| resp::put_bulk(&mut bytes, &vec![b'x'; *length]));
+        let kinds = vec![Kind::Get; lengths.len()];
+        let (all, broken) = block_on(told(&kinds, &bytes, &cuts));
+        prop_assert_eq!(broken, None);
+        let expected: Vec<(u32, String)> = lengths.iter().enumerate().map(|(tag, &length)| {
+            (tag as u32, words(Reply::Value(Some(&vec![b'x'; length]))))
+        }).collect();
+        prop_assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn whatever_a_server_says_nothing_panics_and_no_operation_is_answered_twice(
+        text in "([$:+-][0-9a-z]{0,3}\r\n){0,6}", cuts in vec(any::<usize>(), 0..3),
+    ) {
+        let (all, _) = block_on(told(&[Kind::Get; 3], text.as_bytes(), &cuts));
+        prop_assert!(all.iter().map(|(tag, _)| *tag).eq(0..all.len() as u32));
+    }
+}
+
+#[test]
+fn a_connection_opens_on_its_database_and_what_is_not_redis_is_named() {
+    let opens = |path: &str, says: &'static [u8]| {
+        block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let socket = listener.local_addr().unwrap();
+            let to = Address { socket, host: "x".to_owned(), path: path.to_owned(), tls: None };
+            let begin_connect = Redis::begin_connect(&to, None).unwrap();
+            let server = async {
+                let (mut far, _) = listener.accept().await.unwrap();
+                let mut heard = [0; 100];
+                let count = far.read(&mut heard).await.unwrap();
+                far.write_all(says).await.unwrap();
+                String::from_utf8_lossy(&heard[..count]).into_owned()
+            };
+            let (opened, heard) = tokio::join!(Redis::open(begin_connect, &to), server);
+            (opened.err().map(|error| error.to_string()), heard)
+        })
+    };
+    assert_eq!(opens("/", b"+OK\r\n"), (None, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n".to_owned()));
+    assert_eq!(opens("/12", b"+OK\r\n"), (None, "*2\r\n$6\r\nSELECT\r\n$2\r\n12\r\n".to_owned()));
+    let check = |says: &'static [u8], expected: &str| {
+        let why = opens("/", says).0.unwrap();
+        assert!(why.contains(expected), "{why}");
+    };
+    check(b"HTTP/1.1 400 Bad Request\r\n", "not a Redis server: it answered SELECT with \"HTTP/1.1 400");
+    check(b"-NOAUTH Authentication required.\r\n", "it answered NOAUTH Authentication required.");
+    check(b"+OK\r\n+OK\r\n", "not a Redis server");
+    check(b"", "closed by the server");
+}

@@ -1,0 +1,96 @@
+//! Operations on the keys of a data grid or cache: so many in flight, each one that ends starts the next.
+
+pub(crate) mod settings;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Demand, Workload};
+use crate::plan::{Arrivals, Ramp};
+
+/// Operations on the keys of a data grid or cache. A load is operations in flight, over all connections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GridBots {
+    /// what operations do
+    pub op: GridOp,
+    /// length of each value
+    pub value_bytes: usize,
+    /// which keys they use
+    pub keys: GridKeys,
+    /// connections that share the operations, over all workers
+    pub connections: u64,
+}
+
+/// What operations do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GridOp {
+    /// all read
+    Get,
+    /// all write
+    Set,
+    /// 40 % read, 40 % write, 20 % delete
+    Mix,
+    /// so many reads to so many writes; both at least 1
+    Shares {
+        /// reads
+        gets: u32,
+        /// writes
+        sets: u32,
+    },
+}
+
+impl GridOp {
+    /// Whether any of them reads, so that values must be there first.
+    pub fn reads(self) -> bool {
+        self != GridOp::Set
+    }
+
+    /// Whether any of them deletes, so that a key may rightly be missing.
+    pub fn deletes(self) -> bool {
+        self == GridOp::Mix
+    }
+}
+
+/// Which keys operations use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GridKeys {
+    /// always the same
+    One,
+    /// any of so many, each as often
+    Uniform(u64),
+    /// any of so many, the j-th in proportion to j^-0.99
+    Zipf(u64),
+}
+
+impl Workload for GridBots {
+    fn load_unit(&self) -> &'static str {
+        "in flight"
+    }
+
+    fn unit_names(&self) -> (&'static str, &'static str) {
+        ("operation in flight", "operations in flight")
+    }
+
+    fn arrivals(&self) -> (&'static [Arrivals], &'static str) {
+        (&[Arrivals::Closed], "each operation that ends starts the next (closed)")
+    }
+
+    fn default_ramp(&self) -> Ramp {
+        Ramp::AtOnce
+    }
+
+    fn default_loads(&self) -> &'static [f64] {
+        &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]
+    }
+
+    fn default_objectives(&self) -> &'static [&'static str] {
+        &["errors == 0", "response.p99 < 50ms"]
+    }
+
+    // A client is a connection: an operation in flight takes none of its own.
+    fn demand(&self, load: f64) -> Demand {
+        let connections = self.connections.min(self.units(load)).max(1);
+        Demand { bots: connections, connections, connections_max: connections, opens_per_s: 0.0 }
+    }
+}
