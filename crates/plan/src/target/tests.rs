@@ -178,7 +178,7 @@ proptest! {
         scheme in prop::sample::select(vec![Scheme::Ws, Scheme::Wss, Scheme::Tcp, Scheme::Irc, Scheme::Nats, Scheme::Http]), port in 1u16.., octets in any::<[u8; 16]>(), v6 in any::<bool>(), path in "(/[a-z0-9]{0,5}){1,3}"
     ) {
         let ip = if v6 { IpAddr::from(octets) } else { IpAddr::from([octets[0], octets[1], octets[2], octets[3]]) };
-        let path = if (scheme.transport().paths() == Paths::Any) { path } else { "/".into() };
+        let path = if scheme.transport().paths() == Paths::Any { path } else { "/".into() };
         let target = Target { path, ..Target::at(scheme, SocketAddr::new(ip, port)) };
         prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
     }
