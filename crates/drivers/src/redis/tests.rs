@@ -176,9 +176,10 @@ fn a_connection_opens_on_its_database_and_what_is_not_redis_is_named() {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let socket = listener.local_addr().unwrap();
             let to = Address { socket, host: "x".to_owned(), path: path.to_owned(), tls: None };
-            let begin_connect = Redis::begin_connect(&to, None).unwrap();
+            let begin_connect = Redis::begin_connect(&to, Some("127.0.0.77".parse().unwrap())).unwrap();
             let server = async {
-                let (mut far, _) = listener.accept().await.unwrap();
+                let (mut far, from) = listener.accept().await.unwrap();
+                assert_eq!(from.ip().to_string(), "127.0.0.1", "protected mode lets in no other");
                 let mut heard = [0; 100];
                 let count = far.read(&mut heard).await.unwrap();
                 far.write_all(says).await.unwrap();

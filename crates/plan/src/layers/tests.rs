@@ -7,6 +7,7 @@ use crate::workloads::{ArenaBots, EchoBots, Pairing};
 
 mod cells;
 mod chat;
+mod grid;
 mod http;
 mod leaderboard;
 mod stop;

@@ -1,0 +1,54 @@
+use super::{check, plan_of, plan_of_flags};
+use crate::plan::{Arrivals, Plan};
+use crate::worker_plan::needs;
+use crate::workloads::{GridBots, GridKeys, GridOp, WorkloadSettings as _};
+
+fn grid_of(plan: &Plan) -> &GridBots {
+    GridBots::of(&plan.bots).expect("bots of a grid")
+}
+
+#[test]
+fn a_data_grid_is_climbed_by_operations_in_flight_over_one_connection() {
+    for target in ["redis://127.0.0.1:6379", "hazelcast://127.0.0.1:5701/prices"] {
+        let plan = plan_of_flags(target);
+        let expected = GridBots { op: GridOp::Get, value_bytes: 3, keys: GridKeys::One, connections: 1 };
+        assert_eq!(*grid_of(&plan), expected);
+        assert_eq!(plan.ladder.rungs, [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]);
+        assert_eq!((plan.ladder.load_unit.as_str(), plan.arrivals), ("in flight", Arrivals::Closed));
+        let objectives: Vec<String> = plan.objectives.iter().map(ToString::to_string).collect();
+        assert_eq!(objectives, ["errors == 0", "response.p99 < 50ms"]);
+        assert_eq!(needs(&plan, 1000.0).connections_most, 1);
+    }
+}
+
+#[test]
+fn every_setting_of_the_grid_may_stand_on_the_command_line_or_in_the_file() {
+    let flags = plan_of_flags(
+        "redis://127.0.0.1 --op 9:1 --value 1KiB --keys zipf:1000 --connections 8 --rungs 4,100",
+    );
+    let file = plan_of(
+        "subject: { target: redis://127.0.0.1 }\nladder: { rungs: [4, 100] }\n\
+         bots: { kind: grid, op: '9:1', value: 1KiB, keys: zipf:1000, connections: 8 }\n",
+    );
+    for plan in [flags, file] {
+        let op = GridOp::Shares { gets: 9, sets: 1 };
+        let expected = GridBots { op, value_bytes: 1024, keys: GridKeys::Zipf(1000), connections: 8 };
+        assert_eq!(*grid_of(&plan), expected);
+        // An operation in flight uses one connection at most.
+        assert_eq!(needs(&plan, 4.0).connections_most, 4);
+        assert_eq!(needs(&plan, 100.0).connections_most, 8);
+    }
+}
+
+#[test]
+fn what_a_grid_cannot_do_is_refused() {
+    check(
+        "redis://127.0.0.1 --keys two",
+        &["--keys: \"two\" is unknown; known: one, uniform:N, zipf:N (for example: --keys zipf:1000)"],
+    );
+    check(
+        "redis://127.0.0.1 --connections 0",
+        &["--connections: must be between 1 and 10000, got 0 (for example: --connections 256)"],
+    );
+    check("arena --op get", &["--op: op is for grid bots; these are arena bots"]);
+}
