@@ -22,7 +22,7 @@ use crate::address::Address;
 use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::grid::{Grid, Kind, Operation, Received, Reply};
-use crate::read_buffer::ReadBuffer;
+use crate::read_buffer::{READ_BUFFER_BYTES, ReadBuffer};
 use crate::shutdown::Shutdown;
 use crate::stream;
 use resp::Resp;
@@ -237,7 +237,9 @@ impl Redis {
     fn carry(&mut self, buffer: &mut ReadBuffer) {
         let missing_bytes = resp::missing(buffer.rest());
         let rest = &*buffer.take(buffer.rest().len());
-        if missing_bytes >= LARGE_FROM_BYTES {
+        // What is carried must leave room for the next read.
+        let is_half_full = missing_bytes > 0 && rest.len() >= READ_BUFFER_BYTES / 2;
+        if missing_bytes >= LARGE_FROM_BYTES || is_half_full {
             self.large.extend_from_slice(rest);
             self.large.resize(rest.len() + missing_bytes, 0);
             self.large_filled = rest.len();

@@ -141,6 +141,17 @@ fn a_reply_cannot_come_before_its_command_has_left() {
     });
 }
 
+/// Such a value leaves a read buffer that is full, or nearly so, with little of it missing.
+#[test]
+fn a_value_a_little_larger_than_the_read_buffer_is_heard() {
+    for length in (READ_BUFFER_BYTES - 40..READ_BUFFER_BYTES + 40).chain([READ_BUFFER_BYTES + 8_000]) {
+        let mut bytes = Vec::new();
+        resp::put_bulk(&mut bytes, &vec![b'x'; length]);
+        let (all, broken) = block_on(told(&[Kind::Get], &bytes, &[READ_BUFFER_BYTES - 1]));
+        assert_eq!((all, broken), (vec![(0, format!("{length} × Some('x')"))], None));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
