@@ -18,7 +18,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("drivers", vec!["hazelcast"]),
         ("servers", vec![]),
         ("engine", vec!["drivers", "measure", "plan"]),
-        ("bots", vec!["drivers", "engine", "measure", "plan"]),
+        ("bots", vec!["drivers", "engine", "inflight", "measure", "plan"]),
         ("watch", vec!["measure"]),
         ("store", vec!["measure"]),
         ("viewer", vec!["ladder", "measure", "store"]),
