@@ -77,7 +77,7 @@ const GRACE_NS: u64 = 1_000_000_000;
 /// Timeouts and stops are looked for so often.
 const LOOK_NS: u64 = 10_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Without a limit, memory is looked at and answers are read once in so many starts.
+/// Without a limit in flight, memory is checked and answers are read once per this many starts.
 const STARTS_PER_TURN: u64 = 1000;
 
 /// An operation in flight.

@@ -21,14 +21,17 @@ const KNOWN: [&str; 12] = [
 const KNOWN_OF_KEYS: [&str; 3] = ["pattern", "count", "theta"];
 const TARGETS: &str = "hazelcast://HOST:PORT/MAP, redis://HOST:PORT, null: or fake:";
 
+/// Of zipf, unless a plan says otherwise.
+pub const ZIPF_THETA: f64 = 0.99;
+
 /// Which keys are used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keys {
     /// always "k0"
     One,
-    /// any of so many, each as often
+    /// this many keys, each as likely
     Uniform(u64),
-    /// any of so many, key j in proportion to (j + 1)^-theta
+    /// this many keys, key j with a probability in proportion to (j + 1)^-theta
     Zipf(u64, f64),
 }
 
@@ -124,7 +127,6 @@ impl Plan {
         if !reader.mistakes.is_empty() {
             return Err(BadPlan(reader.mistakes.join("; ")));
         }
-        let (total, warmup) = (total, warmup);
         Ok(Plan {
             target,
             op,
@@ -246,7 +248,7 @@ impl Reader<'_> {
         inner.unknown(&KNOWN_OF_KEYS);
         let pattern = inner.word("pattern", &["one", "uniform", "zipf"], "one, uniform or zipf");
         let count = inner.whole("count", 1..=1_000_000, 1000, "");
-        let theta = match given.get("theta").map_or(Some(0.99), Value::as_f64) {
+        let theta = match given.get("theta").map_or(Some(ZIPF_THETA), Value::as_f64) {
             Some(theta) if (0.0..=10.0).contains(&theta) => theta,
             _ => {
                 inner.refuse("theta", "a number from 0 to 10", given.get("theta"));

@@ -119,13 +119,12 @@ pub fn benchmark<O: Operations>(
 ) -> Result<End, String> {
     let overhead = null.map_or_else(|| Overhead::of(&mut Nothing::default(), options), |of| of(options));
     let began = Instant::now();
-    let started = Instant::now();
     let clock: Box<dyn Fn() -> u64> = match &options.clock {
         Some(clock) => {
             let clock = clock.clone();
             Box::new(move || clock.get())
         }
-        None => Box::new(move || started.elapsed().as_nanos() as u64),
+        None => Box::new(move || began.elapsed().as_nanos() as u64),
     };
     let phase_options = PhaseOptions {
         in_flight: options.in_flight,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::phase::Outcome;
 
-/// Longest latency that is told apart, 1 h.
+/// The longest latency that is recorded, 1 h; longer ones count as this.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 const CAUSES_KEPT: usize = 20;
 const FIRST_CHARACTERS: usize = 300;

@@ -3,7 +3,9 @@
 use crate::phase::Outcome;
 use crate::plan::{Keys, Plan};
 
-const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+/// How many values of one length there are.
+pub const VARIANTS: usize = 62;
+const ALPHABET: &[u8; VARIANTS] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 /// Shares of 2^32 below which an operation of the mix is a get, and a set: 40 % get, 40 % set, 20 % delete.
 const GETS_BELOW: u32 = 1_717_986_918;
 const SETS_BELOW: u32 = 3_435_973_836;
@@ -48,22 +50,31 @@ pub struct Workload {
 impl Workload {
     /// That of a plan.
     pub fn new(plan: &Plan) -> Workload {
-        let names: Vec<String> = (0..plan.keys.count()).map(|key| format!("k{key}")).collect();
+        let kind = match plan.op.as_str() {
+            "get" => Some(Kind::Get),
+            "set" => Some(Kind::Set),
+            _ => None,
+        };
+        Workload::of(kind, plan.keys, plan.value_bytes, plan.seed)
+    }
+
+    /// Operations of one kind, or of the mix, on these keys.
+    pub fn of(kind: Option<Kind>, keys: Keys, value_bytes: usize, seed: u32) -> Workload {
+        let names: Vec<String> = (0..keys.count()).map(|key| format!("k{key}")).collect();
         Workload {
-            seed: plan.seed,
-            kind: match plan.op.as_str() {
-                "get" => Some(Kind::Get),
-                "set" => Some(Kind::Set),
-                _ => None,
-            },
-            keys: plan.keys,
-            limits: match plan.keys {
+            seed,
+            kind,
+            keys,
+            limits: match keys {
                 Keys::Zipf(count, theta) => zipf_limits(count, theta),
                 _ => Vec::new(),
             },
-            value_bytes: plan.value_bytes,
-            letters: ALPHABET.iter().copied().cycle().take(plan.value_bytes + ALPHABET.len()).collect(),
-            starts: names.iter().map(|name| (crc32fast::hash(name.as_bytes()) % 62) as u8).collect(),
+            value_bytes,
+            letters: ALPHABET.iter().copied().cycle().take(value_bytes + VARIANTS).collect(),
+            starts: names
+                .iter()
+                .map(|name| (crc32fast::hash(name.as_bytes()) as usize % VARIANTS) as u8)
+                .collect(),
             names,
         }
     }
@@ -99,7 +110,7 @@ impl Workload {
         &self.names[key]
     }
 
-    /// Which of the 62 values of this length a key has, below 62: keys of one variant have one value.
+    /// Which of the values of this length a key has, below `VARIANTS`: keys of one variant have one value.
     pub fn variant(&self, key: usize) -> usize {
         usize::from(self.starts[key])
     }

@@ -1,4 +1,4 @@
-//! Operations on the keys of a data grid or cache, so many in flight: each one that ends starts the next.
+//! Operations on the keys of a data grid or cache, a fixed number in flight: each one that ends starts the next.
 //!
 //! The operations of a worker are dealt out to its connections, each of which carries its share at once. Keys, values and
 //! kinds of operations are those of the benchmark of client libraries (`inflight::Workload`).
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use drivers::grid::{Kind, Operation, Received, Reply};
 use drivers::{Closed, Grid};
 use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
-use inflight::{Keys, Workload};
+use inflight::{Keys, VARIANTS, Workload, ZIPF_THETA};
 use measure::names::OPEN_TIME;
 use measure::{ErrorKind, MetricNames, Phase, Role};
 use plan::{GridBots, GridKeys, GridOp, WorkerPlan};
@@ -57,10 +57,6 @@ const PAUSE_STEPS_MAX: u64 = 10;
 const PUTS_REST_NS_MAX: u64 = 10_000_000_000;
 /// Values put at once on one connection.
 const PUTS_IN_FLIGHT: u32 = 64;
-/// Variants of values of one length, see `Workload::variant`.
-const VARIANTS: usize = 62;
-/// Of zipf, as the benchmark of client libraries has it.
-const ZIPF_THETA: f64 = 0.99;
 
 #[derive(Clone, Copy)]
 struct InFlight {
@@ -189,30 +185,17 @@ fn op_of(kind: Kind) -> usize {
 }
 
 fn workload(grid: &GridBots, seed: u64) -> Workload {
-    let op = match grid.op {
-        GridOp::Get => "get",
-        GridOp::Set => "set",
-        GridOp::Mix | GridOp::Shares { .. } => "mix",
+    let kind = match grid.op {
+        GridOp::Get => Some(inflight::Kind::Get),
+        GridOp::Set => Some(inflight::Kind::Set),
+        GridOp::Mix | GridOp::Shares { .. } => None,
     };
     let keys = match grid.keys {
         GridKeys::One => Keys::One,
         GridKeys::Uniform(count) => Keys::Uniform(count),
         GridKeys::Zipf(count) => Keys::Zipf(count, ZIPF_THETA),
     };
-    Workload::new(&inflight::Plan {
-        op: op.to_owned(),
-        value_bytes: grid.value_bytes,
-        keys,
-        seed: (seed >> 32) as u32,
-        // What follows is the benchmark's and not asked for here.
-        target: String::new(),
-        total: 1,
-        warmup: 0,
-        in_flight: None,
-        cluster: String::new(),
-        timeout_ms: 0,
-        memory_cap_bytes: 0,
-    })
+    Workload::of(kind, keys, grid.value_bytes, (seed >> 32) as u32)
 }
 
 /// Values as they are sent; of variants that no key has, an empty one.

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use ::hazelcast::wire::data::{OVERHEAD_BYTES, type_id};
+use ::hazelcast::wire::data;
 use ::hazelcast::wire::request::TTL_OF_THE_MAP;
 use ::hazelcast::wire::{
     self, Answer, Credentials, Data, Event, Key, Limits, MapName, Request, Session, SessionError, Settings,
@@ -38,8 +38,6 @@ pub const CLUSTER: &str = "dev";
 const NOW_NS: u64 = 0;
 /// Contents that one write hands to the kernel.
 const SLICES: usize = 64;
-/// A string's length, before its bytes.
-const LENGTH_BYTES: usize = 4;
 const PROTOCOL: &str = "Hazelcast";
 
 /// One open connection.
@@ -136,7 +134,7 @@ impl Driver for Hazelcast {
                     // The session's bytes cannot be lent beyond this call, so a value is copied once.
                     let heard = match answer {
                         Ok(Answer::Value(None)) => Heard::Missing,
-                        Ok(Answer::Value(Some(bytes))) => match string(bytes) {
+                        Ok(Answer::Value(Some(bytes))) => match data::text(bytes) {
                             Some(text) => {
                                 words.extend_from_slice(text);
                                 Heard::Value
@@ -229,14 +227,6 @@ fn map_and_cluster(path: &str) -> (&str, &str) {
     (if map.is_empty() { MAP } else { map }, cluster)
 }
 
-/// A serialised string's bytes; `None`: it is something else.
-fn string(bytes: &[u8]) -> Option<&[u8]> {
-    let (front, content) = bytes.split_first_chunk::<OVERHEAD_BYTES>()?;
-    let (length, text) = content.split_first_chunk::<LENGTH_BYTES>()?;
-    let is_string = front[4..] == type_id::STRING.to_be_bytes();
-    (is_string && u32::from_be_bytes(*length) as usize == text.len()).then_some(text)
-}
-
 fn broken(error: &SessionError) -> Broken {
     match error {
         SessionError::Broken(wire::Broken::Malformed(why)) => Broken::Protocol(why),
@@ -262,14 +252,5 @@ mod tests {
         check("/prices", ("prices", CLUSTER));
         check("/prices?cluster=north", ("prices", "north"));
         check("/?cluster=north", (MAP, "north"));
-    }
-
-    #[test]
-    fn only_a_whole_string_is_read_as_one() {
-        let data = Data::of("abc");
-        assert_eq!(string(data.bytes()), Some(&b"abc"[..]));
-        assert_eq!(string(&data.bytes()[..data.bytes().len() - 1]), None);
-        assert_eq!(string(Data::of(&5i32).bytes()), None);
-        assert_eq!(string(b""), None);
     }
 }

@@ -57,7 +57,7 @@ pub struct Redis {
 struct Awaited {
     tag: u32,
     kind: Kind,
-    /// it has left when so many bytes have
+    /// it has left when this many bytes have been written
     until: u64,
 }
 

@@ -32,7 +32,7 @@ impl Error {
     }
 }
 
-/// An operation under way. It goes on if this is dropped; nobody hears of its end then.
+/// An operation under way. It goes on if this is dropped; its end is then reported to no one.
 #[derive(Debug)]
 #[must_use = "the operation goes on, but whether it succeeds is known only by .await or .wait()"]
 pub struct Operation<T> {

@@ -217,7 +217,7 @@ impl Cluster {
         self.targets.iter().all(|target| target.is_hopeless && target.connection.is_none())
     }
 
-    /// Why nobody let us in.
+    /// Why no member let us in.
     pub fn connect_error(&self, cluster: &str, elapsed_ns: u64) -> ConnectError {
         let addresses: Vec<String> = self.targets.iter().map(|target| target.address.to_string()).collect();
         let last = self.last_down.as_ref();

@@ -127,6 +127,17 @@ impl std::fmt::Debug for Data {
     }
 }
 
+/// A string's length, before its bytes.
+const LENGTH_BYTES: usize = 4;
+
+/// A serialised string's bytes, not copied and not checked to be UTF-8; `None`: it is something else.
+pub fn text(bytes: &[u8]) -> Option<&[u8]> {
+    let (front, content) = bytes.split_first_chunk::<OVERHEAD_BYTES>()?;
+    let (length, text) = content.split_first_chunk::<LENGTH_BYTES>()?;
+    let is_string = front[4..] == type_id::STRING.to_be_bytes();
+    (is_string && u32::from_be_bytes(*length) as usize == text.len()).then_some(text)
+}
+
 /// Reads a serialised value out of borrowed bytes. Errors: see `Deserialize`.
 pub fn read<V: Deserialize>(bytes: &[u8]) -> Result<V, DataError> {
     let Some((front, content)) = bytes.split_first_chunk::<OVERHEAD_BYTES>() else {

@@ -105,8 +105,7 @@ impl Options {
     }
 
     /// Everything that each client does. Errors: whatever a plan may not say, in the words of the runners.
-    fn tasks(&self) -> anyhow::Result<Vec<Task>> {
-        let target = self.target()?;
+    fn tasks(&self, target: &str) -> anyhow::Result<Vec<Task>> {
         if !(1..=1000).contains(&self.runs) {
             bail!("--runs {}: give 1 to 1000", self.runs);
         }
@@ -166,11 +165,12 @@ fn check_is_loopback(target: &str) -> anyhow::Result<()> {
 
 /// Runs every client, prints the table. Exit code 1 when an operation failed, had a wrong value or an unknown outcome.
 pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Failure> {
-    let tasks = options.tasks().map_err(wrong_usage)?;
+    let target = options.target().map_err(wrong_usage)?;
+    let tasks = options.tasks(target).map_err(wrong_usage)?;
     let clients = options.clients().map_err(wrong_usage)?;
     let _unwritten = check_writable(options.json.as_deref()).map_err(wrong_usage)?;
     let mut keep = lines::Keep::open(options.lines.as_deref()).map_err(wrong_usage)?;
-    let member = Member::of(options.target.as_deref().unwrap_or_default(), options.pid);
+    let member = Member::of(target, options.pid);
     let mut random = fastrand::Rng::with_seed(u64::from(options.seed));
     let mut cells: Vec<Cell> = tasks
         .iter()
@@ -193,7 +193,6 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
             }
         }
     }
-    let target = options.target.as_deref().unwrap_or_default();
     let report = figures::Report::new(target, options.total, cells);
     write_text(&format!("{:#}", report.contract()), options.json.as_deref()).map_err(not_measured)?;
     if options.json.as_deref() == Some(Path::new("-")) {

@@ -106,3 +106,12 @@ proptest! {
         let _ = Vec::<String>::read(type_id, &bytes);
     }
 }
+
+#[test]
+fn only_a_whole_string_is_read_as_one() {
+    let data = Data::of("abc");
+    assert_eq!(text(data.bytes()), Some(&b"abc"[..]));
+    assert_eq!(text(&data.bytes()[..data.bytes().len() - 1]), None);
+    assert_eq!(text(Data::of(&5i32).bytes()), None);
+    assert_eq!(text(b""), None);
+}

@@ -1,7 +1,7 @@
 //! A client library's process: how it is found, started, read and ended.
 
 use std::io::{BufRead, BufReader, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -168,7 +168,7 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| {
-                format!("client {}: {} cannot be started", client.name, shown(&client.program))
+                format!("client {}: {} cannot be started", client.name, client.program.display())
             })?;
         let (tell, lines) = channel();
         if let Some(output) = child.stdout.take() {
@@ -223,10 +223,6 @@ impl Drop for Process {
 
 /// No line of a runner is longer: the histogram of the longest range takes about 100 KB.
 const LONGEST_LINE: u64 = 4 << 20;
-
-fn shown(path: &Path) -> std::path::Display<'_> {
-    path.display()
-}
 
 /// Says on a terminal what is running.
 pub(super) fn progress(done: usize, count: usize, client: &str, task: &str) {

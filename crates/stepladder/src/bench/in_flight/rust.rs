@@ -194,7 +194,7 @@ fn measure(
 
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
-    // Whoever reads the lines is gone when this fails; then nobody needs the rest.
+    // This fails when the reader of the lines is gone; then the rest is not needed.
     if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
         std::process::exit(Exit::NotMeasured as i32);
     }

@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use ::hazelcast::reactor::{Config, Failure, Outcome, Reactor};
 use ::hazelcast::wire::request::TTL_OF_THE_MAP;
-use ::hazelcast::wire::{Answer, Data, Key, MapName, Request};
+use ::hazelcast::wire::{Answer, Data, Key, MapName, Request, data};
 use inflight::{Kind, Plan, Workload};
 
 use super::{Reply, Store, Ticket};
-
-/// Partition hash, type and length, 4 bytes each, before a string's bytes.
-const STRING_HEAD: usize = 12;
 
 /// A map of a cluster.
 pub(super) struct Hazelcast {
@@ -20,8 +17,6 @@ pub(super) struct Hazelcast {
     keys: Vec<Option<Key>>,
     /// by their variant
     values: Vec<Option<Data>>,
-    /// how a serialised string begins, without its length
-    string_type: Vec<u8>,
 }
 
 impl Hazelcast {
@@ -37,8 +32,7 @@ impl Hazelcast {
             ..Config::default()
         };
         let reactor = Reactor::connect(config).map_err(|error| error.to_string())?;
-        let string_type = Data::of("").bytes()[4..8].to_vec();
-        Ok(Hazelcast { reactor, map: map.into(), keys: Vec::new(), values: Vec::new(), string_type })
+        Ok(Hazelcast { reactor, map: map.into(), keys: Vec::new(), values: Vec::new() })
     }
 
     pub(super) fn version(&self) -> Option<String> {
@@ -80,10 +74,9 @@ impl Store for Hazelcast {
     }
 
     fn poll(&mut self, wait: Duration, mut ended: impl FnMut(Ticket, Reply<'_>)) -> Result<(), String> {
-        let string_type = &self.string_type;
         let polled = self.reactor.poll(Some(wait), |ticket, outcome| match outcome {
             Outcome::Ok(Answer::Value(None)) => ended(ticket, Reply::Value(None)),
-            Outcome::Ok(Answer::Value(Some(bytes))) => ended(ticket, string(bytes, string_type)),
+            Outcome::Ok(Answer::Value(Some(bytes))) => ended(ticket, found(bytes)),
             Outcome::Ok(_) => ended(ticket, Reply::Done),
             Outcome::Failed(failure) => {
                 ended(ticket, Reply::Failed { cause: cause(&failure), text: failure.to_string() });
@@ -96,15 +89,13 @@ impl Store for Hazelcast {
     }
 }
 
-/// A serialised string's bytes, not copied.
-fn string<'a>(bytes: &'a [u8], string_type: &[u8]) -> Reply<'a> {
-    let is_string = bytes.len() >= STRING_HEAD
-        && bytes[4..8] == *string_type
-        && bytes[8..STRING_HEAD] == ((bytes.len() - STRING_HEAD) as u32).to_be_bytes();
-    if is_string {
-        Reply::Value(Some(&bytes[STRING_HEAD..]))
-    } else {
-        Reply::Failed { cause: "wrong type", text: format!("{} bytes that are no string", bytes.len()) }
+/// What a get found.
+fn found(bytes: &[u8]) -> Reply<'_> {
+    match data::text(bytes) {
+        Some(text) => Reply::Value(Some(text)),
+        None => {
+            Reply::Failed { cause: "wrong type", text: format!("{} bytes that are no string", bytes.len()) }
+        }
     }
 }
 
