@@ -19,7 +19,7 @@ export type AuditFigures = {
 
 /** What is known about the capacity, as in the JSON contract. */
 export type Capacity = {
-  /** `games`, `clients` … */ unit: string
+  /** `games`, `clients` … */ unit: LoadUnit
   /** the largest load that held; `None` when none did below the first failure */ lower_bound: number | null
   /** the smallest load that did not hold; `None` when all held */ upper_bound: number | null
   /** what gave at the smallest failing load */ first_failing_signal: string | null
@@ -198,6 +198,9 @@ export type IntervalMs = {
   /** arithmetic */ mean: number | null
 }
 
+/** What a load counts. */
+export type LoadUnit = "games" | "clients" | "requesters" | "req/s" | "updates/s" | "in_flight"
+
 /** An objective as the page draws it. */
 export type MainFigure = {
   /** of the figure */ name: string
@@ -261,7 +264,7 @@ export type RunFacts = {
   /** the command line */ command: string
   /** the machine */ environment: Record<string, unknown>
   /** server and generator run on the same cores */ shared_cores: boolean
-  /** what the capacity counts: `games`, `clients` … */ capacity_unit: string
+  /** what the capacity counts: `games`, `clients` … */ capacity_unit: LoadUnit
 }
 
 /** A run with everything the page shows first. */
@@ -295,7 +298,7 @@ export type RunRow = {
 export type Rung = {
   /** number of its trial within the run */ seq: number
   /** what it was asked to hold */ load: number
-  /** of what */ load_unit: string
+  /** of what */ load_unit: LoadUnit
   /** in a sweep: axis and value; absent elsewhere */ cell?: { [key in string]: string } | null
   /** simulated clients */ bots: number
   /** what it is worth */ verdict: Verdict
@@ -447,7 +450,7 @@ export type TrialPage = {
   /** number within the run */ seq: number
   /** `rung`, … */ purpose: Purpose
   /** in `load_unit` */ load: number
-  /** `games` … */ load_unit: string
+  /** `games` … */ load_unit: LoadUnit
   /** simulated clients */ bots: number
   /** of a sweep */ cell: { [key in string]: string }
   /** 0: no ticks */ tick_period_ns: number

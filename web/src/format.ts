@@ -1,6 +1,8 @@
 // How figures are written: three digits that matter and the unit that fits, as on the terminal (ladder's wording).
 // Units in: ns, shares in [0, 1], bytes. What may not be stated is `—`; the reason is told where it is shown.
 
+import type { LoadUnit } from './data'
+
 export const NOT_STATED = '—'
 
 const NARROW_SPACE = '\u202f'
@@ -35,6 +37,11 @@ export function share(value: Maybe): string {
   if (percent < 100 && percent > 99.99) return '> 99.99 %'
   if (percent >= 99.95 && percent < 100) return `${percent.toFixed(2)} %`
   return `${digits(percent)} %`
+}
+
+/** What a load counts, as people read it: `in flight`. */
+export function unitText(unit: LoadUnit): string {
+  return unit.replace('_', ' ')
 }
 
 /** `1 234 567`, `0.85` */

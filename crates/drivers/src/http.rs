@@ -10,6 +10,7 @@ pub mod two;
 
 use std::fmt;
 use std::sync::Arc;
+use strum::VariantArray;
 
 use crate::driver::Driver;
 use crate::messages::Envelope;
@@ -129,7 +130,7 @@ pub struct Answer<'d> {
 }
 
 /// How an answer breaks the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error, VariantArray)]
 pub enum Fault {
     /// It does not begin as an answer does.
     #[error("not HTTP")]
@@ -165,18 +166,7 @@ pub enum Fault {
 
 impl Fault {
     /// All faults, in the order of their declaration.
-    pub const ALL: [Fault; 10] = [
-        Fault::NotHttp,
-        Fault::StatusLine,
-        Fault::Header,
-        Fault::HeadTooLarge,
-        Fault::Chunk,
-        Fault::CutOff,
-        Fault::BodyTooLarge,
-        Fault::Unasked,
-        Fault::Two,
-        Fault::Message,
-    ];
+    pub const ALL: &[Fault] = <Fault as VariantArray>::VARIANTS;
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
             send_lag_ns: weighed.send_lag.clone(),
             ceiling_per_s: weighed.ceiling_per_s,
         }),
-        capacity: capacity(&run.capacity_unit, &held),
+        capacity: capacity(run.capacity_unit, &held),
         rungs,
         conclusions: Vec::new(),
         verdict,
@@ -78,7 +78,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
     let rung = Rung {
         seq: trial.head.seq,
         load: trial.head.load,
-        load_unit: trial.head.load_unit.clone(),
+        load_unit: trial.head.load_unit,
         cell: (!trial.head.cell.is_empty()).then(|| trial.head.cell.clone()),
         bots: trial.head.bots,
         verdict: judgement.verdict,

@@ -5,6 +5,7 @@
 //! Invariant: one more failing rung never raises the capacity.
 //! Units: loads, in the unit of the climb.
 
+use measure::LoadUnit;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ const FEWEST_HOLDS: u32 = 3;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct Capacity {
     /// `games`, `clients` …
-    pub unit: String,
+    pub unit: LoadUnit,
     /// the largest load that held; `None` when none did below the first failure
     pub lower_bound: Option<f64>,
     /// the smallest load that did not hold; `None` when all held
@@ -85,7 +86,7 @@ impl Rung<'_> {
 /// in all of them; each one's own stands beside it.
 ///
 /// The trials of a cell may come in any order; the cells are told in the order in which they first appear.
-pub fn capacity(unit: &str, trials: &[Held]) -> Capacity {
+pub fn capacity(unit: LoadUnit, trials: &[Held]) -> Capacity {
     let mut cells: Vec<(&BTreeMap<String, String>, Vec<&Held>)> = Vec::new();
     for trial in trials {
         match cells.iter_mut().find(|(cell, _)| *cell == &trial.cell) {
@@ -114,7 +115,7 @@ pub fn capacity(unit: &str, trials: &[Held]) -> Capacity {
     Capacity { cells, ..smallest }
 }
 
-fn of_cell(unit: &str, trials: &[&Held]) -> Capacity {
+fn of_cell(unit: LoadUnit, trials: &[&Held]) -> Capacity {
     let mut rungs: Vec<Rung<'_>> = Vec::new();
     for trial in trials.iter().filter(|trial| trial.verdict.counts()) {
         let at = rungs.iter().position(|rung| rung.load == trial.load).unwrap_or_else(|| {
@@ -177,7 +178,7 @@ mod tests {
 
     fn check(trials: &[(f64, Verdict)], lower: Option<f64>, upper: Option<f64>) -> Capacity {
         let trials: Vec<Held> = trials.iter().map(|&(load, verdict)| held(load, verdict)).collect();
-        let found = capacity("games", &trials);
+        let found = capacity(LoadUnit::Games, &trials);
         assert_eq!((found.lower_bound, found.upper_bound), (lower, upper), "{trials:?}");
         found
     }
@@ -240,7 +241,7 @@ mod tests {
             in_cell("long", 6.0, Fail),
             in_cell("unjudged", 1.0, Inconclusive),
         ];
-        let found = capacity("requesters", &trials);
+        let found = capacity(LoadUnit::Requesters, &trials);
         assert_eq!((found.lower_bound, found.upper_bound), (Some(5.0), Some(6.0)));
         let bounds = |at: usize| (found.cells[at].capacity.lower_bound, found.cells[at].capacity.upper_bound);
         assert_eq!(
@@ -250,10 +251,10 @@ mod tests {
         assert_eq!(found.cells[1].cell, cell("long"));
         // Without a failure: the least that held.
         let held_only = [in_cell("short", 14.0, Pass), in_cell("long", 5.0, Pass)];
-        let found = capacity("requesters", &held_only);
+        let found = capacity(LoadUnit::Requesters, &held_only);
         assert_eq!((found.lower_bound, found.upper_bound), (Some(5.0), None));
         // One cell is told as if it had no name.
-        assert_eq!(capacity("requesters", &trials[..2]).cells, []);
+        assert_eq!(capacity(LoadUnit::Requesters, &trials[..2]).cells, []);
     }
 
     fn verdicts() -> impl Strategy<Value = Verdict> {
@@ -267,9 +268,9 @@ mod tests {
         ) {
             let mut trials: Vec<Held> =
                 trials.into_iter().map(|(load, verdict)| held(f64::from(load), verdict)).collect();
-            let before = capacity("games", &trials);
+            let before = capacity(LoadUnit::Games, &trials);
             trials.push(held(f64::from(load), Fail));
-            let after = capacity("games", &trials);
+            let after = capacity(LoadUnit::Games, &trials);
             prop_assert!(after.lower_bound.unwrap_or(0.0) <= before.lower_bound.unwrap_or(0.0));
             prop_assert!(after.upper_bound.unwrap_or(f64::INFINITY) <= before.upper_bound.unwrap_or(f64::INFINITY));
         }
@@ -280,12 +281,12 @@ mod tests {
         ) {
             let mut trials: Vec<Held> =
                 trials.into_iter().map(|(load, verdict)| held(f64::from(load), verdict)).collect();
-            let found = capacity("games", &trials);
+            let found = capacity(LoadUnit::Games, &trials);
             if let (Some(lower), Some(upper)) = (found.lower_bound, found.upper_bound) {
                 prop_assert!(lower < upper);
             }
             trials.reverse();
-            let reversed = capacity("games", &trials);
+            let reversed = capacity(LoadUnit::Games, &trials);
             prop_assert_eq!((reversed.lower_bound, reversed.upper_bound), (found.lower_bound, found.upper_bound));
         }
     }

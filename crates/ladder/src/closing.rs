@@ -8,7 +8,7 @@ mod cells;
 
 use std::fmt;
 
-use measure::Summary;
+use measure::{LoadUnit, Summary};
 
 use crate::contract::{Climb, Rung};
 use crate::wording::{show_bytes, show_many, show_ns, show_number, show_share};
@@ -47,7 +47,7 @@ pub struct Table {
 /// The closing page of a run.
 pub fn closing(climb: &Climb) -> Closing {
     let is_sweep = climb.rungs.iter().any(|rung| rung.cell.is_some());
-    let unit = climb.rungs.first().map_or(climb.capacity.unit.as_str(), |rung| rung.load_unit.as_str());
+    let unit = climb.rungs.first().map_or(climb.capacity.unit, |rung| rung.load_unit);
     let (tables, notes) = if is_sweep {
         (cells::tables(climb), cells::notes(climb))
     } else {
@@ -70,7 +70,7 @@ fn table<C: Fn(&Rung) -> Option<String>>(
     climb: &Climb,
     title: Option<String>,
     rungs: Vec<usize>,
-    unit: &str,
+    unit: LoadUnit,
     columns: &[(&str, C)],
 ) -> Table {
     let filled = |rung: &usize| -> Vec<Option<String>> {
@@ -79,7 +79,7 @@ fn table<C: Fn(&Rung) -> Option<String>>(
     let cells: Vec<Vec<Option<String>>> = rungs.iter().map(filled).collect();
     let is_filled = |at: &usize| cells.iter().any(|row| row[*at].is_some());
     let kept: Vec<usize> = (0..columns.len()).filter(is_filled).collect();
-    let name = |at: usize| if at == 0 { unit } else { columns[at].0 };
+    let name = |at: usize| if at == 0 { unit.text() } else { columns[at].0 };
     let cell = |row: &[Option<String>], at: usize| row[at].clone().unwrap_or_else(|| NOT_STATED.to_owned());
     Table {
         title,
@@ -101,7 +101,7 @@ fn service_ns(rung: &Rung, of: fn(&Summary) -> Option<u64>) -> Option<String> {
 }
 
 fn is_of_requests(rung: &Rung) -> bool {
-    crate::wording::counts_requests(&rung.load_unit)
+    rung.load_unit.counts_requests()
 }
 
 /// Requests that had no right answer.

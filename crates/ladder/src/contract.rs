@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use measure::ledger::{PairBooks, SumOfBooks};
-use measure::{Audit, Flow, ProcessFigures, Summary, TickCounts, Trial, TrialConnections};
+use measure::{Audit, Flow, LoadUnit, ProcessFigures, Summary, TickCounts, Trial, TrialConnections};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
@@ -76,7 +76,7 @@ pub struct RunFacts {
     /// server and generator run on the same cores
     pub shared_cores: bool,
     /// what the capacity counts: `games`, `clients` …
-    pub capacity_unit: String,
+    pub capacity_unit: LoadUnit,
 }
 
 /// The generator as weighed before the climb.
@@ -100,7 +100,7 @@ pub struct Rung {
     /// what it was asked to hold
     pub load: f64,
     /// of what
-    pub load_unit: String,
+    pub load_unit: LoadUnit,
     /// in a sweep: axis and value; absent elsewhere
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<BTreeMap<String, String>>,

@@ -31,10 +31,11 @@ pub use contract::{
     Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, RunFacts, Rung, StoredAnswers,
 };
 pub use disturbance::{Disturbance, DisturbedAbove, disturbance, least_disturbed};
-pub use figures::{FIGURES, FigureDoc, Reading, UnitKind};
+pub use figures::{FIGURES, FigureDoc, FigureValue, UnitKind};
 pub use judge::{
     Calibration, Evidence, Intended, Judgement, Link, ObjectiveResult, Terms, Verdict, has_seen_enough, judge,
 };
+pub use measure::LoadUnit;
 pub use objective::{Objective, ObjectiveError, Op, Outcome};
-pub use schedule::{Judged, ListSchedule, Next, NextTrial, Purpose, Schedule, Stop};
+pub use schedule::{Judged, ListSchedule, Next, NextTrial, Schedule, Stop};
 pub use steady::{Floors, Steadiness, steadiness, warm_up_cut};

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 pub use crate::condition::Op;
 use crate::condition::{Condition, ConditionError, bound_in, split_number};
-use crate::figures::{FigureDoc, Of, Reading, Source, UnitKind, sample};
+use crate::figures::{FigureDoc, FigureValue, Of, Source, UnitKind, sample};
 use crate::wording::show_number;
 
 /// One condition that a rung must meet.
@@ -143,18 +143,18 @@ impl Objective {
     /// Judges one trial. Pure; a figure that was not measured is `CannotTell` and never zero.
     pub fn evaluate(&self, trial: &Trial) -> Outcome {
         match self.figure.read(trial) {
-            Reading::Value(value) if self.op.holds(value, self.bound) => Outcome::Met { value },
-            Reading::Value(value) => Outcome::NotMet { value, shown: self.figure.unit.show(value) },
-            Reading::Infinite if self.op.holds(f64::INFINITY, self.bound) => {
+            FigureValue::Value(value) if self.op.holds(value, self.bound) => Outcome::Met { value },
+            FigureValue::Value(value) => Outcome::NotMet { value, shown: self.figure.unit.show(value) },
+            FigureValue::Infinite if self.op.holds(f64::INFINITY, self.bound) => {
                 Outcome::Met { value: f64::INFINITY }
             }
-            Reading::Infinite => Outcome::NotMet { value: f64::INFINITY, shown: "never".to_owned() },
-            Reading::Absent(why) => Outcome::CannotTell { why: why.to_owned() },
-            Reading::TooFew { count, needed } if self.is_surely_exceeded(trial) => {
+            FigureValue::Infinite => Outcome::NotMet { value: f64::INFINITY, shown: "never".to_owned() },
+            FigureValue::Absent(why) => Outcome::CannotTell { why: why.to_owned() },
+            FigureValue::TooFew { count, needed } if self.is_surely_exceeded(trial) => {
                 let shown = format!("more than {} (of {count} samples; {needed} state it)", self.bound_text);
                 Outcome::NotMet { value: self.bound, shown }
             }
-            Reading::TooFew { count, needed } => Outcome::CannotTell {
+            FigureValue::TooFew { count, needed } => Outcome::CannotTell {
                 why: format!(
                     "{} needs {} samples and has {}; hold longer",
                     self.figure.name,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, ErrorKind, Event, Interval, Measure, MetricNames, OfMachine, OfProcess,
-    Phase, Reading, Role, Sample, TickCounts, TickSecond, Trial, TrialHead,
+    Books, Distribution, Entry, ErrorKind, Event, Interval, LoadUnit, Measure, MetricNames, OfMachine,
+    OfProcess, Phase, Purpose, Reading, Role, Sample, TickCounts, TickSecond, Trial, TrialHead,
 };
 
 use crate::disturbance::least_disturbed;
@@ -26,7 +26,7 @@ type Edit = Box<dyn Fn(u32, &mut Interval)>;
 /// One rung as it should have gone; change what the test is about and `build` it.
 pub struct Scene {
     pub load: f64,
-    pub load_unit: &'static str,
+    pub load_unit: LoadUnit,
     pub cell: BTreeMap<String, String>,
     pub connections: u64,
     pub hold_s: u32,
@@ -63,7 +63,7 @@ impl Scene {
     pub fn arena(load: f64) -> Scene {
         Scene {
             load,
-            load_unit: "games",
+            load_unit: LoadUnit::Games,
             cell: BTreeMap::new(),
             connections: load as u64 * 2,
             hold_s: 60,
@@ -93,7 +93,7 @@ impl Scene {
     /// 60 s of questions and answers at `load` clients, one per client and second, 2 ms each.
     pub fn asking(load: f64) -> Scene {
         Scene {
-            load_unit: "clients",
+            load_unit: LoadUnit::Clients,
             connections: load as u64,
             tick_period_ns: 0,
             late_share: None,
@@ -106,7 +106,7 @@ impl Scene {
     /// 60 s of requests to a loop of 60 Hz that draws a frame per tick: one answer per requester and tick.
     pub fn polling(load: f64) -> Scene {
         Scene {
-            load_unit: "requesters",
+            load_unit: LoadUnit::Requesters,
             tick_period_ns: TICK_NS,
             late_share: Some(Box::new(|_| 0.0)),
             games_running: 1.0,
@@ -205,9 +205,9 @@ impl Scene {
     fn head(&self) -> TrialHead {
         TrialHead {
             seq: 0,
-            purpose: "rung".to_owned(),
+            purpose: Purpose::Rung,
             load: self.load,
-            load_unit: self.load_unit.to_owned(),
+            load_unit: self.load_unit,
             bots: self.connections,
             connections: self.connections,
             tick_period_ns: self.tick_period_ns,

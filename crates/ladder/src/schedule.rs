@@ -5,55 +5,14 @@
 //! Not here: how a trial is run, and what its numbers mean (`judge`). Search and duels will be further schedules.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use measure::Trial;
 use measure::trial::kind;
+use measure::{Purpose, Trial};
 use serde::{Deserialize, Serialize};
-use ts_rs::TS;
 
 use crate::disturbance::disturbance;
 use crate::figures;
 use crate::judge::{Judgement, Verdict};
-
-/// What a trial is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
-pub enum Purpose {
-    /// the null server at an easy rate: our own share of every latency
-    #[serde(rename = "calibration latency")]
-    CalibrationLatency,
-    /// the null server as fast as it goes: our own ceiling
-    #[serde(rename = "calibration ceiling")]
-    CalibrationCeiling,
-    /// the subject under one load
-    #[serde(rename = "rung")]
-    Rung,
-}
-
-impl Purpose {
-    /// All purposes.
-    pub const ALL: [Purpose; 3] = [Purpose::CalibrationLatency, Purpose::CalibrationCeiling, Purpose::Rung];
-
-    /// Its name in the head of a trial.
-    pub fn name(self) -> &'static str {
-        match self {
-            Purpose::CalibrationLatency => "calibration latency",
-            Purpose::CalibrationCeiling => "calibration ceiling",
-            Purpose::Rung => "rung",
-        }
-    }
-
-    /// The purpose of that name.
-    pub fn named(name: &str) -> Option<Purpose> {
-        Purpose::ALL.into_iter().find(|purpose| purpose.name() == name)
-    }
-}
-
-impl fmt::Display for Purpose {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A trial that a schedule asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,7 +58,7 @@ impl Judged {
         let drained = trial.event(kind::DRAIN).is_some_and(|event| event.text == kind::INTERRUPTED);
         let subject_exited = trial.event(kind::SUBJECT_EXITED).is_some();
         Some(Judged {
-            purpose: Purpose::named(&trial.head.purpose)?,
+            purpose: trial.head.purpose,
             load: trial.head.load,
             cell: trial.head.cell.clone(),
             verdict: judgement.map(|judgement| judgement.verdict),
@@ -442,13 +401,5 @@ mod tests {
         let mut places = places(&orders);
         places.dedup();
         assert_eq!(places.len(), 3 * 5, "nothing twice");
-    }
-
-    #[test]
-    fn purposes_are_stored_by_their_names() {
-        for purpose in Purpose::ALL {
-            assert_eq!(Purpose::named(purpose.name()), Some(purpose));
-            assert_eq!(serde_json::to_string(&purpose).unwrap(), format!("\"{purpose}\""));
-        }
     }
 }

@@ -56,11 +56,6 @@ pub fn show_number(number: f64) -> String {
     three_digits(number)
 }
 
-/// Whether a load of this unit is one of requests, each of which owes a reply.
-pub fn counts_requests(load_unit: &str) -> bool {
-    matches!(load_unit, "requesters" | "req/s" | "updates/s")
-}
-
 /// `object · foreground · normal · moderate`, `bulk 16 · reconnect after 10`: a cell of a sweep, the axes that tell most first
 pub fn show_cell(cell: &BTreeMap<String, String>) -> String {
     const FIRST: [&str; 4] = ["service", "view", "priority", "locality"];

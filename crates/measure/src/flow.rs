@@ -5,11 +5,26 @@
 //! not add up would be fiction, so both laws are checked whenever a page changes hands.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 use ts_rs::TS;
 
 /// The part of a trial in which a message was *planned* (not the one in which it happened).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    VariantArray,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "snake_case")]
 pub enum Phase {
     /// Bots are still arriving.
     Ramp,
@@ -23,18 +38,13 @@ pub enum Phase {
 
 impl Phase {
     /// All phases in the order of time.
-    pub const ALL: [Phase; 4] = [Phase::Ramp, Phase::Settle, Phase::Hold, Phase::Drain];
+    pub const ALL: &[Phase] = <Phase as VariantArray>::VARIANTS;
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
 
     /// Its name in the store and in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Phase::Ramp => "ramp",
-            Phase::Settle => "settle",
-            Phase::Hold => "hold",
-            Phase::Drain => "drain",
-        }
+        self.into()
     }
 }
 

@@ -6,6 +6,7 @@
 //! Units: `_ns`; counts are numbers of messages, connections or ticks.
 
 use std::sync::Arc;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::distribution::Distribution;
 use crate::flow::{Flow, Imbalance, Phase};
@@ -13,8 +14,9 @@ use crate::names::{MetricNames, Role};
 use crate::ticks::TickCounts;
 
 /// What is measured as a distribution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, VariantArray, IntoStaticStr)]
 #[repr(usize)]
+#[strum(serialize_all = "snake_case")]
 pub enum Measure {
     /// answered − planned: what a user feels
     Response,
@@ -42,40 +44,16 @@ pub enum Measure {
 
 impl Measure {
     /// All measures in the order of their indices.
-    pub const ALL: [Measure; 11] = [
-        Measure::Response,
-        Measure::Service,
-        Measure::SendLag,
-        Measure::ReceiveLag,
-        Measure::Handshake,
-        Measure::TickInterval,
-        Measure::TickAge,
-        Measure::Delivery,
-        Measure::FirstByte,
-        Measure::Tls,
-        Measure::Unanswered,
-    ];
+    pub const ALL: &[Measure] = <Measure as VariantArray>::VARIANTS;
 
     /// Its name in the store.
     pub fn name(self) -> &'static str {
-        match self {
-            Measure::Response => "response",
-            Measure::Service => "service",
-            Measure::SendLag => "send_lag",
-            Measure::ReceiveLag => "receive_lag",
-            Measure::Handshake => "handshake",
-            Measure::TickInterval => "tick_interval",
-            Measure::TickAge => "tick_age",
-            Measure::Delivery => "delivery",
-            Measure::FirstByte => "first_byte",
-            Measure::Tls => "tls",
-            Measure::Unanswered => "unanswered",
-        }
+        self.into()
     }
 
     /// The measure of that name.
     pub fn named(name: &str) -> Option<Measure> {
-        Measure::ALL.into_iter().find(|measure| measure.name() == name)
+        Measure::ALL.iter().copied().find(|measure| measure.name() == name)
     }
 }
 

@@ -27,7 +27,9 @@ use crate::entry::{Entry, Event};
 use crate::flow::Flow;
 use crate::interval::Measure;
 use crate::ledger::Books;
+use crate::load_unit::LoadUnit;
 use crate::names::{ErrorKind, MetricNames, Role};
+use crate::purpose::Purpose;
 use crate::ticklog::ServerCounter;
 use crate::ticks::TickCounts;
 
@@ -68,12 +70,12 @@ pub mod kind {
 pub struct TrialHead {
     /// number within the run, from 0
     pub seq: u32,
-    /// `rung`, `calibration`, …
-    pub purpose: String,
+    /// what it is for
+    pub purpose: Purpose,
     /// the load asked for, in `load_unit`
     pub load: f64,
-    /// `games`, `clients`, `requesters`, `req/s`, `in_flight`
-    pub load_unit: String,
+    /// what it counts
+    pub load_unit: LoadUnit,
     /// simulated clients
     pub bots: u64,
     /// connections that should stand during the hold
@@ -90,7 +92,7 @@ pub struct TrialHead {
 impl TrialHead {
     /// Whether the load is a number of games, each with a loop of its own and connections that come and go with it.
     pub fn counts_games(&self) -> bool {
-        self.load_unit == "games"
+        self.load_unit == LoadUnit::Games
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use ladder::ObjectiveError;
+use ladder::{LoadUnit, ObjectiveError};
 use thiserror::Error;
 
 use crate::known::{BOTS, SUBJECTS, listed};
@@ -279,7 +279,7 @@ pub enum ConfigError {
         /// as asked
         load: f64,
         /// `games`
-        unit: &'static str,
+        unit: LoadUnit,
     },
     /// something else than a host
     #[error("\"{0}\" is not a host name or address; without scheme, port and path")]

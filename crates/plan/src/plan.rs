@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ladder::Objective;
+use ladder::{LoadUnit, Objective};
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::target::Target;
 use crate::workloads::BotSettings;
@@ -109,7 +110,8 @@ pub struct Cell {
 }
 
 /// What of the clients a cell may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Axis {
     /// updates in one request of a leaderboard's client
     Bulk,
@@ -121,15 +123,11 @@ pub enum Axis {
 
 impl Axis {
     /// All of them, the outermost first.
-    pub const ALL: [Axis; 3] = [Axis::Bulk, Axis::RequestsPerBot, Axis::ReconnectAfter];
+    pub const ALL: &[Axis] = <Axis as VariantArray>::VARIANTS;
 
     /// As cells, tables and scenarios name it.
     pub fn name(self) -> &'static str {
-        match self {
-            Axis::Bulk => "bulk",
-            Axis::RequestsPerBot => "requests_per_bot",
-            Axis::ReconnectAfter => "reconnect_after",
-        }
+        self.into()
     }
 }
 
@@ -154,7 +152,7 @@ pub struct Ladder {
     /// ascending, > 0, never empty
     pub rungs: Vec<f64>,
     /// `games`, `clients`, `requesters`, `req/s`, `in_flight`
-    pub load_unit: String,
+    pub load_unit: LoadUnit,
     /// how the bots of each rung arrive
     pub ramp: RampRule,
     /// between the ramp and the hold, ns

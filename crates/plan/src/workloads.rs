@@ -13,7 +13,7 @@ mod shape;
 
 use std::ops::Deref;
 
-use ladder::{Conclusion, Rung};
+use ladder::{Conclusion, LoadUnit, Rung};
 use serde::{Deserialize, Serialize};
 
 pub use arena::{ArenaBots, Pairing};
@@ -31,8 +31,8 @@ pub const NO_ERRORS: &[&str] = &["errors == 0"];
 
 /// What a plan must know of a workload.
 pub trait Workload {
-    /// What a load counts: `games`, `req/s`.
-    fn load_unit(&self) -> &'static str;
+    /// What a load counts.
+    fn load_unit(&self) -> LoadUnit;
 
     /// What arrives in the ramp, one and several: `game`, `games`.
     fn unit_names(&self) -> (&'static str, &'static str);

@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use ladder::{Climb, Next, NextTrial, Purpose};
-use measure::TrialHead;
+use ladder::{Climb, Next, NextTrial};
+use measure::{LoadUnit, Purpose, TrialHead};
 use plan::{HoldLength, Plan, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunWriter, Store, StoreError};
 
@@ -183,9 +183,9 @@ impl Climbing<'_> {
         let needs = plan::needs(plan, order.load);
         let head = TrialHead {
             seq: order.seq,
-            purpose: order.purpose.name().to_owned(),
+            purpose: order.purpose,
             load: order.load,
-            load_unit: plan.ladder.load_unit.clone(),
+            load_unit: plan.ladder.load_unit,
             bots: needs.bots,
             connections: needs.connections,
             tick_period_ns: plan.subject.tick_period_ns(),
@@ -242,9 +242,9 @@ impl Climbing<'_> {
         let target = server.target.clone();
         let head = TrialHead {
             seq: order.seq,
-            purpose: order.purpose.name().to_owned(),
+            purpose: order.purpose,
             load: order.load,
-            load_unit: if is_closed { "in_flight" } else { "clients" }.to_owned(),
+            load_unit: if is_closed { LoadUnit::InFlight } else { LoadUnit::Clients },
             bots: order.load as u64,
             connections: order.load as u64,
             tick_period_ns: 0,

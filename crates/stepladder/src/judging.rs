@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use ladder::{
-    Calibration, Climb, Intended, Judged, Link, ListSchedule, Purpose, RunFacts, Rung, Schedule, Terms,
-    answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
+    Calibration, Climb, Intended, Judged, Link, ListSchedule, RunFacts, Rung, Schedule, Terms, answers,
+    disturbance, judge, least_disturbed, rung, warm_up_cut,
 };
-use measure::{Measure, Summary, Trial};
+use measure::{Measure, Purpose, Summary, Trial};
 use plan::{HoldLength, Plan, SubjectSource, TickSource};
 use store::{RunHead, RunId, RunState, Store};
 
@@ -83,7 +83,7 @@ impl JudgedRun {
             if !is_final(mark.is_ended) {
                 break;
             }
-            if mark.head.purpose == Purpose::Rung.name() {
+            if mark.head.purpose == Purpose::Rung {
                 let left_out = |trial: &Trial| least_disturbed(trial, hold_ns(&self.plan)).left_out;
                 let (trial, calmer) = store.trial_views(&self.id, mark.head.seq, warm_up_cut, left_out)?;
                 let judgement =
@@ -134,7 +134,7 @@ impl JudgedRun {
             command: head.command.clone(),
             environment: serde_json::from_str(&head.environment)?,
             shared_cores: head.shared_cores,
-            capacity_unit: self.plan.ladder.load_unit.clone(),
+            capacity_unit: self.plan.ladder.load_unit,
         };
         let mut climb = answers(&facts, self.calibration.as_ref(), self.rungs.clone());
         climb.conclusions.extend(self.plan.bots.conclusions(&climb.rungs));
@@ -188,7 +188,7 @@ fn calibrate(found: &mut Option<Calibration>, trial: &Trial) {
     let is_first = found.as_ref().is_none_or(|found| found.own_latency.is_none());
     let calibration: &mut Calibration = found.get_or_insert_default();
     calibration.protocol = trial.head.cell.get(PROTOCOL).cloned();
-    if Purpose::named(&trial.head.purpose) == Some(Purpose::CalibrationLatency) {
+    if trial.head.purpose == Purpose::CalibrationLatency {
         let is_fair = !is_first && !calibration.was_disturbed;
         let own_latency = trial.distribution(Measure::Response).summary();
         let p99 = |summary: &Option<Summary>| summary.as_ref().and_then(|summary| summary.p99);

@@ -6,8 +6,8 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ladder::Purpose;
 use ladder::wording::{show_cell, show_many};
+use measure::Purpose;
 use measure::{Entry, Measure, Role, TrialHead};
 
 use crate::trial::TrialStatus;
@@ -146,7 +146,7 @@ fn of_ramp(now_ns: u64, ramp_ns: u64) -> String {
 fn place(head: &TrialHead) -> String {
     let mut place = format!("{} {} {}", head.purpose, head.load, head.load_unit);
     // What a calibration names there is what it spoke, which nobody waits for.
-    if head.purpose == Purpose::Rung.name() && !head.cell.is_empty() {
+    if head.purpose == Purpose::Rung && !head.cell.is_empty() {
         place += &format!(", {}", show_cell(&head.cell));
     }
     place
@@ -154,6 +154,7 @@ fn place(head: &TrialHead) -> String {
 
 #[cfg(test)]
 mod tests {
+    use measure::LoadUnit;
     use measure::{Interval, MetricNames};
 
     use super::*;
@@ -162,9 +163,9 @@ mod tests {
     fn a_sweep_names_the_cell_that_it_is_in() {
         let mut head = TrialHead {
             seq: 3,
-            purpose: "rung".to_owned(),
+            purpose: Purpose::Rung,
             load: 10.0,
-            load_unit: "requesters".to_owned(),
+            load_unit: LoadUnit::Requesters,
             bots: 10,
             connections: 10,
             tick_period_ns: 0,

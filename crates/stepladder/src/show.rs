@@ -7,7 +7,7 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 use ladder::StoredAnswers;
-use ladder::wording::{counts_requests, show_cell, show_many, show_ns, show_number, show_share};
+use ladder::wording::{show_cell, show_many, show_ns, show_number, show_share};
 use ladder::{Climb, Rung, Verdict};
 use store::{RunId, RunRecord, RunState, Store};
 
@@ -44,7 +44,7 @@ pub fn rung(rung: &Rung) -> String {
     if let Some(share) = rung.ticks.as_ref().and_then(|ticks| ticks.late_share) {
         line += &format!("  {} of the ticks late", show_share(share));
     }
-    if counts_requests(&rung.load_unit) {
+    if rung.load_unit.counts_requests() {
         line += &format!("  {:.1} responses/s", rung.rate_per_s);
         if let Some(frames) = &rung.frames {
             line += &format!("  {:.1} frames/s", frames.rate_per_s);

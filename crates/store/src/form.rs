@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use measure::{Distribution, Measure, MetricNames, Phase};
+use measure::{Distribution, LoadUnit, Measure, MetricNames, Phase, Purpose};
 use rusqlite::types::Value;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::run::Outcome;
 
@@ -96,7 +97,7 @@ impl<N: Named> Form for OneOf<N> {
     const KIND: Kind = Kind::Plain;
 
     fn check(column: &str) -> String {
-        let names: Vec<String> = N::ALL.iter().map(|one| format!("'{}'", one.name())).collect();
+        let names: Vec<String> = N::VARIANTS.iter().map(|&one| format!("'{}'", one.into())).collect();
         format!("{column} IN ({})", names.join(", "))
     }
 }
@@ -119,45 +120,23 @@ impl<F: Form> Form for Maybe<F> {
     }
 }
 
-/// Something with a fixed list of names.
-pub(crate) trait Named: Copy + 'static {
-    const ALL: &'static [Self];
+/// Something with a fixed list of names. A marker of ours: `String` could implement strum's traits some day.
+pub(crate) trait Named: VariantArray + Copy + Into<&'static str> {}
 
-    fn name(self) -> &'static str;
-}
-
-macro_rules! named {
-    ($($type:ty),*) => {
-        $(impl Named for $type {
-            const ALL: &'static [Self] = &<$type>::ALL;
-
-            fn name(self) -> &'static str {
-                self.name()
-            }
-        })*
-    };
-}
-
-named!(Phase, Outcome, Measure, Tally);
+impl Named for LoadUnit {}
+impl Named for Measure {}
+impl Named for Outcome {}
+impl Named for Phase {}
+impl Named for Purpose {}
+impl Named for Tally {}
 
 /// What a row of `tally` counts, and so which of the metric names it follows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, VariantArray, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Tally {
     Error,
     Counter,
     ConnectFailure,
-}
-
-impl Tally {
-    pub const ALL: [Tally; 3] = [Tally::Error, Tally::Counter, Tally::ConnectFailure];
-
-    fn name(self) -> &'static str {
-        match self {
-            Tally::Error => "error",
-            Tally::Counter => "counter",
-            Tally::ConnectFailure => "connect_failure",
-        }
-    }
 }
 
 /// A count as the store holds it.
@@ -260,14 +239,14 @@ stores! {
 /// A name without a list in SQL, so that a later version may know more of them.
 impl<N: Named> Stores<N> for Text {
     fn store(value: &N) -> Result<Value, String> {
-        Ok(Value::Text(value.name().to_owned()))
+        Ok(Value::Text(Into::<&str>::into(*value).to_owned()))
     }
 }
 
 impl<N: Named> Loads<N> for Text {
     fn load(value: &Value) -> Result<N, Option<String>> {
         let name = words(value)?;
-        N::ALL.iter().copied().find(|known| known.name() == name).ok_or(None)
+        N::VARIANTS.iter().copied().find(|&known| known.into() == name).ok_or(None)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use strum::{IntoStaticStr, VariantArray};
 
-use measure::TrialHead;
+use measure::{Purpose, TrialHead};
 
 /// The id of a run: `master-3` is the third run named `master`, `arena-7` the seventh nameless climb of the arena.
 ///
@@ -83,7 +84,8 @@ impl RunHead {
 const STEM_LENGTH_MAX: usize = 32;
 
 /// How a run came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// The schedule ended by itself.
     Finished,
@@ -94,15 +96,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) const ALL: [Outcome; 3] = [Outcome::Finished, Outcome::Interrupted, Outcome::Broken];
-
     /// Its name in the store.
     pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Finished => "finished",
-            Outcome::Interrupted => "interrupted",
-            Outcome::Broken => "broken",
-        }
+        self.into()
     }
 }
 
@@ -153,7 +149,7 @@ pub struct CutOff {
     /// the trial that was under way; `None` between two trials and before the first
     pub within: Option<CutOffTrial>,
     /// trials that had ended, the last one's purpose and load
-    pub after: Option<(String, f64)>,
+    pub after: Option<(Purpose, f64)>,
 }
 
 /// The trial that was under way.
@@ -162,7 +158,7 @@ pub struct CutOffTrial {
     /// number within the run
     pub seq: u32,
     /// `rung`, …
-    pub purpose: String,
+    pub purpose: Purpose,
     /// in its unit
     pub load: f64,
     /// whole seconds that are intact

@@ -355,10 +355,10 @@ impl Store {
     fn cut_off(&self, id: &RunId) -> Result<CutOff, StoreError> {
         let trials = self.trials(id)?;
         let ended = trials.iter().rfind(|trial| trial.ended_unix_ms.is_some());
-        let after = ended.map(|trial| (trial.head.purpose.clone(), trial.head.load));
+        let after = ended.map(|trial| (trial.head.purpose, trial.head.load));
         let within = trials.last().filter(|trial| trial.ended_unix_ms.is_none()).map(|trial| CutOffTrial {
             seq: trial.head.seq,
-            purpose: trial.head.purpose.clone(),
+            purpose: trial.head.purpose,
             load: trial.head.load,
             whole_s: trial.whole_s,
         });

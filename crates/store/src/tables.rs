@@ -135,7 +135,7 @@ table! {
     |(head, started_unix_ms)| (&TrialHead, u64) => (TrialHead, u64),
     {
         trial: Count = head.seq, "number within the run, from 0";
-        purpose: Text = head.purpose, "`rung`, `calibration`, …";
+        purpose: Text = head.purpose, "`rung`, `calibration latency`, …";
         load: Number = head.load, "asked for, in load_unit";
         load_unit: Text = head.load_unit, "`games`, `clients`, …";
         bots: Count = head.bots, "simulated clients";

@@ -3,6 +3,7 @@
 //! An ended run carries its answers (`run_end.climb`), and these are shown: they are what its user was told. A run without
 //! them (it goes on, or was killed) is judged by the caller's `Judge`. Nothing is summed here that `measure` has not summed.
 
+use measure::Purpose;
 use std::sync::Arc;
 
 use ladder::{Climb, DisturbedAbove, Evidence, HoldSpan, Rung};
@@ -261,9 +262,9 @@ fn empty(mark: &TrialMark) -> TrialPage {
     let head = &mark.head;
     TrialPage {
         seq: head.seq,
-        purpose: head.purpose.clone(),
+        purpose: head.purpose,
         load: head.load,
-        load_unit: head.load_unit.clone(),
+        load_unit: head.load_unit,
         bots: head.bots,
         cell: head.cell.clone(),
         tick_period_ns: head.tick_period_ns,
@@ -279,7 +280,7 @@ fn empty(mark: &TrialMark) -> TrialPage {
 }
 
 pub(crate) fn is_rung(mark: &TrialMark) -> bool {
-    mark.head.purpose == ladder::Purpose::Rung.name()
+    mark.head.purpose == Purpose::Rung
 }
 
 pub(crate) fn rung_of(climb: &Climb, seq: u32) -> Option<&Rung> {

@@ -285,7 +285,7 @@ impl Fold {
     pub fn distributions(&self, width: f64) -> BTreeMap<&'static str, Vec<(u64, u64)>> {
         let mut named = BTreeMap::new();
         let trial = self.trial();
-        for measure in Measure::ALL {
+        for &measure in Measure::ALL {
             let bin_ns = if measure == Measure::TickInterval { BIN_NS } else { u64::MAX };
             named.insert(measure.name(), merged(trial.distribution(measure), width, bin_ns));
         }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use ladder::objective::Op;
 use ladder::{Capacity, Climb, DisturbedAbove, HoldSpan, Objective, Rung, UnitKind, Verdict};
-use measure::Event;
 use measure::ledger::ReceiverBooks;
 use measure::ticklog::TickLogFigures;
+use measure::{Event, LoadUnit, Purpose};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use ts_rs::TS;
@@ -133,12 +133,11 @@ pub struct TrialPage {
     /// number within the run
     pub seq: u32,
     /// `rung`, …
-    #[ts(as = "ladder::Purpose")]
-    pub purpose: String,
+    pub purpose: Purpose,
     /// in `load_unit`
     pub load: f64,
     /// `games` …
-    pub load_unit: String,
+    pub load_unit: LoadUnit,
     /// simulated clients
     pub bots: u64,
     /// of a sweep

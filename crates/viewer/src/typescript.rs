@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ladder::Purpose;
 use measure::Measure;
+use measure::Purpose;
 use ts_rs::{Config, TS, TypeVisitor};
 
 use crate::fold::{CLIENT_TICK_INTERVAL, NAMES, TICK_BUSY};

@@ -5,7 +5,7 @@ import { overlaid, TIMES, type Times } from '../curves'
 import type { MainFigure, Rung, RunPage, TrialPage } from '../data'
 import { h, replace, table } from '../dom'
 import { drawable, figureName, percentile, shown, valueOf } from '../figures'
-import { change, number, when } from '../format'
+import { change, number, unitText, when } from '../format'
 import { draw } from '../ladder'
 import { rungsOf } from '../state'
 import { nth, onTheme, rem } from '../theme'
@@ -29,7 +29,7 @@ export function comparePage(all: RunPage[]): Page {
   const overlay = h('div', { class: 'charts' })
   const choice = h('select', { 'aria-label': 'figure to compare' }, ...figures.map(one => h('option', { value: one.name, selected: one === figure }, figureName(one.name))))
   const rung = h('select', { 'aria-label': 'load to compare' }, ...loads.map(one => h('option', { value: one, selected: one === load }, number(one))))
-  const units = new Set(pages.map(page => rungsOf(page)[0]?.load_unit).filter(Boolean))
+  const units = new Set(pages.map(page => rungsOf(page)[0]?.load_unit).filter(unit => unit !== undefined).map(unitText))
 
   let width = 0
   const drawLadders = () => {
@@ -100,7 +100,7 @@ function sideBySide(pages: RunPage[], loads: number[]): HTMLElement {
   ]
   for (const load of loads) {
     const trials = pages.map(page => rungsOf(page).find(trial => trial.load === load && trial.rung))
-    rows.push([`${number(load)} ${trials[0]?.load_unit ?? ''}`, 'verdict', ...trials.map(trial => {
+    rows.push([`${number(load)} ${trials[0] ? unitText(trials[0].load_unit) : ''}`, 'verdict', ...trials.map(trial => {
       const verdict = trial?.rung?.verdict ?? null
       return h('span', { class: 'nowrap' }, icon(verdict), ` ${verdict ? VERDICTS[verdict].word : ''}`)
     }), ''])

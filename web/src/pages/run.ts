@@ -7,7 +7,7 @@ import type { MainFigure, Rung, RunPage, TrialPage } from '../data'
 import { askText, askTwice, tell } from '../dialog'
 import { h, replace, table } from '../dom'
 import { drawable, figureName, percentile, shown, soFar, valueOf } from '../figures'
-import { clock, inUnit, number, when } from '../format'
+import { clock, inUnit, number, unitText, when } from '../format'
 import { draw, type Step } from '../ladder'
 import { Host } from '../panels/host'
 import type { Context } from '../panels/panel'
@@ -235,7 +235,7 @@ class RunView implements Page {
     const value = main ? soFar(trial, main.name) : null
     const bar = h('progress', { max: 1, ...(going === 'hold' && length ? { value: Math.min(1, held / length) } : {}), 'aria-label': 'progress of the hold' })
     replace(this.progress, icon(null),
-      h('b', null, `${trial.purpose} ${number(trial.load)} ${trial.load_unit}`),
+      h('b', null, `${trial.purpose} ${number(trial.load)} ${unitText(trial.load_unit)}`),
       Object.keys(trial.cell).length > 0 ? h('span', null, cellName(trial.cell)) : null,
       h('span', { class: 'phase' }, going), bar,
       h('span', null, going === 'hold' ? (left !== null ? `${clock(left)} left` : `held for ${clock(held)}`) : clock(now)),
@@ -286,7 +286,7 @@ class RunView implements Page {
     const capacity = this.page.climb?.capacity
     const focused = (document.activeElement as Element | null)?.getAttribute?.('data-seq')
     replace(this.picture, draw({
-      ladders, figure, loadUnit: all[0].load_unit, lower: capacity?.lower_bound, upper: capacity?.upper_bound, planned: this.page.run.state === 'running' ? this.page.planned : [],
+      ladders, figure, loadUnit: unitText(all[0].load_unit), lower: capacity?.lower_bound, upper: capacity?.upper_bound, planned: this.page.run.state === 'running' ? this.page.planned : [],
       selected: this.open, onPick: seq => this.pick(seq, true), width: this.width, height: Math.round(Math.min(23 * rem(), Math.max(15 * rem(), this.width * 0.33))), rem: rem(),
     }))
     if (focused) (this.picture.querySelector(`[data-seq="${CSS.escape(focused)}"]`) as SVGElement | null)?.focus({ preventScroll: true })
@@ -320,7 +320,7 @@ class RunView implements Page {
         ...columns.map(([, of]) => rung ? of(rung) : ''),
       ]
     })
-    const body = table([all[0].load_unit, 'verdict', ...columns.map(([name]) => name)], rows, { class: 'rungs' })
+    const body = table([unitText(all[0].load_unit), 'verdict', ...columns.map(([name]) => name)], rows, { class: 'rungs' })
     replace(this.rungTable, body)
     this.markRow()
   }
@@ -367,7 +367,7 @@ class RunView implements Page {
     const rung = trial.rung
     replace(this.rungHead,
       h('div', { class: 'bar' },
-        h('h2', null, `Rung ${number(trial.load)} ${trial.load_unit}`, Object.keys(trial.cell).length > 0 ? h('small', null, ` ${cellName(trial.cell)}`) : null),
+        h('h2', null, `Rung ${number(trial.load)} ${unitText(trial.load_unit)}`, Object.keys(trial.cell).length > 0 ? h('small', null, ` ${cellName(trial.cell)}`) : null),
         badge(rung?.verdict ?? null, rung ? 'finished' : trial === running(this.page) ? 'running' : this.page.run.state),
         trial.bots !== trial.load ? h('span', { class: 'muted' }, `${number(trial.bots)} bots`) : null,
         h('span', { class: 'spring' }), to(all[at - 1], '‹'), to(all[at + 1], '›')),

@@ -4,7 +4,7 @@ import { Chart } from '../chart'
 import { curveOf, overlaid, TIMES, type Times } from '../curves'
 import type { TrialPage } from '../data'
 import { h, replace } from '../dom'
-import { number } from '../format'
+import { number, unitText } from '../format'
 import { rungsOf } from '../state'
 import { inOrder } from '../theme'
 import { cellName } from './sweep'
@@ -88,7 +88,7 @@ class Overlay implements Mounted {
     this.chart?.destroy()
     this.chart = null
     const drawn = read.filter(rung => curveOf(rung, this.times).nines.length > 1)
-    const plot = overlaid(this.times, drawn, (at, count) => ({ label: `${number(drawn[at].load)} ${drawn[at].load_unit}`, colour: inOrder(at, count) }))
+    const plot = overlaid(this.times, drawn, (at, count) => ({ label: `${number(drawn[at].load)} ${unitText(drawn[at].load_unit)}`, colour: inOrder(at, count) }))
     if (!plot) return
     const left = all.length - rungs.length
     this.chart = new Chart({

@@ -1,7 +1,7 @@
 import type { TrialPage } from '../data'
 import { h, table } from '../dom'
 import { shown } from '../figures'
-import { digits, number } from '../format'
+import { digits, number, unitText } from '../format'
 import { rungsOf } from '../state'
 import { nth } from '../theme'
 import { icon, VERDICTS } from '../verdict'
@@ -35,7 +35,7 @@ const panel: Panel = {
 function cellTable(cell: Cell, at: number, pick: (seq: number) => void): HTMLElement {
   const base = cell.trials.reduce((least, trial) => trial.load < least.load ? trial : least)
   const hasFrames = cell.trials.some(trial => frameRate(trial) !== null)
-  const unit = base.load_unit
+  const unit = unitText(base.load_unit)
   const rows = cell.trials.slice().sort((a, b) => a.load - b.load).map(trial => {
     const rung = trial.rung!
     const speedUp = base.rung!.rate_per_s > 0 ? (rung.rate_per_s / base.rung!.rate_per_s) : null

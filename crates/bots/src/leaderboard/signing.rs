@@ -8,6 +8,7 @@
 use hmac::{Hmac, Mac};
 use plan::SigningKey;
 use sha2::Sha256;
+use strum::VariantArray;
 
 /// A change expires so long after it was signed; servers take at most five minutes.
 const LIFE_S: u64 = 120;
@@ -28,7 +29,7 @@ pub struct SignedChange {
 }
 
 /// What is wrong with a cheat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum Cheat {
     Unsigned,
     Forged,
@@ -37,7 +38,7 @@ pub enum Cheat {
 }
 
 impl Cheat {
-    pub const ALL: [Cheat; 4] = [Cheat::Unsigned, Cheat::Forged, Cheat::Expired, Cheat::Replayed];
+    pub const ALL: &[Cheat] = <Cheat as VariantArray>::VARIANTS;
 
     /// For texts of errors.
     pub fn name(self) -> &'static str {

@@ -13,7 +13,7 @@ mod http;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use measure::trial::kind;
-use measure::{Entry, Event, Interval, Trial, TrialHead};
+use measure::{Entry, Event, Interval, LoadUnit, Purpose, Trial, TrialHead};
 use plan::{BotSettings, Ramp, Scheme, WorkerPlan};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -42,9 +42,9 @@ fn sum_up(seconds: Vec<Interval>, from_s: u64, to_s: u64) -> Trial {
     }
     let head = TrialHead {
         seq: 0,
-        purpose: "rung".to_owned(),
+        purpose: Purpose::Rung,
         load: 1.0,
-        load_unit: "games".to_owned(),
+        load_unit: LoadUnit::Games,
         bots: 2,
         connections: 2,
         tick_period_ns: 16_666_667,

@@ -2,6 +2,7 @@
 //!
 //! Each says what is known, no more, and names what would help to know more.
 
+use measure::LoadUnit;
 use serde_json::{Value, json};
 
 use super::deliveries::loss_rate_bound;
@@ -30,12 +31,11 @@ pub(super) fn conclusions(climb: &Climb) -> Vec<Conclusion> {
 
 /// `2000 games (4000 clients)`
 fn load_of(climb: &Climb, load: f64) -> String {
-    let unit = climb.capacity.unit.as_str();
-    let one = unit.strip_suffix('s').filter(|one| load == 1.0 && !one.ends_with('/'));
+    let unit = climb.capacity.unit;
     let bots = climb.rungs.iter().find(|rung| rung.load == load).map(|rung| rung.bots);
     match bots {
-        Some(bots) if unit == "games" => format!("{} {unit} ({bots} clients)", show_number(load)),
-        _ => format!("{} {}", show_number(load), one.unwrap_or(unit)),
+        Some(bots) if unit == LoadUnit::Games => format!("{} {unit} ({bots} clients)", show_number(load)),
+        _ => format!("{} {}", show_number(load), if load == 1.0 { unit.text_of_one() } else { unit.text() }),
     }
 }
 

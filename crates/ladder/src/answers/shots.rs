@@ -30,7 +30,8 @@ pub(super) fn shots(trial: &Trial) -> Option<Value> {
 mod tests {
     use measure::trial::kind;
     use measure::{
-        Distribution, Entry, Event, Interval, MetricNames, Phase, TickCounts, TickSecond, TrialHead,
+        Distribution, Entry, Event, Interval, LoadUnit, MetricNames, Phase, Purpose, TickCounts, TickSecond,
+        TrialHead,
     };
 
     use super::*;
@@ -87,9 +88,9 @@ mod tests {
         }
         let head = TrialHead {
             seq: 0,
-            purpose: "rung".to_owned(),
+            purpose: Purpose::Rung,
             load: 500.0,
-            load_unit: "games".to_owned(),
+            load_unit: LoadUnit::Games,
             bots: 1_000,
             connections: 1_000,
             tick_period_ns: 16_666_667,

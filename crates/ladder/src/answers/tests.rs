@@ -1,3 +1,4 @@
+use measure::LoadUnit;
 use measure::trial::kind;
 use proptest::prelude::*;
 
@@ -25,7 +26,7 @@ fn facts() -> RunFacts {
         command: "stepladder climb arena".to_owned(),
         environment,
         shared_cores: true,
-        capacity_unit: "games".to_owned(),
+        capacity_unit: LoadUnit::Games,
     }
 }
 
@@ -58,7 +59,7 @@ fn faulty_chat() -> Scene {
 }
 
 fn chat_facts() -> RunFacts {
-    RunFacts { subject: "chat".to_owned(), capacity_unit: "clients".to_owned(), ..facts() }
+    RunFacts { subject: "chat".to_owned(), capacity_unit: LoadUnit::Clients, ..facts() }
 }
 
 fn climb_of(rungs: &[Rung]) -> Climb {
@@ -354,7 +355,7 @@ fn sweep_of() -> Climb {
         .into_iter()
         .flat_map(|service| (1..=4).map(|load| polling(load, service)))
         .collect();
-    let facts = RunFacts { capacity_unit: "requesters".to_owned(), ..facts() };
+    let facts = RunFacts { capacity_unit: LoadUnit::Requesters, ..facts() };
     answers(&facts, None, rungs)
 }
 
@@ -460,7 +461,7 @@ fn the_smallest_cell_is_named_where_they_differ() {
     let mut rungs: Vec<_> = (1..=4).map(|load| polling(load, "root")).collect();
     rungs.extend([polling(1, "object"), polling(3, "object")]);
     rungs.swap_remove(2);
-    let facts = RunFacts { capacity_unit: "requesters".to_owned(), ..facts() };
+    let facts = RunFacts { capacity_unit: LoadUnit::Requesters, ..facts() };
     let climb = answers(&facts, None, rungs);
     let says = "1 requester held, 3 requesters did not: the capacity lies between the two. That is the smallest of 2 cells \
                 (object · background), others held up to 2.";
@@ -470,7 +471,7 @@ fn the_smallest_cell_is_named_where_they_differ() {
 
 #[test]
 fn rates_of_requests_are_told_beside_service_and_lag() {
-    let scene = Scene { load_unit: "req/s", ..Scene::asking(1_000.0) };
+    let scene = Scene { load_unit: LoadUnit::Requests, ..Scene::asking(1_000.0) };
     let page = closing(&climb_of(&[judged(&scene, "errors == 0")]));
     let header = &page.tables[0].header;
     let shown = |name: &str| {

@@ -4,6 +4,7 @@ use super::{Table, columns, failed, note, ns, table};
 use crate::contract::{Climb, Rung};
 use crate::judge::Verdict;
 use crate::wording::{show_cell, show_many, show_ns, show_number};
+use measure::LoadUnit;
 
 /// The rungs of each cell, in the order in which the cells were held.
 fn by_cell(climb: &Climb) -> Vec<Vec<usize>> {
@@ -24,13 +25,13 @@ pub(super) fn tables(climb: &Climb) -> Vec<Table> {
 fn of_cell(climb: &Climb, rungs: Vec<usize>) -> Table {
     let first = &climb.rungs[rungs[0]];
     let title = first.cell.as_ref().map(show_cell);
-    let unit = first.load_unit.clone();
+    let unit = first.load_unit;
     // A rate is asked for and not found out; what matters is how long it takes, and who is late.
-    if unit != "requesters" {
-        return table(climb, title, rungs, &unit, &columns());
+    if unit != LoadUnit::Requesters {
+        return table(climb, title, rungs, unit, &columns());
     }
     let alone = rungs.iter().map(|at| &climb.rungs[*at]).find(|rung| rung.load == 1.0 && failed(rung) == 0);
-    let base_per_s = alone.map(|rung| rung.rate_per_s).filter(|rate| *rate > 0.0 && unit == "requesters");
+    let base_per_s = alone.map(|rung| rung.rate_per_s).filter(|rate| *rate > 0.0);
     type Cell<'a> = Box<dyn Fn(&Rung) -> Option<String> + 'a>;
     let columns: Vec<(&str, Cell<'_>)> = vec![
         ("load", Box::new(|rung| Some(show_number(rung.load)))),
@@ -44,7 +45,7 @@ fn of_cell(climb: &Climb, rungs: Vec<usize>) -> Table {
         ("server CPU", Box::new(|rung| Some(format!("{:.2}", rung.subject.as_ref()?.process.cpu_cores)))),
         ("verdict", Box::new(|rung| Some(rung.verdict.to_string()))),
     ];
-    table(climb, title, rungs, &unit, &columns)
+    table(climb, title, rungs, unit, &columns)
 }
 
 /// Of each cell the first rung that did not pass, since those above it mostly say the same again; where all passed, the

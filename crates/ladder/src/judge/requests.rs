@@ -8,7 +8,7 @@ use measure::Trial;
 use super::{Case, Ruling, Terms, Verdict, generator, rules};
 use crate::figures;
 use crate::steady::Floors;
-use crate::wording::{counts_requests, show_share};
+use crate::wording::show_share;
 
 /// A server that answers in ticks has a tick's arrivals waiting whenever one looks; a few ticks' worth come and go at a
 /// high load without growing.
@@ -16,7 +16,7 @@ pub const BACKLOG_TICKS: f64 = 4.0;
 
 /// True when a load counts requesters or requests per second.
 pub(super) fn asks(trial: &Trial) -> bool {
-    counts_requests(&trial.head.load_unit)
+    trial.head.load_unit.counts_requests()
 }
 
 /// Missing connections, unless they went missing together with requests: those are asked about first.

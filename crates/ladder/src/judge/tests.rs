@@ -1,5 +1,5 @@
 use measure::trial::kind;
-use measure::{Measure, Phase, Summary};
+use measure::{LoadUnit, Measure, Phase, Summary};
 use proptest::prelude::*;
 
 use super::*;
@@ -215,7 +215,7 @@ fn replies_that_come_in_waves_are_no_drift_where_only_ticks_are_judged() {
         flow.answered = 400 + flow.open_before - flow.open_after;
     });
     check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
-    (scene.tick_period_ns, scene.load_unit) = (0, "clients");
+    (scene.tick_period_ns, scene.load_unit) = (0, LoadUnit::Clients);
     check(&scene, &terms(&["failed == 0"]), Verdict::Fail, "drifting", &[]);
 }
 

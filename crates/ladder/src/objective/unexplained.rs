@@ -9,7 +9,7 @@ use measure::{Second, Trial};
 
 use super::{Objective, Op};
 use crate::disturbance::explained_by_second;
-use crate::figures::{Of, Reading, Source, sample};
+use crate::figures::{FigureValue, Of, Source, sample};
 
 /// Classes of ticks end a whole millisecond from the period (`measure::TickClasses`).
 const LATE_TICK_S: f64 = 0.001;
@@ -31,7 +31,7 @@ impl Objective {
             Source::Quantile(of, q) => self.is_quantile_missed_without(trial, of, q, kept_away),
             Source::Max(of) => self.is_quantile_missed_without(trial, of, 1.0, kept_away),
             _ if self.figure.name.ends_with("late_share") => {
-                let Reading::Value(late) = self.figure.read(trial) else { return false };
+                let FigureValue::Value(late) = self.figure.read(trial) else { return false };
                 let excused = self.excused_share(trial, kept_away);
                 excused < 1.0 && !self.op.holds((late - excused) / (1.0 - excused), self.bound)
             }

@@ -224,7 +224,7 @@ impl Sum {
         if u64::from(interval.index) * SECOND_NS < self.told_to_end_ns {
             add_named(&mut trial.connections.failed, &names.connect_failures, &interval.connections.failed);
         }
-        for measure in Measure::ALL {
+        for &measure in Measure::ALL {
             let sum = &mut trial.distributions[measure as usize];
             if measure == Measure::Handshake {
                 [true, false].into_iter().for_each(|part| sum.add(interval.distribution(measure, part)));

@@ -26,9 +26,9 @@ fn told(from_ms: u64, to_ms: u64, frames: u64) -> Entry {
 fn trial(entries: &[Entry]) -> Trial {
     let head = TrialHead {
         seq: 0,
-        purpose: "rung".to_owned(),
+        purpose: Purpose::Rung,
         load: 1.0,
-        load_unit: "requesters".to_owned(),
+        load_unit: LoadUnit::Requesters,
         bots: 1,
         connections: 1,
         tick_period_ns: 33_333_333,

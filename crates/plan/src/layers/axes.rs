@@ -86,7 +86,7 @@ pub(crate) fn refuse_bulks_above(reader: &mut Reader, most: u64) {
 /// which are not combined with these.
 pub(crate) fn cells(reader: &mut Reader, has_others: bool) -> Vec<Cell> {
     let mut cells = vec![Cell::default()];
-    for axis in Axis::ALL {
+    for &axis in Axis::ALL {
         let values = values(reader, axis);
         if values.len() < 2 {
             continue;

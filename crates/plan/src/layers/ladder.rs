@@ -170,7 +170,7 @@ pub(super) fn read(
     let (settle_ns, hold_ns) = built_in.map_or(SETTLE_AND_HOLD_NS, |server| server.settle_and_hold_ns);
     Ladder {
         rungs,
-        load_unit: bots.load_unit().into(),
+        load_unit: bots.load_unit(),
         ramp: ramp.unwrap_or(RampRule::Pace(bots.default_ramp())),
         settle_ns: settle.unwrap_or(settle_ns),
         hold: hold.unwrap_or(HoldLength::Time(hold_ns)),

@@ -1,3 +1,4 @@
+use ::ladder::LoadUnit;
 use proptest::prelude::*;
 
 use super::*;
@@ -72,7 +73,7 @@ fn climb_arena_needs_nothing_else() {
         }),
         ladder: Ladder {
             rungs: vec![500.0, 1000.0, 2000.0],
-            load_unit: "games".into(),
+            load_unit: LoadUnit::Games,
             ramp: RampRule::Pace(Ramp::Every(2_000_000)),
             settle_ns: 2_000_000_000,
             hold: HoldLength::Time(30_000_000_000),
@@ -207,7 +208,7 @@ fn echo_clients_answer_to_a_rate_or_to_each_other() {
         plan_of("subject: { target: ws://127.0.0.1:1 }\nbots: { kind: echo, rate: 0, payload_bytes: 100 }\n");
     assert_eq!(plan.bots, BotSettings::Echo(EchoBots { rate_per_s: 0.0, payload_bytes: 100 }));
     assert_eq!(plan.arrivals, Arrivals::Closed);
-    assert_eq!(plan.ladder.load_unit, "clients");
+    assert_eq!(plan.ladder.load_unit, LoadUnit::Clients);
     assert_eq!(plan.subject.tick_rate_hz, 0.0);
     let plan = plan_of_flags("ws://127.0.0.1:1 --bots echo");
     assert_eq!(plan.arrivals, Arrivals::Even);

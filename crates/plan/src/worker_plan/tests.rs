@@ -1,3 +1,4 @@
+use ladder::LoadUnit;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -28,7 +29,7 @@ fn plan_of(bots: BotSettings, ramp: Ramp) -> Plan {
         bots,
         ladder: Ladder {
             rungs: vec![500.0],
-            load_unit: "games".into(),
+            load_unit: LoadUnit::Games,
             ramp: RampRule::Pace(ramp),
             settle_ns: 0,
             hold: HoldLength::Time(1),

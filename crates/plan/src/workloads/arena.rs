@@ -2,6 +2,7 @@
 
 pub(crate) mod settings;
 
+use ladder::LoadUnit;
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, Workload};
@@ -38,8 +39,8 @@ pub enum Pairing {
 }
 
 impl Workload for ArenaBots {
-    fn load_unit(&self) -> &'static str {
-        "games"
+    fn load_unit(&self) -> LoadUnit {
+        LoadUnit::Games
     }
 
     fn unit_names(&self) -> (&'static str, &'static str) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod settings;
 
+use ladder::LoadUnit;
 use serde::{Deserialize, Serialize};
 
 use super::{Broadcast, Workload};
@@ -144,8 +145,8 @@ pub enum FaultKind {
 }
 
 impl Workload for ChatBots {
-    fn load_unit(&self) -> &'static str {
-        "clients"
+    fn load_unit(&self) -> LoadUnit {
+        LoadUnit::Clients
     }
 
     fn unit_names(&self) -> (&'static str, &'static str) {

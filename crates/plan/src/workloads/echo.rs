@@ -2,6 +2,7 @@
 
 pub(crate) mod settings;
 
+use ladder::LoadUnit;
 use serde::{Deserialize, Serialize};
 
 use super::Workload;
@@ -20,8 +21,8 @@ pub struct EchoBots {
 }
 
 impl Workload for EchoBots {
-    fn load_unit(&self) -> &'static str {
-        "clients"
+    fn load_unit(&self) -> LoadUnit {
+        LoadUnit::Clients
     }
 
     fn unit_names(&self) -> (&'static str, &'static str) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod settings;
 
+use ladder::LoadUnit;
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, Workload};
@@ -64,8 +65,8 @@ pub enum GridKeys {
 }
 
 impl Workload for GridBots {
-    fn load_unit(&self) -> &'static str {
-        "in flight"
+    fn load_unit(&self) -> LoadUnit {
+        LoadUnit::InFlight
     }
 
     fn unit_names(&self) -> (&'static str, &'static str) {

@@ -1,6 +1,6 @@
 //! Requests over HTTP: by a rate, or each after the answer to the last.
 
-use ladder::{Conclusion, Rung};
+use ladder::{Conclusion, LoadUnit, Rung};
 use serde::{Deserialize, Serialize};
 
 pub(crate) mod settings;
@@ -173,10 +173,10 @@ impl HttpBots {
 }
 
 impl Workload for HttpBots {
-    fn load_unit(&self) -> &'static str {
+    fn load_unit(&self) -> LoadUnit {
         match self.model {
-            HttpModel::Open { .. } => "req/s",
-            HttpModel::Closed { .. } => "requesters",
+            HttpModel::Open { .. } => LoadUnit::Requests,
+            HttpModel::Closed { .. } => LoadUnit::Requesters,
         }
     }
 

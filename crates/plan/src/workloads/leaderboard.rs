@@ -4,7 +4,7 @@ pub(crate) mod settings;
 
 use std::str::FromStr;
 
-use ladder::{Conclusion, Rung};
+use ladder::{Conclusion, LoadUnit, Rung};
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, HttpBots, HttpRequest, LoadKind, Workload};
@@ -106,8 +106,8 @@ impl FromStr for LeaderboardProtocol {
 }
 
 impl Workload for LeaderboardBots {
-    fn load_unit(&self) -> &'static str {
-        if self.counts_updates { "updates/s" } else { self.http.load_unit() }
+    fn load_unit(&self) -> LoadUnit {
+        if self.counts_updates { LoadUnit::Updates } else { self.http.load_unit() }
     }
 
     fn unit_names(&self) -> (&'static str, &'static str) {

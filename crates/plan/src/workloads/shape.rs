@@ -10,7 +10,7 @@ mod connections;
 #[cfg(test)]
 mod tests;
 
-use ladder::wording::{counts_requests, show_cell};
+use ladder::wording::show_cell;
 use ladder::{Conclusion, Rung, Verdict};
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ impl Step<'_> {
 fn is_evidence(rung: &Rung) -> bool {
     let is_judged = rung.verdict.counts() && rung.signal.as_deref() != Some("server exited");
     is_judged
-        && counts_requests(&rung.load_unit)
+        && rung.load_unit.counts_requests()
         && rung.ticks.is_none()
         && rung.hold_s > HOLD_LEAST_S
         // What the CPU cost beside another program is not known.

@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 
 use ladder::wording::show_ns;
-use measure::{Distribution, Entry, Measure, Trial, TrialHead};
+use measure::{Distribution, Entry, Measure, Purpose, Trial, TrialHead};
 use plan::{Flags, HoldLength, Scheme};
 use serde_json::{Value, json};
 use watch::{LinkKind, NetworkLink};
@@ -172,9 +172,9 @@ fn weigh_once(
     let order = TrialSpec {
         head: TrialHead {
             seq: 0,
-            purpose: "calibration".to_owned(),
+            purpose: Purpose::CalibrationLatency,
             load,
-            load_unit: plan.ladder.load_unit.clone(),
+            load_unit: plan.ladder.load_unit,
             bots: clients as u64,
             connections: clients as u64,
             tick_period_ns: 0,

@@ -1,4 +1,4 @@
-use measure::{LedgerShape, MetricNames};
+use measure::{LedgerShape, LoadUnit, MetricNames, Purpose};
 
 use super::*;
 
@@ -67,9 +67,9 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
     let target = Target::at(plan::Scheme::Ws, address);
     let head = TrialHead {
         seq: 0,
-        purpose: "rung".to_owned(),
+        purpose: Purpose::Rung,
         load: 2.0,
-        load_unit: "clients".to_owned(),
+        load_unit: LoadUnit::Clients,
         bots: 2,
         connections: 2,
         tick_period_ns: 0,

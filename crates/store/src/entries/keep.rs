@@ -64,14 +64,14 @@ impl Keeper<'_> {
         let mut parts: Vec<(&'static Table, Vec<Value>)> = Vec::new();
         let (index, names) = (interval.index, &interval.metric_names);
         for (op, phases) in names.ops.iter().zip(&interval.flows) {
-            for phase in Phase::ALL {
+            for &phase in Phase::ALL {
                 let flow = &phases[phase as usize];
                 if !flow.is_empty() {
                     parts.push((&tables::FLOW, tables::flow::values(&(index, phase, op.as_str(), flow))?));
                 }
             }
         }
-        for measure in Measure::ALL {
+        for &measure in Measure::ALL {
             for in_hold in [false, true] {
                 let values = interval.distribution(measure, in_hold);
                 if !values.is_empty() {

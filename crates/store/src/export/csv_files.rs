@@ -118,7 +118,7 @@ fn percentiles(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError>
     for trial in store.trials(run)? {
         let seq = trial.head.seq;
         let trial = store.trial(run, seq, 0)?;
-        for measure in Measure::ALL {
+        for &measure in Measure::ALL {
             let distribution = trial.distribution(measure);
             if !distribution.is_empty() {
                 let path = dir.join(format!("trial-{seq}-{}.hgrm", measure.name()));

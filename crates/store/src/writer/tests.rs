@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use measure::{Entry, Event};
+use measure::{Entry, Event, LoadUnit, Purpose};
 
 use super::*;
 use crate::file;
@@ -16,9 +16,9 @@ fn seconds_of_text(at: u64) -> Vec<Entry> {
 fn trial_head(seq: u32) -> TrialHead {
     TrialHead {
         seq,
-        purpose: "rung".to_owned(),
+        purpose: Purpose::Rung,
         load: 500.0,
-        load_unit: "games".to_owned(),
+        load_unit: LoadUnit::Games,
         bots: 1,
         connections: 1,
         tick_period_ns: 0,

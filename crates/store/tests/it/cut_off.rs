@@ -70,7 +70,7 @@ fn a_killed_process_leaves_whole_seconds_and_the_run_says_so() {
         let RunState::CutOff(cut_off) = record.state else { panic!("{:?}", record.state) };
         let within = cut_off.within.clone().unwrap();
         assert!(within.whole_s >= told, "what was said to be committed is there");
-        assert_eq!(cut_off.after, Some(("rung".to_owned(), 500.0)));
+        assert_eq!(cut_off.after, Some((measure::Purpose::Rung, 500.0)));
         let (minutes, rest) = (within.whole_s / 60, within.whole_s % 60);
         let expected = format!(
             "run master-1 was interrupted at {minutes}:{rest:02} of rung 1000; the {} s before are intact and shown as \

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, OfProcess, Phase, Reading,
-    Sample, TickCounts, TickSecond, TrialHead,
+    Books, Distribution, Entry, Event, Flow, Interval, LoadUnit, Measure, MetricNames, OfProcess, Phase,
+    Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
 };
 use proptest::prelude::*;
 use store::{Outcome, RunEnd, RunHead, RunWriter, Store};
@@ -54,9 +54,9 @@ pub fn names() -> Arc<MetricNames> {
 pub fn trial_head(seq: u32, load: f64) -> TrialHead {
     TrialHead {
         seq,
-        purpose: "rung".to_owned(),
+        purpose: Purpose::Rung,
         load,
-        load_unit: "games".to_owned(),
+        load_unit: LoadUnit::Games,
         bots: 2_000,
         connections: 2_000,
         tick_period_ns: 16_666_667,

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use ladder::judge::Calibration;
-use ladder::{Climb, Objective, Purpose, RunFacts, Terms, answers, judge, rung};
+use ladder::{Climb, Objective, RunFacts, Terms, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Flow, Interval, Measure, MetricNames, OfMachine, OfProcess, Phase, Reading,
-    Sample, TickCounts, TickSecond, TrialHead,
+    Books, Distribution, Entry, Flow, Interval, LoadUnit, Measure, MetricNames, OfMachine, OfProcess, Phase,
+    Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
 };
 use serde_json::{Value, json};
 use store::{Outcome, RunEnd, RunHead, RunId, RunWriter, Store};
@@ -39,7 +39,7 @@ impl Judge for BySubject {
         let mut rungs = Vec::new();
         for mark in store.trial_marks(run)?.into_iter().filter(|mark| mark.is_ended) {
             let trial = store.trial(run, mark.head.seq, 0)?;
-            if mark.head.purpose == Purpose::Rung.name() {
+            if mark.head.purpose == Purpose::Rung {
                 rungs.push(rung(&trial, &judge(&trial, None, &terms)));
             } else {
                 calibration = Some(Calibration {
@@ -60,7 +60,7 @@ impl Judge for BySubject {
             command: head.command,
             environment: serde_json::from_str(&head.environment)?,
             shared_cores: head.shared_cores,
-            capacity_unit: rungs.first().map_or("games".to_owned(), |rung| rung.load_unit.clone()),
+            capacity_unit: rungs.first().map_or(LoadUnit::Games, |rung| rung.load_unit),
             ..RunFacts::default()
         };
         let subject = facts.subject.clone();
@@ -160,16 +160,16 @@ fn spread(middle_ns: f64, count: u64) -> Distribution {
 }
 
 impl Plant {
-    fn unit(&self) -> &'static str {
+    fn unit(&self) -> LoadUnit {
         match self.subject {
-            CHAT => "clients",
-            POLL_LOOP => "requesters",
-            _ => "games",
+            CHAT => LoadUnit::Clients,
+            POLL_LOOP => LoadUnit::Requesters,
+            _ => LoadUnit::Games,
         }
     }
 
     fn bots(&self) -> u64 {
-        self.load as u64 * if self.unit() == "games" { 2 } else { 1 }
+        self.load as u64 * if self.unit() == LoadUnit::Games { 2 } else { 1 }
     }
 
     fn tick_hz(&self) -> f64 {
@@ -183,9 +183,9 @@ impl Plant {
     fn head(&self, seq: u32) -> TrialHead {
         TrialHead {
             seq,
-            purpose: self.purpose.name().to_owned(),
+            purpose: self.purpose,
             load: self.load,
-            load_unit: self.unit().to_owned(),
+            load_unit: self.unit(),
             bots: self.bots(),
             connections: self.bots(),
             tick_period_ns: if self.tick_hz() > 0.0 { (1e9 / self.tick_hz()) as u64 } else { 0 },
@@ -264,7 +264,7 @@ impl Plant {
             reading(Reading::Machine(OfMachine::OthersCores), 0.01),
         ];
         if self.tick_hz() > 0.0 {
-            let games = if self.unit() == "games" { self.load } else { 1.0 };
+            let games = if self.unit() == LoadUnit::Games { self.load } else { 1.0 };
             let due = (games * self.tick_hz()) as u64;
             let late = |share: f64| (due as f64 * self.late_share * share) as u64;
             let (over, under, missed) = (late(0.6), late(0.3), late(0.1));

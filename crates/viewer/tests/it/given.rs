@@ -10,8 +10,8 @@ use ladder::{Climb, Objective, RunFacts, Terms, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, OfMachine, OfProcess, Phase,
-    Reading, Sample, TickCounts, TickSecond, TrialHead,
+    Books, Distribution, Entry, Event, Flow, Interval, LoadUnit, Measure, MetricNames, OfMachine, OfProcess,
+    Phase, Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
 };
 use serde_json::Value;
 use store::{Outcome, RunEnd, RunHead, RunId, RunWriter, Store};
@@ -60,7 +60,7 @@ impl Judge for ByRules {
             id: run.to_string(),
             subject: record.head.subject,
             command: record.head.command,
-            capacity_unit: "games".to_owned(),
+            capacity_unit: LoadUnit::Games,
             ..RunFacts::default()
         };
         Ok((!rungs.is_empty()).then(|| answers(&facts, None, rungs)))
@@ -92,9 +92,9 @@ fn names() -> Arc<MetricNames> {
 pub fn trial_head(seq: u32, load: f64) -> TrialHead {
     TrialHead {
         seq,
-        purpose: "rung".to_owned(),
+        purpose: Purpose::Rung,
         load,
-        load_unit: "games".to_owned(),
+        load_unit: LoadUnit::Games,
         bots: load as u64 * 2,
         connections: load as u64 * 2,
         tick_period_ns: 16_666_667,

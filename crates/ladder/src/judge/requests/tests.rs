@@ -1,4 +1,4 @@
-use measure::Phase;
+use measure::{LoadUnit, Phase};
 
 use super::super::tests::{check, terms};
 use super::*;
@@ -97,7 +97,7 @@ fn correctness_is_believed_wherever_in_the_tick_a_request_comes() {
 #[test]
 fn a_queue_that_comes_and_goes_is_no_drift_but_one_that_grows_is() {
     let waiting = |open: fn(u32) -> u64| {
-        Scene { load_unit: "req/s", ..Scene::polling(5.0) }.edit(move |at, interval| {
+        Scene { load_unit: LoadUnit::Requests, ..Scene::polling(5.0) }.edit(move |at, interval| {
             let flow = interval.flow_mut(1, Phase::Hold);
             (flow.open_before, flow.open_after) = (open(at), open(at + 1));
             (flow.offered, flow.sent) = (300, 300);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::workloads::{ChatBots, ChatDialect, FaultKind, FaultSpec};
+use ::ladder::LoadUnit;
 
 /// The chat's bots of a plan.
 fn chat_of(plan: &Plan) -> &ChatBots {
@@ -30,7 +31,7 @@ fn climb_chat_needs_nothing_else() {
         }),
         ladder: Ladder {
             rungs: vec![128.0, 256.0, 512.0, 1024.0],
-            load_unit: "clients".into(),
+            load_unit: LoadUnit::Clients,
             ramp: RampRule::Pace(Ramp::PerSecond(2000.0)),
             settle_ns: 2_000_000_000,
             hold: HoldLength::Time(30_000_000_000),

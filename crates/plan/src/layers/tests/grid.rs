@@ -2,6 +2,7 @@ use super::{check, plan_of, plan_of_flags};
 use crate::plan::{Arrivals, Plan};
 use crate::worker_plan::needs;
 use crate::workloads::{GridBots, GridKeys, GridOp, WorkloadSettings as _};
+use ::ladder::LoadUnit;
 
 fn grid_of(plan: &Plan) -> &GridBots {
     GridBots::of(&plan.bots).expect("bots of a grid")
@@ -14,7 +15,7 @@ fn a_data_grid_is_climbed_by_operations_in_flight_over_one_connection() {
         let expected = GridBots { op: GridOp::Get, value_bytes: 3, keys: GridKeys::One, connections: 1 };
         assert_eq!(*grid_of(&plan), expected);
         assert_eq!(plan.ladder.rungs, [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]);
-        assert_eq!((plan.ladder.load_unit.as_str(), plan.arrivals), ("in flight", Arrivals::Closed));
+        assert_eq!((plan.ladder.load_unit, plan.arrivals), (LoadUnit::InFlight, Arrivals::Closed));
         let objectives: Vec<String> = plan.objectives.iter().map(ToString::to_string).collect();
         assert_eq!(objectives, ["errors == 0", "response.p99 < 50ms"]);
         assert_eq!(needs(&plan, 1000.0).connections_most, 1);

@@ -34,8 +34,8 @@ fn climb_http_needs_nothing_else() {
     assert_eq!(http_of(&plan), &expected);
     assert_eq!(plan.ladder.rungs, [1.0, 4.0, 16.0, 64.0]);
     assert_eq!(
-        (plan.ladder.load_unit.as_str(), plan.ladder.ramp),
-        ("requesters", RampRule::Pace(Ramp::AtOnce))
+        (plan.ladder.load_unit, plan.ladder.ramp),
+        (LoadUnit::Requesters, RampRule::Pace(Ramp::AtOnce))
     );
     assert_eq!((plan.arrivals, plan.objectives[0].to_string().as_str()), (Arrivals::Closed, "errors == 0"));
     assert_eq!(plan.subject.ticks, TickSource::None);
@@ -47,7 +47,7 @@ fn climb_http_needs_nothing_else() {
 fn a_rate_is_planned_by_a_clock_over_connections_that_stand() {
     let plan = plan_of_flags("http://127.0.0.1 --rate '2000, 0.5,1000/s'");
     assert_eq!(plan.ladder.rungs, [0.5, 1000.0, 2000.0]);
-    assert_eq!((plan.ladder.load_unit.as_str(), plan.arrivals), ("req/s", Arrivals::Poisson));
+    assert_eq!((plan.ladder.load_unit, plan.arrivals), (LoadUnit::Requests, Arrivals::Poisson));
     assert_eq!(http_of(&plan).model, HttpModel::Open { connections: 256, connections_max: 256 });
     let plan = plan_of_flags(
         "http://127.0.0.1 --rate 100 --arrivals burst --connections 10 --connections-max 20 --http 2 --timeout 1s \
@@ -72,8 +72,8 @@ fn requesters_are_counts_ranges_or_an_open_end() {
     assert_eq!(ladder("1..3,10.."), (vec![1.0, 2.0, 3.0, 10.0], true));
     let plan = plan_of_flags("http://127.0.0.1 --rungs 7");
     assert_eq!(
-        (plan.ladder.rungs.as_slice(), plan.ladder.load_unit.as_str()),
-        ([7.0].as_slice(), "requesters")
+        (plan.ladder.rungs.as_slice(), plan.ladder.load_unit),
+        ([7.0].as_slice(), LoadUnit::Requesters)
     );
     let plan = plan_of_flags("http://127.0.0.1 --requesters 3 --think 100ms --no-keep-alive");
     assert_eq!(http_of(&plan).model, HttpModel::Closed { think_ns: 100_000_000 });

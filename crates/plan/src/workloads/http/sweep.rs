@@ -16,7 +16,7 @@ mod sizes;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ladder::wording::show_cell;
-use ladder::{Conclusion, ErrorSample, Rung, Verdict};
+use ladder::{Conclusion, ErrorSample, LoadUnit, Rung, Verdict};
 use serde_json::{Value, json};
 
 use evidence::FirmBy;
@@ -256,7 +256,7 @@ fn is_evidence(rung: &Rung) -> bool {
         Verdict::Pass | Verdict::Fail => rung.signal.as_deref() == Some("server exited"),
         Verdict::Inconclusive | Verdict::GeneratorLimited | Verdict::Invalid => true,
     };
-    rung.load_unit == "requesters" && !is_spoiled && rung.hold_s > HOLD_LEAST_S
+    rung.load_unit == LoadUnit::Requesters && !is_spoiled && rung.hold_s > HOLD_LEAST_S
 }
 
 /// `1 requester`, `10 requesters`

@@ -1,7 +1,7 @@
 //! The size of a bulk: which is cheapest, and where the server's CPU is full.
 
-use ladder::Conclusion;
 use ladder::wording::{show_ns, show_number, show_share};
+use ladder::{Conclusion, LoadUnit};
 use serde_json::json;
 
 use super::{FULL_SHARE, NOISE, Step, cells};
@@ -25,7 +25,7 @@ fn by_size<'s, 'a>(steps: &'s [Step<'a>], load: f64) -> Vec<(u64, &'s Step<'a>)>
 /// Loads at which several sizes were held, the highest first.
 fn loads(steps: &[Step<'_>]) -> Vec<f64> {
     // Requests per second are another number of updates for each size.
-    let of_updates = steps.iter().filter(|step| step.rung.load_unit == "updates/s");
+    let of_updates = steps.iter().filter(|step| step.rung.load_unit == LoadUnit::Updates);
     let mut loads: Vec<f64> = of_updates.map(|step| step.load).collect();
     loads.sort_by(|a, b| b.total_cmp(a));
     loads.dedup();
@@ -84,7 +84,7 @@ pub(super) fn cheapest(steps: &[Step<'_>]) -> Option<Conclusion> {
 pub(super) fn full_by_load(steps: &[Step<'_>]) -> Option<Conclusion> {
     let mut sentences = Vec::new();
     let mut evidence = Vec::new();
-    for cell in cells(steps).iter().filter(|cell| cell[0].rung.load_unit != "requesters") {
+    for cell in cells(steps).iter().filter(|cell| cell[0].rung.load_unit != LoadUnit::Requesters) {
         let cpu: Vec<(f64, f64)> =
             cell.iter().filter_map(|step| Some((step.load, step.cpu_share?))).collect();
         let Some(over) = cpu.iter().position(|(_, share)| *share >= FULL_SHARE) else { continue };

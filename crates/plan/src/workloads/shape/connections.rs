@@ -1,7 +1,7 @@
 //! Users and their connections: one user who waits for each response, and users who stay for a request or two.
 
-use ladder::Conclusion;
 use ladder::wording::{show_ns, show_number, show_share};
+use ladder::{Conclusion, LoadUnit};
 use serde_json::json;
 
 use super::{NOISE, Step, WORTH_TELLING, cells};
@@ -20,7 +20,7 @@ pub(super) fn one_user(steps: &[Step<'_>]) -> Option<Conclusion> {
         limit(Axis::RequestsPerBot).min(limit(Axis::ReconnectAfter))
     };
     let cells = cells(steps);
-    let of_requesters = cells.iter().filter(|cell| cell[0].rung.load_unit == "requesters");
+    let of_requesters = cells.iter().filter(|cell| cell[0].rung.load_unit == LoadUnit::Requesters);
     let cell = of_requesters.max_by_key(|cell| stays(cell[0]))?;
     let one = cell.first().filter(|step| step.load == 1.0 && step.rate_per_s > 0.0)?;
     let more: Vec<_> = cell.iter().filter(|step| step.load > 1.0 && step.passes).collect();
@@ -74,7 +74,7 @@ fn of_axis(steps: &[Step<'_>], axis: Axis) -> Option<Conclusion> {
                 continue;
             }
             let cpu = few.cpu_per_response().zip(many.cpu_per_response()).map(|(few, many)| few / many);
-            let is_closed = few.rung.load_unit == "requesters" && many.rate_per_s > 0.0;
+            let is_closed = few.rung.load_unit == LoadUnit::Requesters && many.rate_per_s > 0.0;
             let rate = is_closed.then(|| few.rate_per_s / many.rate_per_s);
             if cpu.is_some() || rate.is_some() {
                 pairs.push(Pair { few, many, cpu, rate });

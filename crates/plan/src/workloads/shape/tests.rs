@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use ladder::scene::Scene;
-use ladder::{Terms, judge, rung};
+use ladder::{LoadUnit, Terms, judge, rung};
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn pattern() -> Rung {
 }
 
 struct Plant {
-    unit: &'static str,
+    unit: LoadUnit,
     load: f64,
     cell: &'static [(&'static str, u64)],
     rate_per_s: f64,
@@ -21,8 +21,14 @@ struct Plant {
     passes: bool,
 }
 
-const BULK: Plant =
-    Plant { unit: "updates/s", load: 200_000.0, cell: &[], rate_per_s: 1_000.0, cores: 1.0, passes: true };
+const BULK: Plant = Plant {
+    unit: LoadUnit::Updates,
+    load: 200_000.0,
+    cell: &[],
+    rate_per_s: 1_000.0,
+    cores: 1.0,
+    passes: true,
+};
 
 impl Plant {
     fn rung(&self) -> Rung {
@@ -30,7 +36,7 @@ impl Plant {
         let cell: BTreeMap<String, String> =
             self.cell.iter().map(|(axis, value)| ((*axis).to_owned(), value.to_string())).collect();
         rung.cell = (!cell.is_empty()).then_some(cell);
-        (rung.load, rung.load_unit, rung.rate_per_s) = (self.load, self.unit.to_owned(), self.rate_per_s);
+        (rung.load, rung.load_unit, rung.rate_per_s) = (self.load, self.unit, self.rate_per_s);
         rung.verdict = if self.passes { Verdict::Pass } else { Verdict::Fail };
         let process = &mut rung.subject.as_mut().expect("scenes watch the server").process;
         (process.cpu_cores, process.cpu_share) = (self.cores, Some(self.cores / 2.0));
@@ -114,7 +120,7 @@ fn it_is_said_up_to_which_bulk_the_cpu_is_full() {
 
 fn loads(cores: [f64; 4]) -> Vec<Rung> {
     let plant = |(at, cores): (usize, f64)| {
-        Plant { unit: "req/s", load: 1_000.0 * (at + 1) as f64, cores, ..BULK }.rung()
+        Plant { unit: LoadUnit::Requests, load: 1_000.0 * (at + 1) as f64, cores, ..BULK }.rung()
     };
     cores.into_iter().enumerate().map(plant).collect()
 }
@@ -135,7 +141,7 @@ fn it_is_said_at_which_load_the_cpu_is_full() {
 }
 
 fn requesters(rates: [f64; 3]) -> Vec<Rung> {
-    let plant = |(load, rate_per_s)| Plant { unit: "requesters", load, rate_per_s, ..BULK }.rung();
+    let plant = |(load, rate_per_s)| Plant { unit: LoadUnit::Requesters, load, rate_per_s, ..BULK }.rung();
     [1.0, 4.0, 16.0].into_iter().zip(rates).map(plant).collect()
 }
 
@@ -154,7 +160,7 @@ fn visits(rates: [f64; 3], cores: [f64; 3]) -> Vec<Rung> {
     const CELLS: [&[(&str, u64)]; 3] =
         [&[("requests_per_bot", 1)], &[("requests_per_bot", 10)], &[("requests_per_bot", 100)]];
     let plant = |((cell, rate_per_s), cores)| {
-        Plant { unit: "requesters", load: 16.0, cell, rate_per_s, cores, passes: true }.rung()
+        Plant { unit: LoadUnit::Requesters, load: 16.0, cell, rate_per_s, cores, passes: true }.rung()
     };
     CELLS.into_iter().zip(rates).zip(cores).map(plant).collect()
 }
@@ -177,7 +183,7 @@ fn users_with_one_request_each_pay_for_connections_where_every_comparison_says_s
 #[test]
 fn at_a_fixed_rate_the_cpu_alone_tells_what_connections_cost() {
     let mut fixed = visits([1_000.0; 3], [0.9, 0.4, 0.3]);
-    fixed.iter_mut().for_each(|rung| rung.load_unit = "req/s".to_owned());
+    fixed.iter_mut().for_each(|rung| rung.load_unit = LoadUnit::Requests);
     check(&fixed, "connections_cost", Some(&["3.0 times the CPU"]));
 }
 

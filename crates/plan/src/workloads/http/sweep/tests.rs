@@ -249,7 +249,7 @@ fn rungs_that_speak_of_this_machine_are_no_evidence() {
 #[test]
 fn other_subjects_have_no_sweep() {
     let mut rungs = plant().rungs();
-    edited(&mut rungs, |_| true, |rung| rung.load_unit = "clients".to_owned());
+    edited(&mut rungs, |_| true, |rung| rung.load_unit = LoadUnit::Clients);
     assert_eq!(ids(&rungs), [] as [&str; 0]);
     let mut untold = plant().rungs();
     edited(&mut untold, |_| true, |rung| rung.ticks = None);

@@ -1,0 +1,193 @@
+//! How figures are read off a trial: the counts, shares and distributions behind the table.
+//!
+//! Invariant: what was not measured is absent, with the reason, and never zero.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use measure::ledger::SumOfBooks;
+use measure::{Distribution, ErrorKind, Flow, Measure, Role, ServerCounter, Trial};
+
+use super::*;
+use crate::contract::FrameFigures;
+
+/// The values of a distribution and how many messages took infinitely long.
+pub(crate) fn sample(trial: &Trial, of: Of) -> Result<(Cow<'_, Distribution>, u64), FigureValue> {
+    if trial.hold.is_none() && of != Of::Handshake {
+        return Err(NO_HOLD);
+    }
+    let of_measure = |measure| Cow::Borrowed(trial.distribution(measure));
+    Ok(match of {
+        Of::Response => (of_measure(Measure::Response), never_answered(trial)),
+        Of::Service => {
+            let flow = questions(trial);
+            (of_measure(Measure::Service), flow.failed + flow.lost + flow.open_after)
+        }
+        Of::SendLag => (of_measure(Measure::SendLag), 0),
+        Of::Handshake => (of_measure(Measure::Handshake), trial.connections.failed.values().sum()),
+        Of::Delivery => (of_measure(Measure::Delivery), judged(trial)?.lost),
+        Of::TickInterval => match &trial.ticks {
+            Some(ticks) => (Cow::Borrowed(&ticks.interval), 0),
+            None if trial.client_ticks.due > 0 => (of_measure(Measure::TickInterval), 0),
+            None => return Err(NO_TICKS),
+        },
+        Of::TickBusy => match trial.ticks.as_ref().map(|ticks| ticks.busy.as_ref()) {
+            Some(Some(busy)) => (Cow::Borrowed(busy), 0),
+            Some(None) => return Err(FigureValue::Absent("the server does not tell its work per tick")),
+            None => return Err(NO_TICKS),
+        },
+        Of::ClientInterval if trial.client_ticks.due == 0 => return Err(NO_CLIENT_TICKS),
+        Of::ClientInterval => (of_measure(Measure::TickInterval), 0),
+        Of::FirstByte => (of_measure(Measure::FirstByte), never_began(trial)),
+        Of::Tls => (of_measure(Measure::Tls), 0),
+    })
+}
+
+/// Messages that owe a reply. An operation of which any message was told owes none: its unsent ones miss no answer.
+pub(crate) fn questions(trial: &Trial) -> Flow {
+    trial.ops.values().filter(|flow| flow.told == 0).fold(Flow::default(), |mut sum, flow| {
+        sum.add(flow);
+        sum
+    })
+}
+
+/// Messages that a plan's rate speaks of. What only keeps a conversation going must not hide that lines are missing.
+pub(crate) fn paced(trial: &Trial) -> Flow {
+    let names = &trial.head.metric_names;
+    let is_paced = |(op, _): &(&String, &Flow)| names.role_of_op(op) != Some(Role::Keep);
+    trial.ops.iter().filter(is_paced).fold(Flow::default(), |mut sum, (_, flow)| {
+        sum.add(flow);
+        sum
+    })
+}
+
+/// Questions that were planned and never rightly answered: they enter every percentile of the response as infinite.
+pub(crate) fn never_answered(trial: &Trial) -> u64 {
+    let flow = questions(trial);
+    flow.failed + flow.lost + flow.not_sent + flow.open_after
+}
+
+/// Answers per second; what owes no answer counts when sent. `None` without a hold.
+pub(crate) fn rate_per_s(trial: &Trial) -> Option<f64> {
+    let done: u64 =
+        trial.ops.values().map(|flow| if flow.told > 0 { flow.sent } else { flow.answered }).sum();
+    counted_seconds(trial).map(|seconds| done as f64 / seconds)
+}
+
+/// Seconds of the hold whose messages are in the sums. A message belongs to the whole second it happened in, so a hold
+/// that began within a second is counted from the next one. `None` when that leaves nothing.
+pub(crate) fn counted_seconds(trial: &Trial) -> Option<f64> {
+    let hold = trial.hold.as_ref()?;
+    let from_ns = hold.from_ns.div_ceil(1_000_000_000) * 1_000_000_000;
+    let cut_off_s = from_ns.saturating_sub(hold.from_ns) as f64 / 1e9;
+    let seconds = trial.held_s() - cut_off_s;
+    (hold.to_ns > from_ns && seconds > 0.0).then_some(seconds)
+}
+
+/// Requests without a first byte to time: those that were lost or left open may have had one, which is not known here.
+pub(super) fn never_began(trial: &Trial) -> u64 {
+    let flow = questions(trial);
+    flow.lost + flow.open_after
+}
+
+/// Everything that went wrong. A message that failed, was lost, never left or was never answered may stand among the errors
+/// by its cause too, so the larger of the two counts.
+pub(crate) fn errors(trial: &Trial) -> u64 {
+    let flow = trial.flow();
+    let bad = flow.failed + flow.lost + flow.not_sent + flow.open_after;
+    trial.errors.values().sum::<u64>().max(bad) + failed_connects(trial)
+}
+
+/// The part of them that is not explained by something taking longer than the bots wait. Lost messages count by the cause
+/// that ended their connection: with a request that is given up, others on the same connection are lost.
+pub(super) fn certain_errors(trial: &Trial) -> u64 {
+    let is_certain = |cause: &str| trial.head.metric_names.kind_of(cause) != Some(ErrorKind::Timeout);
+    let count = |causes: &BTreeMap<String, u64>| -> u64 {
+        causes.iter().filter(|(cause, _)| is_certain(cause)).map(|(_, count)| count).sum()
+    };
+    let flow = trial.flow();
+    let bad = flow.failed + flow.not_sent + flow.open_after;
+    count(&trial.errors).max(bad) + count(&trial.connections.failed)
+}
+
+pub(super) fn failed_connects(trial: &Trial) -> u64 {
+    trial.connections.failed.values().sum()
+}
+
+/// Everything that went wrong, of what was offered. `None` where nothing was.
+pub(super) fn errors_share(trial: &Trial) -> Option<f64> {
+    share_of_offered(trial, errors(trial))
+}
+
+/// A message may have several errors by cause, and its share is 1 all the same.
+pub(super) fn share_of_offered(trial: &Trial, count: u64) -> Option<f64> {
+    let offered = trial.flow().offered + failed_connects(trial);
+    (offered > 0).then(|| (count as f64 / offered as f64).min(1.0))
+}
+
+/// Whether a request was refused, cut off, answered wrongly or never.
+pub(crate) fn any_failed(trial: &Trial) -> bool {
+    errors(trial) > 0 || never_answered(trial) > 0
+}
+
+/// The frames of the hold, as the server counts them.
+pub(crate) fn frames(trial: &Trial) -> Option<FrameFigures> {
+    let drawn = trial.told(ServerCounter::Frames)?;
+    let due = trial.told(ServerCounter::FramesDue);
+    let seconds = trial.subject_told_ns as f64 / 1e9;
+    (seconds > 0.0).then(|| FrameFigures { drawn, due, rate_per_s: drawn as f64 / seconds })
+}
+
+/// The server's ticks; where only clients tell them, theirs.
+pub(crate) fn ticks(trial: &Trial) -> Option<measure::TickCounts> {
+    match &trial.ticks {
+        Some(ticks) => Some(ticks.counts),
+        None => (trial.client_ticks.due > 0).then_some(trial.client_ticks),
+    }
+}
+
+pub(crate) fn over_budget_share(trial: &Trial) -> Option<f64> {
+    let busy = trial.ticks.as_ref()?.busy.as_ref().filter(|busy| !busy.is_empty())?;
+    let period_ns = trial.head.tick_period_ns;
+    let over: u64 = busy.buckets().filter(|&(ns, _)| ns > period_ns).map(|(_, count)| count).sum();
+    (period_ns > 0).then(|| over as f64 / busy.count() as f64)
+}
+
+pub(crate) fn open_share(trial: &Trial) -> Option<f64> {
+    let connections = &trial.connections;
+    (connections.asked > 0).then(|| connections.open_min as f64 / connections.asked as f64)
+}
+
+/// What is judged of the books: the receivers that behave.
+pub(super) fn judged(trial: &Trial) -> Result<&SumOfBooks, FigureValue> {
+    trial.books.as_ref().map(|books| &books.judged).ok_or(NO_BOOKS)
+}
+
+/// A figure of the books. Where nothing was owed it was not zero: it was not measured.
+pub(super) fn of_owed(trial: &Trial, figure: fn(&SumOfBooks) -> f64) -> FigureValue {
+    match judged(trial) {
+        Err(absent) => absent,
+        Ok(books) if books.owed_max == 0 && books.delivered == 0 => NOTHING_OWED,
+        Ok(books) => FigureValue::Value(figure(books)),
+    }
+}
+
+/// A figure that takes the server's word.
+pub(super) fn told(trial: &Trial, figure: fn(&SumOfBooks) -> f64) -> FigureValue {
+    let is_told = trial.books.as_ref().is_none_or(|books| books.drops_are_told);
+    if is_told { of_owed(trial, figure) } else { DROPS_UNTOLD }
+}
+
+/// Deliveries per second of the hold, to all receivers, as the bots count them. `None` without a hold.
+pub(crate) fn deliveries_per_s(trial: &Trial) -> Option<f64> {
+    let delivered: u64 = trial.counts(Role::Delivered).sum();
+    counted_seconds(trial).map(|seconds| delivered as f64 / seconds)
+}
+
+pub(super) fn count(number: u64) -> FigureValue {
+    FigureValue::Value(number as f64)
+}
+
+pub(super) fn share(share: Option<f64>) -> FigureValue {
+    share.map_or(FigureValue::Absent("no tick was due"), FigureValue::Value)
+}
