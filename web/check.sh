@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The page's part of ../check, cheap to dear; stops at the first failure. The packages are installed by then.
-#   web/check.sh          all of it; wants the release build of the program
+#   web/check.sh          all of it; wants the program built, or named with STEPLADDER=
 #   web/check.sh --quick  without a browser
 # Without Chromium everything else still runs, and the last words say which tests did not.
 set -euo pipefail
