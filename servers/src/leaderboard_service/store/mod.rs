@@ -9,6 +9,7 @@
 //! Limits: scores of 53 bits, no metadata, no seasons, HTTP only; one server, no cluster. All tie rules are kept.
 
 mod address;
+mod awaited;
 #[cfg(test)]
 mod board;
 mod commands;

@@ -16,17 +16,18 @@ use super::super::responder::{
 };
 use super::super::routes::{self, Found, Operation, ROUTES, Route};
 use super::super::signing::{IDEMPOTENCY_FIELD, KEY_FIELD};
-use super::super::{Shared, json, once, planted};
+use super::super::{Shared, once};
+use super::awaited::{Awaited, Names};
 use super::commands::{self, Guard};
 use super::link::{End, Link, Lost};
-use super::replies::{Fields, Refused, Unexpected};
+use super::replies::Unexpected;
 use super::resp::Scalar;
 use super::scripts::Script;
 use super::{Failed, NotDone, Store, finished, odd};
 use crate::clock;
 use crate::fault::ThreadFaults;
 use crate::http::request::Request;
-use crate::leaderboard::{self, Mode, Score};
+use crate::leaderboard::{self, Mode};
 use crate::slab::Key;
 
 /// One thread's connection to the store, and the requests that wait for it.
@@ -50,74 +51,9 @@ struct Waiting {
     route: usize,
     keep_alive: bool,
     is_head: bool,
-    then: Then,
+    awaited: Awaited,
     /// The answer, when one before it is missing.
     answer: Option<Vec<u8>>,
-}
-
-/// What is made of the reply.
-enum Then {
-    /// It is no reply that is waited for, but an earlier answer.
-    Nothing,
-    Update {
-        board: String,
-        member: String,
-    },
-    Member {
-        board: String,
-        member: String,
-    },
-    DeleteMember {
-        board: String,
-        member: String,
-    },
-    /// The names of boards, and of the members that are updated on each.
-    Bulk(Vec<(String, Names)>),
-    Ranks {
-        board: String,
-        members: Names,
-    },
-    Page {
-        board: String,
-        member: String,
-    },
-    Board {
-        board: String,
-    },
-    CreateBoard {
-        board: String,
-        rules: leaderboard::Options,
-    },
-    Boards {
-        limit: usize,
-    },
-    DeleteBoard {
-        board: String,
-    },
-    Health,
-}
-
-/// Many names in two allocations.
-#[derive(Default)]
-struct Names {
-    text: String,
-    ends: Vec<usize>,
-}
-
-impl Names {
-    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Names {
-        let mut all = Names::default();
-        for name in names {
-            all.text.push_str(name);
-            all.ends.push(all.text.len());
-        }
-        all
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &str> {
-        let mut from = 0;
-        self.ends.iter().map(move |end| &self.text[std::mem::replace(&mut from, *end)..*end])
-    }
 }
 
 impl Remote {
@@ -155,7 +91,7 @@ impl Remote {
             route: 0,
             keep_alive,
             is_head: request.method == "HEAD",
-            then: Then::Nothing,
+            awaited: Awaited::Nothing,
             answer: None,
         };
         let mut now = Vec::new();
@@ -163,7 +99,7 @@ impl Remote {
             Found::Route(route, names) if !is_local(&ROUTES[route]) => {
                 waiting.route = route;
                 match self.question(responder, &ROUTES[route], names, request) {
-                    Ok(then) => waiting.then = then,
+                    Ok(awaited) => waiting.awaited = awaited,
                     Err(problem) => waiting.finish(Err(problem), responder, &mut now),
                 }
             }
@@ -187,7 +123,7 @@ impl Remote {
         route: &Route,
         [board, member, _]: [&str; 3],
         request: &Request<'_>,
-    ) -> Result<Then, Problem> {
+    ) -> Result<Awaited, Problem> {
         let shared = responder.shared();
         let changes = route.changes();
         if changes {
@@ -217,19 +153,19 @@ impl Remote {
                 link.put(number, Some(Script::Update), |out| {
                     commands::update(out, &guard, &board, update, random.u64(..));
                 });
-                Then::Update { board, member }
+                Awaited::Update { board, member }
             }
             Operation::Member => {
                 link.put(number, Some(Script::Standings), |out| {
                     commands::standings(out, &board, [&*member].into_iter());
                 });
-                Then::Member { board, member }
+                Awaited::Member { board, member }
             }
             Operation::DeleteMember => {
                 link.put(number, Some(Script::DeleteMember), |out| {
                     commands::delete_member(out, &guard, &board, &member);
                 });
-                Then::DeleteMember { board, member }
+                Awaited::DeleteMember { board, member }
             }
             Operation::Bulk => {
                 let bulk: Bulk<'_> = bodies::read(request.body)?;
@@ -245,14 +181,14 @@ impl Remote {
                 let names = |(board, updates): &commands::Part<'_>| {
                     ((*board).to_owned(), Names::of(updates.iter().map(|(_, _, member)| *member)))
                 };
-                Then::Bulk(parts.iter().map(names).collect())
+                Awaited::Bulk(parts.iter().map(names).collect())
             }
             Operation::Ranks => {
                 let Members { members } = bodies::read(request.body)?;
                 shared.check_items(members.len())?;
                 let names = || members.iter().map(|name| &*name.0);
                 link.put(number, Some(Script::Standings), |out| commands::standings(out, &board, names()));
-                Then::Ranks { board, members: Names::of(names()) }
+                Awaited::Ranks { board, members: Names::of(names()) }
             }
             Operation::Top | Operation::Range => {
                 let is_range = route.operation == Operation::Range;
@@ -262,16 +198,16 @@ impl Remote {
                 let first = if is_range { whole(request, "first", 1, u64::MAX)? } else { 1 };
                 let limit = limit(ROWS_BY_DEFAULT)?;
                 link.put(number, Some(Script::Page), |out| commands::range(out, &board, first, limit));
-                Then::Page { board, member }
+                Awaited::Page { board, member }
             }
             Operation::Around => {
                 let each_side = whole(request, "each_side", EACH_SIDE_BY_DEFAULT, EACH_SIDE_MAX)?;
                 link.put(number, Some(Script::Page), |out| commands::around(out, &board, &member, each_side));
-                Then::Page { board, member }
+                Awaited::Page { board, member }
             }
             Operation::Board => {
                 link.put(number, Some(Script::Board), |out| commands::board(out, &board));
-                Then::Board { board }
+                Awaited::Board { board }
             }
             Operation::CreateBoard => {
                 let new: NewBoard = bodies::read(request.body)?;
@@ -280,7 +216,7 @@ impl Remote {
                 link.put(number, Some(Script::CreateBoard), |out| {
                     commands::create_board(out, &guard, &board, rules);
                 });
-                Then::CreateBoard { board, rules }
+                Awaited::CreateBoard { board, rules }
             }
             Operation::Boards => {
                 let limit = limit(ROWS_MAX)?;
@@ -288,17 +224,17 @@ impl Remote {
                 link.put(number, Some(Script::Boards), |out| {
                     commands::boards(out, after.as_deref(), limit + 1);
                 });
-                Then::Boards { limit: limit as usize }
+                Awaited::Boards { limit: limit as usize }
             }
             Operation::DeleteBoard => {
                 link.put(number, Some(Script::DeleteBoard), |out| {
                     commands::delete_board(out, &guard, &board)
                 });
-                Then::DeleteBoard { board }
+                Awaited::DeleteBoard { board }
             }
             Operation::Health => {
                 link.put(number, None, commands::ping);
-                Then::Health
+                Awaited::Health
             }
             Operation::Metadata
             | Operation::SetMetadata
@@ -421,20 +357,20 @@ impl Waiting {
         let route = &ROUTES[self.route];
         responder.body.clear();
         let timeout = responder.shared().options.store_timeout;
-        let done = match (&self.then, end) {
-            (Then::Health, End::One(Scalar::Text(b"PONG"))) => {
+        let done = match (&self.awaited, end) {
+            (Awaited::Health, End::One(Scalar::Text(b"PONG"))) => {
                 responder.body.extend_from_slice(b"{\"status\":\"ok\"}");
                 Ok(())
             }
-            (then, end) => finished(end, timeout).and_then(|fields| {
-                then.write(fields, responder, faults).map_err(|unexpected| match unexpected {
+            (awaited, end) => finished(end, timeout).and_then(|fields| {
+                awaited.write(fields, responder, faults).map_err(|unexpected| match unexpected {
                     Unexpected::Refused(refused) => NotDone::Refused(refused),
                     Unexpected::Odd => odd(),
                 })
             }),
         };
         let done = done.map(|()| route.answer.0).map_err(|not_done| match not_done {
-            NotDone::Refused(refused) => self.then.problem(refused),
+            NotDone::Refused(refused) => self.awaited.problem(refused),
             NotDone::Failed(failed) => failed.problem(route.changes()),
         });
         let mut out = Vec::with_capacity(responder.body.len() + 128);
@@ -444,113 +380,6 @@ impl Waiting {
 
     fn finish(&self, done: Result<u16, Problem>, responder: &mut Responder, out: &mut Vec<u8>) {
         responder.finish(Some(self.route), done, (self.is_head, self.keep_alive), out);
-    }
-}
-
-impl Then {
-    /// Writes the body.
-    fn write(
-        &self,
-        mut fields: Fields<'_>,
-        responder: &mut Responder,
-        faults: &mut ThreadFaults,
-    ) -> Result<(), Unexpected> {
-        match self {
-            Then::Update { member, .. } => {
-                let (score, rank, members) = (fields.score()?, fields.whole()?, fields.whole()?);
-                let (_sequence, _tie) = (fields.whole()?, fields.text()?);
-                responder.count_updates(1);
-                responder.put_standing(member, &score, (rank, members), faults);
-            }
-            Then::Member { member, .. } => {
-                let members = fields.whole()?;
-                let standing = fields.standing()?.ok_or(Unexpected::Refused(Refused::NoMember))?;
-                responder.put_standing(member, &standing.score, (standing.rank, members), faults);
-            }
-            Then::DeleteMember { member, .. } => {
-                let (score, members) = (fields.score()?, fields.whole()?);
-                fields.whole()?;
-                responder.body.push(b'{');
-                json::put_member(&mut responder.body, member, &score);
-                responder.put_members(members);
-            }
-            Then::Bulk(parts) => {
-                for _ in parts {
-                    fields.whole()?;
-                }
-                write_bulk(parts, &mut fields, responder, faults)?;
-            }
-            Then::Ranks { members, .. } => {
-                fields.whole()?;
-                responder.body.extend_from_slice(b"{\"standings\":[");
-                for (number, name) in members.iter().enumerate() {
-                    let body = &mut responder.body;
-                    if number > 0 {
-                        body.push(b',');
-                    }
-                    match fields.standing()? {
-                        None => body.extend_from_slice(b"null"),
-                        Some(standing) => {
-                            let rank = planted::rank(standing.rank, faults);
-                            json::put_ranked(body, name, &standing.score, rank);
-                        }
-                    }
-                }
-                responder.body.extend_from_slice(b"]}");
-            }
-            Then::Page { .. } => {
-                json::put_page(&mut responder.body, &fields.page()?);
-                return Ok(());
-            }
-            Then::Board { board } => {
-                let (rules, members) = (fields.rules()?, fields.whole()?);
-                responder::put_board(&mut responder.body, board, rules, members);
-            }
-            Then::CreateBoard { board, rules } => {
-                responder::put_board(&mut responder.body, board, *rules, 0);
-            }
-            Then::Boards { limit } => {
-                let mut boards = Vec::new();
-                while let Some(name) = fields.text_unless_over()? {
-                    boards.push((name, fields.rules()?, fields.whole()?));
-                }
-                let has_more = boards.len() > *limit;
-                boards.truncate(*limit);
-                let body = &mut responder.body;
-                responder::put_boards(body, boards.iter().copied(), has_more);
-            }
-            Then::DeleteBoard { .. } => {}
-            Then::Nothing | Then::Health => return Err(Unexpected::Odd),
-        }
-        fields.end()
-    }
-
-    fn problem(&self, refused: Refused) -> Problem {
-        let (board, member) = match self {
-            Then::Update { board, member }
-            | Then::Member { board, member }
-            | Then::DeleteMember { board, member }
-            | Then::Page { board, member } => (&**board, &**member),
-            Then::Ranks { board, .. }
-            | Then::Board { board }
-            | Then::CreateBoard { board, .. }
-            | Then::DeleteBoard { board } => (&**board, ""),
-            Then::Bulk(_) | Then::Boards { .. } | Then::Health | Then::Nothing => ("", ""),
-        };
-        match (refused, self) {
-            (Refused::NoBoard { part }, Then::Bulk(parts)) => {
-                Problem::no_board(parts.get(part).map_or("", |(name, _)| name)).at_board(part)
-            }
-            (Refused::NoBoard { .. }, _) => Problem::no_board(board),
-            (Refused::Beyond { part, item }, Then::Bulk(_)) => {
-                commands::beyond().at_board(part).at_item(item)
-            }
-            (Refused::Beyond { .. }, _) => commands::beyond(),
-            (Refused::NoMember, _) => Problem::no_member(member),
-            (Refused::NameTaken, _) => leaderboard::BoardsError::NameTaken { name: board.to_owned() }.into(),
-            (Refused::OtherRequest, _) => Problem::used_for_another_request(),
-            (Refused::NonceUsed, _) => Problem::nonce_used(),
-        }
     }
 }
 
@@ -583,35 +412,4 @@ fn exact<'a>(part: &'a bodies::Part<'_>) -> Result<Vec<(Mode, i64, &'a str)>, Pr
         Ok((update.mode, score.map_err(|problem| problem.at_item(item))?, update.member))
     };
     part.updates()?.into_iter().enumerate().map(exact).collect()
-}
-
-fn write_bulk(
-    parts: &[(String, Names)],
-    fields: &mut Fields<'_>,
-    responder: &mut Responder,
-    faults: &mut ThreadFaults,
-) -> Result<(), Unexpected> {
-    let mut updates = 0;
-    let body = &mut responder.body;
-    body.extend_from_slice(b"{\"leaderboards\":[");
-    for (number, (board, members)) in parts.iter().enumerate() {
-        if number > 0 {
-            body.push(b',');
-        }
-        body.extend_from_slice(b"{\"leaderboard\":");
-        json::put_string(body, board);
-        body.extend_from_slice(b",\"scores\":[");
-        for (number, member) in members.iter().enumerate() {
-            if number > 0 {
-                body.push(b',');
-            }
-            let (score, rank): (Score, u64) = (fields.score()?, fields.whole()?);
-            json::put_ranked(body, member, &score, planted::rank(rank, faults));
-            updates += 1;
-        }
-        body.extend_from_slice(b"]}");
-    }
-    body.extend_from_slice(b"]}");
-    responder.count_updates(updates);
-    Ok(())
 }
