@@ -11,7 +11,7 @@ use rusqlite::types::Value;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::run::Outcome;
+use crate::run::{LineSource, Outcome, RunKind};
 
 /// How a column is shown outside the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ macro_rules! named {
     };
 }
 
-named!(Phase, Outcome, Measure, Tally);
+named!(Phase, Outcome, Measure, Tally, RunKind, LineSource);
 
 /// What a row of `tally` counts, and so which of the metric names it follows.
 #[derive(Clone, Copy, Debug)]

@@ -24,9 +24,65 @@ impl fmt::Display for RunId {
     }
 }
 
+/// What was measured, and so where the figures of a run are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunKind {
+    /// One server under rising loads: trials.
+    #[default]
+    Climb,
+    /// Client libraries as processes on one server: their lines.
+    Bench,
+}
+
+impl RunKind {
+    pub(crate) const ALL: [RunKind; 2] = [RunKind::Climb, RunKind::Bench];
+
+    /// Its name in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunKind::Climb => "climb",
+            RunKind::Bench => "bench",
+        }
+    }
+}
+
+/// Who wrote a line of a bench run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineSource {
+    /// The program that started the processes.
+    Bench,
+    /// A client library's process.
+    Client,
+}
+
+impl LineSource {
+    pub(crate) const ALL: [LineSource; 2] = [LineSource::Bench, LineSource::Client];
+
+    /// Its name in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            LineSource::Bench => "bench",
+            LineSource::Client => "client",
+        }
+    }
+}
+
+/// A line of a bench run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredLine {
+    /// which process of the run it belongs to, from 0
+    pub process: u32,
+    /// who wrote it
+    pub source: LineSource,
+    /// one JSON object, as it was written
+    pub text: String,
+}
+
 /// What is known of a run before it begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunHead {
+    /// where its figures are
+    pub kind: RunKind,
     /// as the user gave it (`--name`)
     pub name: Option<String>,
     /// what was climbed, as the user wrote it: `arena`, `ws://…`; a nameless run's id begins with it
@@ -154,6 +210,8 @@ pub struct CutOff {
     pub within: Option<CutOffTrial>,
     /// trials that had ended, the last one's purpose and load
     pub after: Option<(String, f64)>,
+    /// of a bench run: how many of its lines are there; `None` of a climb
+    pub lines: Option<u64>,
 }
 
 /// The trial that was under way.
@@ -172,6 +230,12 @@ pub struct CutOffTrial {
 impl fmt::Display for CutOff {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let run = &self.run;
+        if let Some(lines) = self.lines {
+            return write!(
+                formatter,
+                "run {run} was interrupted; the {lines} lines that its clients had written are intact"
+            );
+        }
         match (&self.within, &self.after) {
             (Some(trial), _) => {
                 let CutOffTrial { purpose, load, whole_s, .. } = trial;
