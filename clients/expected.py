@@ -3,7 +3,7 @@
 
     clients/expected.py write           writes fake-histogram.json and vectors.json
     clients/expected.py check < LINES   reads a runner's lines for {"target":"fake:","total":200000,"warmup":20000} and
-                                        compares its counts and every bucket of its histogram; says what differs, exit 1
+                                        compares its counts, every bucket of its histogram and its timeline; says what differs, exit 1
 """
 
 import base64
@@ -15,6 +15,7 @@ import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOTAL, WARMUP = 200_000, 20_000
+TIMELINE = 200
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -139,11 +140,18 @@ def write():
 
 
 def check():
-    ends = [line for line in map(json.loads, sys.stdin) if line["type"] == "end"]
-    if len(ends) != 1:
-        sys.exit(f"{len(ends)} lines of type end; want 1")
+    lines = list(map(json.loads, sys.stdin))
+    ends = [line for line in lines if line["type"] == "end"]
+    timelines = [line for line in lines if line["type"] == "timeline"]
+    if (len(ends), len(timelines)) != (1, 1):
+        sys.exit(f"{len(ends)} lines of type end and {len(timelines)} of type timeline; want 1 of each")
     counts, buckets = expected_histogram()
     mistakes = [f"{name} {ends[0][name]}, want {want}" for name, want in counts.items() if ends[0][name] != want]
+    took = [end - start for start, end in timelines[0]["operations"]]
+    planted = [planted_latency_ns(WARMUP + place) for place in range(TIMELINE)]
+    if took != planted:
+        place = next((at for at, pair in enumerate(zip(took, planted)) if pair[0] != pair[1]), min(len(took), TIMELINE))
+        mistakes.append(f"the timeline has {len(took)} operations, want {TIMELINE}, and is wrong from operation {place} on")
     got, want = dict(decode(ends[0]["latency"])), dict(buckets)
     for low in sorted(got.keys() | want.keys()):
         if got.get(low) != want.get(low):

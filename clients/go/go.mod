@@ -4,6 +4,7 @@ go 1.24
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/google/pprof v0.0.0-20241210010833-40e02aabc2ad
 	github.com/hazelcast/hazelcast-go-client v1.4.2
 	github.com/redis/go-redis/v9 v9.22.0
 )

@@ -114,6 +114,12 @@ type End struct {
 	Stopped      string         `json:"stopped,omitempty"`
 }
 
+// Timeline tells the first operations of the measured part one by one: start and end in ns since it began.
+type Timeline struct {
+	Type       string     `json:"type"`
+	Operations [][2]int64 `json:"operations"`
+}
+
 // PrintLine writes a line to standard output.
 func PrintLine(line any) {
 	text, err := json.Marshal(line)
@@ -153,6 +159,7 @@ func Run(ctx context.Context, options Options) (End, error) {
 	if o.WarmupOps > 0 {
 		stopped = phase("warmup", 0, o.WarmupOps).stopped
 	}
+	endProfile := startProfile()
 	var gc gcSpan
 	gc.take()
 	userNs, systemNs := cpuTimes()
@@ -168,6 +175,10 @@ func Run(ctx context.Context, options Options) (End, error) {
 		CPUUserNs: userEndNs - userNs, CPUSystemNs: systemEndNs - systemNs, RSSBytes: resident, RSSPeakBytes: peak,
 		Runtime: gc.take(), Errors: measured.tally.errors(), Stopped: stopped,
 	}
+	if err := endProfile(); err != nil {
+		return End{}, fmt.Errorf("the profile cannot be written: %w", err)
+	}
+	o.OnLine(Timeline{Type: "timeline", Operations: append([][2]int64{}, measured.timeline...)})
 	o.OnLine(end)
 	return end, nil
 }

@@ -17,11 +17,16 @@ const (
 	givenUp = -1
 )
 
+// timelineOps is how many operations of a phase are told one by one.
+const timelineOps = 200
+
 // phase is one part of a run, warm-up or measurement: the closed loop itself.
 type phase struct {
 	o        *Options
 	next     atomic.Int64
-	to       int64
+	from, to int64
+	began    int64
+	timeline [timelineOps][2]int64 // Each is written by whoever ends its operation.
 	tally    *tally
 	onSecond func(counts Counts, q quantiles, inFlight int)
 
@@ -48,10 +53,11 @@ type result struct {
 	tally     *tally
 	elapsedNs int64
 	stopped   string
+	timeline  [][2]int64
 }
 
 func newPhase(o *Options, from, to int64) *phase {
-	p := &phase{o: o, to: to, tally: newTally(), stopping: make(chan struct{})}
+	p := &phase{o: o, from: from, to: to, tally: newTally(), stopping: make(chan struct{})}
 	p.next.Store(from)
 	return p
 }
@@ -60,6 +66,7 @@ func newPhase(o *Options, from, to int64) *phase {
 func (p *phase) run(ctx context.Context) result {
 	_, now := p.o.NewClock(context.Background())
 	began := now()
+	p.began = began
 	realBegan := monotonicNs()
 	ended := make(chan struct{})
 	supervised := make(chan struct{})
@@ -83,7 +90,8 @@ func (p *phase) run(ctx context.Context) result {
 	if reason := p.stopReason.Load(); reason != nil {
 		stopped = *reason
 	}
-	return result{p.tally, elapsed, stopped}
+	told := min(timelineOps, p.next.Load()-p.from, p.to-p.from)
+	return result{p.tally, elapsed, stopped, p.timeline[:max(told, 0)]}
 }
 
 func (p *phase) newWorker() *worker {
@@ -121,6 +129,7 @@ func (p *phase) perform(w *worker, i int64) bool {
 	if !w.state.CompareAndSwap(started, idle) {
 		return false
 	}
+	p.tell(i, started, started+took)
 	switch {
 	case err == nil:
 		p.tally.record(w.number, outcome, took)
@@ -135,6 +144,13 @@ func (p *phase) perform(w *worker, i int64) bool {
 		p.tally.blame(cause(err), err.Error())
 	}
 	return true
+}
+
+// tell keeps the times of one of the first operations.
+func (p *phase) tell(i, started, ended int64) {
+	if place := i - p.from; place < timelineOps {
+		p.timeline[place] = [2]int64{max(started-p.began, 0), max(ended-p.began, 0)}
+	}
 }
 
 // call turns a panic into an error.

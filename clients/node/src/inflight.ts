@@ -6,6 +6,7 @@
 
 import { Fitness } from './fitness.js'
 import { Phase, type Clock, type PhaseOptions } from './phase.js'
+import { profile } from './profile.js'
 import { Tally, type Counts, type ErrorCount, type Outcome } from './tally.js'
 import type { RuntimeFigures } from './fitness.js'
 
@@ -69,6 +70,12 @@ export interface Second extends Counts {
   runtime: RuntimeFigures
 }
 
+export interface Timeline {
+  type: 'timeline'
+  /** Start and end of the first operations of the measured part, in ns since it began. */
+  operations: [number, number][]
+}
+
 export interface End extends Counts {
   type: 'end'
   elapsed_ns: number
@@ -82,7 +89,7 @@ export interface End extends Counts {
   stopped?: 'signal' | 'memory'
 }
 
-export type Line = Start | Second | End
+export type Line = Start | Second | Timeline | End
 
 export const printLine = (line: object) => void process.stdout.write(`${JSON.stringify(line)}\n`)
 
@@ -129,12 +136,14 @@ export async function benchmark<T>(options: Options<T>): Promise<End> {
     return running.run(from, to)
   }
   let stopped = warmupOps > 0 ? (await run('warmup', 0, warmupOps)).stopped : undefined
+  const endProfile = await profile()
   fitness.takeSecond()
   fitness.takePhase()
   const cpu = process.cpuUsage()
   let tally = new Tally()
   let elapsedNs = 0
-  if (stopped === undefined) ({ tally, elapsedNs, stopped } = await run('measure', warmupOps, totalOps))
+  let timeline: [number, number][] = []
+  if (stopped === undefined) ({ tally, elapsedNs, timeline, stopped } = await run('measure', warmupOps, totalOps))
   const { user, system } = process.cpuUsage(cpu)
   const end: End = {
     type: 'end',
@@ -150,6 +159,8 @@ export async function benchmark<T>(options: Options<T>): Promise<End> {
     ...(stopped === undefined ? {} : { stopped }),
   }
   fitness.close()
+  await endProfile()
+  write({ type: 'timeline', operations: timeline })
   write(end)
   return end
 }

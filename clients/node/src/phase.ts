@@ -20,6 +20,8 @@ export interface PhaseOptions<T> {
 export interface PhaseResult {
   tally: Tally
   elapsedNs: number
+  /** Start and end of the first operations, in ns since the phase began. */
+  timeline: [number, number][]
   stopped?: 'signal' | 'memory'
 }
 
@@ -30,6 +32,8 @@ interface Operation {
   at: number
 }
 
+/** How many operations of a phase are told one by one. */
+const timelineOps = 200
 /** After this many operations in a row the event loop gets a turn, or timers and signals would starve. */
 const opsPerTurn = 4096
 /** How long operations in flight may still end by themselves after a stop. */
@@ -40,6 +44,9 @@ export class Phase<T> {
   private readonly open: Operation[] = []
   private next = 0
   private to = 0
+  private from = 0
+  private beganNs = 0
+  private readonly timeline: [number, number][] = []
   private endedNs = 0
   private starting = false
   private yielding = false
@@ -54,6 +61,7 @@ export class Phase<T> {
   async run(from: number, to: number): Promise<PhaseResult> {
     const { onSecond, timeoutNs, signal, clock } = this.options
     this.next = from
+    this.from = from
     this.to = to
     const ended = new Promise<void>((resolve) => (this.finish = resolve))
     const second = () => onSecond?.(this.tally.takeInterval(), this.open.length)
@@ -61,7 +69,7 @@ export class Phase<T> {
     const overdue = setInterval(() => this.endOverdue(), Math.min(100, Math.ceil(timeoutNs / 4e6)))
     const onAbort = () => this.stop('signal')
     signal?.addEventListener('abort', onAbort)
-    const beganNs = clock()
+    const beganNs = (this.beganNs = clock())
     if (signal?.aborted) onAbort()
     else if (this.options.inFlight === Infinity) this.startAll()
     else this.startMore()
@@ -72,7 +80,7 @@ export class Phase<T> {
     clearTimeout(this.grace)
     signal?.removeEventListener('abort', onAbort)
     second()
-    return { tally: this.tally, elapsedNs, ...(this.stopped ? { stopped: this.stopped } : {}) }
+    return { tally: this.tally, elapsedNs, timeline: this.timeline, ...(this.stopped ? { stopped: this.stopped } : {}) }
   }
 
   /** Keeps `inFlight` operations open. Not recursive: an operation that ends while it is started only leaves its place. */
@@ -149,7 +157,10 @@ export class Phase<T> {
       last.at = operation.at
     }
     operation.at = -1
-    this.tally.record(outcome, this.options.clock() - operation.startedNs)
+    const now = this.options.clock()
+    const place = operation.i - this.from
+    if (place < timelineOps) this.timeline[place] = [operation.startedNs - this.beganNs, now - this.beganNs]
+    this.tally.record(outcome, now - operation.startedNs)
     if (this.options.inFlight === Infinity) this.finishIfDone()
     else this.startMore()
   }

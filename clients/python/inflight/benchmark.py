@@ -126,6 +126,7 @@ class Report:
         if self._stopped:
             line["stopped"] = self._stopped
         self.fitness.close()
+        self._write({"type": "timeline", "operations": self._measured.timeline if self._measured else []})
         self._write(line)
         return line
 

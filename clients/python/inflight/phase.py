@@ -14,6 +14,8 @@ from inflight.tally import Tally
 #: How long operations in flight may still end by themselves after a stop.
 GRACE_NS = 1_000_000_000
 OVERDUE_NS = 100_000_000
+#: How many operations of a phase are told one by one.
+TIMELINE_OPS = 200
 
 
 class Phase:
@@ -35,6 +37,8 @@ class Phase:
         self._numbers = iter(range(first, last))
         self._ended = itertools.count(1)
         self._last_ended = last - first
+        self._first = first
+        self.timeline = [[0, 0]] * min(TIMELINE_OPS, last - first)
         self._began_ns = self._options.clock()
         self._due_ns = time.perf_counter_ns() + TIMER_NS
         self._second_ns = self._due_ns - TIMER_NS + 1_000_000_000
@@ -47,18 +51,20 @@ class Phase:
         try:
             outcome = self._options.check(value, i)
         except Exception as error:
-            self._fail(began_ns, error)
+            self._fail(i, began_ns, error)
             return
         if outcome == WRONG:
             self.tally.blame("wrong", f"operation {i} returned {excerpt(value)}")
-        self._count(outcome, began_ns)
+        self._count(i, outcome, began_ns)
 
-    def _fail(self, began_ns, error):
+    def _fail(self, i, began_ns, error):
         self.tally.blame(type(error).__name__, str(error))
-        self._count(UNKNOWN if self._options.is_unknown(error) else FAILED, began_ns)
+        self._count(i, UNKNOWN if self._options.is_unknown(error) else FAILED, began_ns)
 
-    def _count(self, outcome, began_ns):
+    def _count(self, i, outcome, began_ns):
         now_ns = self._options.clock()
+        if i - self._first < TIMELINE_OPS:
+            self.timeline[i - self._first] = [began_ns - self._began_ns, now_ns - self._began_ns]
         self.tally.record(outcome, now_ns - began_ns)
         if next(self._ended) == self._last_ended:
             self._finish(now_ns)
@@ -106,7 +112,7 @@ class Phase:
             taken = self._open.pop(i, None)
             if taken:
                 self.tally.blame(why, text)
-                self._count(UNKNOWN, began_ns)
+                self._count(i, UNKNOWN, began_ns)
                 self._replace(taken[1])
 
     def _report(self):
@@ -166,7 +172,7 @@ class FuturePhase(Phase):
                 future.add_done_callback(functools.partial(self._completed, i, turn))
         except Exception as error:
             if self._open.pop(i, None):
-                self._fail(began_ns, error)
+                self._fail(i, began_ns, error)
                 ended_here = True
         return ended_here or next(turn) == 1
 
@@ -181,7 +187,7 @@ class FuturePhase(Phase):
         try:
             value = future.result()
         except Exception as error:
-            self._fail(taken[0], error)
+            self._fail(i, taken[0], error)
         else:
             self._succeed(i, taken[0], value)
         return True
@@ -241,7 +247,7 @@ class CoroutinePhase(Phase):
         except (Exception, asyncio.CancelledError) as error:
             if not self._open.pop(i, None):
                 return False
-            self._fail(began_ns, error)
+            self._fail(i, began_ns, error)
         else:
             if not self._open.pop(i, None):
                 return False

@@ -68,6 +68,8 @@ pub(crate) struct PhaseOptions<'a> {
 pub(crate) struct Phase {
     pub tally: Tally,
     pub elapsed_ns: u64,
+    /// start and end of the first operations, ns since the phase began; both 0 for one that was not started
+    pub timeline: Vec<(u64, u64)>,
     /// why it ended early
     pub stopped: Option<&'static str>,
 }
@@ -80,10 +82,15 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Without a limit in flight, memory is checked and answers are read once per this many starts.
 const STARTS_PER_TURN: u64 = 1000;
 
+/// How many operations of a phase are told one by one.
+const TIMELINE: usize = 200;
+
 /// An operation in flight.
 #[derive(Clone, Copy)]
 struct Slot {
     generation: u32,
+    /// the how-manieth of its phase, from 0
+    place: u64,
     /// `None`: free
     began_ns: Option<u64>,
 }
@@ -94,17 +101,21 @@ struct Slots {
     free: Vec<u32>,
     open: usize,
     tally: Tally,
+    /// operations begun so far, and when the first one was
+    begun: u64,
+    began_ns: u64,
+    timeline: Vec<(u64, u64)>,
 }
 
 impl Slots {
     fn begin(&mut self, now_ns: u64) -> Token {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.all.push(Slot { generation: 0, began_ns: None });
+            self.all.push(Slot { generation: 0, place: 0, began_ns: None });
             self.all.len() as u32 - 1
         });
         let entry = &mut self.all[slot as usize];
-        entry.began_ns = Some(now_ns);
-        self.open += 1;
+        (entry.began_ns, entry.place) = (Some(now_ns), self.begun);
+        (self.begun, self.open) = (self.begun + 1, self.open + 1);
         Token { slot, generation: entry.generation }
     }
 
@@ -113,6 +124,13 @@ impl Slots {
         let Some(slot) = self.all.get_mut(token.slot as usize) else { return };
         let Some(began_ns) = slot.began_ns.filter(|_| slot.generation == token.generation) else { return };
         (slot.began_ns, slot.generation) = (None, slot.generation.wrapping_add(1));
+        if slot.place < TIMELINE as u64 {
+            let (place, since) = (slot.place as usize, |ns: u64| ns.saturating_sub(self.began_ns));
+            if self.timeline.len() <= place {
+                self.timeline.resize(place + 1, (0, 0));
+            }
+            self.timeline[place] = (since(began_ns), since(now_ns));
+        }
         self.free.push(token.slot);
         self.open -= 1;
         self.tally.record(outcome, now_ns.saturating_sub(began_ns));
@@ -121,7 +139,7 @@ impl Slots {
     /// Ends as unknown whatever has been in flight for so long.
     fn give_up(&mut self, after_ns: u64, now_ns: u64, cause: &'static str, text: &str) {
         for slot in 0..self.all.len() {
-            let Slot { generation, began_ns: Some(began_ns) } = self.all[slot] else { continue };
+            let Slot { generation, began_ns: Some(began_ns), .. } = self.all[slot] else { continue };
             if now_ns.saturating_sub(began_ns) >= after_ns {
                 let outcome = Outcome::Unknown { cause, text: text.to_owned() };
                 self.end(Token { slot: slot as u32, generation }, &outcome, now_ns);
@@ -140,13 +158,21 @@ pub(crate) fn run<O: Operations>(
     on_second: &mut dyn FnMut(&mut Tally, usize),
 ) -> Result<Phase, String> {
     let clock = options.clock;
-    let mut slots = Slots { all: Vec::new(), free: Vec::new(), open: 0, tally: Tally::new() };
     let real = Instant::now();
     let real_ns = || real.elapsed().as_nanos() as u64;
     let (mut second_ns, mut look_ns, mut cut_ns) = (SECOND_NS, LOOK_NS, None);
     let mut stopped = None;
     let mut next = range.start;
     let began_ns = clock();
+    let mut slots = Slots {
+        all: Vec::new(),
+        free: Vec::new(),
+        open: 0,
+        tally: Tally::new(),
+        begun: 0,
+        began_ns,
+        timeline: Vec::with_capacity(TIMELINE),
+    };
     let mut ended_ns = began_ns;
     loop {
         let mut starts = 0;
@@ -195,5 +221,6 @@ pub(crate) fn run<O: Operations>(
     if slots.tally.has_news() {
         on_second(&mut slots.tally, 0);
     }
-    Ok(Phase { tally: slots.tally, elapsed_ns: ended_ns.saturating_sub(began_ns), stopped })
+    let elapsed_ns = ended_ns.saturating_sub(began_ns);
+    Ok(Phase { tally: slots.tally, elapsed_ns, timeline: slots.timeline, stopped })
 }

@@ -163,9 +163,12 @@ pub fn benchmark<O: Operations>(
             let mut on_second = |tally: &mut Tally, open: usize| second("measure", tally, open);
             phase::run(operations, warmup..total, &phase_options, &mut on_second)?
         }
-        Some(_) => phase::Phase { tally: Tally::new(), elapsed_ns: 0, stopped: warm.stopped },
+        Some(_) => {
+            phase::Phase { tally: Tally::new(), elapsed_ns: 0, timeline: Vec::new(), stopped: warm.stopped }
+        }
     };
     let after = process::cpu_ns();
+    on_line(&json!({"type": "timeline", "operations": measured.timeline}).to_string());
     let mut line = Map::new();
     line.insert("type".to_owned(), json!("end"));
     line.insert("elapsed_ns".to_owned(), json!(measured.elapsed_ns));

@@ -53,6 +53,24 @@ fn the_fake_gives_the_histogram_of_every_language() {
     assert_eq!(buckets(end), planted);
 }
 
+#[test]
+fn the_first_200_operations_are_told_one_by_one_and_each_start_follows_an_end() {
+    let mut fake = Fake::new();
+    let options = Options { clock: Some(fake.clock()), ..options(20_000, 2000, 10) };
+    let (_, lines) = run(&mut fake, &options);
+    let timeline = lines.iter().find(|line| line["type"] == "timeline").unwrap();
+    let operations: Vec<(u64, u64)> = serde_json::from_value(timeline["operations"].clone()).unwrap();
+    assert_eq!(operations.len(), 200);
+    // The planted latencies, in the order of the operations.
+    for (at, (start_ns, end_ns)) in operations.iter().enumerate() {
+        let i = 2000 + at as u64;
+        assert_eq!(end_ns - start_ns, 1000 + i * 7919 % 100_003 * 37, "operation {i}");
+    }
+    let follows = |start_ns: u64| operations.iter().any(|(_, end_ns)| *end_ns == start_ns);
+    assert!(operations[..10].iter().all(|(start_ns, _)| *start_ns == 0));
+    assert!(operations[10..].iter().all(|(start_ns, _)| follows(*start_ns)));
+}
+
 /// Operations that end in the order and in the way that a script says.
 struct Planted {
     in_flight: VecDeque<(Token, u64)>,

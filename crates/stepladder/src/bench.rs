@@ -7,9 +7,15 @@ mod gate;
 mod in_flight;
 mod leaderboard;
 
-use clap::Subcommand;
+use std::path::Path;
 
-use crate::exit::{Exit, Failure};
+use clap::Subcommand;
+use store::{RunEnd, RunId, RunRecord, RunState, Store};
+
+use self::in_flight::Report;
+use crate::climb;
+use crate::comparing::Difference;
+use crate::exit::{Exit, Failure, not_measured};
 use crate::signals::Interrupt;
 
 /// Options of `bench`.
@@ -30,16 +36,55 @@ enum Subject {
     /// Carry out one plan with the Rust clients and print the lines that clients/README.md describes
     #[command(hide = true)]
     Runner {
+        /// with this fault, on the target null:
+        #[arg(long, value_name = "FAULT")]
+        fault: Option<in_flight::rust::Fault>,
         /// the plan, a JSON object
         plan: String,
     },
+}
+
+/// The answer of a stored comparison of client libraries, in one line.
+pub fn answer(store: &Store, record: &RunRecord) -> String {
+    in_flight::answer(store, record)
+}
+
+/// `stepladder show` of a comparison of client libraries: the table as it was told, made of the stored lines once more.
+pub fn show(store: &Store, record: &RunRecord, json: Option<&Path>) -> Result<Exit, Failure> {
+    let report = Report::stored(store, &record.id).map_err(not_measured)?;
+    climb::write_text(&format!("{:#}", report.contract()), json).map_err(not_measured)?;
+    if json != Some(Path::new("-")) {
+        anstream::print!("{}", in_flight::page(&report, &record.id));
+    }
+    if let RunState::Ended(RunEnd { reason: Some(reason), .. }) = &record.state {
+        anstream::eprintln!("stepladder: it could not go on: {reason}");
+    }
+    Ok(Exit::Met)
+}
+
+/// Two comparisons of client libraries side by side.
+pub struct Compared {
+    /// in servers, libraries and runtimes
+    pub differences: Vec<Difference>,
+    /// old against new, for the terminal
+    pub text: String,
+    /// the same as JSON
+    pub cells: serde_json::Value,
+}
+
+/// Lays a stored run beside an older one. Errors: damage, or lines of another version.
+pub fn compared(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<Compared> {
+    let (old, new) = (Report::stored(store, old)?, Report::stored(store, new)?);
+    let (mut text, cells) = in_flight::compared(&old, &new);
+    text += "\nThe two runs were not interleaved: a difference may be the machine's. For a claim run both clients in one bench.\n";
+    Ok(Compared { differences: in_flight::differences(&old, &new), text, cells })
 }
 
 /// Measures, prints and checks the gates.
 pub fn run(options: &Options) -> Result<Exit, Failure> {
     match &options.subject {
         Some(Subject::Leaderboard(options)) => leaderboard::run(options),
-        Some(Subject::Runner { plan }) => in_flight::rust::run(plan, &interrupt()?),
+        Some(Subject::Runner { fault, plan }) => in_flight::rust::run(plan, *fault, &interrupt()?),
         None => in_flight::run(&options.in_flight, &interrupt()?),
     }
 }

@@ -46,6 +46,8 @@ pub enum Command {
     Runs(StoreArgs),
     /// Show a stored run as it was told at its end
     Show(ShowArgs),
+    /// Lay a stored run beside an older one: what differs between them, then old against new
+    Compare(CompareArgs),
     /// Look at stored runs and tick logs in a browser, live while a climb goes on
     View(ViewArgs),
     /// Write a stored run as one HTML file that opens anywhere
@@ -216,6 +218,21 @@ pub struct ShowArgs {
     /// Id or name of a stored run (a name means its newest run)
     pub run: String,
     /// Write the results here as JSON (- for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// The project's store
+    #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
+    pub store: PathBuf,
+}
+
+/// Options of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Id or name of the older run (a name means its newest run)
+    pub old: String,
+    /// Id or name of the newer run
+    pub new: String,
+    /// Write the comparison here as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// The project's store

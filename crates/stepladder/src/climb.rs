@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use ladder::{Climb, Next, NextTrial};
 use measure::{LoadUnit, Purpose, TrialHead};
 use plan::{HoldLength, Plan, Scheme};
-use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunWriter, Store, StoreError};
+use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store, StoreError};
 
 use crate::around::Around;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
@@ -57,7 +57,7 @@ pub fn climb(plan: &Plan, outputs: &Outputs, interrupt: &Interrupt) -> Result<(R
     let machine = Machine::prepare().map_err(not_measured)?;
     // Before anything is started or written: what the ladder asks for that this machine does not have.
     machine.check(plan, None).map_err(not_measured)?;
-    let unwritten = check_writable(outputs.json.as_deref()).map_err(wrong_usage)?;
+    let unwritten = check_writable("--json", outputs.json.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&outputs.store).map_err(no_store)?;
     let mut progress = Progress::new();
     let mut subject = UnderTest::start(plan).map_err(|error| {
@@ -301,30 +301,45 @@ fn stop(null: Option<UnderTest>) {
     }
 }
 
-fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
+/// What a run's head says of this moment and this process.
+pub(crate) fn head_of_now() -> RunHead {
+    RunHead {
+        command: std::env::args().map(|word| quoted(&word)).collect::<Vec<_>>().join(" "),
+        git: git_commit(),
+        stepladder: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_ms: unix_ms(),
+        ..RunHead::default()
+    }
+}
+
+/// The machine.
+pub(crate) fn environment() -> serde_json::Map<String, serde_json::Value> {
     let mut environment = watch::environment();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    environment.insert("cores".to_owned(), cores.into());
+    environment
+}
+
+fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
+    let mut environment = environment();
     if let Ok(link) = watch::NetworkLink::to(address) {
         let described = serde_json::json!({
             "interface": link.interface, "kind": link.kind.name(), "bits_per_s": link.bits_per_s,
         });
         environment.insert("link".to_owned(), described);
     }
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    environment.insert("cores".to_owned(), cores.into());
     Ok(RunHead {
+        kind: RunKind::Climb,
         name: plan.name.clone(),
         subject: plan.subject.name.clone(),
         scenario: plan.scenario.clone(),
         seed: plan.seed,
         arrivals: plan.arrivals.to_string(),
-        command: std::env::args().map(|word| quoted(&word)).collect::<Vec<_>>().join(" "),
-        git: git_commit(),
-        stepladder: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix_ms: unix_ms(),
         // On loopback both are on this machine; only an affinity of the subject's own could part them.
         shared_cores: address.ip().is_loopback(),
         plan: serde_json::to_string(plan)?,
         environment: serde_json::to_string(&environment)?,
+        ..head_of_now()
     })
 }
 
@@ -346,7 +361,7 @@ fn git_commit() -> Option<String> {
     Some(if is_changed { format!("{commit}+") } else { commit })
 }
 
-fn unix_ms() -> u64 {
+pub(crate) fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
@@ -365,14 +380,14 @@ impl Drop for Unwritten<'_> {
 }
 
 /// A result that cannot be written is known before the climb, not after.
-pub(crate) fn check_writable(path: Option<&Path>) -> anyhow::Result<Unwritten<'_>> {
+pub(crate) fn check_writable<'a>(flag: &str, path: Option<&'a Path>) -> anyhow::Result<Unwritten<'a>> {
     let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Unwritten(None)) };
     let is_new = !path.exists();
     File::options()
         .append(true)
         .create(true)
         .open(path)
-        .with_context(|| format!("--json {}: cannot be written; check the folder", path.display()))?;
+        .with_context(|| format!("{flag} {}: cannot be written; check the folder", path.display()))?;
     Ok(Unwritten(is_new.then_some(path)))
 }
 

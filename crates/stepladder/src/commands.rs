@@ -9,17 +9,19 @@ use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve};
-use store::{RunState, Store};
+use serde_json::json;
+use store::{RunKind, RunState, Store};
 
 use crate::cli::{
-    AgainArgs, Cli, ClimbArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs, TicksArgs,
+    AgainArgs, Cli, ClimbArgs, CompareArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs,
+    TicksArgs,
 };
 use crate::climb::{self, Outputs};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
 use crate::signals::Interrupt;
 use crate::view::Beside;
-use crate::{doctor, selftest, show, ticks};
+use crate::{bench, comparing, doctor, selftest, show, ticks};
 
 type Answer = Result<Exit, Failure>;
 
@@ -49,6 +51,12 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     let store = Store::open(&args.store).map_err(climb::no_store)?;
     let old = store.find_run(&args.run).map_err(wrong_usage)?;
     let record = store.run(&old).map_err(not_measured)?;
+    if record.head.kind == RunKind::Bench {
+        return Err(wrong_usage(anyhow::anyhow!(
+            "run {old} compared client libraries; run its command again, then stepladder compare: {}",
+            record.head.command
+        )));
+    }
     let mut plan: Plan = serde_json::from_str(&record.head.plan)
         .with_context(|| {
             format!("the plan of run {old} is of another version of Stepladder and cannot be repeated")
@@ -82,7 +90,7 @@ pub fn ticks(args: &TicksArgs) -> Answer {
 pub fn runs(args: &StoreArgs) -> Answer {
     let store = Store::open(&args.store).map_err(climb::no_store)?;
     let list = store.runs().map_err(not_measured)?;
-    print(&show::runs(&list.runs))?;
+    print(&show::runs(&store, &list.runs))?;
     for error in &list.damaged {
         anstream::eprintln!("stepladder: {error}");
     }
@@ -94,10 +102,13 @@ pub fn show(args: &ShowArgs) -> Answer {
     let store = Store::open(&args.store).map_err(climb::no_store)?;
     let run = store.find_run(&args.run).map_err(wrong_usage)?;
     let record = store.run(&run).map_err(not_measured)?;
-    let climb = JudgedRun::whole(&store, &run).and_then(|run| run.answers()).map_err(not_measured)?;
     if let RunState::CutOff(cut_off) = &record.state {
         anstream::eprintln!("stepladder: {}: {cut_off}", args.store.display());
     }
+    if record.head.kind == RunKind::Bench {
+        return bench::show(&store, &record, args.json.as_deref());
+    }
+    let climb = JudgedRun::whole(&store, &run).and_then(|run| run.answers()).map_err(not_measured)?;
     let Some(climb) = climb else {
         anstream::eprintln!("stepladder: run {run} holds no rung yet");
         return Ok(Exit::NotMeasured);
@@ -105,6 +116,46 @@ pub fn show(args: &ShowArgs) -> Answer {
     climb::write_json(&climb, args.json.as_deref()).map_err(not_measured)?;
     if args.json.as_deref() != Some(Path::new("-")) {
         print(&show::closing(&climb))?;
+    }
+    Ok(Exit::Met)
+}
+
+/// `stepladder compare`
+pub fn compare(args: &CompareArgs) -> Answer {
+    let store = Store::open(&args.store).map_err(climb::no_store)?;
+    let record = |text: &str| {
+        let run = store.find_run(text).map_err(wrong_usage)?;
+        store.run(&run).map_err(not_measured)
+    };
+    let (old, new) = (record(&args.old)?, record(&args.new)?);
+    if old.head.kind != new.head.kind {
+        return Err(wrong_usage(anyhow::anyhow!(
+            "{} is a {} and {} a {}: they have no figures in common",
+            old.id,
+            old.head.kind.name(),
+            new.id,
+            new.head.kind.name()
+        )));
+    }
+    let mut differences = comparing::differences(&old, &new);
+    let (figures, cells) = match old.head.kind {
+        RunKind::Climb => {
+            (show::old_against_new(&store, &old.id, &new.id).map_err(not_measured)?, serde_json::Value::Null)
+        }
+        RunKind::Bench => {
+            let compared = bench::compared(&store, &old.id, &new.id).map_err(not_measured)?;
+            differences.extend(compared.differences);
+            (compared.text, compared.cells)
+        }
+    };
+    let contract = json!({
+        "schema": 1, "old": old.id.as_str(), "new": new.id.as_str(),
+        "differs": differences.iter().map(comparing::Difference::as_json).collect::<Vec<_>>(), "cells": cells,
+    });
+    climb::write_text(&format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;
+    if args.json.as_deref() != Some(Path::new("-")) {
+        print(&show::differing(&old.id, &new.id, &differences))?;
+        print(&figures)?;
     }
     Ok(Exit::Met)
 }

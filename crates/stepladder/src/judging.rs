@@ -9,7 +9,7 @@ use ladder::{
 };
 use measure::{Measure, Purpose, Summary, Trial};
 use plan::{HoldLength, Plan, SubjectSource, TickSource};
-use store::{RunHead, RunId, RunState, Store};
+use store::{RunHead, RunId, RunKind, RunState, Store};
 
 /// Clients of the null server at an easy pace: our own share of every latency.
 pub const LATENCY_CLIENTS: f64 = 64.0;
@@ -51,6 +51,11 @@ impl JudgedRun {
     /// The run without its trials. Errors: it is unknown, or its plan is of another version.
     pub fn open(store: &Store, run: &RunId) -> anyhow::Result<JudgedRun> {
         let head = store.run(run)?.head;
+        if head.kind == RunKind::Bench {
+            anyhow::bail!(
+                "run {run} compared client libraries and has no rungs; stepladder show {run} prints its table"
+            );
+        }
         let plan = serde_json::from_str(&head.plan)
             .with_context(|| format!("the plan of run {run} is of another version of Stepladder"))?;
         let link = link_of(&head)?;

@@ -9,6 +9,7 @@ mod calibration;
 pub mod cli;
 pub mod climb;
 pub mod commands;
+mod comparing;
 mod doctor;
 pub mod exit;
 mod judging;

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Ticks(args) => commands::ticks(&args),
         Command::Runs(args) => commands::runs(&args),
         Command::Show(args) => commands::show(&args),
+        Command::Compare(args) => commands::compare(&args),
         Command::View(args) => interrupt().and_then(|interrupt| view::view(&args, &interrupt)),
         Command::Report(args) => report::report(&args),
         Command::Export(args) => commands::export(&args),

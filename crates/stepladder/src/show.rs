@@ -9,8 +9,10 @@ use comfy_table::{ContentArrangement, Table, presets};
 use ladder::StoredAnswers;
 use ladder::wording::{show_cell, show_many, show_ns, show_number, show_share};
 use ladder::{Climb, Rung, Verdict};
-use store::{RunId, RunRecord, RunState, Store};
+use store::{RunId, RunKind, RunRecord, RunState, Store};
 
+use crate::bench;
+use crate::comparing::Difference;
 use crate::judging::JudgedRun;
 
 const NOT_STATED: &str = ladder::closing::NOT_STATED;
@@ -126,7 +128,7 @@ fn wrapped(text: &str, indent: usize) -> String {
 }
 
 /// The stored runs, oldest first.
-pub fn runs(runs: &[RunRecord]) -> String {
+pub fn runs(store: &Store, runs: &[RunRecord]) -> String {
     if runs.is_empty() {
         return "no runs yet; stepladder climb arena makes one\n".to_owned();
     }
@@ -141,7 +143,7 @@ pub fn runs(runs: &[RunRecord]) -> String {
             run.head.subject.clone(),
             utc(run.head.started_unix_ms),
             state(&run.state),
-            answer(&run.state),
+            answer(store, run),
         ]);
     }
     pad_right(&mut table);
@@ -168,8 +170,9 @@ fn state(state: &RunState) -> String {
     }
 }
 
-fn answer(state: &RunState) -> String {
-    match state {
+fn answer(store: &Store, run: &RunRecord) -> String {
+    match &run.state {
+        RunState::Ended(_) if run.head.kind == RunKind::Bench => bench::answer(store, run),
         RunState::Ended(end) => {
             let stored = end.climb.as_deref().and_then(|text| serde_json::from_str(text).ok());
             let how_many = stored.and_then(|StoredAnswers { conclusions }| conclusions.into_iter().next());
@@ -190,6 +193,18 @@ fn utc(unix_ms: u64) -> String {
 
 /// A figure's name, what it was, what it is, and how it is shown.
 type Row = (&'static str, Option<f64>, Option<f64>, fn(f64) -> String);
+
+/// What differs between two runs besides their figures.
+pub fn differing(old: &RunId, new: &RunId, differences: &[Difference]) -> String {
+    if differences.is_empty() {
+        return format!("{old} and {new}: same machine, versions and settings\n");
+    }
+    let mut text = format!("{old} and {new} differ in\n");
+    for difference in differences {
+        text += &format!("  {}\n", wrapped(&difference.as_text(), 4));
+    }
+    text
+}
 
 /// Old against new, rung by rung, at the same load.
 ///

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use strum::{IntoStaticStr, VariantArray};
 
-use crate::run::Outcome;
+use crate::run::{LineSource, Outcome, RunKind};
 
 /// How a column is shown outside the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,11 +123,13 @@ impl<F: Form> Form for Maybe<F> {
 /// Something with a fixed list of names. A marker of ours: `String` could implement strum's traits some day.
 pub(crate) trait Named: VariantArray + Copy + Into<&'static str> {}
 
+impl Named for LineSource {}
 impl Named for LoadUnit {}
 impl Named for Measure {}
 impl Named for Outcome {}
 impl Named for Phase {}
 impl Named for Purpose {}
+impl Named for RunKind {}
 impl Named for Tally {}
 
 /// What a row of `tally` counts, and so which of the metric names it follows.

@@ -25,7 +25,8 @@ pub use error::StoreError;
 pub use file::VERSION;
 pub use follow::{Place, TrialMark};
 pub use run::{
-    CutOff, CutOffTrial, Outcome, RunEnd, RunHead, RunId, RunRecord, RunState, StoredVerdict, TrialRecord,
+    CutOff, CutOffTrial, LineSource, Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState,
+    StoredLine, StoredVerdict, TrialRecord,
 };
 pub use store::{RunList, Store};
 pub use writer::{Committed, EntrySender, RunWriter};

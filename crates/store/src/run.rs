@@ -25,9 +25,57 @@ impl fmt::Display for RunId {
     }
 }
 
+/// What was measured, and so where the figures of a run are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, VariantArray, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum RunKind {
+    /// One server under rising loads: trials.
+    #[default]
+    Climb,
+    /// Client libraries as processes on one server: their lines.
+    Bench,
+}
+
+impl RunKind {
+    /// Its name in the store.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// Who wrote a line of a bench run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum LineSource {
+    /// The program that started the processes.
+    Bench,
+    /// A client library's process.
+    Client,
+}
+
+impl LineSource {
+    /// Its name in the store.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A line of a bench run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredLine {
+    /// which process of the run it belongs to, from 0
+    pub process: u32,
+    /// who wrote it
+    pub source: LineSource,
+    /// one JSON object, as it was written
+    pub text: String,
+}
+
 /// What is known of a run before it begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunHead {
+    /// where its figures are
+    pub kind: RunKind,
     /// as the user gave it (`--name`)
     pub name: Option<String>,
     /// what was climbed, as the user wrote it: `arena`, `ws://…`; a nameless run's id begins with it
@@ -150,6 +198,8 @@ pub struct CutOff {
     pub within: Option<CutOffTrial>,
     /// trials that had ended, the last one's purpose and load
     pub after: Option<(Purpose, f64)>,
+    /// of a bench run: how many of its lines are there; `None` of a climb
+    pub lines: Option<u64>,
 }
 
 /// The trial that was under way.
@@ -168,6 +218,12 @@ pub struct CutOffTrial {
 impl fmt::Display for CutOff {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let run = &self.run;
+        if let Some(lines) = self.lines {
+            return write!(
+                formatter,
+                "run {run} was interrupted; the {lines} lines that its clients had written are intact"
+            );
+        }
         match (&self.within, &self.after) {
             (Some(trial), _) => {
                 let CutOffTrial { purpose, load, whole_s, .. } = trial;

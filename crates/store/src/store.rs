@@ -13,9 +13,10 @@ use crate::file;
 use crate::live::is_live;
 use crate::row::{ReadError, Row, Table};
 use crate::run::{
-    CutOff, CutOffTrial, Outcome, RunEnd, RunHead, RunId, RunRecord, RunState, StoredVerdict, TrialRecord,
+    CutOff, CutOffTrial, LineSource, Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState,
+    StoredLine, StoredVerdict, TrialRecord,
 };
-use crate::tables::{self, ARTIFACT, RUN, RUN_END, TRIAL, TRIAL_END, USED_ID, VERDICT};
+use crate::tables::{self, ARTIFACT, LINE, RUN, RUN_END, TRIAL, TRIAL_END, USED_ID, VERDICT};
 use crate::writer::{self, Committed, RunWriter};
 
 /// An open store. Any number may be open on one file, in any process, while runs are recorded into it.
@@ -144,7 +145,7 @@ impl Store {
             None if live => RunState::Recording,
             None => {
                 self.sound(&RUN_END)?;
-                RunState::CutOff(self.cut_off(id)?)
+                RunState::CutOff(self.cut_off(id, head.kind)?)
             }
         };
         Ok(RunRecord { id: id.clone(), number, head, state, labels: self.labels(id)? })
@@ -210,6 +211,27 @@ impl Store {
         Ok(content)
     }
 
+    /// The lines of a bench run, in the order in which they came; none of a climb.
+    ///
+    /// Of one moment, also while they grow. Errors: `Damaged` (never a wrong or a missing line).
+    pub fn lines(&self, run: &RunId) -> Result<Vec<StoredLine>, StoreError> {
+        let _moment = self.moment()?;
+        let mut lines = Vec::new();
+        let keep = |row: Row| {
+            let blank = StoredLine { process: 0, source: LineSource::Client, text: String::new() };
+            let (position, line) = row.fill((0, blank), tables::line::read)?;
+            if position != lines.len() as u64 {
+                return Err(ReadError::Damaged(format!("line {} of run {run} is missing", lines.len())));
+            }
+            lines.push(line);
+            Ok(())
+        };
+        let read = LINE.for_each(&self.connection, "run = ?1", [run.as_str()], keep);
+        read.map_err(|error| self.read(error))?;
+        self.parts_are_there(run)?;
+        Ok(lines)
+    }
+
     /// Writes a label, or takes it away with `None`.
     pub fn set_label(&self, run: &RunId, key: &str, value: Option<&str>) -> Result<(), StoreError> {
         self.must_exist(run)?;
@@ -262,7 +284,8 @@ impl Store {
         }
         ARTIFACT
             .for_each(&self.connection, "run = ?1", [id.as_str()], |_| Ok(()))
-            .map_err(|error| self.read(error))
+            .map_err(|error| self.read(error))?;
+        self.lines(id).map(|_| ())
     }
 
     pub(crate) fn connection(&self) -> &Connection {
@@ -312,11 +335,11 @@ impl Store {
         rows.and_then(|rows| rows.first().map(end).transpose()).map_err(|error| self.read(error))
     }
 
-    /// Errors: `Damaged` when rows of the run's trials, verdicts and artifacts went missing.
+    /// Errors: `Damaged` when rows of the run's trials, verdicts, artifacts and lines went missing.
     ///
     /// Only a run that ended says how many it has; of any other it returns false.
     fn parts_are_there(&self, run: &RunId) -> Result<bool, StoreError> {
-        let tables = [&TRIAL, &TRIAL_END, &VERDICT, &ARTIFACT];
+        let tables = [&TRIAL, &TRIAL_END, &VERDICT, &ARTIFACT, &LINE];
         let counts: Vec<String> = tables
             .iter()
             .map(|table| format!("(SELECT count(*) FROM {} WHERE run = ?1)", table.name))
@@ -333,7 +356,7 @@ impl Store {
             Some((expected, found)) => Err(StoreError::Damaged {
                 path: self.path.clone(),
                 what: format!(
-                    "run {run} should have {expected} trials, verdicts and artifacts but {found} are there"
+                    "run {run} should have {expected} trials, verdicts, artifacts and lines but {found} are there"
                 ),
             }),
         }
@@ -352,7 +375,7 @@ impl Store {
         table.for_each(&self.connection, "1", [], |_| Ok(())).map_err(|error| self.read(error))
     }
 
-    fn cut_off(&self, id: &RunId) -> Result<CutOff, StoreError> {
+    fn cut_off(&self, id: &RunId, kind: RunKind) -> Result<CutOff, StoreError> {
         let trials = self.trials(id)?;
         let ended = trials.iter().rfind(|trial| trial.ended_unix_ms.is_some());
         let after = ended.map(|trial| (trial.head.purpose, trial.head.load));
@@ -362,7 +385,11 @@ impl Store {
             load: trial.head.load,
             whole_s: trial.whole_s,
         });
-        Ok(CutOff { run: id.clone(), within, after })
+        let lines = match kind {
+            RunKind::Climb => None,
+            RunKind::Bench => Some(self.lines(id)?.len() as u64),
+        };
+        Ok(CutOff { run: id.clone(), within, after, lines })
     }
 
     fn give_room_back(&self) -> rusqlite::Result<()> {

@@ -1,4 +1,4 @@
-//! The tables of a store, version 4: every column once, with what it means, its form, and where its value comes from.
+//! The tables of a store, version 5: every column once, with what it means, its form, and where its value comes from.
 //!
 //! SQL, writing, reading and the exports follow from these lines. A row goes in as a tuple of what it is made of and comes
 //! back into one; both sides name the same places.
@@ -16,7 +16,7 @@ use crate::form::{
     V2, Whole,
 };
 use crate::row::{Column, OF_RUN, OF_TRIAL, ReadError, Row, Table};
-use crate::run::{Outcome, RunEnd, RunHead, StoredVerdict};
+use crate::run::{LineSource, Outcome, RunEnd, RunHead, RunKind, StoredLine, StoredVerdict};
 
 /// Declares a table and, in a module, how its rows are written and read.
 ///
@@ -84,10 +84,11 @@ table! {
 }
 
 table! {
-    /// One climb, as it was planned.
+    /// One climb, or one comparison of client libraries, as it was planned.
     RUN, run, "run", of OF_RUN, key 0,
     |head| RunHead => RunHead,
     {
+        kind: OneOf<RunKind> = head.kind, "`climb`: its figures are in trials; `bench`: in lines";
         name: Maybe<Text> = head.name, "as the user gave it (`--name`)";
         subject: Text = head.subject, "the server under test";
         scenario: Maybe<Text> = head.scenario, "path of the scenario file";
@@ -112,7 +113,7 @@ table! {
         outcome: OneOf<Outcome> = end.outcome, "how";
         reason: Maybe<Text> = end.reason, "for people";
         ended_unix_ms: Count = end.ended_unix_ms, "when";
-        parts: Count = *parts, "rows of trial, trial_end, verdict and artifact that belong to it";
+        parts: Count = *parts, "rows of trial, trial_end, verdict, artifact and line that belong to it";
         climb: Maybe<Json> = end.climb, "the three answers";
     }
     "FOREIGN KEY (run) REFERENCES run (run)"
@@ -381,8 +382,22 @@ table! {
     "FOREIGN KEY (run) REFERENCES run (run)"
 }
 
+table! {
+    /// What the processes of client libraries wrote (`clients/README.md`), in the order in which it came, and what was noted
+    /// beside them: which process it is, and what the server had used.
+    LINE, line, "line", of OF_RUN, key 1,
+    |(position, line)| (u64, &StoredLine) => (u64, StoredLine),
+    {
+        position: Count = *position, "within the run, from 0, no gaps";
+        process: Count = line.process, "which process, from 0";
+        source: OneOf<LineSource> = line.source, "who wrote it";
+        text: Json = line.text, "one JSON object, as it was written";
+    }
+    "FOREIGN KEY (run) REFERENCES run (run)"
+}
+
 /// Every table whose rows belong to a run and carry a checksum, parents before children.
-pub(crate) static TABLES: [&Table; 16] = [
+pub(crate) static TABLES: [&Table; 17] = [
     &RUN,
     &RUN_END,
     &TRIAL,
@@ -399,6 +414,7 @@ pub(crate) static TABLES: [&Table; 16] = [
     &PAIR,
     &VERDICT,
     &ARTIFACT,
+    &LINE,
 ];
 
 /// What makes a store of an empty file, but for the triggers.

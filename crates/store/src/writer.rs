@@ -20,8 +20,8 @@ use crate::entries::{Keeper, keep};
 use crate::error::StoreError;
 use crate::live::Live;
 use crate::row::Table;
-use crate::run::{RunEnd, RunHead, RunId, StoredVerdict};
-use crate::tables::{self, ARTIFACT, RUN, RUN_END, TRIAL, TRIAL_END, USED_ID, VERDICT};
+use crate::run::{RunEnd, RunHead, RunId, StoredLine, StoredVerdict};
+use crate::tables::{self, ARTIFACT, LINE, RUN, RUN_END, TRIAL, TRIAL_END, USED_ID, VERDICT};
 
 /// How many batches may wait for the disk before `append` blocks: a minute's, some 30 MB at most.
 const QUEUE_BATCHES: usize = 64;
@@ -59,6 +59,7 @@ enum Request {
     EndTrial { ended_unix_ms: u64 },
     Verdict { trial: u32, verdict: StoredVerdict },
     Artifact { name: String, content: Vec<u8> },
+    Line(StoredLine),
     EndRun(RunEnd),
     Close,
 }
@@ -79,8 +80,16 @@ pub(crate) fn begin(
     let (letters, waiting) = sync_channel(QUEUE_BATCHES);
     let failure = Arc::new(OnceLock::new());
     let entries = EntrySender { run: run.clone(), letters, failure: failure.clone() };
-    let desk =
-        Desk { path: path.to_owned(), connection, run, trial: None, next_trial: 0, parts: 0, committed };
+    let desk = Desk {
+        path: path.to_owned(),
+        connection,
+        run,
+        trial: None,
+        next_trial: 0,
+        lines: 0,
+        parts: 0,
+        committed,
+    };
     let work = move || desk.work(waiting, live, &failure);
     let thread = std::thread::Builder::new().name("store".to_owned()).spawn(work).map_err(|error| {
         StoreError::CannotOpen { path: path.to_owned(), detail: format!("no thread for its writer: {error}") }
@@ -123,6 +132,14 @@ impl RunWriter {
     /// Keeps a file that belongs to the run; each name once.
     pub fn artifact(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
         self.entries.wait(Request::Artifact { name: name.to_owned(), content: content.to_owned() })
+    }
+
+    /// Keeps a line of a bench run, in a transaction of its own. Returns before it is committed.
+    ///
+    /// Errors: `Unstorable` where it is not JSON, `WriterStopped` with what went wrong with an earlier one.
+    pub fn line(&self, line: StoredLine) -> Result<(), StoreError> {
+        json("a line of a client", &line.text)?;
+        self.entries.letters.send((Request::Line(line), None)).map_err(|_| self.entries.stopped())
     }
 
     /// Ends the run; it may have a trial that did not end. When it returns, the one file holds everything.
@@ -184,7 +201,9 @@ struct Desk {
     /// the open trial and the position of its next entry
     trial: Option<(TrialHead, u64)>,
     next_trial: u32,
-    /// rows of `trial`, `trial_end`, `verdict` and `artifact` so far
+    /// lines so far
+    lines: u64,
+    /// rows of `trial`, `trial_end`, `verdict`, `artifact` and `line` so far
     parts: u64,
     committed: Option<Sender<Committed>>,
 }
@@ -218,6 +237,10 @@ impl Desk {
             Request::Verdict { trial, verdict } => self.verdict(trial, verdict),
             Request::Artifact { name, content } => {
                 self.insert(&ARTIFACT, tables::artifact::values(&(name.as_str(), content.as_slice()))?)
+            }
+            Request::Line(line) => {
+                self.lines += 1;
+                self.insert(&LINE, tables::line::values(&(self.lines - 1, &line))?)
             }
             Request::EndRun(end) => self.end_run(end),
             Request::Close => Ok(()),

@@ -2,207 +2,221 @@
 //!
 //! For each client a process carries out one plan (`clients/README.md`): N operations in flight, each one that ends
 //! starts the next. Runs are interleaved in random order, block by block, so that what disturbs the machine meets all of
-//! them; clients are compared by the ratio within a block.
+//! them; clients are compared by the ratio within a block. What the processes write is stored line by line, and everything
+//! that is shown is made of these lines (`replay`).
 
+mod compare;
 mod figures;
 mod lines;
 mod member;
+mod options;
+mod profile;
+mod replay;
 mod runner;
 pub(super) mod rust;
+mod statistics;
+mod sweep;
 mod table;
+mod timeline;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context as _, anyhow, bail};
-use inflight::Plan;
-use serde_json::{Value, json};
+use anyhow::Context as _;
+use store::{Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState, RunWriter, Store};
 
-use self::figures::{Cell, CellKey};
+pub(super) use self::compare::{compared, differences};
+pub(super) use self::figures::Report;
+use self::lines::{Note, Record};
 use self::member::Member;
-use self::runner::Client;
-use crate::climb::{check_writable, write_text};
+pub use self::options::Options;
+use self::options::Task;
+use self::profile::Subject;
+use self::runner::{Client, How};
+use self::table::Table;
+use crate::climb::{self, check_writable, write_text};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::signals::Interrupt;
-
-/// Options of `bench --target`.
-#[derive(Debug, clap::Args)]
-#[group(skip)]
-#[command(
-    override_usage = "stepladder bench --target URL [OPTIONS]\n       stepladder bench leaderboard [OPTIONS]"
-)]
-pub struct Options {
-    /// The server: hazelcast://HOST:PORT/MAP or redis://HOST:PORT; null: measures what the benchmark itself costs
-    #[arg(long, value_name = "URL")]
-    target: Option<String>,
-    /// Client libraries, one after the other: rust, node, java, go, python (after clients/setup), or a command that
-    /// takes a plan as its last argument
-    #[arg(long = "client", value_name = "NAME,…|COMMAND", default_value = "rust")]
-    clients: Vec<String>,
-    /// Operations, one after the other: get, set, mix (40 % get, 40 % set, 20 % delete)
-    #[arg(long, value_name = "OP,…", default_value = "get", value_delimiter = ',')]
-    op: Vec<String>,
-    /// Lengths of the values, in bytes
-    #[arg(long, value_name = "BYTES,…", default_value = "3", value_delimiter = ',')]
-    value: Vec<u64>,
-    /// Operations of each run, its warm-up (the first tenth) included
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    total: u64,
-    /// Operations in flight, one number after the other; "unlimited" starts all at once
-    #[arg(long, value_name = "N,…", default_value = "100", value_delimiter = ',')]
-    in_flight: Vec<String>,
-    /// Which keys: one, uniform:COUNT or zipf:COUNT
-    #[arg(long, value_name = "PATTERN", default_value = "one")]
-    keys: String,
-    /// How often each client does each of it
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    runs: u32,
-    /// Random seed of keys, operations and the order of the runs
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u32,
-    /// Name of the Hazelcast cluster
-    #[arg(long, value_name = "NAME", default_value = "dev")]
-    cluster: String,
-    /// Process of the server, for its CPU; found by its port when it runs on this machine
-    #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
-    /// Write the results here as JSON (- for standard output)
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Keep every line that the clients wrote in this file
-    #[arg(long, value_name = "FILE")]
-    lines: Option<PathBuf>,
-}
-
-/// One thing that every client does: a row of the matrix.
-#[derive(Clone, Debug)]
-struct Task {
-    key: CellKey,
-    plan: Value,
-}
-
-impl Options {
-    fn target(&self) -> anyhow::Result<&str> {
-        let target = self.target.as_deref().context(
-            "--target is missing; name a server, for example --target redis://127.0.0.1:6379, or a subject: \
-             stepladder bench leaderboard",
-        )?;
-        check_is_loopback(target)?;
-        Ok(target)
-    }
-
-    fn keys(&self) -> anyhow::Result<Value> {
-        let (pattern, count) = match self.keys.split_once(':') {
-            Some((pattern, count)) => (pattern, Some(count)),
-            None => (self.keys.as_str(), None),
-        };
-        let mut keys = json!({ "pattern": pattern });
-        if let Some(count) = count {
-            let count: u64 =
-                count.parse().map_err(|_| anyhow!("--keys {}: {count:?} is not a number", self.keys))?;
-            keys["count"] = count.into();
-        }
-        Ok(keys)
-    }
-
-    /// Everything that each client does. Errors: whatever a plan may not say, in the words of the runners.
-    fn tasks(&self, target: &str) -> anyhow::Result<Vec<Task>> {
-        if !(1..=1000).contains(&self.runs) {
-            bail!("--runs {}: give 1 to 1000", self.runs);
-        }
-        let keys = self.keys()?;
-        let mut tasks = Vec::new();
-        for op in &self.op {
-            for value_bytes in &self.value {
-                for in_flight in &self.in_flight {
-                    let number = in_flight.parse::<u64>().map_or_else(|_| json!(in_flight), |n| json!(n));
-                    let plan = json!({
-                        "target": target, "op": op, "value_bytes": value_bytes, "total": self.total,
-                        "in_flight": number, "keys": keys, "seed": self.seed, "cluster": self.cluster,
-                    });
-                    Plan::read(&plan.to_string())?;
-                    let key =
-                        CellKey { op: op.clone(), value_bytes: *value_bytes, in_flight: in_flight.clone() };
-                    tasks.push(Task { key, plan });
-                }
-            }
-        }
-        Ok(tasks)
-    }
-
-    fn clients(&self) -> anyhow::Result<Vec<Client>> {
-        let mut clients: Vec<Client> = Vec::new();
-        for text in &self.clients {
-            // A command may hold commas; a list of names holds nothing else.
-            let names: Vec<&str> = text.split(',').collect();
-            let texts =
-                if names.iter().all(|name| Client::is_name(name)) { names } else { vec![text.as_str()] };
-            for text in texts {
-                let client = Client::find(text)?;
-                if !clients.iter().any(|known| known.name() == client.name()) {
-                    clients.push(client);
-                }
-            }
-        }
-        Ok(clients)
-    }
-}
-
-/// Loads go to this machine only, as those of `climb`.
-fn check_is_loopback(target: &str) -> anyhow::Result<()> {
-    let rest = target.split_once("://").map_or("", |(_, rest)| rest);
-    let members = rest.split('/').next().unwrap_or_default();
-    for member in members.split(',').filter(|member| !member.is_empty()) {
-        let host = member.rsplit_once(':').map_or(member, |(host, _)| host);
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let is_loopback = bare == "localhost"
-            || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-        if !is_loopback {
-            bail!("--target {target}: {host} is not this machine; loads go to loopback addresses only");
-        }
-    }
-    Ok(())
-}
 
 /// Runs every client, prints the table. Exit code 1 when an operation failed, had a wrong value or an unknown outcome.
 pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let target = options.target().map_err(wrong_usage)?;
     let tasks = options.tasks(target).map_err(wrong_usage)?;
     let clients = options.clients().map_err(wrong_usage)?;
-    let _unwritten = check_writable(options.json.as_deref()).map_err(wrong_usage)?;
-    let mut keep = lines::Keep::open(options.lines.as_deref()).map_err(wrong_usage)?;
-    let member = Member::of(target, options.pid);
-    let mut random = fastrand::Rng::with_seed(u64::from(options.seed));
-    let mut cells: Vec<Cell> = tasks
-        .iter()
-        .flat_map(|task| clients.iter().map(|client| Cell::new(task.key.clone(), client.name())))
-        .collect();
-    let count = options.runs as usize * cells.len();
-    let mut done = 0;
-    'blocks: for block in 0..options.runs {
-        for (row, task) in tasks.iter().enumerate() {
-            let mut order: Vec<usize> = (0..clients.len()).collect();
-            random.shuffle(&mut order);
-            for at in order {
-                let client = &clients[at];
-                done += 1;
-                runner::progress(done, count, client.name(), &task.key.to_string());
-                let ran = client.run(&task.plan, &member, &mut keep, interrupt);
-                runner::clear_progress();
-                let Some(run) = ran.map_err(not_measured)? else { break 'blocks };
-                cells[row * clients.len() + at].add(block, run);
-            }
-        }
+    let _unwritten = check_writable("--json", options.json.as_deref()).map_err(wrong_usage)?;
+    let _undrawn = check_writable("--timeline", options.timeline.as_deref()).map_err(wrong_usage)?;
+    if let Some(asked) = &options.profile {
+        asked.check(tasks.len() * clients.len()).map_err(wrong_usage)?;
     }
-    let report = figures::Report::new(target, options.total, cells);
+    let file = lines::open(options.lines.as_deref()).map_err(wrong_usage)?;
+    let store = Store::open_or_create(&options.store).map_err(climb::no_store)?;
+    let head = head(options, target, &clients).map_err(not_measured)?;
+    let writer = store.begin_run(&head, None).map_err(not_measured)?;
+    let run = writer.id().clone();
+    let mut record = Record::new(&writer, file);
+    let bench = Bench {
+        options,
+        tasks: &tasks,
+        clients: &clients,
+        member: Member::of(target, options.pid),
+        interrupt,
+    };
+    let measured = bench.all_runs(&mut record).and_then(|()| bench.profiles(&mut record));
+    drop(record);
+    end(writer, &measured, interrupt).map_err(not_measured)?;
+    measured.map_err(not_measured)?;
+    let report = Report::stored(&store, &run).map_err(not_measured)?;
     write_text(&format!("{:#}", report.contract()), options.json.as_deref()).map_err(not_measured)?;
+    timeline::write(&report, options.timeline.as_deref()).map_err(not_measured)?;
+    let drawn =
+        options.profile.as_ref().map(|asked| asked.draw(&report)).transpose().map_err(not_measured)?;
+    let mut page = page(&report, &run);
+    for path in drawn.iter().flatten() {
+        page += &format!("flame graph: {}\n", path.display());
+    }
     if options.json.as_deref() == Some(Path::new("-")) {
-        anstream::eprint!("{}", table::Table(&report));
+        anstream::eprint!("{page}");
     } else {
-        anstream::print!("{}", table::Table(&report));
+        anstream::print!("{page}");
     }
     Ok(match () {
         () if interrupt.is_asked() => Exit::Interrupted,
         () if report.is_clean() => Exit::Met,
         () => Exit::NotMet,
     })
+}
+
+/// What is to be done.
+struct Bench<'a> {
+    options: &'a Options,
+    tasks: &'a [Task],
+    clients: &'a [Client],
+    member: Member,
+    interrupt: &'a Interrupt,
+}
+
+impl Bench<'_> {
+    /// Block by block, each with every client and task once, in random order.
+    fn all_runs(&self, record: &mut Record<'_>) -> anyhow::Result<()> {
+        let mut random = fastrand::Rng::with_seed(u64::from(self.options.seed));
+        let count = self.options.runs as usize * self.tasks.len() * self.clients.len();
+        let mut done = 0;
+        for block in 0..u64::from(self.options.runs) {
+            for row in 0..self.tasks.len() {
+                let mut order: Vec<usize> = (0..self.clients.len()).collect();
+                random.shuffle(&mut order);
+                for at in order {
+                    done += 1;
+                    let process = self.process(row, at, block, None);
+                    runner::progress(done, count, self.clients[at].name(), &self.tasks[row].key.to_string());
+                    record.begin(&process)?;
+                    let ran = self.clients[at].run(
+                        &self.tasks[row].plan,
+                        &self.member,
+                        record,
+                        self.interrupt,
+                        How::Plain,
+                    );
+                    runner::clear_progress();
+                    if ran?.is_none() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One run more of everything, with a profile; its figures do not count.
+    fn profiles(&self, record: &mut Record<'_>) -> anyhow::Result<()> {
+        let Some(asked) = &self.options.profile else { return Ok(()) };
+        let folder = tempfile::tempdir().context("--profile: no temporary folder can be made")?;
+        let count = self.tasks.len() * self.clients.len();
+        for row in 0..self.tasks.len() {
+            for (at, client) in self.clients.iter().enumerate() {
+                if self.interrupt.is_asked() {
+                    return Ok(());
+                }
+                let process = self.process(row, at, 0, Some(asked.subject));
+                let key = &self.tasks[row].key;
+                runner::progress(
+                    row * self.clients.len() + at + 1,
+                    count,
+                    client.name(),
+                    &format!("{key}, profiled"),
+                );
+                record.begin(&process)?;
+                let how = How::Profiled { subject: asked.subject, folder: folder.path() };
+                let ran = client.run(&self.tasks[row].plan, &self.member, record, self.interrupt, how);
+                runner::clear_progress();
+                match ran? {
+                    None => return Ok(()),
+                    Some(ran) => record.artifact(&ran.folded.unwrap_or_default())?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn process(&self, row: usize, at: usize, block: u64, profile: Option<Subject>) -> Note {
+        Note::Process {
+            cell: (row * self.clients.len() + at) as u64,
+            block,
+            client: self.clients[at].name().to_owned(),
+            plan: self.tasks[row].plan.clone(),
+            profile: profile.map(|subject| subject.name().to_owned()),
+        }
+    }
+}
+
+fn head(options: &Options, target: &str, clients: &[Client]) -> anyhow::Result<RunHead> {
+    Ok(RunHead {
+        kind: RunKind::Bench,
+        name: options.name.clone(),
+        subject: target.to_owned(),
+        scenario: None,
+        seed: u64::from(options.seed),
+        arrivals: "closed".to_owned(),
+        // Clients and server are on this machine; only an affinity of the server's own could part them.
+        shared_cores: true,
+        plan: options.as_json(target, clients).to_string(),
+        environment: serde_json::to_string(&climb::environment())?,
+        ..climb::head_of_now()
+    })
+}
+
+fn end(writer: RunWriter, measured: &anyhow::Result<()>, interrupt: &Interrupt) -> anyhow::Result<()> {
+    let outcome = match measured {
+        Err(_) => Outcome::Broken,
+        Ok(()) if interrupt.is_asked() => Outcome::Interrupted,
+        Ok(()) => Outcome::Finished,
+    };
+    let reason = measured.as_ref().err().map(|error| format!("{error:#}"));
+    Ok(writer.end_run(RunEnd { outcome, reason, ended_unix_ms: climb::unix_ms(), climb: None })?)
+}
+
+/// The table and what follows from it, with the name of the run.
+pub(super) fn page(report: &Report, run: &RunId) -> String {
+    format!("{}\nrun {run} · stepladder show {run}\n", Table(report))
+}
+
+impl Report {
+    /// What a run of the store comes to. Errors: damage, or lines of another version.
+    pub(in crate::bench) fn stored(store: &Store, run: &RunId) -> anyhow::Result<Report> {
+        let folded = |process| {
+            let found = store.artifact(run, &profile::artifact(process))?;
+            Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default())
+        };
+        Report::of(&store.lines(run)?, folded)
+    }
+}
+
+/// The answer of a run in the list of runs.
+pub(super) fn answer(store: &Store, record: &RunRecord) -> String {
+    if let RunState::Ended(RunEnd { reason: Some(reason), .. }) = &record.state {
+        return reason.clone();
+    }
+    match Report::stored(store, &record.id) {
+        Ok(report) => report.in_one_line(),
+        Err(error) => format!("{error:#}"),
+    }
 }

@@ -38,6 +38,107 @@ fn each_client_does_each_task_and_every_operation_is_counted() {
 }
 
 #[test]
+fn a_run_is_stored_listed_shown_compared_and_exported() {
+    let place = Place::new();
+    let first = place.run(words(&["--name", "old", "--json", "first.json"]));
+    assert_eq!(first.code, 0, "{}", first.err);
+    assert!(first.out.contains("run old-1 · stepladder show old-1"), "{}", first.out);
+    assert_eq!(place.run(words(&["--name", "new", "--seed", "2", "--value", "1024,3"])).code, 0);
+
+    let runs = place.run(["runs"]);
+    for fragment in ["old-1", "new-1", "null:", "finished", "get 3 B, 100 in flight: rust "] {
+        assert!(runs.out.contains(fragment), "`{fragment}` is missing in\n{}", runs.out);
+    }
+    let shown = place.run(["show", "old", "--json", "shown.json"]);
+    assert_eq!(shown.out, first.out, "what is shown later is what was told");
+    assert_eq!(place.json("shown.json"), place.json("first.json"));
+
+    let compared = place.run(["compare", "old", "new", "--json", "compared.json"]);
+    assert_eq!(compared.code, 0, "{}", compared.err);
+    for fragment in
+        ["old-1 and new-1 differ in", "seed: 1 → 2", "value_bytes: [3] → [1024,3]", "rust, get 3 B"]
+    {
+        assert!(compared.out.contains(fragment), "`{fragment}` is missing in\n{}", compared.out);
+    }
+    let compared = place.json("compared.json");
+    let cells = compared["cells"].as_array().expect("cells");
+    assert_eq!(cells.len(), 1, "only 3 B is in both: {compared}");
+    assert_eq!(cells[0]["ops_per_s"]["old"], place.json("first.json")["cells"][0]["ops_per_s"]);
+
+    let exported = place.run(["export", "old"]);
+    let ends = exported.out.lines().filter(|line| line.contains(r#""type":"end""#)).count();
+    assert_eq!(ends, 2, "one last line for each of two runs");
+    place.run(["again", "old"]).refused(3, &["run old-1 compared client libraries", "bench --target null:"]);
+}
+
+#[test]
+fn a_broken_run_keeps_what_came_before_and_says_why_it_ended() {
+    let place = Place::new();
+    let ran = place.run(words(&["--client", "rust", "--client", "no-such-program", "--name", "broken"]));
+    assert_eq!(ran.code, 2);
+    assert!(place.run(["runs"]).out.contains("broken"));
+    let shown = place.run(["show", "broken"]);
+    assert!(shown.err.contains("it could not go on: client no-such-program"), "{}", shown.err);
+}
+
+#[test]
+fn the_first_operations_are_drawn_in_lanes() {
+    let place = Place::new();
+    let ran = place.run(words(&["--in-flight", "5", "--timeline", "t.svg"]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let drawn = std::fs::read_to_string(place.path("t.svg")).expect("a picture");
+    assert_eq!(drawn.matches("<title>").count(), 200);
+    assert!(drawn.contains("rust (null ") && drawn.contains("get 3 B, 5 in flight"), "{drawn}");
+    let silent = changed(r#"/"timeline"/d"#);
+    place
+        .run(words(&["--client", &silent, "--timeline", "none.svg"]))
+        .fails(2, &["--timeline none.svg: no client wrote a line"]);
+    assert!(!place.path("none.svg").exists());
+}
+
+#[test]
+fn a_client_that_copies_what_it_has_again_is_called_super_linear() {
+    let place = Place::new();
+    let planted = format!("{PROGRAM} bench runner --fault copies-again");
+    let ran = place.run([
+        "bench",
+        "--target",
+        "null:",
+        "--client",
+        &planted,
+        "--sweep",
+        "value",
+        "--value",
+        "4096,8192,16384,32768,65536,131072",
+        "--in-flight",
+        "10",
+        "--total",
+        "300",
+        "--runs",
+        "2",
+        "--json",
+        "r.json",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let report = place.json("r.json");
+    let told = &report["conclusions"][0];
+    assert_eq!(
+        (&told["id"], &told["evidence"]["shape"]),
+        (&"value".into(), &"super-linear".into()),
+        "{told:#}"
+    );
+    assert!(ran.out.contains("grows super-linearly with the value"), "{}", ran.out);
+}
+
+#[test]
+fn without_a_limit_in_flight_the_table_says_what_that_is_worth() {
+    let place = Place::new();
+    let ran = place.run(words(&["--in-flight", "100,unlimited"]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("No back-pressure"), "{}", ran.out);
+}
+
+#[test]
 fn wrong_values_and_unknown_outcomes_end_the_command_with_1() {
     let place = Place::new();
     let check = |script: &str, expected: &str| {
@@ -97,4 +198,9 @@ fn wrong_usage_ends_with_3_before_anything_is_started() {
     refused(&["--target", "null:", "--keys", "uniform:many"], &["--keys uniform:many", "is not a number"]);
     refused(&["--target", "null:", "--runs", "0"], &["--runs 0", "1 to 1000"]);
     refused(&["--target", "null:", "--client", ""], &["--client is empty"]);
+    let sweep = |more: &[&'static str]| [&["--target", "null:", "--sweep"], more].concat();
+    refused(&sweep(&["value", "--value", "3,1024"]), &["--value names 2 of the 6", "a sweep needs"]);
+    refused(&sweep(&["total", "--total", "100"]), &["--total 100", "320 or more"]);
+    refused(&sweep(&["speed"]), &["invalid value 'speed'"]);
+    refused(&["--target", "null:", "--timeline", "no/such/folder.svg"], &["--timeline no/such/folder.svg"]);
 }

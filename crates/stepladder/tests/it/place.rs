@@ -110,6 +110,15 @@ fn short_climb<'a>(words: &[&'a str]) -> Vec<&'a str> {
 }
 
 impl Ran {
+    /// Asserts the exit code and what is said on standard error, whatever was printed before.
+    #[track_caller]
+    pub fn fails(&self, code: i32, fragments: &[&str]) {
+        assert_eq!(self.code, code, "{self:#?}");
+        for fragment in fragments {
+            assert!(self.err.contains(fragment), "`{fragment}` is missing in {self:#?}");
+        }
+    }
+
     /// Asserts the exit code and what is said on standard error.
     #[track_caller]
     pub fn refused(&self, code: i32, fragments: &[&str]) {

@@ -5,7 +5,7 @@ use store::StoreError;
 
 use crate::given::{self, Given};
 
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 17] = [
     "run",
     "run_end",
     "trial",
@@ -22,6 +22,7 @@ const TABLES: [&str; 16] = [
     "pair",
     "verdict",
     "artifact",
+    "line",
 ];
 
 /// A store with two whole runs, each with a row in every table.
@@ -42,6 +43,7 @@ fn with_two_runs() -> (Given, Connection) {
         };
         writer.verdict(0, judged).unwrap();
         writer.artifact("run.json", b"{}").unwrap();
+        writer.line(given::line(0, "{}")).unwrap();
         writer.end_run(given::finished()).unwrap();
     }
     let shell = Connection::open(&given.path).unwrap();

@@ -10,7 +10,7 @@ use measure::{
     Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
 };
 use proptest::prelude::*;
-use store::{Outcome, RunEnd, RunHead, RunWriter, Store};
+use store::{LineSource, Outcome, RunEnd, RunHead, RunWriter, Store, StoredLine};
 use tempfile::TempDir;
 
 pub struct Given {
@@ -41,6 +41,10 @@ pub fn run_head(name: Option<&str>) -> RunHead {
         environment: r#"{"cores":2}"#.to_owned(),
         ..RunHead::default()
     }
+}
+
+pub fn line(process: u32, text: &str) -> StoredLine {
+    StoredLine { process, source: LineSource::Client, text: text.to_owned() }
 }
 
 pub fn finished() -> RunEnd {

@@ -8,6 +8,7 @@ mod damage;
 mod exports;
 mod following;
 mod given;
+mod lines;
 mod round_trip;
 mod runs;
 mod speed;

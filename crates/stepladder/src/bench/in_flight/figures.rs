@@ -11,13 +11,36 @@ use hdrhistogram::serialization::Deserializer;
 use serde_json::{Value, json};
 
 use super::member::Usage;
+use super::profile::Profile;
+use super::statistics::{Ratio, Spread, spread};
+use super::sweep;
 
 /// What was asked of every client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CellKey {
+pub(in crate::bench) struct CellKey {
     pub op: String,
     pub value_bytes: u64,
+    /// a number, or `unlimited`
     pub in_flight: String,
+    /// operations of a run, its warm-up included
+    pub total: u64,
+}
+
+impl CellKey {
+    /// From a plan that a runner was given.
+    pub(super) fn of_plan(plan: &Value) -> CellKey {
+        let in_flight = &plan["in_flight"];
+        CellKey {
+            op: plan["op"].as_str().unwrap_or_default().to_owned(),
+            value_bytes: plan["value_bytes"].as_u64().unwrap_or_default(),
+            in_flight: in_flight.as_str().map_or_else(|| in_flight.to_string(), str::to_owned),
+            total: plan["total"].as_u64().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn is_unlimited(&self) -> bool {
+        self.in_flight == "unlimited"
+    }
 }
 
 impl fmt::Display for CellKey {
@@ -37,7 +60,7 @@ pub(super) fn bytes(count: u64) -> String {
 
 /// One run of a client.
 #[derive(Clone, Debug)]
-pub(super) struct Run {
+pub(in crate::bench) struct Run {
     pub client: String,
     pub runtime: String,
     pub member: Option<String>,
@@ -56,6 +79,8 @@ pub(super) struct Run {
     pub latency: Histogram<u64>,
     pub stopped: Option<String>,
     pub errors: Vec<Value>,
+    /// the line of that type: the first operations of the measured part
+    pub timeline: Option<Value>,
 }
 
 impl Run {
@@ -88,6 +113,7 @@ impl Run {
             latency,
             stopped: end["stopped"].as_str().map(str::to_owned),
             errors: end["errors"].as_array().cloned().unwrap_or_default(),
+            timeline: None,
         };
         let ended = count("ok")? + run.failed + run.unknown;
         anyhow::ensure!(
@@ -99,7 +125,7 @@ impl Run {
         Ok(run)
     }
 
-    fn rate_per_s(&self) -> f64 {
+    pub(super) fn rate_per_s(&self) -> f64 {
         self.ops as f64 / self.elapsed_s
     }
 }
@@ -124,27 +150,16 @@ fn decode(text: &str) -> anyhow::Result<Histogram<u64>> {
 
 /// What one client did of one task.
 #[derive(Debug)]
-pub(super) struct Cell {
+pub(in crate::bench) struct Cell {
     pub key: CellKey,
     pub client: String,
     /// with their block
-    runs: Vec<(u32, Run)>,
-}
-
-/// Mean and standard deviation.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spread {
-    pub mean: f64,
-    pub stddev: f64,
+    pub(super) runs: Vec<(u32, Run)>,
 }
 
 impl Cell {
     pub(super) fn new(key: CellKey, client: &str) -> Cell {
         Cell { key, client: client.to_owned(), runs: Vec::new() }
-    }
-
-    pub(super) fn add(&mut self, block: u32, run: Run) {
-        self.runs.push((block, run));
     }
 
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
@@ -208,59 +223,28 @@ impl Cell {
                 Some((run.rate_per_s() / pair.rate_per_s()).ln())
             })
             .collect();
-        if logs.len() < 2 {
-            return None;
-        }
-        let Spread { mean, stddev } = spread(&logs);
-        let half = student_t(logs.len() - 1) * stddev / (logs.len() as f64).sqrt();
-        Some(Ratio { mean: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() })
+        Ratio::of_logs(&logs)
     }
-}
-
-/// A ratio of rates: its geometric mean with the 95 % interval of Student's t over the blocks' logarithms.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ratio {
-    pub mean: f64,
-    pub low: f64,
-    pub high: f64,
-}
-
-fn spread(values: &[f64]) -> Spread {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let stddev = if values.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 };
-    Spread { mean, stddev }
-}
-
-/// Two-sided 95 % quantile of Student's t.
-fn student_t(degrees: usize) -> f64 {
-    const TABLE: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
-        2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
-        2.045, 2.042,
-    ];
-    // Beyond the table its last value errs on the safe side.
-    TABLE[degrees.clamp(1, TABLE.len()) - 1]
 }
 
 /// Everything that was measured.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(in crate::bench) struct Report {
     pub target: String,
-    pub total: u64,
     /// those that ran, task by task
     pub cells: Vec<Cell>,
+    pub profiles: Vec<Profile>,
 }
 
 impl Report {
-    pub(super) fn new(target: &str, total: u64, cells: Vec<Cell>) -> Report {
-        let cells = cells.into_iter().filter(|cell| !cell.runs.is_empty()).collect();
-        Report { target: target.to_owned(), total, cells }
+    /// The operations of a run, where all did the same number.
+    pub(super) fn total(&self) -> Option<u64> {
+        let total = self.cells.first()?.key.total;
+        self.cells.iter().all(|cell| cell.key.total == total).then_some(total)
     }
 
     /// Whether every operation of every run succeeded.
-    pub(super) fn is_clean(&self) -> bool {
+    pub(in crate::bench) fn is_clean(&self) -> bool {
         self.cells.iter().all(|cell| cell.sum(|run| run.failed + run.unknown) == 0)
     }
 
@@ -269,8 +253,16 @@ impl Report {
         self.cells.iter().find(|each| each.key == cell.key).unwrap_or(cell)
     }
 
+    /// The first task of the table in one line.
+    pub(super) fn in_one_line(&self) -> String {
+        let Some(first) = self.cells.first() else { return "nothing was measured".to_owned() };
+        let same = self.cells.iter().filter(|cell| cell.key == first.key);
+        let each = |cell: &Cell| format!("{} {:.0}", cell.client, cell.rate_per_s().mean);
+        format!("{}: {} operations/s", first.key, same.map(each).collect::<Vec<_>>().join(", "))
+    }
+
     /// The results as JSON. Additions are free, changes are not.
-    pub(super) fn contract(&self) -> Value {
+    pub(in crate::bench) fn contract(&self) -> Value {
         let cell = |cell: &Cell| {
             let (rate, latency) = (cell.rate_per_s(), cell.latency());
             let at = |share: f64| latency.value_at_quantile(share);
@@ -281,7 +273,7 @@ impl Report {
                 "client": cell.client, "library": last.map(|run| &run.client),
                 "runtime": last.map(|run| &run.runtime), "member_version": last.map(|run| &run.member),
                 "op": cell.key.op, "value_bytes": cell.key.value_bytes, "in_flight": cell.key.in_flight,
-                "runs": cell.runs().count(), "ops_per_s": rate.mean, "ops_per_s_stddev": rate.stddev,
+                "total": cell.key.total, "runs": cell.runs().count(), "ops_per_s": rate.mean, "ops_per_s_stddev": rate.stddev,
                 "rates_per_s": cell.runs().map(Run::rate_per_s).collect::<Vec<_>>(),
                 "latency_ns": {
                     "p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "p999": at(0.999), "max": latency.max(),
@@ -302,8 +294,10 @@ impl Report {
             })
         };
         json!({
-            "schema": 1, "subject": "in-flight", "target": self.target, "total": self.total,
+            "schema": 1, "subject": "in-flight", "target": self.target, "total": self.total(),
             "cells": self.cells.iter().map(cell).collect::<Vec<_>>(),
+            "profiles": self.profiles.iter().map(Profile::as_json).collect::<Vec<_>>(),
+            "conclusions": sweep::conclusions(self).iter().map(sweep::Conclusion::as_json).collect::<Vec<_>>(),
         })
     }
 }
@@ -334,11 +328,15 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn cell(client: &str, rates_per_s: &[f64]) -> Cell {
-        let key = CellKey { op: "get".to_owned(), value_bytes: 3, in_flight: "100".to_owned() };
+        let key = CellKey { op: "get".to_owned(), value_bytes: 3, in_flight: "100".to_owned(), total: 1000 };
+        cell_of(client, key, rates_per_s)
+    }
+
+    pub(in super::super) fn cell_of(client: &str, key: CellKey, rates_per_s: &[f64]) -> Cell {
         let mut cell = Cell::new(key, client);
         for (block, rate) in rates_per_s.iter().enumerate() {
             let (start, end) = lines(1000, 1000.0 / rate);
-            cell.add(block as u32, Run::read(&start, &end, None).unwrap());
+            cell.runs.push((block as u32, Run::read(&start, &end, None).unwrap()));
         }
         cell
     }
@@ -398,7 +396,7 @@ pub(super) mod tests {
         let mut cell = cell("planted", &[1.0]);
         let (_, run) = cell.runs.pop().unwrap();
         for (block, rate) in rates_per_s.iter().enumerate() {
-            cell.add(block as u32, Run { elapsed_s: run.ops as f64 / rate, ..run.clone() });
+            cell.runs.push((block as u32, Run { elapsed_s: run.ops as f64 / rate, ..run.clone() }));
         }
         cell
     }

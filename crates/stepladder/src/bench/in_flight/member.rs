@@ -12,7 +12,7 @@ pub(super) struct Member {
 }
 
 /// What it has used so far.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Usage {
     pub cpu_s: f64,
     pub rss_bytes: u64,

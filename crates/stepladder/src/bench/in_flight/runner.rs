@@ -1,7 +1,7 @@
 //! A client library's process: how it is found, started, read and ended.
 
 use std::io::{BufRead, BufReader, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -10,8 +10,9 @@ use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 
 use super::figures::Run;
-use super::lines::{Keep, Line};
-use super::member::{Member, Usage};
+use super::lines::{Line, Note, Record};
+use super::member::Member;
+use super::profile::{self, Perf, Subject};
 use crate::signals::Interrupt;
 
 /// Runners of other languages: `clients/run NAME PLAN`.
@@ -21,6 +22,47 @@ const RUST: &str = "rust";
 const SILENT: Duration = Duration::from_secs(30);
 /// How long one that was asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Of these the runners write a profile themselves.
+const SELF_PROFILING: [&str; 3] = ["node", "java", "go"];
+/// By which they are asked for one.
+const PROFILE: &str = "INFLIGHT_PROFILE";
+
+/// With or without a profile.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum How<'f> {
+    Plain,
+    /// `folder` is for what comes up meanwhile
+    Profiled {
+        subject: Subject,
+        folder: &'f Path,
+    },
+}
+
+impl How<'_> {
+    /// The stacks that the client wrote, else those of `perf`. Errors: neither, though they were asked for.
+    fn folded(self, perf: Option<&Perf>) -> anyhow::Result<Option<String>> {
+        let How::Profiled { subject, folder } = self else { return Ok(None) };
+        let path = profile::folded(folder);
+        let written = std::fs::read_to_string(&path);
+        // The next client's must not be mistaken for this one's.
+        let _ = std::fs::remove_file(&path);
+        match (written, perf) {
+            (Ok(written), _) => Ok(Some(written)),
+            (Err(_), Some(perf)) => perf.folded().map(Some),
+            (Err(_), None) => {
+                bail!("it wrote no {} profile (clients/README.md, \"Profile\")", subject.name())
+            }
+        }
+    }
+}
+
+/// A run that came to its end.
+#[derive(Debug)]
+pub(super) struct Ran {
+    /// the stacks of its profile, where one was asked for
+    pub folded: Option<String>,
+}
 
 /// A client library under test.
 #[derive(Clone, Debug)]
@@ -58,27 +100,41 @@ impl Client {
         Ok(client("/bin/sh".into(), &["-c", &format!("{text} \"$1\""), "sh"]))
     }
 
+    fn profiles_itself(&self) -> bool {
+        SELF_PROFILING.contains(&self.name.as_str())
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
     /// Carries out a plan. `None`: interrupted.
     ///
-    /// Errors: it did not start, wrote what is none of the lines, hung, or ended without its last line.
+    /// Errors: it cannot be profiled, did not start, wrote what is none of the lines, hung, or ended without its last line.
     pub(super) fn run(
         &self,
         plan: &Value,
         member: &Member,
-        keep: &mut Keep,
+        record: &mut Record<'_>,
         interrupt: &Interrupt,
-    ) -> anyhow::Result<Option<Run>> {
-        let mut process = Process::start(self, plan)?;
-        let heard = self.hear(&mut process, member, keep, interrupt);
+        how: How<'_>,
+    ) -> anyhow::Result<Option<Ran>> {
+        let mut perf = match how {
+            How::Profiled { subject: Subject::Cpu, folder } if !self.profiles_itself() => {
+                Some(Perf::new(profile::recording(folder))?)
+            }
+            _ => None,
+        };
+        let mut process = Process::start(self, plan, how, perf.as_ref())?;
+        let heard = self.hear(&mut process, member, record, interrupt, &mut perf);
         let status = process.end(heard.is_err());
-        let Some(heard) = heard.with_context(|| format!("client {}", self.name))? else { return Ok(None) };
+        let Some(()) = heard.with_context(|| format!("client {}", self.name))? else { return Ok(None) };
         // Only what failed to begin ends otherwise than it says.
         match status {
-            Some(status) if status.success() => Ok(Some(heard)),
+            Some(status) if status.success() => {
+                let folded = how.folded(perf.as_ref()).with_context(|| format!("client {}", self.name))?;
+                Ok(Some(Ran { folded }))
+            }
             status => {
                 let how = status.map_or("did not end".to_owned(), |status| status.to_string());
                 bail!("client {}: it wrote its last line, but {how}", self.name)
@@ -90,31 +146,39 @@ impl Client {
         &self,
         process: &mut Process,
         member: &Member,
-        keep: &mut Keep,
+        record: &mut Record<'_>,
         interrupt: &Interrupt,
-    ) -> anyhow::Result<Option<Run>> {
-        let (mut start, mut before): (Option<Value>, Option<Usage>) = (None, None);
+        perf: &mut Option<Perf>,
+    ) -> anyhow::Result<Option<()>> {
+        let mut start: Option<Value> = None;
         let mut heard = Instant::now();
         loop {
             match process.lines.recv_timeout(Duration::from_millis(100)) {
                 Ok(text) => {
                     heard = Instant::now();
-                    keep.line(&text)?;
                     let line = Line::read(&text).with_context(|| {
                         format!("it wrote a line that is none of clients/README.md: {:?}", excerpt(&text))
                     })?;
+                    record.line(&text)?;
                     match line {
                         Line::Start(value) => {
                             check_format(&value)?;
-                            (start, before) = (Some(value), member.usage());
+                            start = Some(value);
+                            note_usage(member, record, false)?;
                         }
                         // The last of them is the end of the warm-up.
-                        Line::Second { is_warmup: true } => before = member.usage(),
-                        Line::Second { is_warmup: false } | Line::Other => {}
+                        Line::Second { is_warmup: true } => {
+                            note_usage(member, record, false)?;
+                            perf.iter_mut().for_each(Perf::begins_now);
+                        }
+                        Line::Second { is_warmup: false } | Line::Timeline(_) | Line::Other => {}
                         Line::End(end) => {
                             let start = start.ok_or_else(|| anyhow!("it ended before it had started"))?;
-                            let member = before.zip(member.usage());
-                            return Run::read(&start, &end, member).map(Some);
+                            note_usage(member, record, true)?;
+                            perf.iter_mut().for_each(Perf::ends_now);
+                            // What cannot be true is refused at once.
+                            Run::read(&start, &end, None)?;
+                            return Ok(Some(()));
                         }
                         Line::Error(message) => bail!("{message}"),
                     }
@@ -129,6 +193,14 @@ impl Client {
                 }
             }
         }
+    }
+}
+
+/// Notes what the server has used so far, where that is known.
+fn note_usage(member: &Member, record: &mut Record<'_>, is_end: bool) -> anyhow::Result<()> {
+    match member.usage() {
+        Some(usage) => record.note(&Note::Server { is_end, usage }),
+        None => Ok(()),
     }
 }
 
@@ -160,8 +232,19 @@ struct Process {
 }
 
 impl Process {
-    fn start(client: &Client, plan: &Value) -> anyhow::Result<Process> {
-        let mut child = Command::new(&client.program)
+    fn start(client: &Client, plan: &Value, how: How<'_>, perf: Option<&Perf>) -> anyhow::Result<Process> {
+        let mut command = match perf {
+            None => Command::new(&client.program),
+            Some(perf) => {
+                let mut command = Command::new("perf");
+                command.args(perf.words()).arg(&client.program);
+                command
+            }
+        };
+        if let How::Profiled { subject, folder } = how {
+            command.env(PROFILE, format!("{}:{}", subject.name(), profile::folded(folder).display()));
+        }
+        let mut child = command
             .args(&client.arguments)
             .arg(plan.to_string())
             .stdin(Stdio::null())

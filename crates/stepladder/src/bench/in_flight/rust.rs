@@ -1,6 +1,7 @@
 //! The runner of the Rust clients: one plan in, lines of JSON out (`clients/README.md`), as the runners of other languages.
 
 mod hazelcast;
+mod planted;
 mod redis;
 
 use std::io::Write;
@@ -12,6 +13,8 @@ use inflight::{
     error_line,
 };
 
+use self::planted::CopiesAgain;
+pub(in crate::bench) use self::planted::Fault;
 use crate::exit::{Exit, Failure};
 use crate::signals::Interrupt;
 
@@ -110,7 +113,11 @@ impl<S: Store> OnStore<'_, S> {
 
 /// Carries out a plan. Exit codes are those that clients/README.md gives runners: 2 for a bad plan, 3 when it cannot
 /// connect.
-pub(in super::super) fn run(plan: &str, interrupt: &Interrupt) -> Result<Exit, Failure> {
+pub(in super::super) fn run(
+    plan: &str,
+    fault: Option<Fault>,
+    interrupt: &Interrupt,
+) -> Result<Exit, Failure> {
     let plan = match Plan::read(plan) {
         Ok(plan) => plan,
         Err(bad) => {
@@ -136,7 +143,10 @@ pub(in super::super) fn run(plan: &str, interrupt: &Interrupt) -> Result<Exit, F
         benchmark(&mut fake, &options, None, &mut say)
     } else if plan.target == "null:" {
         let options = options(Client::new("null", own), None);
-        measure(Null::new(&workload), &options, &workload, interrupt)
+        match fault {
+            None => measure(Null::new(&workload), &options, &workload, interrupt),
+            Some(Fault::CopiesAgain) => measure(CopiesAgain::new(&workload), &options, &workload, interrupt),
+        }
     } else if plan.target.starts_with("redis:") {
         redis::Redis::connect(&plan).and_then(|store| {
             let options = options(Client::new("stepladder redis", own), store.version());

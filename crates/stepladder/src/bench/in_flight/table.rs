@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::figures::{Cell, Report};
+use super::sweep;
 
 /// A report as a table.
 pub(super) struct Table<'r>(pub &'r Report);
@@ -14,13 +15,13 @@ impl fmt::Display for Table<'_> {
         let member = member.map(|version| format!(" (version {version})")).unwrap_or_default();
         let Some(first) = report.cells.first() else { return writeln!(out, "nothing was measured") };
         let runs = first.runs().count();
-        let total = report.total;
-        writeln!(out, "{}{member}: {total} operations per run, {runs} runs of each", report.target)?;
+        let total = report.total().map(|total| format!("{total} operations per run, ")).unwrap_or_default();
+        writeln!(out, "{}{member}: {total}{runs} runs of each", report.target)?;
         let mut task = None;
         for cell in &report.cells {
             if task != Some(&cell.key) {
                 task = Some(&cell.key);
-                head(out, cell)?;
+                head(out, report, cell)?;
             }
             line(out, cell)?;
             if let Some(ratio) = cell.ratio_to(report.first_of(cell))
@@ -35,25 +36,33 @@ impl fmt::Display for Table<'_> {
             }
             trouble(out, cell)?;
         }
+        for profile in &report.profiles {
+            write!(out, "\n{profile}")?;
+        }
+        for conclusion in sweep::conclusions(report) {
+            writeln!(out, "\n{}", textwrap::fill(&conclusion.text, 110))?;
+        }
         Ok(())
     }
 }
 
-fn head(out: &mut fmt::Formatter<'_>, cell: &Cell) -> fmt::Result {
+fn head(out: &mut fmt::Formatter<'_>, report: &Report, cell: &Cell) -> fmt::Result {
+    let total = match report.total() {
+        Some(_) => String::new(),
+        None => format!(", {} operations per run", cell.key.total),
+    };
+    writeln!(out, "\n{}{total}", cell.key)?;
+    if cell.key.is_unlimited() {
+        writeln!(
+            out,
+            "  No back-pressure: all operations start at once, on random keys that practically never exist, so nearly every \
+             get\n  misses. Compare its latencies and memory with a bounded number, not its rate."
+        )?;
+    }
     writeln!(
         out,
-        "\n{}\n{:<14}{:>10}{:>8}{:>10}{:>10}{:>11}{:>7}{:>9}{:>13}{:>10}",
-        cell.key,
-        "client",
-        "ops/s",
-        "spread",
-        "p50",
-        "p99",
-        "CPU µs/op",
-        "cores",
-        "memory",
-        "server CPU",
-        "own cost"
+        "{:<14}{:>10}{:>8}{:>10}{:>10}{:>11}{:>7}{:>9}{:>13}{:>10}",
+        "client", "ops/s", "spread", "p50", "p99", "CPU µs/op", "cores", "memory", "server CPU", "own cost"
     )
 }
 
@@ -125,7 +134,7 @@ mod tests {
     #[test]
     fn clients_stand_below_each_other_with_their_ratio() {
         let cells = vec![cell("rust", &[1000.0, 1100.0]), cell("node", &[500.0, 550.0])];
-        let report = Report::new("redis://127.0.0.1:6379", 1000, cells);
+        let report = Report { target: "redis://127.0.0.1:6379".to_owned(), cells, profiles: Vec::new() };
         insta::assert_snapshot!(Table(&report));
     }
 }

@@ -204,14 +204,24 @@ public final class InFlight<T> {
             if (warmup > 0) {
                 stopped = new Phase<>(this, seconds("warmup", beganNs, fitness)).run(0, warmup).stopped();
             }
+            AutoCloseable profile = Profile.start();
             fitness.takeSecond();
             fitness.takePhase();
             Fitness.Cpu cpu = Fitness.Cpu.now();
-            var measured = new Phase.Result(new Tally(), 0, stopped);
+            var measured = new Phase.Result(new Tally(), 0, List.of(), stopped);
             if (stopped == null) {
                 measured = new Phase<>(this, seconds("measure", beganNs, fitness)).run(warmup, totalOps);
             }
             End end = new End(end(measured, cpu, fitness));
+            try {
+                profile.close();
+            } catch (Exception e) {
+                throw new IllegalStateException("the profile cannot be written: " + e.getMessage(), e);
+            }
+            Map<String, Object> timeline = new LinkedHashMap<>();
+            timeline.put("type", "timeline");
+            timeline.put("operations", measured.timeline());
+            onLine.accept(timeline);
             onLine.accept(end.line());
             return end;
         }

@@ -1,6 +1,9 @@
 package stepladder.inflight;
 
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
@@ -22,6 +25,9 @@ final class Phase<T> {
     /** How long operations in flight may still end by themselves after a stop. */
     private static final long GRACE_MS = 1000;
 
+    /** How many operations of a phase are told one by one. */
+    private static final int TIMELINE_OPS = 200;
+
     private static final long OVERDUE_MS = 100;
     private static final long SIGNAL_MS = 10;
     /**
@@ -40,11 +46,15 @@ final class Phase<T> {
     private final Semaphore permits;
     private long from;
     private long to;
+    private long beganNs;
+    /** Each is written by whoever ends its operation, and read when all have ended. */
+    private final long[][] timeline = new long[TIMELINE_OPS][];
+
     private volatile long endedNs;
     private volatile String stopped;
     private volatile long cutNs;
 
-    record Result(Tally tally, long elapsedNs, String stopped) {}
+    record Result(Tally tally, long elapsedNs, List<long[]> timeline, String stopped) {}
 
     /** An operation that was started. It is true once its outcome has been counted. */
     private static final class Operation extends AtomicBoolean {
@@ -80,7 +90,7 @@ final class Phase<T> {
         timer.scheduleAtFixedRate(this::report, 1, 1, TimeUnit.SECONDS);
         timer.scheduleAtFixedRate(this::endOverdue, overdueMs, overdueMs, TimeUnit.MILLISECONDS);
         timer.scheduleAtFixedRate(this::obeyStop, SIGNAL_MS, SIGNAL_MS, TimeUnit.MILLISECONDS);
-        long beganNs = options.clock.getAsLong();
+        beganNs = options.clock.getAsLong();
         if (options.inFlight == InFlight.UNLIMITED) {
             startAll();
         } else if (permits != null) {
@@ -95,7 +105,7 @@ final class Phase<T> {
         timer.shutdown();
         timer.awaitTermination(1, TimeUnit.MINUTES);
         report();
-        return new Result(tally, endedNs - beganNs, stopped);
+        return new Result(tally, endedNs - beganNs, told(), stopped);
     }
 
     /** Starts one operation after the other, until one does not end at once. Who ends that one goes on. */
@@ -185,11 +195,20 @@ final class Phase<T> {
 
     private void count(Operation operation, Outcome outcome) {
         long now = options.clock.getAsLong();
+        int place = (int) Math.min(operation.i - from, TIMELINE_OPS);
+        if (place < TIMELINE_OPS) {
+            timeline[place] = new long[] {operation.startedNs - beganNs, now - beganNs};
+        }
         tally.record(outcome, now - operation.startedNs);
         open.remove(operation);
         if (ended.incrementAndGet() == to - from) {
             finish(now);
         }
+    }
+
+    /** The first operations, as far as all before them have ended. */
+    private List<long[]> told() {
+        return Arrays.stream(timeline).takeWhile(Objects::nonNull).toList();
     }
 
     private void finish(long now) {

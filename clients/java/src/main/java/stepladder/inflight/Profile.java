@@ -1,0 +1,112 @@
+package stepladder.inflight;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordedFrame;
+import jdk.jfr.consumer.RecordingFile;
+
+/**
+ * A profile of the measured part by the JDK's Flight Recorder, where the environment asks for one:
+ * {@code INFLIGHT_PROFILE=cpu:FILE} or {@code alloc:FILE}. The format of the file is described in {@code ../README.md}.
+ */
+final class Profile implements AutoCloseable {
+    private static final String VARIABLE = "INFLIGHT_PROFILE";
+    /** The shortest period that the Flight Recorder keeps. */
+    private static final Duration PERIOD = Duration.ofMillis(10);
+
+    private static final List<String> RUNTIME = List.of("java.", "javax.", "jdk.", "sun.", "com.sun.");
+    /** Native methods in which a thread waits; the recorder takes it for running. */
+    private static final List<String> WAITING = List.of("epollWait", "EPoll.wait", "poll", "accept", "park", "waitForReferencePendingList");
+
+    private final Recording recording;
+    private final boolean isCpu;
+    private final Path file;
+
+    private Profile(boolean isCpu, Path file) {
+        this.isCpu = isCpu;
+        this.file = file;
+        recording = new Recording();
+        if (isCpu) {
+            recording.enable("jdk.ExecutionSample").withPeriod(PERIOD);
+            recording.enable("jdk.NativeMethodSample").withPeriod(PERIOD);
+        } else {
+            recording.enable("jdk.ObjectAllocationSample").with("throttle", "1000/s");
+        }
+        recording.start();
+    }
+
+    /** Begins a profile, or does nothing where none is asked for; closing it writes the file. */
+    static AutoCloseable start() {
+        String asked = System.getenv().getOrDefault(VARIABLE, "");
+        if (asked.startsWith("cpu:")) {
+            return new Profile(true, Path.of(asked.substring(4)));
+        }
+        return asked.startsWith("alloc:") ? new Profile(false, Path.of(asked.substring(6))) : () -> {};
+    }
+
+    @Override
+    public void close() throws IOException {
+        recording.stop();
+        Path events = Files.createTempFile("inflight", ".jfr");
+        try {
+            recording.dump(events);
+            recording.close();
+            Map<String, Long> weights = new TreeMap<>();
+            for (RecordedEvent event : RecordingFile.readAllEvents(events)) {
+                long weight = isCpu ? PERIOD.toNanos() / 1000 : event.getLong("weight");
+                String stack = stack(event);
+                if (stack != null) {
+                    weights.merge(stack, weight, Long::sum);
+                }
+            }
+            List<String> lines = new ArrayList<>();
+            weights.forEach((stack, weight) -> lines.add(stack + " " + weight));
+            Files.write(file, lines);
+        } catch (UncheckedIOException e) {
+            throw e.getCause();
+        } finally {
+            Files.deleteIfExists(events);
+        }
+    }
+
+    /** From the root; null of a thread that waits. */
+    private static String stack(RecordedEvent event) {
+        if (event.getStackTrace() == null) {
+            return null;
+        }
+        List<RecordedFrame> recorded = event.getStackTrace().getFrames();
+        if (recorded.isEmpty()) {
+            return null;
+        }
+        RecordedFrame top = recorded.get(0);
+        String method = top.getMethod().getType().getName() + "." + top.getMethod().getName();
+        if (event.getEventType().getName().equals("jdk.NativeMethodSample") && WAITING.stream().anyMatch(method::endsWith)) {
+            return null;
+        }
+        List<String> frames = new ArrayList<>();
+        for (RecordedFrame frame : recorded) {
+            String type = frame.getMethod().getType().getName();
+            // Lambdas have a name of their own in every process.
+            frames.add(kind(type) + ":" + type.replaceAll("\\$\\$Lambda.*", "\\$\\$Lambda") + "." + frame.getMethod().getName());
+        }
+        if (!event.getEventType().getName().equals("jdk.ExecutionSample") && event.hasField("objectClass")) {
+            frames.add(0, "runtime:new " + event.getClass("objectClass").getName());
+        }
+        Collections.reverse(frames);
+        return String.join(";", frames).replace(' ', '_').replace(";runtime:new_", ";runtime:new ");
+    }
+
+    static String kind(String type) {
+        return RUNTIME.stream().anyMatch(type::startsWith) ? "runtime" : "user";
+    }
+}
