@@ -6,7 +6,7 @@ use clap::Parser;
 use servers::leaderboard::bench::CountingAllocator;
 use stepladder::cli::{Cli, Command};
 use stepladder::exit::{Exit, Failure, not_measured};
-use stepladder::{bench, commands, report, serve, signals, view};
+use stepladder::{bench, commands, report, say, serve, signals, view};
 
 /// Counts only while `stepladder bench` runs.
 #[global_allocator]
@@ -43,21 +43,10 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code.into(),
         Err((code, error)) => {
-            anstream::eprintln!("stepladder: {}", in_one_breath(&error));
+            say::error(&error);
             code.into()
         }
     }
-}
-
-/// The chain of causes, without those that an outer message has quoted already.
-fn in_one_breath(error: &anyhow::Error) -> String {
-    let mut said = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !said.contains(&cause) {
-            said += &format!(": {cause}");
-        }
-    }
-    said
 }
 
 fn interrupt() -> Result<signals::Interrupt, Failure> {

@@ -22,6 +22,7 @@ use self::member::Member;
 use self::runner::Client;
 use crate::climb::{check_writable, write_text};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
+use crate::say;
 use crate::signals::Interrupt;
 
 /// Options of `bench --target`.
@@ -196,9 +197,9 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     let report = figures::Report::new(target, options.total, cells);
     write_text(&format!("{:#}", report.contract()), options.json.as_deref()).map_err(not_measured)?;
     if options.json.as_deref() == Some(Path::new("-")) {
-        anstream::eprint!("{}", table::Table(&report));
+        say::err_text!("{}", table::Table(&report));
     } else {
-        anstream::print!("{}", table::Table(&report));
+        say::out_text!("{}", table::Table(&report));
     }
     Ok(match () {
         () if interrupt.is_asked() => Exit::Interrupted,

@@ -7,6 +7,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::Value;
 
+use crate::say;
+
 /// One line of a runner. Unknown fields are free; unknown types are passed over.
 #[derive(Debug)]
 pub(super) enum Line {
@@ -60,7 +62,7 @@ impl Drop for Keep {
         if let Some(file) = &mut self.0
             && let Err(error) = file.flush()
         {
-            anstream::eprintln!("stepladder: --lines: {error}");
+            say::err_line!("stepladder: --lines: {error}");
         }
     }
 }
