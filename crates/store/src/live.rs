@@ -32,7 +32,7 @@ impl Live {
     pub fn begin(store: &Path, run: &RunId) -> io::Result<Live> {
         let path = live_path(store, run);
         let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).mode(0o600).custom_flags(NEITHER_LINK_NOR_WAIT);
+        options.create(true).truncate(false).write(true).custom_flags(NEITHER_LINK_NOR_WAIT);
         let file = options.open(&path)?;
         file.lock()?;
         Ok(Live { path, _file: file })
