@@ -24,6 +24,7 @@ use crate::judging::{JudgedRun, PROTOCOL, schedule};
 use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::say;
+use crate::secrets::mask;
 use crate::signals::Interrupt;
 use crate::trial::{self, TrialSpec};
 use crate::under_test::{self, UnderTest};
@@ -104,7 +105,7 @@ fn climb_subject(
             Ok(()) if interrupt.is_asked() => Outcome::Interrupted,
             Ok(()) => Outcome::Finished,
         },
-        reason: outcome.as_ref().err().map(|error| format!("{error:#}")),
+        reason: outcome.as_ref().err().map(|error| mask(&format!("{error:#}")).into_owned()),
         ended_unix_ms: unix_ms(),
         climb: match &climb {
             Ok(Some(climb)) => Some(serde_json::to_string(climb)?),
@@ -222,7 +223,7 @@ impl Climbing<'_> {
         let verdict = store::StoredVerdict {
             judge: "climb".to_owned(),
             verdict: rung.verdict.name().to_owned(),
-            reason: rung.reason.clone(),
+            reason: rung.reason.as_ref().map(|reason| mask(reason).into_owned()),
             cut_s: rung.hold.map_or(0, |hold| hold.cut_s),
             evidence: serde_json::to_string(&rung.evidence)?,
         };
@@ -324,7 +325,7 @@ fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
         scenario: plan.scenario.clone(),
         seed: plan.seed,
         arrivals: plan.arrivals.to_string(),
-        command: std::env::args().map(|word| quoted(&word)).collect::<Vec<_>>().join(" "),
+        command: mask(&std::env::args().map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")).into_owned(),
         git: git_commit(),
         stepladder: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ms: unix_ms(),

@@ -14,12 +14,15 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() -> ExitCode {
     watch::Inherited::remember();
+    // A file that reaches the limit of its size (ulimit -f) is then an error like a full disk, and not this process's end.
+    // SAFETY: no handler is installed, and no other thread exists yet.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, not mistakes.
             let code = if error.use_stderr() { Exit::WrongUsage } else { Exit::Met };
-            let _ = error.print();
+            say::usage(&error);
             return code.into();
         }
     };

@@ -1,4 +1,4 @@
-//! Everything that is printed goes through here, and nothing that a terminal obeys gets out but our own colours.
+//! Everything that is printed goes through here: nothing that a terminal obeys gets out but our own colours, and no secret.
 //!
 //! Texts come from servers under test, from scenarios and from stores that others wrote: an escape sequence in one of them
 //! could hide lines, rewrite what stands above or type into a shell. Control characters, and those that reorder or hide text,
@@ -9,8 +9,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 
+use crate::secrets::mask;
+
 /// The colours and weights that we print (`anstyle`): what may follow `ESC [` before an `m`.
-const OUR_STYLES: [&str; 9] = ["0", "1", "2", "31", "32", "33", "34", "35", "36"];
+const OUR_STYLES: [&str; 10] = ["0", "1", "2", "4", "31", "32", "33", "34", "35", "36"];
 /// A line longer than this is printed in pieces; so much is kept at most.
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// Of one message no more characters are shown.
@@ -59,7 +61,7 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
 
 /// The same in one line, for a text that stands inside a sentence.
 pub fn in_line(text: &str) -> String {
-    harmless(text).replace('\n', "\\n").replace('\t', "\\t")
+    harmless(&mask(text)).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// The length of one of our own style sequences that begins here.
@@ -95,7 +97,7 @@ impl<W: Write> Harmless<W> {
         let rest = self.waiting.split_off(count);
         let whole = std::mem::replace(&mut self.waiting, rest);
         // Bytes that are no text become the character that stands for such.
-        self.inner.write_all(harmless(&String::from_utf8_lossy(&whole)).as_bytes())
+        self.inner.write_all(harmless(&mask(&String::from_utf8_lossy(&whole))).as_bytes())
     }
 }
 
@@ -159,6 +161,12 @@ pub fn error(error: &anyhow::Error) {
         }
     }
     err_line!("stepladder: {}", shortened(&said));
+}
+
+/// What clap says: help and version on standard output, mistakes on standard error.
+pub fn usage(said: &clap::Error) {
+    let text = said.render();
+    if said.use_stderr() { err_text!("{}", text.ansi()) } else { out_text!("{}", text.ansi()) }
 }
 
 fn shortened(text: &str) -> Cow<'_, str> {
