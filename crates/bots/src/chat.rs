@@ -321,7 +321,7 @@ where
         match word {
             Word::Nothing => {}
             Word::Joined => self.joined(connection, bot, at_ns, ctx),
-            Word::Answer(answer) => ctx.send(connection, KEEP, at_ns, &answer),
+            Word::Answer(answer) => ctx.answer(connection, KEEP, at_ns, &answer),
             Word::Missed(count) => {
                 if ctx.ledger().missed(bot, count) {
                     ctx.count(MISSED, count);

@@ -171,7 +171,14 @@ pub enum Broken {
     /// An answer that is none.
     #[error("{0}")]
     Http(crate::http::Fault),
+    /// The peer asks for answers (pings, settings) and does not read them.
+    #[error("it asks for answers, such as pongs, and does not read them")]
+    UnreadAnswers,
 }
+
+/// What a peer makes us say (pongs, acknowledgements) may take so much while it reads nothing; beyond it the peer breaks the
+/// protocol. Our own messages do not count: a server that is slow to read them may still ask whether we are there.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// A message could not be taken because too much waits for the kernel already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

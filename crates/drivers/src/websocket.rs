@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 
 use crate::address::Address;
 use crate::connect;
-use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Driver, OpenError, Refused};
 use crate::read_buffer::ReadBuffer;
 use crate::stream::{self, Stream};
 use frame::{Front, Opcode};
@@ -36,6 +36,8 @@ pub struct WebSocket {
     stream: Stream,
     /// encoded, not yet taken by the kernel
     unsent: Vec<u8>,
+    /// bytes of pongs since nothing was unsent
+    pong_bytes: usize,
     /// the incomplete frame that the last read ended with
     carried: Vec<u8>,
     /// what is carried came with the handshake's answer and has not been looked at
@@ -118,12 +120,20 @@ impl Driver for WebSocket {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(stream::poll_write_all(&mut self.stream, cx, &mut self.unsent))?;
+        self.pong_bytes = 0;
+        if self.unsent.capacity() > UNSENT_BYTES_MAX {
+            self.unsent = Vec::new();
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
         if let Some(code) = self.shutdown {
             return Poll::Ready(Err(Closed::ByPeer(Some(code))));
+        }
+        // Here and not at each ping: what one read asks for has a bound, and is flushed before the next one.
+        if self.pong_bytes > ANSWER_BYTES_MAX {
+            return Poll::Ready(Err(Closed::Broken(Broken::UnreadAnswers)));
         }
         if std::mem::take(&mut self.has_news) {
             let count = self.carried.len();
@@ -164,7 +174,9 @@ impl Driver for WebSocket {
             match (header.opcode, header.is_final) {
                 (Opcode::Ping, _) => {
                     let payload = buffer.take(header.payload_bytes);
+                    let before = self.unsent.len();
                     frame::write_frame(&mut self.unsent, Opcode::Pong, payload, random_mask());
+                    self.pong_bytes += self.unsent.len() - before;
                 }
                 (Opcode::Pong, _) => drop(buffer.take(header.payload_bytes)),
                 (Opcode::Close, _) => {
@@ -235,6 +247,7 @@ impl WebSocket {
         WebSocket {
             stream,
             unsent: Vec::new(),
+            pong_bytes: 0,
             carried,
             has_news,
             pieces: None,

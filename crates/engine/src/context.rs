@@ -48,6 +48,15 @@ impl<D: Driver> BotContext<'_, D> {
         }
     }
 
+    /// Sends what the server asked for, such as a pong. Where the connection takes no more, the server asks and does not read
+    /// what it is told: the connection ends as one that broke the protocol.
+    pub fn answer(&mut self, connection: ConnectionId, op: usize, planned_ns: u64, what: D::Send<'_>) {
+        match self.state.encode(connection, op, planned_ns, what) {
+            Some(message) => self.state.enter_unsent(connection, message),
+            None => self.state.break_off(connection),
+        }
+    }
+
     /// Sends a message that owes a delivery to each member, by its number from `BotContext::next_seq`. False: it was not sent.
     pub fn broadcast(
         &mut self,

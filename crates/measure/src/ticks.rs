@@ -22,20 +22,22 @@ impl TickClasses {
     /// Classes for `rate_hz` ticks per second; `rate_hz` > 0.
     pub fn for_rate(rate_hz: f64) -> Self {
         let period_ns = (1e9 / rate_hz).round() as u64;
+        // Of a rate that no loop has the period fits no number; then it is as long as numbers go.
         let whole_ms = (1_000.0 / rate_hz + 1e-9).floor() as u64;
-        TickClasses { from_ms: whole_ms.saturating_sub(1), to_ms: whole_ms + 1, period_ns }
+        TickClasses { from_ms: whole_ms.saturating_sub(1), to_ms: whole_ms.saturating_add(1), period_ns }
     }
 
     /// Counts `count` intervals of `interval_ms` whole ms. They are due ticks too.
     pub fn count(&self, counts: &mut TickCounts, interval_ms: u64, count: u64) {
-        counts.due += count;
-        if interval_ms < self.from_ms {
-            counts.under += count;
+        let class = if interval_ms < self.from_ms {
+            &mut counts.under
         } else if interval_ms > self.to_ms {
-            counts.over += count;
+            &mut counts.over
         } else {
-            counts.on_time += count;
-        }
+            &mut counts.on_time
+        };
+        *class = class.saturating_add(count);
+        counts.due = counts.due.saturating_add(count);
     }
 }
 
@@ -57,21 +59,25 @@ pub struct TickCounts {
 impl TickCounts {
     /// (over + under + missed) / due, `None` when no tick was due.
     pub fn late_share(&self) -> Option<f64> {
-        (self.due > 0).then(|| (self.over + self.under + self.missed) as f64 / self.due as f64)
+        let late = u128::from(self.over) + u128::from(self.under) + u128::from(self.missed);
+        (self.due > 0).then(|| late as f64 / self.due as f64)
     }
 
     /// Adds other counts.
     pub fn add(&mut self, other: &TickCounts) {
-        self.due += other.due;
-        self.on_time += other.on_time;
-        self.over += other.over;
-        self.under += other.under;
-        self.missed += other.missed;
+        // Counts are a server's word: what it says beyond all measure stays at the end of the numbers and never wraps.
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.due, other.due);
+        add(&mut self.on_time, other.on_time);
+        add(&mut self.over, other.over);
+        add(&mut self.under, other.under);
+        add(&mut self.missed, other.missed);
     }
 
     /// True when every due tick is in exactly one class.
     pub fn balances(&self) -> bool {
-        self.due == self.on_time + self.over + self.under + self.missed
+        let classes = [self.on_time, self.over, self.under, self.missed];
+        classes.into_iter().try_fold(0u64, u64::checked_add) == Some(self.due)
     }
 }
 
@@ -90,6 +96,9 @@ mod tests {
         check(20.0, 49, 51);
         check(128.0, 6, 8);
         check(2_000.0, 0, 1);
+        check(1e-300, u64::MAX - 1, u64::MAX);
+        check(f64::MIN_POSITIVE, u64::MAX - 1, u64::MAX);
+        check(f64::MAX, 0, 1);
     }
 
     #[test]
@@ -100,6 +109,18 @@ mod tests {
         }
         assert_eq!((counts.under, counts.on_time, counts.over, counts.due), (2, 3, 2, 7));
         assert!(counts.balances());
+    }
+
+    #[test]
+    fn counts_beyond_all_measure_do_not_wrap() {
+        let huge = TickCounts { due: u64::MAX, on_time: 0, over: u64::MAX, under: u64::MAX, missed: 1 };
+        let mut sum = huge;
+        sum.add(&huge);
+        assert_eq!((sum.due, sum.over, sum.missed), (u64::MAX, u64::MAX, 2));
+        assert!(sum.late_share() > Some(1.0) && !sum.balances());
+        let mut counts = huge;
+        TickClasses::for_rate(60.0).count(&mut counts, 90, u64::MAX);
+        assert_eq!((counts.due, counts.over), (u64::MAX, u64::MAX));
     }
 
     #[test]

@@ -29,7 +29,8 @@ use reader::Reader;
 use subject::ResolvedTarget;
 
 pub use crate::workloads::http::settings::requests::BODY;
-pub use subject::{OPTIONS, SUBJECT};
+pub use subject::{I_MAY_LOAD, OPTIONS, SUBJECT};
+pub(crate) use subject::{START, TICKS};
 
 /// All settings, file by file; those of one file in the order of their help.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {

@@ -16,6 +16,7 @@ mod scheme;
 mod settings;
 mod target;
 pub mod units;
+mod wishes;
 mod worker_plan;
 mod workloads;
 
@@ -31,5 +32,6 @@ pub use scenario::{ScenarioText, scenario_schema};
 pub use scheme::{FirstSign, Paths, Protocol, Scheme, Transport};
 pub use settings::{Kind, Setting};
 pub use target::{Target, TargetError, TargetRefused, may_load};
+pub use wishes::{Wish, may_load_for_file, wishes};
 pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};
 pub use workloads::*;

@@ -250,6 +250,17 @@ pub enum TargetRefused {
         /// what it resolved to
         address: IpAddr,
     },
+    /// nobody but a scenario or a stored run named it
+    #[error(
+        "{} is not this machine, and a file alone may not choose it; if it is yours to load, say --i-may-load {host}",
+        shown(host, address)
+    )]
+    OnlyAFileNamesIt {
+        /// as written
+        host: String,
+        /// what it resolved to
+        address: IpAddr,
+    },
     /// any, broadcast, multicast
     #[error("{} is no single server; one on this machine is at 127.0.0.1", shown(host, address))]
     NotAServer {
@@ -272,7 +283,9 @@ fn shown(host: &str, address: &IpAddr) -> String {
 pub fn may_load(address: IpAddr, host: &str, allowed: &[String]) -> Result<(), TargetRefused> {
     let host = host.to_owned();
     let inside = carried_v4(address);
-    if inside == Some(Ipv4Addr::new(169, 254, 169, 254)) || address == METADATA_V6 {
+    let is_service = inside.is_some_and(|v4| METADATA_V4.contains(&v4)) || METADATA_V6.contains(&address);
+    let is_named = METADATA_NAMES.iter().any(|name| names_same_host(name, &host));
+    if is_service || is_named {
         return Err(TargetRefused::Metadata { host, address });
     }
     // Only the mapped form is the same machine for the kernel; other forms that carry an IPv4 address travel elsewhere.
@@ -298,10 +311,27 @@ pub fn may_load(address: IpAddr, host: &str, allowed: &[String]) -> Result<(), T
     Err(TargetRefused::NotNamed { host, address })
 }
 
-/// The metadata service of one large cloud; it lies in a range that is otherwise private.
-const METADATA_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254));
+/// Services that give credentials or secrets to whoever asks from within a cloud: AWS, Google, Azure, Oracle and others share
+/// the first; behind it AWS's for containers and for pods, Azure's host, Alibaba's, Oracle's older one.
+const METADATA_V4: [Ipv4Addr; 6] = [
+    Ipv4Addr::new(169, 254, 169, 254),
+    Ipv4Addr::new(169, 254, 170, 2),
+    Ipv4Addr::new(169, 254, 170, 23),
+    Ipv4Addr::new(168, 63, 129, 16),
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(192, 0, 0, 192),
+];
+/// The same over IPv6, in ranges that are otherwise private: AWS's for machines and for pods, Google's.
+const METADATA_V6: [IpAddr; 3] = [
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+];
+/// Google's by name, whatever it resolves to.
+const METADATA_NAMES: [&str; 2] = ["metadata.google.internal", "metadata.goog"];
 
-/// The IPv4 address that an address is or carries: mapped, compatible, NAT64, 6to4.
+/// The IPv4 address that an address is or carries: mapped, translated, compatible, NAT64 (the well-known prefix, and the one for
+/// local use), 6to4.
 fn carried_v4(address: IpAddr) -> Option<Ipv4Addr> {
     let v6 = match address {
         IpAddr::V4(v4) => return Some(v4),
@@ -309,7 +339,10 @@ fn carried_v4(address: IpAddr) -> Option<Ipv4Addr> {
     };
     let joined = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match v6.segments() {
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(joined(high, low)),
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x64, 0xff9b, 1, _, _, _, high, low] => Some(joined(high, low)),
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 => Some(joined(high, low)),
         [0x2002, high, low, ..] => Some(joined(high, low)),
         _ => None,
@@ -317,7 +350,7 @@ fn carried_v4(address: IpAddr) -> Option<Ipv4Addr> {
 }
 
 /// Names compare without case and final dot, addresses by value and with or without brackets.
-fn names_same_host(named: &str, host: &str) -> bool {
+pub(crate) fn names_same_host(named: &str, host: &str) -> bool {
     let plain = |text: &str| {
         text.trim().trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_ascii_lowercase()
     };

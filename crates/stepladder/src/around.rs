@@ -10,6 +10,7 @@ use store::{Committed, RunWriter};
 use watch::{LinkKind, NetworkLink, Sampler, SamplerPlan};
 
 use crate::progress::Progress;
+use crate::secrets::mask;
 use crate::signals::Interrupt;
 use crate::trial::{StopReason, TrialEnv, TrialStatus};
 use crate::under_test::UnderTest;
@@ -125,7 +126,11 @@ impl TrialEnv for Around<'_> {
         self.subject.start_again(self.plan)
     }
 
-    fn keep(&mut self, entry: Entry) -> anyhow::Result<()> {
+    fn keep(&mut self, mut entry: Entry) -> anyhow::Result<()> {
+        // A server may say back what it was sent, and a subject print what it was started with.
+        if let Entry::Event(event) = &mut entry {
+            event.text = mask(&event.text).into_owned();
+        }
         let is_second = matches!(entry, Entry::Interval(_));
         self.batch.push(entry);
         if is_second {

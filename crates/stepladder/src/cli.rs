@@ -86,6 +86,9 @@ pub struct ClimbArgs {
     /// The body of each request, from a file of text
     #[arg(long, value_name = "FILE", help_heading = "HTTP", conflicts_with = BODY.flag)]
     body_file: Option<PathBuf>,
+    /// Let a scenario start its command, and lead built-in servers to files and addresses
+    #[arg(long, help_heading = "Subject")]
+    pub allow_start: bool,
     /// Write the results here as JSON (- for standard output)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
@@ -179,6 +182,12 @@ pub struct AgainArgs {
     /// Write the results here as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Let the stored run start its command, and lead built-in servers to files and addresses
+    #[arg(long)]
+    pub allow_start: bool,
+    /// Allow the stored run a target beyond loopback
+    #[arg(long, value_name = "HOST")]
+    pub i_may_load: Vec<String>,
     /// Another name for the new run
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

@@ -18,10 +18,13 @@ use plan::{HoldLength, Plan, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store, StoreError};
 
 use crate::around::Around;
+use crate::consent::Consent;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::{JudgedRun, PROTOCOL, schedule};
 use crate::preflight::Machine;
 use crate::progress::Progress;
+use crate::say;
+use crate::secrets::mask;
 use crate::signals::Interrupt;
 use crate::trial::{self, TrialSpec};
 use crate::under_test::{self, UnderTest};
@@ -52,7 +55,12 @@ pub struct Outputs {
 }
 
 /// Climbs. Returns the run's id and the exit code.
-pub fn climb(plan: &Plan, outputs: &Outputs, interrupt: &Interrupt) -> Result<(RunId, Exit), Failure> {
+pub fn climb(
+    plan: &Plan,
+    consent: &Consent,
+    outputs: &Outputs,
+    interrupt: &Interrupt,
+) -> Result<(RunId, Exit), Failure> {
     under_test::check_options(plan).map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
     // Before anything is started or written: what the ladder asks for that this machine does not have.
@@ -60,7 +68,7 @@ pub fn climb(plan: &Plan, outputs: &Outputs, interrupt: &Interrupt) -> Result<(R
     let unwritten = check_writable("--json", outputs.json.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&outputs.store).map_err(no_store)?;
     let mut progress = Progress::new();
-    let mut subject = UnderTest::start(plan).map_err(|error| {
+    let mut subject = UnderTest::start(plan, consent).map_err(|error| {
         // A name was looked up only now; what it may not mean is the author's mistake all the same.
         let is_usage = error.is::<plan::TargetRefused>();
         (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error)
@@ -97,7 +105,7 @@ fn climb_subject(
             Ok(()) if interrupt.is_asked() => Outcome::Interrupted,
             Ok(()) => Outcome::Finished,
         },
-        reason: outcome.as_ref().err().map(|error| format!("{error:#}")),
+        reason: outcome.as_ref().err().map(|error| mask(&format!("{error:#}")).into_owned()),
         ended_unix_ms: unix_ms(),
         climb: match &climb {
             Ok(Some(climb)) => Some(serde_json::to_string(climb)?),
@@ -108,7 +116,7 @@ fn climb_subject(
     outcome?;
     progress.clear();
     let Some(climb) = climb? else {
-        anstream::eprintln!(
+        say::err_line!(
             "stepladder: run {run} was interrupted before its first rung; there is nothing to judge"
         );
         return Ok((run, Exit::Interrupted));
@@ -116,9 +124,9 @@ fn climb_subject(
     write_json(&climb, outputs.json.as_deref())?;
     let page = show::closing(&climb);
     if outputs.json.as_deref() == Some(Path::new("-")) {
-        anstream::eprint!("{page}");
+        say::err_text!("{page}");
     } else {
-        anstream::print!("{page}");
+        say::out_text!("{page}");
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { climb.verdict.into() }))
 }
@@ -215,7 +223,7 @@ impl Climbing<'_> {
         let verdict = store::StoredVerdict {
             judge: "climb".to_owned(),
             verdict: rung.verdict.name().to_owned(),
-            reason: rung.reason.clone(),
+            reason: rung.reason.as_ref().map(|reason| mask(reason).into_owned()),
             cut_s: rung.hold.map_or(0, |hold| hold.cut_s),
             evidence: serde_json::to_string(&rung.evidence)?,
         };
@@ -304,7 +312,7 @@ fn stop(null: Option<UnderTest>) {
 /// What a run's head says of this moment and this process.
 pub(crate) fn head_of_now() -> RunHead {
     RunHead {
-        command: std::env::args().map(|word| quoted(&word)).collect::<Vec<_>>().join(" "),
+        command: mask(&std::env::args().map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")).into_owned(),
         git: git_commit(),
         stepladder: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ms: unix_ms(),
@@ -403,7 +411,7 @@ pub fn write_json(climb: &Climb, path: Option<&Path>) -> anyhow::Result<()> {
 pub(crate) fn write_text(text: &str, path: Option<&Path>) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
     if path == Path::new("-") {
-        println!("{text}");
+        say::out_line!("{text}");
         return Ok(());
     }
     let file = File::create(path).with_context(|| format!("--json {}: cannot be written", path.display()))?;

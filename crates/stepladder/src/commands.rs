@@ -8,7 +8,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
-use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve};
+use plan::layers::I_MAY_LOAD;
+use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve, wishes};
 use serde_json::json;
 use store::{RunKind, RunState, Store};
 
@@ -17,11 +18,12 @@ use crate::cli::{
     TicksArgs,
 };
 use crate::climb::{self, Outputs};
+use crate::consent::Consent;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
 use crate::signals::Interrupt;
 use crate::view::Beside;
-use crate::{bench, comparing, doctor, selftest, show, ticks};
+use crate::{bench, comparing, doctor, say, selftest, show, ticks};
 
 type Answer = Result<Exit, Failure>;
 
@@ -29,10 +31,18 @@ type Answer = Result<Exit, Failure>;
 pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let flags = args.flags().map_err(wrong_usage)?;
     let scenario = read_scenario(&flags).map_err(wrong_usage)?;
+    let file = scenario.as_ref().map(|scenario| scenario.path.clone());
     let plan = resolve(&flags, scenario, fastrand::u64(..)).map_err(wrong_usage)?;
+    let consent = match &file {
+        None => Consent::Own,
+        Some(file) => {
+            let named = flags.all(&I_MAY_LOAD).to_vec();
+            Consent::obtain(file, wishes(&plan, &flags), args.allow_start, named).map_err(wrong_usage)?
+        }
+    };
     let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
     let beside = Beside::begin(args)?;
-    let (run, code) = climb::climb(&plan, &outputs, interrupt)?;
+    let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
     Ok(code)
 }
@@ -62,15 +72,20 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
             format!("the plan of run {old} is of another version of Stepladder and cannot be repeated")
         })
         .map_err(not_measured)?;
+    let file = format!("run {old} of {}", args.store.display());
+    let wishes = wishes(&plan, &Flags::default());
+    plan.may_load.extend(args.i_may_load.iter().cloned());
+    let consent = Consent::obtain(&file, wishes, args.allow_start, args.i_may_load.clone());
+    let consent = consent.map_err(wrong_usage)?;
     plan.name = args.name.clone().or(plan.name);
     plan.note = args.note.clone().or_else(|| Some(format!("again {old}")));
     let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
-    let (new, code) = climb::climb(&plan, &outputs, interrupt)?;
+    let (new, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     // The page lays it over the run that it repeats.
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
     let compared = show::old_against_new(&store, &old, &new).map_err(not_measured)?;
     if args.json.as_deref() == Some(Path::new("-")) {
-        eprint!("{compared}");
+        say::err_text!("{compared}");
     } else {
         print(&compared)?;
     }
@@ -81,7 +96,7 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
 pub fn ticks(args: &TicksArgs) -> Answer {
     let options =
         ticks::Options { files: args.files.clone(), json: args.json.clone(), tick_rate_hz: args.tick_rate };
-    let mut out = anstream::stdout();
+    let mut out = say::stdout();
     let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     ticks::run(&options, &mut out, show::width(), colour).map_err(not_measured)
 }
@@ -92,7 +107,7 @@ pub fn runs(args: &StoreArgs) -> Answer {
     let list = store.runs().map_err(not_measured)?;
     print(&show::runs(&store, &list.runs))?;
     for error in &list.damaged {
-        anstream::eprintln!("stepladder: {error}");
+        say::err_line!("stepladder: {error}");
     }
     Ok(if list.damaged.is_empty() { Exit::Met } else { Exit::NotMeasured })
 }
@@ -103,14 +118,14 @@ pub fn show(args: &ShowArgs) -> Answer {
     let run = store.find_run(&args.run).map_err(wrong_usage)?;
     let record = store.run(&run).map_err(not_measured)?;
     if let RunState::CutOff(cut_off) = &record.state {
-        anstream::eprintln!("stepladder: {}: {cut_off}", args.store.display());
+        say::err_line!("stepladder: {}: {cut_off}", args.store.display());
     }
     if record.head.kind == RunKind::Bench {
         return bench::show(&store, &record, args.json.as_deref());
     }
     let climb = JudgedRun::whole(&store, &run).and_then(|run| run.answers()).map_err(not_measured)?;
     let Some(climb) = climb else {
-        anstream::eprintln!("stepladder: run {run} holds no rung yet");
+        say::err_line!("stepladder: run {run} holds no rung yet");
         return Ok(Exit::NotMeasured);
     };
     climb::write_json(&climb, args.json.as_deref()).map_err(not_measured)?;
@@ -177,14 +192,14 @@ pub fn export(args: &ExportArgs) -> Answer {
             store::export::ndjson(&store, &run, &mut out).map_err(not_measured)?;
             out.flush().map_err(not_measured)?;
         }
-        None => store::export::ndjson(&store, &run, &mut io::stdout().lock()).map_err(not_measured)?,
+        None => store::export::ndjson(&store, &run, &mut say::stdout()).map_err(not_measured)?,
     }
     Ok(Exit::Met)
 }
 
 /// `stepladder doctor`
 pub fn doctor(args: &DoctorArgs) -> Answer {
-    let mut out = anstream::stdout();
+    let mut out = say::stdout();
     let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let target = args.target.as_deref().map(address_of).transpose().map_err(wrong_usage)?;
     doctor::report(&mut out, args.json, show::width(), colour, target).map_err(not_measured)?;
@@ -248,7 +263,7 @@ fn address_of(url: &str) -> anyhow::Result<SocketAddr> {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    let mut out = anstream::stdout();
+    let mut out = say::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // `stepladder runs | head` closes the pipe, and has all it wants.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(not_measured(error)),

@@ -14,6 +14,8 @@ use std::net::SocketAddr;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Map, Value, json};
 
+use crate::say;
+
 pub use examine::examine;
 
 /// How good a finding is for measuring.
@@ -73,12 +75,11 @@ pub fn report(
     let is_watched = io::stderr().is_terminal();
     findings.extend(own::weigh(|what| {
         if is_watched {
-            // The start of the line, and nothing behind the cursor.
-            anstream::eprint!("\r\x1b[Kweighing this program: {what} …");
+            say::in_place(&format!("weighing this program: {what} …"));
         }
     }));
     if is_watched {
-        anstream::eprint!("\r\x1b[K");
+        say::in_place("");
     }
     findings.extend(target.map(own::link));
     if json { writeln!(out, "{:#}", to_json(&findings)) } else { show(&findings, out, width, colour) }

@@ -6,7 +6,7 @@ use clap::Parser;
 use servers::leaderboard::bench::CountingAllocator;
 use stepladder::cli::{Cli, Command};
 use stepladder::exit::{Exit, Failure, not_measured};
-use stepladder::{bench, commands, report, serve, signals, view};
+use stepladder::{bench, commands, report, say, serve, signals, view};
 
 /// Counts only while `stepladder bench` runs.
 #[global_allocator]
@@ -14,12 +14,15 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() -> ExitCode {
     watch::Inherited::remember();
+    // A file that reaches the limit of its size (ulimit -f) is then an error like a full disk, and not this process's end.
+    // SAFETY: no handler is installed, and no other thread exists yet.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, not mistakes.
             let code = if error.use_stderr() { Exit::WrongUsage } else { Exit::Met };
-            let _ = error.print();
+            say::usage(&error);
             return code.into();
         }
     };
@@ -44,21 +47,10 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code.into(),
         Err((code, error)) => {
-            anstream::eprintln!("stepladder: {}", in_one_breath(&error));
+            say::error(&error);
             code.into()
         }
     }
-}
-
-/// The chain of causes, without those that an outer message has quoted already.
-fn in_one_breath(error: &anyhow::Error) -> String {
-    let mut said = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !said.contains(&cause) {
-            said += &format!(": {cause}");
-        }
-    }
-    said
 }
 
 fn interrupt() -> Result<signals::Interrupt, Failure> {

@@ -10,6 +10,7 @@ use ladder::wording::{show_cell, show_many};
 use measure::Purpose;
 use measure::{Entry, Measure, Role, TrialHead};
 
+use crate::say;
 use crate::trial::TrialStatus;
 
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
@@ -44,8 +45,8 @@ impl Progress {
     /// A sentence that stays.
     pub fn say(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| anstream::eprintln!("{text}")),
-            None => anstream::eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| say::err_line!("{text}")),
+            None => say::err_line!("{text}"),
         }
     }
 
@@ -105,7 +106,7 @@ impl Progress {
         }
         match &self.bar {
             Some(bar) => {
-                bar.set_message(line);
+                bar.set_message(say::in_line(&line));
                 bar.tick();
             }
             None => {
@@ -115,7 +116,7 @@ impl Progress {
                     .as_ref()
                     .is_none_or(|(last, at)| *last != key || at.elapsed() >= PLAIN_EVERY);
                 if is_due {
-                    eprintln!("{line}");
+                    say::err_line!("{line}");
                     self.last_plain = Some((key, Instant::now()));
                 }
             }

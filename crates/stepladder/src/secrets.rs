@@ -1,23 +1,33 @@
 //! Secrets of a plan: header values name them as `${NAME}`, and the environment fills them in when a trial starts.
 //!
 //! The plan that is stored, printed and repeated holds the name only. What is filled in lives in the workers' plans,
-//! which are neither stored nor shown, and an error never repeats it.
+//! which are neither stored nor shown, and an error never repeats it. What a server says back of them is masked (`masks`).
+
+mod masks;
 
 use anyhow::Context as _;
+pub use masks::mask;
 use plan::units::http::with_environment;
 use plan::{BotSettings, HttpBots, LeaderboardBots, Plan, WorkerPlan, WorkloadSettings as _};
 
 /// Fills in what the workers send. Errors: a variable that is not set, by its name.
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
     for worker in workers {
-        fill_in_bots(&mut worker.bots, |name| std::env::var(name).ok())?;
+        fill_in_bots(&mut worker.bots, from_environment)?;
     }
     Ok(())
 }
 
 /// Whether everything that a plan's headers name is set.
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
-    fill_in_bots(&mut plan.bots.clone(), |name| std::env::var(name).ok())
+    fill_in_bots(&mut plan.bots.clone(), from_environment)
+}
+
+/// A value of the environment, which no text shows from now on.
+fn from_environment(name: &str) -> Option<String> {
+    let value = std::env::var(name).ok()?;
+    masks::remember(&value);
+    Some(value)
 }
 
 fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String>) -> anyhow::Result<()> {

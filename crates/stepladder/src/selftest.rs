@@ -24,6 +24,7 @@ pub use expectation::{Agreement, Came, Outcome};
 pub use list::{expected_seconds, markdown, plain};
 
 use crate::exit::Exit;
+use crate::say;
 use crate::signals::Interrupt;
 
 /// What to run and where to write.
@@ -148,7 +149,7 @@ fn write_json(ran: &[Ran], path: Option<&Path>) -> anyhow::Result<()> {
     let cases: Vec<Value> = ran.iter().map(Ran::json).collect();
     let text = serde_json::to_string_pretty(&cases)?;
     if path == Path::new("-") {
-        println!("{text}");
+        say::out_line!("{text}");
         return Ok(());
     }
     let mut file = File::create(path).with_context(|| format!("--json {}", path.display()))?;
@@ -163,9 +164,9 @@ struct Printer {
 impl Printer {
     fn line(&mut self, text: &str) {
         if self.to_stderr {
-            anstream::eprintln!("{text}");
+            say::err_line!("{text}");
         } else {
-            anstream::println!("{text}");
+            say::out_line!("{text}");
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exit::Exit;
+use crate::say;
 
 /// Tells whether the user wants it to end.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +28,7 @@ impl Interrupt {
                 // SAFETY: both pointers are to values of ours that live through the call.
                 let status = unsafe { libc::sigwait(&signals, &mut signal) };
                 if status == 0 && asked.swap(true, Ordering::Relaxed) {
-                    eprintln!("\nended at once; what was committed is kept and readable");
+                    say::err_line!("\nended at once; what was committed is kept and readable");
                     std::process::exit(Exit::Interrupted as i32);
                 }
             }

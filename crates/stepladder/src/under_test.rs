@@ -8,13 +8,16 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use plan::{
-    HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, WorkloadSettings as _, may_load, needs,
+    HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, WorkloadSettings as _, may_load,
+    may_load_for_file, needs,
 };
 use tempfile::NamedTempFile;
 use watch::{ExitWatch, Started, TickLog};
 
 use crate::cli::Cli;
+use crate::consent::Consent;
 use crate::probe::http::First;
+use crate::say;
 use crate::{probe, secrets};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -34,16 +37,23 @@ pub struct UnderTest {
     started: Option<Started>,
     /// options of a built-in server, behind those of the plan: its cell's
     cell_options: Vec<String>,
+    consent: Consent,
 }
 
 impl UnderTest {
     /// Starts the subject where the plan says so, with the options of the first cell, and waits until it can be reached.
-    pub fn start(plan: &Plan) -> anyhow::Result<Self> {
+    pub fn start(plan: &Plan, consent: &Consent) -> anyhow::Result<Self> {
         let cell_options = plan.ladder.cells.first().map(|cell| cell.options.clone()).unwrap_or_default();
-        Self::start_with(plan, cell_options, TicksFrom::Nothing)
+        let started = Self::start_with(plan, consent, cell_options, TicksFrom::Nothing)?;
+        Ok(UnderTest { consent: consent.clone(), ..started })
     }
 
-    fn start_with(plan: &Plan, cell_options: Vec<String>, ticks_from: TicksFrom) -> anyhow::Result<Self> {
+    fn start_with(
+        plan: &Plan,
+        consent: &Consent,
+        cell_options: Vec<String>,
+        ticks_from: TicksFrom,
+    ) -> anyhow::Result<Self> {
         match &plan.subject.source {
             SubjectSource::BuiltIn { server, options } => {
                 let options = [options.as_slice(), &cell_options].concat();
@@ -51,7 +61,7 @@ impl UnderTest {
                 Ok(UnderTest { cell_options, ..started })
             }
             SubjectSource::Started { command, target } => {
-                let address = resolve(target, &plan.may_load)?;
+                let address = resolve(target, &plan.may_load, consent)?;
                 let tick_log = follow(plan, ticks_from)?;
                 watch::refuse_taken(address)?;
                 let started = Started::start(watch::shell(command), command)?;
@@ -61,7 +71,7 @@ impl UnderTest {
                 Ok(subject)
             }
             SubjectSource::Running { target, pid } => {
-                let address = resolve(target, &plan.may_load)?;
+                let address = resolve(target, &plan.may_load, consent)?;
                 watch::preflight::reach(address, &target.to_string(), &target.scheme.start_with(address))?;
                 let exit = match pid {
                     Some(pid) => Some(
@@ -79,6 +89,7 @@ impl UnderTest {
                     tick_log,
                     started: None,
                     cell_options,
+                    consent: consent.clone(),
                 };
                 subject.probe(plan)?;
                 Ok(subject)
@@ -151,6 +162,7 @@ impl UnderTest {
             tick_log,
             started: Some(started),
             cell_options: Vec::new(),
+            consent: Consent::Own,
         }
     }
 
@@ -174,7 +186,9 @@ impl UnderTest {
     pub fn restart_with(&mut self, plan: &Plan, cell_options: Vec<String>) -> anyhow::Result<()> {
         if self.started.is_some() {
             self.end();
-            *self = UnderTest::start_with(plan, cell_options, TicksFrom::Present)?;
+            let consent = self.consent.clone();
+            let started = UnderTest::start_with(plan, &consent, cell_options, TicksFrom::Present)?;
+            *self = UnderTest { consent, ..started };
         }
         Ok(())
     }
@@ -214,7 +228,7 @@ impl UnderTest {
             secrets::fill_in(&mut workers)?;
             let Some(worker) = workers.first() else { return Ok(()) };
             if let First::Wrong(words) = probe::http::first_request(worker)? {
-                anstream::eprintln!("stepladder: the first request was not answered rightly: {words}");
+                say::err_line!("stepladder: the first request was not answered rightly: {words}");
             }
             return Ok(());
         }
@@ -228,7 +242,7 @@ impl UnderTest {
 
     fn end(&mut self) {
         if let Some(trouble) = self.started.take().and_then(|started| started.stop().trouble()) {
-            anstream::eprintln!("stepladder: {trouble}");
+            say::err_line!("stepladder: {trouble}");
         }
     }
 }
@@ -317,12 +331,15 @@ fn follow_file(path: &Path, tick_rate_hz: f64, from: TicksFrom) -> anyhow::Resul
 }
 
 /// Looks a target up, once, and checks that it may be loaded.
-fn resolve(target: &Target, allowed: &[String]) -> anyhow::Result<SocketAddr> {
+fn resolve(target: &Target, allowed: &[String], consent: &Consent) -> anyhow::Result<SocketAddr> {
     let address = (target.host.as_str(), target.port)
         .to_socket_addrs()
         .with_context(|| format!("cannot look up `{}`; check the name", target.host))?
         .next()
         .with_context(|| format!("`{}` has no address; check the name", target.host))?;
     may_load(address.ip(), &target.host, allowed)?;
+    if let Consent::OfFile { hosts } = consent {
+        may_load_for_file(address.ip(), &target.host, hosts)?;
+    }
     Ok(address)
 }

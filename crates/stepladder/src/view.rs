@@ -22,6 +22,7 @@ use crate::climb;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
 use crate::report::Report;
+use crate::say;
 use crate::signals::Interrupt;
 
 /// The room of the page that shows the run that goes on.
@@ -64,7 +65,7 @@ pub fn view(args: &ViewArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
             .map_err(wrong_usage)?;
     }
     let viewer = start(&args.store, args.listen, args.files.clone())?;
-    anstream::println!("stored runs: {}\nCtrl-C ends the viewer", viewer.url());
+    say::out_line!("stored runs: {}\nCtrl-C ends the viewer", viewer.url());
     if args.open {
         open(&viewer, "").map_err(not_measured)?;
     }
@@ -80,7 +81,7 @@ fn start(store: &Path, listen: SocketAddr, ticks: Vec<std::path::PathBuf>) -> Re
     })?;
     if listen.port() != 0 && viewer.address().port() != listen.port() {
         let (asked, got) = (listen.port(), viewer.address().port());
-        anstream::eprintln!("stepladder: port {asked} is taken; the viewer listens on {got}");
+        say::err_line!("stepladder: port {asked} is taken; the viewer listens on {got}");
     }
     Ok(viewer)
 }
@@ -121,7 +122,7 @@ impl Beside {
         let viewer = args.view.then(|| start(&args.store, any, Vec::new())).transpose()?;
         if let Some(viewer) = &viewer {
             // Standard output may carry the JSON.
-            anstream::eprintln!("watch it: {}{LIVE}", viewer.url());
+            say::err_line!("watch it: {}{LIVE}", viewer.url());
             // Without a desktop, or without xdg-open, the address above is all that is needed.
             if io::stdout().is_terminal() && has_desktop(|name| std::env::var_os(name)) {
                 let _ = open(viewer, LIVE);
@@ -139,7 +140,7 @@ impl Beside {
             && io::stdout().is_terminal()
             && !interrupt.is_asked()
         {
-            anstream::eprintln!("the page stays: {}\nCtrl-C ends the viewer", viewer.url());
+            say::err_line!("the page stays: {}\nCtrl-C ends the viewer", viewer.url());
             wait(interrupt);
         }
         Ok(())

@@ -81,7 +81,10 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The disk refused to write or to sync. Remedy: look at the disk; whatever was committed before is readable.
-    #[error("the disk failed under {} ({detail}); what was committed before is readable; check the disk", path.display())]
+    #[error(
+        "the disk failed under {} ({detail}); what was committed before is readable; check the disk, and the limit of a \
+         file's size (ulimit -f)", path.display()
+    )]
     DiskFailed {
         /// as given
         path: PathBuf,
@@ -103,6 +106,14 @@ pub enum StoreError {
         path: PathBuf,
         /// the system's or SQLite's words
         detail: String,
+    },
+    /// The file was removed or replaced while a run was recorded. Remedy: run again; what was measured is lost.
+    #[error(
+        "{} was removed or replaced while a run was recorded into it, so the run is not there; run again", path.display()
+    )]
+    Removed {
+        /// as given
+        path: PathBuf,
     },
     /// Anything else that SQLite says: a bug of ours.
     #[error("{}: {detail}", path.display())]

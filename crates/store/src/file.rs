@@ -23,13 +23,47 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     if !path.exists() {
         return Err(StoreError::NoStore { path: path.to_owned() });
     }
-    let connection = connect(path, OpenFlags::empty())?;
-    match owner(path, &connection)? {
+    let ours = |connection: Connection| match owner(path, &connection)? {
         Owner::Ours => Ok(connection),
         // Empty: one is being made, or never was.
         Owner::None => Err(StoreError::NoStore { path: path.to_owned() }),
+    };
+    match connect(path, OpenFlags::empty()).and_then(ours) {
+        Err(StoreError::CannotOpen { .. }) if is_at_rest(path) => ours(connect_at_rest(path)?),
+        other => other,
     }
 }
+
+/// Whether everything of the store is in its one file, so that it can be read where nothing may be written beside it.
+fn is_at_rest(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    path.is_file() && !Path::new(&log).metadata().is_ok_and(|log| log.len() > 0)
+}
+
+/// Opens a store on a medium, or in a folder, that takes no files: SQLite's own way of reading needs one beside the store.
+fn connect_at_rest(path: &Path) -> Result<Connection, StoreError> {
+    let told = |error| StoreError::from_sqlite(path, error);
+    let mut uri = String::from("file:");
+    for byte in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                uri.push(char::from(*byte))
+            }
+            other => uri += &format!("%{other:02X}"),
+        }
+    }
+    uri += "?immutable=1";
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(uri, flags).map_err(told)?;
+    connection.execute_batch(SETTINGS).map_err(told)?;
+    Ok(connection)
+}
+
+/// trusted_schema: a store from elsewhere must not run functions of its own.
+const SETTINGS: &str = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
+                        PRAGMA cell_size_check = ON;";
 
 /// Opens a store that exists and lets nothing be written through this connection.
 ///
@@ -57,18 +91,17 @@ enum Owner {
 }
 
 fn connect(path: &Path, more: OpenFlags) -> Result<Connection, StoreError> {
+    // Opening a FIFO would wait for its other end, and a device has no pages.
+    if path.metadata().is_ok_and(|file| !file.is_file() && !file.is_dir()) {
+        let detail = "it is not a regular file".to_owned();
+        return Err(StoreError::CannotOpen { path: path.to_owned(), detail });
+    }
     let told = |error| StoreError::from_sqlite(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;
     connection.busy_timeout(Duration::from_secs(PATIENCE_S)).map_err(told)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // trusted_schema: a store from elsewhere must not run functions of its own.
-    connection
-        .execute_batch(
-            "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
-             PRAGMA cell_size_check = ON;",
-        )
-        .map_err(told)?;
+    connection.execute_batch(SETTINGS).map_err(told)?;
     Ok(connection)
 }
 

@@ -3,9 +3,13 @@
 //! The kernel drops the lock when the process ends, however it ends, so a killed run cannot pass for a living one; a
 //! process id could (it is reused, and means nothing in another container). The lock is not taken on the store itself,
 //! because closing that descriptor would drop SQLite's own locks.
+//!
+//! Only the process that made such a file takes it away. One that a killed run left behind stays: it is empty, not locked, and
+//! whoever merely reads a store removes nothing.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::run::RunId;
@@ -27,7 +31,9 @@ impl Live {
     /// Says that `run` is being recorded; call it before anyone can see the run.
     pub fn begin(store: &Path, run: &RunId) -> io::Result<Live> {
         let path = live_path(store, run);
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).custom_flags(NEITHER_LINK_NOR_WAIT);
+        let file = options.open(&path)?;
         file.lock()?;
         Ok(Live { path, _file: file })
     }
@@ -40,17 +46,14 @@ impl Drop for Live {
     }
 }
 
-/// True while a process records `run`. Takes away the file that a killed one left.
+/// Neither through a symbolic link that somebody placed there, nor waiting for the other end of a FIFO.
+const NEITHER_LINK_NOR_WAIT: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+
+/// True while a process records `run`.
 pub(crate) fn is_live(store: &Path, run: &RunId) -> bool {
     let path = live_path(store, run);
-    let Ok(file) = File::open(&path) else { return false };
+    let opened = OpenOptions::new().read(true).custom_flags(NEITHER_LINK_NOR_WAIT).open(&path);
+    let Ok(file) = opened else { return false };
     // Shared, so that two readers who look at once do not take each other for the writer.
-    match file.try_lock_shared() {
-        Ok(()) => {
-            let _ = std::fs::remove_file(&path);
-            false
-        }
-        Err(TryLockError::WouldBlock) => true,
-        Err(TryLockError::Error(_)) => false,
-    }
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }

@@ -17,6 +17,23 @@ impl RunId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// An id as it stands in a file, which may have been written by others. `None`: it is none that a store gives, and as
+    /// part of a path (`live.rs`, exports) it could lead anywhere.
+    pub(crate) fn read(text: &str) -> Option<RunId> {
+        let (stem, count) = text.rsplit_once('-')?;
+        let is_count = !count.is_empty()
+            && count.len() <= COUNT_LENGTH_MAX
+            && !count.starts_with('0')
+            && count.bytes().all(|byte| byte.is_ascii_digit());
+        let is_letter = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
+        let is_stem = !stem.is_empty()
+            && stem.len() <= STEM_LENGTH_MAX
+            && stem.bytes().all(is_letter)
+            && !stem.starts_with(['-', '.'])
+            && !stem.ends_with(['-', '.']);
+        (is_count && is_stem).then(|| RunId(text.to_owned()))
+    }
 }
 
 impl fmt::Display for RunId {
@@ -130,6 +147,8 @@ impl RunHead {
 
 /// Ids are typed by hand and name a file beside the store.
 const STEM_LENGTH_MAX: usize = 32;
+/// Digits of the largest integer that SQLite holds.
+const COUNT_LENGTH_MAX: usize = 19;
 
 /// How a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr)]
@@ -291,6 +310,7 @@ mod tests {
             let head =
                 RunHead { name: name.map(str::to_owned), subject: subject.to_owned(), ..RunHead::default() };
             assert_eq!(head.stem(), expected);
+            assert!(RunId::read(&format!("{expected}-1")).is_some(), "what is given can be read");
         };
         check(Some("master"), "arena", "master");
         check(Some("Feature/Fast path!"), "arena", "feature-fast-path");
@@ -299,5 +319,36 @@ mod tests {
         check(None, "arena", "arena");
         check(None, "ws://127.0.0.1:9001", "127.0.0.1-9001");
         check(None, "ws://host/path/", "path");
+    }
+
+    #[test]
+    fn only_ids_that_a_store_gives_are_read() {
+        let longest = format!("{}-{}", "a".repeat(STEM_LENGTH_MAX), i64::MAX);
+        for good in ["arena-1", "127.0.0.1-9001-12", "_-1", "a.b_c-d-20", longest.as_str()] {
+            assert_eq!(RunId::read(good).as_ref().map(RunId::as_str), Some(good));
+        }
+        let too_long = format!("{}-1", "a".repeat(STEM_LENGTH_MAX + 1));
+        for bad in [
+            "",
+            "arena",
+            "-1",
+            "arena-",
+            "arena-0",
+            "arena-01",
+            "arena-1 ",
+            "arena-+1",
+            "arena-99999999999999999999",
+            "x/../victim-1",
+            "..-1",
+            ".hidden-1",
+            "a\\b-1",
+            "a\0b-1",
+            "Arena-1",
+            "\u{1b}[2J-1",
+            "é-1",
+            too_long.as_str(),
+        ] {
+            assert_eq!(RunId::read(bad), None, "{bad:?}");
+        }
     }
 }

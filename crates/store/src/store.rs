@@ -81,7 +81,9 @@ impl Store {
         // A run whose row is lost in a damaged page would otherwise be missing without a word.
         list.damaged.extend(self.sound(&USED_ID).err());
         let sound = self.sound(&RUN);
-        for id in self.ids()? {
+        let ids = self.ids()?;
+        list.damaged.extend(ids.not_given.iter().map(|text| self.not_given(text)));
+        for id in ids.given {
             match self.run(&id) {
                 Ok(run) => list.runs.push(run),
                 // Deleted between two looks.
@@ -100,7 +102,7 @@ impl Store {
     ///
     /// Errors: `UnknownRun` with the nearest names, `AmbiguousRun` with the candidates.
     pub fn find_run(&self, text: &str) -> Result<RunId, StoreError> {
-        let ids = self.ids()?;
+        let ids = self.ids()?.given;
         if let Some(id) = ids.iter().find(|id| id.as_str() == text) {
             return Ok(id.clone());
         }
@@ -114,7 +116,7 @@ impl Store {
             rows.next()?.map(|row| row.get::<_, String>(0)).transpose()
         });
         if let Some(id) = named.map_err(|error| self.told(error))? {
-            return Ok(RunId(id));
+            return RunId::read(&id).ok_or_else(|| self.not_given(&id));
         }
         let candidates: Vec<RunId> =
             ids.iter().filter(|id| !text.is_empty() && id.as_str().starts_with(text)).cloned().collect();
@@ -267,7 +269,9 @@ impl Store {
             Ok(finding) => damage.push(finding),
             Err(error) => damage.push(error.to_string()),
         }
-        for id in self.ids()? {
+        let ids = self.ids()?;
+        damage.extend(ids.not_given.iter().map(|text| self.not_given(text).to_string()));
+        for id in ids.given {
             damage.extend(self.check_run(&id).err().map(|error| error.to_string()));
         }
         Ok(damage)
@@ -318,14 +322,28 @@ impl Store {
         self.connection.unchecked_transaction().map_err(|error| self.told(error))
     }
 
-    fn ids(&self) -> Result<Vec<RunId>, StoreError> {
+    fn ids(&self) -> Result<Ids, StoreError> {
         let sql = "SELECT run FROM run LEFT JOIN used_id USING (run) ORDER BY number";
         let read = || {
             let mut statement = self.connection.prepare_cached(sql)?;
-            let ids = statement.query_map([], |row| row.get(0).map(RunId))?;
-            ids.collect::<Result<_, _>>()
+            let mut ids = Ids::default();
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let text: String = row.get(0)?;
+                match RunId::read(&text) {
+                    Some(id) => ids.given.push(id),
+                    None => ids.not_given.push(text),
+                }
+            }
+            Ok(ids)
         };
         read().map_err(|error| self.told(error))
+    }
+
+    fn not_given(&self, text: &str) -> StoreError {
+        let shown: String = text.chars().take(ID_SHOWN_MAX).collect();
+        let what = format!("{shown:?} is no id that Stepladder gives, and that run is left out");
+        StoreError::Damaged { path: self.path.clone(), what }
     }
 
     fn run_end(&self, id: &RunId) -> Result<Option<RunEnd>, StoreError> {
@@ -401,7 +419,7 @@ impl Store {
     }
 
     fn must_exist(&self, run: &RunId) -> Result<(), StoreError> {
-        if self.ids()?.contains(run) { Ok(()) } else { Err(self.unknown(run.as_str())) }
+        if self.ids()?.given.contains(run) { Ok(()) } else { Err(self.unknown(run.as_str())) }
     }
 
     fn unknown(&self, text: &str) -> StoreError {
@@ -423,6 +441,17 @@ impl Store {
         StoreError::UnknownRun { path: self.path.clone(), text: text.to_owned(), nearest }
     }
 }
+
+/// The ids in a file that others may have written.
+#[derive(Default)]
+struct Ids {
+    given: Vec<RunId>,
+    /// what no store gives as an id
+    not_given: Vec<String>,
+}
+
+/// Letters of what is no id that an error repeats.
+const ID_SHOWN_MAX: usize = 60;
 
 /// Jaro-Winkler likeness, in [0, 1], from which a name is worth suggesting.
 const ALIKE: f64 = 0.7;

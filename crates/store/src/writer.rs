@@ -7,6 +7,7 @@
 //! (worst 10) while compilers fill both cores: `tests/it/speed.rs`, release, ext4 on a virtual disk, two cores.
 //! Not here: when things happened (times are arguments), the rows of an entry (`entries::keep`).
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -76,12 +77,14 @@ pub(crate) fn begin(
 ) -> Result<RunWriter, StoreError> {
     json("the plan", &head.plan)?;
     json("the environment", &head.environment)?;
+    let file = identity(path);
     let (run, live) = begin_run(path, &mut connection, head)?;
     let (letters, waiting) = sync_channel(QUEUE_BATCHES);
     let failure = Arc::new(OnceLock::new());
     let entries = EntrySender { run: run.clone(), letters, failure: failure.clone() };
     let desk = Desk {
         path: path.to_owned(),
+        file,
         connection,
         run,
         trial: None,
@@ -196,6 +199,8 @@ impl EntrySender {
 /// What the writer's thread has before it.
 struct Desk {
     path: PathBuf,
+    /// which file stood there when the run began
+    file: Option<(u64, u64)>,
     connection: Connection,
     run: RunId,
     /// the open trial and the position of its next entry
@@ -290,7 +295,17 @@ impl Desk {
         Ok(())
     }
 
+    /// Errors: another file stands there, or none: SQLite goes on writing into one that has no name any more.
+    fn must_be_there(&self) -> Result<(), StoreError> {
+        if identity(&self.path) == self.file {
+            Ok(())
+        } else {
+            Err(StoreError::Removed { path: self.path.clone() })
+        }
+    }
+
     fn end_trial(&mut self, ended_unix_ms: u64) -> Result<(), StoreError> {
+        self.must_be_there()?;
         let Some((head, position)) = self.trial.take() else {
             return Err(out_of_order(&self.run, "a trial was to end while none was open"));
         };
@@ -316,6 +331,7 @@ impl Desk {
     }
 
     fn end_run(&mut self, end: RunEnd) -> Result<(), StoreError> {
+        self.must_be_there()?;
         let row = tables::run_end::values(&(&end, self.parts))?;
         self.insert(&RUN_END, row)?;
         // So that copying the one file copies everything. A reader at work may prevent it, which does no harm.
@@ -330,6 +346,11 @@ impl Desk {
             .insert(&self.connection, self.run.as_str(), row)
             .map_err(|error| StoreError::from_sqlite(&self.path, error))
     }
+}
+
+/// Device and number of the file at a path. Asked by name: opening and closing it would drop SQLite's locks.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|file| (file.dev(), file.ino()))
 }
 
 fn begin_run(path: &Path, connection: &mut Connection, head: &RunHead) -> Result<(RunId, Live), StoreError> {

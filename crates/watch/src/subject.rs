@@ -1,11 +1,13 @@
 //! The subject's process: started in conditions of its own, waited for until it listens, watched for its end, stopped.
 //!
 //! It gets a process group (else Ctrl-C would end the server before the bots), the limits, affinity and timer slack
-//! that we were given, and no blocked signals. It is told to end when the *thread* that started it ends, so start it
-//! from one that lives as long as the run, never from a worker. What it started in turn is ended by our last will.
+//! that we were given, and no blocked or ignored signals. It is told to end when the *thread* that started it ends, so start it
+//! from one that lives as long as the run, never from a worker. What it started in turn is ended by our last will, and what left
+//! its group is found by a mark (`escaped`).
 //! Its output is read by two threads into a bounded memory, so that it never waits for us; the last lines go into the
 //! messages. Its end is looked at without reaping it: until `stop` its number cannot become another process's.
 
+mod escaped;
 mod exit;
 mod output;
 #[cfg(test)]
@@ -23,6 +25,7 @@ use rustix::process::{
     test_kill_process_group,
 };
 
+use escaped::Mark;
 pub use exit::{Exit, ExitWatch};
 use output::Output;
 
@@ -112,6 +115,7 @@ pub struct Started {
     group: Pid,
     output: Output,
     last_will: Option<Child>,
+    mark: Mark,
     stopped: bool,
 }
 
@@ -126,12 +130,33 @@ pub struct Stopped {
     pub killed: bool,
     /// true when something of it is left although it was killed: stuck in the kernel, or another user's
     pub is_left: bool,
+    /// how many processes it had started that left its process group; they were ended too
+    pub escaped_count: usize,
 }
 
 impl Stopped {
     /// What had to be done beyond asking it to end, for the user; `None` when it ended as asked.
     pub fn trouble(&self) -> Option<String> {
         let patience_s = STOP_PATIENCE.as_secs();
+        let escaped = match self.escaped_count {
+            0 => None,
+            1 => Some(
+                "a process that the server had started left its process group (setsid, or as a daemon)"
+                    .to_owned(),
+            ),
+            many => Some(format!(
+                "{many} processes that the server had started left its process group (setsid, or as daemons)"
+            )),
+        };
+        let trouble = self.trouble_with_group(patience_s);
+        match (escaped, trouble) {
+            (Some(escaped), Some(trouble)) => Some(format!("{escaped}; {trouble}")),
+            (Some(escaped), None) => Some(format!("{escaped}; it was found and ended as well")),
+            (None, trouble) => trouble,
+        }
+    }
+
+    fn trouble_with_group(&self, patience_s: u64) -> Option<String> {
         match (self.is_left, self.killed, self.by_itself) {
             (true, ..) => Some(format!(
                 "the server or a process it started did not end within {} s of SIGKILL (it is stuck in the kernel, or \
@@ -198,19 +223,22 @@ impl Started {
                 inherited.restore();
                 let mut none = std::mem::zeroed();
                 libc::sigemptyset(&mut none);
+                // This program takes the signal of a file that is too large as an error; the subject decides for itself.
+                libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
                 if libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) != 0 {
                     return Err(io::Error::last_os_error());
                 }
                 Ok(())
             });
         }
+        let mark = Mark::put_on(&mut command);
         let mut child =
             command.spawn().map_err(|source| StartError::Spawn { command: shown.to_owned(), source })?;
         let output = Output::read(child.stdout.take(), child.stderr.take());
         let group = Pid::from_child(&child);
         // Without a shell there is no last will; then only the leader is told of our end, by its death signal.
         let last_will = last_will(group).ok();
-        Ok(Started { command: shown.to_owned(), child, group, output, last_will, stopped: false })
+        Ok(Started { command: shown.to_owned(), child, group, output, last_will, mark, stopped: false })
     }
 
     /// Its process number, which is also its group's.
@@ -319,12 +347,43 @@ impl Started {
             let _ = kill_process_group(self.group, Signal::KILL);
             is_left = !self.wait_for_group(&mut exit, KILL_PATIENCE);
         }
+        let escaped_count = self.end_escaped(patience, &mut killed, &mut is_left);
         if let Some(mut last_will) = self.last_will.take() {
             // It must not speak for a group whose number may soon be another's.
             let _ = last_will.kill().and_then(|()| last_will.wait());
         }
         let exit = exit.unwrap_or(Exit::UNKNOWN);
-        Stopped { exit, by_itself: before.is_some(), killed, is_left }
+        Stopped { exit, by_itself: before.is_some(), killed, is_left, escaped_count }
+    }
+
+    /// Ends what left the group, in the same way as the group; returns how many there were.
+    fn end_escaped(&self, patience: Duration, killed: &mut bool, is_left: &mut bool) -> usize {
+        let escaped = self.mark.escaped(self.group);
+        let count = escaped.len();
+        if count == 0 {
+            return 0;
+        }
+        escaped::signal(&escaped, Signal::TERM);
+        escaped::signal(&escaped, Signal::CONT);
+        if !self.wait_for_escaped(patience) {
+            *killed = true;
+            escaped::signal(&self.mark.escaped(self.group), Signal::KILL);
+            *is_left |= !self.wait_for_escaped(KILL_PATIENCE);
+        }
+        count
+    }
+
+    fn wait_for_escaped(&self, patience: Duration) -> bool {
+        let begin = Instant::now();
+        loop {
+            if self.mark.escaped(self.group).is_empty() {
+                return true;
+            }
+            if begin.elapsed() >= patience {
+                return false;
+            }
+            std::thread::sleep(POLL);
+        }
     }
 
     /// Waits for the leader, reaps it, and waits for the rest of its group; false when time is up.

@@ -94,7 +94,7 @@ fn of_broken(broken: Broken) -> usize {
         Broken::Http(fault) => fault,
         Broken::TooLarge(_) => Fault::BodyTooLarge,
         // Of WebSocket, below messages.
-        Broken::Protocol(_) | Broken::NotUtf8 => Fault::Message,
+        Broken::Protocol(_) | Broken::NotUtf8 | Broken::UnreadAnswers => Fault::Message,
     };
     FIRST_FAULT + Fault::ALL.iter().position(|one| *one == fault).unwrap_or(0)
 }

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::address::{Address, TlsSettings};
-use crate::driver::{Broken, Closed, OpenError};
-use crate::read_buffer::ReadBuffer;
+use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, OpenError};
+use crate::read_buffer::{READ_BUFFER_BYTES, ReadBuffer};
 use server::{Over, Server};
 
 const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ca.pem");

@@ -23,7 +23,7 @@ use tokio::io::AsyncWrite;
 use super::{Fault, Http, Outgoing, Parts, Received};
 use crate::address::Address;
 use crate::connect;
-use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Driver, OpenError, Refused};
 use crate::read_buffer::ReadBuffer;
 use crate::shutdown::Shutdown;
 use crate::stream::{self, Stream};
@@ -102,6 +102,10 @@ impl Driver for Http2 {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
         if let Some(end) = self.talk.end() {
             return Poll::Ready(self.end(end));
+        }
+        // Before a read, since what one read asks for has a bound and was offered to the kernel since.
+        if self.talk.pipe().borrow().answer_bytes() > ANSWER_BYTES_MAX {
+            return Poll::Ready(Err(Closed::Broken(Broken::UnreadAnswers)));
         }
         let count = match ready!(stream::poll_read(&mut self.stream, cx, buffer.lay(&[]))) {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {

@@ -5,6 +5,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::address::Address;
+use crate::read_buffer::READ_BUFFER_BYTES;
 
 /// A server's frame: never masked.
 fn server_frame(out: &mut Vec<u8>, is_final: bool, opcode: u8, payload: &[u8]) {
@@ -304,4 +305,60 @@ fn a_server_behind_tls_is_spoken_to_when_its_certificate_is_trusted() {
 fn a_file_without_a_certificate_is_refused_with_its_path() {
     let error = crate::TlsSettings::new("localhost", Some("Cargo.toml".as_ref()), false).unwrap_err();
     assert!(error.to_string().starts_with("Cargo.toml: no certificate in it"), "{error}");
+}
+
+#[test]
+fn a_server_that_floods_with_pings_and_reads_no_pong_is_left() {
+    block_on(async {
+        let (far, mut socket) = pair().await;
+        let (reads_nothing, mut far) = far.into_split();
+        let mut flood = Vec::new();
+        (0..4000).for_each(|_| server_frame(&mut flood, true, 9, b""));
+        let flooding = async move {
+            while far.write_all(&flood).await.is_ok() {}
+            std::future::pending::<()>().await;
+        };
+        let listening = async {
+            let (mut buffer, mut most) = (ReadBuffer::new(), 0);
+            loop {
+                let read = poll_fn(|cx| {
+                    let _ = socket.poll_flush(cx);
+                    socket.poll_read(cx, &mut buffer)
+                });
+                match read.await {
+                    Err(why) => return (why, most),
+                    Ok(_) => assert!(socket.next(&mut buffer).is_none(), "pings are not heard"),
+                }
+                most = most.max(socket.unsent_bytes());
+                assert!(most < 1 << 20, "{most} bytes wait to be sent, and it goes on");
+            }
+        };
+        let (why, most) = tokio::select! {
+            ended = listening => ended,
+            () = flooding => unreachable!("the flood does not end"),
+        };
+        assert!(matches!(why, Closed::Broken(Broken::UnreadAnswers)), "{why:?}");
+        // A ping takes 2 bytes and its pong 6.
+        assert!(most <= ANSWER_BYTES_MAX + 3 * READ_BUFFER_BYTES, "{most}");
+        drop(reads_nothing);
+    });
+}
+
+/// A server may be slow to read and still ask whether we are there.
+#[test]
+fn a_ping_beside_a_backlog_of_our_own_is_no_flood() {
+    block_on(async {
+        let (mut far, mut socket) = pair().await;
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        while socket.send(Message::Binary(&[0; 60_000])).is_ok() || socket.poll_flush(&mut cx).is_ready() {}
+        let mut ping = Vec::new();
+        server_frame(&mut ping, true, 9, b"are you there");
+        let mut buffer = ReadBuffer::new();
+        for _ in 0..100 {
+            far.write_all(&ping).await.unwrap();
+            poll_fn(|cx| socket.poll_read(cx, &mut buffer)).await.unwrap();
+            assert!(socket.next(&mut buffer).is_none());
+        }
+        assert!(socket.unsent_bytes() > 0, "the backlog is there throughout");
+    });
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use drivers::{Closed, Driver, OpenError};
+use drivers::{Broken, Closed, Driver, OpenError};
 
 use super::{ConnectionId, ConnectionState, Opening, Owes, WorkerState};
 use crate::pacer::Item;
@@ -86,6 +86,17 @@ impl<D: Driver> WorkerState<D> {
                 self.connections.remove(id);
             }
             other => connection.state = other,
+        }
+    }
+
+    /// Ends a connection whose server does not read the answers that it asks for. Told once, when this call is over.
+    pub(crate) fn break_off(&mut self, id: ConnectionId) {
+        let connection = self.connections.get_mut(id);
+        let is_open =
+            connection.is_some_and(|connection| matches!(connection.state, ConnectionState::Open(_)));
+        let is_told = self.ended.last().is_some_and(|(last, _)| *last == id);
+        if is_open && !is_told {
+            self.ended.push((id, Closed::Broken(Broken::UnreadAnswers)));
         }
     }
 

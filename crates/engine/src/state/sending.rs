@@ -227,6 +227,9 @@ mod tests {
         room: Rc<Cell<usize>>,
     }
 
+    /// Beyond so much unsent it takes no more.
+    const NARROW_UNSENT_MAX: usize = 1000;
+
     impl Driver for Narrow {
         type Connecting = ();
         type Send<'a> = usize;
@@ -241,6 +244,9 @@ mod tests {
         }
 
         fn send(&mut self, bytes: usize) -> Result<(), Refused> {
+            if self.unsent > NARROW_UNSENT_MAX {
+                return Err(Refused(NARROW_UNSENT_MAX));
+            }
             self.unsent += bytes;
             Ok(())
         }
@@ -267,9 +273,7 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_message_departs_with_its_last_byte_and_its_lag_ends_with_the_first_try() {
-        let names = MetricNames::new(&["say"], &[], &[], &OpenError::CAUSES);
+    fn state_of(names: &Arc<MetricNames>) -> WorkerState<Narrow> {
         let socket = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let plan = plan::WorkerPlan {
             patience_ns: 1,
@@ -288,8 +292,29 @@ mod tests {
             met: Arc::default(),
             realtime_zero_ns: 0,
         };
-        let mut state =
-            WorkerState::<Narrow>::new(Box::new(Interval::new(&names)), &plan, vec![address], shared);
+        WorkerState::<Narrow>::new(Box::new(Interval::new(names)), &plan, vec![address], shared)
+    }
+
+    #[test]
+    fn a_server_that_asks_for_answers_and_reads_none_is_left_once() {
+        let mut state = state_of(&MetricNames::new(&["keep"], &[], &[], &OpenError::CAUSES));
+        let connection = state.open(0, 0);
+        state.connection_opened(connection, Narrow { unsent: 0, room: Rc::default() });
+        for _ in 0..10_000 {
+            BotContext { state: &mut state }.answer(connection, 0, 0, 6);
+        }
+        let unsent = &state.connections.get_mut(connection).unwrap().unsent;
+        assert!(unsent.len() <= NARROW_UNSENT_MAX / 6 + 1, "{} answers wait", unsent.len());
+        assert!(
+            matches!(&state.ended[..], [(id, Closed::Broken(Broken::UnreadAnswers))] if *id == connection),
+            "{:?}",
+            state.ended
+        );
+    }
+
+    #[test]
+    fn a_message_departs_with_its_last_byte_and_its_lag_ends_with_the_first_try() {
+        let mut state = state_of(&MetricNames::new(&["say"], &[], &[], &OpenError::CAUSES));
         let shape = LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1, echoes: true };
         state.ledger = Some(Box::new(LedgerPart::new(shape)));
         let room = Rc::new(Cell::new(15));

@@ -67,6 +67,8 @@ const LARGEST_COUNT: u64 = 1_000_000_000_000;
 const LATEST_MS: u64 = 4_102_444_800_000;
 /// Nothing that lasts longer than an hour is an interval between two ticks, or the time that one line tells of.
 const LONGEST_INTERVAL_MS: u64 = 3_600_000;
+/// No loop ticks more seldom than once an hour, or faster than clocks are read.
+pub const RATES_HZ: std::ops::RangeInclusive<f64> = 1.0 / 3_600.0..=1e9;
 /// A sum over the ticks of one line: as many as there can be, each an hour off.
 const LARGEST_ISR_NS: f64 = 1e12 * 3.6e12;
 /// Fields of the own line that are not counters.
@@ -144,6 +146,9 @@ impl OwnSecond {
             return Err(format!("it tells of {} s, which cannot be true", (to_ms - from_ms) / 1_000));
         }
         let tick_rate_hz = fields.get("tick_rate").and_then(Value::as_f64).filter(|&rate_hz| rate_hz > 0.0);
+        if let Some(rate_hz) = tick_rate_hz.filter(|rate_hz| !RATES_HZ.contains(rate_hz)) {
+            return Err(format!("\"tick_rate\" is {rate_hz:e} Hz, which cannot be true"));
+        }
         let mut own = OwnSecond {
             from_ms,
             to_ms,

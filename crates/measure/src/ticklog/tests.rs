@@ -334,3 +334,55 @@ fn a_server_that_writes_four_times_a_second_is_read_entry_by_entry() {
     assert!(seconds.iter().all(|second| second.counters == [("frames".to_owned(), second.counts.due)]));
     assert_eq!((summary.counts().due, summary.malformed), (30, 0));
 }
+
+#[test]
+fn a_rate_that_no_loop_has_is_a_line_that_cannot_be_read() {
+    for rate in ["1e-300", "5e-324", "1e300", "0.0001"] {
+        let mut reader = TickLogReader::new(60.0);
+        reader.push(
+            format!("{{\"time\":1,\"title\":\"stepladder\",\"tick_rate\":{rate},\"due\":0}}\n").as_bytes(),
+        );
+        reader.finish();
+        let summary = reader.summary();
+        assert_eq!((summary.malformed, summary.tick_rate_hz()), (1, 60.0), "{rate}");
+        assert!(summary.malformed_examples[0].reason.contains("cannot be true"), "{summary:?}");
+    }
+}
+
+/// A few hundred lines once cost 22 s: each histogram asked for a table of millions of entries.
+#[test]
+fn a_log_of_histograms_that_ask_for_large_tables_is_read_at_once() {
+    let mut bytes = 0x1c84_9313u32.to_be_bytes().to_vec();
+    [0u32, 0, 5].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
+    [1, i64::MAX as u64, 1f64.to_bits()].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
+    let bomb = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes);
+    let mut reader = TickLogReader::new(60.0);
+    for second in 1..=200 {
+        let line = format!(
+            "{{\"time\":{second}000,\"title\":\"stepladder\",\"interval_ns\":\"{bomb}\",\"busy_ns\":\"{bomb}\"}}\n"
+        );
+        reader.push(line.as_bytes());
+    }
+    reader.finish();
+    assert_eq!((reader.summary().malformed, reader.summary().seconds), (200, 0));
+}
+
+#[test]
+fn the_largest_counts_that_a_line_may_tell_add_up_and_never_wrap() {
+    const LARGEST: u64 = 1_000_000_000_000;
+    let mut reader = TickLogReader::new(60.0);
+    for second in 1..=300 {
+        let line = format!(
+            "{{\"time\":{second}000,\"title\":\"tickInterval\",\"pointSet\":{{\"3600000\":{LARGEST}}}}}\n\
+             {{\"time\":{second}000,\"title\":\"tickIntervalOverrun\",\"count\":{LARGEST}}}\n\
+             {{\"time\":{second}000,\"title\":\"games-played\",\"count\":{LARGEST}}}\n"
+        );
+        reader.push(line.as_bytes());
+    }
+    reader.finish();
+    let summary = reader.summary();
+    assert_eq!(summary.counts().over, 300 * LARGEST);
+    assert_eq!((summary.games, summary.max_ms()), (Some(300 * LARGEST), Some(3_600_000)));
+    assert_eq!((summary.mean_ms(), summary.quantile_ms(0.99)), (Some(3.6e6), Some(3_600_000)));
+    assert_eq!((summary.disagreement(), summary.figures().late_share), (None, Some(1.0)));
+}

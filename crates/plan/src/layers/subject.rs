@@ -49,9 +49,9 @@ static TARGET: Setting = HERE
     .key("subject.target", Shape::Text, "ws://127.0.0.1:42069")
     .about("A URL, or the name of a built-in server.")
     .required();
-static START: Setting = HERE
+pub(crate) static START: Setting = HERE
     .key("subject.start", Shape::Text, "node server.js")
-    .about("The command that starts the server; it is watched, and stopped at the end.")
+    .about("The command that starts the server, once confirmed (--allow-start); it is watched, and stopped at the end.")
     .flag("--start", "COMMAND")
     .help("Start the subject with this command, watch it and stop it");
 static PID: Setting = HERE
@@ -59,7 +59,7 @@ static PID: Setting = HERE
     .about("The process of a server that runs already.")
     .flag("--pid", "N")
     .help("Watch this process, which runs already");
-static TICKS: Setting = HERE
+pub(crate) static TICKS: Setting = HERE
     .key(
         "subject.ticks",
         Shape::WordOr("TicksKeys", "Where the server reports its ticks."),
@@ -86,11 +86,12 @@ pub static OPTIONS: Setting = HERE
     .key("subject.options", Shape::List(&Shape::NumberOrText), "[--tick-rate, 30]")
     .about("Options for a built-in server.")
     .word("options after --", "climb arena -- --tick-rate 30");
-static I_MAY_LOAD: Setting = HERE
+/// Hosts that the user vouches for.
+pub static I_MAY_LOAD: Setting = HERE
     .key("i_may_load", Shape::List(&Shape::Text), "[game.example.org]")
-    .about("Hosts outside loopback and private ranges that are yours to load.")
+    .about("Hosts that are yours to load; they must also be confirmed, with --i-may-load or on a terminal.")
     .flag("--i-may-load", "HOST")
-    .help("Allow a target that is neither loopback nor private")
+    .help("Allow a target that is neither loopback nor private, or beyond loopback where a file names it")
     .kind(Kind::Repeated)
     .flag_example("game.example.org");
 static TLS: Setting = HERE

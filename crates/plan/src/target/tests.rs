@@ -100,6 +100,7 @@ fn verdict(address: &str, host: &str, allowed: &[&str]) -> &'static str {
         Err(TargetRefused::Metadata { .. }) => "metadata",
         Err(TargetRefused::LinkLocal { .. }) => "link-local",
         Err(TargetRefused::NotAServer { .. }) => "no server",
+        Err(TargetRefused::OnlyAFileNamesIt { .. }) => "only a file names it",
     }
 }
 
@@ -138,9 +139,25 @@ fn a_metadata_service_is_never_loaded_however_its_address_is_dressed() {
         "::169.254.169.254",
         "64:ff9b::a9fe:a9fe",
         "2002:a9fe:a9fe::1",
+        "::ffff:0:169.254.169.254",
+        "64:ff9b:1::a9fe:a9fe",
+        "64:ff9b:1:7:8:9:a9fe:a9fe",
         "fd00:ec2::254",
+        "fd00:ec2::23",
+        "fd20:ce::254",
+        "169.254.170.2",
+        "169.254.170.23",
+        "::ffff:169.254.170.2",
+        "100.100.100.200",
+        "::ffff:100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
     ] {
-        assert_eq!(verdict(address, "meta", &["meta", "169.254.169.254"]), "metadata", "{address}");
+        assert_eq!(verdict(address, "meta", &["meta", "169.254.169.254", address]), "metadata", "{address}");
+    }
+    // By name too: a resolver of somebody's own may lead it through a proxy of the machine.
+    for name in ["metadata.google.internal", "Metadata.Google.Internal.", "metadata.goog"] {
+        assert_eq!(verdict("127.0.0.1", name, &[name]), "metadata", "{name}");
     }
 }
 

@@ -35,6 +35,7 @@ use self::runner::{Client, How};
 use self::table::Table;
 use crate::climb::{self, check_writable, write_text};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
+use crate::say;
 use crate::signals::Interrupt;
 
 /// Runs every client, prints the table. Exit code 1 when an operation failed, had a wrong value or an unknown outcome.
@@ -74,9 +75,9 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
         page += &format!("flame graph: {}\n", path.display());
     }
     if options.json.as_deref() == Some(Path::new("-")) {
-        anstream::eprint!("{page}");
+        say::err_text!("{page}");
     } else {
-        anstream::print!("{page}");
+        say::out_text!("{page}");
     }
     Ok(match () {
         () if interrupt.is_asked() => Exit::Interrupted,

@@ -13,6 +13,7 @@ use servers::leaderboard::bench::{self, Cell, NAME_BYTES_MIN, Operation, Report,
 use super::gate::{self, Gate};
 use crate::climb::{check_writable, write_text};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
+use crate::say;
 
 /// Options of `bench leaderboard`.
 #[derive(Debug, clap::Args)]
@@ -125,10 +126,10 @@ pub(super) fn run(options: &Options) -> Result<Exit, Failure> {
         .map_err(not_measured)?;
     let missed = gates.iter().any(|gate| !gate.misses(&report).is_empty());
     if options.json.as_deref() == Some(Path::new("-")) {
-        anstream::eprint!("{}", Gates { report: &report, gates: &gates });
+        say::err_text!("{}", Gates { report: &report, gates: &gates });
     } else {
         let gates = Gates { report: &report, gates: &gates };
-        anstream::print!("{}{gates}", Table(&report));
+        say::out_text!("{}{gates}", Table(&report));
     }
     Ok(if missed { Exit::NotMet } else { Exit::Met })
 }

@@ -114,3 +114,15 @@ fn a_climb_that_is_killed_says_how_far_it_came_and_leaves_no_server_behind() {
     assert!(run["rungs"][1]["sent"].as_u64() > Some(0), "its seconds are intact: {run:#}");
     assert_ne!(run["rungs"][0]["verdict"], "INVALID");
 }
+
+#[test]
+fn a_limit_of_file_sizes_ends_a_climb_with_words_and_not_by_a_signal() {
+    let place = Place::new();
+    let mut command = std::process::Command::new("/bin/sh");
+    // 40 KiB: a store that is made has more.
+    let line = "ulimit -f 80; exec \"$0\" climb arena --rungs 2 --hold 2s --no-calibration";
+    command.args(["-c", line, env!("CARGO_BIN_EXE_stepladder")]).current_dir(place.path(""));
+    let ran = place.start_command(command).finish();
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.err.contains("stepladder.db") && !ran.err.contains("panicked"), "{ran:#?}");
+}

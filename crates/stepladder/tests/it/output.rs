@@ -1,12 +1,10 @@
 //! Where output goes and what it holds: JSON alone on standard output, progress on standard error, colours for people.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::FromRawFd;
 use std::process::Stdio;
 
 use crate::main_job::assert_valid;
 use crate::place::{Place, parse};
+use crate::terminal;
 
 const ESCAPE: char = '\u{1b}';
 
@@ -27,34 +25,12 @@ fn json_to_standard_output_is_json_and_nothing_else() {
     colours_are_for_terminals(&place);
 }
 
-/// On a terminal of its own, which reads back what was written there.
+/// What is printed on a terminal, which is also its standard error.
 fn on_a_terminal(place: &Place, words: &[&str], no_color: bool) -> String {
-    let (mut ours, mut theirs) = (0, 0);
-    // SAFETY: both numbers are ours to be written, and the rest may be null.
-    let status = unsafe {
-        libc::openpty(
-            &mut ours,
-            &mut theirs,
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-        )
-    };
-    assert_eq!(status, 0, "a pseudo-terminal");
-    // SAFETY: the call has just opened both for us.
-    let (mut ours, theirs) = unsafe { (File::from_raw_fd(ours), File::from_raw_fd(theirs)) };
-    let mut command = place.command(words);
-    command.stdout(Stdio::from(theirs)).env("TERM", "xterm");
-    if no_color {
-        command.env("NO_COLOR", "1");
-    }
-    let status = command.status().expect("it runs");
-    drop(command);
-    assert!(status.success(), "{words:?}");
-    let mut text = Vec::new();
-    // A terminal whose other side is closed ends with an error.
-    let _ = ours.read_to_end(&mut text);
-    String::from_utf8_lossy(&text).into_owned()
+    let variables = [("NO_COLOR", "1")];
+    let shown = terminal::run(place, words, "", if no_color { &variables } else { &[] });
+    assert_eq!(shown.code, Some(0), "{words:?}");
+    shown.text
 }
 
 fn colours_are_for_terminals(place: &Place) {

@@ -185,3 +185,11 @@ fn files_that_grow_long_are_listed() {
         assert!(lines <= 1_200, "{}: {lines} lines; a file this long is several", path.display());
     }
 }
+
+#[test]
+fn the_command_line_prints_in_one_place_only() {
+    // `serve` announces a URL of ours, and a runner of the benchmark speaks its own protocol to its parent.
+    let except = ["say.rs", "serve.rs", "rust.rs"];
+    let words = ["println!(", "print!(", "anstream::std", "io::stdout().lock", "io::stderr().lock"];
+    refuse(&["stepladder"], &words, &except, "what is printed goes through say.rs");
+}

@@ -25,6 +25,8 @@ const FIGURES: [&str; 7] = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "
 /// is followed by `p50_ns p90_ns p99_ns p999_ns max_ns mean_ns stddev_ns` (`interval_p50_ns`, …). NULL is empty. For
 /// each trial and measure `trial-N-NAME.hgrm`: the percentile table of HdrHistogram's plotter, of the messages that were
 /// planned in the hold (handshakes: of the whole trial), no warm-up cut off. Artifacts are files in `artifacts/`.
+/// A text that a spreadsheet would take for a formula (it begins with `=`, `+`, `-`, `@`, a tab or a line's end) has a `'`
+/// before it; the export as JSON has every text as it is.
 /// Units: in the columns' names; values of the percentile tables are ms.
 /// Errors: `UnknownRun`, `Damaged` before anything is written, `Output` with the path that failed.
 pub fn csv(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
@@ -47,7 +49,7 @@ fn tables(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
     let mut sheet = Sheet::create(dir, "label")?;
     sheet.write(["run", "key", "value"].map(str::to_owned))?;
     for (key, value) in labels {
-        sheet.write([run.to_string(), key, value])?;
+        sheet.write([run.to_string(), no_formula(&key), no_formula(&value)])?;
     }
     sheet.finish()
 }
@@ -92,11 +94,17 @@ fn cells(store: &Store, row: &Row) -> Result<Vec<String>, StoreError> {
             (_, Value::Null) => cells.push(String::new()),
             (_, Value::Integer(integer)) => cells.push(integer.to_string()),
             (_, Value::Real(real)) => cells.push(real.to_string()),
-            (_, Value::Text(text)) => cells.push(text.clone()),
-            (_, Value::Blob(bytes)) => cells.push(readable(bytes)),
+            (_, Value::Text(text)) => cells.push(no_formula(text)),
+            (_, Value::Blob(bytes)) => cells.push(no_formula(&readable(bytes))),
         }
     }
     Ok(cells)
+}
+
+/// A text that no spreadsheet carries out: servers and scenarios write some of them. Source: OWASP, "CSV Injection".
+fn no_formula(text: &str) -> String {
+    let begins = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
+    if begins { format!("'{text}") } else { text.to_owned() }
 }
 
 fn figures(distribution: &Distribution) -> [String; FIGURES.len()] {

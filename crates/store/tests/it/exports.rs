@@ -100,3 +100,44 @@ fn a_damaged_run_is_not_exported_in_part() {
     assert!(export::csv(&given.store, &run, &folder.path().join("out")).unwrap_err().is_damage());
     assert!(!folder.path().join("out").exists());
 }
+
+#[test]
+fn no_cell_of_a_csv_file_begins_a_formula() {
+    let texts = ["=1+2", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1", "plain", "a=b", "-"];
+    let given = given::store();
+    let head = store::RunHead { subject: texts[0].to_owned(), ..given::run_head(Some("master")) };
+    let writer = given.store.begin_run(&head, None).unwrap();
+    let run = writer.id().clone();
+    for text in texts {
+        given.store.set_label(&run, text, Some(text)).unwrap();
+    }
+    writer.begin_trial(&given::trial_head(0, 1.0), 1).unwrap();
+    let event = |text: &str| {
+        measure::Entry::Event(measure::Event { at_ns: 1, kind: "error".to_owned(), text: text.to_owned() })
+    };
+    writer.append(texts.map(event).to_vec()).unwrap();
+    writer.end_trial(2).unwrap();
+    writer.end_run(given::finished()).unwrap();
+    let dir = given.path.with_file_name("csv");
+    export::csv(&given.store, &run, &dir).unwrap();
+    for file in std::fs::read_dir(&dir)
+        .unwrap()
+        .flatten()
+        .filter(|file| file.path().extension() == Some("csv".as_ref()))
+    {
+        let mut reader = csv::Reader::from_path(file.path()).unwrap();
+        for record in reader.records() {
+            for cell in &record.unwrap() {
+                let is_number =
+                    cell.bytes().skip(1).all(|byte| byte.is_ascii_digit() || b".e-".contains(&byte))
+                        && !texts.contains(&cell);
+                let begins = cell.starts_with(['=', '+', '-', '@', '\t', '\r', '＝']);
+                assert!(!begins || is_number, "{}: {cell:?}", file.path().display());
+            }
+        }
+    }
+    let mut reader = csv::Reader::from_path(dir.join("event.csv")).unwrap();
+    let last = reader.headers().unwrap().len() - 1;
+    let kept: Vec<String> = reader.records().map(|record| record.unwrap()[last].to_owned()).collect();
+    assert_eq!(kept, ["'=1+2", "'+1", "'-1", "'@SUM(A1)", "'\t=1", "'\r=1", "'＝1", "plain", "a=b", "'-"]);
+}

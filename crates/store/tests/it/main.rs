@@ -7,6 +7,7 @@ mod cut_off;
 mod damage;
 mod exports;
 mod following;
+mod forged;
 mod given;
 mod lines;
 mod round_trip;

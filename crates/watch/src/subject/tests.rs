@@ -125,7 +125,7 @@ fn a_halted_server_can_be_stopped() {
 #[test]
 fn what_had_to_be_done_to_stop_it_is_told() {
     let check = |by_itself, killed, is_left, expected: Option<&str>| {
-        let trouble = Stopped { exit: Exit::UNKNOWN, by_itself, killed, is_left }.trouble();
+        let trouble = Stopped { exit: Exit::UNKNOWN, by_itself, killed, is_left, escaped_count: 0 }.trouble();
         match expected {
             Some(words) => {
                 assert!(trouble.as_deref().is_some_and(|text| text.contains(words)), "{trouble:?}")
@@ -221,4 +221,52 @@ fn somebody_elses_process_is_only_watched() {
     child.wait().unwrap();
     assert_eq!(watch.peek(), Some(Exit::UNKNOWN));
     assert!(ExitWatch::of_running(u32::MAX >> 1).is_err());
+}
+
+fn is_alive(pid: i32) -> bool {
+    let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
+    stat.is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X'))
+}
+
+/// The number that the subject printed as its only line.
+fn printed_pid(started: &Started) -> i32 {
+    let begin = Instant::now();
+    loop {
+        if let Some(pid) = started.last_lines(1).first().and_then(|line| line.trim().parse().ok()) {
+            return pid;
+        }
+        assert!(begin.elapsed() < LONG);
+        std::thread::sleep(POLL);
+    }
+}
+
+#[test]
+fn what_left_the_group_is_ended_too_and_said() {
+    // A session of its own, whose parent has ended: nothing but its environment tells whose it is.
+    let started = start("setsid sh -c 'echo $$; exec sleep 300' & exec sleep 300");
+    let pid = printed_pid(&started);
+    assert!(is_alive(pid));
+    let stopped = started.stop();
+    assert!(!is_alive(pid), "{stopped:?}");
+    assert_eq!((stopped.escaped_count, stopped.is_left), (1, false));
+    let said = stopped.trouble().unwrap();
+    assert!(said.starts_with("a process that the server had started left its process group"), "{said}");
+}
+
+#[test]
+fn a_daemon_is_ended_even_when_its_starter_has_ended() {
+    let started = start("(setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 300; done' &)");
+    let pid = printed_pid(&started);
+    exit_of(&started);
+    assert!(is_alive(pid));
+    let mut started = started;
+    let stopped = started.stop_within(Duration::from_millis(300));
+    assert!(!is_alive(pid), "{stopped:?}");
+    assert!(stopped.escaped_count >= 1 && stopped.killed && !stopped.is_left, "{stopped:?}");
+}
+
+#[test]
+fn a_subject_that_starts_nothing_else_left_nothing() {
+    let stopped = start("exec sleep 300").stop();
+    assert_eq!((stopped.escaped_count, stopped.trouble()), (0, None));
 }

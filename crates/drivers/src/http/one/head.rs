@@ -72,6 +72,14 @@ pub fn read(bytes: &[u8], is_answer_to_head: bool) -> Result<Option<Head>, Fault
         Ok(_) => return Err(Fault::HeadTooLarge),
         Err(error) => return Err(fault(error)),
     };
+    // The library also takes a line feed alone for a line's end; others do not, and would see other headers here.
+    if bytes[..head_bytes]
+        .iter()
+        .zip(&bytes[1..head_bytes])
+        .any(|(before, byte)| *byte == b'\n' && *before != b'\r')
+    {
+        return Err(Fault::Header);
+    }
     let (Some(status @ 100..), Some(version)) = (response.code, response.version) else {
         return Err(Fault::StatusLine);
     };
@@ -84,6 +92,11 @@ pub fn read(bytes: &[u8], is_answer_to_head: bool) -> Result<Option<Head>, Fault
         (Transfer::Chunked, None) => Body::Chunked,
         (Transfer::None | Transfer::Other, None) => Body::UntilEnd,
     };
+    let location = said.location.filter(|_| (300..400).contains(&status));
+    // A redirect that nobody can follow is not an answer without one.
+    if location.is_some_and(|location| std::str::from_utf8(location).is_err()) {
+        return Err(Fault::Header);
+    }
     let ends_with_it = body == Body::UntilEnd || status == 101;
     let keeps = version > 0 || (said.keep_alive && said.transfer == Transfer::None);
     let within = |value: &[u8]| {
@@ -95,7 +108,7 @@ pub fn read(bytes: &[u8], is_answer_to_head: bool) -> Result<Option<Head>, Fault
         status,
         body,
         closes: said.close || !keeps || ends_with_it,
-        location: said.location.filter(|_| (300..400).contains(&status)).map(within),
+        location: location.map(within),
         date: said.date.map_or(0..0, within),
     }))
 }

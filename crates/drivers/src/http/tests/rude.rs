@@ -252,3 +252,45 @@ fn an_end_inside_an_answer_of_http_2_is_a_cut() {
         assert!(matches!(why, Closed::ByPeer(None) | Closed::Failed(_)), "{why:?}");
     });
 }
+
+/// Floods until the client ends the connection; returns why it did and the most that it kept unsent.
+async fn flooded(flood: Vec<u8>) -> (Closed, usize) {
+    let (far, mut client) = two().await;
+    // It writes and never reads.
+    let (reads_nothing, mut far) = far.into_split();
+    let flooding = async move {
+        while far.write_all(&flood).await.is_ok() {}
+        std::future::pending::<()>().await;
+    };
+    let listening = async {
+        let mut most = 0;
+        loop {
+            let read = poll_fn(|cx| {
+                let _ = client.driver.poll_flush(cx);
+                client.driver.poll_read(cx, &mut client.buffer)
+            });
+            match read.await {
+                Err(why) => return (why, most),
+                Ok(_) => while let Some(Ok(_)) = client.driver.next(&mut client.buffer) {},
+            }
+            most = most.max(client.driver.unsent_bytes());
+            assert!(most < 1 << 20, "{most} bytes wait to be sent, and it goes on");
+        }
+    };
+    let ended = tokio::select! {
+        ended = listening => ended,
+        () = flooding => unreachable!("the flood does not end"),
+    };
+    drop(reads_nothing);
+    ended
+}
+
+#[test]
+fn a_server_that_floods_with_pings_or_settings_and_reads_nothing_is_left() {
+    const PING: u8 = 6;
+    for flood in [frame(PING, 0, 0, &[7; 8]).repeat(2000), frame(SETTINGS, 0, 0, &[]).repeat(4000)] {
+        let (why, most) = block_on(flooded(flood));
+        assert!(matches!(why, Closed::Broken(Broken::UnreadAnswers)), "{why:?}");
+        assert!(most <= ANSWER_BYTES_MAX + READ_BUFFER_BYTES, "{most}");
+    }
+}

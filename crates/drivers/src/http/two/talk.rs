@@ -291,7 +291,12 @@ impl Asked {
                     Poll::Pending => return Progress::Waits,
                     Poll::Ready(Err(error)) if error.is_go_away() => return Progress::Rejected,
                     Poll::Ready(Err(error)) => return Progress::Failed(Fault::Two, error.to_string()),
-                    Poll::Ready(Ok(answer)) => self.begin(answer),
+                    Poll::Ready(Ok(answer)) => {
+                        if !self.begin(answer) {
+                            let words = "a redirect to what is no text".to_owned();
+                            return Progress::Failed(Fault::Header, words);
+                        }
+                    }
                 },
                 Stage::Trailers(body) => match body.poll_trailers(cx) {
                     Poll::Pending => return Progress::Waits,
@@ -328,10 +333,14 @@ impl Asked {
         }
     }
 
-    fn begin(&mut self, answer: http::Response<RecvStream>) {
+    /// False: it redirects to what is no text.
+    fn begin(&mut self, answer: http::Response<RecvStream>) -> bool {
         let (head, body) = answer.into_parts();
         self.status = head.status.as_u16();
         if let Some(location) = head.headers.get("location").filter(|_| head.status.is_redirection()) {
+            if std::str::from_utf8(location.as_bytes()).is_err() {
+                return false;
+            }
             self.store.extend_from_slice(location.as_bytes());
             self.location_bytes = self.store.len();
         }
@@ -340,6 +349,7 @@ impl Asked {
             self.learn_status(Some(&head.headers));
         }
         self.stage = Stage::Body(body);
+        true
     }
 
     /// A status other than 0 has its text in place of a body.

@@ -13,6 +13,8 @@ use store::{LineSource, RunWriter, StoredLine};
 use super::member::Usage;
 use super::profile::artifact;
 
+use crate::say;
+
 /// One line of a runner. Unknown fields are free; unknown types are passed over.
 #[derive(Debug)]
 pub(super) enum Line {
@@ -147,7 +149,7 @@ impl Drop for Record<'_> {
         if let Some(file) = &mut self.file
             && let Err(error) = file.flush()
         {
-            anstream::eprintln!("stepladder: --lines: {error}");
+            say::err_line!("stepladder: --lines: {error}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A client library's process: how it is found, started, read and ended.
 
-use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -13,6 +13,7 @@ use super::figures::Run;
 use super::lines::{Line, Note, Record};
 use super::member::Member;
 use super::profile::{self, Perf, Subject};
+use crate::say;
 use crate::signals::Interrupt;
 
 /// Runners of other languages: `clients/run NAME PLAN`.
@@ -310,14 +311,13 @@ const LONGEST_LINE: u64 = 4 << 20;
 /// Says on a terminal what is running.
 pub(super) fn progress(done: usize, count: usize, client: &str, task: &str) {
     if std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[Krun {done} of {count}: {client}, {task}");
-        let _ = std::io::stderr().flush();
+        say::in_place(&format!("run {done} of {count}: {client}, {task}"));
     }
 }
 
 /// Takes it back.
 pub(super) fn clear_progress() {
     if std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[K");
+        say::in_place("");
     }
 }

@@ -48,6 +48,30 @@ fn only_a_redirect_has_a_location() {
 }
 
 #[test]
+fn a_line_feed_alone_ends_no_line() {
+    let check = |bytes: &[u8]| {
+        assert_eq!(read(bytes, false), Err(Fault::Header), "{:?}", String::from_utf8_lossy(bytes));
+    };
+    check(b"HTTP/1.1 200 OK\nContent-Length: 0\n\n");
+    check(b"HTTP/1.1 200 OK\r\nContent-Length: 0\n\r\n");
+    check(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\n");
+    check(b"HTTP/1.1 200 OK\r\nX: a\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n");
+}
+
+#[test]
+fn a_location_that_is_no_text_is_a_fault_and_not_a_missing_one() {
+    let of = |status: u16| {
+        let head = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nLocation: /?\r\n\r\n");
+        let mut bytes = head.into_bytes();
+        let at = bytes.iter().rposition(|byte| *byte == b'?').unwrap();
+        bytes[at] = 0xFF;
+        read(&bytes, false).map(|head| head.unwrap().location)
+    };
+    assert_eq!(of(302), Err(Fault::Header));
+    assert_eq!(of(200), Ok(None), "elsewhere it means nothing");
+}
+
+#[test]
 fn a_head_may_have_16_kib_and_not_one_byte_more() {
     let of = |bytes: usize| {
         let frame = "HTTP/1.1 204 No\r\nA: \r\n\r\n";

@@ -1,0 +1,247 @@
+//! Everything that is printed goes through here: nothing that a terminal obeys gets out but our own colours, and no secret.
+//!
+//! Texts come from servers under test, from scenarios and from stores that others wrote: an escape sequence in one of them
+//! could hide lines, rewrite what stands above or type into a shell. Control characters, and those that reorder or hide text,
+//! are shown in the form that JSON has for them (`\u001b`), which is also right inside JSON.
+//! Not here: what is written into files, which stays as it is.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write};
+
+use crate::secrets::mask;
+
+/// The colours and weights that we print (`anstyle`): what may follow `ESC [` before an `m`.
+const OUR_STYLES: [&str; 10] = ["0", "1", "2", "4", "31", "32", "33", "34", "35", "36"];
+/// A line longer than this is printed in pieces; so much is kept at most.
+const LINE_BYTES_MAX: usize = 1 << 20;
+/// Of one message no more characters are shown.
+const MESSAGE_CHARS_MAX: usize = 4_000;
+
+/// One line on standard error.
+macro_rules! err_line {
+    ($($words:tt)*) => { $crate::say::to_stderr(format_args!("{}\n", format_args!($($words)*))) };
+}
+/// The same without a line's end.
+macro_rules! err_text {
+    ($($words:tt)*) => { $crate::say::to_stderr(format_args!($($words)*)) };
+}
+/// One line on standard output.
+macro_rules! out_line {
+    ($($words:tt)*) => { $crate::say::to_stdout(format_args!("{}\n", format_args!($($words)*))) };
+}
+/// The same without a line's end.
+macro_rules! out_text {
+    ($($words:tt)*) => { $crate::say::to_stdout(format_args!($($words)*)) };
+}
+pub(crate) use {err_line, err_text, out_line, out_text};
+
+/// What a terminal would obey, reorder or hide, made visible. Ends of lines, tabs and our own colours stay.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let (mut kept, mut at) = (0, 0);
+    while let Some(letter) = text[at..].chars().next() {
+        let length = match letter {
+            '\n' | '\t' => 1,
+            '\x1b' => our_style(&text[at..]).unwrap_or(0),
+            _ if is_harmful(letter) => 0,
+            _ => letter.len_utf8(),
+        };
+        if length == 0 {
+            out += &text[kept..at];
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                out += &format!("\\u{unit:04x}");
+            }
+            kept = at + letter.len_utf8();
+        }
+        at += length.max(letter.len_utf8());
+    }
+    if kept == 0 { Cow::Borrowed(text) } else { Cow::Owned(out + &text[kept..]) }
+}
+
+/// The same in one line, for a text that stands inside a sentence.
+pub fn in_line(text: &str) -> String {
+    harmless(&mask(text)).replace('\n', "\\n").replace('\t', "\\t")
+}
+
+/// The length of one of our own style sequences that begins here.
+fn our_style(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix("\x1b[")?;
+    let (style, _) = rest.split_once('m')?;
+    OUR_STYLES.contains(&style).then(|| "\x1b[m".len() + style.len())
+}
+
+fn is_harmful(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            // Soft hyphen, Arabic letter mark, zero-width, direction, separators, fillers.
+            '\u{ad}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            // Tags: letters that nobody sees.
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Text that was written through it comes out harmless, line by line.
+pub struct Harmless<W: Write> {
+    inner: W,
+    waiting: Vec<u8>,
+}
+
+impl<W: Write> Harmless<W> {
+    /// Around a stream that may be a terminal.
+    pub fn new(inner: W) -> Self {
+        Harmless { inner, waiting: Vec::new() }
+    }
+
+    fn pass_on(&mut self, count: usize) -> io::Result<()> {
+        let rest = self.waiting.split_off(count);
+        let whole = std::mem::replace(&mut self.waiting, rest);
+        // Bytes that are no text become the character that stands for such.
+        self.inner.write_all(harmless(&mask(&String::from_utf8_lossy(&whole))).as_bytes())
+    }
+}
+
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.waiting.extend_from_slice(bytes);
+        if let Some(end) = self.waiting.iter().rposition(|byte| *byte == b'\n') {
+            self.pass_on(end + 1)?;
+        } else if self.waiting.len() > LINE_BYTES_MAX {
+            let whole = match std::str::from_utf8(&self.waiting) {
+                Err(error) if error.error_len().is_none() => error.valid_up_to(),
+                _ => self.waiting.len(),
+            };
+            self.pass_on(whole)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.pass_on(self.waiting.len())?;
+        self.inner.flush()
+    }
+}
+
+impl<W: Write> Drop for Harmless<W> {
+    fn drop(&mut self) {
+        // Who needs to know of an error flushes.
+        let _ = self.flush();
+    }
+}
+
+/// Standard output for whatever writes pieces of text.
+pub fn stdout() -> Harmless<anstream::AutoStream<io::Stdout>> {
+    Harmless::new(anstream::stdout())
+}
+
+/// Prints on standard error, as far as it takes it.
+pub fn to_stderr(words: fmt::Arguments<'_>) {
+    let mut out = Harmless::new(anstream::stderr());
+    let _ = out.write_fmt(words).and_then(|()| out.flush());
+}
+
+/// Prints on standard output. A reader that has enough is no error; any other trouble is said on standard error.
+pub fn to_stdout(words: fmt::Arguments<'_>) {
+    let mut out = stdout();
+    match out.write_fmt(words).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            err_line!("stepladder: standard output: {error}");
+        }
+        _ => {}
+    }
+}
+
+/// A message in one breath: the chain of causes, without those that an outer message has quoted already, and of a text as long
+/// as a book its beginning.
+pub fn error(error: &anyhow::Error) {
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !said.contains(&cause) {
+            said += &format!(": {cause}");
+        }
+    }
+    err_line!("stepladder: {}", shortened(&said));
+}
+
+/// What clap says: help and version on standard output, mistakes on standard error.
+pub fn usage(said: &clap::Error) {
+    let text = said.render();
+    if said.use_stderr() { err_text!("{}", text.ansi()) } else { out_text!("{}", text.ansi()) }
+}
+
+fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MESSAGE_CHARS_MAX) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => format!("{}… ({} bytes more)", &text[..end], text.len() - end).into(),
+    }
+}
+
+/// Puts a text that changes in place of the line where the cursor is; empty: takes it away. For a terminal only.
+pub fn in_place(text: &str) {
+    let mut out = anstream::stderr();
+    // The start of the line, and nothing behind the cursor.
+    let _ = write!(out, "\r\x1b[K{}", in_line(text)).and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown_and_our_colours_stay() {
+        let check = |text: &str, expected: &str| assert_eq!(harmless(text), expected);
+        check("plain ü ☃ 😀\twords\n", "plain ü ☃ 😀\twords\n");
+        check("\x1b[1mbold\x1b[0m \x1b[32mPASS\x1b[0m", "\x1b[1mbold\x1b[0m \x1b[32mPASS\x1b[0m");
+        check("\x1b[2Jx", "\\u001b[2Jx");
+        check("\x1b]0;title\x07", "\\u001b]0;title\\u0007");
+        // Hidden text is a style too, and not one of ours.
+        check("\x1b[8mx\x1b[38;5;1m", "\\u001b[8mx\\u001b[38;5;1m");
+        check("a\rb\x08\x7f\u{9b}2J", "a\\u000db\\u0008\\u007f\\u009b2J");
+        check("\u{202e}txt\u{e0041}", "\\u202etxt\\udb40\\udc41");
+        check("\x1b", "\\u001b");
+        check("", "");
+        assert_eq!(in_line("a\nb"), "a\\nb");
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let value = serde_json::json!({ "a\u{9b}\u{202e}": "x\u{1b}\u{7f}\u{e0041}\n" });
+        let text = serde_json::to_string_pretty(&value).expect("JSON");
+        let shown = harmless(&text);
+        assert_ne!(shown, text);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).expect("JSON"), value);
+    }
+
+    #[test]
+    fn a_message_as_long_as_a_book_is_shown_by_its_beginning() {
+        assert_eq!(shortened("short"), "short");
+        let long = shortened(&"x".repeat(50_000_000)).into_owned();
+        assert!(
+            long.len() < 2 * MESSAGE_CHARS_MAX && long.ends_with("(49996000 bytes more)"),
+            "{}",
+            long.len()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_gets_an_escape_through_however_it_is_cut(
+            pieces in proptest::collection::vec("[\u{0}-\u{ff}\u{1b}\\[m0-9]{0,8}", 0..20),
+        ) {
+            let mut out = Harmless::new(Vec::new());
+            for piece in &pieces {
+                out.write_all(piece.as_bytes()).expect("memory takes it");
+            }
+            out.flush().expect("memory takes it");
+            let shown = String::from_utf8(std::mem::take(&mut out.inner)).expect("text");
+            let whole = pieces.concat();
+            prop_assert_eq!(&shown, &harmless(&whole));
+            for (at, _) in shown.match_indices('\x1b') {
+                prop_assert!(our_style(&shown[at..]).is_some());
+            }
+            prop_assert!(!shown.contains(|letter: char| is_harmful(letter) && !"\x1b\n\t".contains(letter)));
+        }
+    }
+}

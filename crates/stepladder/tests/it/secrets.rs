@@ -1,0 +1,133 @@
+//! A secret of the environment, and a server that says back whatever it is sent: it stands nowhere.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+
+use crate::place::Place;
+use crate::terminal;
+
+const SECRET: &str = "tok/En+\"9f86d081884c7d65=9a2feaa0";
+
+/// Answers wrongly with all it was sent: as it was, encoded in every way, and cut anywhere.
+fn reflecting_server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    thread::spawn(move || {
+        for (count, stream) in listener.incoming().flatten().enumerate() {
+            thread::spawn(move || reflect(stream, count));
+        }
+    });
+    port
+}
+
+fn reflect(mut stream: std::net::TcpStream, count: usize) {
+    let mut request = vec![0; 8192];
+    // The first one is the look before the climb, which wants an answer at all.
+    let mut turn = count + 16;
+    while let Ok(length @ 1..) = stream.read(&mut request) {
+        let said = &request[..length];
+        let value = String::from_utf8_lossy(said);
+        let value =
+            value.split("X-Key: ").nth(1).and_then(|rest| rest.split("\r\n").next()).unwrap_or_default();
+        let hexadecimal = |upper: bool| {
+            let one = |byte: u8| if upper { format!("%{byte:02X}") } else { format!("{byte:02x}") };
+            value.bytes().map(one).collect::<String>()
+        };
+        let percent: String = value
+            .bytes()
+            .map(|byte| match byte.is_ascii_alphanumeric() {
+                true => char::from(byte).to_string(),
+                false => format!("%{byte:02x}"),
+            })
+            .collect();
+        let text = match turn % 8 {
+            0 => value.to_owned(),
+            1 => percent,
+            2 => STANDARD.encode(format!("{}{value}", "x".repeat(turn / 8 % 3))),
+            3 => URL_SAFE.encode(value),
+            4 => serde_json::json!({ "you sent": value }).to_string(),
+            5 => hexadecimal(false),
+            6 => value[..value.len().min(9 + turn % 20)].to_owned(),
+            _ => value.replace('"', "&quot;"),
+        };
+        // No answer at all, by its first line; a status with these words; a body that is not right.
+        let kind = turn / 8 % 3;
+        let _ = match kind {
+            0 => write!(stream, "{text}\r\n\r\n"),
+            1 => write!(stream, "HTTP/1.1 500 {text}\r\nContent-Length: 0\r\n\r\n"),
+            _ => write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()),
+        };
+        if kind == 0 {
+            return;
+        }
+        turn += 1;
+    }
+}
+
+#[track_caller]
+fn assert_absent(bytes: &[u8], place: &str) {
+    let encoded = STANDARD.encode(SECRET);
+    let hexadecimal: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let pieces =
+        [&SECRET[..9], &SECRET[SECRET.len() - 9..], "9f86d08188", &encoded[..10], &hexadecimal[10..24]];
+    for piece in pieces {
+        let found =
+            bytes.windows(piece.len()).position(|window| window.eq_ignore_ascii_case(piece.as_bytes()));
+        assert!(
+            found.is_none(),
+            "{place} shows {piece}: {:?}",
+            found
+                .map(|at| String::from_utf8_lossy(&bytes[at.saturating_sub(60)..(at + 60).min(bytes.len())])
+                    .into_owned())
+        );
+    }
+}
+
+#[test]
+fn a_secret_that_a_server_says_back_stands_nowhere() {
+    let port = reflecting_server();
+    let place = Place::new();
+    let url = format!("http://127.0.0.1:{port}/a");
+    let words = [
+        "climb",
+        &url,
+        "--header",
+        "X-Key: ${PLANTED}",
+        "--rate",
+        "60",
+        "--hold",
+        "2s",
+        "--settle",
+        "200ms",
+        "--expect-text",
+        "never",
+        "--json",
+        "run.json",
+        "--report",
+        "run.html",
+    ];
+    let shown = terminal::run(&place, &words, "", &[("PLANTED", SECRET)]);
+    assert!(place.path("run.json").exists(), "{shown:?}");
+    let store = std::fs::read(place.path("stepladder.db")).expect("the store");
+    // That the server did say something back, so that there was something to mask.
+    assert!(store.windows("•••".len()).any(|window| window == "•••".as_bytes()), "{shown:?}");
+    assert_absent(shown.text.as_bytes(), "the terminal");
+    assert_absent(&store, "the store");
+    for name in ["run.json", "run.html"] {
+        assert_absent(&std::fs::read(place.path(name)).expect(name), name);
+    }
+    let export = place.run(["export", "a", "-o", "run.ndjson"]);
+    assert_eq!(export.code, 0, "{export:?}");
+    assert_absent(&std::fs::read(place.path("run.ndjson")).expect("the export"), "the export");
+    assert_eq!(place.run(["export", "a", "--csv", "csv"]).code, 0);
+    for file in std::fs::read_dir(place.path("csv")).expect("a folder").flatten() {
+        assert_absent(&std::fs::read(file.path()).expect("a file"), &file.path().display().to_string());
+    }
+    for words in [vec!["show", "a"], vec!["runs"]] {
+        assert_absent(place.run(&words).out.as_bytes(), words[0]);
+    }
+}

@@ -1,0 +1,44 @@
+//! A terminal of its own for the program: what it prints there, and what is typed.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::FromRawFd;
+use std::process::Stdio;
+
+use crate::place::Place;
+
+/// What stood on the terminal, and how the program ended.
+#[derive(Debug)]
+pub struct Shown {
+    pub code: Option<i32>,
+    pub text: String,
+}
+
+/// Both ends of a new pseudo-terminal: ours, and the program's.
+fn open() -> (File, File) {
+    let (mut ours, mut theirs) = (0, 0);
+    let no_size = std::ptr::null_mut();
+    // SAFETY: both numbers are ours to be written, and the rest may be null.
+    let status =
+        unsafe { libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null_mut(), no_size) };
+    assert_eq!(status, 0, "a pseudo-terminal");
+    // SAFETY: the call has just opened both for us.
+    unsafe { (File::from_raw_fd(ours), File::from_raw_fd(theirs)) }
+}
+
+/// Runs the program with all three streams on a terminal, where `typed` has been typed already.
+pub fn run(place: &Place, words: &[&str], typed: &str, variables: &[(&str, &str)]) -> Shown {
+    let (mut ours, theirs) = open();
+    let mut command = place.command(words);
+    let again = || Stdio::from(theirs.try_clone().expect("a further descriptor"));
+    command.stdin(again()).stdout(again()).stderr(again()).env("TERM", "xterm");
+    command.envs(variables.iter().copied());
+    ours.write_all(typed.as_bytes()).expect("a terminal takes what is typed");
+    let mut child = command.spawn().expect("the program starts");
+    drop((command, theirs));
+    let mut text = Vec::new();
+    // A terminal whose other side is closed ends with an error.
+    let _ = ours.read_to_end(&mut text);
+    let code = child.wait().expect("its status").code();
+    Shown { code, text: String::from_utf8_lossy(&text).into_owned() }
+}
