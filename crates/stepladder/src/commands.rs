@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
-use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve};
+use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve_with};
 use store::{RunState, Store};
 
 use crate::cli::{
@@ -27,7 +27,8 @@ type Answer = Result<Exit, Failure>;
 pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let flags = args.flags().map_err(wrong_usage)?;
     let scenario = read_scenario(&flags).map_err(wrong_usage)?;
-    let plan = resolve(&flags, scenario, fastrand::u64(..)).map_err(wrong_usage)?;
+    let read = |path: &Path| std::fs::read_to_string(path);
+    let plan = resolve_with(&flags, scenario, fastrand::u64(..), &read).map_err(wrong_usage)?;
     let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
     let beside = Beside::begin(args)?;
     let (run, code) = climb::climb(&plan, &outputs, interrupt)?;

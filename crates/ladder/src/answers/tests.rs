@@ -526,10 +526,10 @@ fn how_a_server_ended_and_what_became_of_cheats_are_figures_of_their_own() {
         });
     let (trial, judgement) = scene.judged(&Terms::default());
     let rung = serde_json::to_value(super::rung(&trial, &judgement)).unwrap();
-    let requests =
-        json!({"under_way": 12, "answered": 9, "dropped": 3, "later": 90, "later_refused": 80});
+    let requests = json!({"under_way": 12, "answered": 9, "dropped": 3, "later": 90, "later_refused": 80});
     let told_ns = rung["shutdown"]["told_ns"].as_u64().unwrap();
-    let shutdown = json!({"told_ns": told_ns, "exited_after_ns": 1_000_000_000, "is_back": null, "requests": requests});
+    let shutdown =
+        json!({"told_ns": told_ns, "exited_after_ns": 1_000_000_000, "is_back": null, "requests": requests});
     assert_eq!(rung["shutdown"], shutdown);
     assert_eq!(rung["cheats"], json!({"sent": 40, "refused": 39, "accepted": 1, "verdict": "FAIL"}));
     let (trial, judgement) = Scene::asking(100.0).judged(&Terms::default());

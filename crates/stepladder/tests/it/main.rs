@@ -16,6 +16,7 @@ mod http;
 mod main_job;
 mod output;
 mod place;
+mod protobuf;
 mod rest;
 mod selftest;
 mod serving;
