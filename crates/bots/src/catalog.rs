@@ -9,12 +9,14 @@ use engine::Bots;
 use engine::thread::{Setup, spawn};
 use measure::MetricNames;
 use plan::{
-    ChatDialect, HttpVersion, LeaderboardProtocol, Scheme, Transport, WorkerPlan, WorkloadSettings as _,
+    ChatDialect, HttpVersion, LeaderboardProtocol, ProtobufOver, Scheme, Transport, WorkerPlan,
+    WorkloadSettings as _,
 };
 
 use crate::chat::{Chat, Irc, Lines, Mqtt, Nats};
 use crate::http::Requests;
 use crate::leaderboard::Leaderboard;
+use crate::protobuf::Calls;
 use crate::{Arena, Echo, Operations};
 
 /// What can be asked of bots without their type.
@@ -61,6 +63,10 @@ fn kind_of(bots: &plan::BotSettings, scheme: Scheme) -> io::Result<Kind> {
             (LeaderboardProtocol::Http, HttpVersion::Two) => kind::<Requests<Http2, Leaderboard>>(),
             (LeaderboardProtocol::WebSocket, _) => kind::<Requests<Messages, Leaderboard>>(),
             (LeaderboardProtocol::Grpc, _) => kind::<Requests<Grpc, Leaderboard>>(),
+        },
+        (plan::BotSettings::Protobuf(bots), _) => match bots.over {
+            ProtobufOver::WebSocket(_) => kind::<Requests<Messages, Calls<Messages>>>(),
+            ProtobufOver::Grpc => kind::<Requests<Grpc, Calls<Grpc>>>(),
         },
         (plan::BotSettings::Http(http), _) => match http.version {
             HttpVersion::One => kind::<Requests<Http1>>(),

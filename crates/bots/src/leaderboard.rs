@@ -196,12 +196,12 @@ impl<D: Http> Source<D> for Leaderboard {
         let token = chosen.token as usize;
         let ask = match chosen.op {
             UPDATE => {
-                let updates = draw(&self.members, &mut self.random, self.bulk);
-                self.members.begin(&updates);
+                let updates = draw(&mut self.members, &mut self.random, self.bulk);
                 if !updates.is_empty() {
                     let mut change = self.change(updates);
                     if let Some(signer) = &mut self.signer {
-                        change.headers.extend(signer.sign(change.method, &change.target, &change.body));
+                        let signature = signer.sign(&change.claim, &change.body);
+                        self.dialect.attach(&signature, &mut change);
                     }
                     let prepared = self.prepare_change::<D>(&change);
                     self.open[token].updates = change.updates.clone();
@@ -212,10 +212,11 @@ impl<D: Http> Source<D> for Leaderboard {
                 Ask::Top(TOP_ROWS)
             }
             CHEAT => {
-                let updates = draw(&self.members, &mut self.random, 1);
-                let honest = self.change(updates);
-                let change =
-                    self.cheats.request(chosen.token, honest, self.signer.as_mut(), &mut self.random);
+                let member = self.random.u32(..self.members.len() as u32);
+                let points = self.random.i64(1..=POINTS_MAX);
+                let honest = self.change(vec![(member, points)]);
+                let (token, signer) = (chosen.token, self.signer.as_mut());
+                let change = self.cheats.request(token, honest, &self.dialect, signer, &mut self.random);
                 return Ready::Rendered(self.prepare_change::<D>(&change));
             }
             TOP => Ask::Top(TOP_ROWS),
@@ -223,7 +224,7 @@ impl<D: Http> Source<D> for Leaderboard {
             AROUND => Ask::Around(self.members.any(token)),
             _ => self.audit.request(chosen.token, &self.members),
         };
-        let Written { method, path, body } = self.dialect.write(&ask);
+        let Written { method, path, body, .. } = self.dialect.write(&ask);
         let headers = self.headers_of(&body);
         Ready::Rendered(self.context.prepare::<D>(method, &path, &headers, &body, true))
     }
@@ -238,8 +239,13 @@ impl<D: Http> Source<D> for Leaderboard {
             UPDATE => self.check_update(chosen.token as usize, answer),
             AUDIT => self.check_audit(chosen.token, answer),
             CHEAT => {
-                self.cheats.check(chosen.token, answer.status, &mut self.members).map_err(|wrong| match wrong
-                {
+                let status = match answer.status {
+                    200 if self.cheats.is_bulk(chosen.token) => {
+                        self.dialect.refusal_of_bulk(answer.body).map_or(200, |(status, _)| status)
+                    }
+                    status => status,
+                };
+                self.cheats.check(chosen.token, status, &mut self.members).map_err(|wrong| match wrong {
                     cheats::Wrong::Accepted(text) => (CHEAT_ACCEPTED, text),
                     cheats::Wrong::Status(text) => (CHEAT_ANSWERED, text),
                 })
@@ -294,15 +300,26 @@ const OPS: [&str; 6] = ["update", "top", "rank", "around", "audit", "cheat"];
 /// What is wrong with a response: cause and text.
 type Wrong = (usize, String);
 
-/// Draws up to `count` distinct members that are in no open request, with the points to add to each.
-fn draw(members: &Members, random: &mut fastrand::Rng, count: usize) -> Vec<(u32, i64)> {
+/// Rounds in which members are drawn before a bulk goes out with fewer: with most of them in open requests.
+const DRAWS_MAX: usize = 20;
+
+/// Draws up to `count` distinct members that are in no open request, with the points to add to each, and begins them.
+fn draw(members: &mut Members, random: &mut fastrand::Rng, count: usize) -> Vec<(u32, i64)> {
     let mut updates: Vec<(u32, i64)> = Vec::with_capacity(count);
-    let mut tries = 0;
-    while updates.len() < count && tries < 20 * count + 100 {
-        tries += 1;
-        let member = random.u32(..members.len() as u32);
-        if members.is_free(member) && !updates.iter().any(|(other, _)| *other == member) {
-            updates.push((member, random.i64(1..=POINTS_MAX)));
+    let mut drawn: Vec<u32> = Vec::with_capacity(count);
+    for _ in 0..DRAWS_MAX {
+        drawn.clear();
+        // A few more than are missing, so that a round is enough where hardly any is open.
+        let missing = count - updates.len();
+        drawn.extend((0..missing + missing / 16 + 4).map(|_| random.u32(..members.len() as u32)));
+        members.prefetch(drawn.iter().copied());
+        for member in &drawn {
+            if updates.len() < count && members.begin(*member) {
+                updates.push((*member, random.i64(1..=POINTS_MAX)));
+            }
+        }
+        if updates.len() == count {
+            break;
         }
     }
     updates
@@ -329,8 +346,9 @@ impl Leaderboard {
             }
             updates => Ask::Bulk(updates.iter().map(named).collect()),
         };
-        let Written { method, path, body } = self.dialect.write(&ask);
-        SignedChange { method, target: path, headers: self.headers_of(&body), body, updates }
+        let Written { method, path, body, claim } = self.dialect.write(&ask);
+        let headers = self.headers_of(&body);
+        SignedChange { method, target: path, headers, body, claim, is_signed: false, updates }
     }
 
     fn prepare_change<D: Http>(&self, change: &SignedChange) -> D::Prepared {
@@ -393,6 +411,7 @@ impl Leaderboard {
         if let Some(change) = change {
             self.cheats.keep_replayable(*change);
         }
+        self.members.prefetch(updates.iter().map(|(member, _)| *member));
         let mut outcome = Ok(());
         for ((member, points), row) in updates.iter().zip(&rows) {
             let found = self.members.settle(*member, *points, row);

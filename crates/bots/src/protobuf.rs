@@ -1,147 +1,19 @@
-//! Protobuf messages of any schema, which is compiled from a .proto file when a run begins.
+//! Protobuf messages of any schema (`plan::schema`) as bytes: how requests are written and where replies are looked into.
 //!
-//! Names are looked up then and never again: a request becomes a template of bytes, and what is looked for in a reply a
-//! path of field numbers.
+//! Names are looked up when a run begins and never again: a request becomes a template of bytes, and what is looked for in
+//! a reply a path of field numbers. `calls` are the clients of a service with a schema of its own.
 
+mod calls;
 mod template;
 
-use std::path::Path as FilePath;
-
 use drivers::messages::{Encoding, Envelope, Ids, Path};
-use prost_reflect::{
-    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
-};
-use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 
+use plan::schema::field;
+pub use plan::schema::{Schema, SchemaError};
+
+pub use calls::Calls;
 pub use template::Template;
-
-/// The types of a .proto file and of those that it imports.
-#[derive(Clone, Debug)]
-pub struct Schema {
-    pool: DescriptorPool,
-}
-
-/// Why a schema cannot be used as asked.
-#[derive(Debug, thiserror::Error)]
-pub enum SchemaError {
-    /// The file, or one that it imports, cannot be read or is wrong.
-    #[error("{0}")]
-    File(String),
-    /// No such message; the name has its package before it.
-    #[error("the schema has no message \"{name}\"; it has {known}")]
-    NoMessage {
-        /// as given
-        name: String,
-        /// those that there are
-        known: String,
-    },
-    /// No such call.
-    #[error("the schema has no call \"{name}\"; it has {known}")]
-    NoMethod {
-        /// as given
-        name: String,
-        /// those that there are
-        known: String,
-    },
-    /// No such field in a message.
-    #[error("{message} has no field \"{field}\"; it has {known}")]
-    NoField {
-        /// name of the message
-        message: String,
-        /// as given
-        field: String,
-        /// those that there are
-        known: String,
-    },
-    /// Something is looked for below a field that has nothing below it.
-    #[error("{message}.{field} is no message, so nothing is below it")]
-    NotAMessage {
-        /// name of the message
-        message: String,
-        /// name of the field
-        field: String,
-    },
-    /// A field that cannot hold the number of a request.
-    #[error("{message}.{field} cannot hold the number of a request: it has to be a whole number or a string")]
-    NotAnId {
-        /// name of the message
-        message: String,
-        /// path of the field
-        field: String,
-    },
-    /// A value that does not fit its field.
-    #[error("{message}: {why}")]
-    Value {
-        /// name of the message
-        message: String,
-        /// what is wrong
-        why: String,
-    },
-}
-
-/// A schema as a text.
-struct Text {
-    name: &'static str,
-    text: &'static str,
-}
-
-impl FileResolver for Text {
-    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
-        if name == self.name {
-            File::from_source(name, self.text)
-        } else {
-            Err(protox::Error::file_not_found(name))
-        }
-    }
-}
-
-impl Schema {
-    /// Compiles a file; imports are looked for beside it. Errors: `File`.
-    pub fn of_file(path: &FilePath) -> Result<Schema, SchemaError> {
-        let wrong = |error: protox::Error| SchemaError::File(format!("{}: {error}", path.display()));
-        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
-        let mut compiler = protox::Compiler::new([directory.unwrap_or(FilePath::new("."))]).map_err(wrong)?;
-        compiler.open_file(path).map_err(wrong)?;
-        Ok(Schema { pool: compiler.descriptor_pool() })
-    }
-
-    /// Compiles a text that came with the program. Errors: `File`.
-    pub fn of_text(name: &'static str, text: &'static str) -> Result<Schema, SchemaError> {
-        let wrong = |error: protox::Error| SchemaError::File(error.to_string());
-        let mut resolver = ChainFileResolver::new();
-        resolver.add(Text { name, text });
-        resolver.add(GoogleFileResolver::new());
-        let mut compiler = protox::Compiler::with_file_resolver(resolver);
-        compiler.open_file(name).map_err(wrong)?;
-        Ok(Schema { pool: compiler.descriptor_pool() })
-    }
-
-    /// The message of that name, with its package or, where that is clear, without. Errors: `NoMessage`.
-    pub fn message(&self, name: &str) -> Result<MessageDescriptor, SchemaError> {
-        let is_named = |message: &MessageDescriptor| {
-            !message.is_map_entry() && !message.full_name().starts_with("google.")
-        };
-        let own = || self.pool.all_messages().filter(is_named);
-        let mut named = own().filter(|message| message.full_name() == name || message.name() == name);
-        let whole = self.pool.get_message_by_name(name);
-        whole.or_else(|| named.next().filter(|_| named.next().is_none())).ok_or_else(|| {
-            let known: Vec<String> = own().map(|message| message.full_name().to_owned()).collect();
-            SchemaError::NoMessage { name: name.to_owned(), known: known.join(", ") }
-        })
-    }
-
-    /// The call of that name, as `package.Service/Method`. Errors: `NoMethod`.
-    pub fn method(&self, name: &str) -> Result<MethodDescriptor, SchemaError> {
-        let all = || self.pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
-        let full_name =
-            |method: &MethodDescriptor| format!("{}/{}", method.parent_service().full_name(), method.name());
-        let name = name.trim_start_matches('/');
-        all().find(|method| full_name(method) == name).ok_or_else(|| {
-            let known: Vec<String> = all().map(|method| full_name(&method)).collect();
-            SchemaError::NoMethod { name: name.to_owned(), known: known.join(", ") }
-        })
-    }
-}
 
 /// The way to a field by names, as `header.id`. Errors: `NoField`, `NotAMessage`.
 pub fn path(message: &MessageDescriptor, names: &str) -> Result<Path, SchemaError> {
@@ -184,16 +56,6 @@ pub fn envelope(
         Ok(Ids { request: id_path(request, in_request)?, reply: id_path(reply, in_reply)? })
     };
     Ok(Envelope { id: id.map(ids).transpose()?, error: error.map(|names| path(reply, names)).transpose()? })
-}
-
-/// The field of that name, as in the schema or as in JSON.
-fn field(message: &MessageDescriptor, name: &str) -> Result<FieldDescriptor, SchemaError> {
-    let found = message.get_field_by_name(name).or_else(|| message.get_field_by_json_name(name));
-    found.ok_or_else(|| {
-        let known: Vec<String> = message.fields().map(|field| field.name().to_owned()).collect();
-        let (message, field) = (message.full_name().to_owned(), name.to_owned());
-        SchemaError::NoField { message, field, known: known.join(", ") }
-    })
 }
 
 fn encoding(field: &FieldDescriptor) -> Encoding {

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use crate::capacity::{Held, capacity};
 use crate::contract::{
-    ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan, RunFacts, Rung,
-    SCHEMA, SubjectFigures, ThreadFigures, TickFigures, WorkerFigures,
+    CheatFigures, ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan,
+    RunFacts, Rung, SCHEMA, ShutdownFigures, SubjectFigures, ThreadFigures, TickFigures, WorkerFigures,
 };
 use crate::figures;
 use crate::judge::{Calibration, Judgement, Verdict, most};
@@ -127,6 +127,8 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         frames: figures::frames(trial),
         deliveries: deliveries::deliveries(trial),
         audit: trial.audit.map(Into::into),
+        shutdown: ShutdownFigures::of(trial),
+        cheats: CheatFigures::of(trial),
         subject: trial.subject.as_ref().map(|process| SubjectFigures {
             process: process.clone(),
             busiest_thread: trial

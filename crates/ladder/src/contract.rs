@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use measure::ledger::{PairBooks, SumOfBooks};
-use measure::{Audit, Flow, LoadUnit, ProcessFigures, Summary, TickCounts, Trial, TrialConnections};
+use measure::trial::kind;
+use measure::{Audit, Cheats, Flow, LoadUnit, ProcessFigures, Summary, TickCounts, Trial, TrialConnections};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
@@ -183,6 +184,12 @@ pub struct Rung {
     pub deliveries: Option<DeliveryFigures>,
     /// what was claimed against what is
     pub audit: Option<AuditFigures>,
+    /// how the server ended under load; absent where it was not told to
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shutdown: Option<ShutdownFigures>,
+    /// what became of the changes of cheaters; absent where there were none
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cheats: Option<CheatFigures>,
     /// the server's process tree
     pub subject: Option<SubjectFigures>,
     /// this process
@@ -214,6 +221,82 @@ impl From<Audit> for AuditFigures {
             _ => Verdict::Fail,
         };
         AuditFigures { checked, wrong, verdict }
+    }
+}
+
+/// A server that was told to end under load (SIGTERM).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ShutdownFigures {
+    /// when it was told, since the start of the trial
+    pub told_ns: u64,
+    /// from then until it exited with status 0; null where it did not
+    pub exited_after_ns: Option<u64>,
+    /// whether it could be started again; null where nobody tried
+    pub is_back: Option<bool>,
+    /// what became of requests; null where the clients do not say
+    pub requests: Option<ShutdownRequests>,
+}
+
+/// Requests at the end of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ShutdownRequests {
+    /// had left before it was told; each must be answered
+    pub under_way: u64,
+    /// of these, answered, rightly or wrongly
+    pub answered: u64,
+    /// of these, refused or never answered
+    pub dropped: u64,
+    /// sent or planned later
+    pub later: u64,
+    /// of these, refused, lost or never sent, as they may be
+    pub later_refused: u64,
+}
+
+impl ShutdownFigures {
+    /// Of a trial; `None`: its server was not told to end.
+    pub fn of(trial: &Trial) -> Option<ShutdownFigures> {
+        let told = trial.event(kind::SUBJECT_TOLD_TO_END)?;
+        let ended = trial.event(kind::SUBJECT_ENDED);
+        let is_back = match (trial.event(kind::SUBJECT_BACK), trial.event(kind::SUBJECT_NOT_BACK)) {
+            (Some(_), _) => Some(true),
+            (None, Some(_)) => Some(false),
+            (None, None) => None,
+        };
+        let requests = trial.shutdown.map(|found| ShutdownRequests {
+            under_way: found.under_way,
+            answered: found.under_way.saturating_sub(found.dropped),
+            dropped: found.dropped,
+            later: found.later,
+            later_refused: found.later_refused,
+        });
+        let exited_after_ns = ended.map(|ended| ended.at_ns.saturating_sub(told.at_ns));
+        Some(ShutdownFigures { told_ns: told.at_ns, exited_after_ns, is_back, requests })
+    }
+}
+
+/// Changes with no, false, expired or repeated signatures, over the whole trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct CheatFigures {
+    /// all of them
+    pub sent: u64,
+    /// as they must be
+    pub refused: u64,
+    /// as they must not be
+    pub accepted: u64,
+    /// `FAIL` when one was accepted, `INCONCLUSIVE` when none was refused
+    pub verdict: Verdict,
+}
+
+impl CheatFigures {
+    /// Of a trial; `None`: nobody cheated.
+    pub fn of(trial: &Trial) -> Option<CheatFigures> {
+        let Cheats { sent, refused, accepted } = trial.cheats.filter(|cheats| cheats.sent > 0)?;
+        let verdict = match (refused, accepted) {
+            (_, 1..) => Verdict::Fail,
+            (0, 0) => Verdict::Inconclusive,
+            (_, 0) => Verdict::Pass,
+        };
+        Some(CheatFigures { sent, refused, accepted, verdict })
     }
 }
 

@@ -29,5 +29,6 @@ pub use sample::{OfMachine, OfProcess, OverTime, Reading, Sample, plain_name};
 pub use ticklog::ServerCounter;
 pub use ticks::{TickClasses, TickCounts};
 pub use trial::{
-    Audit, Hold, HostSecond, ProcessFigures, Second, Silence, Trial, TrialConnections, TrialHead, TrialTicks,
+    Audit, Cheats, Hold, HostSecond, ProcessFigures, Second, Silence, Trial, TrialConnections, TrialHead,
+    TrialTicks,
 };

@@ -5,6 +5,9 @@
 //! lists them all. Pure: the caller reads the file, resolves names and draws the seed's entropy.
 //! Not here: what a value looks like (`units`, `target`), what a declaration is (`settings`).
 
+use std::io;
+use std::path::Path;
+
 use crate::flags::Flags;
 use crate::known;
 use crate::mistakes::{ConfigError, Mistakes, Place};
@@ -117,11 +120,23 @@ pub fn is_scenario_file(subject: &str) -> bool {
 /// caller, who then asks `target::may_load` for each address.
 /// Errors: every mistake of the author; those of the file by line, then those of the command line.
 pub fn resolve(flags: &Flags, scenario: Option<ScenarioText>, entropy_seed: u64) -> Result<Plan, Mistakes> {
+    let unread = |_: &Path| Err(io::Error::other("files were not read"));
+    resolve_with(flags, scenario, entropy_seed, &unread)
+}
+
+/// As `resolve`, with the caller's way to read the files that settings name (`--proto`).
+pub fn resolve_with(
+    flags: &Flags,
+    scenario: Option<ScenarioText>,
+    entropy_seed: u64,
+    read_file: &dyn Fn(&Path) -> io::Result<String>,
+) -> Result<Plan, Mistakes> {
     let path = scenario.as_ref().map(|scenario| scenario.path.clone());
     let (file, mistakes) =
         scenario.as_ref().map_or_else(|| (Some(Node::default()), Vec::new()), scenario::read);
     let is_file_readable = file.is_some();
-    let mut reader = Reader::new(flags, path.clone().unwrap_or_default(), file.unwrap_or_default(), mistakes);
+    let file = file.unwrap_or_default();
+    let mut reader = Reader::new(flags, read_file, path.clone().unwrap_or_default(), file, mistakes);
     bots::forget_other_bots(&mut reader);
 
     let may_load = subject::may_load(&mut reader);

@@ -12,6 +12,7 @@ mod mistakes;
 mod plan;
 pub mod ramp;
 pub mod scenario;
+pub mod schema;
 mod scheme;
 mod settings;
 mod target;
@@ -21,7 +22,7 @@ mod worker_plan;
 mod workloads;
 
 pub use flags::Flags;
-pub use layers::{is_scenario_file, resolve};
+pub use layers::{is_scenario_file, resolve, resolve_with};
 pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};
 pub use plan::{
     Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource,

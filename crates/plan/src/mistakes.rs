@@ -9,6 +9,7 @@ use ladder::{LoadUnit, ObjectiveError};
 use thiserror::Error;
 
 use crate::known::{BOTS, SUBJECTS, listed};
+use crate::schema::SchemaError;
 use crate::scheme::Scheme;
 use crate::target::{TargetError, TargetRefused, as_prefixes};
 use crate::units::UnitError;
@@ -59,6 +60,9 @@ pub enum ConfigError {
     /// a request, or a ladder of requests, that makes no sense
     #[error(transparent)]
     Request(#[from] RequestConfigError),
+    /// a schema that cannot be compiled, or what does not fit it
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
     /// the end of a subject under load that makes no sense
     #[error(transparent)]
     Stop(#[from] StopError),

@@ -161,6 +161,17 @@ schemes! {
     Redis: Protocol::over(Transport::Redis, "redis", 6379),
     /// Hazelcast
     Hazelcast: Protocol::over(Transport::Hazelcast, "hazelcast", 5701),
+    /// gRPC over HTTP/2
+    Grpc: Protocol {
+        start_with: "stepladder serve leaderboard --listen {address}",
+        ..Protocol::over(Transport::Http, "grpc", 80)
+    },
+    /// gRPC over HTTP/2 and TLS
+    Grpcs: Protocol {
+        is_tls: true,
+        start_with: "stepladder serve leaderboard --listen {address}",
+        ..Protocol::over(Transport::Http, "grpcs", 443)
+    },
     /// HTTP
     Http: Protocol::over(Transport::Http, "http", 80),
     /// HTTP over TLS
@@ -183,6 +194,16 @@ impl Scheme {
         let words = self.protocol().start_with;
         let words = words.replace("{address}", &address.to_string());
         words.replace("{ip}", &address.ip().to_string()).replace("{port}", &address.port().to_string())
+    }
+
+    /// Whether calls of gRPC go over it.
+    pub fn is_grpc(self) -> bool {
+        matches!(self, Scheme::Grpc | Scheme::Grpcs)
+    }
+
+    /// Whether requests over HTTP go over it.
+    pub fn is_http(self) -> bool {
+        self.transport() == Transport::Http && !self.is_grpc()
     }
 
     /// Whether the bytes go through TLS.

@@ -16,6 +16,7 @@ use crate::workloads::Pairing;
 pub mod chat;
 pub mod grid;
 pub mod http;
+pub mod protobuf;
 mod ramp;
 
 /// No duration in a plan is longer than a week: beyond it the author meant another unit.

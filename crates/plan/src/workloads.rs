@@ -9,6 +9,7 @@ pub(crate) mod echo;
 pub(crate) mod grid;
 pub(crate) mod http;
 pub(crate) mod leaderboard;
+pub(crate) mod protobuf;
 mod shape;
 
 use std::ops::Deref;
@@ -22,6 +23,7 @@ pub use echo::EchoBots;
 pub use grid::{GridBots, GridKeys, GridOp};
 pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw, Visit};
 pub use leaderboard::{LeaderboardBots, LeaderboardProtocol, SigningKey};
+pub use protobuf::{GRPC_CODES, ProtobufBots, ProtobufOver, WebSocketFrames};
 
 use crate::layers::bots::BotsKind;
 use crate::plan::{Arrivals, Axis, Cell, Ramp};
@@ -223,6 +225,8 @@ registry! {
     Chat(ChatBots): chat::settings::KIND,
     /// requests over HTTP
     Http(HttpBots): http::settings::KIND,
+    /// messages of any protobuf schema, over gRPC or WebSocket
+    Protobuf(ProtobufBots): protobuf::settings::KIND,
     /// updates and reads of a leaderboard, over HTTP, WebSocket or gRPC, audited afterwards
     Leaderboard(LeaderboardBots): leaderboard::settings::KIND,
     /// operations on the keys of a data grid or cache, so many in flight
@@ -232,6 +236,16 @@ registry! {
 }
 
 impl BotSettings {
+    /// Their requests and connections, where they are planned like those over HTTP.
+    pub fn http_mut(&mut self) -> Option<&mut HttpBots> {
+        match self {
+            BotSettings::Http(http) => Some(http),
+            BotSettings::Leaderboard(leaderboard) => Some(&mut leaderboard.http),
+            BotSettings::Protobuf(protobuf) => Some(&mut protobuf.http),
+            _ => None,
+        }
+    }
+
     /// The same clients in a cell.
     pub fn in_cell(&self, cell: &Cell) -> BotSettings {
         let mut bots = self.clone();
@@ -240,12 +254,7 @@ impl BotSettings {
         {
             leaderboard.bulk = bulk;
         }
-        let http = match &mut bots {
-            BotSettings::Http(http) => Some(http),
-            BotSettings::Leaderboard(leaderboard) => Some(&mut leaderboard.http),
-            _ => None,
-        };
-        if let Some(http) = http {
+        if let Some(http) = bots.http_mut() {
             let Visit { requests, reconnect_after } = &mut http.visit;
             *requests = cell.value_of(Axis::RequestsPerBot).or(*requests);
             *reconnect_after = cell.value_of(Axis::ReconnectAfter).or(*reconnect_after);

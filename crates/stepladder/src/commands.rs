@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use plan::layers::I_MAY_LOAD;
-use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve, wishes};
+use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve_with, wishes};
 use serde_json::json;
 use store::{RunKind, RunState, Store};
 
@@ -32,7 +32,8 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let flags = args.flags().map_err(wrong_usage)?;
     let scenario = read_scenario(&flags).map_err(wrong_usage)?;
     let file = scenario.as_ref().map(|scenario| scenario.path.clone());
-    let plan = resolve(&flags, scenario, fastrand::u64(..)).map_err(wrong_usage)?;
+    let read = |path: &Path| std::fs::read_to_string(path);
+    let plan = resolve_with(&flags, scenario, fastrand::u64(..), &read).map_err(wrong_usage)?;
     let consent = match &file {
         None => Consent::Own,
         Some(file) => {

@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use drivers::tcp::{Lines, lines};
-use drivers::{Address, Closed, Driver, Hazelcast, Http1, OpenError, ReadBuffer, Redis, Tcp, WebSocket};
+use drivers::{
+    Address, Closed, Driver, Hazelcast, Http1, Http2, OpenError, ReadBuffer, Redis, Tcp, WebSocket,
+};
 use plan::{FirstSign, Paths, Scheme, Target, Transport};
 use tokio::time::{sleep, timeout};
 
@@ -73,6 +75,9 @@ async fn let_in(
     match (scheme.transport(), scheme.protocol().first_sign) {
         (Transport::WebSocket, _) => {
             open_and_close(address, connections, async |_: &mut WebSocket, _| Ok(())).await
+        }
+        (Transport::Http, _) if scheme.is_grpc() => {
+            open_and_close(address, connections, async |_: &mut Http2, _| Ok(())).await
         }
         (Transport::Http, _) => open_and_close(address, connections, async |_: &mut Http1, _| Ok(())).await,
         (Transport::Redis, _) => open_and_close(address, connections, async |_: &mut Redis, _| Ok(())).await,

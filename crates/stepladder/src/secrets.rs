@@ -8,7 +8,7 @@ mod masks;
 use anyhow::Context as _;
 pub use masks::mask;
 use plan::units::http::with_environment;
-use plan::{BotSettings, HttpBots, LeaderboardBots, Plan, WorkerPlan, WorkloadSettings as _};
+use plan::{BotSettings, LeaderboardBots, Plan, WorkerPlan, WorkloadSettings as _};
 
 /// Fills in what the workers send. Errors: a variable that is not set, by its name.
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
@@ -41,7 +41,7 @@ fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String
             key.id
         );
     }
-    let Some(http) = HttpBots::of_mut(bots) else { return Ok(()) };
+    let Some(http) = bots.http_mut() else { return Ok(()) };
     for request in &mut http.requests {
         for (name, value) in &mut request.headers {
             let filled = with_environment(value, &value_of).map_err(|missing| {
@@ -62,7 +62,7 @@ fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String
 
 #[cfg(test)]
 mod tests {
-    use plan::{Flags, resolve};
+    use plan::{Flags, HttpBots, resolve};
 
     use super::*;
 

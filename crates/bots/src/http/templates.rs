@@ -17,11 +17,18 @@ use super::errors;
 pub struct RequestTemplates<P> {
     templates: Vec<RequestTemplate<P>>,
     shares: Shares,
-    variables: Vec<Variable>,
+    texts: Texts,
+    context: RequestContext,
+}
+
+/// What the variables of a plan stand for.
+pub struct Texts {
+    /// those of the plan
+    pub variables: Vec<Variable>,
     counter: u64,
     counter_step: u64,
-    context: RequestContext,
-    random: fastrand::Rng,
+    /// draws them, and which request is next
+    pub random: fastrand::Rng,
 }
 
 struct RequestTemplate<P> {
@@ -83,25 +90,17 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
                 RequestTemplate { request: request.clone(), prepared, keeps_body }
             })
             .collect();
-        let weight = |index: usize, request: &HttpRequest| {
-            if plan.request.is_none_or(|only| only == index) { request.weight } else { 0.0 }
-        };
-        let weights = http.requests.iter().enumerate().map(|(index, request)| weight(index, request));
-        let shares = Shares::of(weights.collect());
         RequestTemplates {
             templates,
-            shares,
-            variables: http.variables.clone(),
-            counter: plan.worker as u64 + 1,
-            counter_step: plan.workers as u64,
+            shares: Shares::of_requests(plan, http),
+            texts: Texts::of(plan, http),
             context,
-            random: fastrand::Rng::with_seed(plan.seed ^ 0x7265_6369_7065_7300),
         }
     }
 
     /// Chooses the next request by weight.
     pub fn choose_by_weight(&mut self) -> usize {
-        self.shares.choose(&mut self.random)
+        self.shares.choose(&mut self.texts.random)
     }
 
     /// The request in the form in which it is sent.
@@ -135,9 +134,9 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
         captured: &CapturedVars,
         elsewhere: Option<&str>,
     ) -> P {
-        let values: Vec<String> = (0..self.variables.len()).map(|at| self.value(at, captured)).collect();
+        let values = self.texts.draw(captured);
         let template = &self.templates[index];
-        let fill = |text: &str| filled(text, &self.variables, &values).into_owned();
+        let fill = |text: &str| self.texts.fill(text, &values);
         let headers: Vec<(String, String)> =
             template.request.headers.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
         match elsewhere {
@@ -156,6 +155,43 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
         }
     }
 
+    /// Whether an answer is right. Errors: what is wrong with it, in no words yet.
+    pub fn check_response<'a>(&'a self, index: usize, answer: &'a Answer<'_>) -> Result<(), Wrong<'a>> {
+        check(&self.templates[index].request, answer)
+    }
+
+    /// Keeps what a request wants to know of its answer.
+    pub fn capture(&self, index: usize, answer: &Answer<'_>, captured: &mut CapturedVars) {
+        let capture = &self.templates[index].request.capture;
+        if !capture.is_empty()
+            && let Ok(body) = serde_json::from_slice::<Value>(answer.body)
+        {
+            self.texts.capture(capture, &body, captured);
+        }
+    }
+}
+
+impl Texts {
+    /// Those of one worker.
+    pub fn of(plan: &WorkerPlan, http: &HttpBots) -> Texts {
+        Texts {
+            variables: http.variables.clone(),
+            counter: plan.worker as u64 + 1,
+            counter_step: plan.workers as u64,
+            random: fastrand::Rng::with_seed(plan.seed ^ 0x7265_6369_7065_7300),
+        }
+    }
+
+    /// A text for each variable, for one request.
+    pub fn draw(&mut self, captured: &CapturedVars) -> Vec<String> {
+        (0..self.variables.len()).map(|at| self.value(at, captured)).collect()
+    }
+
+    /// A text with each `{name}` replaced by the drawn one.
+    pub fn fill(&self, text: &str, values: &[String]) -> String {
+        filled(text, &self.variables, values).into_owned()
+    }
+
     fn value(&mut self, at: usize, captured: &CapturedVars) -> String {
         match &self.variables[at].law {
             VariableLaw::Whole(from, to) => self.random.i64(*from..=*to).to_string(),
@@ -171,18 +207,8 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
         }
     }
 
-    /// Whether an answer is right. Errors: what is wrong with it, in no words yet.
-    pub fn check_response<'a>(&'a self, index: usize, answer: &'a Answer<'_>) -> Result<(), Wrong<'a>> {
-        check(&self.templates[index].request, answer)
-    }
-
-    /// Keeps what a request wants to know of its answer.
-    pub fn capture(&self, index: usize, answer: &Answer<'_>, captured: &mut CapturedVars) {
-        let capture = &self.templates[index].request.capture;
-        if capture.is_empty() {
-            return;
-        }
-        let Ok(body) = serde_json::from_slice::<Value>(answer.body) else { return };
+    /// Keeps what stands at pointers of a right answer, by the names of their variables.
+    pub fn capture(&self, capture: &[(String, String)], body: &Value, captured: &mut CapturedVars) {
         for (name, pointer) in capture {
             let Some(at) = self.variables.iter().position(|variable| variable.name == *name) else {
                 continue;
@@ -239,6 +265,14 @@ impl RequestContext {
 }
 
 impl Shares {
+    /// Of the plan's requests, or of the one that its cell asks for.
+    pub fn of_requests(plan: &WorkerPlan, http: &HttpBots) -> Shares {
+        let weight = |(index, request): (usize, &HttpRequest)| {
+            if plan.request.is_none_or(|only| only == index) { request.weight } else { 0.0 }
+        };
+        Shares::of(http.requests.iter().enumerate().map(weight).collect())
+    }
+
     /// `weights`: at least one, not all 0.
     pub fn of(weights: Vec<f64>) -> Shares {
         let sum: f64 = weights.iter().sum();
@@ -271,13 +305,18 @@ pub struct Wrong<'a> {
     why: Why<'a>,
 }
 
+/// What about it.
 #[derive(Debug)]
-enum Why<'a> {
+pub enum Why<'a> {
+    /// another status than asked for
     Status,
     /// the length is not within these, both included
     Length(u64, u64),
+    /// a text that is not there
     Missing(&'a str),
+    /// no JSON, where pointers are to be followed
     NotJson(serde_json::Error),
+    /// a pointer that leads nowhere
     NothingAt(&'a str),
     /// what stands there, and what should
     NotEqual(&'a str, Value, &'a Value),
@@ -297,16 +336,24 @@ impl Wrong<'_> {
 impl fmt::Display for Wrong<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {}: ", self.request.method, self.request.path)?;
-        let shown = || errors::shown(self.answer.body);
+        let Answer { status, body, body_bytes, .. } = self.answer;
         match &self.why {
-            Why::Status => write!(out, "status {}", self.answer.status),
-            Why::Length(least, most) => {
-                write!(out, "a body of {} bytes, not {least} to {most}", self.answer.body_bytes)
-            }
-            Why::Missing(text) => write!(out, "\"{text}\" is not in \"{}\"", shown()),
-            Why::NotJson(error) => write!(out, "{error} in \"{}\"", shown()),
-            Why::NothingAt(pointer) => write!(out, "nothing at {pointer} in \"{}\"", shown()),
-            Why::NotEqual(pointer, found, wanted) => write!(out, "{pointer} is {found}, not {wanted}"),
+            Why::Status => write!(out, "status {status}"),
+            why => out.write_str(&why.worded(&errors::shown(body), *body_bytes)),
+        }
+    }
+}
+
+impl Why<'_> {
+    /// In words, of a body that is shown so and so long. What its status is says enough of a wrong one.
+    pub fn worded(&self, shown: &str, body_bytes: u64) -> String {
+        match self {
+            Why::Status => String::new(),
+            Why::Length(least, most) => format!("a body of {body_bytes} bytes, not {least} to {most}"),
+            Why::Missing(text) => format!("\"{text}\" is not in \"{shown}\""),
+            Why::NotJson(error) => format!("{error} in \"{shown}\""),
+            Why::NothingAt(pointer) => format!("nothing at {pointer} in \"{shown}\""),
+            Why::NotEqual(pointer, found, wanted) => format!("{pointer} is {found}, not {wanted}"),
         }
     }
 }
@@ -321,20 +368,29 @@ fn check<'a>(request: &'a HttpRequest, answer: &'a Answer<'_>) -> Result<(), Wro
 }
 
 fn check_body<'a>(check: &'a HttpCheck, answer: &Answer<'_>) -> Result<(), Why<'a>> {
-    if let Some((least, most)) = check.body_bytes
-        && !(least..=most).contains(&answer.body_bytes)
-    {
-        return Err(Why::Length(least, most));
-    }
-    if let Some(text) = &check.contains
-        && memchr::memmem::find(answer.body, text.as_bytes()).is_none()
-    {
-        return Err(Why::Missing(text));
-    }
+    check_bytes(check, answer.body, answer.body_bytes)?;
     if check.json.is_empty() {
         return Ok(());
     }
     let mut body: Value = serde_json::from_slice(answer.body).map_err(Why::NotJson)?;
+    check_json(check, &mut body)
+}
+
+/// What a check says of a body as bytes. Errors: `Length`, `Missing`.
+pub fn check_bytes<'a>(check: &'a HttpCheck, text: &[u8], length: u64) -> Result<(), Why<'a>> {
+    if let Some((least, most)) = check.body_bytes
+        && !(least..=most).contains(&length)
+    {
+        return Err(Why::Length(least, most));
+    }
+    match &check.contains {
+        Some(wanted) if memchr::memmem::find(text, wanted.as_bytes()).is_none() => Err(Why::Missing(wanted)),
+        _ => Ok(()),
+    }
+}
+
+/// What a check says of a body as JSON; a value that is not equal is taken out of it. Errors: `NothingAt`, `NotEqual`.
+pub fn check_json<'a>(check: &'a HttpCheck, body: &mut Value) -> Result<(), Why<'a>> {
     for (pointer, wanted) in &check.json {
         match (body.pointer_mut(pointer), wanted) {
             (None, _) => return Err(Why::NothingAt(pointer)),

@@ -3,6 +3,7 @@
 //! They are no messages of the load: no flow, latency or error of the honest clients has any of them. An accepted one is
 //! counted, and its points may be on the board from then on, so that honest responses are not called wrong for it.
 
+use super::dialect::Dialect;
 use super::members::Members;
 use super::signing::{Cheat, SignedChange, Signer};
 
@@ -66,6 +67,7 @@ impl Cheats {
         &mut self,
         token: u64,
         mut honest: SignedChange,
+        dialect: &Dialect,
         signer: Option<&mut Signer>,
         random: &mut fastrand::Rng,
     ) -> SignedChange {
@@ -73,17 +75,22 @@ impl Cheats {
         let change = match (cheat, &self.replayable, signer) {
             (Cheat::Replayed, Some(replayable), _) => replayable.clone(),
             (Cheat::Forged | Cheat::Expired, _, Some(signer)) => {
-                let signed = signer.sign_falsely(cheat, honest.method, &honest.target, &honest.body);
-                honest.headers.extend(signed);
+                if let Some(signature) = signer.sign_falsely(cheat, &honest.claim, &honest.body) {
+                    dialect.attach(&signature, &mut honest);
+                }
                 honest
             }
             _ => honest,
         };
-        let is_signed = change.headers.iter().any(|(name, _)| name.starts_with("Stepladder-"));
-        let cheat = if is_signed { cheat } else { Cheat::Unsigned };
+        let cheat = if change.is_signed { cheat } else { Cheat::Unsigned };
         self.open[token as usize] = (cheat, change.updates.clone());
         self.counts.sent += 1;
         change
+    }
+
+    /// Whether the change that a cheat would be is a bulk.
+    pub fn is_bulk(&self, token: u64) -> bool {
+        self.open.get(token as usize).is_some_and(|(_, updates)| updates.len() > 1)
     }
 
     /// Whether a response refuses it, as it must.
@@ -119,18 +126,26 @@ impl Cheats {
 
 #[cfg(test)]
 mod tests {
+    use super::super::dialect::Json;
+    use super::super::signing::Claim;
     use super::*;
 
     fn change() -> SignedChange {
         let (target, updates) = ("/a?score=5".to_owned(), vec![(0, 5)]);
-        SignedChange { method: "PATCH", target, headers: Vec::new(), body: Vec::new(), updates }
+        let claim = Claim { method: "PATCH", target: target.clone(), from: 0 };
+        let (headers, body) = (Vec::new(), Vec::new());
+        SignedChange { method: "PATCH", target, headers, body, claim, is_signed: false, updates }
+    }
+
+    fn dialect() -> Dialect {
+        Dialect::Json(Json::new("", "main"))
     }
 
     fn planted() -> (Cheats, Members, u64) {
         let mut cheats = Cheats::new(0.5);
         let members = Members::new(1, 0);
         let token = cheats.reserve();
-        cheats.request(token, change(), None, &mut fastrand::Rng::with_seed(1));
+        cheats.request(token, change(), &dialect(), None, &mut fastrand::Rng::with_seed(1));
         (cheats, members, token)
     }
 
@@ -165,11 +180,11 @@ mod tests {
         let mut cheats = Cheats::new(1.0);
         let target = |cheats: &mut Cheats, random: &mut fastrand::Rng| {
             let token = cheats.reserve();
-            cheats.request(token, change(), None, random).target
+            cheats.request(token, change(), &dialect(), None, random).target
         };
         assert!((0..50).all(|_| target(&mut cheats, &mut random) == "/a?score=5"));
-        let headers = vec![("Stepladder-Nonce".to_owned(), "1".to_owned())];
-        cheats.keep_replayable(SignedChange { target: "/b?score=1".to_owned(), headers, ..change() });
+        let repeated = SignedChange { target: "/b?score=1".to_owned(), is_signed: true, ..change() };
+        cheats.keep_replayable(repeated);
         assert!((0..50).any(|_| target(&mut cheats, &mut random) == "/b?score=1"));
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use drivers::messages::Envelope;
 
 use super::reply::{Page, Row, Standing};
+use super::signing::{Claim, Signature, SignedChange};
 
 pub use json::Json;
 pub use messages::{Messages, Over};
@@ -40,6 +41,16 @@ pub struct Written {
     pub method: &'static str,
     pub path: String,
     pub body: Vec<u8>,
+    /// what is signed of it, where it is a change
+    pub claim: Claim,
+}
+
+impl Written {
+    /// Of a request over HTTP, of which all is signed.
+    fn over_http(method: &'static str, path: String, body: Vec<u8>) -> Self {
+        let claim = Claim { method, target: path.clone(), from: 0 };
+        Written { method, path, body, claim }
+    }
 }
 
 /// How it is said.
@@ -67,6 +78,17 @@ impl Dialect {
         match self {
             Dialect::Json(json) => json.write(ask),
             Dialect::Messages(messages) => messages.write(ask),
+        }
+    }
+
+    /// Signs a change.
+    pub fn attach(&self, signature: &Signature, change: &mut SignedChange) {
+        change.is_signed = true;
+        match self {
+            Dialect::Messages(messages) if messages.carries_signatures() => {
+                messages.put_signature(&mut change.body, signature);
+            }
+            Dialect::Json(_) | Dialect::Messages(_) => change.headers.extend(signature.headers()),
         }
     }
 

@@ -35,7 +35,24 @@ impl Members {
     }
 
     pub fn name(&self, member: u32) -> String {
-        format!("{}-{member}", self.prefix)
+        let mut name = String::with_capacity(self.prefix.len() + 1 + DIGITS_MAX);
+        name.push_str(&self.prefix);
+        name.push('-');
+        push_number(&mut name, member.into());
+        name
+    }
+
+    /// Whether a text is the name of that member.
+    fn is_name(&self, text: &str, member: u32) -> bool {
+        let digits = text.strip_prefix(self.prefix.as_str()).and_then(|rest| rest.strip_prefix('-'));
+        let is_plain = |digits: &str| !digits.starts_with('+') && (digits == "0" || !digits.starts_with('0'));
+        digits.is_some_and(|digits| is_plain(digits) && digits.parse() == Ok(member))
+    }
+
+    /// Reads what is known of several members. One by one they are a cache miss each; here the misses overlap.
+    pub fn prefetch(&self, members: impl Iterator<Item = u32>) {
+        let open = members.filter(|member| self.scores[*member as usize].is_open).count();
+        std::hint::black_box(open);
     }
 
     /// The name of one of them, by any number.
@@ -52,15 +69,9 @@ impl Members {
         (0..self.scores.len() as u32).filter(|member| self.scores[*member as usize].was_updated)
     }
 
-    pub fn is_free(&self, member: u32) -> bool {
-        !self.scores[member as usize].is_open
-    }
-
-    /// A request with these updates is sent.
-    pub fn begin(&mut self, updates: &[(u32, i64)]) {
-        for (member, _) in updates {
-            self.scores[*member as usize].is_open = true;
-        }
+    /// A request with an update of this member is going to be sent; false where another one is open.
+    pub fn begin(&mut self, member: u32) -> bool {
+        !std::mem::replace(&mut self.scores[member as usize].is_open, true)
     }
 
     /// It was refused as a whole: nothing was applied.
@@ -91,16 +102,17 @@ impl Members {
 
     /// An update was acknowledged. Errors: with another score than it must have.
     pub fn settle(&mut self, member: u32, points: i64, standing: &Standing<'_>) -> Result<(), String> {
-        let name = self.name(member);
+        let is_its = standing.member.as_deref().is_none_or(|told| self.is_name(told, member));
         let score = &mut self.scores[member as usize];
         let (least, most) = (score.least + points, score.most + points);
-        let told = standing.member.as_deref().unwrap_or(&name);
-        let is_right = told == name && (least..=most).contains(&standing.score);
+        let is_right = is_its && (least..=most).contains(&standing.score);
         let (least, most) = if is_right { (standing.score, standing.score) } else { (least, most) };
         *score = Score { least, most, is_open: false, was_updated: true };
         if is_right {
             return Ok(());
         }
+        let name = self.name(member);
+        let told = standing.member.as_deref().unwrap_or(&name);
         Err(format!(
             "{told} has {} points after {points} more, and {name} must have {least}{}",
             standing.score,
@@ -138,6 +150,51 @@ impl Members {
     }
 }
 
+/// What a number of 64 bits takes in decimal digits.
+const DIGITS_MAX: usize = 20;
+
+/// Appends a number in decimal digits; several hundred of them make a bulk.
+pub fn push_number(out: &mut String, mut number: u64) {
+    let (mut digits, mut at) = ([0; DIGITS_MAX], DIGITS_MAX);
+    while at == DIGITS_MAX || number > 0 {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    out.extend(digits[at..].iter().map(|digit| char::from(*digit)));
+}
+
 fn up_to(least: i64, most: i64) -> String {
     if most > least { format!(" to {most}") } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_and_names_are_those_of_the_formatter(number: u64, member: u32) {
+            let mut text = String::from("x");
+            push_number(&mut text, number);
+            prop_assert_eq!(text, format!("x{number}"));
+            let mut members = Members::new(1, 3);
+            members.name_after(0xabc);
+            prop_assert_eq!(members.name(member), format!("abc-3-{member}"));
+            prop_assert!(members.is_name(&members.name(member), member));
+            prop_assert!(!members.is_name(&members.name(member), member.wrapping_add(1)));
+        }
+    }
+
+    #[test]
+    fn no_other_text_is_a_name() {
+        let mut members = Members::new(1, 0);
+        members.name_after(1);
+        for text in ["1-0-07", "1-0-+7", "1-0-", "1-07", "1-0-7 ", "2-0-7", ""] {
+            assert!(!members.is_name(text, 7), "{text}");
+        }
+        assert!(members.is_name("1-0-0", 0) && members.is_name("1-0-7", 7));
+    }
 }

@@ -1,7 +1,8 @@
 //! Signed changes, as honest clients make them, and the requests of cheaters, which a service must refuse.
 //!
 //! A signature is HMAC-SHA-256 (RFC 2104) over method, target, key id, nonce, expiry and idempotency key, each with a line
-//! feed behind it, and the body; `servers/src/leaderboard_service/signing.rs` says the same and shares no code.
+//! feed behind it, and the body; `servers/src/leaderboard_service/signing.rs` says the same and shares no code. Of messages
+//! over WebSocket and gRPC the method is `PROTOBUF`, the target the operation's name, and the body the operation's message.
 //! A cheat is a change that would be right but for what it lacks: it carries no signature, a false one, one that has
 //! expired, or it repeats a change that was acknowledged, nonce and all.
 
@@ -15,7 +16,8 @@ const LIFE_S: u64 = 120;
 /// A cheat that has expired did so this long ago.
 const EXPIRED_S: u64 = 60;
 
-type Header = (String, String);
+/// Name and value.
+pub type Header = (String, String);
 
 /// A change in the form in which it can be sent once more.
 #[derive(Clone, Debug)]
@@ -24,8 +26,44 @@ pub struct SignedChange {
     pub target: String,
     pub headers: Vec<Header>,
     pub body: Vec<u8>,
+    /// what is signed of it
+    pub claim: Claim,
+    pub is_signed: bool,
     /// what it asks for
     pub updates: Vec<(u32, i64)>,
+}
+
+/// What is signed of a change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    pub method: &'static str,
+    pub target: String,
+    /// where in the body that begins which is signed; it goes to the end
+    pub from: usize,
+}
+
+/// Who makes a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    pub key: String,
+    pub nonce: String,
+    pub expires_s: u64,
+    pub hmac: [u8; 32],
+}
+
+impl Signature {
+    /// As HTTP carries it, and gRPC in its metadata.
+    pub fn headers(&self) -> [Header; 4] {
+        let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+        let hmac = self.hmac.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
+        [
+            ("Stepladder-Key", self.key.clone()),
+            ("Stepladder-Nonce", self.nonce.clone()),
+            ("Stepladder-Expires", self.expires_s.to_string()),
+            ("Stepladder-Signature", hmac),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+    }
 }
 
 /// What is wrong with a cheat.
@@ -90,20 +128,20 @@ impl Signer {
         self.now_s = unix_ns / 1_000_000_000;
     }
 
-    /// The headers that sign a change.
-    pub fn sign(&mut self, method: &str, target: &str, body: &[u8]) -> Vec<Header> {
-        self.headers(method, target, body, None)
+    /// Signs a change.
+    pub fn sign(&mut self, claim: &Claim, body: &[u8]) -> Signature {
+        self.signature(claim, body, None)
     }
 
-    /// The headers of a cheat; a replay has those of what it repeats.
-    pub fn sign_falsely(&mut self, cheat: Cheat, method: &str, target: &str, body: &[u8]) -> Vec<Header> {
+    /// The signature of a cheat; `None`: it has none, or that of what it repeats.
+    pub fn sign_falsely(&mut self, cheat: Cheat, claim: &Claim, body: &[u8]) -> Option<Signature> {
         match cheat {
-            Cheat::Unsigned | Cheat::Replayed => Vec::new(),
-            Cheat::Forged | Cheat::Expired => self.headers(method, target, body, Some(cheat)),
+            Cheat::Unsigned | Cheat::Replayed => None,
+            Cheat::Forged | Cheat::Expired => Some(self.signature(claim, body, Some(cheat))),
         }
     }
 
-    fn headers(&mut self, method: &str, target: &str, body: &[u8], cheat: Option<Cheat>) -> Vec<Header> {
+    fn signature(&mut self, claim: &Claim, body: &[u8], cheat: Option<Cheat>) -> Signature {
         self.nonces += 1;
         let nonce = format!("{}-{}", self.nonce_prefix, self.nonces);
         let expires_s = match cheat {
@@ -113,22 +151,12 @@ impl Signer {
         let expires = expires_s.to_string();
         let mut mac = if cheat == Some(Cheat::Forged) { self.false_mac.clone() } else { self.mac.clone() };
         // No idempotency key is sent, which counts as an empty one.
-        for line in [method, target, &self.id, &nonce, &expires, ""] {
+        for line in [claim.method, &claim.target, &self.id, &nonce, &expires, ""] {
             mac.update(line.as_bytes());
             mac.update(b"\n");
         }
-        mac.update(body);
-        let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
-        let bytes = mac.finalize().into_bytes();
-        let signature: String = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
-        [
-            ("Stepladder-Key", self.id.clone()),
-            ("Stepladder-Nonce", nonce),
-            ("Stepladder-Expires", expires),
-            ("Stepladder-Signature", signature),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+        mac.update(body.get(claim.from..).unwrap_or_default());
+        Signature { key: self.id.clone(), nonce, expires_s, hmac: mac.finalize().into_bytes().into() }
     }
 }
 
@@ -147,9 +175,13 @@ mod tests {
         &headers.iter().find(|(known, _)| known == name).unwrap().1
     }
 
+    fn claim(target: &str) -> Claim {
+        Claim { method: "PATCH", target: target.to_owned(), from: 0 }
+    }
+
     #[test]
     fn a_signature_is_that_of_the_documented_lines() {
-        let headers = signer().sign("PATCH", "/leaderboards/main/members/ann?score=1", b"");
+        let headers = signer().sign(&claim("/leaderboards/main/members/ann?score=1"), b"").headers();
         assert_eq!(value(&headers, "Stepladder-Expires"), "1800000120");
         let nonce = value(&headers, "Stepladder-Nonce");
         // HMAC by its definition, from hashes alone.
@@ -167,12 +199,21 @@ mod tests {
     #[test]
     fn no_nonce_comes_twice_and_cheats_differ_from_what_is_honest_in_one_thing() {
         let mut signer = signer();
-        let [first, second] = [(); 2].map(|()| signer.sign("PATCH", "/a?score=1", b""));
-        assert_ne!(value(&first, "Stepladder-Nonce"), value(&second, "Stepladder-Nonce"));
-        let forged = signer.sign_falsely(Cheat::Forged, "PATCH", "/a?score=1", b"");
-        assert_eq!(value(&forged, "Stepladder-Expires"), value(&first, "Stepladder-Expires"));
-        let expired = signer.sign_falsely(Cheat::Expired, "PATCH", "/a?score=1", b"");
-        assert!(value(&expired, "Stepladder-Expires") < value(&first, "Stepladder-Expires"));
-        assert!(signer.sign_falsely(Cheat::Unsigned, "PATCH", "/a?score=1", b"").is_empty());
+        let claim = claim("/a?score=1");
+        let [first, second] = [(); 2].map(|()| signer.sign(&claim, b""));
+        assert_ne!(first.nonce, second.nonce);
+        let forged = signer.sign_falsely(Cheat::Forged, &claim, b"").unwrap();
+        assert_eq!(forged.expires_s, first.expires_s);
+        let expired = signer.sign_falsely(Cheat::Expired, &claim, b"").unwrap();
+        assert!(expired.expires_s < first.expires_s);
+        assert_eq!(signer.sign_falsely(Cheat::Unsigned, &claim, b""), None);
+    }
+
+    #[test]
+    fn only_the_operation_within_a_message_is_signed() {
+        let claim = |from| Claim { method: "PROTOBUF", target: "update".to_owned(), from };
+        let whole = signer().sign(&claim(0), b"operation");
+        assert_eq!(signer().sign(&claim(2), b"\x12\x09operation"), whole);
+        assert_ne!(signer().sign(&claim(0), b"\x12\x09operation").hmac, whole.hmac);
     }
 }

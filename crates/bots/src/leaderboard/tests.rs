@@ -120,7 +120,7 @@ fn play(spoken: Spoken, lie: Lie, updates: &[(u32, i64)]) -> (u64, u64, u64) {
     let mut wrong_updates = 0;
     for (at, &(member, points)) in updates.iter().enumerate() {
         let name = members.name(member);
-        members.begin(&[(member, points)]);
+        members.begin(member);
         let is_planted = at == updates.len() / 2;
         let applied = match lie {
             Lie::Lost if is_planted => 0,
@@ -201,21 +201,21 @@ fn an_update_without_a_response_widens_what_is_right_and_a_refused_one_does_not(
     let standing = |score: i64| Standing { member: None, score, rank: 1 };
     let mut members = Members::new(1, 0);
     members.name_after(1);
-    members.begin(&[(0, 5)]);
+    assert!(members.begin(0));
     members.give_up(&[(0, 5)]);
     assert!(members.check(0, 0).is_ok() && members.check(0, 5).is_ok() && members.check(0, 6).is_err());
     assert_eq!(members.missing(0), None, "its only update may never have been applied");
-    members.begin(&[(0, 7)]);
+    assert!(members.begin(0));
     members.refuse(&[(0, 7)]);
     assert!(members.check(0, 7).is_err());
-    members.begin(&[(0, 1)]);
+    assert!(members.begin(0));
     assert_eq!(members.settle(0, 1, &standing(6)), Ok(()));
     assert!(members.check(0, 6).is_ok() && members.check(0, 1).is_err(), "which of both it was is known now");
     assert!(members.missing(0).is_some());
-    members.begin(&[(0, 1)]);
+    assert!(members.begin(0));
     assert!(members.settle(0, 1, &standing(6)).is_err(), "it was lost");
     let other = Standing { member: Some("other".into()), ..standing(8) };
-    members.begin(&[(0, 1)]);
+    assert!(members.begin(0));
     assert!(members.settle(0, 1, &other).is_err(), "it is another member's");
 }
 

@@ -99,25 +99,6 @@ fn what_does_not_fit_the_schema_is_refused_by_name() {
     assert!(wrong.starts_with("test.v1.All.a_double cannot hold the number of a request"), "{wrong}");
 }
 
-#[test]
-fn a_file_that_is_missing_or_wrong_is_named() {
-    let directory = std::env::temp_dir().join(format!("stepladder-schema-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("wrong.proto");
-    std::fs::write(&file, "syntax = \"proto3\";\nmessage A { Missing a = 1; }\n").unwrap();
-    let wrong = Schema::of_file(&file).unwrap_err().to_string();
-    assert!(wrong.contains("wrong.proto") && wrong.contains("Missing"), "{wrong}");
-    let missing = Schema::of_file(&directory.join("missing.proto")).unwrap_err().to_string();
-    assert!(missing.contains("missing.proto"), "{missing}");
-    std::fs::write(directory.join("types.proto"), "syntax = \"proto3\"; message B { int32 b = 1; }").unwrap();
-    let importing = directory.join("importing.proto");
-    let text = "syntax = \"proto3\"; import \"types.proto\"; import \"google/protobuf/timestamp.proto\";\n\
-                message A { B b = 1; google.protobuf.Timestamp at = 2; }";
-    std::fs::write(&importing, text).unwrap();
-    assert!(path(&Schema::of_file(&importing).unwrap().message("A").unwrap(), "at.seconds").is_ok());
-    std::fs::remove_dir_all(&directory).unwrap();
-}
-
 proptest! {
     #[test]
     fn a_path_finds_what_a_reader_of_the_whole_message_finds(

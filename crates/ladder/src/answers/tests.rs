@@ -513,3 +513,27 @@ proptest! {
 }
 
 mod words;
+
+#[test]
+fn how_a_server_ended_and_what_became_of_cheats_are_figures_of_their_own() {
+    let scene = Scene::asking(100.0)
+        .event(65, kind::SUBJECT_TOLD_TO_END, "10.00 s were allowed")
+        .event(66, kind::SUBJECT_ENDED, "0.21 s")
+        .event(66, kind::SUBJECT_EXITED, "exit code 0")
+        .edit(|at, interval| match at {
+            7 => interval.counters[22..25].copy_from_slice(&[40, 39, 1]),
+            59 => interval.counters[18..22].copy_from_slice(&[12, 3, 90, 80]),
+            _ => {}
+        });
+    let (trial, judgement) = scene.judged(&Terms::default());
+    let rung = serde_json::to_value(super::rung(&trial, &judgement)).unwrap();
+    let requests = json!({"under_way": 12, "answered": 9, "dropped": 3, "later": 90, "later_refused": 80});
+    let told_ns = rung["shutdown"]["told_ns"].as_u64().unwrap();
+    let shutdown =
+        json!({"told_ns": told_ns, "exited_after_ns": 1_000_000_000, "is_back": null, "requests": requests});
+    assert_eq!(rung["shutdown"], shutdown);
+    assert_eq!(rung["cheats"], json!({"sent": 40, "refused": 39, "accepted": 1, "verdict": "FAIL"}));
+    let (trial, judgement) = Scene::asking(100.0).judged(&Terms::default());
+    let quiet = serde_json::to_value(super::rung(&trial, &judgement)).unwrap();
+    assert!(quiet.get("shutdown").is_none() && quiet.get("cheats").is_none(), "nobody asked for them");
+}

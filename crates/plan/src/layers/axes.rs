@@ -13,7 +13,7 @@ use crate::units::{self, UnitError};
 use crate::workloads::Visit;
 
 pub(crate) const SETTINGS: &[&Setting] = &[&REQUESTS_PER_BOT, &RECONNECT_AFTER];
-const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard"]);
+const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard", "protobuf"]);
 
 static REQUESTS_PER_BOT: Setting = TRANSPORT
     .key("bots.requests_per_bot", Shape::OneOrMore, "[1, 10, 100]")

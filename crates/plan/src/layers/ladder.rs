@@ -29,7 +29,7 @@ static RUNGS: Setting = Setting::of("What", &[])
     .help("Loads to hold, e.g. 500,1000,2000")
     .kind(Kind::Hyphenated)
     .flag_example("500,1000,2000");
-static RATE: Setting = Setting::of("What", &["http", "leaderboard"])
+static RATE: Setting = Setting::of("What", &["http", "leaderboard", "protobuf"])
     .key("ladder.rate", Shape::OneOrMore, "[1000, 2000]")
     .about("http: the loads in requests per second, scheduled independently of responses (open loop).")
     .flag("--rate", "LIST")
@@ -46,7 +46,7 @@ static UPDATES_RATE: Setting = Setting::of("What", &["leaderboard"])
     .help("Leaderboard: loads in updates per second, whatever the size of a bulk, e.g. 200000")
     .kind(Kind::Hyphenated)
     .flag_example("100000,200000");
-static REQUESTERS: Setting = Setting::of("What", &["http", "leaderboard"])
+static REQUESTERS: Setting = Setting::of("What", &["http", "leaderboard", "protobuf"])
     .key("ladder.requesters", Shape::OneOrMore, "1..20")
     .about(
         "http: the loads in requesters, each of whom waits for its answer; a list, a range (1..20), or an \

@@ -1,8 +1,11 @@
 //! One setting at a time: the flag if it was given, else the scenario's value; read, or refused with its
 //! place.
 
+use std::io;
+use std::path::Path;
+
 use crate::flags::Flags;
-use crate::mistakes::{ConfigError, Mistake, Place};
+use crate::mistakes::{ConfigError, Mistake, Place, RequestConfigError};
 use crate::scenario::{Content, Node};
 use crate::settings::{Kind, Setting, Shape};
 use crate::target::TargetError;
@@ -16,10 +19,14 @@ pub(crate) struct RawValue {
     example: String,
 }
 
+/// Reads a file as text.
+pub(crate) type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
+
 /// Looks settings up in the flags and in the file, and collects mistakes while they are read.
-#[derive(Debug)]
 pub(crate) struct Reader<'a> {
     pub flags: &'a Flags,
+    /// reads a further file that a setting names
+    pub read_file: ReadFile<'a>,
     /// nothing when there is no file
     pub file: Node,
     /// of the scenario file; empty when there is none
@@ -28,8 +35,14 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(flags: &'a Flags, path: String, file: Node, mistakes: Vec<Mistake>) -> Reader<'a> {
-        Reader { flags, file, path, mistakes }
+    pub fn new(
+        flags: &'a Flags,
+        read_file: ReadFile<'a>,
+        path: String,
+        file: Node,
+        mistakes: Vec<Mistake>,
+    ) -> Reader<'a> {
+        Reader { flags, read_file, file, path, mistakes }
     }
 
     pub fn has_file(&self) -> bool {
@@ -184,6 +197,9 @@ fn nearest_of(wrong: &ConfigError) -> Option<String> {
     match wrong {
         ConfigError::Unit(UnitError::UnknownWord { nearest, .. })
         | ConfigError::Target(TargetError::UnknownScheme { nearest, .. }) => nearest.map(Into::into),
+        ConfigError::Schema(wrong) | ConfigError::Request(RequestConfigError::Schema(wrong)) => {
+            wrong.nearest()
+        }
         _ => None,
     }
 }

@@ -11,6 +11,7 @@ mod chat;
 mod grid;
 mod http;
 mod leaderboard;
+mod protobuf;
 mod stop;
 
 fn scenario(text: &str) -> Option<ScenarioText> {
@@ -219,7 +220,7 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     let unknown = |word: &str| {
         format!(
             "climb: unknown subject \"{word}\"; built in: arena, chat, poll-loop, leaderboard, \
-             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, hazelcast://, http:// or https://) or a scenario file (*.yaml)"
+             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, hazelcast://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml)"
         )
     };
     check("", &["climb: it does not say which server to climb (for example: climb arena)"]);
@@ -244,7 +245,7 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     check(
         "wx://h",
         &[
-            "climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, redis, hazelcast, http, https; did you mean ws? (for example: climb arena)",
+            "climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, redis, hazelcast, grpc, grpcs, http, https; did you mean ws? (for example: climb arena)",
         ],
     );
     check(
@@ -290,7 +291,7 @@ fn every_mistake_is_told_at_once() {
          --objective 'ticks.late_shar < 25%'",
         &[
             "climb: unknown subject \"aerna\"; built in: arena, chat, poll-loop, leaderboard, \
-             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, hazelcast://, http:// or https://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
+             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, hazelcast://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
             "--snapshots: a share is between 0 and 1, or 0% and 100%; got 5 (for example: --snapshots 1%)",
             "--rungs: \"abc\" is not a number (for example: --rungs 500,1000,2000)",
             "--rungs: \"0\" is zero: a rung without load measures nothing (for example: --rungs 500,1000,2000)",
@@ -441,7 +442,7 @@ fn settings_that_contradict_each_other_are_refused() {
 fn bots_that_do_not_fit_are_refused() {
     check(
         "arena --bots arean",
-        &["--bots: unknown bots \"arean\"; built in: arena, chat, http, leaderboard, grid, echo; \
+        &["--bots: unknown bots \"arean\"; built in: arena, chat, http, protobuf, leaderboard, grid, echo; \
            did you mean arena? (for example: --bots arena)"],
     );
     check(
@@ -451,7 +452,7 @@ fn bots_that_do_not_fit_are_refused() {
     check(
         "arena --bots shooter.ts",
         &[
-            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, chat, http, leaderboard, grid, echo (for example: --bots arena)",
+            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, chat, http, protobuf, leaderboard, grid, echo (for example: --bots arena)",
         ],
     );
     check(
@@ -491,7 +492,7 @@ fn mistakes_in_a_file_name_its_line() {
          objectives: [ticks.late_shar < 1]\nseed: x\ngenerator: { realtime: perhaps }\n",
         &[
             "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat, poll-loop, leaderboard, \
-             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, hazelcast://, http:// or https://) or a scenario file (*.yaml); did you mean arena? \
+             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, hazelcast://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml); did you mean arena? \
              (for example: target: ws://127.0.0.1:42069)",
             "scenarios/x.yaml:3: unknown key \"tick\" in subject; known: target, start, pid, ticks, tick_rate, options; \
              did you mean ticks? (for example: ticks: { log: game.log })",

@@ -4,6 +4,7 @@
 
 use thiserror::Error;
 
+use crate::schema::SchemaError;
 use crate::units::UnitError;
 
 /// What is wrong with a request, or with a ladder of requests.
@@ -186,9 +187,6 @@ pub enum RequestConfigError {
         /// `http`
         setting: &'static str,
     },
-    /// `--key` over WebSocket or gRPC
-    #[error("updates are signed over HTTP only so far; leave the key out, or take --protocol http")]
-    SignedOverHttpAlone,
     /// a bulk that does not fit a message
     #[error("a message over WebSocket has at most 64 KiB, which is room for {most} updates")]
     BulkOverWebSocket {
@@ -275,6 +273,51 @@ pub enum RequestConfigError {
         /// `--foreground`
         option: &'static str,
     },
+    /// a .proto file, or what does not fit it
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// bots that need a schema
+    #[error("it does not say which schema the messages have; name its .proto file")]
+    NoProto,
+    /// frames of no type
+    #[error("over WebSocket each frame holds a message of one type; name it with its package")]
+    NoMessageType,
+    /// the number of a reply without that of a request
+    #[error(
+        "a reply carries the number of its request, so the request needs one too; name its field (id_field)"
+    )]
+    ReplyIdAlone,
+    /// a setting of frames for calls
+    #[error("{setting} is for messages over WebSocket; a call of gRPC names its types and has a status")]
+    OfFrames {
+        /// `id_field`
+        setting: &'static str,
+    },
+    /// a gRPC request without its call
+    #[error(
+        "it does not say which call is made; write it in the URL, grpc://HOST:PORT/package.Service/Method, or as call: package.Service/Method"
+    )]
+    NoCall,
+    /// a call where there are only frames
+    #[error("over WebSocket a request is a message of the type request_message; leave call out")]
+    CallOverWebSocket,
+    /// a call where there are only paths
+    #[error("call is for protobuf bots (grpc://); over HTTP a request is written as get: /path")]
+    CallOverHttp,
+    /// a path where there are only messages
+    #[error("a message has no method and no path; over gRPC write call: package.Service/Method")]
+    PathOfMessage,
+    /// a message that cannot be read
+    #[error("the message is no JSON: {0}; variables stand in quotes, as in {{\"score\": \"{{points}}\"}}")]
+    MessageNotJson(String),
+    /// no code of gRPC
+    #[error("\"{0}\" is no status of gRPC; write its name or number, such as OK, NOT_FOUND or 5")]
+    Code(String),
+    /// no number that an error could have
+    #[error(
+        "\"{0}\" is no status of a message or a range of them: 0 to 65535, such as 7 or 400..499; 200 is none, 0 an error without a number"
+    )]
+    MessageStatus(String),
     /// what any value may have
     #[error(transparent)]
     Unit(#[from] UnitError),

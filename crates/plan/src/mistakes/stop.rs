@@ -15,7 +15,7 @@ pub enum StopError {
     )]
     NotStarted,
     /// bots that do not tell which messages were under way
-    #[error("{0} bots do not see how a server ends; http and leaderboard bots do")]
+    #[error("{0} bots do not see how a server ends; http, leaderboard and protobuf bots do")]
     NotOfTheseBots(&'static str),
     /// a fraction of a second
     #[error("this is not a whole number of seconds, of which a hold consists; write 20s")]

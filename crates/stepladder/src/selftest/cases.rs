@@ -232,6 +232,10 @@ const STOP_SOON: &[&str] = &["--stop-at", "7s", "--grace", "1s"];
 const KEPT: &[&str] = &["--data", "{folder}/data"];
 /// The secret's variable is set for the climb, and the server's file holds the same.
 const CHEATED: &[&str] = &["--key", "selftest=${STEPLADDER_SELFTEST_KEY}", "--cheaters", "20%"];
+const CHEATED_WEBSOCKET: &[&str] =
+    &["--key", "selftest=${STEPLADDER_SELFTEST_KEY}", "--cheaters", "20%", "--protocol=websocket"];
+const CHEATED_GRPC: &[&str] =
+    &["--key", "selftest=${STEPLADDER_SELFTEST_KEY}", "--cheaters", "20%", "--protocol=grpc"];
 const SIGNED: &[&str] = &["--keys", "{folder}/keys"];
 
 const PASSES: &[Outcome] = &[Outcome::pass()];
@@ -334,6 +338,13 @@ pub const CASES: &[Case] = &[
     Case::healthy(Leaderboard).with(CHEATED).served_with(SIGNED),
     Case::planted(Leaderboard, &["accept-forged:5%"], &[Outcome::fail("cheat accepted")])
         .with(CHEATED)
+        .served_with(SIGNED),
+    Case::healthy(Leaderboard).with(CHEATED_WEBSOCKET).served_with(SIGNED),
+    Case::planted(Leaderboard, &["accept-forged:5%"], &[Outcome::fail("cheat accepted")])
+        .with(CHEATED_WEBSOCKET)
+        .served_with(SIGNED),
+    Case::planted(Leaderboard, &["accept-forged:5%"], &[Outcome::fail("cheat accepted")])
+        .with(CHEATED_GRPC)
         .served_with(SIGNED),
     Case::healthy(Leaderboard).with(WEBSOCKET),
     Case::planted(Leaderboard, &["hang@6s"], NO_REPLY).with(WEBSOCKET),

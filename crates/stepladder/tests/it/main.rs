@@ -19,6 +19,7 @@ mod http;
 mod main_job;
 mod output;
 mod place;
+mod protobuf;
 mod rest;
 mod secrets;
 mod selftest;

@@ -1,9 +1,12 @@
 //! JSON over HTTP.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::Deserialize;
+use serde::de::Visitor;
 
+use super::super::members::push_number;
 use super::{Ask, NEIGHBOURS, Page, Row, Standing, Written};
 
 /// Of one board.
@@ -24,38 +27,40 @@ impl Json {
 
     pub(super) fn write(&self, ask: &Ask) -> Written {
         let Json { base, path, .. } = self;
-        let below =
-            |method, below: String| Written { method, path: format!("{path}{below}"), body: Vec::new() };
+        let below = |method, below: String, body| Written::over_http(method, format!("{path}{below}"), body);
+        let none = Vec::new;
         match ask {
-            Ask::Update(member, points) => below("PATCH", format!("/members/{member}?score={points}")),
-            Ask::Bulk(updates) => Written {
-                method: "POST",
-                path: format!("{base}/bulk"),
-                body: self.bulk(updates).into_bytes(),
-            },
-            Ask::Top(rows) => below("GET", format!("/top?limit={rows}")),
-            Ask::Rank(member) => below("GET", format!("/members/{member}")),
-            Ask::Around(member) => below("GET", format!("/around/{member}?each_side={NEIGHBOURS}")),
+            Ask::Update(member, points) => {
+                below("PATCH", format!("/members/{member}?score={points}"), none())
+            }
+            Ask::Bulk(updates) => {
+                Written::over_http("POST", format!("{base}/bulk"), self.bulk(updates).into_bytes())
+            }
+            Ask::Top(rows) => below("GET", format!("/top?limit={rows}"), none()),
+            Ask::Rank(member) => below("GET", format!("/members/{member}"), none()),
+            Ask::Around(member) => below("GET", format!("/around/{member}?each_side={NEIGHBOURS}"), none()),
             Ask::Standings(members) => {
                 let names: Vec<String> = members.iter().map(|name| format!("\"{name}\"")).collect();
                 let body = format!("{{\"members\":[{}]}}", names.join(",")).into_bytes();
-                Written { body, ..below("POST", "/ranks".to_owned()) }
+                below("POST", "/ranks".to_owned(), body)
             }
-            Ask::At(rank) => below("GET", format!("/range?first={rank}&limit=1")),
+            Ask::At(rank) => below("GET", format!("/range?first={rank}&limit=1"), none()),
         }
     }
 
     /// Names and boards have no letters that JSON would escape.
     fn bulk(&self, updates: &[(String, i64)]) -> String {
-        use std::fmt::Write as _;
-        let mut body = format!("{{\"leaderboards\":[{{\"leaderboard\":\"{}\",\"scores\":[", self.board);
+        let own: usize = updates.iter().map(|(name, _)| name.len()).sum();
+        let mut body = String::with_capacity(100 + own + 60 * updates.len());
+        body.push_str("{\"leaderboards\":[{\"leaderboard\":\"");
+        body.push_str(&self.board);
+        body.push_str("\",\"scores\":[");
         for (at, (name, points)) in updates.iter().enumerate() {
-            let comma = if at > 0 { "," } else { "" };
-            // Writing to a text cannot fail.
-            let _ = write!(
-                body,
-                "{comma}{{\"member\":\"{name}\",\"score\":\"{points}\",\"mode\":\"increment\"}}"
-            );
+            body.push_str(if at > 0 { ",{\"member\":\"" } else { "{\"member\":\"" });
+            body.push_str(name);
+            body.push_str(if *points < 0 { "\",\"score\":\"-" } else { "\",\"score\":\"" });
+            push_number(&mut body, points.unsigned_abs());
+            body.push_str("\",\"mode\":\"increment\"}");
         }
         body.push_str("]}]}");
         body
@@ -96,9 +101,21 @@ struct RawPart<'a> {
     scores: Vec<RawRow<'a>>,
 }
 
+/// Reads a number out of a text, which is not kept.
 fn score<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    let text: Cow<'de, str> = Cow::deserialize(deserializer)?;
-    text.parse().map_err(serde::de::Error::custom)
+    struct Score;
+    impl Visitor<'_> for Score {
+        type Value = i64;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a text of decimal digits")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<i64, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+    deserializer.deserialize_str(Score)
 }
 
 fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {

@@ -6,17 +6,20 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use drivers::messages::wire::{put_key, put_sized};
+use drivers::messages::wire::{put_key, put_sized, put_varint};
 use drivers::messages::{Envelope, Found, Path};
 use prost_reflect::MessageDescriptor;
 use serde_json::json;
 
+use super::super::signing::{Claim, Signature};
 use super::{Ask, NEIGHBOURS, Page, Row, Standing, Written};
 use crate::protobuf::{self, Schema, SchemaError, Template};
 
 /// The servers' own file, compiled like anyone's.
 const SCHEMA: &str = include_str!("../../../../../servers/proto/leaderboard.proto");
 const SERVICE: &str = "stepladder.leaderboard.v1.Leaderboard";
+/// Stands for the method in what is signed.
+const SIGNED_AS: &str = "PROTOBUF";
 
 /// What the messages travel over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +51,17 @@ pub struct Messages {
     reply: Reply,
     /// what errors are shown as; `None`: they are texts
     response: Option<MessageDescriptor>,
+    /// within `Request`: the signature, and its key, nonce, expiry and HMAC
+    signature: u32,
+    signature_parts: [u32; 4],
 }
 
 /// How an operation is called.
 struct Operation {
     /// field of `Request`
     number: u32,
+    /// as in `Request`, which is signed
+    name: &'static str,
     /// of gRPC
     path: String,
     /// without what lies around it
@@ -95,10 +103,11 @@ impl Messages {
             let path = protobuf::path(message, field)?;
             Ok::<u32, SchemaError>(path.numbers.last().copied().unwrap_or(0))
         };
-        let operation = |name: &str, method: &str, value: serde_json::Value| {
+        let operation = |name: &'static str, method: &str, value: serde_json::Value| {
             let message = Template::compile(&schema.message(method)?, &value, &NAME_AND_NUMBER)?;
             let path = format!("/{SERVICE}/{method}");
-            Ok::<Operation, SchemaError>(Operation { number: number_in(&request, name)?, path, message })
+            let number = number_in(&request, name)?;
+            Ok::<Operation, SchemaError>(Operation { number, name, path, message })
         };
         let change = json!({"member": "{name}", "mode": "MODE_INCREMENT", "number": "{number}"});
         let mut update = change.clone();
@@ -133,6 +142,12 @@ impl Messages {
                 &NAME_AND_NUMBER,
             )?,
             reply: Reply::compile(&schema, over)?,
+            signature: number_in(&request, "signature")?,
+            signature_parts: {
+                let signature = schema.message("Signature")?;
+                let number = |field| number_in(&signature, field);
+                [number("key")?, number("nonce")?, number("expires")?, number("signature")?]
+            },
             response: (over == Over::WebSocket).then_some(response),
         })
     }
@@ -175,14 +190,43 @@ impl Messages {
 
     fn wrapped(&self, operation: &Operation, put: impl FnOnce(&mut Vec<u8>)) -> Written {
         let mut body = Vec::with_capacity(64);
+        let mut bytes = 0;
         match self.over {
-            Over::Grpc => put(&mut body),
+            Over::Grpc => {
+                put(&mut body);
+                bytes = body.len();
+            }
             Over::WebSocket => {
                 put_key(&mut body, operation.number, 2);
-                put_sized(&mut body, put);
+                put_sized(&mut body, |out| {
+                    let from = out.len();
+                    put(out);
+                    bytes = out.len() - from;
+                });
             }
         }
-        Written { method: "POST", path: operation.path.clone(), body }
+        let claim = Claim { method: SIGNED_AS, target: operation.name.to_owned(), from: body.len() - bytes };
+        Written { method: "POST", path: operation.path.clone(), body, claim }
+    }
+
+    /// Whether a signature lies in the message of a change, and not beside it.
+    pub(super) fn carries_signatures(&self) -> bool {
+        self.over == Over::WebSocket
+    }
+
+    /// Appends it to a `Request`.
+    pub(super) fn put_signature(&self, body: &mut Vec<u8>, signature: &Signature) {
+        let Signature { key, nonce, expires_s, hmac } = signature;
+        let [key_at, nonce_at, expires_at, hmac_at] = self.signature_parts;
+        put_key(body, self.signature, 2);
+        put_sized(body, |out| {
+            for (number, bytes) in [(key_at, key.as_bytes()), (nonce_at, nonce.as_bytes()), (hmac_at, hmac)] {
+                put_key(out, number, 2);
+                put_sized(out, |out| out.extend_from_slice(bytes));
+            }
+            put_key(out, expires_at, 0);
+            put_varint(out, *expires_s);
+        });
     }
 
     pub(super) fn standing<'a>(&self, body: &'a [u8]) -> Result<Standing<'a>, String> {

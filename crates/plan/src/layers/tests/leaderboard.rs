@@ -73,12 +73,6 @@ fn settings_that_a_protocol_does_not_have_are_refused() {
         "leaderboard --protocol websocket --bulk 1,300,3000",
         &["--bulk: a message over WebSocket has at most 64 KiB, which is room for 2000 updates"],
     );
-    for protocol in ["websocket", "grpc"] {
-        check(
-            &format!("leaderboard --protocol {protocol} --key game=${{GAME_KEY}} --cheaters 5%"),
-            &["--key: updates are signed over HTTP only so far; leave the key out, or take --protocol http"],
-        );
-    }
     check(
         "leaderboard --protocol websocket --in-flight 0",
         &["--in-flight: must be between 1 and 1000, got 0 (for example: --in-flight 16)"],

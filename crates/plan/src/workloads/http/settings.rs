@@ -8,7 +8,6 @@ use crate::layers::bots::{BotsKind, Server};
 use crate::layers::ladder::Loads;
 use crate::layers::reader::{RawValue, Reader, default_of};
 use crate::mistakes::{Place, RequestConfigError};
-use crate::scheme::Transport;
 use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
 use crate::workloads::{HttpBots, HttpModel, HttpVersion};
@@ -19,7 +18,7 @@ pub(crate) mod variables;
 /// How a plan comes to these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "http",
-    speaks: |scheme| scheme.transport() == Transport::Http,
+    speaks: |scheme| scheme.is_http(),
     settings: &[requests::SETTINGS, variables::SETTINGS, SETTINGS, axes::SETTINGS],
     read: |reader, server, loads| read(reader, server, loads).into(),
 };
@@ -36,10 +35,14 @@ const SETTINGS: &[&Setting] = &[
     &BODY_MAX,
 ];
 const HTTP: Setting = Setting::of("HTTP", &["http"]);
-/// What every kind of bots that speaks HTTP takes.
-const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard"]);
+/// What requests over HTTP and messages of a schema have in common.
+const REQUEST: Setting = Setting::of("HTTP", &["http", "protobuf"]);
+/// What leaves a choice to requests over HTTP alone.
+const OF_VERSION: Setting = Setting::of("HTTP", &["http", "leaderboard"]);
+/// What every kind of bots that sends requests takes.
+const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard", "protobuf"]);
 
-pub(crate) static CONNECTIONS: Setting = Setting::of("HTTP", &["http", "leaderboard", "grid"])
+pub(crate) static CONNECTIONS: Setting = Setting::of("HTTP", &["http", "leaderboard", "protobuf", "grid"])
     .key("bots.connections", Shape::Whole("uint32"), "256")
     .about(
         "http, with a rate: connections opened before the hold; grid: connections that share the operations, 1 unless said.",
@@ -62,13 +65,13 @@ static THINK: Setting = TRANSPORT
     .flag("--think", "TIME")
     .help("With requesters: between an answer and the next request")
     .default("0s");
-static VERSION: Setting = TRANSPORT
+static VERSION: Setting = OF_VERSION
     .key("bots.http", Shape::NumberOrText, "2")
     .about("http: the version of the protocol, 1.1 or 2.")
     .flag("--http", "VERSION")
     .help("The version of HTTP: 1.1 or 2")
     .default("1.1");
-static STREAMS: Setting = TRANSPORT
+static STREAMS: Setting = OF_VERSION
     .key("bots.streams", Shape::Whole("uint32"), "100")
     .about("http: most requests at once on one connection of HTTP/2, with a rate.")
     .flag("--streams", "N")

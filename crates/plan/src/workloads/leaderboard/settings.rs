@@ -16,7 +16,7 @@ use crate::workloads::{
 /// How a plan comes to these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "leaderboard",
-    speaks: |scheme| matches!(scheme.transport(), Transport::Http | Transport::WebSocket),
+    speaks: |scheme| scheme.is_http() || scheme.transport() == Transport::WebSocket,
     settings: &[SETTINGS],
     read: |reader, server, loads| read(reader, server.scheme, loads).into(),
 };
@@ -69,9 +69,9 @@ static PROTOCOL: Setting = LEADERBOARD
     .help("What requests go over: http, websocket (protobuf messages) or grpc")
     .default("http; websocket for ws:// targets")
     .flag_example("websocket");
-static IN_FLIGHT: Setting = LEADERBOARD
+pub(crate) static IN_FLIGHT: Setting = Setting::of("Leaderboard", &["leaderboard", "protobuf"])
     .key("bots.in_flight", Shape::Whole("uint32"), "16")
-    .about("leaderboard, over websocket or grpc and with a rate: requests at once on one connection.")
+    .about("leaderboard and protobuf, over websocket or grpc and with a rate: requests at once on one connection.")
     .flag("--in-flight", "N")
     .help("Over WebSocket or gRPC, with a rate: requests at once on one connection")
     .default("16");
@@ -125,11 +125,6 @@ fn read(reader: &mut Reader, scheme: Option<Scheme>, loads: Option<&Loads>) -> L
     if protocol == LeaderboardProtocol::WebSocket {
         axes::refuse_bulks_above(reader, WEBSOCKET_BULK_MOST);
     }
-    if protocol != LeaderboardProtocol::Http
-        && let Some(said) = reader.said(&KEY)
-    {
-        reader.refuse_plainly(said.place, RequestConfigError::SignedOverHttpAlone);
-    }
     LeaderboardBots { http, protocol, board, members, bulk, counts_updates, key, cheaters }
 }
 
@@ -149,7 +144,6 @@ fn protocol(reader: &mut Reader, scheme: Option<Scheme>) -> LeaderboardProtocol 
 
 /// A connection that takes several requests at once.
 fn in_flight(reader: &mut Reader, http: &mut HttpBots, protocol: LeaderboardProtocol) {
-    let count = |text: &str| units::whole_within(text, 1, IN_FLIGHT_MOST);
     if protocol == LeaderboardProtocol::Http {
         if let Some(said) = reader.said(&IN_FLIGHT) {
             reader.refuse_plainly(said.place, RequestConfigError::InFlightOverHttp);
@@ -162,6 +156,12 @@ fn in_flight(reader: &mut Reader, http: &mut HttpBots, protocol: LeaderboardProt
             reader.refuse_plainly(said.place, wrong);
         }
     }
+    messages_in_flight(reader, http);
+}
+
+/// The same where nothing else could be said.
+pub(crate) fn messages_in_flight(reader: &mut Reader, http: &mut HttpBots) {
+    let count = |text: &str| units::whole_within(text, 1, IN_FLIGHT_MOST);
     let in_flight = reader.value_or_default(&IN_FLIGHT, count);
     // A requester waits for its response, and a connection of one request ends with it.
     if http.keep_alive && matches!(http.model, HttpModel::Open { .. }) {

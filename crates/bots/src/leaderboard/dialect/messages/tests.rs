@@ -83,3 +83,25 @@ fn a_bulk_that_is_refused_within_its_response_is_told_apart_from_one_that_is_don
     assert_eq!(messages.bulk(&done).unwrap().len(), 1);
     assert_eq!(Messages::new(Over::WebSocket, "main").refusal_of_bulk(&refused), None);
 }
+
+#[test]
+fn what_is_signed_is_the_operation_and_the_signature_lies_where_the_service_looks_for_it() {
+    let signature =
+        Signature { key: "game".to_owned(), nonce: "n1".to_owned(), expires_s: 1_800_000_000, hmac: [7; 32] };
+    let ask = Ask::Update("ann".to_owned(), 5);
+    let [websocket, grpc] = [Over::WebSocket, Over::Grpc].map(|over| Messages::new(over, "main"));
+    let (mut framed, alone) = (websocket.write(&ask), grpc.write(&ask));
+    assert_eq!(framed.body[framed.claim.from..], alone.body);
+    assert_eq!(
+        (alone.claim.method, alone.claim.target.as_str(), alone.claim.from),
+        ("PROTOBUF", "update", 0)
+    );
+    assert!(websocket.carries_signatures() && !grpc.carries_signatures());
+    websocket.put_signature(&mut framed.body, &signature);
+    let told = decoded("Request", &framed.body);
+    let hmac = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
+    let expected = json!({"key": "game", "nonce": "n1", "expires": "1800000000", "signature": hmac});
+    assert_eq!((&told["signature"], &told["update"]["member"]), (&expected, &json!("ann")));
+    let bulk = grpc.write(&Ask::Bulk(vec![("ann".to_owned(), 1), ("bob".to_owned(), 2)]));
+    assert_eq!(bulk.claim.target, "bulk");
+}

@@ -1,6 +1,6 @@
 //! What is asked: the one request of a URL and its flags, the list of a scenario, or the services of poll-loop.
 
-use super::HTTP;
+use super::{HTTP, REQUEST};
 use crate::built_in::BuiltIn;
 use crate::layers::bots::Server;
 use crate::layers::reader::Reader;
@@ -23,6 +23,7 @@ pub(super) const SETTINGS: &[&Setting] = &[
     &VERBS[5],
     &METHOD,
     &PATH,
+    &CALL,
     &HEADER,
     &BODY,
     &JSON_BODY,
@@ -36,13 +37,15 @@ pub(super) const SETTINGS: &[&Setting] = &[
 /// Within an entry of the list; it is refused with the list for other bots.
 const ENTRY: Setting = Setting::of("", &[]);
 
-static REQUESTS: Setting = HTTP
+pub(crate) static REQUESTS: Setting = REQUEST
     .key(
         "bots.requests",
         Shape::List(&Shape::Keys("RequestKeys", "One kind of request.")),
         "[{ get: /todos }]",
     )
-    .about("http: what is asked; a GET of the target's path otherwise.");
+    .about(
+        "http and protobuf: what is asked; a GET of the target's path, or the call of its path, otherwise.",
+    );
 static NAME: Setting = ENTRY
     .key("bots.requests.name", Shape::Text, "list")
     .about("As it is called in tables; method and path otherwise.");
@@ -67,7 +70,10 @@ static METHOD: Setting = HTTP
 static PATH: Setting = ENTRY
     .key("bots.requests.path", Shape::Text, "/todos?page=1")
     .about("Path and query, with a method of its own.");
-static HEADER: Setting = HTTP
+pub(crate) static CALL: Setting = ENTRY
+    .key("bots.requests.call", Shape::Text, "package.Service/Method")
+    .about("protobuf, over gRPC: the call that is made.");
+static HEADER: Setting = REQUEST
     .key("bots.requests.headers", Shape::Map(&Shape::NumberOrText), "{ Accept: application/json }")
     .about("Headers; a value may hold {variable}, and ${NAME} of the environment, which is never stored.")
     .flag("--header", "'NAME: VALUE'")
@@ -75,41 +81,41 @@ static HEADER: Setting = HTTP
     .kind(Kind::Repeated)
     .flag_example("Accept: application/json");
 /// The caller may have read it from a file.
-pub static BODY: Setting = HTTP
+pub static BODY: Setting = REQUEST
     .key("bots.requests.body", Shape::Text, "a=1&b={id}")
     .about("The body as text; it may hold {variable}.")
     .flag("--body", "TEXT")
     .help("The body of each request")
     .kind(Kind::Hyphenated)
     .flag_example("a=1&b=2");
-static JSON_BODY: Setting = ENTRY
+pub(crate) static JSON_BODY: Setting = ENTRY
     .key("bots.requests.json", Shape::Anything, "{ title: \"todo {n}\" }")
     .about("The body as JSON, sent as application/json; its texts may hold {variable}.");
-static CHECK: Setting = ENTRY
+pub(crate) static CHECK: Setting = ENTRY
     .key(
         "bots.requests.check",
         Shape::Keys("CheckKeys", "What a right answer is."),
         "{ status: 200, json: { /ok: true } }",
     )
     .about("What a right answer is; a status from 200 to 399 otherwise.");
-static EXPECT_STATUS: Setting = HTTP
+static EXPECT_STATUS: Setting = REQUEST
     .key("bots.requests.check.status", Shape::OneOrMore, "200..299")
     .about("A status, a range of them, or a list.")
     .flag("--expect-status", "STATUS")
-    .help("A right answer has such a status: 200, 200..299 or a list")
+    .help("A right answer has such a status: 200, 200..299 or a list; of gRPC a code: OK, NOT_FOUND")
     .default("200..399");
-static EXPECT_TEXT: Setting = HTTP
+static EXPECT_TEXT: Setting = REQUEST
     .key("bots.requests.check.contains", Shape::Text, "hello")
     .about("The body holds this text.")
     .flag("--expect-text", "TEXT")
     .help("A right answer holds this text");
-static EXPECT_JSON: Setting = ENTRY
+pub(crate) static EXPECT_JSON: Setting = ENTRY
     .key("bots.requests.check.json", Shape::Map(&Shape::Anything), "{ /ok: true }")
     .about("The body is JSON with these values at these pointers; without a value anything may stand there.");
 static EXPECT_BYTES: Setting = ENTRY
     .key("bots.requests.check.bytes", Shape::NumberOrText, "1..100")
     .about("The length of the body in bytes: a number or a range.");
-static CAPTURE: Setting = ENTRY
+pub(crate) static CAPTURE: Setting = ENTRY
     .key("bots.requests.capture", Shape::Map(&Shape::Text), "{ id: /id }")
     .about("What is kept of an answer for later requests of the same connection: variable and JSON pointer.");
 
@@ -146,6 +152,9 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> Vec<(HttpRequest
     let mut requests: Vec<(HttpRequest, Place)> = Vec::new();
     for written in list {
         let (request, place) = (listed(reader, written), reader.at(&REQUESTS, written).place);
+        if written.get(CALL.name()).is_some() {
+            reader.refuse_plainly(place.clone(), RequestConfigError::CallOverHttp);
+        }
         if requests.iter().any(|(other, _)| other.name == request.name) {
             reader.refuse_plainly(place.clone(), RequestConfigError::TwoOfAName(request.name.clone()));
         }
@@ -158,7 +167,7 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> Vec<(HttpRequest
 }
 
 /// A GET that is right when its status says so.
-fn plain(path: String) -> HttpRequest {
+pub(crate) fn plain(path: String) -> HttpRequest {
     HttpRequest {
         name: format!("GET {path}"),
         weight: 1.0,
@@ -181,28 +190,49 @@ fn one(reader: &mut Reader, path: &str) -> (HttpRequest, Place) {
             "/".into()
         }
     };
-    let body = reader.flags.text(&BODY).map(str::to_owned);
-    let usual = if body.is_some() { "POST" } else { "GET" };
+    let usual = if reader.flags.text(&BODY).is_some() { "POST" } else { "GET" };
     let method = reader.value(&METHOD, http::method).unwrap_or_else(|| usual.into());
+    let name = format!("{method} {path}");
+    let request = HttpRequest { method, name, ..plain(path) };
+    (of_flags(reader, request, http::status), place)
+}
+
+/// What the flags say of the one request besides what it asks for; `status` reads the statuses of right answers.
+pub(crate) fn of_flags(
+    reader: &mut Reader,
+    usual: HttpRequest,
+    status: fn(&str) -> Result<(u16, u16), RequestConfigError>,
+) -> HttpRequest {
+    let body = reader.flags.text(&BODY).map(str::to_owned);
     let headers = reader.in_flags(&HEADER).unwrap_or_default();
     let headers = reader.read_all(&headers, http::header);
-    let status = reader.in_flags(&EXPECT_STATUS).unwrap_or_default();
-    let status = reader.read_all(&status, http::status);
+    let said = reader.in_flags(&EXPECT_STATUS).unwrap_or_default();
+    let status = reader.read_all(&said, status);
     let contains = reader.value(&EXPECT_TEXT, some_text);
-    let request = HttpRequest {
-        name: format!("{method} {path}"),
-        headers,
-        body: body.unwrap_or_default(),
-        check: HttpCheck { status, contains, ..HttpCheck::default() },
-        method,
-        ..plain(path)
-    };
-    (request, place)
+    let check = HttpCheck { status, contains, ..HttpCheck::default() };
+    HttpRequest { headers, body: body.unwrap_or_default(), check, ..usual }
 }
 
 /// One entry of the scenario's list.
 fn listed(reader: &mut Reader, written: &Node) -> HttpRequest {
     let (method, path) = method_and_path(reader, written);
+    let name = format!("{method} {path}");
+    let request = HttpRequest { method, name, ..plain(path) };
+    let mut request = entry(reader, written, request, http::status);
+    let has_type = |(name, _): &(String, String)| name.eq_ignore_ascii_case("content-type");
+    if written.get(JSON_BODY.name()).is_some() && !request.headers.iter().any(has_type) {
+        request.headers.push(("Content-Type".into(), "application/json".into()));
+    }
+    request
+}
+
+/// What an entry of the list says besides what it asks for; `status` reads the statuses of right answers.
+pub(crate) fn entry(
+    reader: &mut Reader,
+    written: &Node,
+    usual: HttpRequest,
+    status: fn(&str) -> Result<(u16, u16), RequestConfigError>,
+) -> HttpRequest {
     let name = reader.value_inside(written, &NAME, units::not_blank);
     let weight =
         reader.value_inside(written, &WEIGHT, |text| units::number_within(text, WEIGHT_LEAST, WEIGHT_MOST));
@@ -218,12 +248,7 @@ fn listed(reader: &mut Reader, written: &Node) -> HttpRequest {
             String::new()
         }
         (Some(text), None) => text.text().to_owned(),
-        (None, Some(json)) => {
-            if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-                headers.push(("Content-Type".into(), "application/json".into()));
-            }
-            json.to_json().to_string()
-        }
+        (None, Some(json)) => json.to_json().to_string(),
         (None, None) => String::new(),
     };
     let mut capture = Vec::new();
@@ -239,21 +264,29 @@ fn listed(reader: &mut Reader, written: &Node) -> HttpRequest {
         capture.extend(read);
     }
     HttpRequest {
-        name: name.unwrap_or_else(|| format!("{method} {path}")),
+        name: name.unwrap_or(usual.name),
         weight: weight.unwrap_or(1.0),
         headers,
         body,
-        check: written.get(CHECK.name()).map(|check| checks(reader, check)).unwrap_or_default(),
+        check: written.get(CHECK.name()).map(|check| checks(reader, check, status)).unwrap_or_default(),
         capture,
-        method,
-        ..plain(path)
+        ..usual
     }
+}
+
+fn paths() -> impl Iterator<Item = &'static Setting> {
+    VERBS.iter().chain([&PATH])
+}
+
+/// Whether an entry says method or path.
+pub(crate) fn names_path(written: &Node) -> bool {
+    paths().chain([&METHOD]).any(|setting| written.get(setting.name()).is_some())
 }
 
 fn method_and_path(reader: &mut Reader, written: &Node) -> (String, String) {
     let method = reader.value_inside(written, &METHOD, http::method);
     let is_plain = [&METHOD, &PATH].iter().all(|setting| written.get(setting.name()).is_none());
-    let paths: Vec<&Setting> = VERBS.iter().chain([&PATH]).collect();
+    let paths: Vec<&Setting> = paths().collect();
     let named: Vec<&Setting> =
         paths.into_iter().filter(|setting| written.get(setting.name()).is_some()).collect();
     let setting = match named.as_slice() {
@@ -269,9 +302,13 @@ fn method_and_path(reader: &mut Reader, written: &Node) -> (String, String) {
     (method.unwrap_or(verb), path)
 }
 
-fn checks(reader: &mut Reader, written: &Node) -> HttpCheck {
-    let status = reader.inside(written, &EXPECT_STATUS).unwrap_or_default();
-    let status = reader.read_all(&status, http::status);
+fn checks(
+    reader: &mut Reader,
+    written: &Node,
+    status: fn(&str) -> Result<(u16, u16), RequestConfigError>,
+) -> HttpCheck {
+    let said = reader.inside(written, &EXPECT_STATUS).unwrap_or_default();
+    let status = reader.read_all(&said, status);
     let mut json = Vec::new();
     for (pointer, wanted) in written.get(EXPECT_JSON.name()).map(Node::by_name).unwrap_or_default() {
         let mut said = reader.at(&EXPECT_JSON, wanted);
@@ -293,7 +330,7 @@ fn some_text(text: &str) -> Result<String, units::UnitError> {
 }
 
 /// Flags that describe the one request of a URL, where there is a list.
-fn refuse_flags_of_one(reader: &mut Reader) {
+pub(crate) fn refuse_flags_of_one(reader: &mut Reader) {
     for setting in settings().filter(|setting| setting.key.starts_with("bots.requests.")) {
         if !reader.flags.all(setting).is_empty() {
             reader.refuse_plainly(Place::Flag(setting.flag), RequestConfigError::OfOneRequest(setting.flag));

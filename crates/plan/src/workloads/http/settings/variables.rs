@@ -1,6 +1,6 @@
 //! Names that stand for changing text: drawn, counted, or captured from answers.
 
-use super::HTTP;
+use super::REQUEST;
 use crate::layers::reader::Reader;
 use crate::mistakes::{Place, RequestConfigError};
 use crate::scenario::{Content, Node};
@@ -12,7 +12,7 @@ pub(super) const SETTINGS: &[&Setting] = &[&VARIABLES, &FROM, &TO, &ONE_OF, &BEF
 /// Of one variable; it is refused with all of them for other bots.
 const ENTRY: Setting = Setting::of("", &[]);
 
-static VARIABLES: Setting = HTTP
+static VARIABLES: Setting = REQUEST
     .key(
         "bots.variables",
         Shape::Map(&Shape::WordOr("VariableKeys", "What a variable stands for, anew for each request.")),
@@ -35,7 +35,7 @@ static BEFORE: Setting = ENTRY
 const BEFORE_USUAL: &str = "0";
 
 /// The variables of the plan, and whether the requests use no others.
-pub(super) fn read(reader: &mut Reader, requests: &[(HttpRequest, Place)]) -> Vec<Variable> {
+pub(crate) fn read(reader: &mut Reader, requests: &[(HttpRequest, Place)]) -> Vec<Variable> {
     let mut variables = Vec::new();
     let all = reader.file.at(VARIABLES.key).cloned().unwrap_or_default();
     for (name, written) in all.by_name() {

@@ -1,0 +1,283 @@
+//! Clients of a service with a schema of its own: calls of gRPC, or messages in the frames of a WebSocket.
+//!
+//! A request is encoded once where nothing in it changes, else rendered from a template; where a variable stands in a
+//! field that templates do not know (an enum, a map), its JSON is filled in and encoded anew.
+//! A reply must be a message of its type. It is turned into JSON where its check or a capture looks into it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use drivers::grpc;
+use drivers::http::{Answer, Http};
+use measure::{ErrorKind, MetricNames};
+use plan::schema::{self, Schema};
+use plan::{HttpBots, HttpRequest, ProtobufBots, ProtobufOver, WorkerPlan};
+use prost_reflect::prost::Message as _;
+use prost_reflect::{DynamicMessage, MessageDescriptor};
+use serde_json::Value;
+
+use super::{SchemaError, Template, envelope};
+use crate::ends;
+use crate::http::source::{Chosen, Source};
+use crate::http::templates::{CapturedVars, Ready, RequestContext, Shares, Texts, check_bytes, check_json};
+use crate::http::{counter_roles, errors};
+
+/// Behind the causes of HTTP.
+const WRONG_FIELD: usize = errors::CAUSES.len();
+const WRONG_MESSAGE: usize = WRONG_FIELD + 1;
+const OWN_CAUSES: [&str; 2] = ["wrong field", "wrong message"];
+/// Behind them, where gRPC is spoken: its statuses.
+const GRPC_AT: usize = WRONG_FIELD + OWN_CAUSES.len();
+
+/// All clients of one worker.
+pub struct Calls<D: Http> {
+    context: RequestContext,
+    over: ProtobufOver,
+    shares: Shares,
+    texts: Texts,
+    requests: Vec<Request<D::Prepared>>,
+    /// the last right reply, where something of it is captured
+    reply: Option<Value>,
+}
+
+/// One kind of request.
+struct Request<P> {
+    said: HttpRequest,
+    body: Body,
+    reply: MessageDescriptor,
+    /// where nothing changes
+    prepared: Option<P>,
+}
+
+/// How a message comes to be.
+enum Body {
+    Template(Template),
+    Json(MessageDescriptor, Value),
+}
+
+impl Body {
+    /// Errors: what the plan has refused.
+    fn compile(message: &MessageDescriptor, text: &str, names: &[&str]) -> Result<Body, SchemaError> {
+        let json: Value = serde_json::from_str(text).map_err(|error| SchemaError::Value {
+            message: message.full_name().to_owned(),
+            why: error.to_string(),
+        })?;
+        let template = Template::compile(message, &json, names);
+        Ok(template.map_or_else(|_| Body::Json(message.clone(), json), Body::Template))
+    }
+
+    fn is_constant(&self) -> bool {
+        matches!(self, Body::Template(template) if template.is_constant())
+    }
+
+    fn render(&self, names: &[&str], values: &[String]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64);
+        match self {
+            Body::Template(template) => template.render(&mut out, &|variable| values[variable].as_str()),
+            Body::Json(message, json) => {
+                let value_of =
+                    |name: &str| names.iter().position(|known| *known == name).map(|at| values[at].clone());
+                // A captured text that fits no field leaves the message empty; others were tried by the plan.
+                if let Ok(message) = schema::message_of(message, &schema::filled(json, &value_of)) {
+                    out = message.encode_to_vec();
+                }
+            }
+        }
+        out
+    }
+}
+
+impl<D: Http> Source<D> for Calls<D> {
+    type Settings = ProtobufBots;
+
+    fn transport(settings: &ProtobufBots) -> &HttpBots {
+        &settings.http
+    }
+
+    fn metric_names(settings: &ProtobufBots) -> Arc<MetricNames> {
+        let ops: Vec<&str> = settings.http.requests.iter().map(|request| request.name.as_str()).collect();
+        let of_grpc = match settings.over {
+            ProtobufOver::Grpc => &errors::GRPC[..],
+            ProtobufOver::WebSocket(_) => &[],
+        };
+        let causes = [&errors::CAUSES[..], &OWN_CAUSES, of_grpc].concat();
+        let counters = counter_roles();
+        let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
+        let own = OWN_CAUSES.map(|cause| (cause, ErrorKind::WrongReply));
+        ends::metric_names(&ops, &causes, &names, &[&errors::KINDS[..], &own].concat())
+            .with_counter_roles(&counters)
+    }
+
+    fn new(settings: &ProtobufBots, plan: &WorkerPlan) -> Self {
+        Calls::compile(settings, plan).expect("the plan has refused what does not fit its schema")
+    }
+
+    fn choose(&mut self) -> Chosen {
+        Chosen { op: self.shares.choose(&mut self.texts.random), token: 0 }
+    }
+
+    fn ready(&mut self, chosen: Chosen, captured: &CapturedVars) -> Ready<'_, D::Prepared> {
+        if self.requests[chosen.op].prepared.is_none() {
+            return Ready::Rendered(self.render(chosen.op, captured));
+        }
+        match &self.requests[chosen.op].prepared {
+            Some(prepared) => Ready::Prepared(prepared),
+            None => unreachable!("looked at above"),
+        }
+    }
+
+    fn check(
+        &mut self,
+        chosen: Chosen,
+        answer: &Answer<'_>,
+        wrong: impl FnOnce(usize, &dyn fmt::Display),
+    ) -> bool {
+        self.reply = None;
+        match self.look_into(chosen.op, answer) {
+            Ok(reply) => {
+                self.reply = reply;
+                true
+            }
+            Err((cause, text)) => {
+                wrong(cause, &format_args!("{}: {text}", self.requests[chosen.op].said.name));
+                false
+            }
+        }
+    }
+
+    fn learn(&mut self, chosen: Chosen, _: &Answer<'_>, captured: &mut CapturedVars) {
+        if let Some(reply) = self.reply.take() {
+            self.texts.capture(&self.requests[chosen.op].said.capture, &reply, captured);
+        }
+    }
+}
+
+/// What is wrong with a reply: cause and text.
+type Wrong = (usize, String);
+
+impl<D: Http> Calls<D> {
+    /// Errors: what the plan has refused.
+    fn compile(settings: &ProtobufBots, plan: &WorkerPlan) -> Result<Self, SchemaError> {
+        let schema = Schema::compile(&settings.proto)?;
+        let mut context = RequestContext::of(plan, &settings.http);
+        let names: Vec<&str> =
+            settings.http.variables.iter().map(|variable| variable.name.as_str()).collect();
+        let types = match &settings.over {
+            ProtobufOver::Grpc => None,
+            ProtobufOver::WebSocket(frames) => {
+                let types = (schema.message(&frames.request)?, schema.message(&frames.reply)?);
+                let id = frames.id.as_ref().map(|(request, reply)| (request.as_str(), reply.as_str()));
+                context.envelope = Some(Arc::new(envelope(&types.0, &types.1, id, frames.error.as_deref())?));
+                Some(types)
+            }
+        };
+        let deadline = ("grpc-timeout".to_owned(), format!("{}m", settings.http.timeout_ns / 1_000_000));
+        let request = |said: &HttpRequest| {
+            let (asked, reply) = match &types {
+                Some(types) => types.clone(),
+                None => {
+                    let method = schema.method(&said.path)?;
+                    (method.input(), method.output())
+                }
+            };
+            let mut said = said.clone();
+            if types.is_none() && !said.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(&deadline.0))
+            {
+                said.headers.push(deadline.clone());
+            }
+            let body = Body::compile(&asked, &said.body, &names)?;
+            let is_constant =
+                body.is_constant() && said.headers.iter().all(|(_, value)| !names_any(value, &names));
+            let prepared = is_constant.then(|| {
+                let bytes = body.render(&names, &[]);
+                context.prepare::<D>("POST", &said.path, &said.headers, &bytes, true)
+            });
+            Ok(Request { said, body, reply, prepared })
+        };
+        let requests = settings.http.requests.iter().map(request).collect::<Result<_, SchemaError>>()?;
+        Ok(Calls {
+            requests,
+            context,
+            over: settings.over.clone(),
+            shares: Shares::of_requests(plan, &settings.http),
+            texts: Texts::of(plan, &settings.http),
+            reply: None,
+        })
+    }
+
+    fn render(&mut self, index: usize, captured: &CapturedVars) -> D::Prepared {
+        let values = self.texts.draw(captured);
+        let Request { said, body, .. } = &self.requests[index];
+        let names: Vec<&str> = self.texts.variables.iter().map(|variable| variable.name.as_str()).collect();
+        let filled = |(name, value): &(String, String)| (name.clone(), self.texts.fill(value, &values));
+        let headers: Vec<(String, String)> = said.headers.iter().map(filled).collect();
+        self.context.prepare::<D>("POST", &said.path, &headers, &body.render(&names, &values), true)
+    }
+
+    /// The reply as JSON, where something of it is captured. Errors: it is not right.
+    fn look_into(&self, index: usize, answer: &Answer<'_>) -> Result<Option<Value>, Wrong> {
+        let Request { said, reply, .. } = &self.requests[index];
+        let code = answer.grpc.map(|code| grpc::index(code).map_or(0, |index| index + 1));
+        let status = match (&self.over, code) {
+            // Codes are at most 16.
+            (ProtobufOver::Grpc, Some(code)) => code as u16,
+            // An answer of HTTP alone, such as a proxy's.
+            (ProtobufOver::Grpc, None) => {
+                let text = format!("status {}: \"{}\"", answer.status, errors::shown(answer.body));
+                return Err((errors::of_status(answer.status), text));
+            }
+            (ProtobufOver::WebSocket(_), _) => answer.status,
+        };
+        if !self.over.allows(&said.check, status) {
+            return Err((errors::of_answer(answer, GRPC_AT), self.status_text(reply, answer)));
+        }
+        if code.is_some_and(|code| code != 0) {
+            // An error that is expected; its body is its text.
+            let length = answer.body_bytes;
+            return check_bytes(&said.check, answer.body, length)
+                .map(|()| None)
+                .map_err(|why| (errors::WRONG_BODY, why.worded(&errors::shown(answer.body), length)));
+        }
+        let message = DynamicMessage::decode(reply.clone(), answer.body).map_err(|error| {
+            let text = format!("no {}: {error}: \"{}\"", reply.full_name(), errors::shown(answer.body));
+            (WRONG_MESSAGE, text)
+        })?;
+        if !said.check.reads_body() && said.check.body_bytes.is_none() && said.capture.is_empty() {
+            return Ok(None);
+        }
+        let mut json = schema::json_of(&message);
+        let text = if said.check.contains.is_some() { json.to_string() } else { String::new() };
+        let outcome = check_bytes(&said.check, text.as_bytes(), answer.body_bytes);
+        let outcome = outcome.and_then(|()| check_json(&said.check, &mut json));
+        match outcome {
+            Ok(()) => Ok((!said.capture.is_empty()).then_some(json)),
+            Err(why) => {
+                let shown = errors::shown(json.to_string().as_bytes());
+                Err((WRONG_FIELD, why.worded(&shown, answer.body_bytes)))
+            }
+        }
+    }
+
+    /// Of a reply whose status is not right.
+    fn status_text(&self, reply: &MessageDescriptor, answer: &Answer<'_>) -> String {
+        match (&self.over, answer.grpc.map(grpc::index)) {
+            (ProtobufOver::Grpc, Some(Some(index))) => {
+                format!("{}: \"{}\"", grpc::NAMES[index], errors::shown(answer.body))
+            }
+            (ProtobufOver::Grpc, _) => "OK, where an error was expected".to_owned(),
+            (ProtobufOver::WebSocket(_), _) => {
+                let shown = super::as_json(reply, answer.body).map(|json| errors::shown(json.as_bytes()));
+                let shown = shown.unwrap_or_else(|| errors::shown(answer.body));
+                format!("status {}: \"{shown}\"", answer.status)
+            }
+        }
+    }
+}
+
+/// Whether one of these names stands in braces in a text.
+fn names_any(text: &str, names: &[&str]) -> bool {
+    names.iter().any(|name| text.contains(&format!("{{{name}}}")))
+}
+
+#[cfg(test)]
+mod tests;
