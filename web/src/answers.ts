@@ -15,7 +15,7 @@ function conclusion(page: RunPage, id: string): Conclusion | undefined {
 
 function howMany(page: RunPage): Answer {
   const capacity = page.climb?.capacity ?? page.run.capacity
-  const unit = capacity?.unit ?? rungsOf(page).at(-1)?.load_unit ?? ''
+  const unit = (capacity?.unit ?? rungsOf(page).at(-1)?.load_unit ?? '').replace('_', ' ')
   const lower = capacity?.lower_bound ?? null
   const upper = capacity?.upper_bound ?? null
   let lead = 'unknown'
@@ -48,7 +48,7 @@ function whyNotMore(page: RunPage): Answer {
   if (rung) {
     tone = rung.verdict === 'FAIL' ? 'fail' : rung.verdict === 'GENERATOR_LIMITED' ? 'limited' : 'unsure'
     lead = leadOf(rung, signal, objective)
-    facts.push(['at', `${number(rung.load)} ${rung.load_unit}`])
+    facts.push(['at', `${number(rung.load)} ${rung.load_unit.replace('_', ' ')}`])
     if (objective) facts.push(['objective', objective.text])
     else if (rung.verdict === 'GENERATOR_LIMITED' && signal) facts.push(['limited by', figureName(signal)])
     if (rung.subject) facts.push(['server', `${inUnit('cores')(rung.subject.cpu_cores)}${typeof rung.subject.cpu_share === 'number' ? ` (${share(rung.subject.cpu_share)})` : ''}`])

@@ -100,6 +100,7 @@ pub struct Rung {
     /// what it was asked to hold
     pub load: f64,
     /// of what
+    #[serde(serialize_with = "unit_of_contract")]
     pub load_unit: String,
     /// in a sweep: axis and value; absent elsewhere
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -407,4 +408,9 @@ impl Conclusion {
         };
         Conclusion { id: id.to_owned(), text: sentences.join(" "), evidence }
     }
+}
+
+/// `in flight`, as tables say it, is `in_flight` in the JSON contract.
+fn unit_of_contract<S: serde::Serializer>(unit: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&unit.replace(' ', "_"))
 }

@@ -12,6 +12,7 @@ mod bench_clients;
 mod chat;
 mod endings;
 mod foreign_server;
+mod grid;
 mod http;
 mod main_job;
 mod output;
