@@ -1,24 +1,33 @@
-//! Operations on the keys of a data grid or cache, a fixed number in flight: each one that ends starts the next.
+//! Operations on the keys of a data grid or cache: a fixed number in flight, each one that ends starting the next, or at a
+//! rate, planned by a clock (`open`).
 //!
 //! The operations of a worker are dealt out to its connections, each of which carries its share at once. Keys, values and
 //! kinds of operations are those of the benchmark of client libraries (`inflight::Workload`).
 //! Where operations read, the values are put before the hold: the workers share the keys, and a worker's operations count
 //! as joined once its share is put. From the hold on a get must find its value, byte for byte, unless operations also
-//! delete; then a miss is only counted.
+//! delete or values expire; then a miss is only counted. Where nobody sets them again, values must be gone once they have
+//! expired.
 //! An operation whose connection ends before its reply is lost: whether it was carried out is unknown, and it never counts
 //! as answered. Who was refused waits a moment, or a server at its limit would be asked ever faster.
+
+mod open;
+mod puts;
+mod slots;
 
 use std::sync::Arc;
 
 use drivers::grid::{Kind, Operation, Received, Reply};
 use drivers::{Closed, Grid};
-use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
+use engine::{BotContext, Bots, ConnectionId, SendLag};
 use inflight::{Keys, VARIANTS, Workload, ZIPF_THETA};
 use measure::names::OPEN_TIME;
 use measure::{ErrorKind, MetricNames, Phase, Role};
-use plan::{GridBots, GridKeys, GridOp, WorkerPlan};
+use plan::{GridBots, GridKeys, GridModel, GridOp, WorkerPlan};
 
 use crate::ends;
+use open::Clocked;
+use puts::Puts;
+use slots::{InFlight, Slots};
 
 const OPS: [&str; 4] = ["put", "get", "set", "delete"];
 const PUT: usize = 0;
@@ -32,13 +41,15 @@ const REFUSED: usize = WRONG_VALUE + 2;
 const WRONG_REPLY: usize = WRONG_VALUE + 3;
 const UNPAIRED: usize = WRONG_VALUE + 4;
 const NOT_PUT: usize = WRONG_VALUE + 5;
-const CAUSES: [(&str, ErrorKind); 6] = [
+const EXPIRED: usize = WRONG_VALUE + 6;
+const CAUSES: [(&str, ErrorKind); 7] = [
     ("wrong value", ErrorKind::WrongReply),
     ("value not found", ErrorKind::WrongReply),
     ("operation refused", ErrorKind::WrongReply),
     ("reply of another kind", ErrorKind::WrongReply),
     ("reply to no operation in flight", ErrorKind::WrongReply),
     ("values not put in time", ErrorKind::Timeout),
+    ("expired value found", ErrorKind::WrongReply),
 ];
 
 const HITS: usize = 0;
@@ -49,6 +60,8 @@ const COUNTERS: [&str; 3] = ["hits", "misses", OPEN_TIME];
 const NEXT_OPERATION: u32 = 0;
 const COME_BACK: u32 = 1;
 const LOOK_AT_PUTS: u32 = 2;
+/// An operation of the stream belongs to no connection yet.
+const STREAM_OPERATION: u32 = 3;
 
 /// An operation follows one that was refused after this, and a connection one that was lost, times the failures in a row.
 const PAUSE_NS: u64 = 100_000_000;
@@ -57,86 +70,34 @@ const PAUSE_STEPS_MAX: u64 = 10;
 const PUTS_REST_NS_MAX: u64 = 10_000_000_000;
 /// Values put at once on one connection.
 const PUTS_IN_FLIGHT: u32 = 64;
-
-#[derive(Clone, Copy)]
-struct InFlight {
-    request: RequestId,
-    connection: u32,
-    key: u32,
-    kind: Kind,
-    is_put: bool,
-    planned_ns: u64,
-}
-
-/// Operations in flight by their tags: the place in the low bits, and above them a number that changes with each use, so
-/// that a reply that comes twice finds nothing the second time.
-#[derive(Default)]
-struct Slots {
-    slots: Vec<(u8, Option<InFlight>)>,
-    free: Vec<u32>,
-}
-
-const PLACE_BITS: u32 = 24;
-
-impl Slots {
-    fn with_capacity(count: usize) -> Slots {
-        Slots { slots: Vec::with_capacity(count), free: Vec::with_capacity(count) }
-    }
-
-    /// The tag of the next operation. It is to be entered or given back.
-    fn take_tag(&mut self) -> u32 {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.slots.push((0, None));
-            // No plan has 2^24 operations in flight.
-            self.slots.len() as u32 - 1
-        });
-        u32::from(self.slots[place as usize].0) << PLACE_BITS | place
-    }
-
-    fn give_back(&mut self, tag: u32) {
-        self.free.push(tag & ((1 << PLACE_BITS) - 1));
-    }
-
-    fn enter(&mut self, tag: u32, one: InFlight) {
-        self.slots[(tag & ((1 << PLACE_BITS) - 1)) as usize].1 = Some(one);
-    }
-
-    /// Takes the operation with this tag out, if it is in flight on this connection.
-    fn take(&mut self, tag: u32, connection: u32) -> Option<InFlight> {
-        let place = tag & ((1 << PLACE_BITS) - 1);
-        let (turn, slot) = self.slots.get_mut(place as usize)?;
-        let one = slot.filter(|one| one.connection == connection && tag >> PLACE_BITS == u32::from(*turn))?;
-        (*turn, *slot) = (turn.wrapping_add(1), None);
-        self.free.push(place);
-        Some(one)
-    }
-
-    /// Takes out all of a connection.
-    fn end(&mut self, connection: u32, mut ended: impl FnMut(InFlight)) {
-        for (place, (turn, slot)) in self.slots.iter_mut().enumerate() {
-            let Some(one) = slot.take_if(|one| one.connection == connection) else { continue };
-            *turn = turn.wrapping_add(1);
-            self.free.push(place as u32);
-            ended(one);
-        }
-    }
-}
+/// Members round times to live to whole seconds, and look for what has expired now and then.
+const EXPIRY_SLACK_NS: u64 = 2_000_000_000;
 
 #[derive(Default)]
 struct Connection {
     /// `None` while it is not open
     open: Option<ConnectionId>,
-    /// operations that it carries at once when all is well
+    /// operations that it carries at once when all is well; with a rate, 1 once it is to be there
     share: u32,
     in_flight: u32,
     /// in a row
     failures: u64,
 }
 
+/// An operation that is to be sent.
+struct Planned {
+    kind: Kind,
+    key: u32,
+    is_put: bool,
+    planned_ns: u64,
+}
+
 /// All operations of one worker.
 pub struct Operations<D: Grid> {
     workload: Workload,
     op: GridOp,
+    ttl_ms: Option<u64>,
+    may_miss: bool,
     shares: fastrand::Rng,
     keys: Vec<D::Key>,
     /// by variant
@@ -145,35 +106,10 @@ pub struct Operations<D: Grid> {
     in_flight: Slots,
     /// of the load, so far
     operations: u64,
+    /// with a rate only
+    clocked: Option<Clocked>,
     puts: Puts,
     joined: u64,
-}
-
-/// Values that are put before the hold.
-struct Puts {
-    /// the next key of this worker's share
-    next: u64,
-    step: u64,
-    end: u64,
-    in_flight: u32,
-    /// keys whose put was lost
-    again: Vec<u32>,
-    /// the load may begin
-    are_over: bool,
-    /// one was put since the last look
-    have_moved: bool,
-}
-
-impl Puts {
-    fn next(&mut self) -> Option<u32> {
-        if let Some(key) = self.again.pop() {
-            return Some(key);
-        }
-        let key = (self.next < self.end).then_some(self.next)?;
-        self.next += self.step;
-        // At most a million keys.
-        Some(key as u32)
-    }
 }
 
 fn op_of(kind: Kind) -> usize {
@@ -233,21 +169,16 @@ impl<D: Grid> Bots for Operations<D> {
         let own = own.clamp(1, plan.units.max(1));
         Operations {
             op: grid.op,
+            ttl_ms: grid.ttl_ms,
+            may_miss: grid.may_miss(),
+            clocked: (grid.model == GridModel::Open).then(|| Clocked::new(plan)),
             shares: fastrand::Rng::with_seed(!plan.seed),
             keys: (0..workload.keys()).map(|key| D::key(workload.name(key))).collect(),
             values: values::<D>(&workload),
             connections: (0..own).map(|_| Connection::default()).collect(),
             in_flight: Slots::with_capacity(plan.units as usize + PUTS_IN_FLIGHT as usize),
             operations: 0,
-            puts: Puts {
-                next: plan.worker as u64,
-                step: plan.workers as u64,
-                end: workload.keys() as u64,
-                in_flight: 0,
-                again: Vec::new(),
-                are_over: !grid.op.reads(),
-                have_moved: false,
-            },
+            puts: Puts::of(plan.worker, plan.workers, workload.keys(), grid.op.reads()),
             joined: 0,
             workload,
         }
@@ -264,7 +195,7 @@ impl<D: Grid> Bots for Operations<D> {
         if connection.share == 1 {
             ctx.open(at, 0);
         } else if connection.open.is_some() && self.puts.are_over {
-            self.start(at, planned_ns, ctx);
+            self.start(at, planned_ns, SendLag::Unrecorded, ctx);
         }
     }
 
@@ -299,12 +230,15 @@ impl<D: Grid> Bots for Operations<D> {
             self.puts.have_moved = true;
             return self.go_on_putting(at, ctx);
         }
+        if self.clocked.is_some() {
+            return self.send_waiting(at, ctx);
+        }
         if ctx.drains() {
             return;
         }
         match received.reply {
             Reply::Refused(_) => ctx.at(at_ns + PAUSE_NS, at, NEXT_OPERATION),
-            _ => self.start(at, at_ns, ctx),
+            _ => self.start(at, at_ns, SendLag::Unrecorded, ctx),
         }
     }
 
@@ -314,8 +248,12 @@ impl<D: Grid> Bots for Operations<D> {
                 let connection = &self.connections[at as usize];
                 // A connection that was lost meanwhile has begun anew with all its operations.
                 if connection.open.is_some() && connection.in_flight < connection.share {
-                    self.start(at, planned_ns, ctx);
+                    self.start(at, planned_ns, SendLag::Unrecorded, ctx);
                 }
+            }
+            STREAM_OPERATION => {
+                self.plan_next(ctx);
+                self.dispatch(planned_ns, ctx);
             }
             COME_BACK => {
                 ctx.open(at, 0);
@@ -348,7 +286,7 @@ impl<D: Grid> Bots for Operations<D> {
         if ctx.drains() {
             return;
         }
-        if matches!(why, Closed::NotOpened(_)) && self.puts.are_over {
+        if matches!(why, Closed::NotOpened(_)) && self.puts.are_over && self.clocked.is_none() {
             // Each operation that would be in flight is one that was wanted.
             (0..share).for_each(|_| ctx.not_sent(op_of(self.kind()), ctx.now_ns()));
         }
@@ -359,8 +297,17 @@ impl<D: Grid> Bots for Operations<D> {
         if self.puts.are_over { 0 } else { self.joined }
     }
 
+    fn turn(&mut self, ctx: &mut BotContext<'_, D>) {
+        self.begin_stream(ctx);
+    }
+
     fn has_drained(&mut self, _: &mut BotContext<'_, D>) -> bool {
-        self.connections.iter().all(|connection| connection.in_flight == 0)
+        let is_waiting = self.clocked.as_ref().is_some_and(Clocked::has_waiting);
+        !is_waiting && self.connections.iter().all(|connection| connection.in_flight == 0)
+    }
+
+    fn leave(&mut self, ctx: &mut BotContext<'_, D>) {
+        self.give_up_waiting(ctx);
     }
 }
 
@@ -373,9 +320,12 @@ impl<D: Grid> Operations<D> {
             }
             return;
         }
+        if self.clocked.is_some() {
+            return self.send_waiting(at, ctx);
+        }
         let connection = &self.connections[at as usize];
         for _ in connection.in_flight..connection.share {
-            self.start(at, ctx.now_ns(), ctx);
+            self.start(at, ctx.now_ns(), SendLag::Unrecorded, ctx);
         }
     }
 
@@ -387,9 +337,10 @@ impl<D: Grid> Operations<D> {
         if self.connections[at as usize].open.is_some()
             && let Some(key) = self.puts.next()
         {
-            self.send(at, Kind::Set, key, true, ctx.now_ns(), ctx);
+            let put = Planned { kind: Kind::Set, key, is_put: true, planned_ns: ctx.now_ns() };
+            self.send(at, put, SendLag::Unrecorded, ctx);
         }
-        if self.puts.in_flight == 0 && self.puts.again.is_empty() && self.puts.next >= self.puts.end {
+        if self.puts.are_done() {
             self.begin_load(ctx);
         }
     }
@@ -415,35 +366,28 @@ impl<D: Grid> Operations<D> {
     }
 
     /// The next operation of the load.
-    fn start(&mut self, at: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
+    fn start(&mut self, at: u32, planned_ns: u64, send_lag: SendLag, ctx: &mut BotContext<'_, D>) {
         let kind = self.kind();
         let key = self.workload.key(self.operations) as u32;
         self.operations += 1;
-        self.send(at, kind, key, false, planned_ns, ctx);
+        self.send(at, Planned { kind, key, is_put: false, planned_ns }, send_lag, ctx);
     }
 
-    fn send(
-        &mut self,
-        at: u32,
-        kind: Kind,
-        key: u32,
-        is_put: bool,
-        planned_ns: u64,
-        ctx: &mut BotContext<'_, D>,
-    ) {
+    fn send(&mut self, at: u32, planned: Planned, send_lag: SendLag, ctx: &mut BotContext<'_, D>) {
+        let Planned { kind, key, is_put, planned_ns } = planned;
         let op = if is_put { PUT } else { op_of(kind) };
         let Some(connection) = self.connections[at as usize].open else {
             return ctx.not_sent(op, planned_ns);
         };
         let tag = self.in_flight.take_tag();
         let value = &self.values[self.workload.variant(key as usize)];
-        let what = Operation { tag, kind, key: &self.keys[key as usize], value };
-        let Some(request) = ctx.request(connection, op, planned_ns, SendLag::Unrecorded, what) else {
+        let what = Operation { tag, kind, key: &self.keys[key as usize], value, ttl_ms: self.ttl_ms };
+        let Some(request) = ctx.request(connection, op, planned_ns, send_lag, what) else {
             // The connection takes no more, which is recorded; the operation is tried again a little later.
             self.in_flight.give_back(tag);
             if is_put {
                 self.puts.again.push(key);
-            } else {
+            } else if self.clocked.is_none() {
                 ctx.at(ctx.now_ns() + PAUSE_NS, at, NEXT_OPERATION);
             }
             return;
@@ -452,6 +396,13 @@ impl<D: Grid> Operations<D> {
         self.in_flight.enter(tag, one);
         self.connections[at as usize].in_flight += 1;
         self.puts.in_flight += u32::from(is_put);
+    }
+
+    /// Whether a value has certainly expired: put before the hold, and set by nobody since.
+    fn has_expired(&self, planned_ns: u64, ctx: &BotContext<'_, D>) -> bool {
+        let expires_ns =
+            |ms: u64| ctx.settle_ns().saturating_add(ms.saturating_mul(1_000_000) + EXPIRY_SLACK_NS);
+        self.op == GridOp::Get && self.ttl_ms.is_some_and(|ms| planned_ns > expires_ns(ms))
     }
 
     /// Whether a reply is right; counts what it was.
@@ -472,12 +423,18 @@ impl<D: Grid> Operations<D> {
                         )
                     });
                 }
-                value == expected
+                let is_expired = self.has_expired(one.planned_ns, ctx);
+                if is_expired {
+                    ctx.error_with(EXPIRED, || {
+                        format!("{} was put before the hold, to expire", self.workload.name(one.key as usize))
+                    });
+                }
+                value == expected && !is_expired
             }
             (Kind::Get, Reply::Value(None)) => {
                 ctx.count(MISSES, in_hold);
                 // Until all bots are there other workers may still put their values.
-                let is_wrong = !self.op.deletes() && one.planned_ns >= ctx.settle_ns();
+                let is_wrong = !self.may_miss && one.planned_ns >= ctx.settle_ns();
                 if is_wrong {
                     ctx.error_with(NO_VALUE, || {
                         format!("{} was put and never deleted", self.workload.name(one.key as usize))

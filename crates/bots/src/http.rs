@@ -13,7 +13,6 @@ mod open;
 mod redirect;
 mod shutdown;
 pub mod source;
-mod stream;
 pub mod templates;
 
 use std::collections::VecDeque;
@@ -27,10 +26,10 @@ use measure::{MetricNames, Role};
 use plan::{HttpBots, HttpModel, SubjectStop, WorkerPlan, WorkloadSettings as _};
 
 use crate::ends;
+use crate::stream::Stream;
 use redirect::RedirectError;
 use shutdown::AtStop;
 use source::{Chosen, Source};
-use stream::Stream;
 use templates::{CapturedVars, RequestTemplates};
 
 /// Planned arrivals of the hold by their place in the server's tick, in as many counters.

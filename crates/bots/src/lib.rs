@@ -13,6 +13,7 @@ pub mod http;
 pub mod leaderboard;
 mod null;
 pub mod protobuf;
+mod stream;
 
 pub use arena::Arena;
 pub use chat::Chat;

@@ -28,6 +28,8 @@ pub struct Operation<'a, K, V> {
     pub key: &'a K,
     /// what a set writes; others ignore it
     pub value: &'a V,
+    /// what a set writes expires after so many ms; `None`: it stays
+    pub ttl_ms: Option<u64>,
 }
 
 /// A reply and the operation that it belongs to.

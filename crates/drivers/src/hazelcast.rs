@@ -39,6 +39,10 @@ const NOW_NS: u64 = 0;
 /// Contents that one write hands to the kernel.
 const SLICES: usize = 64;
 const PROTOCOL: &str = "Hazelcast";
+/// How many operations are in flight is the plan's business, and large values that wait are only referred to: a plan's
+/// values are few. A value is 16 MiB at most.
+const LIMITS: Limits =
+    Limits { message_bytes: 64 << 20, request_bytes: 64 << 20, unsent_bytes: usize::MAX, in_flight: 1 << 24 };
 
 /// One open connection.
 pub struct Hazelcast {
@@ -82,14 +86,14 @@ impl Driver for Hazelcast {
             client_name: "stepladder".to_owned(),
         };
         // The engine gives up a connection that takes too long to open, so the session need not.
-        let session = Session::new(Settings::default(), &credentials, NOW_NS);
+        let session = Session::new(Settings { limits: LIMITS, ..Settings::default() }, &credentials, NOW_NS);
         let mut opening = Hazelcast { stream, session, map: map.into(), shutdown: Shutdown::default() };
         opening.authenticate().await?;
         Ok(opening)
     }
 
     fn send(&mut self, what: Operation<'_, Key, Data>) -> Result<(), Refused> {
-        let refused = Refused(Limits::default().unsent_bytes);
+        let refused = Refused(LIMITS.unsent_bytes);
         if self.shutdown.is_said() {
             return Err(refused);
         }
@@ -97,7 +101,10 @@ impl Driver for Hazelcast {
         let (map, key) = (self.map.clone(), what.key.clone());
         let request = match what.kind {
             Kind::Get => Request::Get { map, key },
-            Kind::Set => Request::Set { map, key, value: what.value.clone(), ttl_ms: TTL_OF_THE_MAP },
+            Kind::Set => {
+                let ttl_ms = what.ttl_ms.map_or(TTL_OF_THE_MAP, |ms| i64::try_from(ms).unwrap_or(i64::MAX));
+                Request::Set { map, key, value: what.value.clone(), ttl_ms }
+            }
             Kind::Delete => Request::Delete { map, key },
         };
         self.session.send(&request, what.tag, NOW_NS, u64::MAX).map_err(|_| refused)

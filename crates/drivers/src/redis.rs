@@ -1,6 +1,7 @@
 //! Redis and Valkey: commands pipelined over one connection, replies in their order.
 //!
-//! Keys and values are encoded ahead of their use, so that an operation is a few copies into the buffer. A reply is heard
+//! Keys and values are encoded ahead of their use, so that an operation is a few copies into the buffer, and a large value
+//! is only referred to: a thousand of them in flight take no memory each. A reply is heard
 //! as soon as it is whole; a large value is read straight to where it stays, so that what already came is not copied
 //! again with each read.
 //! The path of the address is the number of a database; it is selected while the connection opens, which also shows that
@@ -9,11 +10,13 @@
 pub mod resp;
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use ::hazelcast::wire::Outbox;
+use bytes::Bytes;
 use socket2::Socket;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -27,23 +30,18 @@ use crate::shutdown::Shutdown;
 use crate::stream;
 use resp::Resp;
 
-/// Beyond this much unsent the connection takes no more: a thousand values of 100 KB.
-const UNSENT_BYTES_MAX: usize = 128 << 20;
+/// Beyond this much unsent, without the large values that are only referred to, the connection takes no more.
+const HELD_BYTES_MAX: usize = 128 << 20;
+/// Contents that one write hands to the kernel.
+const SLICES: usize = 64;
 /// An incomplete reply that needs at least so much more is read to a place of its own.
 const LARGE_FROM_BYTES: usize = 16 * 1024;
-/// An empty buffer keeps so much room.
-const KEPT_BYTES: usize = 256 * 1024;
 const PROTOCOL: &str = "Redis";
 
 /// One open connection.
 pub struct Redis {
     stream: TcpStream,
-    /// encoded; of it, `taken` bytes are with the kernel
-    unsent: Vec<u8>,
-    taken: usize,
-    /// bytes of all commands so far, and of those how many the kernel has taken
-    written: u64,
-    left: u64,
+    unsent: Outbox,
     /// operations whose replies have not come, the oldest first
     awaited: VecDeque<Awaited>,
     /// the incomplete reply that the last read ended with
@@ -57,12 +55,12 @@ pub struct Redis {
 struct Awaited {
     tag: u32,
     kind: Kind,
-    /// it has left when this many bytes have been written
+    /// it has left when the kernel has taken this many bytes
     until: u64,
 }
 
 /// A word of a command, encoded.
-pub struct Word(Box<[u8]>);
+pub struct Word(Bytes);
 
 impl Word {
     fn of(text: &str) -> Word {
@@ -110,39 +108,41 @@ impl Driver for Redis {
     }
 
     fn send(&mut self, what: Operation<'_, Word, Word>) -> Result<(), Refused> {
-        if self.shutdown.is_said() || self.unsent_bytes() > UNSENT_BYTES_MAX {
-            return Err(Refused(UNSENT_BYTES_MAX));
+        if self.shutdown.is_said() || self.unsent.held_bytes() > HELD_BYTES_MAX {
+            return Err(Refused(HELD_BYTES_MAX));
         }
-        let out = &mut self.unsent;
-        let before = out.len();
-        out.extend_from_slice(match what.kind {
-            Kind::Get => b"*2\r\n$3\r\nGET\r\n",
-            Kind::Set => b"*3\r\n$3\r\nSET\r\n",
-            Kind::Delete => b"*2\r\n$3\r\nDEL\r\n",
+        let out = self.unsent.buffer();
+        out.extend_from_slice(match (what.kind, what.ttl_ms) {
+            (Kind::Get, _) => b"*2\r\n$3\r\nGET\r\n",
+            (Kind::Set, None) => b"*3\r\n$3\r\nSET\r\n",
+            (Kind::Set, Some(_)) => b"*5\r\n$3\r\nSET\r\n",
+            (Kind::Delete, _) => b"*2\r\n$3\r\nDEL\r\n",
         });
         out.extend_from_slice(&what.key.0);
         if what.kind == Kind::Set {
-            out.extend_from_slice(&what.value.0);
+            self.unsent.put(&what.value.0);
+            if let Some(ttl_ms) = what.ttl_ms {
+                let out = self.unsent.buffer();
+                out.extend_from_slice(b"$2\r\nPX\r\n");
+                resp::put_number_word(out, ttl_ms);
+            }
         }
-        self.written += (out.len() - before) as u64;
-        self.awaited.push_back(Awaited { tag: what.tag, kind: what.kind, until: self.written });
+        self.unsent.written();
+        self.awaited.push_back(Awaited { tag: what.tag, kind: what.kind, until: self.unsent.queued_until() });
         Ok(())
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.taken < self.unsent.len() {
-            let count = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.unsent[self.taken..]))?;
-            self.taken += count;
-            self.left += count as u64;
-            // What always has something to send would otherwise never give back what was sent.
-            if self.taken > KEPT_BYTES && self.taken > self.unsent.len() / 2 {
-                self.unsent.drain(..self.taken);
-                self.taken = 0;
-            }
+        while !self.unsent.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = self.unsent.slices(&mut slices);
+            let stream = Pin::new(&mut self.stream);
+            let sent = ready!(match &slices[..count] {
+                [one] => stream.poll_write(cx, one),
+                many => stream.poll_write_vectored(cx, many),
+            })?;
+            self.unsent.sent(sent);
         }
-        self.unsent.clear();
-        self.unsent.shrink_to(KEPT_BYTES);
-        self.taken = 0;
         self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
     }
 
@@ -197,7 +197,7 @@ impl Driver for Redis {
     }
 
     fn unsent_bytes(&self) -> usize {
-        self.unsent.len() - self.taken
+        self.unsent.unsent_bytes()
     }
 }
 
@@ -205,10 +205,7 @@ impl Redis {
     fn over(stream: TcpStream) -> Redis {
         Redis {
             stream,
-            unsent: Vec::new(),
-            taken: 0,
-            written: 0,
-            left: 0,
+            unsent: Outbox::default(),
             awaited: VecDeque::new(),
             carried: Vec::new(),
             large: Vec::new(),
@@ -220,7 +217,7 @@ impl Redis {
     /// A reply with the operation that it belongs to.
     fn received<'a>(&mut self, reply: Resp<'a>) -> Result<Received<'a>, Broken> {
         // A reply to a command that is still here is one too many to the command before it.
-        let has_left = self.awaited.front().is_some_and(|oldest| oldest.until <= self.left);
+        let has_left = self.awaited.front().is_some_and(|oldest| oldest.until <= self.unsent.sent_until());
         let asked = if has_left { self.awaited.pop_front() } else { None };
         let Some(Awaited { tag, kind, .. }) = asked else {
             return Err(Broken::Protocol("a reply to nothing that was asked"));

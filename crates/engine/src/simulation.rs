@@ -204,7 +204,7 @@ impl Http for Wire<Exchanges> {
 /// Operations and replies as the drivers of data grids have them.
 ///
 /// An operation arrives as its tag, what it does (`get`, `set` or `del`), its key and, behind a blank, the value that it
-/// writes; `said` makes what the server says to it.
+/// writes, with `@` and the ms of its time to live where it has one; `said` makes what the server says to it.
 pub struct Operations;
 
 /// What a simulated data grid says to an operation.
@@ -254,7 +254,12 @@ impl Freight for Operations {
             Kind::Set => ("set", what.value.as_str()),
             Kind::Delete => ("del", ""),
         };
-        [&what.tag.to_le_bytes()[..], kind.as_bytes(), what.key.as_bytes(), b" ", value.as_bytes()].concat()
+        let ttl = match what.ttl_ms {
+            Some(ms) if what.kind == Kind::Set => format!("@{ms}"),
+            _ => String::new(),
+        };
+        let words = [kind.as_bytes(), what.key.as_bytes(), b" ", value.as_bytes(), ttl.as_bytes()];
+        [&what.tag.to_le_bytes()[..], &words.concat()].concat()
     }
 
     fn received(bytes: &[u8]) -> grid::Received<'_> {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use arena::{ArenaBots, Pairing};
 pub use chat::{ChatBots, ChatDialect, FaultKind, FaultSpec, LINE_BYTES_MIN};
 pub use echo::EchoBots;
-pub use grid::{GridBots, GridKeys, GridOp};
+pub use grid::{GridBots, GridKeys, GridModel, GridOp};
 pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw, Visit};
 pub use leaderboard::{LeaderboardBots, LeaderboardProtocol, SigningKey};
 pub use protobuf::{GRPC_CODES, ProtobufBots, ProtobufOver, WebSocketFrames};
@@ -229,7 +229,7 @@ registry! {
     Protobuf(ProtobufBots): protobuf::settings::KIND,
     /// updates and reads of a leaderboard, over HTTP, WebSocket or gRPC, audited afterwards
     Leaderboard(LeaderboardBots): leaderboard::settings::KIND,
-    /// operations on the keys of a data grid or cache, so many in flight
+    /// operations on the keys of a data grid or cache, so many in flight or by a rate
     Grid(GridBots): grid::settings::KIND,
     /// clients of an echo server; what calibration uses. The target's scheme says over what: WebSocket or TCP lines
     Echo(EchoBots): echo::settings::KIND,

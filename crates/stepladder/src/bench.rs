@@ -16,6 +16,7 @@ use self::in_flight::Report;
 use crate::climb;
 use crate::comparing::Difference;
 use crate::exit::{Exit, Failure, not_measured};
+use crate::say;
 use crate::signals::Interrupt;
 
 /// Options of `bench`.
@@ -54,10 +55,10 @@ pub fn show(store: &Store, record: &RunRecord, json: Option<&Path>) -> Result<Ex
     let report = Report::stored(store, &record.id).map_err(not_measured)?;
     climb::write_text(&format!("{:#}", report.contract()), json).map_err(not_measured)?;
     if json != Some(Path::new("-")) {
-        anstream::print!("{}", in_flight::page(&report, &record.id));
+        say::out_text!("{}", in_flight::page(&report, &record.id));
     }
     if let RunState::Ended(RunEnd { reason: Some(reason), .. }) = &record.state {
-        anstream::eprintln!("stepladder: it could not go on: {reason}");
+        say::err_line!("stepladder: it could not go on: {reason}");
     }
     Ok(Exit::Met)
 }

@@ -300,6 +300,9 @@ pub struct DoctorArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// Instead of the machine: servers, jars and runtimes that loads on data grids need, and what to do for the missing
+    #[arg(long)]
+    pub grid: bool,
     /// Also say which link leads to this server (a URL)
     #[arg(long, value_name = "URL")]
     pub target: Option<String>,

@@ -203,7 +203,8 @@ pub fn doctor(args: &DoctorArgs) -> Answer {
     let mut out = say::stdout();
     let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let target = args.target.as_deref().map(address_of).transpose().map_err(wrong_usage)?;
-    doctor::report(&mut out, args.json, show::width(), colour, target).map_err(not_measured)?;
+    let scope = if args.grid { doctor::Scope::Grid } else { doctor::Scope::Machine };
+    doctor::report(&mut out, args.json, show::width(), colour, (scope, target)).map_err(not_measured)?;
     Ok(Exit::Met)
 }
 

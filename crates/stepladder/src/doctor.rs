@@ -5,6 +5,7 @@
 //! Units in the figures' names; shares in [0, 1].
 
 mod examine;
+mod grid;
 mod own;
 mod timing;
 
@@ -62,15 +63,33 @@ impl Finding {
     }
 }
 
-/// Looks at the machine, weighs this program on it, and writes what it finds, as text or as JSON. With a `target`, the
-/// link to it too.
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// the machine, and this program on it
+    Machine,
+    /// what loads on data grids need, and nothing else
+    Grid,
+}
+
+/// Looks at what `scope` says, and writes what it finds, as text or as JSON. With a `target`, the link to it too.
 pub fn report(
     out: &mut impl Write,
     json: bool,
     width: usize,
     colour: bool,
-    target: Option<SocketAddr>,
+    (scope, target): (Scope, Option<SocketAddr>),
 ) -> io::Result<()> {
+    let mut findings = match scope {
+        Scope::Machine => machine(),
+        Scope::Grid => grid::examine(),
+    };
+    findings.extend(target.map(own::link));
+    if json { writeln!(out, "{:#}", to_json(&findings)) } else { show(&findings, out, width, colour, scope) }
+}
+
+/// The machine, and what this program can do on it.
+fn machine() -> Vec<Finding> {
     let mut findings = examine();
     let is_watched = io::stderr().is_terminal();
     findings.extend(own::weigh(|what| {
@@ -81,8 +100,7 @@ pub fn report(
     if is_watched {
         say::in_place("");
     }
-    findings.extend(target.map(own::link));
-    if json { writeln!(out, "{:#}", to_json(&findings)) } else { show(&findings, out, width, colour) }
+    findings
 }
 
 /// The findings as JSON: `{"schema", "environment", "findings": [{"name", "grade", "text", "remedy", "figures"}]}`.
@@ -103,7 +121,13 @@ pub fn to_json(findings: &[Finding]) -> Value {
 }
 
 /// The findings as lines of at most `width` columns: a mark, the name, what was found, and below it the remedy.
-pub fn show(findings: &[Finding], out: &mut impl Write, width: usize, colour: bool) -> io::Result<()> {
+pub fn show(
+    findings: &[Finding],
+    out: &mut impl Write,
+    width: usize,
+    colour: bool,
+    scope: Scope,
+) -> io::Result<()> {
     let paint =
         |style: Style, text: &str| if colour { format!("{style}{text}{style:#}") } else { text.to_owned() };
     let names = findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
@@ -136,10 +160,11 @@ pub fn show(findings: &[Finding], out: &mut impl Write, width: usize, colour: bo
         }
     }
     let poor = findings.iter().filter(|finding| finding.grade == Grade::Poor).count();
-    let sum = match poor {
-        0 => "nothing stands in the way of measuring here".to_owned(),
-        1 => "1 finding limits what can be measured here".to_owned(),
-        count => format!("{count} findings limit what can be measured here"),
+    let sum = match (poor, scope) {
+        (0, Scope::Grid) => "all that loads on data grids need is here".to_owned(),
+        (0, Scope::Machine) => "nothing stands in the way of measuring here".to_owned(),
+        (1, _) => "1 finding limits what can be measured here".to_owned(),
+        (count, _) => format!("{count} findings limit what can be measured here"),
     };
     writeln!(out, "\n{sum}")
 }
@@ -188,7 +213,7 @@ mod tests {
     #[test]
     fn each_finding_is_a_line_with_its_remedy_below() {
         let mut out = Vec::new();
-        show(&planted(), &mut out, 60, false).unwrap();
+        show(&planted(), &mut out, 60, false, Scope::Machine).unwrap();
         let text = String::from_utf8(out).unwrap();
         insta::assert_snapshot!(text);
         assert!(text.lines().all(|line| line.chars().count() <= 60));
@@ -214,7 +239,7 @@ mod tests {
             assert_eq!(finding.grade == Grade::Poor, finding.remedy.is_some(), "{finding:?}");
         }
         let mut out = Vec::new();
-        show(&findings, &mut out, 80, false).unwrap();
+        show(&findings, &mut out, 80, false, Scope::Machine).unwrap();
         println!("{}", String::from_utf8(out).unwrap());
     }
 }

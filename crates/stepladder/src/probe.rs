@@ -250,13 +250,32 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
             "{target} closes connections at once, without a word (tried {TRIES} times); check its port, and whether it \
              takes clients from this address"
         ),
-        (OpenError::Rejected(words), _) => {
-            bail!("{target} turns us away before there is any load: it answered {words}; see why it is full")
+        (OpenError::Rejected(words), transport) => {
+            let what_to_do = after_rejection(&words, transport);
+            bail!("{target} turns us away before there is any load: it answered {words}; {what_to_do}")
         }
         (OpenError::Tls(why), _) => bail!(
             "{target}: no TLS connection ({why}); --ca FILE trusts its authority, --insecure accepts any certificate"
         ),
         (other, _) => bail!("{target} cannot be connected to: {other}"),
+    }
+}
+
+/// What helps where a server says that it does not take us, by the first word of Redis's errors.
+fn after_rejection(words: &str, transport: Transport) -> &'static str {
+    match (transport, words.split(' ').next().unwrap_or_default()) {
+        (Transport::Redis, "NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED") => {
+            "it asks for a password or lets only some clients in, and no password is ever sent: measure a server of your \
+             own that asks for none (redis-server --bind 127.0.0.1, without requirepass)"
+        }
+        (Transport::Redis, "LOADING" | "BUSY" | "MASTERDOWN") => "wait until it is ready, and try again",
+        (Transport::Redis, _) if words.contains("DB index") => {
+            "name a database that it has, such as redis://HOST:PORT/0"
+        }
+        (Transport::Redis, _) if words.contains("max number of clients") => "see why it is full",
+        (Transport::Redis, _) => "see its log",
+        (Transport::Hazelcast, _) => "the URL names the cluster: hazelcast://HOST:PORT/MAP?cluster=NAME",
+        (Transport::WebSocket | Transport::Http | Transport::Tcp, _) => "see why it is full",
     }
 }
 
@@ -324,6 +343,19 @@ mod tests {
             refuses,
             Err(&["turns us away", "it answered ERROR :too many\\u{7} of you;"]),
         );
+    }
+
+    #[test]
+    fn a_redis_that_takes_no_clients_is_named_with_what_helps() {
+        let turned_away = |words, fragments: &[&str]| check(Scheme::Redis, LONG, says(words), Err(fragments));
+        turned_away(
+            "-NOAUTH Authentication required.\r\n",
+            &["it answered NOAUTH", "it asks for a password"],
+        );
+        turned_away("-ERR DB index is out of range\r\n", &["redis://HOST:PORT/0"]);
+        turned_away("-ERR max number of clients reached\r\n", &["see why it is full"]);
+        turned_away("-LOADING Redis is loading the dataset in memory\r\n", &["wait until it is ready"]);
+        check(Scheme::Redis, LONG, says("+OK\r\n"), Ok(()));
     }
 
     #[test]

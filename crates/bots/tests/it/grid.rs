@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bots::Operations as Bots;
 use engine::simulation::{End, GridSays, Operations, Says, Scene, Times, Wire, simulate};
 use measure::{Measure, Role, Trial};
-use plan::{BotSettings, GridBots, GridKeys, GridOp, WorkerPlan};
+use plan::{BotSettings, GridBots, GridKeys, GridModel, GridOp, WorkerPlan};
 
 use crate::{SECOND_NS, sum_up, worker_plan};
 
@@ -12,7 +12,8 @@ const MS: u64 = 1_000_000;
 /// A store that takes this long for each operation, one after the other or all at once.
 #[derive(Default)]
 struct Store {
-    values: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// with the instant at which they expire
+    values: BTreeMap<Vec<u8>, (Vec<u8>, u64)>,
     takes_ns: u64,
     /// one operation at a time, in the order of their arrival
     is_serial: bool,
@@ -59,6 +60,10 @@ enum Fault {
     DropsSets,
     /// every thousandth reply breaks the protocol
     Breaks,
+    /// values do not expire
+    KeepsAll,
+    /// nothing is answered for half a second
+    Stalls,
 }
 
 impl Store {
@@ -81,7 +86,12 @@ impl Scene for Store {
         self.received += 1;
         self.keys.insert(key.to_vec());
         let begins_ns = if self.is_serial { self.free_at_ns.max(at_ns) } else { at_ns };
-        let ends_ns = begins_ns + self.takes_ns;
+        let mut ends_ns = begins_ns + self.takes_ns;
+        if self.fault == Fault::Stalls
+            && (0..SECOND_NS / 2).contains(&(at_ns.wrapping_sub(self.fault_from_ns)))
+        {
+            ends_ns = self.fault_from_ns + SECOND_NS / 2;
+        }
         self.free_at_ns = ends_ns;
         self.until_ns.push_back(ends_ns);
         while self.until_ns.front().is_some_and(|until_ns| *until_ns <= at_ns) {
@@ -105,12 +115,20 @@ impl Scene for Store {
             }
             b"set" => {
                 self.puts += 1;
-                self.values.insert(key.to_vec(), value.to_vec());
+                let mut words = value.split(|byte| *byte == b'@');
+                let value = words.next().unwrap_or_default().to_vec();
+                let ttl_ms = words.next().map(|ms| std::str::from_utf8(ms).unwrap().parse::<u64>().unwrap());
+                let expires_ns = ttl_ms.map_or(u64::MAX, |ms| at_ns + ms * MS);
+                self.values.insert(key.to_vec(), (value, expires_ns));
             }
             b"del" => {
                 self.values.remove(key);
             }
-            _ => found = self.values.get(key).cloned(),
+            _ => {
+                let keeps_all = self.fault == Fault::KeepsAll;
+                let is_there = |(_, expires_ns): &&(Vec<u8>, u64)| keeps_all || at_ns < *expires_ns;
+                found = self.values.get(key).filter(is_there).map(|(value, _)| value.clone());
+            }
         }
         match (fault, &mut found) {
             (Fault::WrongValue, Some(value)) if is_one => value[0] ^= 1,
@@ -135,7 +153,14 @@ impl Scene for Store {
 }
 
 fn grid(op: GridOp) -> GridBots {
-    GridBots { op, value_bytes: 3, keys: GridKeys::Uniform(100), connections: 1 }
+    GridBots {
+        op,
+        value_bytes: 3,
+        keys: GridKeys::Uniform(100),
+        connections: 1,
+        model: GridModel::Closed,
+        ttl_ms: None,
+    }
 }
 
 fn plan_of(grid: GridBots, in_flight: u64) -> WorkerPlan {
@@ -292,4 +317,87 @@ fn values_that_cannot_be_put_do_not_hold_up_the_load_for_ever() {
     // The puts that are still in flight take the place of as many operations.
     assert_eq!(store.received, 100);
     assert_eq!((trial.flow().offered, trial.flow().answered), (0, 0));
+}
+
+/// Operations planned by a clock, at equal gaps; the hold lasts from 1 s to 4 s.
+fn hold_at(rate_per_s: f64, grid: GridBots, store: &mut Store) -> Trial {
+    let connections = grid.connections;
+    let grid = GridBots { model: GridModel::Open, ..grid };
+    let plan = WorkerPlan { rate_per_s, ..plan_of(grid, connections) };
+    let times = Times { hold_ns: SECOND_NS, drain_ns: 4 * SECOND_NS, generator_stall: None };
+    sum_up(simulate::<Bots<Wire<Operations>>>(&plan, times, store), 1, 4)
+}
+
+#[test]
+fn a_rate_is_offered_whatever_the_store_does_and_spread_over_the_connections() {
+    let mut store = Store { takes_ns: 300 * MS, ..Store::default() };
+    let trial = hold_at(2000.0, GridBots { connections: 4, ..grid(GridOp::Get) }, &mut store);
+    assert_eq!(store.opened, 4);
+    assert!(trial.flow().answered.abs_diff(6000) <= 1, "{:?}", trial.flow());
+    assert_eq!((trial.flow().not_sent, trial.flow().failed), (0, 0));
+    // What is in flight is a result: 2000/s for 0.3 s each, and 64 puts at once on each connection before that.
+    assert!(store.most.abs_diff(600) <= 1, "{}", store.most);
+    let response_ns = trial.distribution(Measure::Response).max_ns().unwrap();
+    assert!(response_ns.abs_diff(300 * MS) < 2 * MS, "{response_ns}");
+}
+
+/// Of 3000 operations 500 fall into the stall, and wait for 0 to 500 ms: 300 of them for longer than 200 ms.
+#[test]
+fn operations_of_a_rate_are_timed_from_their_plan_through_a_stall() {
+    let trial = hold_at(1000.0, grid(GridOp::Get), &mut Store::with(Fault::Stalls));
+    let summary = trial.distribution(Measure::Response).summary().unwrap();
+    let (p90_ns, max_ns) = (summary.p90.unwrap(), summary.max.unwrap());
+    assert!(p90_ns.abs_diff(200 * MS) < 3 * MS && max_ns.abs_diff(500 * MS) < 3 * MS, "{p90_ns} {max_ns}");
+    // A closed loop of as many operations in flight sees one slow reply for each of them, and no more.
+    let closed = hold(grid(GridOp::Get), 1, &mut Store::with(Fault::Stalls));
+    let p90_ns = closed.distribution(Measure::Response).summary().unwrap().p90.unwrap();
+    assert!(p90_ns < 2 * MS, "{p90_ns}");
+}
+
+#[test]
+fn operations_that_find_no_room_wait_and_are_timed_from_their_plan_or_never_sent() {
+    // Ten thousand are in flight after 2 s of the hold; none of them is answered before the end.
+    let mut store = Store { takes_ns: 60 * SECOND_NS, ..Store::default() };
+    let trial = hold_at(5000.0, grid(GridOp::Set), &mut store);
+    let flow = trial.flow();
+    assert_eq!(store.most, 10_000);
+    assert!(flow.offered.abs_diff(15_000) <= 1 && flow.answered == 0, "{flow:?}");
+    assert_eq!((flow.sent, flow.open_after), (10_000, 10_000), "{flow:?}");
+    // Answered in time to make room, the last ones wait for the first.
+    let mut store = Store { takes_ns: 3 * SECOND_NS, ..Store::default() };
+    let trial = hold_at(5000.0, grid(GridOp::Set), &mut store);
+    assert_eq!((store.most, trial.flow().not_sent), (10_000, 0));
+    let max_ns = trial.distribution(Measure::Response).max_ns().unwrap();
+    assert!(max_ns.abs_diff(4 * SECOND_NS) < 20 * MS, "one second of waiting for room: {max_ns}");
+    let lag_ns = trial.distribution(Measure::SendLag).max_ns().unwrap();
+    assert!(lag_ns < MS, "the wait is the server's: {lag_ns}");
+}
+
+#[test]
+fn a_rate_on_a_server_that_is_gone_is_not_sent_to_the_last_operation() {
+    let trial = hold_at(1000.0, grid(GridOp::Get), &mut Store::with(Fault::Gone));
+    let flow = trial.flow();
+    assert!(flow.offered.abs_diff(3000) <= 1 && flow.lost >= 1, "{flow:?}");
+    assert!(flow.not_sent.abs_diff(2000) <= 3, "{flow:?}");
+}
+
+#[test]
+fn values_that_expire_are_misses_and_those_that_should_have_are_wrong() {
+    let grid = GridBots { ttl_ms: Some(500), ..grid(GridOp::Get) };
+    let long = |store: &mut Store| {
+        let times = Times { hold_ns: SECOND_NS, drain_ns: 8 * SECOND_NS, generator_stall: None };
+        sum_up(simulate::<Bots<Wire<Operations>>>(&plan_of(grid.clone(), 10), times, store), 1, 8)
+    };
+    let trial = long(&mut Store { takes_ns: MS, ..Store::default() });
+    assert_eq!((trial.errors.clone(), trial.flow().failed), (BTreeMap::new(), 0));
+    assert!(lookups(&trial)[1] > 60_000, "{:?}", lookups(&trial));
+    let trial = long(&mut Store::with(Fault::KeepsAll));
+    assert!(trial.errors["expired value found"] > 30_000, "{:?}", trial.errors);
+    // Errors count in the second in which they came, operations in the phase in which they were planned.
+    assert!(trial.flow().failed.abs_diff(trial.errors["expired value found"]) <= 10);
+    // Set again all the time, they are there, and none of them is called expired.
+    let again = GridBots { op: GridOp::Shares { gets: 1, sets: 1 }, ..grid.clone() };
+    let trial = hold(again, 10, &mut Store { takes_ns: MS, ..Store::default() });
+    assert_eq!(trial.errors, BTreeMap::new());
+    assert!(lookups(&trial)[0] > 10 * lookups(&trial)[1], "{:?}", lookups(&trial));
 }

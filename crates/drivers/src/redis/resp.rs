@@ -74,6 +74,18 @@ pub fn put_bulk(out: &mut Vec<u8>, word: &[u8]) {
 
 fn put_number(out: &mut Vec<u8>, kind: u8, number: usize) {
     out.push(kind);
+    put_digits(out, number as u64);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a number as a word of a command.
+pub fn put_number_word(out: &mut Vec<u8>, number: u64) {
+    put_number(out, b'$', number.checked_ilog10().unwrap_or(0) as usize + 1);
+    put_digits(out, number);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn put_digits(out: &mut Vec<u8>, number: u64) {
     let begin = out.len();
     let mut rest = number;
     loop {
@@ -84,7 +96,6 @@ fn put_number(out: &mut Vec<u8>, kind: u8, number: usize) {
         }
     }
     out[begin..].reverse();
-    out.extend_from_slice(b"\r\n");
 }
 
 /// The first reply in `bytes` and its length; `None` while it is incomplete.
@@ -194,6 +205,12 @@ mod tests {
         command(&mut out, &[b"SET", b"k", &[b'x'; 1203]]);
         assert!(out.starts_with(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1203\r\nxxx"));
         assert!(out.ends_with(b"x\r\n"));
+        for number in [0, 9, 10, 1234, 86_400_000] {
+            let (mut word, mut text) = (Vec::new(), Vec::new());
+            put_number_word(&mut word, number);
+            put_bulk(&mut text, number.to_string().as_bytes());
+            assert_eq!(word, text);
+        }
         out.clear();
         command(&mut out, &[b""]);
         assert_eq!(out, b"*1\r\n$0\r\n\r\n");

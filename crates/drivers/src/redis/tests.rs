@@ -19,7 +19,7 @@ async fn pair() -> (TcpStream, Redis) {
 
 fn send(redis: &mut Redis, tag: u32, kind: Kind) -> Result<(), Refused> {
     let (key, value) = (Redis::key("k0"), Redis::value("abc"));
-    redis.send(Operation { tag, kind, key: &key, value: &value })
+    redis.send(Operation { tag, kind, key: &key, value: &value, ttl_ms: None })
 }
 
 /// What was heard, in words, and what broke the protocol.
@@ -122,6 +122,37 @@ fn a_value_larger_than_the_read_buffer_is_read_where_it_stays() {
         let (all, broken) = told(&[Kind::Get, Kind::Delete], &bytes, &[5, 100, 70_000, 2_000_000]).await;
         assert_eq!(all, [(0, format!("{} × Some('v')", 3 << 20)), (1, "done".to_owned())]);
         assert_eq!(broken, None);
+    });
+}
+
+/// What leaves is what Redis reads, whether values are copied or referred to, and as little is held as was copied.
+#[test]
+fn large_values_are_sent_without_being_held_and_expire_when_they_should() {
+    block_on(async {
+        for (length, held_bytes_max) in [(10, 1 << 16), (100 << 10, 1 << 16)] {
+            let (mut far, mut redis) = pair().await;
+            let text = "v".repeat(length);
+            let (key, value) = (Redis::key("k7"), Redis::value(&text));
+            let mut expected = Vec::new();
+            for tag in 0..300 {
+                let ttl_ms = (tag % 2 == 1).then_some(1500);
+                redis.send(Operation { tag, kind: Kind::Set, key: &key, value: &value, ttl_ms }).unwrap();
+                match ttl_ms {
+                    None => resp::command(&mut expected, &[b"SET", b"k7", text.as_bytes()]),
+                    Some(_) => {
+                        resp::command(&mut expected, &[b"SET", b"k7", text.as_bytes(), b"PX", b"1500"]);
+                    }
+                }
+            }
+            assert_eq!(redis.unsent_bytes(), expected.len());
+            assert!(redis.unsent.held_bytes() < held_bytes_max, "{}", redis.unsent.held_bytes());
+            let mut heard = vec![0; expected.len()];
+            let (flushed, read) =
+                tokio::join!(poll_fn(|cx| redis.poll_flush(cx)), far.read_exact(&mut heard));
+            (flushed.unwrap(), read.unwrap());
+            assert!(heard == expected, "what left is not what was to leave");
+            assert_eq!(redis.unsent_bytes(), 0);
+        }
     });
 }
 

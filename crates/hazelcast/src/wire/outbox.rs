@@ -1,4 +1,4 @@
-//! What waits to be sent: many requests in one buffer, handed to the kernel in one call.
+//! What waits to be sent: many requests in one buffer, handed to the kernel in one call. It knows no protocol.
 //!
 //! Small contents are copied behind one another; large ones are only referred to and go out by a vectored write, so that
 //! sending a large value copies it once, into the kernel. Positions count all bytes since the connection began: an
@@ -37,6 +37,20 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    /// Bytes that this buffer itself holds; what is referred to is not among them.
+    pub fn held_bytes(&self) -> usize {
+        self.copied.len() - self.copied_sent
+    }
+
+    /// Appends a content: by reference from 4 KB on, else as a copy.
+    pub fn put(&mut self, content: &Bytes) {
+        if content.len() >= REFERRED_FROM_BYTES {
+            self.refer(content.clone());
+        } else {
+            self.copied.extend_from_slice(content);
+        }
+    }
+
     /// Bytes that wait.
     pub fn unsent_bytes(&self) -> usize {
         (self.queued_until - self.sent_until) as usize
@@ -48,28 +62,28 @@ impl Outbox {
     }
 
     /// The position behind all that was put; `written` is to be called after writing into `buffer`.
-    pub(super) fn queued_until(&self) -> u64 {
+    pub fn queued_until(&self) -> u64 {
         self.queued_until
     }
 
     /// The position up to which the kernel has taken all.
-    pub(super) fn sent_until(&self) -> u64 {
+    pub fn sent_until(&self) -> u64 {
         self.sent_until
     }
 
     /// To append to. `written` is to be called afterwards.
-    pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.copied
     }
 
     /// Counts what was appended to `buffer`.
-    pub(super) fn written(&mut self) {
+    pub fn written(&mut self) {
         self.queued_until += (self.copied.len() - self.counted) as u64;
         self.counted = self.copied.len();
     }
 
     /// Appends a content, by reference.
-    pub(super) fn refer(&mut self, content: Bytes) {
+    pub fn refer(&mut self, content: Bytes) {
         self.written();
         self.queued_until += content.len() as u64;
         self.referred.push_back(Referred { after: self.copied.len(), content, sent: 0 });

@@ -29,13 +29,13 @@ static RUNGS: Setting = Setting::of("What", &[])
     .help("Loads to hold, e.g. 500,1000,2000")
     .kind(Kind::Hyphenated)
     .flag_example("500,1000,2000");
-static RATE: Setting = Setting::of("What", &["http", "leaderboard", "protobuf"])
+static RATE: Setting = Setting::of("What", &["http", "leaderboard", "protobuf", "grid"])
     .key("ladder.rate", Shape::OneOrMore, "[1000, 2000]")
-    .about("http: the loads in requests per second, scheduled independently of responses (open loop).")
+    .about("http, grid: the loads in requests or operations per second, scheduled independently of responses (open loop).")
     .flag("--rate", "LIST")
     .help(
-        "HTTP: loads in requests per second, scheduled independently of responses (open loop), e.g. 1000,2000. \
-         The rate climbs to each load through the first half of the settle time",
+        "HTTP, grid: loads in requests or operations per second, scheduled independently of responses (open loop), e.g. \
+         1000,2000. The rate climbs to each load through the first half of the settle time",
     )
     .kind(Kind::Hyphenated)
     .flag_example("1000,2000");

@@ -209,6 +209,14 @@ pub enum RequestConfigError {
         /// `requesters`
         second: &'static str,
     },
+    /// `--op` and `--read-write`
+    #[error("{first} and {second} both say what operations do; leave one of them out")]
+    TwoOfOne {
+        /// `op`
+        first: &'static str,
+        /// `read_write`
+        second: &'static str,
+    },
     /// `--think` with a rate
     #[error(
         "{setting} is for requesters, each of whom waits for its answer; with a rate, requests are planned by a clock"

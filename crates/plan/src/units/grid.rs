@@ -16,10 +16,9 @@ const PATTERNS: [&str; 3] = ["one", "uniform", "zipf"];
 /// `get`, `set`, `mix`, or `9:1` for nine gets to a set.
 pub fn op(text: &str) -> Result<GridOp, UnitError> {
     let text = text.trim();
-    if let Some((gets, sets)) = text.split_once(':') {
-        let share = |text: &str| whole_within(text.trim(), 1, SHARE_MAX);
-        // At most a million each.
-        return Ok(GridOp::Shares { gets: share(gets)? as u32, sets: share(sets)? as u32 });
+    if text.contains(':') {
+        let (gets, sets) = shares(text)?;
+        return Ok(GridOp::Shares { gets, sets });
     }
     match text {
         "get" => Ok(GridOp::Get),
@@ -32,6 +31,21 @@ pub fn op(text: &str) -> Result<GridOp, UnitError> {
             nearest: known::nearest(other, OPS),
         }),
     }
+}
+
+/// `9:1`: nine gets to a set.
+pub fn shares(text: &str) -> Result<(u32, u32), UnitError> {
+    let text = text.trim();
+    let Some((gets, sets)) = text.split_once(':') else {
+        return Err(if text.is_empty() {
+            UnitError::Empty
+        } else {
+            UnitError::UnknownWord { text: text.to_owned(), known: "GETS:SETS, such as 9:1", nearest: None }
+        });
+    };
+    let share = |text: &str| whole_within(text.trim(), 1, SHARE_MAX);
+    // At most a million each.
+    Ok((share(gets)? as u32, share(sets)? as u32))
 }
 
 /// `1024`, `1KiB`
@@ -87,6 +101,7 @@ mod tests {
         check(of_op("put"), "\"put\" is unknown; known: get, set, mix, GETS:SETS");
         check(of_op("9:0"), "must be between 1 and 1000000, got 0");
         check(of_op(""), "nothing is written");
+        check(shares("9").unwrap_err().to_string(), "\"9\" is unknown; known: GETS:SETS, such as 9:1");
         let of_keys = |text| keys(text).unwrap_err().to_string();
         check(of_keys("uniform"), "nothing is written");
         check(of_keys("one:3"), "\"one:3\" is unknown; known: one, uniform:N, zipf:N");

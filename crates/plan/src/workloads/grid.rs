@@ -1,14 +1,14 @@
-//! Operations on the keys of a data grid or cache: so many in flight, each one that ends starts the next.
+//! Operations on the keys of a data grid or cache: so many in flight, each one that ends starts the next, or by a rate.
 
 pub(crate) mod settings;
 
 use ladder::LoadUnit;
 use serde::{Deserialize, Serialize};
 
-use super::{Demand, Workload};
+use super::{Demand, LoadKind, Workload};
 use crate::plan::{Arrivals, Ramp};
 
-/// Operations on the keys of a data grid or cache. A load is operations in flight, over all connections.
+/// Operations on the keys of a data grid or cache, over all connections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GridBots {
     /// what operations do
@@ -19,6 +19,23 @@ pub struct GridBots {
     pub keys: GridKeys,
     /// connections that share the operations, over all workers
     pub connections: u64,
+    /// when an operation is planned, and what a load counts
+    #[serde(default)]
+    pub model: GridModel,
+    /// a value expires so long after it was set, ms, at least 1; `None`: it stays
+    #[serde(default)]
+    pub ttl_ms: Option<u64>,
+}
+
+/// When an operation is planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GridModel {
+    /// each one that ends starts the next: a load is operations in flight
+    #[default]
+    Closed,
+    /// by a clock: a load is operations per second
+    Open,
 }
 
 /// What operations do.
@@ -64,17 +81,38 @@ pub enum GridKeys {
     Zipf(u64),
 }
 
+impl GridBots {
+    /// Whether a key may rightly be missing although its value was put.
+    pub fn may_miss(&self) -> bool {
+        self.op.deletes() || self.ttl_ms.is_some()
+    }
+}
+
 impl Workload for GridBots {
     fn load_unit(&self) -> LoadUnit {
-        LoadUnit::InFlight
+        match self.model {
+            GridModel::Closed => LoadUnit::InFlight,
+            GridModel::Open => LoadUnit::Requests,
+        }
     }
 
     fn unit_names(&self) -> (&'static str, &'static str) {
-        ("operation in flight", "operations in flight")
+        match self.model {
+            GridModel::Closed => ("operation in flight", "operations in flight"),
+            GridModel::Open => ("connection", "connections"),
+        }
     }
 
     fn arrivals(&self) -> (&'static [Arrivals], &'static str) {
-        (&[Arrivals::Closed], "each operation that ends starts the next (closed)")
+        match self.model {
+            GridModel::Closed => {
+                (&[Arrivals::Closed], "without a rate each operation that ends starts the next (closed)")
+            }
+            GridModel::Open => (
+                &[Arrivals::Poisson, Arrivals::Even, Arrivals::Burst],
+                "operations with a rate are planned by a clock (poisson, even, burst)",
+            ),
+        }
     }
 
     fn default_ramp(&self) -> Ramp {
@@ -89,9 +127,35 @@ impl Workload for GridBots {
         &["errors == 0", "response.p99 < 50ms"]
     }
 
+    fn loads(&self) -> LoadKind {
+        match self.model {
+            GridModel::Closed => LoadKind::Whole,
+            GridModel::Open => LoadKind::Rate,
+        }
+    }
+
+    fn units(&self, load: f64) -> u64 {
+        match self.model {
+            // A float turns into an integer by saturating.
+            GridModel::Closed => load.round() as u64,
+            GridModel::Open => self.connections,
+        }
+    }
+
     // A client is a connection: an operation in flight takes none of its own.
     fn demand(&self, load: f64) -> Demand {
         let connections = self.connections.min(self.units(load)).max(1);
         Demand { bots: connections, connections, connections_max: connections, opens_per_s: 0.0 }
+    }
+
+    fn rate_per_s(&self, load: f64) -> f64 {
+        match self.model {
+            GridModel::Closed => 0.0,
+            GridModel::Open => load,
+        }
+    }
+
+    fn intended_per_s(&self, load: f64) -> Option<f64> {
+        (self.model == GridModel::Open).then_some(load)
     }
 }

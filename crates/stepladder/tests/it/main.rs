@@ -15,6 +15,7 @@ mod endings;
 mod flood;
 mod foreign_server;
 mod forged;
+mod grid;
 mod http;
 mod main_job;
 mod output;

@@ -1,22 +1,25 @@
-//! Operations on a data grid: what they do, on which keys, with how large values, over how many connections.
+//! Operations on a data grid: when they are planned, what they do, on which keys, with how large values that stay or expire,
+//! over how many connections.
 
 use crate::layers::bots::BotsKind;
+use crate::layers::ladder::Loads;
 use crate::layers::reader::Reader;
+use crate::mistakes::RequestConfigError;
 use crate::scheme::Transport;
 use crate::settings::{Setting, Shape};
 use crate::units::{self, grid};
-use crate::workloads::GridBots;
 use crate::workloads::http::settings::CONNECTIONS;
+use crate::workloads::{GridBots, GridModel, GridOp};
 
 /// How a plan comes to these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "grid",
     speaks: |scheme| matches!(scheme.transport(), Transport::Redis | Transport::Hazelcast),
     settings: &[SETTINGS],
-    read: |reader, _, _| read(reader).into(),
+    read: |reader, _, loads| read(reader, loads).into(),
 };
 
-const SETTINGS: &[&Setting] = &[&OP, &VALUE, &KEYS];
+const SETTINGS: &[&Setting] = &[&OP, &READ_WRITE, &VALUE, &KEYS, &TTL];
 const GRID: Setting = Setting::of("Grid", &["grid"]);
 
 static OP: Setting = GRID
@@ -27,6 +30,11 @@ static OP: Setting = GRID
     .flag("--op", "KIND")
     .help("What operations do: get, set, mix (40 % get, 40 % set, 20 % delete), or gets to sets, such as 9:1")
     .default("get");
+static READ_WRITE: Setting = GRID
+    .key("bots.read_write", Shape::Text, "9:1")
+    .about("grid: instead of op: so many gets to so many sets.")
+    .flag("--read-write", "GETS:SETS")
+    .help("Instead of --op: so many gets to so many sets, such as 9:1");
 static VALUE: Setting = GRID
     .key("bots.value", Shape::NumberOrText, "1KiB")
     .about("grid: length of each value.")
@@ -39,15 +47,40 @@ static KEYS: Setting = GRID
     .flag("--keys", "PATTERN")
     .help("Which keys: one, uniform:N, or zipf:N (the j-th in proportion to j^-0.99)")
     .default("one");
+static TTL: Setting = GRID
+    .key("bots.ttl", Shape::Text, "10s")
+    .about(
+        "grid: a value expires so long after it was set; a get that finds none is a miss then, and no error.",
+    )
+    .flag("--ttl", "TIME")
+    .help("A value expires so long after it was set; a get that finds none is a miss then, and no error")
+    .default("values stay");
 
 /// What client libraries have: one connection, which all operations share.
 const CONNECTIONS_USUAL: u64 = 1;
 const CONNECTIONS_MOST: u64 = 10_000;
 
-fn read(reader: &mut Reader) -> GridBots {
+const MS: u64 = 1_000_000;
+/// What members and servers keep as a time to live without rounding it away.
+const TTL_NS_MOST: u64 = 24 * 3_600_000_000_000;
+
+fn read(reader: &mut Reader, loads: Option<&Loads>) -> GridBots {
     let op = reader.value_or_default(&OP, grid::op);
+    let shares = reader.value(&READ_WRITE, grid::shares);
+    if let (Some(_), Some(second)) = (reader.said(&OP), reader.said(&READ_WRITE)) {
+        let wrong = RequestConfigError::TwoOfOne { first: OP.name(), second: READ_WRITE.name() };
+        reader.refuse_plainly(second.place, wrong);
+    }
     let value_bytes = reader.value_or_default(&VALUE, grid::value_bytes);
     let keys = reader.value_or_default(&KEYS, grid::keys);
+    let ttl_ns = reader.value(&TTL, |text| units::duration_ns_within(text, MS, TTL_NS_MOST));
     let connections = reader.value(&CONNECTIONS, |text| units::whole_within(text, 1, CONNECTIONS_MOST));
-    GridBots { op, value_bytes, keys, connections: connections.unwrap_or(CONNECTIONS_USUAL) }
+    GridBots {
+        op: shares.map_or(op, |(gets, sets)| GridOp::Shares { gets, sets }),
+        value_bytes,
+        keys,
+        connections: connections.unwrap_or(CONNECTIONS_USUAL),
+        model: if loads.is_some_and(Loads::is_rate) { GridModel::Open } else { GridModel::Closed },
+        ttl_ms: ttl_ns.map(|ns| ns / MS),
+    }
 }

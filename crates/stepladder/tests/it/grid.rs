@@ -1,0 +1,130 @@
+//! `climb redis://…` and `climb hazelcast://…` against real servers: what they were asked, and what is done to them.
+//!
+//! Where a server is absent a test says NOT RUN and passes: redis-server or valkey-server (Debian: redis-server), Java 17
+//! and the member's jar (`crates/hazelcast/fetch-member`).
+
+#[allow(dead_code)]
+#[path = "../../../hazelcast/tests/it/member.rs"]
+mod member;
+#[path = "../../../../servers/tests/it/redis_server.rs"]
+mod redis_server;
+
+use serde_json::Value;
+
+use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
+use crate::place::{Place, Ran};
+use member::Member;
+use redis_server::RedisServer;
+
+/// The run's JSON, which must be in order.
+#[track_caller]
+fn run_of(place: &Place, ran: &Ran) -> Value {
+    assert!(place.path("run.json").exists(), "{ran:#?}");
+    let run = place.json("run.json");
+    assert_valid(&run);
+    assert_balanced(&run);
+    assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
+    run
+}
+
+/// Everything that was sent in the hold was answered, and rightly; at most what was in flight at its end is missing.
+#[track_caller]
+fn assert_all_right(rung: &Value, in_flight: u64) {
+    let number = |name: &str| rung[name].as_u64().unwrap_or_else(|| panic!("{name} in {rung:#}"));
+    assert_eq!(rung["errors"], serde_json::json!({}), "{rung:#}");
+    assert!(number("answered") > 0, "{rung:#}");
+    for name in ["failed", "lost", "not_sent"] {
+        assert_eq!(number(name), 0, "{name}: {rung:#}");
+    }
+    let flows = rung["flows"].as_object().expect("flows");
+    let open: u64 = flows.values().filter_map(|flow| flow["open_after"].as_u64()).sum();
+    assert!(open <= in_flight, "{rung:#}");
+}
+
+fn answered(rung: &Value, op: &str) -> u64 {
+    rung["flows"][op]["answered"].as_u64().unwrap_or(0)
+}
+
+/// How often Redis carried out a command, as it says itself.
+fn calls(redis: &RedisServer, command: &str) -> u64 {
+    let told = redis.ask("INFO commandstats");
+    let of_it = told.split_once(&format!("cmdstat_{command}:calls=")).map_or("", |(_, rest)| rest);
+    of_it.split(',').next().and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn a_real_redis_was_asked_what_the_rungs_say() {
+    let Some(redis) = RedisServer::start() else { return };
+    let place = Place::new();
+    let options = ["--op", "9:1", "--value", "1KiB", "--keys", "zipf:50", "--connections", "2"];
+    let url = redis.url();
+    let words = [&[url.as_str(), "--rungs", "1,40", "--json", "run.json"], &options[..]].concat();
+    let run = run_of(&place, &place.climb(&words));
+    let rungs = run["rungs"].as_array().expect("rungs");
+    assert_eq!(rungs.len(), 2);
+    rungs.iter().zip([1, 40]).for_each(|(rung, in_flight)| assert_all_right(rung, in_flight));
+    let of_holds = |op| rungs.iter().map(|rung| answered(rung, op)).sum::<u64>();
+    let (gets, sets) = (of_holds("get"), of_holds("set"));
+    assert!(
+        calls(&redis, "get") >= gets && calls(&redis, "set") >= sets + 2 * 50,
+        "{gets} gets, {sets} sets"
+    );
+    // Nine in ten, within five standard errors.
+    let share = gets as f64 / (gets + sets) as f64;
+    assert!((share - 0.9).abs() < 5.0 * (0.09 / (gets + sets) as f64).sqrt(), "{gets} gets, {sets} sets");
+    assert_eq!((redis.ask("DBSIZE"), redis.ask("STRLEN k49")), (":50\r\n".into(), ":1024\r\n".into()));
+}
+
+#[test]
+fn what_is_done_to_a_real_redis_in_the_hold_is_seen_and_one_that_ends_fails() {
+    let Some(mut redis) = RedisServer::start() else { return };
+    let place = Place::new();
+    let url = redis.url();
+    let words = [url.as_str(), "--rungs", "20", "--hold", "4s", "--settle", "200ms", "--json", "run.json"];
+    let mut climb = place.start_climb(&words);
+    climb.wait_for("rung 20 in flight · hold");
+    // The hold begins with a whole second; each of these is half a second within it at least.
+    let wait = |ms| std::thread::sleep(std::time::Duration::from_millis(ms));
+    wait(1500);
+    redis.ask("SET k0 another");
+    wait(300);
+    redis.ask("DEL k0");
+    wait(300);
+    redis.kill();
+    let run = run_of(&place, &climb.finish());
+    let rung = &run["rungs"][0];
+    for cause in ["wrong value", "value not found"] {
+        assert!(rung["errors"][cause].as_u64() > Some(0), "{cause}: {rung:#}");
+    }
+    assert!(rung["lost"].as_u64() > Some(0) && rung["not_sent"].as_u64() >= Some(20), "{rung:#}");
+    assert_eq!(rung["verdict"], "FAIL", "{rung:#}");
+}
+
+/// A thousand values of 100 KB are 100 MB on their way in each direction.
+const LARGE: [&str; 8] = ["--value", "100KiB", "--rungs", "1000", "--op", "1:1", "--keys", "uniform:20"];
+
+#[test]
+fn a_thousand_large_values_in_flight_on_one_connection_to_redis_come_back_whole() {
+    let Some(redis) = RedisServer::start() else { return };
+    let place = Place::new();
+    let url = redis.url();
+    let words = [&[url.as_str(), "--json", "run.json"], &LARGE[..]].concat();
+    let run = run_of(&place, &place.climb(&words));
+    assert_all_right(&run["rungs"][0], 1000);
+    assert!(answered(&run["rungs"][0], "get") > 0 && answered(&run["rungs"][0], "set") > 0, "{run:#}");
+}
+
+#[test]
+fn a_real_member_carries_large_values_and_ten_thousand_operations_on_one_connection() {
+    let Some(jar) = member::jar("climb hazelcast://…") else { return };
+    let [port] = member::free_ports();
+    let member = Member::start(&jar, "north", &[port]);
+    let url = format!("hazelcast://{}/prices?cluster=north", member.address());
+    let climb = |words: &[&str]| {
+        let place = Place::new();
+        let words = [&[url.as_str(), "--json", "run.json"], words].concat();
+        run_of(&place, &place.climb(&words))["rungs"].as_array().expect("rungs").clone()
+    };
+    assert_all_right(&climb(&["--op", "mix", "--keys", "uniform:100", "--rungs", "10000"])[0], 10_000);
+    assert_all_right(&climb(&LARGE)[0], 1000);
+}
