@@ -2,6 +2,7 @@
 
 pub(crate) mod settings;
 
+use ladder::LoadUnit;
 use ladder::{Conclusion, Rung};
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +81,7 @@ impl ProtobufOver {
 
 /// All that is planned is planned as requests over HTTP are.
 impl Workload for ProtobufBots {
-    fn load_unit(&self) -> &'static str {
+    fn load_unit(&self) -> LoadUnit {
         self.http.load_unit()
     }
 

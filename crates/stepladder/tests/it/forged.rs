@@ -1,6 +1,6 @@
 //! Texts that others wrote, on a terminal: stores, scenarios, logs and words of the command line obey nobody there.
 
-use measure::{MetricNames, TrialHead};
+use measure::{LoadUnit, MetricNames, Purpose, TrialHead};
 use store::{Outcome, RunEnd, RunHead, Store};
 
 use crate::place::Place;
@@ -29,9 +29,9 @@ fn forged() -> Place {
     let names = MetricNames::new(&[EVIL], &["other"], &["counter"], &["refused"]);
     let trial = TrialHead {
         seq: 0,
-        purpose: "rung".to_owned(),
+        purpose: Purpose::Rung,
         load: 1.0,
-        load_unit: EVIL.to_owned(),
+        load_unit: LoadUnit::Clients,
         bots: 1,
         connections: 1,
         tick_period_ns: 0,
