@@ -122,7 +122,7 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
             let text = engine.encode(&bytes);
             let from = (before * 8).div_ceil(6);
             let to = text.len() - usize::from(bytes.len() % 3 != 0);
-            forms.push(text[from..to].as_bytes().to_vec());
+            forms.push(text.as_bytes()[from..to].to_vec());
         }
     }
     forms
