@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_closed_loop_never_takes_more_lanes_than_are_in_flight() {
         let mut random = fastrand::Rng::with_seed(3);
-        let mut free = vec![0u64; 7];
+        let mut free = [0u64; 7];
         let mut bars = Vec::new();
         for _ in 0..200 {
             let at = (0..free.len()).min_by_key(|at| free[*at]).unwrap();
