@@ -68,6 +68,9 @@ fn a_run_is_stored_listed_shown_compared_and_exported() {
     let exported = place.run(["export", "old"]);
     let ends = exported.out.lines().filter(|line| line.contains(r#""type":"end""#)).count();
     assert_eq!(ends, 2, "one last line for each of two runs");
+    place
+        .run(["report", "old", "-o", "r.html"])
+        .refused(3, &["reports are of climbs", "stepladder show old-1"]);
     place.run(["again", "old"]).refused(3, &["run old-1 compared client libraries", "bench --target null:"]);
 }
 
@@ -130,6 +133,52 @@ fn a_client_that_copies_what_it_has_again_is_called_super_linear() {
     assert!(ran.out.contains("grows super-linearly with the value"), "{}", ran.out);
 }
 
+/// `perf` may be missing, or not allowed; then the command says so.
+#[test]
+fn the_profile_of_a_client_that_copies_again_names_the_function() {
+    let place = Place::new();
+    let can_record = std::process::Command::new("perf")
+        .args(["record", "-q", "-e", "cpu-clock", "-o", "/dev/null", "true"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    let planted = format!("{PROGRAM} bench runner --fault copies-again");
+    let options = [
+        "--client",
+        &planted,
+        "--value",
+        "131072",
+        "--in-flight",
+        "10",
+        "--runs",
+        "1",
+        "--profile",
+        "graphs",
+    ];
+    let ran = place
+        .run([&["bench", "--target", "null:", "--total", "1000", "--json", "r.json"], &options[..]].concat());
+    if !can_record {
+        assert_eq!(ran.code, 2, "{ran:#?}");
+        return;
+    }
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let profile = &place.json("r.json")["profiles"][0];
+    let guilty = profile["top"][0]["function"].as_str().expect("a function");
+    assert!(guilty.contains("copy_everything_again"), "{profile:#}");
+    assert!(profile["top"][0]["share"].as_f64() > Some(0.5), "{profile:#}");
+    assert!(
+        ran.out.contains("copy_everything_again") && ran.out.contains("flame graph: graphs/"),
+        "{}",
+        ran.out
+    );
+    let shown = place.run(["show", "null"]);
+    assert!(shown.out.contains("copy_everything_again"), "a stored profile is shown again: {}", shown.out);
+    let allocations = place.run(
+        [&["bench", "--target", "null:", "--total", "1000", "--runs", "1"], &["--profile", "alloc"][..]]
+            .concat(),
+    );
+    allocations.fails(2, &["client rust: it wrote no alloc profile"]);
+}
+
 #[test]
 fn without_a_limit_in_flight_the_table_says_what_that_is_worth() {
     let place = Place::new();
@@ -172,7 +221,8 @@ fn a_client_whose_figures_cannot_be_true_is_no_result() {
     check(&changed(r#"s/"format":1/"format":2/"#), "format 2");
     check(&changed(r#"s/^{"type":"second".*/ready/"#), "a line that is none of clients/README.md: \"ready\"");
     check(&changed(r#"/"start"/d"#), "it ended before it had started");
-    check("no-such-program", "it ended without its last line");
+    check("no-such-program", "client no-such-program: no-such-program cannot be started");
+    check("no-such-program | cat", "it ended without its last line");
     check(r#"echo '{"type":"error","message":"no member lets us in"}' #"#, "no member lets us in");
     check(
         &format!("{PROGRAM} bench runner '{{\"target\":\"redis://127.0.0.1:1\"}}' #"),

@@ -65,6 +65,11 @@ pub(super) struct Ran {
     pub folded: Option<String>,
 }
 
+/// What a command has that is more than a program and its arguments.
+const OF_SHELLS: [char; 21] = [
+    '"', '\'', '$', '`', ';', '&', '|', '<', '>', '(', ')', '{', '}', '[', ']', '*', '?', '#', '~', '=', '\\',
+];
+
 /// A client library under test.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
@@ -96,6 +101,12 @@ impl Client {
         }
         if text.trim().is_empty() {
             bail!("--client is empty; name rust, {} or a command", LANGUAGES.join(", "));
+        }
+        // Without a shell between, `perf` can follow the stacks of the program.
+        if !text.contains(OF_SHELLS)
+            && let [program, arguments @ ..] = text.split_ascii_whitespace().collect::<Vec<_>>().as_slice()
+        {
+            return Ok(client(program.into(), arguments));
         }
         // The plan is the command's last argument, whatever a shell would make of its quotes.
         Ok(client("/bin/sh".into(), &["-c", &format!("{text} \"$1\""), "sh"]))

@@ -73,7 +73,8 @@ impl Perf {
     pub(in super::super) fn folded(&self) -> anyhow::Result<String> {
         let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
         let mut script = Command::new("perf")
-            .args(["script", "--no-inline", "--time"])
+            // Without the period, so that each sample counts as one.
+            .args(["script", "--no-inline", "-F", "comm,tid,time,event,ip,sym,dso", "--time"])
             .arg(format!("{},{}", seconds(self.from_ns), seconds(self.to_ns)))
             .arg("-i")
             .arg(&self.file)
