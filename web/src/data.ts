@@ -34,6 +34,14 @@ export type CellCapacity = {
   /** in it */ capacity: Capacity
 }
 
+/** Changes with no, false, expired or repeated signatures, over the whole trial. */
+export type CheatFigures = {
+  /** all of them */ sent: number
+  /** as they must be */ refused: number
+  /** as they must not be */ accepted: number
+  /** `FAIL` when one was accepted, `INCONCLUSIVE` when none was refused */ verdict: Verdict
+}
+
 /** Ticks of a rung as its clients saw them. */
 export type ClientTickFigures = {
   /** (over + under + missed) / due */ late_share: number | null
@@ -339,6 +347,8 @@ export type Rung = {
   /** what the server draws beside its services, by its own word */ frames: FrameFigures | null
   /** the books of broadcasts */ deliveries: DeliveryFigures | null
   /** what was claimed against what is */ audit: AuditFigures | null
+  /** how the server ended under load; absent where it was not told to */ shutdown?: ShutdownFigures | null
+  /** what became of the changes of cheaters; absent where there were none */ cheats?: CheatFigures | null
   /** the server's process tree */ subject: SubjectFigures | null
   /** this process */ worker: WorkerFigures
   /** what it was judged by */ evidence: Evidence
@@ -353,6 +363,23 @@ export type Second = {
 
 /** Columns by name, each as long as the first, which is `t`. */
 export type Series = Partial<Record<ColumnName, (number | null)[]>>
+
+/** A server that was told to end under load (SIGTERM). */
+export type ShutdownFigures = {
+  /** when it was told, since the start of the trial */ told_ns: number
+  /** from then until it exited with status 0; null where it did not */ exited_after_ns: number | null
+  /** whether it could be started again; null where nobody tried */ is_back: boolean | null
+  /** what became of requests; null where the clients do not say */ requests: ShutdownRequests | null
+}
+
+/** Requests at the end of a server. */
+export type ShutdownRequests = {
+  /** had left before it was told; each must be answered */ under_way: number
+  /** of these, answered, rightly or wrongly */ answered: number
+  /** of these, refused or never answered */ dropped: number
+  /** sent or planned later */ later: number
+  /** of these, refused, lost or never sent, as they may be */ later_refused: number
+}
 
 /** The receiver that waited longest on average, over the whole trial. */
 export type SlowestReceiver = {
