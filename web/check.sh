@@ -29,7 +29,7 @@ fi
 if [ -z "$chromium" ]; then
     cat >&2 <<'WORDS'
 
-!! NOT RUN: the tests in a browser (web: npm run e2e, npm run e2e:real). Everything else passed.
+!! NOT RUN: the tests in a browser (web: npm run e2e, e2e:real, e2e:hostile). Everything else passed.
 !! There is no Chromium that starts. Install one (Debian: apt-get install chromium) or name one with
 !! CHROMIUM=/path/to/chromium, and run ./check again, or web/check.sh alone.
 WORDS
@@ -40,3 +40,5 @@ say "the page in $chromium, over planted runs"
 npm run --silent e2e
 say "the page in $chromium, over the real program"
 npm run --silent e2e:real
+say "the page in $chromium, beside hostile servers and clients"
+npm run --silent e2e:hostile

@@ -42,11 +42,12 @@ export class Running {
   /** how it ended, or null */
   outcome = null
 
-  constructor(folder, words) {
+  constructor(folder, words, under = null) {
     this.words = words.join(' ')
     // Whoever sits before a desktop gets no browser opened by a test.
     const { DISPLAY: _, WAYLAND_DISPLAY: __, ...env } = process.env
-    const child = spawn(PROGRAM, words, { cwd: folder, env: { ...env, TMPDIR: folder }, stdio: ['ignore', 'pipe', 'pipe'] })
+    const [command, rest] = under === null ? [PROGRAM, words] : ['bash', ['-c', `${under} && exec "$0" "$@"`, PROGRAM, ...words]]
+    const child = spawn(command, rest, { cwd: folder, env: { ...env, TMPDIR: folder }, stdio: ['ignore', 'pipe', 'pipe'] })
     this.child = child
     running.add(child)
     child.stdout.setEncoding('utf8').on('data', text => { this.out += text })
@@ -72,7 +73,7 @@ export class Running {
 
   /** The address of its page, with the token, as a user copies it. */
   async address() {
-    return (await this.said(/(http:\/\/127\.0\.0\.1:\d+\/\?token=\S+)\s/))[1]
+    return (await this.said(/(http:\/\/127\.0\.0\.1:\d+\/[\w-]{32}\/\S*)\s/))[1]
   }
 
   /** Waits for the end; the exit code is the caller's to judge. */
@@ -95,6 +96,11 @@ export class Running {
 
 export function start(folder, ...words) {
   return new Running(folder, words)
+}
+
+/** The same under a limit that bash knows: `begunUnder('ulimit -n 200', …)`. */
+export function begunUnder(limit, folder, ...words) {
+  return new Running(folder, words, limit)
 }
 
 /** Runs it to its end and returns its standard output. Errors: it did not end with 0. */

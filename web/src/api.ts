@@ -1,4 +1,7 @@
 // Where data come from: a viewer over HTTP, or the data inside a report. A report makes no request, whatever is asked.
+//
+// Every address is relative to the page's own: the viewer's token is the first segment of its path, and nothing here
+// knows it. It is no cookie, since a cookie goes to every port of a host (docs/decisions/028-token-in-the-path.md).
 
 import type { RunPage, RunRow, TickFile, TrialPage } from './data'
 import { normalize, type LiveEvent } from './state'
@@ -40,11 +43,11 @@ function reasonOf(text: string): string {
   return text.trim().slice(0, 300)
 }
 
-const run = (id: string) => `/api/runs/${encodeURIComponent(id)}`
+const run = (id: string) => `api/runs/${encodeURIComponent(id)}`
 
 export const api = {
   async runs(): Promise<RunRow[]> {
-    const answer = await ask<{ runs: RunRow[] } | null>('/api/runs')
+    const answer = await ask<{ runs: RunRow[] } | null>('api/runs')
     return answer?.runs ?? []
   },
   run: async (id: string) => normalize(await ask<RunPage>(run(id))),
@@ -56,13 +59,13 @@ export const api = {
   /** The id goes twice: once to say which, once to say that it is meant. */
   remove: (id: string) => ask<unknown>(`${run(id)}?confirm=${encodeURIComponent(id)}`, { method: 'DELETE' }),
   async ticks(): Promise<TickFile[]> {
-    const answer = await ask<{ files: TickFile[] } | null>('/api/ticks')
+    const answer = await ask<{ files: TickFile[] } | null>('api/ticks')
     return answer?.files ?? []
   },
-  dropTicks: (name: string, content: Blob) => ask<TickFile>(`/api/ticks?name=${encodeURIComponent(name)}`, {
+  dropTicks: (name: string, content: Blob) => ask<TickFile>(`api/ticks?name=${encodeURIComponent(name)}`, {
     method: 'POST', body: content, headers: { 'content-type': 'application/octet-stream' },
   }),
-  report: (id: string) => `/report/${encodeURIComponent(id)}.html`,
+  report: (id: string) => `report/${encodeURIComponent(id)}.html`,
 }
 
 const KINDS = ['second', 'trial', 'rung', 'run'] as const
@@ -80,7 +83,7 @@ export function follow(id: string, on: (event: LiveEvent) => void, onState: (ope
 
 /** Follows the tick logs of the command line: each message is one file or all of them. */
 export function followTicks(on: (files: TickFile[]) => void): () => void {
-  const source = new EventSource('/api/ticks/live')
+  const source = new EventSource('api/ticks/live')
   const take = (message: Event) => {
     const data = JSON.parse((message as MessageEvent).data)
     if (data?.files) on(data.files)

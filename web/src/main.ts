@@ -66,10 +66,21 @@ const go = (hash: string) => { location.hash = hash }
 
 async function route(): Promise<void> {
   const mine = ++visit
+  const isEntry = location.hash === ''
   const [, room = '', first = '', second = ''] = location.hash.split('/')
   try {
     let next: Page
-    if (room === '' || room === 'runs' && first === '') next = runsPage(await api.runs(), go)
+    if (room === '' || room === 'runs' && first === '') {
+      const all = await api.runs()
+      // Whoever opens the address as it was printed wants to see what is being recorded.
+      const now = isEntry ? all.find(run => run.state === 'running') : undefined
+      if (now) {
+        if (mine !== visit) return
+        history.replaceState(null, '', `#/runs/${encodeURIComponent(now.id)}`)
+        return await route()
+      }
+      next = runsPage(all, go)
+    }
     else if (room === 'live') {
       const now = await theLiveRun(() => mine === visit)
       if (mine !== visit) return

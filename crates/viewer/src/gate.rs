@@ -1,9 +1,10 @@
-//! Who is let in: the browser that was given the token, on this machine, from our own page.
+//! Who is let in: whoever knows the token, on this machine, from our own page.
 //!
 //! A page of any other site can make a browser send requests to 127.0.0.1. So each request must name us as its host (or
 //! a name that was rebound to 127.0.0.1 would do), come from our own page where a browser says from where it comes, and
-//! carry the token as a cookie that no other site's requests carry. The rules are a pure function of a request's head.
-//! Source: measurement.md, security; OWASP on DNS rebinding and Fetch Metadata.
+//! carry the token as the first segment of its path. A cookie would not do: it goes to every port of a host, so any
+//! server on this machine would be sent it. The rules are a pure function of a request's head.
+//! Source: measurement.md, security; OWASP on DNS rebinding and Fetch Metadata; RFC 6265, section 8.5, on ports.
 
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 
@@ -13,15 +14,14 @@ pub struct Gate {
     /// as a client may name us, in lower case: `127.0.0.1:42068` …
     hosts: Vec<String>,
     token: String,
-    cookie: String,
 }
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// it is answered
+    /// it is answered; `Gate::behind_token` is what it asks for
     Pass,
-    /// it brought the token in its address: a cookie is set, and the address is cleaned
+    /// it is the token and nothing more: the page is one slash further
     Enter,
     /// it has no token, or a wrong one
     AskForToken,
@@ -30,7 +30,7 @@ pub enum Ruling {
 }
 
 impl Gate {
-    /// Guards a server on `port` of loopback with a token.
+    /// Guards a server on `port` of loopback with a token, which is made of letters that a path may hold.
     pub fn new(port: u16, token: String) -> Self {
         let mut hosts = Vec::new();
         for name in ["localhost", "127.0.0.1", "[::1]"] {
@@ -39,13 +39,19 @@ impl Gate {
                 hosts.push(name.to_owned());
             }
         }
-        // Cookies do not know ports: two viewers side by side would take each other's token.
-        Gate { hosts, token, cookie: format!("stepladder-{port}") }
+        Gate { hosts, token }
     }
 
-    /// The cookie that a browser is given.
-    pub(crate) fn set_cookie(&self) -> String {
-        format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie, self.token)
+    /// The path of the page; everything that the page asks for lies below it.
+    pub fn root(&self) -> String {
+        format!("/{}/", self.token)
+    }
+
+    /// The path as the routes know it: `/TOKEN/api/runs` is `/api/runs`. `None` without the token.
+    pub fn behind_token<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let path = path.strip_prefix('/')?;
+        let end = path.find('/').unwrap_or(path.len());
+        same(&path[..end], &self.token).then_some(&path[end..])
     }
 
     /// What becomes of a request with this head.
@@ -57,6 +63,7 @@ impl Gate {
         if uri.authority().is_some_and(|authority| !self.is_ours(authority.as_str())) {
             return refuse("the address names another server");
         }
+        let behind = self.behind_token(uri.path());
         let is_plain = matches!(*method, Method::GET | Method::HEAD);
         let origin = headers.contains_key(header::ORIGIN);
         if origin {
@@ -66,7 +73,7 @@ impl Gate {
             }
         }
         let is_navigation = is_plain
-            && is_page(uri.path())
+            && is_page(behind.unwrap_or(uri.path()))
             && single(headers, "sec-fetch-mode") == Some("navigate")
             && single(headers, "sec-fetch-dest") == Some("document");
         let from_our_page = match (headers.contains_key("sec-fetch-site"), single(headers, "sec-fetch-site"))
@@ -75,39 +82,28 @@ impl Gate {
             (_, Some("same-origin")) => true,
             // Typed, or a bookmark.
             (_, Some("none")) if is_plain => false,
-            // A link on another site: the cookie stays away, so it ends before the token.
+            // A link elsewhere, such as the printed address in a terminal that is itself a page.
             (_, Some("cross-site" | "same-site")) if is_navigation => false,
             _ => return refuse("the request comes from another site"),
         };
         if !is_plain && !from_our_page && !origin {
             return refuse("only the viewer's own page may change something");
         }
-        if uri.path() == "/"
-            && let Some(token) = query(uri, "token")
-        {
-            return if same(token, &self.token) { Ruling::Enter } else { Ruling::AskForToken };
+        match behind {
+            None => Ruling::AskForToken,
+            Some("") => Ruling::Enter,
+            Some(_) => Ruling::Pass,
         }
-        if self.has_cookie(headers) { Ruling::Pass } else { Ruling::AskForToken }
     }
 
     fn is_ours(&self, host: &str) -> bool {
         self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host))
     }
-
-    fn has_cookie(&self, headers: &HeaderMap) -> bool {
-        headers
-            .get_all(header::COOKIE)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-            .any(|(name, value)| name == self.cookie && same(value, &self.token))
-    }
 }
 
 /// Addresses that a person opens; all others are asked by the page.
-pub(crate) fn is_page(path: &str) -> bool {
-    path == "/" || path.starts_with("/report/")
+fn is_page(path: &str) -> bool {
+    matches!(path, "" | "/") || path.starts_with("/report/")
 }
 
 /// The value of a header that stands once; a second one would be for somebody who reads the other.
@@ -117,16 +113,9 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     if values.next().is_some() { None } else { value }
 }
 
-fn query<'a>(uri: &'a Uri, name: &str) -> Option<&'a str> {
-    uri.query()?
-        .split('&')
-        .filter_map(|pair| pair.split_once('='))
-        .find(|(key, _)| *key == name)
-        .map(|(_, value)| value)
-}
-
 /// Compares in a time that does not tell how much of it is right.
-fn same(one: &str, other: &str) -> bool {
+pub(crate) fn same(one: &str, other: &str) -> bool {
     let differences = one.bytes().zip(other.bytes()).fold(0, |sum, (one, other)| sum | (one ^ other));
-    one.len() == other.len() && differences == 0
+    // The optimiser may not end at the first difference.
+    one.len() == other.len() && std::hint::black_box(differences) == 0
 }

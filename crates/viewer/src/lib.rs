@@ -2,13 +2,14 @@
 //!
 //! It reads the store and nothing else, so what it shows is what was committed; it writes labels and deletes whole runs.
 //! A growing run is followed by asking SQLite whether anything was committed: nothing here is called by a worker, and
-//! nothing wakes one. The server has a thread of its own that yields to everything else, answers on loopback only, and
-//! lets in only the browser that was given its token (`gate`).
+//! nothing wakes one. The server has a thread of its own that yields to everything else, answers on loopback only,
+//! lets in only who knows its token (`gate`), and holds few connections of anybody else (`connections`).
 //! What a plan means is not known here: whoever starts the viewer passes a `Judge`. Only its note and its loads are read.
 //! Units: `_ns` since the start of a trial, null where a figure may not be stated.
 
 mod archive;
 mod bundle;
+mod connections;
 mod decimate;
 mod error;
 mod fold;

@@ -1,7 +1,8 @@
 //! The addresses of the viewer and what each answers.
 //!
-//! Whatever asks SQLite runs beside the server's thread, so that a page of an hour holds up nobody's live seconds.
-//! Errors are `{"error": words}`.
+//! They lie behind the token, which `guarded` takes off the path before they are looked up, so no route is reached without
+//! it. Whatever asks SQLite runs beside the server's thread, so that a page of an hour holds up nobody's live seconds.
+//! Errors are `{"error": words}`; without the token there is nothing but a page that says what to do.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::Event;
@@ -20,13 +22,14 @@ use axum::routing::{get, put};
 use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use store::{RunId, RunState, Store, StoreError};
+use store::{RunId, Store, StoreError};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::archive::{Archive, Detail, POINTS, SharedJudge};
 use crate::bundle;
+use crate::connections::Seat;
 use crate::error::ViewError;
-use crate::gate::{Gate, Ruling, is_page};
+use crate::gate::{Gate, Ruling, same};
 use crate::live::{END, Follower};
 use crate::tick_files::{TickFiles, dropped};
 
@@ -41,6 +44,8 @@ const LABELS_BYTES: usize = 64 << 10;
 const LABEL_LENGTHS: (usize, usize) = (64, 10_000);
 /// Pages that follow something at once; each has a thread that mostly sleeps.
 const FOLLOWERS: usize = 32;
+/// A token that is good once is good for so long: a browser that starts takes seconds.
+const ONCE: Duration = Duration::from_secs(60);
 /// Whose value "true" keeps a run from being deleted.
 const PINNED: &str = "pinned";
 
@@ -52,9 +57,15 @@ pub(crate) struct Shared {
     pub ticks: Mutex<TickFiles>,
     pub followers: Arc<Semaphore>,
     /// a token that opens the page once, for the browser that we start ourselves
-    pub once: Mutex<Option<String>>,
+    pub once: Mutex<Option<Once>>,
     pub is_closing: Arc<AtomicBool>,
     pub policy: HeaderValue,
+}
+
+/// A token that opens the page once.
+pub(crate) struct Once {
+    pub token: String,
+    pub since: Instant,
 }
 
 impl Shared {
@@ -66,7 +77,7 @@ impl Shared {
 type App = State<Arc<Shared>>;
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
+    let routes = Router::new()
         .route("/", get(page))
         .route("/report/{file}", get(report))
         .route("/api/runs", get(runs))
@@ -80,8 +91,9 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .method_not_allowed_fallback(async || {
             Refusal(StatusCode::METHOD_NOT_ALLOWED, "this address does not do that".to_owned())
         })
-        .layer(middleware::from_fn_with_state(shared.clone(), guarded))
-        .with_state(shared)
+        .with_state(shared.clone());
+    // Around the routes and not in each: the path that they see begins behind the token.
+    Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(shared, guarded))
 }
 
 /// A status and why, for people.
@@ -118,21 +130,28 @@ fn as_json(value: &impl serde::Serialize) -> Result<Response, Refusal> {
 }
 
 /// Asks the gate, and puts on every answer what a browser must know of it.
-async fn guarded(State(shared): App, request: Request, next: Next) -> Response {
+async fn guarded(State(shared): App, mut request: Request, next: Next) -> Response {
     let mut ruling = shared.gate.rule(request.method(), request.uri(), request.headers());
-    if ruling == Ruling::AskForToken && shared.takes_once(&request) {
+    if ruling == Ruling::AskForToken && shared.takes_once(request.uri()) {
         ruling = Ruling::Enter;
     }
+    let seat = request.extensions_mut().remove::<Arc<Seat>>();
     let mut response = match ruling {
-        Ruling::Pass => next.run(request).await,
-        Ruling::Enter => entered(&shared).await,
-        Ruling::Refuse(status, why) => Refusal(status, why.to_owned()).into_response(),
-        Ruling::AskForToken if is_page(request.uri().path()) => {
-            (StatusCode::UNAUTHORIZED, Html(ASK_FOR_TOKEN)).into_response()
+        Ruling::Pass if seat.as_ref().is_some_and(|seat| !seat.keep()) => {
+            let why = "too many connections are open; close some pages of this viewer".to_owned();
+            closing(Refusal(StatusCode::SERVICE_UNAVAILABLE, why))
         }
-        Ruling::AskForToken => {
-            Refusal(StatusCode::UNAUTHORIZED, "this needs the token".to_owned()).into_response()
+        Ruling::Pass => {
+            if let Some(behind) = behind_token(&shared.gate, request.uri()) {
+                *request.uri_mut() = behind;
+                next.run(request).await
+            } else {
+                Refusal(StatusCode::BAD_REQUEST, "this address is damaged".to_owned()).into_response()
+            }
         }
+        Ruling::Enter => (StatusCode::SEE_OTHER, [(header::LOCATION, shared.gate.root())]).into_response(),
+        Ruling::Refuse(status, why) => closing(Refusal(status, why.to_owned())),
+        Ruling::AskForToken => closing((StatusCode::UNAUTHORIZED, Html(ASK_FOR_TOKEN))),
     };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, shared.policy.clone());
@@ -149,16 +168,33 @@ async fn guarded(State(shared): App, request: Request, next: Next) -> Response {
     response
 }
 
+/// The address as the routes know it.
+fn behind_token(gate: &Gate, uri: &Uri) -> Option<Uri> {
+    let path = gate.behind_token(uri.path())?;
+    let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    Some(Uri::from(PathAndQuery::try_from(target).ok()?))
+}
+
+/// An answer to somebody without the token, with which the connection ends: nobody else's is held open.
+fn closing(answer: impl IntoResponse) -> Response {
+    let mut response = answer.into_response();
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 const ASK_FOR_TOKEN: &str = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Stepladder</title></head>\
-    <body><h1>This page needs its token</h1><p>Open the address that stepladder printed when it started: it ends with \
-    <code>?token=…</code>. Followed from another site, that address does not count; paste it.</p></body></html>";
+    <body><h1>This page needs its token</h1><p>Open the address that stepladder printed when it started: the token is \
+    what follows the port, <code>http://127.0.0.1:…/TOKEN/</code>. A viewer that was started again has another token.</p>\
+    </body></html>";
 
 impl Shared {
     /// True for the one request that brings the token which is good once.
-    fn takes_once(&self, request: &Request) -> bool {
+    fn takes_once(&self, uri: &Uri) -> bool {
+        let brought = uri.query().and_then(|query| query.strip_prefix("token="));
+        let Some(brought) = brought.filter(|_| uri.path() == "/") else { return false };
         let mut once = self.once.lock().unwrap_or_else(PoisonError::into_inner);
-        let brought = request.uri().query().and_then(|query| query.strip_prefix("token="));
-        let is_it = request.uri().path() == "/" && brought.is_some() && brought == once.as_deref();
+        let is_it =
+            once.as_ref().is_some_and(|once| same(brought, &once.token) && once.since.elapsed() < ONCE);
         if is_it {
             *once = None;
         }
@@ -168,22 +204,6 @@ impl Shared {
     fn reader(&self) -> Result<Store, StoreError> {
         Store::open_to_read(&self.store)
     }
-}
-
-/// To the run that is being recorded, where there is one; it is what whoever opens the page wants to see.
-async fn entered(shared: &Arc<Shared>) -> Response {
-    let asked = shared.clone();
-    let recorded = aside(move || {
-        let list = asked.reader()?.runs()?;
-        let recording = list.runs.into_iter().rfind(|run| matches!(run.state, RunState::Recording));
-        Ok(recording.map(|run| run.id.to_string()))
-    });
-    let to = match recorded.await {
-        Ok(Some(id)) => format!("/#/runs/{id}"),
-        _ => "/".to_owned(),
-    };
-    (StatusCode::SEE_OTHER, [(header::LOCATION, to), (header::SET_COOKIE, shared.gate.set_cookie())])
-        .into_response()
 }
 
 /// Runs what waits for the disk beside the server's thread.

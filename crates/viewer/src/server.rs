@@ -6,25 +6,28 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::HeaderValue;
-use axum::serve::ListenerExt as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use tokio::sync::oneshot;
 
 use crate::Judge;
 use crate::bundle::policy_served;
+use crate::connections;
 use crate::error::ViewError;
 use crate::gate::Gate;
-use crate::routes::{Shared, router};
+use crate::routes::{Once, Shared, router};
 use crate::tick_files::TickFiles;
 
 /// Where a viewer listens when nobody says otherwise.
 pub const FIRST_PORT: u16 = 42_068;
 /// Ports that are tried behind one that is taken.
 const FURTHER_PORTS: u16 = 100;
+/// Connections that the system keeps for us until we accept them: a flood shall not fill it before the owner comes, whose
+/// browser would try again after a second. The system has a limit of its own, 4,096 on Linux.
+const BACKLOG: i32 = 4_096;
 /// Added to the niceness of the viewer's threads: a climb in the same process goes first.
 const NICER: i32 = 5;
 const TOKEN_BYTES: usize = 24;
@@ -67,15 +70,17 @@ impl Viewer {
         self.address
     }
 
-    /// The address for a browser, with the token.
+    /// The address for a browser, with the token. Its fragment is free: `#/live` behind it is a room of the page.
     pub fn url(&self) -> String {
-        format!("http://{}/?token={}", self.address, self.token)
+        format!("http://{}/{}/", self.address, self.token)
     }
 
-    /// An address that opens the page once. For the command line of a browser, which other users of the machine can read.
+    /// An address that opens the page once, within a minute. For the command line of a browser, which other users of the
+    /// machine can read. Its fragment is kept.
     pub fn url_once(&self) -> Result<String, ViewError> {
         let token = token()?;
-        *self.once.0.once.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        *self.once.0.once.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Once { token: token.clone(), since: Instant::now() });
         Ok(format!("http://{}/?token={token}", self.address))
     }
 }
@@ -103,6 +108,7 @@ pub fn serve(options: &Options, judge: Arc<dyn Judge>) -> Result<Viewer, ViewErr
     let listener = listen(options.listen).map_err(cannot_listen)?;
     let address = listener.local_addr().map_err(cannot_listen)?;
     listener.set_nonblocking(true).map_err(cannot_listen)?;
+    socket2::SockRef::from(&listener).listen(BACKLOG).map_err(cannot_listen)?;
     let token = token()?;
     let is_closing = Arc::new(AtomicBool::new(false));
     let policy = HeaderValue::from_str(&policy_served())
@@ -126,10 +132,6 @@ pub fn serve(options: &Options, judge: Arc<dyn Judge>) -> Result<Viewer, ViewErr
         yield_to_others();
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            // A live second is a small write that nothing follows.
-            let listener = listener.tap_io(|stream| {
-                let _ = stream.set_nodelay(true);
-            });
             let (tell_closing, closing) = oneshot::channel();
             let until_stopped = async move {
                 let _ = stopped.await;
@@ -140,7 +142,7 @@ pub fn serve(options: &Options, judge: Arc<dyn Judge>) -> Result<Viewer, ViewErr
                 tokio::time::sleep(LAST_WORDS).await;
             };
             tokio::select! {
-                _ = axum::serve(listener, router(shared)).with_graceful_shutdown(until_stopped).into_future() => {}
+                () = connections::answer(listener, router(shared), until_stopped) => {}
                 () = too_long => {}
             }
         });

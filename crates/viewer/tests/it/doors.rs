@@ -6,7 +6,6 @@ use viewer::{Gate, Ruling};
 use crate::given::{self, Client, exchange};
 
 const PORT: u16 = 42_068;
-const COOKIE: &str = "stepladder-42068=secret";
 
 fn rule(method: &str, uri: &str, headers: &[(&str, &str)]) -> Ruling {
     let mut map = HeaderMap::new();
@@ -23,10 +22,10 @@ fn is_refused(ruling: Ruling) -> bool {
 }
 
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
-const PATHS: [&str; 3] = ["/", "/api/runs/arena-1", "/api/runs/arena-1/live"];
+const PATHS: [&str; 4] = ["/secret", "/secret/", "/secret/api/runs/arena-1", "/secret/api/runs/arena-1/live"];
 
 #[test]
-fn hundreds_of_hostile_combinations_are_refused_although_they_carry_the_cookie() {
+fn hundreds_of_hostile_combinations_are_refused_although_they_carry_the_token() {
     let hosts = [
         "evil.example",
         "evil.example:42068",
@@ -61,7 +60,7 @@ fn hundreds_of_hostile_combinations_are_refused_although_they_carry_the_cookie()
     let mut count = 0;
     for method in METHODS {
         for path in PATHS {
-            let with = |more: &[(&str, &str)]| rule(method, path, &[&[("cookie", COOKIE)], more].concat());
+            let with = |more: &[(&str, &str)]| rule(method, path, more);
             for host in hosts {
                 for more in
                     [&[][..], &[("origin", "http://127.0.0.1:42068"), ("sec-fetch-site", "same-origin")]]
@@ -95,22 +94,21 @@ fn our_own_page_is_answered_under_each_of_our_names() {
     for host in ["127.0.0.1:42068", "localhost:42068", "LOCALHOST:42068", "[::1]:42068"] {
         let origin = format!("http://{}", host.to_lowercase());
         for method in METHODS {
-            let headers =
-                [("host", host), ("cookie", COOKIE), ("origin", &origin), ("sec-fetch-site", "same-origin")];
-            assert_eq!(rule(method, "/api/runs", &headers), Ruling::Pass, "{method} {host}");
+            let headers = [("host", host), ("origin", &origin), ("sec-fetch-site", "same-origin")];
+            assert_eq!(rule(method, "/secret/api/runs", &headers), Ruling::Pass, "{method} {host}");
         }
     }
 }
 
 #[test]
 fn a_change_must_say_that_it_comes_from_our_page_and_a_look_need_not() {
-    let plain = [("host", "127.0.0.1:42068"), ("cookie", COOKIE)];
-    assert_eq!(rule("GET", "/api/runs", &plain), Ruling::Pass);
+    let plain = [("host", "127.0.0.1:42068")];
+    assert_eq!(rule("GET", "/secret/api/runs", &plain), Ruling::Pass);
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
-        assert!(is_refused(rule(method, "/api/runs/arena-1", &plain)), "{method}");
+        assert!(is_refused(rule(method, "/secret/api/runs/arena-1", &plain)), "{method}");
     }
-    let typed = [("host", "127.0.0.1:42068"), ("cookie", COOKIE), ("sec-fetch-site", "none")];
-    assert!(is_refused(rule("DELETE", "/api/runs/arena-1", &typed)));
+    let typed = [("host", "127.0.0.1:42068"), ("sec-fetch-site", "none")];
+    assert!(is_refused(rule("DELETE", "/secret/api/runs/arena-1", &typed)));
 }
 
 #[test]
@@ -122,39 +120,61 @@ fn a_link_from_elsewhere_may_open_the_page_but_not_ask_for_data() {
         ("sec-fetch-dest", "document"),
     ];
     assert_eq!(rule("GET", "/", &link), Ruling::AskForToken);
-    assert_eq!(rule("GET", "/?token=secret", &link), Ruling::Enter);
-    assert!(is_refused(rule("GET", "/api/runs", &link)));
+    assert_eq!(rule("GET", "/secret", &link), Ruling::Enter);
+    assert_eq!(rule("GET", "/secret/", &link), Ruling::Pass);
+    assert!(is_refused(rule("GET", "/secret/api/runs", &link)));
+    assert!(is_refused(rule("POST", "/secret/", &link)));
     let mut frame = link;
     frame[3].1 = "iframe";
-    assert!(is_refused(rule("GET", "/", &frame)));
+    assert!(is_refused(rule("GET", "/secret/", &frame)));
 }
 
 #[test]
-fn only_the_whole_token_opens() {
+fn only_the_whole_token_opens_and_only_as_the_first_segment_of_the_path() {
     let host = [("host", "127.0.0.1:42068")];
-    for wrong in ["", "secre", "secret1", "Secret", "xxxxxx"] {
-        assert_eq!(rule("GET", &format!("/?token={wrong}"), &host), Ruling::AskForToken, "{wrong}");
-        let cookie = format!("stepladder-42068={wrong}");
-        let with_cookie = [("host", "127.0.0.1:42068"), ("cookie", cookie.as_str())];
-        assert_eq!(rule("GET", "/api/runs", &with_cookie), Ruling::AskForToken, "{wrong}");
+    for wrong in ["", "secre", "secret1", "Secret", "xxxxxx", "%73ecret", "secret%2f", "secret;"] {
+        for behind in ["", "/", "/api/runs"] {
+            let path = format!("/{wrong}{behind}");
+            assert_eq!(rule("GET", &path, &host), Ruling::AskForToken, "{path}");
+        }
     }
-    let others =
-        [("host", "127.0.0.1:42068"), ("cookie", "a=b; stepladder-42069=secret; stepladder-42068=secret")];
-    assert_eq!(rule("GET", "/api/runs", &others), Ruling::Pass);
-    assert_eq!(rule("GET", "/?token=secret", &host), Ruling::Enter);
+    for elsewhere in
+        ["/?token=secret", "/api/runs?token=secret", "/api/secret/runs", "//secret/", "/./secret/"]
+    {
+        assert_eq!(rule("GET", elsewhere, &host), Ruling::AskForToken, "{elsewhere}");
+    }
+    // What a browser would send along to every port of this host.
+    let cookie = [("host", "127.0.0.1:42068"), ("cookie", "stepladder-42068=secret; token=secret")];
+    assert_eq!(rule("GET", "/api/runs", &cookie), Ruling::AskForToken);
+    assert_eq!(rule("GET", "/secret", &host), Ruling::Enter);
+    assert_eq!(rule("GET", "/secret/api/runs", &host), Ruling::Pass);
 }
 
 #[test]
 fn a_served_request_without_the_token_learns_nothing() {
-    let given = given::store();
-    let viewer = given::serve(&given, Vec::new());
+    let (_given, run, viewer) = given::recorded("master", &[500.0], 3);
     let address = viewer.address();
-    for path in ["/", "/report/arena-1.html", "/api/runs", "/api/runs/arena-1/live", "/api/ticks"] {
+    let mut answers = Vec::new();
+    for path in [
+        "/".to_owned(),
+        format!("/report/{run}.html"),
+        format!("/wrong/api/runs/{run}"),
+        format!("/wrong/api/runs/{run}/live"),
+        "/api/runs".to_owned(),
+        "/api/ticks".to_owned(),
+        "/nowhere".to_owned(),
+        "/?token=wrong".to_owned(),
+    ] {
         let answer = exchange(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n"), b"");
         assert_eq!(answer.status, 401, "{path}: {answer:?}");
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(answer.header("connection"), Some("close"), "a stranger's connection is not kept");
         assert!(answer.header("content-security-policy").unwrap().contains("default-src 'self'"));
+        answers.push(answer.text());
     }
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "what is there and what is not look alike: {answers:?}");
     let evil = exchange(address, "GET /api/runs HTTP/1.1\r\nHost: evil.example\r\n", b"");
     assert_eq!(evil.status, 403, "{evil:?}");
     let absolute = format!("GET http://evil.example/api/runs HTTP/1.1\r\nHost: {address}\r\n");
@@ -162,28 +182,50 @@ fn a_served_request_without_the_token_learns_nothing() {
 }
 
 #[test]
-fn the_token_becomes_a_cookie_and_leaves_the_address() {
+fn no_answer_sets_a_cookie_or_lets_a_referrer_carry_the_address() {
+    let (_given, run, viewer) = given::recorded("master", &[500.0], 3);
+    let client = Client::of(&viewer);
+    for path in ["", "/", "/api/runs", "/api/ticks", "/nowhere", &format!("/report/{run}.html")] {
+        let answer = client.get(path);
+        assert_eq!(answer.header("set-cookie"), None, "{path}");
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
+        // Where an answer would repeat the address, it would be kept by who saves the page.
+        assert!(path.is_empty() || !answer.text().contains(&client.root[1..]), "{path}");
+    }
+    assert_eq!(client.get("/").status, 200);
+}
+
+#[test]
+fn an_address_without_its_last_slash_leads_to_the_page() {
     let given = given::store();
     let viewer = given::serve(&given, Vec::new());
     let client = Client::of(&viewer);
-    assert_eq!(client.get("/").status, 200);
-    let url = viewer.url();
-    let head = format!("GET {} HTTP/1.1\r\nHost: {}\r\n", &url[url.find("/?").unwrap()..], client.address);
-    let entered = exchange(client.address, &head, b"");
-    assert_eq!(entered.header("location"), Some("/"));
-    let cookie = entered.header("set-cookie").unwrap();
-    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    let entered = client.get("");
+    // Its own path and not the whole address: it is reached by other names too.
+    assert_eq!(
+        (entered.status, entered.header("location")),
+        (303, Some(format!("{}/", client.root).as_str()))
+    );
 }
 
 #[test]
 fn the_address_for_the_desktop_is_good_once() {
     let given = given::store();
     let viewer = given::serve(&given, Vec::new());
+    let client = Client::of(&viewer);
     let url = viewer.url_once().unwrap();
-    assert_ne!(url, viewer.url());
-    let head = format!("GET {} HTTP/1.1\r\nHost: {}\r\n", &url[url.find("/?").unwrap()..], viewer.address());
-    assert_eq!(exchange(viewer.address(), &head, b"").status, 303);
-    assert_eq!(exchange(viewer.address(), &head, b"").status, 401);
+    assert!(!url.contains(&client.root[1..]), "the command line of a browser does not hold the token");
+    let ask = |method: &str| {
+        let path = &url[url.find("/?").unwrap()..];
+        exchange(client.address, &format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", client.address), b"")
+    };
+    // What is refused does not use it up.
+    assert_eq!(ask("POST").status, 403);
+    let entered = ask("GET");
+    assert_eq!((entered.status, entered.header("set-cookie")), (303, None));
+    assert_eq!(entered.header("location"), Some(format!("{}/", client.root).as_str()));
+    assert_eq!(ask("GET").status, 401);
 }
 
 #[test]
@@ -208,8 +250,9 @@ fn a_port_that_is_taken_is_passed_over() {
     let second = viewer::serve(&options, std::sync::Arc::new(given::ByRules)).unwrap();
     assert_ne!(first.address(), second.address());
     assert_eq!(Client::of(&second).get("/api/runs").status, 200);
-    // Each has a cookie of its own, so one browser may look at both.
-    assert_ne!(Client::of(&first).cookie.split('=').next(), Client::of(&second).cookie.split('=').next());
+    // One's token is nothing to the other.
+    let swapped = Client { address: second.address(), root: Client::of(&first).root };
+    assert_eq!(swapped.get("/api/runs").status, 401);
 }
 
 #[test]

@@ -297,25 +297,21 @@ impl Answer {
 /// A client with the token.
 pub struct Client {
     pub address: SocketAddr,
-    pub cookie: String,
+    /// `/TOKEN`, before every path
+    pub root: String,
 }
 
 impl Client {
     pub fn of(viewer: &Viewer) -> Client {
-        let address = viewer.address();
-        let url = viewer.url();
-        let path = &url[url.find("/?").unwrap()..];
-        let entered = exchange(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n"), b"");
-        assert_eq!(entered.status, 303, "{entered:?}");
-        let cookie = entered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-        Client { address, cookie }
+        let (address, url) = (viewer.address(), viewer.url());
+        let root = url.strip_prefix(&format!("http://{address}")).unwrap().strip_suffix('/').unwrap();
+        Client { address, root: root.to_owned() }
     }
 
-    fn head(&self, method: &str, path: &str) -> String {
-        let address = self.address;
-        let cookie = &self.cookie;
+    pub fn head(&self, method: &str, path: &str) -> String {
+        let Client { address, root } = self;
         format!(
-            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nOrigin: http://{address}\r\n\
+            "{method} {root}{path} HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n\
              Sec-Fetch-Site: same-origin\r\n"
         )
     }

@@ -142,12 +142,8 @@ fn a_run_that_is_killed_is_told_although_nothing_is_committed_any_more() {
 fn a_browser_that_heard_the_end_does_not_come_back() {
     let (_given, run, viewer) = given::recorded("over", &[500.0], 3);
     let client = Client::of(&viewer);
-    let address = client.address;
-    let head = format!(
-        "GET /api/runs/{run}/live HTTP/1.1\r\nHost: {address}\r\nCookie: {}\r\nLast-Event-ID: end\r\n",
-        client.cookie
-    );
-    assert_eq!(given::exchange(address, &head, b"").status, 204);
+    let head = client.head("GET", &format!("/api/runs/{run}/live")) + "Last-Event-ID: end\r\n";
+    assert_eq!(given::exchange(client.address, &head, b"").status, 204);
     let mut events = client.follow(&format!("/api/runs/{run}/live"), None);
     let all = events.until(|kind, data| kind == "run" && data["run"]["state"] == "finished");
     assert!(all.len() <= 4 && client.get("/api/runs/nobody/live").status == 404);

@@ -6,6 +6,7 @@ mod changing;
 mod committed;
 mod doors;
 mod fixtures;
+mod floods;
 mod given;
 mod growing;
 mod pages;

@@ -16,10 +16,7 @@ fn timed(client: &Client, path: &str) -> (f64, f64, usize) {
     let mut takes: Vec<(f64, f64, usize)> = (0..9)
         .map(|_| {
             let mut stream = TcpStream::connect(client.address).unwrap();
-            let (address, cookie) = (client.address, &client.cookie);
-            let head = format!(
-                "GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
-            );
+            let head = client.head("GET", path) + "Connection: close\r\n\r\n";
             let began = Instant::now();
             stream.write_all(head.as_bytes()).unwrap();
             let mut bytes = vec![0; 1 << 16];
