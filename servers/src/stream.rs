@@ -51,12 +51,31 @@ pub(crate) fn write_vectored(fd: impl AsFd, vectors: &[IoSlice<'_>]) -> Result<u
     }
 }
 
-/// True when the connection was reset, or both sides have said that they are done.
-pub(crate) fn is_gone(fd: impl AsFd) -> bool {
-    // These two events are told without being asked for.
-    let mut one = [PollFd::new(&fd, PollFlags::empty())];
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    There,
+    /// It sends nothing more: it waits for its answers, or has closed; only writing to it tells which.
+    HalfClosed,
+    /// The connection was reset, or both sides have said that they are done.
+    Gone,
+}
+
+/// What is known of the peer without reading or writing.
+pub(crate) fn peer(fd: impl AsFd) -> Peer {
+    // HUP and ERR are told without being asked for.
+    let mut one = [PollFd::new(&fd, PollFlags::RDHUP)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut one, Some(&at_once)) == Ok(1) && one[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    match poll(&mut one, Some(&at_once)) {
+        Ok(1) if one[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) => Peer::Gone,
+        Ok(1) => Peer::HalfClosed,
+        _ => Peer::There,
+    }
+}
+
+/// True when nothing that is written would be read.
+pub(crate) fn is_gone(fd: impl AsFd) -> bool {
+    peer(fd) == Peer::Gone
 }
 
 /// Says that nothing more will be written, and leaves the reading side open.

@@ -123,6 +123,7 @@ impl Thread {
         let (account, waiting) = (client.queue.account(), client.queue.waiting());
         debug_assert_eq!(account.owed, account.delivered + account.dropped + waiting, "a client's books");
         self.totals.waiting -= waiting;
+        self.totals.backlog_bytes -= client.counted_bytes;
         self.totals.in_flight_at_close += waiting;
         self.thread_shared().clients.store(self.core.clients.count(), Ordering::Relaxed);
     }

@@ -1,5 +1,7 @@
 //! Lines that leave together: encoded once, shared by all who get them.
 
+use super::memory::{Counted, Counter};
+
 /// Lines of one room, in the order in which they were said. Once frozen it never changes.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
@@ -7,7 +9,15 @@ pub(super) struct Batch {
     first_line: u64,
     bytes: Vec<u8>,
     lines: Vec<Line>,
+    /// What it takes, once it is frozen.
+    counted: Counted,
 }
+
+/// Memory that a frozen batch keeps without need is given back when it is more than this, and more than a quarter.
+const SLACK_BYTES: usize = 4096;
+
+/// A batch that takes no more than this is referred to for however few of its lines.
+const THIN_BYTES: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
 struct Line {
@@ -24,6 +34,39 @@ pub(super) fn sender_id(thread: usize, place: u32) -> u32 {
 impl Batch {
     pub(super) fn beginning_at(first_line: u64) -> Batch {
         Batch { first_line, ..Batch::default() }
+    }
+
+    /// It does not change from now on; what it takes is counted for as long as it lives.
+    pub(super) fn freeze(&mut self, counter: &Counter) {
+        let slack = self.bytes.capacity() - self.bytes.len();
+        if slack > SLACK_BYTES.max(self.bytes.len() / 4) {
+            self.bytes.shrink_to_fit();
+            self.lines.shrink_to_fit();
+        }
+        self.counted = Counted::new(counter, self.size());
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Batch>() + self.bytes.capacity() + self.lines.capacity() * size_of::<Line>()
+    }
+
+    /// Whether who waits for the lines `from..to` alone keeps more than four times of what it waits for.
+    pub(super) fn is_thin(&self, from: u32, to: u32) -> bool {
+        self.bytes.len() > THIN_BYTES && from < to && 4 * self.bytes_of(from, to).len() < self.bytes.len()
+    }
+
+    /// A copy of the lines `from..to`, which are its lines from 0 on.
+    pub(super) fn part(&self, from: u32, to: u32) -> Batch {
+        let start = self.start(from) as u32;
+        let lines = self.lines[from as usize..to as usize].iter();
+        let mut part = Batch {
+            first_line: self.first_line + u64::from(from),
+            bytes: self.bytes_of(from, to).to_vec(),
+            lines: lines.map(|line| Line { end: line.end - start, ..*line }).collect(),
+            counted: Counted::default(),
+        };
+        part.counted = self.counted.another(part.size());
+        part
     }
 
     pub(super) fn first_line(&self) -> u64 {
@@ -132,6 +175,25 @@ pub(super) mod tests {
         assert_eq!(both.bytes(), b"one\nthree\nada: hello\n\n");
         assert_eq!(both.bytes_of(1, 3), b"three\nada: hello\n");
         assert_eq!((0..4).map(|i| both.sender(i)).collect::<Vec<_>>(), [7, 8, 9, 9]);
+    }
+
+    #[test]
+    fn a_part_has_its_lines_alone_and_both_are_counted_while_they_live() {
+        let counter = Counter::default();
+        let count = || counter.load(std::sync::atomic::Ordering::Relaxed);
+        let long = "x".repeat(5000);
+        let mut all = batch(40, &[(7, "one"), (8, &long), (9, "three"), (9, "four")]);
+        all.freeze(&counter);
+        let whole = count();
+        assert!(whole > 5000 && whole < 6000, "{whole}");
+        assert!(all.is_thin(2, 4) && !all.is_thin(0, 2) && !all.is_thin(2, 2));
+        let part = all.part(2, 4);
+        assert_eq!((part.bytes(), part.first_line(), part.line_count()), (&b"three\nfour\n"[..], 42, 2));
+        assert_eq!((part.bytes_of(1, 2), part.sender(1)), (&b"four\n"[..], 9));
+        drop(all);
+        assert!(count() > 0 && count() < 300, "{}", count());
+        drop(part);
+        assert_eq!(count(), 0);
     }
 
     #[test]

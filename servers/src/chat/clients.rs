@@ -32,6 +32,8 @@ pub(super) struct Client {
     /// The room's count of lines after its own last one.
     pub(super) own_end: u64,
     pub(super) queue: Queue,
+    /// What the queue takes by itself, as it stands in the totals.
+    pub(super) counted_bytes: u64,
     /// The system takes nothing more until it says so.
     pub(super) is_blocked: bool,
     pub(super) splitter: Splitter,
@@ -56,6 +58,7 @@ impl Client {
             position: 0,
             own_end: 0,
             queue: Queue::default(),
+            counted_bytes: 0,
             is_blocked: false,
             splitter: Splitter::default(),
             name: None,

@@ -5,9 +5,12 @@
 
 use std::io::IoSlice;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::batch::Batch;
 use super::clients::{Client, Key, Stage};
+use super::memory::Change;
+use super::shared::Shared;
 use super::thread::{LINGER_NS, Late, Thread};
 use super::totals::Totals;
 use crate::fault::ThreadFaults;
@@ -105,8 +108,7 @@ impl Thread {
                     owe(client, &pending, faults);
                     send(client, totals).map_err(|()| Unserved::Broken)?;
                 }
-                let cap = shared.options.backlog as u64;
-                client.queue.trim(cap, shared.options.on_full).ok_or(Unserved::BacklogFull)
+                trim(client, shared)
             });
             if let Err(why) = served {
                 unserved.push((client.key, why));
@@ -124,6 +126,40 @@ impl Thread {
             self.totals.cut.backlog_full += 1;
         }
         self.part(key);
+    }
+
+    /// Keeps what waits for clients within the memory for it (see `memory`). Once per turn.
+    pub(super) fn keep_within_memory(&mut self) {
+        let shared = self.shared.clone();
+        let halvings = shared.memory.halvings();
+        if std::mem::replace(&mut self.trimmed_for, halvings) != halvings {
+            self.trim_all();
+        }
+        let thread_shared = self.thread_shared();
+        thread_shared.backlog_bytes.store(self.totals.backlog_bytes as usize, Ordering::Relaxed);
+        thread_shared.trimmed_for.store(self.trimmed_for, Ordering::Release);
+        let all_have_trimmed = |halvings| {
+            shared.threads_shared.iter().all(|other| other.trimmed_for.load(Ordering::Acquire) == halvings)
+        };
+        match shared.memory.look(shared.backlog_bytes(), all_have_trimmed, clock::now_ns()) {
+            Change::Halved => shared.threads_shared.iter().for_each(|other| other.wakeup.ring()),
+            Change::Raised | Change::None => {}
+        }
+    }
+
+    /// Takes from every client what it holds beyond its share.
+    fn trim_all(&mut self) {
+        for key in self.core.clients.keys() {
+            let Thread { core: Core { clients, .. }, totals, shared, .. } = self;
+            let Some(client) = clients.get_mut(key) else { continue };
+            let trimmed = book(totals, client, |_, client| {
+                client.queue.let_go_of_what_is_read();
+                trim(client, shared)
+            });
+            if let Err(why) = trimmed {
+                self.give_up(key, why);
+            }
+        }
     }
 
     /// Queues for a client that is about to leave its room what was said there until now.
@@ -157,8 +193,7 @@ impl Thread {
         let Some(client) = clients.get_mut(key) else { return };
         let flushed = book(totals, client, |totals, client| {
             send(client, totals).map_err(|()| Unserved::Broken)?;
-            let cap = shared.options.backlog as u64;
-            client.queue.trim(cap, shared.options.on_full).ok_or(Unserved::BacklogFull)
+            trim(client, shared)
         });
         if client.stage == Stage::Leaving && client.queue.is_empty() {
             client.stage = Stage::Finished;
@@ -174,6 +209,13 @@ impl Thread {
     }
 }
 
+/// Drops what is too much for one client.
+fn trim(client: &mut Client, shared: &Shared) -> Result<u64, Unserved> {
+    let options = &shared.options;
+    let trimmed = client.queue.trim(options.backlog as u64, shared.memory.share(), options.on_full);
+    trimmed.ok_or(Unserved::BacklogFull)
+}
+
 /// Does something to a client's queue and brings the totals in line with its books.
 fn book<T>(
     totals: &mut Totals,
@@ -187,6 +229,9 @@ fn book<T>(
     totals.delivered += after.delivered - before.delivered;
     totals.dropped += after.dropped - before.dropped;
     totals.waiting = totals.waiting + client.queue.waiting() - waiting;
+    let own_bytes = client.queue.own_bytes() as u64;
+    totals.backlog_bytes = totals.backlog_bytes + own_bytes - client.counted_bytes;
+    client.counted_bytes = own_bytes;
     result
 }
 
@@ -199,7 +244,7 @@ fn owe(client: &mut Client, batches: &[Arc<Batch>], faults: &mut ThreadFaults) {
         let from = client.position.saturating_sub(batch.first_line()) as u32;
         let to = batch.line_count();
         if client.own_end <= batch.first_line() && faults.spares(u64::from(to - from)) {
-            client.queue.owe(batch, from, to);
+            queue_lines(client, batch, from, to);
             continue;
         }
         let mut run = from;
@@ -209,7 +254,7 @@ fn owe(client: &mut Client, batches: &[Arc<Batch>], faults: &mut ThreadFaults) {
             let (lost, twice) =
                 if own { (false, false) } else { (faults.lost.selects_next(), faults.twice.selects_next()) };
             if own || lost {
-                client.queue.owe(batch, run, i);
+                queue_lines(client, batch, run, i);
                 run = i + 1;
             }
             if lost {
@@ -220,10 +265,20 @@ fn owe(client: &mut Client, batches: &[Arc<Batch>], faults: &mut ThreadFaults) {
                 run = i + 1;
             }
         }
-        client.queue.owe(batch, run, to);
+        queue_lines(client, batch, run, to);
     }
     if let Some(last) = batches.last() {
         client.position = client.position.max(last.end_line());
+    }
+}
+
+/// Queues the lines `from..to`. For a client that does not read, a few lines of a large batch are copied: they would
+/// keep all of it.
+fn queue_lines(client: &mut Client, batch: &Arc<Batch>, from: u32, to: u32) {
+    if client.is_blocked && batch.is_thin(from, to) {
+        client.queue.owe(&Arc::new(batch.part(from, to)), 0, to - from);
+    } else {
+        client.queue.owe(batch, from, to);
     }
 }
 

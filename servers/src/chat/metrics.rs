@@ -122,6 +122,8 @@ pub(super) fn text(totals: &Totals, around: &Surroundings) -> String {
         &one(totals.in_flight_at_close),
     );
     family("chat_backlog_lines", "gauge", "Deliveries that wait for clients now.", &one(totals.waiting));
+    let help = "Memory of lines that wait for clients or are on their way, bounded by --total-backlog.";
+    family("chat_backlog_bytes", "gauge", help, &one(totals.backlog_bytes));
     family("chat_residual", "gauge", "What the books leave unexplained.", &[("", totals.residual() as f64)]);
     family("chat_sent_bytes", "counter", "Bytes handed to the system.", &one(totals.bytes));
     family("chat_writes", "counter", "Writes to clients.", &one(totals.writes));

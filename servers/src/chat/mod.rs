@@ -5,7 +5,7 @@
 //! metrics and ends the threads.
 //! Invariants: what is owed to a client is delivered, dropped, waiting, or was in flight at its close, and only one
 //! of these (`queue`) · all members of a room see its lines in one order (`room`) · who is stalled costs a reference
-//! per window and bounded memory, and delays nobody · a line is said with everything that was read before it: the
+//! per window and bounded memory, and delays nobody · what waits for all clients is bounded, too (`memory`) · a line is said with everything that was read before it: the
 //! answer to `/books` stands behind all of that, whichever threads read it (`flush`).
 //! Order of reading: `thread` (a turn), `accept`, `input`, `flush`; then the pure parts, `queue` first.
 
@@ -15,6 +15,7 @@ mod clients;
 mod faults;
 mod flush;
 mod input;
+mod memory;
 mod metrics;
 mod options;
 mod queue;
@@ -46,6 +47,7 @@ use crate::control::{Crew, Listening, REST_NS};
 use crate::fault::{Fault, Server};
 use crate::listener::Readiness;
 use crate::{ServeError, clock, thread_table};
+use memory::{GiveBack, Memory};
 use metrics::{Metrics, Surroundings};
 use rooms::Rooms;
 use shared::{Shared, ThreadShared};
@@ -91,10 +93,12 @@ pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, Serve
     let threads_shared: io::Result<Vec<ThreadShared>> = (0..threads).map(|_| ThreadShared::new()).collect();
     let threads_shared = threads_shared.map_err(ServeError::system("eventfd"))?;
     let mut crew = listening.crew()?;
+    let memory = Memory::new(&options);
     let shared = Arc::new(Shared {
         common: crew.common.clone(),
         address_limit: Mutex::new(AddressLimit::new(options.per_address_rate, true)),
-        rooms: Rooms::new(threads),
+        rooms: Rooms::new(threads, memory.batches.clone()),
+        memory,
         names: Mutex::new(HashSet::new()),
         threads_shared,
         options,
@@ -123,6 +127,7 @@ impl Control {
         let every_ns = self.shared.options.report_every.as_nanos() as u64;
         let (mut before, mut before_ns) = (Totals::default(), clock::now_ns());
         let mut next_ns = if every_ns == 0 { u64::MAX } else { before_ns + every_ns };
+        let (mut give_back, mut next_look_ns) = (GiveBack::default(), before_ns + REST_NS);
         loop {
             let rest_ns = next_ns.saturating_sub(clock::now_ns()).min(REST_NS);
             let heard = self.crew.listen(rest_ns, self.metrics.as_ref().map(Metrics::as_fd));
@@ -138,6 +143,12 @@ impl Control {
                 });
             }
             let now_ns = clock::now_ns();
+            if now_ns >= next_look_ns {
+                next_look_ns = now_ns + REST_NS;
+                if give_back.is_due(self.shared.memory.take_peak()) {
+                    GiveBack::give_back();
+                }
+            }
             if now_ns >= next_ns {
                 let totals = self.shared.totals();
                 tell(News::Report(Report::between(&before, &totals, (now_ns - before_ns) as f64 / 1e9)));

@@ -21,16 +21,22 @@ pub struct Options {
     /// Send each line back to its sender, too
     #[arg(long)]
     pub echo: bool,
-    /// Lines that wait for one client beyond what the system holds for it, 1 to 1000000
+    /// Lines that wait for one client beyond what the system holds for it, 1 to 1000000; fewer while --total-backlog is
+    /// exceeded
     #[arg(long, default_value_t = 1024, value_name = "LINES")]
     pub backlog: usize,
+    /// Memory for lines that wait for all clients together, 1048576 bytes and more; when it is full, those clients lose
+    /// lines for whom most waits (or are disconnected, see --on-full), and the others lose none
+    // One client with a full backlog of the longest lines holds a sixtieth of it.
+    #[arg(long, default_value_t = 256 * 1024 * 1024, value_name = "BYTES")]
+    pub total_backlog: usize,
     /// What the system holds for one client before lines go to its backlog, 4096 to 4194304 bytes
     // The kernel doubles it for its own needs, and cuts it down to net.core.wmem_max. With 3,072 clients at the published
     // pace and everybody's bots stopped for 1.6 s, 64 KiB dropped 2.8 M of 162 M deliveries, 128 KiB none; the server's
     // CPU time was the same.
     #[arg(long, default_value_t = 128 * 1024, value_name = "BYTES")]
     pub send_buffer: usize,
-    /// What happens when one more does not fit into the backlog
+    /// What happens when one more does not fit into the backlog, or into the memory for all of them
     #[arg(long, value_enum, default_value_t = OnFull::DropOldest)]
     pub on_full: OnFull,
     /// Longest line without its end, 16 to 65536 bytes; a client that sends a longer one is told so and disconnected
@@ -100,6 +106,7 @@ impl Options {
     pub(super) fn check(&self) -> Result<(), ServeError> {
         check("threads", self.threads.unwrap_or(1), 1..=256, "1 to 256")?;
         check("backlog", self.backlog, 1..=1_000_000, "1 to 1000000 lines")?;
+        check("total-backlog", self.total_backlog, 1 << 20.., "1048576 bytes and more")?;
         check("send-buffer", self.send_buffer, 4096..=4_194_304, "4096 to 4194304 bytes")?;
         check("max-line", self.max_line, 16..=65_536, "16 to 65536 bytes")?;
         check("max-clients", self.max_clients, 1..=1_000_000, "1 to 1000000")?;
@@ -132,6 +139,10 @@ mod tests {
         };
         let default = Options::default;
         check(Options { backlog: 0, ..default() }, "--backlog 0 is out of range: 1 to 1000000 lines");
+        check(
+            Options { total_backlog: 1_000_000, ..default() },
+            "--total-backlog 1000000 is out of range: 1048576 bytes and more",
+        );
         check(
             Options { max_line: 65_537, ..default() },
             "--max-line 65537 is out of range: 16 to 65536 bytes",

@@ -2,7 +2,8 @@
 //!
 //! Lines are not copied: a queue refers to the shared batches, so that a stalled client costs a reference per
 //! window. A referred-to batch lives as long as one of its lines waits somewhere; as lines wait in the order in
-//! which they were said, a queue keeps at most two batches of which it does not need every line.
+//! which they were said, a queue keeps at most two batches of which it does not need every line, and a copy of the lines
+//! instead of a batch of which it needs less than a quarter.
 //! Invariant: every line that is owed is delivered (the system has all of it), dropped, or waiting, and only one
 //! of these. A line of which the system has a part is never dropped, for the client could not tell.
 //! Answers stand between the lines where they belong, and their figures are those of that place. Pure.
@@ -44,10 +45,18 @@ pub(super) struct Queue {
     /// Bytes of the first line, or of the first text, that the system has already.
     begun: usize,
     waiting: u64,
+    /// Bytes of the lines that wait, those of a begun one included.
+    line_bytes: usize,
     /// Bytes of texts, and a guess at those of answers that are not worded yet.
     text_bytes: usize,
     account: Account,
 }
+
+/// What a queue takes for a piece, beside what the piece refers to.
+pub(super) const PIECE_BYTES: usize = size_of::<Piece>();
+
+/// An empty queue keeps room for so many pieces.
+const PIECES_KEPT: usize = 32;
 
 /// What a worded answer takes at most.
 const ANSWER_BYTES: usize = 128;
@@ -69,6 +78,16 @@ impl Queue {
     /// What notices and answers take that the client has not read.
     pub(super) fn text_bytes(&self) -> usize {
         self.text_bytes
+    }
+
+    /// What waits, in bytes, as if nothing were shared with others. Texts are bounded by themselves.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.line_bytes + self.pieces.len() * PIECE_BYTES
+    }
+
+    /// What the queue takes beside the batches that it refers to.
+    pub(super) fn own_bytes(&self) -> usize {
+        self.pieces.capacity() * PIECE_BYTES + self.text_bytes
     }
 
     /// So many lines went to the system at once, past an empty queue.
@@ -94,6 +113,7 @@ impl Queue {
         if from < to {
             self.account.owed += u64::from(to - from);
             self.waiting += u64::from(to - from);
+            self.line_bytes += batch.bytes_of(from, to).len();
             self.pieces.push_back(Piece::Lines { batch: batch.clone(), from, to });
         }
     }
@@ -166,6 +186,7 @@ impl Queue {
                     self.account.delivered += u64::from(complete);
                     self.waiting -= u64::from(complete);
                     self.begun = begun;
+                    self.line_bytes -= batch.bytes_of(*from, *from + complete).len();
                     *from += complete;
                     if from < to {
                         return;
@@ -186,12 +207,15 @@ impl Queue {
             }
             self.pieces.pop_front();
         }
+        if self.pieces.is_empty() && self.pieces.capacity() > PIECES_KEPT {
+            self.pieces = VecDeque::new();
+        }
     }
 
-    /// Drops what is more than `cap` lines (1 or more); returns how many that were. None when the client is to
-    /// be disconnected instead.
-    pub(super) fn trim(&mut self, cap: u64, on_full: OnFull) -> Option<u64> {
-        let excess = self.waiting.saturating_sub(cap);
+    /// Drops what is more than `cap` lines (1 or more) or `share` bytes; returns how many lines that were. None when the
+    /// client is to be disconnected instead.
+    pub(super) fn trim(&mut self, cap: u64, share: usize, on_full: OnFull) -> Option<u64> {
+        let excess = self.waiting.saturating_sub(cap).max(self.lines_beyond(share, on_full));
         if excess > 0 {
             match on_full {
                 OnFull::DropOldest => self.drop_oldest(excess),
@@ -201,8 +225,43 @@ impl Queue {
             self.waiting -= excess;
             self.account.dropped += excess;
         }
-        debug_assert_eq!(self.waiting, self.counted());
+        debug_assert_eq!((self.waiting, self.line_bytes), self.counted());
         Some(excess)
+    }
+
+    /// Keeps no large batch for the few lines that the first piece needs of it.
+    pub(super) fn let_go_of_what_is_read(&mut self) {
+        self.pieces.front_mut().into_iter().for_each(Piece::thin_out);
+    }
+
+    /// How many lines have to go, in the policy's order, so that the rest takes at most `share` bytes.
+    fn lines_beyond(&self, share: usize, on_full: OnFull) -> u64 {
+        let mut excess = self.held_bytes().saturating_sub(share);
+        let mut lines = 0;
+        let newest_first = on_full == OnFull::DropNewest;
+        for i in 0..self.pieces.len() {
+            if excess == 0 {
+                break;
+            }
+            let at = if newest_first { self.pieces.len() - 1 - i } else { i };
+            let Piece::Lines { batch, from, to } = &self.pieces[at] else { continue };
+            // A line of which the client has a part stays.
+            let from = *from + u32::from(at == 0 && self.begun > 0);
+            let bytes = batch.bytes_of(from, *to).len();
+            if bytes + PIECE_BYTES <= excess {
+                lines += u64::from(to - from);
+                excess -= bytes + PIECE_BYTES;
+                continue;
+            }
+            lines += u64::from(if newest_first {
+                to - from - batch.lines_within(from, bytes.saturating_sub(excess)).0
+            } else {
+                let (complete, begun) = batch.lines_within(from, excess.min(bytes));
+                complete + u32::from(begun > 0)
+            });
+            break;
+        }
+        lines
     }
 
     fn drop_oldest(&mut self, lines: u64) {
@@ -222,14 +281,18 @@ impl Queue {
         let mut gap = None;
         while left > 0 {
             match self.pieces.get_mut(at) {
-                Some(Piece::Lines { from, to, .. }) => {
-                    let taken = left.min(u64::from(*to - *from));
-                    *from += taken as u32;
-                    left -= taken;
+                Some(piece @ Piece::Lines { .. }) => {
+                    let Piece::Lines { batch, from, to } = piece else { break };
+                    let taken = left.min(u64::from(*to - *from)) as u32;
+                    self.line_bytes -= batch.bytes_of(*from, *from + taken).len();
+                    *from += taken;
+                    left -= u64::from(taken);
                     let empty = from == to;
                     gap.get_or_insert(at);
                     if empty {
                         self.pieces.remove(at);
+                    } else {
+                        piece.thin_out();
                     }
                 }
                 Some(_) => at += 1,
@@ -247,14 +310,17 @@ impl Queue {
         let mut gap = at;
         while left > 0 && at > 0 {
             at -= 1;
-            if let Piece::Lines { from, to, .. } = &mut self.pieces[at] {
-                let taken = left.min(u64::from(*to - *from));
-                *to -= taken as u32;
-                left -= taken;
+            if let Piece::Lines { batch, from, to } = &mut self.pieces[at] {
+                let taken = left.min(u64::from(*to - *from)) as u32;
+                self.line_bytes -= batch.bytes_of(*to - taken, *to).len();
+                *to -= taken;
+                left -= u64::from(taken);
                 gap = at + 1;
                 if from == to {
                     self.pieces.remove(at);
                     gap = at;
+                } else {
+                    self.pieces[at].thin_out();
                 }
             }
         }
@@ -273,12 +339,24 @@ impl Queue {
         self.pieces.insert(at, Piece::Missed(lines));
     }
 
-    /// Lines in the pieces, one by one: what `waiting` must be.
-    fn counted(&self) -> u64 {
-        let lines = self.pieces.iter().map(|piece| match piece {
-            Piece::Lines { from, to, .. } => u64::from(to - from),
-            _ => 0,
-        });
-        lines.sum()
+    /// Lines in the pieces, one by one, and their bytes: what `waiting` and `line_bytes` must be.
+    fn counted(&self) -> (u64, usize) {
+        self.pieces.iter().fold((0, 0), |(lines, bytes), piece| match piece {
+            Piece::Lines { batch, from, to } => {
+                (lines + u64::from(to - from), bytes + batch.bytes_of(*from, *to).len())
+            }
+            _ => (lines, bytes),
+        })
+    }
+}
+
+impl Piece {
+    /// Refers to a copy of its lines if these are few of a large batch, which would live for them alone.
+    fn thin_out(&mut self) {
+        if let Piece::Lines { batch, from, to } = self
+            && batch.is_thin(*from, *to)
+        {
+            *self = Piece::Lines { batch: Arc::new(batch.part(*from, *to)), from: 0, to: *to - *from };
+        }
     }
 }

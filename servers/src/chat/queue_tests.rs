@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::batch::Batch;
 use super::batch::tests::batch;
 use super::options::OnFull;
-use super::queue::{Account, Queue};
+use super::queue::{Account, PIECE_BYTES, Queue};
 
 /// Lines with these numbers as their text, each of a length of its own.
 fn lines(numbers: std::ops::Range<u64>) -> Arc<Batch> {
@@ -46,9 +46,9 @@ fn the_oldest_lines_go_first_but_for_the_one_that_has_begun() {
     take(&mut queue, 3, &mut read);
     assert_eq!(text(&read), "0\n1");
     queue.owe(&lines(3..10), 0, 7);
-    assert_eq!(queue.trim(4, OnFull::DropOldest), Some(5));
+    assert_eq!(queue.trim(4, usize::MAX, OnFull::DropOldest), Some(5));
     queue.owe(&lines(10..12), 0, 2);
-    assert_eq!(queue.trim(4, OnFull::DropOldest), Some(2));
+    assert_eq!(queue.trim(4, usize::MAX, OnFull::DropOldest), Some(2));
     take(&mut queue, 1000, &mut read);
     assert_eq!(text(&read), "0\n1.\n* missed 7 lines\n9..\n10...\n11....\n");
     assert_eq!(queue.account(), Account { owed: 12, delivered: 5, dropped: 7 });
@@ -60,12 +60,12 @@ fn the_newest_lines_go_when_the_policy_says_so() {
     let mut read = Vec::new();
     queue.owe(&lines(0..3), 0, 3);
     queue.owe(&lines(3..6), 0, 3);
-    assert_eq!(queue.trim(4, OnFull::DropNewest), Some(2));
+    assert_eq!(queue.trim(4, usize::MAX, OnFull::DropNewest), Some(2));
     queue.owe(&lines(6..7), 0, 1);
-    assert_eq!(queue.trim(4, OnFull::DropNewest), Some(1));
+    assert_eq!(queue.trim(4, usize::MAX, OnFull::DropNewest), Some(1));
     take(&mut queue, 2, &mut read);
     queue.owe(&lines(7..9), 0, 2);
-    assert_eq!(queue.trim(4, OnFull::DropNewest), Some(1));
+    assert_eq!(queue.trim(4, usize::MAX, OnFull::DropNewest), Some(1));
     take(&mut queue, 1000, &mut read);
     assert_eq!(text(&read), "0\n1.\n2..\n3...\n* missed 3 lines\n7\n* missed 1 line\n");
     assert_eq!(queue.account(), Account { owed: 9, delivered: 5, dropped: 4 });
@@ -75,8 +75,8 @@ fn the_newest_lines_go_when_the_policy_says_so() {
 fn disconnecting_drops_nothing_and_says_so() {
     let mut queue = Queue::default();
     queue.owe(&lines(0..5), 0, 5);
-    assert_eq!(queue.trim(5, OnFull::Disconnect), Some(0));
-    assert_eq!(queue.trim(4, OnFull::Disconnect), None);
+    assert_eq!(queue.trim(5, usize::MAX, OnFull::Disconnect), Some(0));
+    assert_eq!(queue.trim(4, usize::MAX, OnFull::Disconnect), None);
     assert_eq!((queue.waiting(), queue.account().dropped), (5, 0));
 }
 
@@ -98,6 +98,56 @@ fn answers_tell_the_books_of_their_place() {
          * bye owed 16 delivered 16 dropped 0 waiting 0\n"
     );
     assert_eq!(queue.text_bytes(), 0);
+}
+
+/// Lines of 100 bytes each, one after the other.
+fn hundreds(count: usize) -> Arc<Batch> {
+    let text = "x".repeat(99);
+    Arc::new(batch(0, &vec![(1, text.as_str()); count]))
+}
+
+#[test]
+fn a_share_in_bytes_drops_as_the_policy_says_and_spares_the_begun_line() {
+    let share = 500 + PIECE_BYTES;
+    for (on_full, dropped) in [(OnFull::DropOldest, 15), (OnFull::DropNewest, 15)] {
+        let mut queue = Queue::default();
+        queue.owe(&hundreds(20), 0, 20);
+        assert_eq!(queue.trim(1000, share, on_full), Some(dropped), "{on_full:?}");
+        assert!(queue.held_bytes() <= share + PIECE_BYTES, "the gap is noted");
+        assert_eq!(queue.waiting(), 5);
+    }
+    let mut queue = Queue::default();
+    let mut read = Vec::new();
+    queue.owe(&hundreds(20), 0, 20);
+    take(&mut queue, 150, &mut read);
+    assert_eq!(queue.trim(1000, share, OnFull::Disconnect), None);
+    queue.trim(1000, 0, OnFull::DropOldest);
+    assert_eq!((queue.waiting(), queue.account().dropped), (1, 18));
+    take(&mut queue, 1000, &mut read);
+    let text = text(&read);
+    assert_eq!(text.lines().map(str::len).collect::<Vec<_>>(), [99, 99, "* missed 18 lines".len()]);
+}
+
+#[test]
+fn few_lines_of_a_large_batch_do_not_keep_it() {
+    for on_full in [OnFull::DropOldest, OnFull::DropNewest] {
+        let large = hundreds(100);
+        let mut queue = Queue::default();
+        queue.owe(&large, 0, 100);
+        queue.trim(10, usize::MAX, on_full);
+        assert_eq!(Arc::strong_count(&large), 1, "{on_full:?}");
+        let mut read = Vec::new();
+        take(&mut queue, usize::MAX, &mut read);
+        assert_eq!(read.len(), 1000 + "* missed 90 lines\n".len());
+    }
+    let large = hundreds(100);
+    let (mut queue, mut read) = (Queue::default(), Vec::new());
+    queue.owe(&large, 0, 100);
+    take(&mut queue, 9_950, &mut read);
+    queue.let_go_of_what_is_read();
+    assert_eq!(Arc::strong_count(&large), 1);
+    take(&mut queue, usize::MAX, &mut read);
+    assert_eq!((read.len(), queue.account().delivered), (10_000, 100));
 }
 
 #[derive(Clone, Debug)]
@@ -123,6 +173,7 @@ proptest! {
     fn what_is_read_is_what_the_books_say(
         steps in steps(),
         cap in 1u64..10,
+        share in prop_oneof![Just(usize::MAX), 0usize..300],
         on_full in prop_oneof![Just(OnFull::DropOldest), Just(OnFull::DropNewest)],
     ) {
         let mut queue = Queue::default();
@@ -132,7 +183,7 @@ proptest! {
                 Step::Owe(count) => {
                     queue.owe(&lines(said..said + count), 0, count as u32);
                     said += count;
-                    queue.trim(cap, on_full);
+                    queue.trim(cap, share, on_full);
                     prop_assert!(queue.waiting() <= cap);
                 }
                 Step::Take(bytes) => take(&mut queue, bytes, &mut read),

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::batch::{Batch, Speech};
+use super::memory::Counter;
 
 /// A batch that has grown so large is frozen, so that a flood does not make one of any size.
 const BATCH_BYTES_MAX: usize = 256 * 1024;
@@ -32,6 +33,8 @@ struct State {
     open: Batch,
     frozen: VecDeque<Arc<Batch>>,
     frozen_bytes: usize,
+    /// Where frozen batches are counted.
+    counter: Counter,
     /// Count of batches that were frozen and let go.
     gone: u64,
     shares: Box<[Share]>,
@@ -59,11 +62,12 @@ pub(super) struct Tell {
 }
 
 impl Room {
-    pub(super) fn new(name: &str, threads: usize) -> Room {
+    pub(super) fn new(name: &str, threads: usize, counter: Counter) -> Room {
         let state = State {
             open: Batch::default(),
             frozen: VecDeque::new(),
             frozen_bytes: 0,
+            counter,
             gone: 0,
             shares: vec![Share::default(); threads].into(),
             names: BTreeSet::new(),
@@ -180,7 +184,8 @@ impl State {
     fn freeze(&mut self) {
         if !self.open.is_empty() {
             let next = Batch::beginning_at(self.open.end_line());
-            let full = std::mem::replace(&mut self.open, next);
+            let mut full = std::mem::replace(&mut self.open, next);
+            full.freeze(&self.counter);
             self.frozen_bytes += full.bytes().len();
             self.frozen.push_back(Arc::new(full));
         }
@@ -221,7 +226,7 @@ mod tests {
 
     #[test]
     fn every_thread_fetches_every_line_once_and_in_the_same_order() {
-        let room = Room::new("r", 2);
+        let room = Room::new("r", 2, Counter::default());
         let mut tell = Vec::new();
         room.enter(0, 10, None);
         room.enter(1, 20, None);
@@ -241,7 +246,7 @@ mod tests {
 
     #[test]
     fn who_enters_is_owed_what_is_said_from_then_on_and_a_thread_without_members_holds_nothing_up() {
-        let room = Room::new("r", 2);
+        let room = Room::new("r", 2, Counter::default());
         let mut tell = Vec::new();
         room.enter(0, 0, None);
         room.say(&speech("before"), 1, &mut tell);
@@ -258,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_does_not_fetch_makes_the_room_heavy_until_it_does() {
-        let room = Room::new("r", 2);
+        let room = Room::new("r", 2, Counter::default());
         room.enter(0, 0, None);
         room.enter(1, 0, None);
         let long = speech(&"x".repeat(65_535));
@@ -274,7 +279,7 @@ mod tests {
 
     #[test]
     fn who_is_here_is_told_in_one_line_of_bounded_length() {
-        let room = Room::new("kitchen", 1);
+        let room = Room::new("kitchen", 1, Counter::default());
         room.enter(0, 0, None);
         assert_eq!(room.who(), "* 1 in kitchen\n");
         room.enter(0, 0, Some("ada".into()));

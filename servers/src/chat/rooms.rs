@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
+use super::memory::Counter;
 use super::room::Room;
 
 /// Where newcomers are.
@@ -12,12 +13,14 @@ pub(super) const LOBBY: &str = "lobby";
 /// All rooms that somebody is in.
 pub(super) struct Rooms {
     threads: usize,
+    counter: Counter,
     by_name: Mutex<HashMap<Box<str>, Arc<Room>>>,
 }
 
 impl Rooms {
-    pub(super) fn new(threads: usize) -> Rooms {
-        Rooms { threads, by_name: Mutex::default() }
+    /// What is said and not yet fetched by all is counted in `counter`.
+    pub(super) fn new(threads: usize, counter: Counter) -> Rooms {
+        Rooms { threads, counter, by_name: Mutex::default() }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -30,7 +33,7 @@ impl Rooms {
         if let Some(room) = by_name.get(name) {
             return enter(room);
         }
-        let room = Arc::new(Room::new(name, self.threads));
+        let room = Arc::new(Room::new(name, self.threads, self.counter.clone()));
         by_name.insert(name.into(), room.clone());
         enter(&room)
     }
@@ -105,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_room_is_one_for_all_and_ends_with_its_last_client() {
-        let rooms = Rooms::new(1);
+        let rooms = Rooms::new(1, Counter::default());
         let enter = || {
             rooms.enter("r", |room| {
                 room.enter(0, 0, None);
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn members_keep_their_indices_when_others_leave() {
         let mut rooms = LocalRooms::default();
-        let (one, other) = (Arc::new(Room::new("one", 1)), Arc::new(Room::new("other", 1)));
+        let (one, other) = (Arc::new(Room::new("one", 1, Counter::default())), Arc::new(Room::new("other", 1, Counter::default())));
         let place = rooms.place_for(&one);
         assert_eq!((rooms.place_for(&one), rooms.place_for(&other)), (place, place + 1));
         assert_eq!([7, 8, 9].map(|client| rooms.add(place, client)), [0, 1, 2]);
@@ -132,6 +135,6 @@ mod tests {
         assert_eq!(rooms.remove(place, 1), None);
         assert_eq!(rooms.remove(place, 0), None);
         assert!(rooms.get_mut(place).is_none());
-        assert_eq!(rooms.place_for(&Arc::new(Room::new("new", 1))), place);
+        assert_eq!(rooms.place_for(&Arc::new(Room::new("new", 1, Counter::default()))), place);
     }
 }

@@ -6,9 +6,10 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::memory::Memory;
 use super::options::Options;
 use super::room::Tell;
 use super::rooms::Rooms;
@@ -21,6 +22,7 @@ pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) common: Arc<Common>,
     pub(super) address_limit: Mutex<AddressLimit>,
+    pub(super) memory: Memory,
     pub(super) rooms: Rooms,
     /// Names that are taken, in lower case.
     pub(super) names: Mutex<HashSet<String>>,
@@ -50,7 +52,15 @@ impl Shared {
         for thread_shared in &self.threads_shared {
             sum.add(&thread_shared.totals.lock().unwrap_or_else(PoisonError::into_inner));
         }
+        sum.backlog_bytes += self.memory.batches.load(Ordering::Relaxed) as u64;
         sum
+    }
+
+    /// What waits for clients, and what is on its way to them, in bytes.
+    pub(super) fn backlog_bytes(&self) -> usize {
+        let queues =
+            self.threads_shared.iter().map(|thread_shared| thread_shared.backlog_bytes.load(Ordering::Relaxed));
+        self.memory.batches.load(Ordering::Relaxed) + queues.sum::<usize>()
     }
 }
 
@@ -62,6 +72,10 @@ pub(super) struct ThreadShared {
     sleeps: AtomicBool,
     pub(super) wakeup: Wakeup,
     pub(super) clients: AtomicUsize,
+    /// What its queues take beside the batches.
+    pub(super) backlog_bytes: AtomicUsize,
+    /// See `Thread::trimmed_for`.
+    pub(super) trimmed_for: AtomicU64,
     /// As of the thread's last turn; its own sums add up in there.
     pub(super) totals: Mutex<Totals>,
 }
@@ -74,6 +88,8 @@ impl ThreadShared {
             sleeps: AtomicBool::new(false),
             wakeup: Wakeup::new()?,
             clients: AtomicUsize::new(0),
+            backlog_bytes: AtomicUsize::new(0),
+            trimmed_for: AtomicU64::new(0),
             totals: Mutex::default(),
         })
     }

@@ -62,6 +62,8 @@ pub(super) struct Thread {
     /// What a planted fault holds back of what clients sent.
     pub(super) held_back: HeldBack,
     pub(super) totals: Totals,
+    /// Halvings of a client's share of memory for which this thread has trimmed.
+    pub(super) trimmed_for: u64,
     next_idle_check_ns: u64,
     pub(super) speech: Speech,
     pub(super) tells: Vec<Tell>,
@@ -82,6 +84,7 @@ pub(super) fn run(shared: Arc<Shared>, me: usize) -> io::Result<()> {
         pace: Pace::new(shared.options.window),
         held_back: HeldBack::default(),
         totals: Totals::default(),
+        trimmed_for: 0,
         next_idle_check_ns: 0,
         speech: Speech::default(),
         tells: Vec::new(),
@@ -162,6 +165,7 @@ impl Serve for Thread {
 
     fn publish(&mut self) {
         self.cut_the_idle();
+        self.keep_within_memory();
         if self.core.has_no_more_time() {
             self.core.clients.keys().into_iter().for_each(|key| self.part(key));
         }

@@ -15,6 +15,8 @@ pub struct Totals {
     pub in_flight_at_close: u64,
     /// Lines that wait for clients now.
     pub waiting: u64,
+    /// What these take in memory, lines that are on their way to clients included, in bytes.
+    pub backlog_bytes: u64,
     /// Lines that clients said to their rooms.
     pub broadcasts: u64,
     /// Bytes that the system took, notices included.
@@ -64,6 +66,7 @@ impl Totals {
         self.dropped += other.dropped;
         self.in_flight_at_close += other.in_flight_at_close;
         self.waiting += other.waiting;
+        self.backlog_bytes += other.backlog_bytes;
         self.broadcasts += other.broadcasts;
         self.bytes += other.bytes;
         self.writes += other.writes;

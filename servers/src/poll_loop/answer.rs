@@ -13,6 +13,7 @@ use super::shared::Arrival;
 use super::world::World;
 use crate::clock;
 use crate::http::response;
+use crate::stream::Peer;
 
 pub(super) struct Answer {
     pub(super) connection: Arc<Connection>,
@@ -74,6 +75,15 @@ impl Answer {
             inside: true,
             flaws: Flaws::default(),
         }
+    }
+
+    /// Whether there is still somebody to answer. A request of whom there is not leaves the admission, and is not taken.
+    pub(super) fn peer(&mut self, admission: &Admission) -> Peer {
+        let peer = self.connection.peer();
+        if peer == Peer::Gone && std::mem::take(&mut self.inside) {
+            admission.leave();
+        }
+        peer
     }
 
     /// Does one piece.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::slab::Key;
-use crate::stream;
+use crate::stream::{self, Peer};
 
 pub(super) struct Connection {
     fd: OwnedFd,
@@ -28,8 +28,8 @@ struct Side {
     unsent_since_ns: u64,
     /// Nothing will be said after what was said, since this instant.
     over_since_ns: Option<u64>,
-    /// The network has parted from the client.
-    gone: bool,
+    /// What the network has heard of the client.
+    peer: Option<Peer>,
 }
 
 /// The client is gone.
@@ -118,8 +118,18 @@ impl Connection {
     /// Network: the loop need not bother any more.
     pub(super) fn part(&self) {
         let mut side = self.side();
-        side.gone = true;
+        side.peer = Some(Peer::Gone);
         side.unsent = Vec::new();
+    }
+
+    /// Network: the client sends nothing more.
+    pub(super) fn half_close(&self) {
+        self.side().peer.get_or_insert(Peer::HalfClosed);
+    }
+
+    /// Loop: whether there is still somebody to answer, as far as that is known.
+    pub(super) fn peer(&self) -> Peer {
+        self.side().peer.unwrap_or(Peer::There)
     }
 
     /// Network: the descriptor's last user resets the connection.
@@ -150,7 +160,7 @@ impl AsFd for Connection {
 
 impl Side {
     fn put(&mut self, fd: &OwnedFd, bytes: &[u8], over: bool, now_ns: u64) -> Result<(), Gone> {
-        if self.gone {
+        if self.peer == Some(Peer::Gone) {
             return Err(Gone);
         }
         if over {

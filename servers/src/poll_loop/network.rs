@@ -20,7 +20,7 @@ use crate::epoll::Readiness;
 use crate::http::request::{Fault, Front, Limits, Request, front};
 use crate::http::response;
 use crate::slab::Key;
-use crate::stream::{self, Read};
+use crate::stream::{self, Peer, Read};
 use crate::thread::{self, Core, ENDING_REST_NS, Serve};
 use crate::{clock, sleeper};
 
@@ -240,8 +240,14 @@ impl Network<'_> {
             let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
             let standing = client.connection.standing();
             match standing {
-                ConnectionState::Busy if ended && stream::is_gone(&client.connection) => return Err(Part),
-                ConnectionState::Busy => return Ok(()),
+                ConnectionState::Busy => {
+                    match if ended { stream::peer(&client.connection) } else { Peer::There } {
+                        Peer::There => {}
+                        Peer::HalfClosed => client.connection.half_close(),
+                        Peer::Gone => return Err(Part),
+                    }
+                    return Ok(());
+                }
                 ConnectionState::Free if std::mem::take(&mut before) && !client.input.is_empty() => {
                     self.understand(key, &[])?;
                     continue;

@@ -12,6 +12,7 @@ use super::shared::{Arrival, Looped, Shared};
 use super::turn::{Step, Turn};
 use super::world::World;
 use crate::fault::ThreadFaults;
+use crate::stream::Peer;
 use crate::ticks::schedule::{GameTicks, Grid, Ticker};
 use crate::{clock, sleeper};
 
@@ -125,7 +126,12 @@ impl Loop<'_> {
             }
             self.turn.arrive(at_ns, answer);
         }
-        self.turn.begin(started_ns, ends_ns, missed);
+        let Loop { turn, dropped, shared, .. } = self;
+        turn.begin(started_ns, ends_ns, missed, |answer| {
+            let peer = answer.peer(&shared.admission);
+            *dropped += u64::from(peer == Peer::Gone);
+            peer
+        });
         let delivery = self.delivery();
         loop {
             match self.turn.next(clock::now_ns()) {

@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 
 use super::admission::Admission;
 use super::turn::{Priority, Rules, Step, Turn};
+use crate::stream::Peer;
 
 const SEED: u64 = 4_207_100;
 const SECOND: u64 = 1_000_000_000;
@@ -31,7 +32,7 @@ fn poisson(rate_per_s: f64, limit: Option<usize>, arrivals: u64) -> Outcome {
         while tick * SECOND / 30 <= arrived_ns {
             let now_ns = tick * SECOND / 30;
             tick += 1;
-            turn.begin(now_ns, tick * SECOND / 30, 0);
+            turn.begin(now_ns, tick * SECOND / 30, 0, |_| Peer::There);
             while let Step::Answer(asked_ns) = turn.next(now_ns) {
                 response_ns.record(now_ns - *asked_ns).unwrap();
                 admission.leave();
@@ -118,7 +119,7 @@ fn closed(requesters: usize) -> (f64, u64) {
                 asks_ns[requester] += 1_000_000;
             }
         }
-        turn.begin(now_ns, now_ns + SECOND / 30, 0);
+        turn.begin(now_ns, now_ns + SECOND / 30, 0, |_| Peer::There);
         while let Step::Answer(requester) = turn.next(now_ns) {
             asks_ns[*requester] = now_ns + 50_000;
             admission.leave();

@@ -3,12 +3,15 @@
 //! Pure: time comes in as an argument, and the caller does the work of each `Step` and tells what became of it.
 //! Invariants: a request that had not wholly arrived when the tick began is not taken in it · at most `slots` requests
 //! are under way, and an answer that did not fit goes on at the next tick in its slot · at least one piece of an
-//! answer goes out per tick · frames due = drawn + skipped + at most two (one half drawn, one not begun).
+//! answer goes out per tick · the request of a client that has gone takes no slot, and that of one that sends nothing more
+//! gets only slots that no other request wants: it may have gone, too · frames due = drawn + skipped + at most two (one half drawn, one not begun).
 //! A frame that is not finished when the tick ends goes on in the next, behind that tick's answers. The frame of a
 //! tick in which none could be begun until the next was due is skipped.
 //! Units: `_ns`; instants of the monotonic clock, drawing in processor time.
 
 use std::collections::VecDeque;
+
+use crate::stream::Peer;
 
 /// Who yields when answers and the frame do not both fit into a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -67,6 +70,8 @@ pub(super) struct Turn<A> {
     rules: Rules,
     /// In order of arrival, with its instant.
     waiting: VecDeque<(u64, A)>,
+    /// Of those whose clients send nothing more, in order of arrival.
+    half_closed: VecDeque<A>,
     under_way: VecDeque<A>,
     stage: Stage,
     ends_ns: u64,
@@ -83,6 +88,7 @@ impl<A> Turn<A> {
         Turn {
             rules,
             waiting: VecDeque::new(),
+            half_closed: VecDeque::new(),
             under_way: VecDeque::new(),
             stage: Stage::Drawing,
             ends_ns: 0,
@@ -98,8 +104,15 @@ impl<A> Turn<A> {
         self.waiting.push_back((arrived_ns, request));
     }
 
-    /// A tick begins. `missed` were due before it and did not run.
-    pub(super) fn begin(&mut self, started_ns: u64, ends_ns: u64, missed: u64) {
+    /// A tick begins. `missed` were due before it and did not run. `peer` tells of a request that is about to be taken
+    /// whether its client is there; whose client is gone is dropped.
+    pub(super) fn begin(
+        &mut self,
+        started_ns: u64,
+        ends_ns: u64,
+        missed: u64,
+        mut peer: impl FnMut(&mut A) -> Peer,
+    ) {
         self.frames.due += 1 + missed;
         self.frames.skipped += missed + u64::from(self.frame_is_due);
         self.frame_is_due = true;
@@ -109,8 +122,20 @@ impl<A> Turn<A> {
         while self.under_way.len() < self.rules.slots
             && self.waiting.front().is_some_and(|(arrived_ns, _)| *arrived_ns < started_ns)
         {
-            let Some((_, request)) = self.waiting.pop_front() else { break };
-            self.under_way.push_back(request);
+            let Some((_, mut request)) = self.waiting.pop_front() else { break };
+            // Each request is looked at once here, however many clients have gone.
+            match peer(&mut request) {
+                Peer::There => self.under_way.push_back(request),
+                Peer::HalfClosed => self.half_closed.push_back(request),
+                Peer::Gone => {}
+            }
+        }
+        while self.under_way.len() < self.rules.slots
+            && let Some(mut request) = self.half_closed.pop_front()
+        {
+            if peer(&mut request) != Peer::Gone {
+                self.under_way.push_back(request);
+            }
         }
     }
 
@@ -161,7 +186,7 @@ impl<A> Turn<A> {
 
     /// Nobody waits and nothing is under way.
     pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.under_way.is_empty()
+        self.waiting.is_empty() && self.half_closed.is_empty() && self.under_way.is_empty()
     }
 
     fn answers_end_ns(&self) -> u64 {

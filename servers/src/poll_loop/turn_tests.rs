@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -22,6 +24,8 @@ struct Loop {
     turn: Turn<Work>,
     tick: u64,
     answered: Vec<u64>,
+    /// Requests whose clients are not there any more.
+    gone: HashMap<u64, Peer>,
     /// Pieces that went out in the last tick.
     pieces: u32,
     /// When the last tick's work ended.
@@ -30,7 +34,14 @@ struct Loop {
 
 impl Loop {
     fn new(rules: Rules) -> Loop {
-        Loop { turn: Turn::new(rules), tick: 0, answered: Vec::new(), pieces: 0, rested_ns: 0 }
+        Loop {
+            turn: Turn::new(rules),
+            tick: 0,
+            answered: Vec::new(),
+            gone: HashMap::new(),
+            pieces: 0,
+            rested_ns: 0,
+        }
     }
 
     fn begins_ns(&self) -> u64 {
@@ -40,7 +51,8 @@ impl Loop {
     fn run_tick(&mut self) {
         self.tick += 1;
         let mut now_ns = self.begins_ns().max(self.rested_ns);
-        self.turn.begin(now_ns, self.begins_ns() + PERIOD, 0);
+        let gone = &self.gone;
+        self.turn.begin(now_ns, self.tick * PERIOD + PERIOD, 0, |work| gone.get(&work.id).copied().unwrap_or(Peer::There));
         self.pieces = 0;
         loop {
             match self.turn.next(now_ns) {
@@ -94,6 +106,41 @@ fn a_tick_takes_the_oldest_ten_and_leaves_the_rest_waiting() {
     one.run_tick();
     one.run_tick();
     assert_eq!(one.answered, (0..23).collect::<Vec<_>>());
+    assert!(one.turn.is_idle());
+}
+
+#[test]
+fn five_thousand_requests_of_clients_that_have_gone_delay_nobody() {
+    for peer in [Peer::Gone, Peer::HalfClosed] {
+        let mut one = Loop::new(rules(Priority::Normal, MS));
+        (0..5_000).for_each(|id| one.turn.arrive(5, short(id)));
+        one.gone = (0..5_000).map(|id| (id, peer)).collect();
+        (5_000..5_025).for_each(|id| one.turn.arrive(6, short(id)));
+        one.run_tick();
+        one.run_tick();
+        assert_eq!(one.answered, (5_000..5_020).collect::<Vec<_>>());
+        one.run_tick();
+        let live: Vec<u64> = one.answered.drain(..).filter(|id| *id >= 5_000).collect();
+        assert_eq!(live, (5_000..5_025).collect::<Vec<_>>());
+        // Who only sends nothing more is answered where there is room, in order.
+        while !one.turn.is_idle() {
+            one.run_tick();
+        }
+        assert!(one.tick <= 3 + 500);
+        let expected = if peer == Peer::Gone { 0 } else { 4_995 };
+        assert_eq!((one.answered.len(), one.answered.is_sorted()), (expected, true));
+    }
+}
+
+#[test]
+fn who_half_closes_and_then_goes_is_dropped_when_its_turn_comes() {
+    let mut one = Loop::new(Rules { slots: 1, ..rules(Priority::Normal, MS) });
+    (0..3).for_each(|id| one.turn.arrive(5, short(id)));
+    one.gone = [(0, Peer::HalfClosed), (1, Peer::HalfClosed)].into();
+    one.run_tick();
+    one.gone.insert(0, Peer::Gone);
+    one.run_tick();
+    assert_eq!(one.answered, [2, 1]);
     assert!(one.turn.is_idle());
 }
 
@@ -188,7 +235,7 @@ fn a_frame_that_runs_over_by_little_costs_no_frame() {
 fn ticks_that_were_missed_have_had_their_frames_skipped() {
     let mut one = Loop::new(rules(Priority::Normal, 24 * MS));
     one.run_tick();
-    one.turn.begin(9 * PERIOD, 10 * PERIOD, 7);
+    one.turn.begin(9 * PERIOD, 10 * PERIOD, 7, |_| Peer::There);
     assert_eq!(one.turn.frames, Frames { due: 9, drawn: 1, skipped: 7 });
 }
 
