@@ -68,8 +68,8 @@ fn a_rate_makes_operations_per_second_of_the_loads() {
     ] {
         assert_eq!(*grid_of(&plan), GridBots { model: GridModel::Open, connections: 4, ..usual() });
         assert_eq!(
-            (plan.ladder.rungs.as_slice(), plan.ladder.load_unit.as_str()),
-            (&[1000.0, 20000.0][..], "req/s")
+            (plan.ladder.rungs.as_slice(), plan.ladder.load_unit),
+            (&[1000.0, 20000.0][..], LoadUnit::Requests)
         );
         assert_eq!(plan.arrivals, Arrivals::Poisson);
         assert_eq!((plan.bots.units(20000.0), plan.bots.rate_per_s(20000.0)), (4, 20000.0));
