@@ -29,7 +29,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 const HEAD_BYTES: usize = 64 << 10;
 /// Connections on which nobody has brought the token.
 const STRANGERS: usize = 64;
-/// Connections on which somebody has; a browser has 6 for each window's host, and following pages have one each.
+/// Connections on which somebody has; a browser opens 6 to a host at most.
 const KNOWN: usize = 64;
 /// After the system refused to accept for want of descriptors or memory.
 const RETRY: Duration = Duration::from_millis(200);
