@@ -11,15 +11,18 @@ use drivers::grpc;
 use drivers::http::{Answer, Http};
 use measure::{ErrorKind, MetricNames};
 use plan::schema::{self, Schema};
+use plan::units::http::braced;
 use plan::{HttpBots, HttpRequest, ProtobufBots, ProtobufOver, WorkerPlan};
-use prost_reflect::prost::Message as _;
+use prost_reflect::prost::{DecodeError, Message as _};
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 use serde_json::Value;
 
 use super::{SchemaError, Template, envelope};
 use crate::ends;
 use crate::http::source::{Chosen, Source};
-use crate::http::templates::{CapturedVars, Ready, RequestContext, Shares, Texts, check_bytes, check_json};
+use crate::http::templates::{
+    CapturedVars, Ready, RequestContext, Shares, Texts, Why, check_bytes, check_json,
+};
 use crate::http::{counter_roles, errors};
 
 /// Behind the causes of HTTP.
@@ -132,17 +135,16 @@ impl<D: Http> Source<D> for Calls<D> {
         answer: &Answer<'_>,
         wrong: impl FnOnce(usize, &dyn fmt::Display),
     ) -> bool {
-        self.reply = None;
-        match self.look_into(chosen.op, answer) {
-            Ok(reply) => {
-                self.reply = reply;
-                true
+        let found = match self.look_into(chosen.op, answer) {
+            Ok(reply) => Some(reply),
+            Err(found) => {
+                wrong(found.cause, &*found);
+                None
             }
-            Err((cause, text)) => {
-                wrong(cause, &format_args!("{}: {text}", self.requests[chosen.op].said.name));
-                false
-            }
-        }
+        };
+        let is_right = found.is_some();
+        self.reply = found.flatten();
+        is_right
     }
 
     fn learn(&mut self, chosen: Chosen, _: &Answer<'_>, captured: &mut CapturedVars) {
@@ -152,8 +154,51 @@ impl<D: Http> Source<D> for Calls<D> {
     }
 }
 
-/// What is wrong with a reply: cause and text.
-type Wrong = (usize, String);
+/// A reply that is not right. Formatted only when the text is kept, as over HTTP.
+struct Wrong<'a> {
+    cause: usize,
+    request: &'a str,
+    reply: &'a MessageDescriptor,
+    answer: &'a Answer<'a>,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    /// a status of HTTP, or of a message over WebSocket
+    Status,
+    /// a code of gRPC but OK, by its name
+    Code(&'static str),
+    /// OK, where an error was expected
+    Ok,
+    /// no message of its type
+    NotAMessage(DecodeError),
+    /// what is said of an error is not as expected
+    Text(Why<'a>),
+    Field(Why<'a>, Value),
+}
+
+impl fmt::Display for Wrong<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Answer { status, body, body_bytes, .. } = self.answer;
+        write!(out, "{}: ", self.request)?;
+        match &self.what {
+            What::Status => {
+                let json = super::as_json(self.reply, body);
+                let shown = json.map_or_else(|| errors::shown(body), |json| errors::shown(json.as_bytes()));
+                write!(out, "status {status}: \"{shown}\"")
+            }
+            What::Code(name) => write!(out, "{name}: \"{}\"", errors::shown(body)),
+            What::Ok => out.write_str("OK, where an error was expected"),
+            What::NotAMessage(error) => {
+                write!(out, "no {}: {error}: \"{}\"", self.reply.full_name(), errors::shown(body))
+            }
+            What::Text(why) => out.write_str(&why.worded(&errors::shown(body), *body_bytes)),
+            What::Field(why, json) => {
+                out.write_str(&why.worded(&errors::shown(json.to_string().as_bytes()), *body_bytes))
+            }
+        }
+    }
+}
 
 impl<D: Http> Calls<D> {
     /// Errors: what the plan has refused.
@@ -171,7 +216,8 @@ impl<D: Http> Calls<D> {
                 Some(types)
             }
         };
-        let deadline = ("grpc-timeout".to_owned(), format!("{}m", settings.http.timeout_ns / 1_000_000));
+        let timeout_ms = (settings.http.timeout_ns / 1_000_000).to_string();
+        let deadline = ("grpc-timeout".to_owned(), timeout_ms + "m");
         let request = |said: &HttpRequest| {
             let (asked, reply) = match &types {
                 Some(types) => types.clone(),
@@ -186,8 +232,11 @@ impl<D: Http> Calls<D> {
                 said.headers.push(deadline.clone());
             }
             let body = Body::compile(&asked, &said.body, &names)?;
-            let is_constant =
-                body.is_constant() && said.headers.iter().all(|(_, value)| !names_any(value, &names));
+            let is_constant = body.is_constant()
+                && said
+                    .headers
+                    .iter()
+                    .all(|(_, value)| !braced(value).any(|(name, _)| names.contains(&name)));
             let prepared = is_constant.then(|| {
                 let bytes = body.render(&names, &[]);
                 context.prepare::<D>("POST", &said.path, &said.headers, &bytes, true)
@@ -215,68 +264,47 @@ impl<D: Http> Calls<D> {
     }
 
     /// The reply as JSON, where something of it is captured. Errors: it is not right.
-    fn look_into(&self, index: usize, answer: &Answer<'_>) -> Result<Option<Value>, Wrong> {
+    fn look_into<'a>(
+        &'a self,
+        index: usize,
+        answer: &'a Answer<'_>,
+    ) -> Result<Option<Value>, Box<Wrong<'a>>> {
         let Request { said, reply, .. } = &self.requests[index];
+        let wrong = |cause, what| Box::new(Wrong { cause, request: &said.name, reply, answer, what });
         let code = answer.grpc.map(|code| grpc::index(code).map_or(0, |index| index + 1));
         let status = match (&self.over, code) {
             // Codes are at most 16.
             (ProtobufOver::Grpc, Some(code)) => code as u16,
             // An answer of HTTP alone, such as a proxy's.
-            (ProtobufOver::Grpc, None) => {
-                let text = format!("status {}: \"{}\"", answer.status, errors::shown(answer.body));
-                return Err((errors::of_status(answer.status), text));
-            }
+            (ProtobufOver::Grpc, None) => return Err(wrong(errors::of_status(answer.status), What::Status)),
             (ProtobufOver::WebSocket(_), _) => answer.status,
         };
         if !self.over.allows(&said.check, status) {
-            return Err((errors::of_answer(answer, GRPC_AT), self.status_text(reply, answer)));
+            let what = match (&self.over, answer.grpc.and_then(grpc::index)) {
+                (ProtobufOver::WebSocket(_), _) => What::Status,
+                (ProtobufOver::Grpc, Some(index)) => What::Code(grpc::NAMES[index]),
+                (ProtobufOver::Grpc, None) => What::Ok,
+            };
+            return Err(wrong(errors::of_answer(answer, GRPC_AT), what));
         }
         if code.is_some_and(|code| code != 0) {
             // An error that is expected; its body is its text.
-            let length = answer.body_bytes;
-            return check_bytes(&said.check, answer.body, length)
-                .map(|()| None)
-                .map_err(|why| (errors::WRONG_BODY, why.worded(&errors::shown(answer.body), length)));
+            let outcome = check_bytes(&said.check, answer.body, answer.body_bytes);
+            return outcome.map(|()| None).map_err(|why| wrong(errors::WRONG_BODY, What::Text(why)));
         }
-        let message = DynamicMessage::decode(reply.clone(), answer.body).map_err(|error| {
-            let text = format!("no {}: {error}: \"{}\"", reply.full_name(), errors::shown(answer.body));
-            (WRONG_MESSAGE, text)
-        })?;
+        let message = DynamicMessage::decode(reply.clone(), answer.body);
+        let message = message.map_err(|error| wrong(WRONG_MESSAGE, What::NotAMessage(error)))?;
         if !said.check.reads_body() && said.check.body_bytes.is_none() && said.capture.is_empty() {
             return Ok(None);
         }
         let mut json = schema::json_of(&message);
         let text = if said.check.contains.is_some() { json.to_string() } else { String::new() };
         let outcome = check_bytes(&said.check, text.as_bytes(), answer.body_bytes);
-        let outcome = outcome.and_then(|()| check_json(&said.check, &mut json));
-        match outcome {
+        match outcome.and_then(|()| check_json(&said.check, &mut json)) {
             Ok(()) => Ok((!said.capture.is_empty()).then_some(json)),
-            Err(why) => {
-                let shown = errors::shown(json.to_string().as_bytes());
-                Err((WRONG_FIELD, why.worded(&shown, answer.body_bytes)))
-            }
+            Err(why) => Err(wrong(WRONG_FIELD, What::Field(why, json))),
         }
     }
-
-    /// Of a reply whose status is not right.
-    fn status_text(&self, reply: &MessageDescriptor, answer: &Answer<'_>) -> String {
-        match (&self.over, answer.grpc.map(grpc::index)) {
-            (ProtobufOver::Grpc, Some(Some(index))) => {
-                format!("{}: \"{}\"", grpc::NAMES[index], errors::shown(answer.body))
-            }
-            (ProtobufOver::Grpc, _) => "OK, where an error was expected".to_owned(),
-            (ProtobufOver::WebSocket(_), _) => {
-                let shown = super::as_json(reply, answer.body).map(|json| errors::shown(json.as_bytes()));
-                let shown = shown.unwrap_or_else(|| errors::shown(answer.body));
-                format!("status {}: \"{shown}\"", answer.status)
-            }
-        }
-    }
-}
-
-/// Whether one of these names stands in braces in a text.
-fn names_any(text: &str, names: &[&str]) -> bool {
-    names.iter().any(|name| text.contains(&format!("{{{name}}}")))
 }
 
 #[cfg(test)]
