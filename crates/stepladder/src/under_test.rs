@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use plan::{
-    HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, WorkloadSettings as _, may_load, needs,
+    HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, Transport, WorkloadSettings as _, may_load,
+    needs,
 };
 use tempfile::NamedTempFile;
 use watch::{ExitWatch, Started, TickLog};
@@ -25,6 +26,8 @@ pub struct UnderTest {
     pub target: Target,
     /// the same, resolved and pinned
     pub address: SocketAddr,
+    /// of a cluster of several members, all of them; else empty
+    pub members: Vec<SocketAddr>,
     /// its process, where it is known
     pub pid: Option<u32>,
     /// tells of its end
@@ -56,8 +59,9 @@ impl UnderTest {
                 watch::refuse_taken(address)?;
                 let started = Started::start(watch::shell(command), command)?;
                 started.wait_until_listening(address, READY_WITHIN)?;
-                let subject = Self::of_started(started, target.clone(), address, tick_log);
+                let mut subject = Self::of_started(started, target.clone(), address, tick_log);
                 subject.probe(plan)?;
+                subject.members = subject.find_members(plan)?;
                 Ok(subject)
             }
             SubjectSource::Running { target, pid } => {
@@ -71,9 +75,10 @@ impl UnderTest {
                     None => None,
                 };
                 let tick_log = follow(plan, TicksFrom::Present)?;
-                let subject = UnderTest {
+                let mut subject = UnderTest {
                     target: target.clone(),
                     address,
+                    members: Vec::new(),
                     pid: *pid,
                     exit,
                     tick_log,
@@ -81,9 +86,22 @@ impl UnderTest {
                     cell_options,
                 };
                 subject.probe(plan)?;
+                subject.members = subject.find_members(plan)?;
                 Ok(subject)
             }
         }
+    }
+
+    /// All members of the cluster that the target belongs to, each of which must be one that may be loaded.
+    fn find_members(&self, plan: &Plan) -> anyhow::Result<Vec<SocketAddr>> {
+        if self.target.scheme.transport() != Transport::Hazelcast {
+            return Ok(Vec::new());
+        }
+        let members = probe::cluster::members(&self.target, self.address)?;
+        for member in &members {
+            may_load(member.ip(), &member.ip().to_string(), &plan.may_load)?;
+        }
+        Ok(members)
     }
 
     /// A reference server as a process of its own on a free loopback port.
@@ -146,6 +164,7 @@ impl UnderTest {
         UnderTest {
             target,
             address,
+            members: Vec::new(),
             pid: Some(started.pid()),
             exit: Some(started.exit_watch()),
             tick_log,
