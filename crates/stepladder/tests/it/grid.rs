@@ -156,6 +156,8 @@ fn when_one_of_three_real_members_is_killed_its_operations_are_lost_and_all_othe
     let words = [&[url.as_str(), "--no-calibration", "--json", "run.json"], &options[..]].concat();
     let mut climb = place.start_climb(&words);
     climb.wait_for("rung 50 in flight · hold");
+    // The hold begins with a whole second.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
     members[2].kill();
     let run = run_of(&place, &climb.finish());
     let rung = &run["rungs"][0];
