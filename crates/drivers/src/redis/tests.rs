@@ -150,7 +150,8 @@ fn large_values_are_sent_without_being_held_and_expire_when_they_should() {
             let mut heard = vec![0; expected.len()];
             let (flushed, read) =
                 tokio::join!(poll_fn(|cx| redis.poll_flush(cx)), far.read_exact(&mut heard));
-            (flushed.unwrap(), read.unwrap());
+            flushed.unwrap();
+            read.unwrap();
             assert!(heard == expected, "what left is not what was to leave");
             assert_eq!(redis.unsent_bytes(), 0);
         }
