@@ -7,11 +7,15 @@
 //! as joined once its share is put. From the hold on a get must find its value, byte for byte, unless operations also
 //! delete or values expire; then a miss is only counted. Where nobody sets them again, values must be gone once they have
 //! expired.
+//! Where the subject is a cluster there is a connection to each member wherever one is written of here (a *link*), and each
+//! operation takes that of its key's owner (`route`). What a member has not begun is sent again after a moment, what it may
+//! have carried out only if that changes nothing.
 //! An operation whose connection ends before its reply is lost: whether it was carried out is unknown, and it never counts
 //! as answered. Who was refused waits a moment, or a server at its limit would be asked ever faster.
 
 mod open;
 mod puts;
+mod route;
 mod slots;
 
 use std::sync::Arc;
@@ -27,6 +31,7 @@ use plan::{GridBots, GridKeys, GridModel, GridOp, WorkerPlan};
 use crate::ends;
 use open::Clocked;
 use puts::Puts;
+use route::{Connection, Routes};
 use slots::{InFlight, Slots};
 
 const OPS: [&str; 4] = ["put", "get", "set", "delete"];
@@ -42,7 +47,8 @@ const WRONG_REPLY: usize = WRONG_VALUE + 3;
 const UNPAIRED: usize = WRONG_VALUE + 4;
 const NOT_PUT: usize = WRONG_VALUE + 5;
 const EXPIRED: usize = WRONG_VALUE + 6;
-const CAUSES: [(&str, ErrorKind); 7] = [
+const UNKNOWN: usize = WRONG_VALUE + 7;
+const CAUSES: [(&str, ErrorKind); 8] = [
     ("wrong value", ErrorKind::WrongReply),
     ("value not found", ErrorKind::WrongReply),
     ("operation refused", ErrorKind::WrongReply),
@@ -50,11 +56,13 @@ const CAUSES: [(&str, ErrorKind); 7] = [
     ("reply to no operation in flight", ErrorKind::WrongReply),
     ("values not put in time", ErrorKind::Timeout),
     ("expired value found", ErrorKind::WrongReply),
+    ("outcome unknown", ErrorKind::WrongReply),
 ];
 
 const HITS: usize = 0;
 const MISSES: usize = 1;
-const COUNTERS: [&str; 3] = ["hits", "misses", OPEN_TIME];
+const SENT_AGAIN: usize = 2;
+const COUNTERS: [&str; 4] = ["hits", "misses", "sent again", OPEN_TIME];
 
 /// What falls due.
 const NEXT_OPERATION: u32 = 0;
@@ -62,10 +70,15 @@ const COME_BACK: u32 = 1;
 const LOOK_AT_PUTS: u32 = 2;
 /// An operation of the stream belongs to no connection yet.
 const STREAM_OPERATION: u32 = 3;
+/// An operation is sent again; it is named by its tag.
+const SEND_AGAIN: u32 = 4;
 
 /// An operation follows one that was refused after this, and a connection one that was lost, times the failures in a row.
 const PAUSE_NS: u64 = 100_000_000;
 const PAUSE_STEPS_MAX: u64 = 10;
+/// What a member has not begun is sent again after this, until it has been planned for so long.
+const AGAIN_NS: u64 = 10_000_000;
+const AGAIN_NS_MAX: u64 = 5_000_000_000;
 /// When no value was put for so long the rest is given up, and the hold shows what the server does.
 const PUTS_REST_NS_MAX: u64 = 10_000_000_000;
 /// Values put at once on one connection.
@@ -73,15 +86,12 @@ const PUTS_IN_FLIGHT: u32 = 64;
 /// Members round times to live to whole seconds, and look for what has expired now and then.
 const EXPIRY_SLACK_NS: u64 = 2_000_000_000;
 
+/// What carries operations: a connection, or one to each member of a cluster.
 #[derive(Default)]
-struct Connection {
-    /// `None` while it is not open
-    open: Option<ConnectionId>,
+struct Link {
     /// operations that it carries at once when all is well; with a rate, 1 once it is to be there
     share: u32,
     in_flight: u32,
-    /// in a row
-    failures: u64,
 }
 
 /// An operation that is to be sent.
@@ -102,7 +112,8 @@ pub struct Operations<D: Grid> {
     keys: Vec<D::Key>,
     /// by variant
     values: Vec<D::Value>,
-    connections: Vec<Connection>,
+    links: Vec<Link>,
+    routes: Routes,
     in_flight: Slots,
     /// of the load, so far
     operations: u64,
@@ -175,7 +186,8 @@ impl<D: Grid> Bots for Operations<D> {
             shares: fastrand::Rng::with_seed(!plan.seed),
             keys: (0..workload.keys()).map(|key| D::key(workload.name(key))).collect(),
             values: values::<D>(&workload),
-            connections: (0..own).map(|_| Connection::default()).collect(),
+            links: (0..own).map(|_| Link::default()).collect(),
+            routes: Routes::new(own as usize, plan.sockets()),
             in_flight: Slots::with_capacity(plan.units as usize + PUTS_IN_FLIGHT as usize),
             operations: 0,
             puts: Puts::of(plan.worker, plan.workers, workload.keys(), grid.op.reads()),
@@ -189,21 +201,21 @@ impl<D: Grid> Bots for Operations<D> {
             ctx.at(ctx.now_ns() + PUTS_REST_NS_MAX, 0, LOOK_AT_PUTS);
         }
         self.joined += 1;
-        let at = unit % self.connections.len() as u32;
-        let connection = &mut self.connections[at as usize];
-        connection.share += 1;
-        if connection.share == 1 {
-            ctx.open(at, 0);
-        } else if connection.open.is_some() && self.puts.are_over {
+        let at = unit % self.links.len() as u32;
+        let link = &mut self.links[at as usize];
+        link.share += 1;
+        if link.share == 1 {
+            for (connection, member) in self.routes.connections_of(at) {
+                ctx.open(connection, member);
+            }
+        } else if self.routes.is_open(at) && self.puts.are_over {
             self.start(at, planned_ns, SendLag::Unrecorded, ctx);
         }
     }
 
     fn opened(&mut self, connection: ConnectionId, at: u32, ctx: &mut BotContext<'_, D>) {
-        let own = &mut self.connections[at as usize];
-        own.open = Some(connection);
-        own.failures = 0;
-        self.fill(at, ctx);
+        *self.routes.connection(at) = Connection { open: Some(connection), failures: 0 };
+        self.fill(self.routes.link_of(at), ctx);
     }
 
     fn received(
@@ -214,12 +226,23 @@ impl<D: Grid> Bots for Operations<D> {
         at_ns: u64,
         ctx: &mut BotContext<'_, D>,
     ) {
-        let is_own = self.connections[at as usize].open == Some(connection);
-        let Some(one) = self.in_flight.take(received.tag, at).filter(|_| is_own) else {
+        let Received { tag, reply } = received;
+        if let Reply::Owners(owners) = reply {
+            let keys = &self.keys;
+            return self
+                .routes
+                .take_owners(&owners, keys.len(), |key, count| D::partition(&keys[key], count));
+        }
+        if self.routes.connection(at).open != Some(connection) {
             return ctx.error(UNPAIRED);
-        };
-        self.connections[at as usize].in_flight -= 1;
-        let is_right = self.check(&one, received.reply, ctx);
+        }
+        if self.may_send_again(tag, at, &reply, at_ns, ctx) {
+            return ctx.at(at_ns + AGAIN_NS, tag, SEND_AGAIN);
+        }
+        let Some(one) = self.in_flight.take(tag, at) else { return ctx.error(UNPAIRED) };
+        let at = self.routes.link_of(at);
+        self.links[at as usize].in_flight -= 1;
+        let is_right = self.check(&one, &reply, ctx);
         if is_right {
             ctx.answered(one.request, at_ns);
         } else {
@@ -236,8 +259,8 @@ impl<D: Grid> Bots for Operations<D> {
         if ctx.drains() {
             return;
         }
-        match received.reply {
-            Reply::Refused(_) => ctx.at(at_ns + PAUSE_NS, at, NEXT_OPERATION),
+        match reply {
+            Reply::Refused(_) | Reply::Again { .. } => ctx.at(at_ns + PAUSE_NS, at, NEXT_OPERATION),
             _ => self.start(at, at_ns, SendLag::Unrecorded, ctx),
         }
     }
@@ -245,9 +268,9 @@ impl<D: Grid> Bots for Operations<D> {
     fn due(&mut self, at: u32, what: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         match what {
             NEXT_OPERATION => {
-                let connection = &self.connections[at as usize];
-                // A connection that was lost meanwhile has begun anew with all its operations.
-                if connection.open.is_some() && connection.in_flight < connection.share {
+                let link = &self.links[at as usize];
+                // A link that was lost meanwhile has begun anew with all its operations.
+                if self.routes.is_open(at) && link.in_flight < link.share {
                     self.start(at, planned_ns, SendLag::Unrecorded, ctx);
                 }
             }
@@ -255,8 +278,9 @@ impl<D: Grid> Bots for Operations<D> {
                 self.plan_next(ctx);
                 self.dispatch(planned_ns, ctx);
             }
+            SEND_AGAIN => self.send_again(at, ctx),
             COME_BACK => {
-                ctx.open(at, 0);
+                ctx.open(at, self.routes.member_of(at));
             }
             _ if self.puts.are_over => {}
             _ if std::mem::take(&mut self.puts.have_moved) => {
@@ -271,13 +295,16 @@ impl<D: Grid> Bots for Operations<D> {
 
     fn closed(&mut self, _: ConnectionId, at: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
         ends::count(&why, ctx);
-        let connection = &mut self.connections[at as usize];
+        let connection = self.routes.connection(at);
         connection.open = None;
-        connection.in_flight = 0;
         connection.failures += 1;
-        let (failures, share) = (connection.failures, connection.share);
+        let failures = connection.failures;
+        let own = self.routes.link_of(at);
+        let link = &mut self.links[own as usize];
+        let share = link.share;
         let puts = &mut self.puts;
         self.in_flight.end(at, |one| {
+            link.in_flight -= 1;
             if one.is_put {
                 puts.in_flight -= 1;
                 puts.again.push(one.key);
@@ -286,11 +313,17 @@ impl<D: Grid> Bots for Operations<D> {
         if ctx.drains() {
             return;
         }
-        if matches!(why, Closed::NotOpened(_)) && self.puts.are_over && self.clocked.is_none() {
+        ctx.at(ctx.now_ns() + PAUSE_NS * failures.min(PAUSE_STEPS_MAX), at, COME_BACK);
+        if self.routes.is_open(own) {
+            // The other members go on: new operations take the places of those that were lost.
+            return self.fill(own, ctx);
+        }
+        let is_told_once = self.routes.member_of(at) == 0;
+        let is_closed_loop = self.puts.are_over && self.clocked.is_none();
+        if matches!(why, Closed::NotOpened(_)) && is_told_once && is_closed_loop {
             // Each operation that would be in flight is one that was wanted.
             (0..share).for_each(|_| ctx.not_sent(op_of(self.kind()), ctx.now_ns()));
         }
-        ctx.at(ctx.now_ns() + PAUSE_NS * failures.min(PAUSE_STEPS_MAX), at, COME_BACK);
     }
 
     fn pending(&self) -> u64 {
@@ -303,7 +336,7 @@ impl<D: Grid> Bots for Operations<D> {
 
     fn has_drained(&mut self, _: &mut BotContext<'_, D>) -> bool {
         let is_waiting = self.clocked.as_ref().is_some_and(Clocked::has_waiting);
-        !is_waiting && self.connections.iter().all(|connection| connection.in_flight == 0)
+        !is_waiting && self.links.iter().all(|link| link.in_flight == 0)
     }
 
     fn leave(&mut self, ctx: &mut BotContext<'_, D>) {
@@ -312,7 +345,7 @@ impl<D: Grid> Bots for Operations<D> {
 }
 
 impl<D: Grid> Operations<D> {
-    /// A connection that was opened, or that has put its last value, gets as many operations as it is to carry.
+    /// A link that was opened, that has put its last value or that has lost operations gets as many as it is to carry.
     fn fill(&mut self, at: u32, ctx: &mut BotContext<'_, D>) {
         if !self.puts.are_over {
             for _ in 0..PUTS_IN_FLIGHT {
@@ -323,8 +356,8 @@ impl<D: Grid> Operations<D> {
         if self.clocked.is_some() {
             return self.send_waiting(at, ctx);
         }
-        let connection = &self.connections[at as usize];
-        for _ in connection.in_flight..connection.share {
+        let link = &self.links[at as usize];
+        for _ in link.in_flight..link.share {
             self.start(at, ctx.now_ns(), SendLag::Unrecorded, ctx);
         }
     }
@@ -334,7 +367,7 @@ impl<D: Grid> Operations<D> {
             // Given up, and this one came late: there is room for one more operation.
             return self.fill(at, ctx);
         }
-        if self.connections[at as usize].open.is_some()
+        if self.routes.is_open(at)
             && let Some(key) = self.puts.next()
         {
             let put = Planned { kind: Kind::Set, key, is_put: true, planned_ns: ctx.now_ns() };
@@ -347,8 +380,8 @@ impl<D: Grid> Operations<D> {
 
     fn begin_load(&mut self, ctx: &mut BotContext<'_, D>) {
         self.puts.are_over = true;
-        for at in 0..self.connections.len() as u32 {
-            if self.connections[at as usize].open.is_some() {
+        for at in 0..self.links.len() as u32 {
+            if self.routes.is_open(at) {
                 self.fill(at, ctx);
             }
         }
@@ -376,7 +409,7 @@ impl<D: Grid> Operations<D> {
     fn send(&mut self, at: u32, planned: Planned, send_lag: SendLag, ctx: &mut BotContext<'_, D>) {
         let Planned { kind, key, is_put, planned_ns } = planned;
         let op = if is_put { PUT } else { op_of(kind) };
-        let Some(connection) = self.connections[at as usize].open else {
+        let Some((by, connection)) = self.routes.route(at, key) else {
             return ctx.not_sent(op, planned_ns);
         };
         let tag = self.in_flight.take_tag();
@@ -392,10 +425,44 @@ impl<D: Grid> Operations<D> {
             }
             return;
         };
-        let one = InFlight { request, connection: at, key, kind, is_put, planned_ns };
+        let one = InFlight { request, connection: by, key, kind, is_put, planned_ns };
         self.in_flight.enter(tag, one);
-        self.connections[at as usize].in_flight += 1;
+        self.links[at as usize].in_flight += 1;
         self.puts.in_flight += u32::from(is_put);
+    }
+
+    /// Whether an operation that was not carried out, or changes nothing, is to be tried once more.
+    fn may_send_again(
+        &self,
+        tag: u32,
+        at: u32,
+        reply: &Reply<'_>,
+        at_ns: u64,
+        ctx: &BotContext<'_, D>,
+    ) -> bool {
+        let Reply::Again { may_have_run, .. } = *reply else { return false };
+        let one = self.in_flight.get(tag).filter(|one| one.connection == at);
+        // What falls due after the hold never does.
+        !ctx.drains()
+            && one.is_some_and(|one| {
+                (!may_have_run || one.kind == Kind::Get)
+                    && at_ns < one.planned_ns.saturating_add(AGAIN_NS_MAX)
+            })
+    }
+
+    /// The same operation by the same connection, whose member passes on what is no longer its own.
+    fn send_again(&mut self, tag: u32, ctx: &mut BotContext<'_, D>) {
+        // Its connection may have ended meanwhile, and the operation with it.
+        let Some(one) = self.in_flight.get(tag) else { return };
+        let Some(connection) = self.routes.connection(one.connection).open else { return };
+        let value = &self.values[self.workload.variant(one.key as usize)];
+        let (key, ttl_ms) = (&self.keys[one.key as usize], self.ttl_ms);
+        if ctx.follow(connection, Operation { tag, kind: one.kind, key, value, ttl_ms }) {
+            ctx.count(SENT_AGAIN, 1);
+        } else {
+            // It takes no more for now.
+            ctx.at(ctx.now_ns() + AGAIN_NS, tag, SEND_AGAIN);
+        }
     }
 
     /// Whether a value has certainly expired: put before the hold, and set by nobody since.
@@ -406,11 +473,11 @@ impl<D: Grid> Operations<D> {
     }
 
     /// Whether a reply is right; counts what it was.
-    fn check(&self, one: &InFlight, reply: Reply<'_>, ctx: &mut BotContext<'_, D>) -> bool {
+    fn check(&self, one: &InFlight, reply: &Reply<'_>, ctx: &mut BotContext<'_, D>) -> bool {
         let in_hold = u64::from(ctx.phase(one.planned_ns) == Phase::Hold);
         match (one.kind, reply) {
             (Kind::Set | Kind::Delete, Reply::Done) => true,
-            (Kind::Get, Reply::Value(Some(value))) => {
+            (Kind::Get, &Reply::Value(Some(value))) => {
                 ctx.count(HITS, in_hold);
                 let expected = self.workload.value(one.key as usize);
                 if value != expected {
@@ -442,11 +509,18 @@ impl<D: Grid> Operations<D> {
                 }
                 !is_wrong
             }
-            (_, Reply::Refused(words)) => {
+            (Kind::Set | Kind::Delete, Reply::Again { words, may_have_run: true }) => {
+                let kind = OPS[op_of(one.kind)];
+                ctx.error_with(UNKNOWN, || {
+                    format!("{kind} may have been carried out: {}", ends::shown(words))
+                });
+                false
+            }
+            (_, Reply::Refused(words) | Reply::Again { words, .. }) => {
                 ctx.error_with(REFUSED, || format!("{}: {}", OPS[op_of(one.kind)], ends::shown(words)));
                 false
             }
-            (_, Reply::Value(_) | Reply::Done | Reply::Strange) => {
+            (_, Reply::Value(_) | Reply::Done | Reply::Strange | Reply::Owners(_)) => {
                 ctx.error_with(WRONG_REPLY, || format!("a reply that no {} has", OPS[op_of(one.kind)]));
                 false
             }

@@ -4,6 +4,9 @@
 //! An operation carries a tag, and its reply carries the same one, whatever the protocol matches them by (their order, or
 //! a number). A reply says what kind of reply it is; whether it is the right one is the asker's business.
 
+use std::net::SocketAddr;
+use std::rc::Rc;
+
 use crate::driver::Driver;
 
 /// What an operation does.
@@ -33,7 +36,7 @@ pub struct Operation<'a, K, V> {
 }
 
 /// A reply and the operation that it belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received<'a> {
     /// that of the operation
     pub tag: u32,
@@ -42,7 +45,7 @@ pub struct Received<'a> {
 }
 
 /// What a server says to an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
     /// to a get: the value, if there is one
     Value(Option<&'a [u8]>),
@@ -50,8 +53,17 @@ pub enum Reply<'a> {
     Done,
     /// to any: the server did not carry it out, and says why
     Refused(&'a [u8]),
+    /// to any: not now, but another attempt can help
+    Again {
+        /// in the server's words
+        words: &'a [u8],
+        /// it may have been carried out all the same, so that only what changes nothing is safe to try again
+        may_have_run: bool,
+    },
     /// to any: a reply that this operation cannot have
     Strange,
+    /// to none (the tag means nothing): which member owns each partition from now on, as far as it is known
+    Owners(Rc<[Option<SocketAddr>]>),
 }
 
 /// A driver of a data grid or cache.
@@ -68,4 +80,9 @@ pub trait Grid:
 
     /// Encodes a value, which is text.
     fn value(text: &str) -> Self::Value;
+
+    /// The partition of a key, below `count`, where keys belong to members of a cluster.
+    fn partition(_key: &Self::Key, _count: u32) -> u32 {
+        0
+    }
 }

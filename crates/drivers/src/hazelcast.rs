@@ -1,22 +1,24 @@
 //! Hazelcast: operations on one map over one connection to one member.
 //!
 //! The protocol itself is the crate `hazelcast`, whose `Session` takes bytes and gives events; here it gets a socket. The
-//! member carries out what its partitions hold and passes on the rest, so a cluster of one is loaded as a smart client
-//! loads it, and a larger one pays a hop for most operations.
+//! member carries out what its partitions hold and passes on the rest. It tells which member owns which partition, now and
+//! after each change (`Reply::Owners`), so that who has connections to all of them sends each operation to its owner.
 //! The path of the address is the map's name, with `?cluster=NAME` behind it where the cluster is not called `dev`.
 //! A connection under load is never silent for long enough to need a heartbeat, and operations have no deadline here: so
-//! the session's clock stands still. Not here: TLS, routing, passwords.
+//! the session's clock stands still. Not here: TLS, passwords, which connection an operation takes.
 
 use std::io::{self, IoSlice, Write as _};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use ::hazelcast::wire::data;
+use ::hazelcast::wire::message::Effect;
 use ::hazelcast::wire::request::TTL_OF_THE_MAP;
 use ::hazelcast::wire::{
-    self, Answer, Credentials, Data, Event, Key, Limits, MapName, Request, Session, SessionError, Settings,
-    Uuid,
+    self, Answer, Credentials, Data, Event, Key, Limits, MapName, Member, PartitionTable, Request, Session,
+    SessionError, Settings, Uuid,
 };
 use socket2::Socket;
 use tokio::io::AsyncWrite;
@@ -50,6 +52,9 @@ pub struct Hazelcast {
     /// knows operations by their tags
     session: Session<u32>,
     map: MapName,
+    /// the cluster, as the member last said
+    members: Vec<Member>,
+    table: PartitionTable,
     shutdown: Shutdown,
 }
 
@@ -63,6 +68,10 @@ impl Grid for Hazelcast {
 
     fn value(text: &str) -> Data {
         Data::of(text)
+    }
+
+    fn partition(key: &Key, count: u32) -> u32 {
+        key.partition(count)
     }
 }
 
@@ -87,7 +96,14 @@ impl Driver for Hazelcast {
         };
         // The engine gives up a connection that takes too long to open, so the session need not.
         let session = Session::new(Settings { limits: LIMITS, ..Settings::default() }, &credentials, NOW_NS);
-        let mut opening = Hazelcast { stream, session, map: map.into(), shutdown: Shutdown::default() };
+        let mut opening = Hazelcast {
+            stream,
+            session,
+            map: map.into(),
+            members: Vec::new(),
+            table: PartitionTable::default(),
+            shutdown: Shutdown::default(),
+        };
         opening.authenticate().await?;
         Ok(opening)
     }
@@ -129,8 +145,9 @@ impl Driver for Hazelcast {
 
     fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
         let words = &mut buffer.joined;
+        let Hazelcast { session, members, table, .. } = self;
         loop {
-            return match self.session.next_event() {
+            return match session.next_event() {
                 Err(error) => Some(Err(broken(&error))),
                 Ok(None) => None,
                 Ok(Some(Event::TooLarge { token, .. })) => {
@@ -153,7 +170,13 @@ impl Driver for Hazelcast {
                         Err(error) => {
                             // Writing to memory cannot fail.
                             let _ = write!(words, "{error}");
-                            Heard::Refused
+                            match error.effect() {
+                                Effect::NotBegun => Heard::Again { may_have_run: false },
+                                Effect::Unknown if error.is_retryable() => {
+                                    Heard::Again { may_have_run: true }
+                                }
+                                Effect::Unknown | Effect::Failed => Heard::Refused,
+                            }
                         }
                     };
                     let reply = match heard {
@@ -161,11 +184,20 @@ impl Driver for Hazelcast {
                         Heard::Value => Reply::Value(Some(words)),
                         Heard::Done => Reply::Done,
                         Heard::Refused => Reply::Refused(words),
+                        Heard::Again { may_have_run } => Reply::Again { words, may_have_run },
                         Heard::Strange => Reply::Strange,
                     };
                     Some(Ok(Received { tag: token, reply }))
                 }
-                Ok(Some(Event::Authenticated(_) | Event::Members(_) | Event::Partitions(_))) => continue,
+                Ok(Some(Event::Members(view))) => {
+                    *members = view.members;
+                    Some(Ok(Received { tag: 0, reply: owners(members, table) }))
+                }
+                Ok(Some(Event::Partitions(view))) => {
+                    table.take(&view, true);
+                    Some(Ok(Received { tag: 0, reply: owners(members, table) }))
+                }
+                Ok(Some(Event::Authenticated(_))) => continue,
             };
         }
     }
@@ -185,7 +217,20 @@ enum Heard {
     Value,
     Done,
     Refused,
+    Again { may_have_run: bool },
     Strange,
+}
+
+/// Addresses as members call themselves; one that calls itself by a name is not looked up here, and its partitions have no
+/// known owner.
+fn owners(members: &[Member], table: &PartitionTable) -> Reply<'static> {
+    let address = |uuid: Uuid| {
+        let member = members.iter().find(|member| member.uuid == uuid)?;
+        Some(SocketAddr::new(member.host.parse().ok()?, member.port))
+    };
+    let of_each: Rc<[Option<SocketAddr>]> =
+        table.owners().iter().map(|owner| owner.and_then(address)).collect();
+    Reply::Owners(of_each)
 }
 
 impl Hazelcast {
@@ -210,9 +255,9 @@ impl Hazelcast {
             }
             session.filled(count, NOW_NS);
             loop {
-                match session.next_event() {
-                    Ok(Some(Event::Authenticated(_))) => return Ok(()),
-                    Ok(Some(_)) => {}
+                let partition_count = match session.next_event() {
+                    Ok(Some(Event::Authenticated(who))) => who.partition_count,
+                    Ok(Some(_)) => continue,
                     Ok(None) => break,
                     Err(error @ (SessionError::Rejected(_) | SessionError::Refused(_))) => {
                         return Err(OpenError::Rejected(error.to_string()));
@@ -220,14 +265,17 @@ impl Hazelcast {
                     Err(error) => {
                         return Err(OpenError::WrongProtocol { protocol: PROTOCOL, why: error.to_string() });
                     }
-                }
+                };
+                session.watch_cluster(NOW_NS);
+                self.table = PartitionTable::new(partition_count);
+                return Ok(());
             }
         }
     }
 }
 
-/// `/MAP?cluster=NAME`
-fn map_and_cluster(path: &str) -> (&str, &str) {
+/// `/MAP?cluster=NAME`: the map and the cluster.
+pub fn map_and_cluster(path: &str) -> (&str, &str) {
     let (map, query) =
         path.trim_start_matches('/').split_once('?').unwrap_or((path.trim_start_matches('/'), ""));
     let cluster = query.strip_prefix("cluster=").filter(|name| !name.is_empty()).unwrap_or(CLUSTER);

@@ -218,8 +218,15 @@ pub enum GridSays<'a> {
     Done,
     /// it is not, for this reason
     Refused(&'a [u8]),
+    /// not now
+    Again {
+        /// but it may have been carried out
+        may_have_run: bool,
+    },
     /// something else
     Strange,
+    /// ports of the loopback whose members own the partitions, in their order
+    Owners(&'a [u16]),
 }
 
 impl Operations {
@@ -238,7 +245,13 @@ impl Operations {
             GridSays::NoValue => (b'n', &b""[..]),
             GridSays::Done => (b'd', &b""[..]),
             GridSays::Refused(words) => (b'r', words),
+            GridSays::Again { may_have_run: false } => (b'a', &b""[..]),
+            GridSays::Again { may_have_run: true } => (b'u', &b""[..]),
             GridSays::Strange => (b's', &b""[..]),
+            GridSays::Owners(ports) => {
+                let ports: Vec<u8> = ports.iter().flat_map(|port| port.to_le_bytes()).collect();
+                return [&tag.to_le_bytes()[..], b"o", &ports].concat();
+            }
         };
         [&tag.to_le_bytes()[..], &[kind], words].concat()
     }
@@ -270,6 +283,12 @@ impl Freight for Operations {
             b"n" => Reply::Value(None),
             b"d" => Reply::Done,
             b"r" => Reply::Refused(words),
+            b"a" => Reply::Again { words, may_have_run: false },
+            b"u" => Reply::Again { words, may_have_run: true },
+            b"o" => {
+                let port = |bytes: &[u8; 2]| Some(([127, 0, 0, 1], u16::from_le_bytes(*bytes)).into());
+                Reply::Owners(words.as_chunks().0.iter().map(port).collect())
+            }
             _ => Reply::Strange,
         };
         grid::Received { tag, reply }
@@ -286,6 +305,11 @@ impl Grid for Wire<Operations> {
 
     fn value(text: &str) -> String {
         text.to_owned()
+    }
+
+    /// `k7` is of partition 7, over and over.
+    fn partition(key: &String, count: u32) -> u32 {
+        key[1..].parse::<u32>().unwrap_or(0) % count.max(1)
     }
 }
 
@@ -502,8 +526,16 @@ fn play_to<B>(
         met: Arc::default(),
         realtime_zero_ns: 0,
     };
-    let address = |path| Address { socket: plan.address, host: "simulated".to_owned(), path, tls: None };
-    let addresses = B::paths(plan).into_iter().map(address).collect();
+    let of_path = |path: String| {
+        let address = move |&socket: &std::net::SocketAddr| Address {
+            socket,
+            host: "simulated".to_owned(),
+            path: path.clone(),
+            tls: None,
+        };
+        plan.sockets().iter().map(address)
+    };
+    let addresses = B::paths(plan).into_iter().flat_map(of_path).collect();
     let mut worker = Worker::<B>::new(settings::<B>(plan), plan, addresses, shared, handover);
     let clock = VirtualClock::default();
     let mut says = Says::default();

@@ -35,6 +35,8 @@ pub struct WorkerPlan {
     pub target: Target,
     /// the same, resolved and pinned
     pub address: SocketAddr,
+    /// where the subject is a cluster of several members: all of them, with the one at `address`; else empty
+    pub members: Vec<SocketAddr>,
     /// source addresses to spread connections over; empty: let the kernel choose
     pub sources: Vec<IpAddr>,
     /// this worker's own seed
@@ -71,6 +73,7 @@ impl WorkerPlan {
             arrivals: Arrivals::Even,
             target: Target::at(scheme, address),
             address,
+            members: Vec::new(),
             sources: Vec::new(),
             seed: 1,
             patience_ns: 1_000_000_000,
@@ -82,6 +85,13 @@ impl WorkerPlan {
             request: None,
             stop: None,
         }
+    }
+}
+
+impl WorkerPlan {
+    /// Where connections go: to each member of a cluster, or to the one subject.
+    pub fn sockets(&self) -> &[SocketAddr] {
+        if self.members.is_empty() { std::slice::from_ref(&self.address) } else { &self.members }
     }
 }
 
@@ -189,6 +199,7 @@ pub fn split(
                 bots: plan.bots.clone(),
                 target: target.clone(),
                 address,
+                members: Vec::new(),
                 sources,
                 seed: worker_seed(plan.seed, first_unit),
                 patience_ns: plan.patience_ns,

@@ -202,12 +202,14 @@ impl Climbing<'_> {
         };
         let target = subject.target.clone();
         let mut workers = self.machine.split(plan, order.load, (&target, subject.address))?;
-        workers.iter_mut().for_each(|worker| worker.request = cell.request);
+        for worker in &mut workers {
+            worker.request = cell.request;
+            worker.members.clone_from(&subject.members);
+        }
         let trial = TrialSpec {
             head,
             workers,
             target: &target,
-            address: subject.address,
             hold: plan.ladder.hold,
             settle_ns: plan.ladder.settle_ns,
             realtime: plan.generator.realtime,
@@ -269,7 +271,6 @@ impl Climbing<'_> {
                 (&target, server.address),
             )?,
             target: &target,
-            address: server.address,
             // 12,800 messages carry a p99, and both calibrations together stay below 5 s.
             hold: HoldLength::Time(SECOND_NS),
             settle_ns: plan.ladder.settle_ns,

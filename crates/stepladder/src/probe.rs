@@ -23,6 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::trial::tls;
 
+pub mod cluster;
 pub mod http;
 
 /// As long as a handshake may take during the climb.

@@ -3,7 +3,6 @@
 //! Workers make the load, the phase controller says when a phase begins, the watch reads the subject, and everything that
 //! happens leaves as an `Entry`. Nothing is judged here.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -34,8 +33,6 @@ pub struct TrialSpec<'a> {
     pub workers: Vec<WorkerPlan>,
     /// as written
     pub target: &'a Target,
-    /// resolved and pinned
-    pub address: SocketAddr,
     /// how long it is held
     pub hold: HoldLength,
     /// between ramp and hold, ns
@@ -132,7 +129,7 @@ pub fn run(order: &TrialSpec<'_>, around: &mut impl TrialEnv) -> anyhow::Result<
         };
         let setup = Setup {
             plan: plan.clone(),
-            addresses: addresses(plan, order.target, order.address)?,
+            addresses: addresses(plan, order.target)?,
             shared,
             clock,
             to_collector,
@@ -468,12 +465,18 @@ fn join(threads: Vec<JoinHandle<()>>) {
     }
 }
 
-fn addresses(plan: &WorkerPlan, target: &Target, socket: SocketAddr) -> anyhow::Result<Vec<Address>> {
+fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>> {
     let (tls, host) = (tls(target)?, target.authority());
-    Ok(bots::catalog::paths(plan)?
-        .into_iter()
-        .map(|path| Address { socket, host: host.clone(), path, tls: tls.clone() })
-        .collect())
+    let of_path = |path: String| {
+        let (tls, host) = (&tls, &host);
+        plan.sockets().iter().map(move |&socket| Address {
+            socket,
+            host: host.clone(),
+            path: path.clone(),
+            tls: tls.clone(),
+        })
+    };
+    Ok(bots::catalog::paths(plan)?.into_iter().flat_map(of_path).collect())
 }
 
 /// What a target's TLS needs, where it speaks it.

@@ -1,6 +1,6 @@
 //! The subject of a run: started or found, where it listens, and its tick log.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use plan::{
-    HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, WorkloadSettings as _, may_load,
+    HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, Transport, WorkloadSettings as _, may_load,
     may_load_for_file, needs,
 };
 use tempfile::NamedTempFile;
@@ -28,6 +28,8 @@ pub struct UnderTest {
     pub target: Target,
     /// the same, resolved and pinned
     pub address: SocketAddr,
+    /// of a cluster of several members, all of them; else empty
+    pub members: Vec<SocketAddr>,
     /// its process, where it is known
     pub pid: Option<u32>,
     /// tells of its end
@@ -66,8 +68,9 @@ impl UnderTest {
                 watch::refuse_taken(address)?;
                 let started = Started::start(watch::shell(command), command)?;
                 started.wait_until_listening(address, READY_WITHIN)?;
-                let subject = Self::of_started(started, target.clone(), address, tick_log);
+                let mut subject = Self::of_started(started, target.clone(), address, tick_log);
                 subject.probe(plan)?;
+                subject.members = subject.find_members(plan, consent)?;
                 Ok(subject)
             }
             SubjectSource::Running { target, pid } => {
@@ -81,9 +84,10 @@ impl UnderTest {
                     None => None,
                 };
                 let tick_log = follow(plan, TicksFrom::Present)?;
-                let subject = UnderTest {
+                let mut subject = UnderTest {
                     target: target.clone(),
                     address,
+                    members: Vec::new(),
                     pid: *pid,
                     exit,
                     tick_log,
@@ -92,9 +96,22 @@ impl UnderTest {
                     consent: consent.clone(),
                 };
                 subject.probe(plan)?;
+                subject.members = subject.find_members(plan, consent)?;
                 Ok(subject)
             }
         }
+    }
+
+    /// All members of the cluster that the target belongs to, each of which must be one that may be loaded.
+    fn find_members(&self, plan: &Plan, consent: &Consent) -> anyhow::Result<Vec<SocketAddr>> {
+        if self.target.scheme.transport() != Transport::Hazelcast {
+            return Ok(Vec::new());
+        }
+        let members = probe::cluster::members(&self.target, self.address)?;
+        for member in &members {
+            check_may_load(member.ip(), &member.ip().to_string(), &plan.may_load, consent)?;
+        }
+        Ok(members)
     }
 
     /// A reference server as a process of its own on a free loopback port.
@@ -157,6 +174,7 @@ impl UnderTest {
         UnderTest {
             target,
             address,
+            members: Vec::new(),
             pid: Some(started.pid()),
             exit: Some(started.exit_watch()),
             tick_log,
@@ -337,9 +355,15 @@ fn resolve(target: &Target, allowed: &[String], consent: &Consent) -> anyhow::Re
         .with_context(|| format!("cannot look up `{}`; check the name", target.host))?
         .next()
         .with_context(|| format!("`{}` has no address; check the name", target.host))?;
-    may_load(address.ip(), &target.host, allowed)?;
-    if let Consent::OfFile { hosts } = consent {
-        may_load_for_file(address.ip(), &target.host, hosts)?;
-    }
+    check_may_load(address.ip(), &target.host, allowed, consent)?;
     Ok(address)
+}
+
+/// Errors: the server at `ip`, written as `host`, may not be loaded, or not by the word of a file.
+fn check_may_load(ip: IpAddr, host: &str, allowed: &[String], consent: &Consent) -> anyhow::Result<()> {
+    may_load(ip, host, allowed)?;
+    if let Consent::OfFile { hosts } = consent {
+        may_load_for_file(ip, host, hosts)?;
+    }
+    Ok(())
 }

@@ -56,7 +56,7 @@ impl<D: Grid> Operations<D> {
 
     /// Gives a planned operation to the next connection with room, or lets it wait for one.
     pub(super) fn dispatch(&mut self, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
-        let count = self.connections.len() as u32;
+        let count = self.links.len() as u32;
         let first = self.clocked.as_ref().map_or(0, |clocked| clocked.next);
         let with_room = (0..count).map(|turn| (first + turn) % count).find(|at| self.has_room(*at));
         let Some(clocked) = &mut self.clocked else { return };
@@ -73,8 +73,7 @@ impl<D: Grid> Operations<D> {
     }
 
     fn has_room(&self, at: u32) -> bool {
-        let connection = &self.connections[at as usize];
-        connection.open.is_some() && connection.in_flight < IN_FLIGHT_MAX
+        self.routes.is_open(at) && self.links[at as usize].in_flight < IN_FLIGHT_MAX
     }
 
     /// A connection has room again: what has waited longest goes first.

@@ -46,6 +46,12 @@ impl Slots {
         self.slots[(tag & ((1 << PLACE_BITS) - 1)) as usize].1 = Some(one);
     }
 
+    /// The operation with this tag, if it is still in flight.
+    pub(super) fn get(&self, tag: u32) -> Option<InFlight> {
+        let (turn, slot) = self.slots.get((tag & ((1 << PLACE_BITS) - 1)) as usize)?;
+        slot.filter(|_| tag >> PLACE_BITS == u32::from(*turn))
+    }
+
     /// Takes the operation with this tag out, if it is in flight on this connection.
     pub(super) fn take(&mut self, tag: u32, connection: u32) -> Option<InFlight> {
         let place = tag & ((1 << PLACE_BITS) - 1);

@@ -64,6 +64,10 @@ enum Fault {
     KeepsAll,
     /// nothing is answered for half a second
     Stalls,
+    /// every thousandth operation is not begun
+    NotBegun,
+    /// of every thousandth operation nobody knows whether it was carried out
+    LosesTrack,
 }
 
 impl Store {
@@ -139,6 +143,8 @@ impl Scene for Store {
         let reply = match (kind, &found) {
             _ if fault == Fault::Refuses && is_one => GridSays::Refused(b"OOM"),
             _ if fault == Fault::Strange && is_one => GridSays::Strange,
+            _ if fault == Fault::NotBegun && is_one => GridSays::Again { may_have_run: false },
+            _ if fault == Fault::LosesTrack && is_one => GridSays::Again { may_have_run: true },
             (b"get", None) => GridSays::NoValue,
             (b"get", Some(value)) => GridSays::Value(value),
             _ => GridSays::Done,
@@ -400,4 +406,106 @@ fn values_that_expire_are_misses_and_those_that_should_have_are_wrong() {
     let trial = hold(again, 10, &mut Store { takes_ns: MS, ..Store::default() });
     assert_eq!(trial.errors, BTreeMap::new());
     assert!(lookups(&trial)[0] > 10 * lookups(&trial)[1], "{:?}", lookups(&trial));
+}
+
+fn sent_again(trial: &Trial) -> u64 {
+    trial.counters.get("sent again").copied().unwrap_or_default()
+}
+
+#[test]
+fn only_what_is_safe_is_sent_again() {
+    for op in [GridOp::Get, GridOp::Set] {
+        let trial = hold(grid(op), 20, &mut Store::with(Fault::NotBegun));
+        assert_eq!((trial.errors.clone(), trial.flow().failed), (BTreeMap::new(), 0), "{op:?}");
+        assert!(sent_again(&trial) >= 30, "{}", sent_again(&trial));
+        let response_ns = trial.distribution(Measure::Response).max_ns().unwrap();
+        assert!(response_ns > 10 * MS, "timed from its plan, with both attempts: {response_ns}");
+    }
+    let trial = hold(grid(GridOp::Get), 20, &mut Store::with(Fault::LosesTrack));
+    assert!(trial.errors.is_empty() && sent_again(&trial) >= 30, "a get changes nothing: {:?}", trial.errors);
+    let trial = hold(grid(GridOp::Set), 20, &mut Store::with(Fault::LosesTrack));
+    assert!(trial.errors["outcome unknown"] > 0 && sent_again(&trial) == 0, "{:?}", trial.errors);
+    assert!(trial.flow().failed.abs_diff(trial.errors["outcome unknown"]) <= 1, "{:?}", trial.flow());
+}
+
+const PORTS: [u16; 3] = [1001, 1002, 1003];
+const PARTITIONS: u32 = 12;
+
+/// Three members with one copy of all values; from an instant on the first of them is gone.
+struct Cluster {
+    store: Store,
+    gone_ns: u64,
+    owners: Vec<u16>,
+    /// operations of the load by the place of the member that got them, and those that were not its own
+    received: [u64; 3],
+    misrouted: u64,
+}
+
+impl Scene for Cluster {
+    fn opens_after_ns(&mut self, peer: u64) -> Option<u64> {
+        // The first three are those of the members in their order; only the first one is ever opened again.
+        (peer < 3).then_some(0)
+    }
+
+    fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
+        says.message(at_ns, peer, Operations::said(0, GridSays::Owners(&self.owners)));
+    }
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        if peer == 0 && at_ns >= self.gone_ns {
+            for (partition, owner) in self.owners.iter_mut().enumerate() {
+                *owner = if *owner == PORTS[0] { PORTS[1 + partition % 2] } else { *owner };
+            }
+            for other in [1, 2] {
+                says.message(at_ns, other, Operations::said(0, GridSays::Owners(&self.owners)));
+            }
+            return says.end(at_ns, peer, End::Reset);
+        }
+        let (_, _, key, _) = Operations::operation(message);
+        let key: u32 = std::str::from_utf8(&key[1..]).unwrap().parse().unwrap();
+        if at_ns > SECOND_NS {
+            self.received[peer as usize] += 1;
+            let is_own = self.owners[(key % PARTITIONS) as usize] == PORTS[peer as usize];
+            self.misrouted += u64::from(!is_own);
+        }
+        self.store.received(peer, message, at_ns, says);
+    }
+}
+
+fn on_cluster(gone_ns: u64, grid: GridBots, rate_per_s: f64) -> (Cluster, Trial) {
+    let members = PORTS.map(|port| std::net::SocketAddr::from(([127, 0, 0, 1], port))).to_vec();
+    let owners = (0..PARTITIONS).map(|partition| PORTS[partition as usize % 3]).collect();
+    let store = Store { takes_ns: MS, ..Store::default() };
+    let mut cluster = Cluster { store, gone_ns, owners, received: [0; 3], misrouted: 0 };
+    let units = if rate_per_s > 0.0 { 1 } else { 30 };
+    let plan = WorkerPlan { members, rate_per_s, ..plan_of(grid, units) };
+    let times = Times { hold_ns: SECOND_NS, drain_ns: 4 * SECOND_NS, generator_stall: None };
+    let seconds = simulate::<Bots<Wire<Operations>>>(&plan, times, &mut cluster);
+    (cluster, sum_up(seconds, 1, 4))
+}
+
+#[test]
+fn each_operation_goes_to_the_member_that_owns_its_key() {
+    let (cluster, trial) = on_cluster(u64::MAX, grid(GridOp::Get), 0.0);
+    assert_eq!((trial.errors.clone(), cluster.misrouted), (BTreeMap::new(), 0));
+    assert!(trial.flow().answered.abs_diff(90_000) <= 30, "{:?}", trial.flow());
+    // 34, 33 and 33 of 100 keys.
+    assert!(cluster.received.iter().all(|count| (28_000..33_000).contains(count)), "{:?}", cluster.received);
+}
+
+#[test]
+fn when_one_of_three_members_ends_its_operations_are_lost_and_the_others_take_its_keys() {
+    let open = GridBots { model: GridModel::Open, ..grid(GridOp::Shares { gets: 1, sets: 1 }) };
+    for (grid, rate_per_s) in [(grid(GridOp::Shares { gets: 9, sets: 1 }), 0.0), (open, 10_000.0)] {
+        let (cluster, trial) = on_cluster(2 * SECOND_NS, grid, rate_per_s);
+        let flow = trial.flow();
+        // What was in flight to the one that ended, and nothing else; nothing waits for it.
+        assert!((1..=30).contains(&flow.lost), "{flow:?}");
+        assert_eq!((flow.failed, flow.not_sent), (0, 0), "{flow:?}");
+        let expected = if rate_per_s > 0.0 { 30_000 } else { 90_000 };
+        assert!(flow.answered.abs_diff(expected) <= 150, "{flow:?}");
+        assert_eq!(trial.errors.keys().collect::<Vec<_>>(), ["connection reset"]);
+        assert_eq!(cluster.misrouted, 0, "two seconds without the first member");
+        assert!(trial.connections.failed["refused"] >= 2);
+    }
 }

@@ -71,6 +71,7 @@ fn words(reply: Reply<'_>) -> String {
         Reply::Done => "done".to_owned(),
         Reply::Refused(words) => format!("refused {}", String::from_utf8_lossy(words)),
         Reply::Strange => "strange".to_owned(),
+        Reply::Again { .. } | Reply::Owners(_) => "what Redis never says".to_owned(),
     }
 }
 

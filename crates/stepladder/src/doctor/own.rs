@@ -183,7 +183,6 @@ fn weigh_once(
         },
         workers: machine.split(&plan, load, (&target, server.address))?,
         target: &target,
-        address: server.address,
         hold: HoldLength::Time(hold_ns),
         settle_ns: plan.ladder.settle_ns,
         realtime: false,

@@ -63,7 +63,7 @@ fn second(words: &Arc<MetricNames>, index: u32) -> Box<Interval> {
 #[test]
 fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kept() {
     let words = MetricNames::new(&["say"], &[], &[], &[]);
-    let address = SocketAddr::from(([127, 0, 0, 1], 1));
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
     let target = Target::at(plan::Scheme::Ws, address);
     let head = TrialHead {
         seq: 0,
@@ -80,7 +80,6 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
         head,
         workers: Vec::new(),
         target: &target,
-        address,
         hold: HoldLength::Time(60_000_000_000),
         settle_ns: 0,
         realtime: false,

@@ -58,7 +58,8 @@ fn a_real_redis_was_asked_what_the_rungs_say() {
     let place = Place::new();
     let options = ["--op", "9:1", "--value", "1KiB", "--keys", "zipf:50", "--connections", "2"];
     let url = redis.url();
-    let words = [&[url.as_str(), "--rungs", "1,40", "--json", "run.json"], &options[..]].concat();
+    let words =
+        [&[url.as_str(), "--rungs", "1,40", "--no-calibration", "--json", "run.json"], &options[..]].concat();
     let run = run_of(&place, &place.climb(&words));
     let rungs = run["rungs"].as_array().expect("rungs");
     assert_eq!(rungs.len(), 2);
@@ -80,7 +81,18 @@ fn what_is_done_to_a_real_redis_in_the_hold_is_seen_and_one_that_ends_fails() {
     let Some(mut redis) = RedisServer::start() else { return };
     let place = Place::new();
     let url = redis.url();
-    let words = [url.as_str(), "--rungs", "20", "--hold", "4s", "--settle", "200ms", "--json", "run.json"];
+    let words = [
+        url.as_str(),
+        "--rungs",
+        "20",
+        "--hold",
+        "4s",
+        "--settle",
+        "200ms",
+        "--no-calibration",
+        "--json",
+        "run.json",
+    ];
     let mut climb = place.start_climb(&words);
     climb.wait_for("rung 20 in flight · hold");
     // The hold begins with a whole second; each of these is half a second within it at least.
@@ -108,7 +120,7 @@ fn a_thousand_large_values_in_flight_on_one_connection_to_redis_come_back_whole(
     let Some(redis) = RedisServer::start() else { return };
     let place = Place::new();
     let url = redis.url();
-    let words = [&[url.as_str(), "--json", "run.json"], &LARGE[..]].concat();
+    let words = [&[url.as_str(), "--no-calibration", "--json", "run.json"], &LARGE[..]].concat();
     let run = run_of(&place, &place.climb(&words));
     assert_all_right(&run["rungs"][0], 1000);
     assert!(answered(&run["rungs"][0], "get") > 0 && answered(&run["rungs"][0], "set") > 0, "{run:#}");
@@ -122,9 +134,41 @@ fn a_real_member_carries_large_values_and_ten_thousand_operations_on_one_connect
     let url = format!("hazelcast://{}/prices?cluster=north", member.address());
     let climb = |words: &[&str]| {
         let place = Place::new();
-        let words = [&[url.as_str(), "--json", "run.json"], words].concat();
+        let words = [&[url.as_str(), "--no-calibration", "--json", "run.json"], words].concat();
         run_of(&place, &place.climb(&words))["rungs"].as_array().expect("rungs").clone()
     };
     assert_all_right(&climb(&["--op", "mix", "--keys", "uniform:100", "--rungs", "10000"])[0], 10_000);
     assert_all_right(&climb(&LARGE)[0], 1000);
+}
+
+#[test]
+fn when_one_of_three_real_members_is_killed_its_operations_are_lost_and_all_others_answered_rightly() {
+    let Some(jar) = member::jar("climb hazelcast://… with three members") else { return };
+    let ports: [u16; 3] = member::free_ports();
+    let ports_of = |first: usize| -> Vec<u16> { (0..3).map(|at| ports[(first + at) % 3]).collect() };
+    let mut members = vec![Member::start(&jar, "three", &ports_of(0))];
+    members.extend(
+        [1, 2].map(|at| Member::launch(&jar, "three", &ports_of(at))).map(|starting| starting.wait()),
+    );
+    let place = Place::new();
+    let url = format!("hazelcast://{}/prices?cluster=three", members[0].address());
+    let options = ["--op", "9:1", "--keys", "uniform:500", "--rungs", "50", "--hold", "6s", "--settle", "1s"];
+    let words = [&[url.as_str(), "--no-calibration", "--json", "run.json"], &options[..]].concat();
+    let mut climb = place.start_climb(&words);
+    climb.wait_for("rung 50 in flight · hold");
+    // The hold begins with a whole second.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    members[2].kill();
+    let run = run_of(&place, &climb.finish());
+    let rung = &run["rungs"][0];
+    let number = |name: &str| rung[name].as_u64().unwrap_or_else(|| panic!("{name} in {rung:#}"));
+    // What was in flight to the one that was killed; a third of the keys are its own.
+    assert!((1..=50).contains(&number("lost")), "{rung:#}");
+    assert!(number("answered") > 1000, "{rung:#}");
+    assert_eq!(number("not_sent"), 0, "{rung:#}");
+    // Every value has a backup on another member.
+    for cause in ["wrong value", "value not found", "reply of another kind", "broken protocol"] {
+        assert!(rung["errors"][cause].is_null(), "{rung:#}");
+    }
+    assert_ne!(run["verdict"], "PASS", "{run:#}");
 }
