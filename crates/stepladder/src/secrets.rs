@@ -1,4 +1,4 @@
-//! Secrets of a plan: header values name them as `${NAME}`, and the environment fills them in when a trial starts.
+//! Secrets of a plan: headers, paths, queries and bodies name them as `${NAME}`, and the environment fills them in when a trial starts.
 //!
 //! The plan that is stored, printed and repeated holds the name only. What is filled in lives in the workers' plans,
 //! which are neither stored nor shown, and an error never repeats it. What a server says back of them is masked (`masks`).
@@ -43,6 +43,17 @@ fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String
     }
     let Some(http) = bots.http_mut() else { return Ok(()) };
     for request in &mut http.requests {
+        let of = |part: &str, missing: String| {
+            anyhow::anyhow!(
+                "{part} of \"{}\" needs the environment variable {missing}, which is not set",
+                request.name
+            )
+        };
+        // Whatever a value holds, it stays one part of a path.
+        let in_path = |name: &str| value_of(name).map(|value| percent_encoded(&value));
+        request.path = with_environment(&request.path, in_path).map_err(|missing| of("the path", missing))?;
+        request.body =
+            with_environment(&request.body, &value_of).map_err(|missing| of("the body", missing))?;
         for (name, value) in &mut request.headers {
             let filled = with_environment(value, &value_of).map_err(|missing| {
                 anyhow::anyhow!(
@@ -58,6 +69,14 @@ fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String
         }
     }
     Ok(())
+}
+
+fn percent_encoded(value: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    value.bytes().map(encode).collect()
 }
 
 #[cfg(test)]
@@ -87,6 +106,25 @@ mod tests {
     fn a_plan_that_is_stored_holds_the_name_only() {
         let stored = serde_json::to_string(&bots()).expect("JSON");
         assert!(stored.contains("Bearer ${TOKEN}"), "{stored}");
+    }
+
+    #[test]
+    fn a_query_and_a_body_take_their_secrets_from_the_environment_too() {
+        let line = "http://127.0.0.1:1/a?key=${KEY} --method POST --body 'k=${KEY} ${ no name }'";
+        let plan = resolve(&Flags::of(line), None, 1).expect("a plan");
+        let stored = serde_json::to_string(&plan).expect("JSON");
+        assert!(stored.contains("?key=${KEY}") && stored.contains("k=${KEY}"), "{stored}");
+        let mut bots = plan.bots;
+        fill_in_bots(&mut bots, |name| (name == "KEY").then(|| "a/b&c d".to_owned())).expect("it is set");
+        let request = &HttpBots::of(&bots).expect("HTTP bots").requests[0];
+        assert_eq!(request.path, "/a?key=a%2Fb%26c%20d");
+        assert_eq!(request.body, "k=a/b&c d ${ no name }");
+        let missing = fill_in_bots(
+            &mut resolve(&Flags::of("http://127.0.0.1:1/${KEY}"), None, 1).expect("a plan").bots,
+            |_| None,
+        );
+        let said = missing.expect_err("it is not set").to_string();
+        assert_eq!(said, "the path of \"GET /${KEY}\" needs the environment variable KEY, which is not set");
     }
 
     #[test]

@@ -109,9 +109,6 @@ pub enum RequestConfigError {
         /// the defined ones, or a word for none
         known: String,
     },
-    /// `${…}` where only header values have it
-    #[error("${{{0}}} is filled in from the environment in header values only")]
-    EnvironmentOutsideHeaders(String),
     /// a choice that would break the path in which it is used
     #[error("\"{text}\" of variable {name} does not fit into a path; write blanks and the like as %20")]
     NotForPath {

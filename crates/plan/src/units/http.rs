@@ -108,13 +108,20 @@ pub fn environment_names<'a>(name: &str, value: &'a str) -> Result<Vec<&'a str>,
     Ok(names)
 }
 
-/// A header's value with each `${NAME}` replaced by what `value_of` says. Errors: the first name that it does not know.
+/// A text with each `${NAME}` replaced by what `value_of` says. What stands in such braces and is no name stays as it is.
+///
+/// Errors: the first name that `value_of` does not know.
 pub fn with_environment(value: &str, value_of: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = value;
     while let Some(at) = rest.find("${") {
         let inside = &rest[at + 2..];
         let Some(end) = inside.find('}') else { break };
+        if !is_environment_name(&inside[..end]) {
+            out.push_str(&rest[..at + 2]);
+            rest = inside;
+            continue;
+        }
         out.push_str(&rest[..at]);
         out.push_str(&value_of(&inside[..end]).ok_or_else(|| inside[..end].to_owned())?);
         rest = &inside[end + 1..];

@@ -351,7 +351,6 @@ bots:
             &format!("20: bots.requests.check.json: \"ok\" {POINTER} (for example: json: {{ /ok: true }})"),
             "20: bots.requests.check.bytes: the range 5..1 is empty; write the smaller end first (for example: bytes: \
              1..100)",
-            "20: bots.requests: ${TOKEN} is filled in from the environment in header values only",
             "21: unknown key \"gte\" in bots.requests; known: name, weight, get, post, put, patch, delete, head, method, path, call, \
              headers, body, json, check, capture; did you mean get? (for example: get: /todos/{id})",
             &format!("21: bots.requests: {ONCE}"),

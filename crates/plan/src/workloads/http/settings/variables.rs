@@ -134,19 +134,14 @@ fn strange_names(request: &HttpRequest, variables: &[Variable]) -> Vec<RequestCo
         },
     };
     for text in [&request.path, &request.body] {
-        for (name, is_environment) in http::braced(text) {
-            if is_environment {
-                strange.push(RequestConfigError::EnvironmentOutsideHeaders(name.to_owned()));
-            } else if known(name).is_none() {
-                strange.push(unknown(name));
-            }
-        }
+        let names = http::braced(text).filter(|(_, is_environment)| !is_environment);
+        strange.extend(names.filter(|(name, _)| known(name).is_none()).map(|(name, _)| unknown(name)));
     }
     for (_, value) in &request.headers {
         let names = http::braced(value).filter(|(_, is_environment)| !is_environment);
         strange.extend(names.filter(|(name, _)| known(name).is_none()).map(|(name, _)| unknown(name)));
     }
-    for (name, _) in http::braced(&request.path) {
+    for (name, _) in http::braced(&request.path).filter(|(_, is_environment)| !is_environment) {
         let texts = match known(name).map(|variable| &variable.law) {
             Some(VariableLaw::OneOf(words)) => words.as_slice(),
             Some(VariableLaw::Captured(before)) => std::slice::from_ref(before),
