@@ -183,7 +183,7 @@ mod tests {
     const MB: usize = 1 << 20;
 
     fn memory() -> Memory {
-        Memory::new(&Options { total_backlog: 16 * MB, backlog: 2000, ..Options::default() })
+        Memory::new(&Options { total_backlog: 16 * MB, backlog: 3000, ..Options::default() })
     }
 
     #[test]
@@ -229,7 +229,8 @@ mod tests {
     #[test]
     fn memory_is_given_back_when_a_backlog_has_been_gone_for_two_looks_and_not_between_its_waves() {
         let mut give_back = GiveBack::default();
-        let mut due = |peaks: &[usize]| peaks.iter().map(|peak| give_back.is_due(peak * MB)).collect::<Vec<_>>();
+        let mut due =
+            |peaks: &[usize]| peaks.iter().map(|peak| give_back.is_due(peak * MB)).collect::<Vec<_>>();
         assert_eq!(due(&[0, 100, 60, 20, 100, 1]), [false; 6]);
         assert_eq!(due(&[0, 0, 0, 0, 0]), [true, false, false, false, false], "once");
         assert_eq!(due(&[1, 0, 0, 0]), [false; 4], "too little");

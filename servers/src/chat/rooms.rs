@@ -127,7 +127,10 @@ mod tests {
     #[test]
     fn members_keep_their_indices_when_others_leave() {
         let mut rooms = LocalRooms::default();
-        let (one, other) = (Arc::new(Room::new("one", 1, Counter::default())), Arc::new(Room::new("other", 1, Counter::default())));
+        let (one, other) = (
+            Arc::new(Room::new("one", 1, Counter::default())),
+            Arc::new(Room::new("other", 1, Counter::default())),
+        );
         let place = rooms.place_for(&one);
         assert_eq!((rooms.place_for(&one), rooms.place_for(&other)), (place, place + 1));
         assert_eq!([7, 8, 9].map(|client| rooms.add(place, client)), [0, 1, 2]);

@@ -58,8 +58,10 @@ impl Shared {
 
     /// What waits for clients, and what is on its way to them, in bytes.
     pub(super) fn backlog_bytes(&self) -> usize {
-        let queues =
-            self.threads_shared.iter().map(|thread_shared| thread_shared.backlog_bytes.load(Ordering::Relaxed));
+        let queues = self
+            .threads_shared
+            .iter()
+            .map(|thread_shared| thread_shared.backlog_bytes.load(Ordering::Relaxed));
         self.memory.batches.load(Ordering::Relaxed) + queues.sum::<usize>()
     }
 }

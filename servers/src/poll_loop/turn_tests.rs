@@ -52,7 +52,9 @@ impl Loop {
         self.tick += 1;
         let mut now_ns = self.begins_ns().max(self.rested_ns);
         let gone = &self.gone;
-        self.turn.begin(now_ns, self.tick * PERIOD + PERIOD, 0, |work| gone.get(&work.id).copied().unwrap_or(Peer::There));
+        self.turn.begin(now_ns, self.tick * PERIOD + PERIOD, 0, |work| {
+            gone.get(&work.id).copied().unwrap_or(Peer::There)
+        });
         self.pieces = 0;
         loop {
             match self.turn.next(now_ns) {
