@@ -141,9 +141,9 @@ impl Thread {
         let all_have_trimmed = |halvings| {
             shared.threads_shared.iter().all(|other| other.trimmed_for.load(Ordering::Acquire) == halvings)
         };
-        match shared.memory.look(shared.backlog_bytes(), all_have_trimmed, clock::now_ns()) {
-            Change::Halved => shared.threads_shared.iter().for_each(|other| other.wakeup.ring()),
-            Change::Raised | Change::None => {}
+        let change = shared.memory.look(shared.backlog_bytes(), all_have_trimmed, clock::now_ns());
+        if change == Change::Halved {
+            shared.threads_shared.iter().for_each(|other| other.wakeup.ring());
         }
     }
 

@@ -183,7 +183,7 @@ mod tests {
     const MB: usize = 1 << 20;
 
     fn memory() -> Memory {
-        Memory::new(&Options { total_backlog: 16 * MB, backlog: 2000, ..Options::default() })
+        Memory::new(&Options { total_backlog: 16 * MB, backlog: 3000, ..Options::default() })
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Tick k begins at t₀ + k/30 s, absolutely. At its start the loop takes at most `slots` whole waiting requests in the
 //! order of their arrival, makes and sends their answers, simulates, and draws a frame if there is time. A request that
-//! had not wholly arrived waits for the next tick. Hence: one requester gets 30 answers per second, ten get 300, and
+//! had not wholly arrived waits for the next tick; that of a client that has gone is dropped when its turn comes. Hence: one requester gets 30 answers per second, ten get 300, and
 //! nobody gets more. At most `queue` requests are admitted at once (`admission`); beyond that they are refused at once, also
 //! while the loop draws, by the network's thread.
 //!

@@ -241,7 +241,8 @@ impl Network<'_> {
             let standing = client.connection.standing();
             match standing {
                 ConnectionState::Busy => {
-                    match if ended { stream::peer(&client.connection) } else { Peer::There } {
+                    let peer = if ended { stream::peer(&client.connection) } else { Peer::There };
+                    match peer {
                         Peer::There => {}
                         Peer::HalfClosed => client.connection.half_close(),
                         Peer::Gone => return Err(Part),

@@ -63,6 +63,11 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Option<Upgrade>, Refused> {
             version = Some(field.value.trim_ascii());
         } else if field.name.eq_ignore_ascii_case("sec-websocket-key") {
             key = Some(field.value.trim_ascii());
+        } else if field.name.eq_ignore_ascii_case("transfer-encoding")
+            || field.name.eq_ignore_ascii_case("content-length") && field.value.trim_ascii() != b"0"
+        {
+            // The bytes of its body would be taken for frames.
+            return Err(BAD_REQUEST);
         }
     }
     if !upgrade || !connection {
@@ -153,6 +158,10 @@ mod tests {
         check_refused("Host: localhost:42069", &"a: b\r\n".repeat(80), "431");
         check_refused("localhost", &"x".repeat(REQUEST_BYTES_MAX), "431");
         check_refused("Host", "Ho st", "400");
+        check_refused("Host:", "Content-Length: 6\r\nHost:", "400");
+        check_refused("Host:", "Transfer-Encoding: chunked\r\nHost:", "400");
+        let without_body = REQUEST.replace("Host:", "Content-Length: 0\r\nHost:");
+        assert!(read(without_body.as_bytes()).unwrap().is_some());
     }
 
     #[test]

@@ -77,6 +77,16 @@ impl Talker {
         Talker { stream, heard: Vec::new() }
     }
 
+    /// Connected to this address and welcomed.
+    pub fn at(address: SocketAddr) -> Talker {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut talker = Talker { stream, heard: Vec::new() };
+        talker.hear();
+        talker
+    }
+
     /// Welcomed, with so small a receive buffer that it is soon full when nothing is read.
     pub fn with_little_room(chat: &Chat) -> Talker {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod adversary;
 mod arena;
 mod chat;
 mod chat_bad_input;
 mod chat_client;
+mod chat_memory;
 mod client;
 mod faults;
 mod http_client;

@@ -210,6 +210,48 @@ fn who_asks_for_the_end_gets_it_with_the_answer() {
 }
 
 #[test]
+fn requests_of_clients_that_have_gone_or_send_nothing_more_delay_nobody_and_the_books_add_up() {
+    const LEAVING: usize = 100;
+    for resets in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loop.log");
+        let tick_log = Some(path.clone());
+        let server = start(Options { queue: None, slots: 1, tick_rate: 25, tick_log, ..Options::default() });
+        let mut clients: Vec<Client> = (0..=LEAVING).map(|_| Client::silent(server.address)).collect();
+        let mut last = clients.pop().unwrap();
+        let asked = tick(&last.ask(&get("/")));
+        clients.iter_mut().for_each(|client| request(client, "/"));
+        for client in &clients {
+            if resets {
+                socket2::SockRef::from(&client.stream).set_linger(Some(Duration::ZERO)).unwrap();
+            } else {
+                client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+            }
+        }
+        // In the order of arrival a hundred ticks, four seconds, would come first.
+        if resets {
+            drop(clients);
+            let waited = tick(&last.ask(&get("/"))) - asked;
+            assert!(waited < LEAVING as u64 / 2, "{waited} ticks");
+        } else {
+            let answered = tick(&last.ask(&get("/")));
+            let theirs: Vec<u64> = clients.iter_mut().map(|client| tick(&client.answer())).collect();
+            let before = theirs.iter().filter(|tick| **tick < answered).count();
+            assert!(before < LEAVING / 2, "{before} went first");
+            assert!(theirs.is_sorted(), "{theirs:?}");
+        }
+        drop(last);
+        server.end().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let sum = |name: &str| lines.iter().filter_map(|line| line[name].as_u64()).sum::<u64>();
+        assert_eq!(sum("requests"), LEAVING as u64 + 2);
+        assert_eq!(sum("requests"), sum("answers") + sum("dropped"), "{text}");
+        assert_eq!(sum("dropped") > LEAVING as u64 / 2, resets, "{text}");
+    }
+}
+
+#[test]
 fn what_is_no_request_is_refused_and_the_connection_ends() {
     let server = start(quick());
     let head_bomb = format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}", "a".repeat(17_000));
