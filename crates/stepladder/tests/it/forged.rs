@@ -1,5 +1,7 @@
 //! Texts that others wrote, on a terminal: stores, scenarios, logs and words of the command line obey nobody there.
 
+use std::time::Duration;
+
 use measure::{LoadUnit, MetricNames, Purpose, TrialHead};
 use store::{Outcome, RunEnd, RunHead, Store};
 
@@ -110,7 +112,6 @@ fn no_command_lets_a_text_of_others_rule_the_terminal() {
         vec!["climb", "arena", "--rungs", EVIL],
         vec!["climb", "arena", "--rungs", "1", "--", "--fault", EVIL],
         vec!["view", "--store", "evil.log"],
-        vec!["view", EVIL],
         vec!["man", EVIL],
         vec!["selftest", "--only", EVIL],
         vec!["bench", "--target", &evil_url],
@@ -122,6 +123,10 @@ fn no_command_lets_a_text_of_others_rule_the_terminal() {
         assert!(!shown.text.is_empty() || shown.code == Some(0), "{words:?}: {shown:?}");
         assert_harmless(&shown.text, &words);
     }
+    // It serves until it is ended.
+    let words = ["view", EVIL];
+    let shown = terminal::run_for(&place, &words, "", &[], Duration::from_secs(3));
+    assert_harmless(&shown.text, &words);
     let shown = terminal::run(&place, &["runs"], "", &[]);
     assert!(shown.text.contains("\\u001b]0;owned"), "it is shown for what it is: {shown:?}");
 }
