@@ -86,6 +86,11 @@ impl<'a> Reader<'a> {
         self.at(setting, &Node::default())
     }
 
+    /// A setting that is not there: told of the scenario, where there is one, and else of the flag, which may be another's.
+    pub fn missing(&self, setting: &Setting, flag: &Setting) -> RawValue {
+        if self.has_file() { self.in_whole_file(setting) } else { self.in_flag(flag, "") }
+    }
+
     /// The values behind the setting's key. Other shapes than the setting has were refused already.
     pub fn in_file(&self, setting: &Setting) -> Option<Vec<RawValue>> {
         self.values_of(setting, self.file.at(setting.key)?)

@@ -231,8 +231,7 @@ fn no_subject(reader: &mut Reader) {
         reader.refuse_plainly(Place::Flag(SUBJECT.flag), ConfigError::ScenarioNotRead);
     } else if reader.file.at(SUBJECT.key).is_none_or(Node::is_mapping) && reader.file.at(TARGET.key).is_none()
     {
-        let said =
-            if reader.has_file() { reader.in_whole_file(&TARGET) } else { reader.in_flag(&SUBJECT, "") };
+        let said = reader.missing(&TARGET, &SUBJECT);
         reader.refuse(&said, ConfigError::NoSubject);
     }
 }

@@ -172,6 +172,41 @@ impl HttpBots {
     }
 }
 
+/// What is planned alike by all whose messages are planned as requests over HTTP: the methods of `Workload` that ask the
+/// plan's part of that kind (the field `http`).
+macro_rules! planned_as_http {
+    () => {
+        fn unit_names(&self) -> (&'static str, &'static str) {
+            self.http.unit_names()
+        }
+
+        fn arrivals(&self) -> (&'static [Arrivals], &'static str) {
+            self.http.arrivals()
+        }
+
+        fn default_ramp(&self) -> Ramp {
+            self.http.default_ramp()
+        }
+
+        fn loads(&self) -> LoadKind {
+            self.http.loads()
+        }
+
+        fn units(&self, load: f64) -> u64 {
+            self.http.units(load)
+        }
+
+        fn sees_shutdown(&self) -> bool {
+            self.http.sees_shutdown()
+        }
+
+        fn conclusions(&self, rungs: &[Rung]) -> Vec<Conclusion> {
+            self.http.conclusions(rungs)
+        }
+    };
+}
+pub(super) use planned_as_http;
+
 impl Workload for HttpBots {
     fn load_unit(&self) -> LoadUnit {
         match self.model {

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use ladder::{Conclusion, LoadUnit, Rung};
 use serde::{Deserialize, Serialize};
 
+use super::http::planned_as_http;
 use super::{Demand, HttpBots, HttpRequest, LoadKind, Workload};
 use crate::mistakes::RequestConfigError;
 use crate::plan::{Arrivals, Ramp};
@@ -106,20 +107,10 @@ impl FromStr for LeaderboardProtocol {
 }
 
 impl Workload for LeaderboardBots {
+    planned_as_http!();
+
     fn load_unit(&self) -> LoadUnit {
         if self.counts_updates { LoadUnit::Updates } else { self.http.load_unit() }
-    }
-
-    fn unit_names(&self) -> (&'static str, &'static str) {
-        self.http.unit_names()
-    }
-
-    fn arrivals(&self) -> (&'static [Arrivals], &'static str) {
-        self.http.arrivals()
-    }
-
-    fn default_ramp(&self) -> Ramp {
-        self.http.default_ramp()
     }
 
     fn default_objectives(&self) -> &'static [&'static str] {
@@ -128,14 +119,6 @@ impl Workload for LeaderboardBots {
 
     fn default_loads(&self) -> &'static [f64] {
         &[1000.0, 2000.0, 5000.0]
-    }
-
-    fn loads(&self) -> LoadKind {
-        self.http.loads()
-    }
-
-    fn units(&self, load: f64) -> u64 {
-        self.http.units(load)
     }
 
     fn demand(&self, load: f64) -> Demand {
@@ -153,13 +136,5 @@ impl Workload for LeaderboardBots {
 
     fn audits(&self) -> bool {
         true
-    }
-
-    fn sees_shutdown(&self) -> bool {
-        self.http.sees_shutdown()
-    }
-
-    fn conclusions(&self, rungs: &[Rung]) -> Vec<Conclusion> {
-        self.http.conclusions(rungs)
     }
 }

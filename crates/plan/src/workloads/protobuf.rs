@@ -2,10 +2,10 @@
 
 pub(crate) mod settings;
 
-use ladder::LoadUnit;
-use ladder::{Conclusion, Rung};
+use ladder::{Conclusion, LoadUnit, Rung};
 use serde::{Deserialize, Serialize};
 
+use super::http::planned_as_http;
 use super::{Demand, HttpBots, HttpCheck, LoadKind, Workload};
 use crate::plan::{Arrivals, Ramp};
 use crate::schema::ProtoFiles;
@@ -81,32 +81,14 @@ impl ProtobufOver {
 
 /// All that is planned is planned as requests over HTTP are.
 impl Workload for ProtobufBots {
+    planned_as_http!();
+
     fn load_unit(&self) -> LoadUnit {
         self.http.load_unit()
     }
 
-    fn unit_names(&self) -> (&'static str, &'static str) {
-        self.http.unit_names()
-    }
-
-    fn arrivals(&self) -> (&'static [Arrivals], &'static str) {
-        self.http.arrivals()
-    }
-
-    fn default_ramp(&self) -> Ramp {
-        self.http.default_ramp()
-    }
-
     fn default_loads(&self) -> &'static [f64] {
         self.http.default_loads()
-    }
-
-    fn loads(&self) -> LoadKind {
-        self.http.loads()
-    }
-
-    fn units(&self, load: f64) -> u64 {
-        self.http.units(load)
     }
 
     fn demand(&self, load: f64) -> Demand {
@@ -119,13 +101,5 @@ impl Workload for ProtobufBots {
 
     fn intended_per_s(&self, load: f64) -> Option<f64> {
         self.http.intended_per_s(load)
-    }
-
-    fn sees_shutdown(&self) -> bool {
-        self.http.sees_shutdown()
-    }
-
-    fn conclusions(&self, rungs: &[Rung]) -> Vec<Conclusion> {
-        self.http.conclusions(rungs)
     }
 }

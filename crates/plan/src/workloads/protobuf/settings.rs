@@ -105,7 +105,7 @@ fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Loads>) -> Prot
 /// The schema's texts, and where its file is named.
 fn files(reader: &mut Reader) -> Option<(ProtoFiles, RawValue)> {
     let Some(said) = reader.said(&PROTO) else {
-        let said = if reader.has_file() { reader.in_whole_file(&PROTO) } else { reader.in_flag(&PROTO, "") };
+        let said = reader.missing(&PROTO, &PROTO);
         reader.refuse(&said, RequestConfigError::NoProto.into());
         return None;
     };
@@ -129,8 +129,7 @@ fn frames(reader: &mut Reader) -> ProtobufOver {
     let mut needed = |setting: &Setting| {
         let value = reader.value(setting, units::not_blank);
         if value.is_none() && reader.said(setting).is_none() {
-            let said =
-                if reader.has_file() { reader.in_whole_file(setting) } else { reader.in_flag(setting, "") };
+            let said = reader.missing(setting, setting);
             reader.refuse(&said, RequestConfigError::NoMessageType.into());
         }
         value.unwrap_or_default()
