@@ -109,12 +109,10 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
         index: usize,
         captured: &CapturedVars,
     ) -> Ready<'_, P> {
-        if self.templates[index].prepared.is_none() {
-            return Ready::Rendered(self.render::<D>(index, captured, None));
-        }
-        match &self.templates[index].prepared {
+        let template = &self.templates[index];
+        match &template.prepared {
             Some(prepared) => Ready::Prepared(prepared),
-            None => unreachable!("looked at above"),
+            None => Ready::Rendered(template.render::<D>(&self.context, &mut self.texts, captured, None)),
         }
     }
 
@@ -125,34 +123,7 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
         captured: &CapturedVars,
         path: &str,
     ) -> P {
-        self.render::<D>(index, captured, Some(path))
-    }
-
-    fn render<D: Http<Prepared = P>>(
-        &mut self,
-        index: usize,
-        captured: &CapturedVars,
-        elsewhere: Option<&str>,
-    ) -> P {
-        let values = self.texts.draw(captured);
-        let template = &self.templates[index];
-        let fill = |text: &str| self.texts.fill(text, &values);
-        let headers: Vec<(String, String)> =
-            template.request.headers.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
-        match elsewhere {
-            Some(path) => self.context.prepare::<D>("GET", path, &headers, b"", template.keeps_body),
-            None => {
-                let path = fill(&template.request.path);
-                let body = fill(&template.request.body);
-                self.context.prepare::<D>(
-                    &template.request.method,
-                    &path,
-                    &headers,
-                    body.as_bytes(),
-                    template.keeps_body,
-                )
-            }
-        }
+        self.templates[index].render::<D>(&self.context, &mut self.texts, captured, Some(path))
     }
 
     /// Whether an answer is right. Errors: what is wrong with it, in no words yet.
@@ -171,6 +142,28 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
     }
 }
 
+impl<P> RequestTemplate<P> {
+    /// A GET of `elsewhere`, where a redirect points, else the request itself.
+    fn render<D: Http<Prepared = P>>(
+        &self,
+        context: &RequestContext,
+        texts: &mut Texts,
+        captured: &CapturedVars,
+        elsewhere: Option<&str>,
+    ) -> P {
+        let values = texts.draw(captured);
+        let HttpRequest { method, path, headers, body, .. } = &self.request;
+        let headers = texts.filled(headers, &values);
+        match elsewhere {
+            Some(path) => context.prepare::<D>("GET", path, &headers, b"", self.keeps_body),
+            None => {
+                let (path, body) = (texts.fill(path, &values), texts.fill(body, &values));
+                context.prepare::<D>(method, &path, &headers, body.as_bytes(), self.keeps_body)
+            }
+        }
+    }
+}
+
 impl Texts {
     /// Those of one worker.
     pub fn of(plan: &WorkerPlan, http: &HttpBots) -> Texts {
@@ -185,6 +178,11 @@ impl Texts {
     /// A text for each variable, for one request.
     pub fn draw(&mut self, captured: &CapturedVars) -> Vec<String> {
         (0..self.variables.len()).map(|at| self.value(at, captured)).collect()
+    }
+
+    /// Headers with their values filled in.
+    pub fn filled(&self, headers: &[(String, String)], values: &[String]) -> Vec<(String, String)> {
+        headers.iter().map(|(name, value)| (name.clone(), self.fill(value, values))).collect()
     }
 
     /// A text with each `{name}` replaced by the drawn one.

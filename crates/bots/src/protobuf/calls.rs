@@ -52,6 +52,20 @@ struct Request<P> {
     prepared: Option<P>,
 }
 
+impl<P> Request<P> {
+    fn render<D: Http<Prepared = P>>(
+        &self,
+        context: &RequestContext,
+        texts: &mut Texts,
+        captured: &CapturedVars,
+    ) -> P {
+        let values = texts.draw(captured);
+        let names: Vec<&str> = texts.variables.iter().map(|variable| variable.name.as_str()).collect();
+        let headers = texts.filled(&self.said.headers, &values);
+        context.prepare::<D>("POST", &self.said.path, &headers, &self.body.render(&names, &values), true)
+    }
+}
+
 /// How a message comes to be.
 enum Body {
     Template(Template),
@@ -120,12 +134,10 @@ impl<D: Http> Source<D> for Calls<D> {
     }
 
     fn ready(&mut self, chosen: Chosen, captured: &CapturedVars) -> Ready<'_, D::Prepared> {
-        if self.requests[chosen.op].prepared.is_none() {
-            return Ready::Rendered(self.render(chosen.op, captured));
-        }
-        match &self.requests[chosen.op].prepared {
+        let request = &self.requests[chosen.op];
+        match &request.prepared {
             Some(prepared) => Ready::Prepared(prepared),
-            None => unreachable!("looked at above"),
+            None => Ready::Rendered(request.render::<D>(&self.context, &mut self.texts, captured)),
         }
     }
 
@@ -252,15 +264,6 @@ impl<D: Http> Calls<D> {
             texts: Texts::of(plan, &settings.http),
             reply: None,
         })
-    }
-
-    fn render(&mut self, index: usize, captured: &CapturedVars) -> D::Prepared {
-        let values = self.texts.draw(captured);
-        let Request { said, body, .. } = &self.requests[index];
-        let names: Vec<&str> = self.texts.variables.iter().map(|variable| variable.name.as_str()).collect();
-        let filled = |(name, value): &(String, String)| (name.clone(), self.texts.fill(value, &values));
-        let headers: Vec<(String, String)> = said.headers.iter().map(filled).collect();
-        self.context.prepare::<D>("POST", &said.path, &headers, &body.render(&names, &values), true)
     }
 
     /// The reply as JSON, where something of it is captured. Errors: it is not right.
