@@ -4,6 +4,8 @@
 //! Each operation that ends starts the next, until the total is reached; the first tenth is a warm-up and not counted.
 //! Every get checks the value's length and content. CPU is this process's, user and system, of the counted part.
 
+mod closed_loop;
+
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,8 @@ use hazelcast::reactor::{Config, Outcome, Reactor};
 use hazelcast::wire::request::TTL_OF_THE_MAP;
 use hazelcast::wire::{Answer, Data, Key, MapName, Request};
 use hdrhistogram::Histogram;
+
+use closed_loop::Arguments;
 
 const USAGE: &str = "usage: in_flight ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT";
 
@@ -46,21 +50,10 @@ fn status_kb(name: &str) -> u64 {
 }
 
 fn run() -> Result<(), String> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let [address, op, value_bytes, total, in_flight] = args.as_slice() else { return Err(USAGE.to_owned()) };
-    let number = |text: &str, name: &str| {
-        text.parse::<u64>().map_err(|_| format!("{name} {text:?} is no number; {USAGE}"))
-    };
-    let is_get = match op.as_str() {
-        "get" => true,
-        "set" => false,
-        other => return Err(format!("op {other:?} is neither get nor set; {USAGE}")),
-    };
-    let value_bytes = number(value_bytes, "VALUE_BYTES")? as usize;
-    let total = number(total, "TOTAL")?.max(10);
-    let in_flight = number(in_flight, "IN_FLIGHT")?.max(1);
-
-    let text: String = (0..value_bytes).map(|at| char::from(b'A' + (at % 26) as u8)).collect();
+    let arguments = Arguments::read(USAGE)?;
+    let text = arguments.value();
+    let Arguments { address, op, value_bytes, total, in_flight } = arguments;
+    let is_get = op == "get";
     let (map, key, value): (MapName, Key, Data) = ("map".into(), Key::of("k0"), Data::of(&text));
     let set =
         Request::Set { map: map.clone(), key: key.clone(), value: value.clone(), ttl_ms: TTL_OF_THE_MAP };

@@ -5,6 +5,8 @@
 //! the thread's CPU time, read between the steps of a turn (all operations that end at once), not of an operation. The first
 //! tenth is a warm-up. Exit code 1 when the steps do not add up to the process's own CPU time within 10 %.
 
+mod closed_loop;
+
 use std::io::{IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::process::ExitCode;
@@ -13,6 +15,8 @@ use hazelcast::wire::request::TTL_OF_THE_MAP;
 use hazelcast::wire::{
     Answer, Credentials, Data, Event, Key, MapName, Request, Session, Settings, Uuid, data,
 };
+
+use closed_loop::Arguments;
 
 const USAGE: &str = "usage: steps ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT";
 /// How far the sum of the steps may be from the whole.
@@ -110,19 +114,10 @@ impl Connection {
 }
 
 fn run() -> Result<bool, String> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let [address, op, value_bytes, total, in_flight] = args.as_slice() else { return Err(USAGE.to_owned()) };
-    let number = |text: &str, name: &str| {
-        text.parse::<u64>().map_err(|_| format!("{name} {text:?} is no number; {USAGE}"))
-    };
-    let is_get = match op.as_str() {
-        "get" => true,
-        "set" => false,
-        other => return Err(format!("op {other:?} is neither get nor set; {USAGE}")),
-    };
-    let value_bytes = number(value_bytes, "VALUE_BYTES")? as usize;
-    let (total, in_flight) = (number(total, "TOTAL")?.max(10), number(in_flight, "IN_FLIGHT")?.max(1));
-    let text: String = (0..value_bytes).map(|at| char::from(b'A' + (at % 26) as u8)).collect();
+    let arguments = Arguments::read(USAGE)?;
+    let text = arguments.value();
+    let Arguments { address, op, value_bytes, total, in_flight } = arguments;
+    let is_get = op == "get";
     let map: MapName = "steps".into();
     let set = |map: MapName| Request::Set {
         map,
@@ -132,7 +127,7 @@ fn run() -> Result<bool, String> {
     };
     let request = |map: MapName| if is_get { Request::Get { map, key: Key::of("k0") } } else { set(map) };
 
-    let mut connection = Connection::open(address)?;
+    let mut connection = Connection::open(&address)?;
     let send = |connection: &mut Connection, request: &Request| {
         connection.session.send(request, (), 0, u64::MAX).map_err(|(_, refused)| refused.to_string())
     };
