@@ -5,6 +5,8 @@
 use serde_json::{Value, json};
 use store::RunRecord;
 
+use crate::say;
+
 /// Something that is not the same in both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
@@ -32,7 +34,7 @@ impl Difference {
         let shown = |value: &Value| match value {
             Value::Null => "not stated".to_owned(),
             Value::String(text) if text.is_empty() => "not stated".to_owned(),
-            Value::String(text) => text.replace(char::is_control, " "),
+            Value::String(text) => say::in_line(text),
             other => other.to_string(),
         };
         format!("{}: {} → {}", self.what, shown(&self.old), shown(&self.new))
