@@ -17,7 +17,7 @@ const (
 	givenUp = -1
 )
 
-// timelineOps is how many operations of a phase are told one by one.
+// timelineOps is how many operations of a phase are reported one by one.
 const timelineOps = 200
 
 // phase is one part of a run, warm-up or measurement: the closed loop itself.

@@ -32,7 +32,7 @@ interface Operation {
   at: number
 }
 
-/** How many operations of a phase are told one by one. */
+/** How many operations of a phase are reported one by one. */
 const timelineOps = 200
 /** After this many operations in a row the event loop gets a turn, or timers and signals would starve. */
 const opsPerTurn = 4096

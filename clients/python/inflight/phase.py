@@ -14,7 +14,7 @@ from inflight.tally import Tally
 #: How long operations in flight may still end by themselves after a stop.
 GRACE_NS = 1_000_000_000
 OVERDUE_NS = 100_000_000
-#: How many operations of a phase are told one by one.
+#: How many operations of a phase are reported one by one.
 TIMELINE_OPS = 200
 
 

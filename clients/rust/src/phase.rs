@@ -82,7 +82,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Without a limit in flight, memory is checked and answers are read once per this many starts.
 const STARTS_PER_TURN: u64 = 1000;
 
-/// How many operations of a phase are told one by one.
+/// How many operations of a phase are reported one by one.
 const TIMELINE: usize = 200;
 
 /// An operation in flight.

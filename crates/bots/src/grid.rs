@@ -5,7 +5,7 @@
 //! kinds of operations are those of the benchmark of client libraries (`inflight::Workload`).
 //! Where operations read, the values are put before the hold: the workers share the keys, and a worker's operations count
 //! as joined once its share is put. From the hold on a get must find its value, byte for byte, unless operations also
-//! delete or values expire; then a miss is only counted. Where nobody sets them again, values must be gone once they have
+//! delete or values expire; then a miss is only counted. Values that are not set again must be gone once they have
 //! expired.
 //! Where the subject is a cluster there is a connection to each member wherever one is written of here (a *link*), and each
 //! operation takes that of its key's owner (`route`). What a member has not begun is sent again after a moment, what it may
@@ -465,7 +465,7 @@ impl<D: Grid> Operations<D> {
         }
     }
 
-    /// Whether a value has certainly expired: put before the hold, and set by nobody since.
+    /// Whether a value has certainly expired: put before the hold and not set since.
     fn has_expired(&self, planned_ns: u64, ctx: &BotContext<'_, D>) -> bool {
         let expires_ns =
             |ms: u64| ctx.settle_ns().saturating_add(ms.saturating_mul(1_000_000) + EXPIRY_SLACK_NS);

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 
 use engine::ConnectionId;
 
-/// No member.
-const NOBODY: u32 = u32::MAX;
+/// The owner is no member that we know.
+const NO_MEMBER: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Connection {
@@ -29,7 +29,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// So many links, each with a connection to all members; there is at least one member.
+    /// `links` links, each with a connection to every member; there is at least one member.
     pub(super) fn new(links: usize, members: &[SocketAddr]) -> Routes {
         let connections = vec![Connection::default(); links * members.len()];
         Routes { members: members.to_vec(), connections, owners: Vec::new(), next: 0 }
@@ -75,11 +75,11 @@ impl Routes {
         }
         let place = |owner: &Option<SocketAddr>| {
             let place = self.members.iter().position(|member| Some(*member) == *owner);
-            place.map_or(NOBODY, |at| at as u32)
+            place.map_or(NO_MEMBER, |at| at as u32)
         };
         let by_partition: Vec<u32> = owners.iter().map(place).collect();
         let count = by_partition.len() as u32;
-        let owner = |key| by_partition.get(partition_of(key, count) as usize).copied().unwrap_or(NOBODY);
+        let owner = |key| by_partition.get(partition_of(key, count) as usize).copied().unwrap_or(NO_MEMBER);
         self.owners = (0..keys).map(owner).collect();
     }
 

@@ -25,7 +25,7 @@ final class Phase<T> {
     /** How long operations in flight may still end by themselves after a stop. */
     private static final long GRACE_MS = 1000;
 
-    /** How many operations of a phase are told one by one. */
+    /** How many operations of a phase are reported one by one. */
     private static final int TIMELINE_OPS = 200;
 
     private static final long OVERDUE_MS = 100;
