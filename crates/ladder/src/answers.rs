@@ -10,13 +10,14 @@ mod shots;
 use measure::{Distribution, Measure, Quantile, Summary, Trial};
 use serde_json::{Map, Value, json};
 
-use crate::capacity::{Held, capacity};
+use crate::capacity::{Capacity, capacity};
 use crate::contract::{
     CheatFigures, ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan,
     RunFacts, Rung, SCHEMA, ShutdownFigures, SubjectFigures, ThreadFigures, TickFigures, WorkerFigures,
 };
 use crate::figures;
 use crate::judge::{Calibration, Judgement, Verdict, most};
+use crate::schedule::{Judged, SearchSchedule};
 
 /// A contract asks for a hold longer than nothing. A trial whose hold never began is told with this one.
 const NO_HOLD_S: f64 = 1e-9;
@@ -26,17 +27,19 @@ const ERROR_SAMPLES: usize = 3;
 /// The answers that every run has. What its workload concludes besides (`plan::Workload::conclusions`) the caller adds.
 ///
 /// `rungs` in the order they were held. A run without any is `INVALID`, and its JSON lacks the one rung that the schema asks for.
-pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>) -> Climb {
-    let held: Vec<Held> = rungs
-        .iter()
-        .map(|rung| Held {
-            load: rung.load,
-            cell: rung.cell.clone().unwrap_or_default(),
-            verdict: rung.verdict,
-            signal: rung.signal.clone(),
-        })
-        .collect();
-    let verdict = run_verdict(held.iter().map(|trial| trial.verdict));
+pub fn answers(
+    run: &RunFacts,
+    generator: Option<&Calibration>,
+    rungs: Vec<Rung>,
+    search: Option<&SearchSchedule>,
+) -> Climb {
+    let held: Vec<Judged> = rungs.iter().map(Judged::from).collect();
+    let capacity = capacity(run.capacity_unit, &held, search);
+    let verdict = if search.is_some() {
+        search_verdict(&capacity)
+    } else {
+        run_verdict(loads(&rungs).map(load_verdict))
+    };
     let mut climb = Climb {
         schema: SCHEMA,
         run: run.clone(),
@@ -46,13 +49,47 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
             send_lag_ns: weighed.send_lag.clone(),
             ceiling_per_s: weighed.ceiling_per_s,
         }),
-        capacity: capacity(run.capacity_unit, &held),
+        capacity,
         rungs,
         conclusions: Vec::new(),
         verdict,
     };
     climb.conclusions = conclusions::conclusions(&climb);
     climb
+}
+
+/// The holds of each load and cell.
+fn loads(rungs: &[Rung]) -> impl Iterator<Item = Vec<Verdict>> {
+    let mut loads: Vec<(&Rung, Vec<Verdict>)> = Vec::new();
+    for rung in rungs {
+        let is_same = |first: &Rung| first.load == rung.load && first.cell == rung.cell;
+        match loads.iter_mut().find(|(first, _)| is_same(first)) {
+            Some((_, verdicts)) => verdicts.push(rung.verdict),
+            None => loads.push((rung, vec![rung.verdict])),
+        }
+    }
+    loads.into_iter().map(|(_, verdicts)| verdicts)
+}
+
+/// The verdict of a load: the majority of those that say something about the server, where a tie fails; else the gravest.
+fn load_verdict(verdicts: Vec<Verdict>) -> Verdict {
+    let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
+    match (count(Verdict::Pass), count(Verdict::Fail)) {
+        (0, 0) => run_verdict(verdicts),
+        (passed, failed) if passed > failed => Verdict::Pass,
+        _ => Verdict::Fail,
+    }
+}
+
+/// A search is there to find a load that fails: it passed when it found what was asked for, both bounds near enough or a
+/// server that holds all loads. A server that holds no load has failed.
+fn search_verdict(capacity: &Capacity) -> Verdict {
+    let is_narrow = capacity.search.is_some_and(|search| search.is_reached(capacity));
+    match (capacity.lower_bound, capacity.upper_bound) {
+        (None, Some(_)) => Verdict::Fail,
+        _ if is_narrow => Verdict::Pass,
+        _ => Verdict::Inconclusive,
+    }
 }
 
 /// The verdict of a run: FAIL when some rung failed, PASS when every load that was asked for was judged and held; else

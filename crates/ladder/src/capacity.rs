@@ -1,20 +1,23 @@
 //! Capacity: the largest load that held below the smallest that did not.
 //!
+//! Of a list of rungs the majority of the holds decides about a load; of a search the classification of RFC 9971.
 //! Only PASS and FAIL count: a rung that says more about the generator or the machine moves neither bound. Without a
 //! failing rung there is only a lower bound, and a knee is none before a breach bounds it from above.
 //! Invariant: one more failing rung never raises the capacity.
 //! Units: loads, in the unit of the climb.
 
-use measure::LoadUnit;
 use std::collections::BTreeMap;
 
+use measure::LoadUnit;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::confidence::{Holds, whereabouts};
 use crate::judge::Verdict;
+use crate::schedule::{Judged, SearchSchedule};
 
-/// Fewer holds of the same load than this support no figure of confidence.
-const FEWEST_HOLDS: u32 = 3;
+/// Fewer holds of a bounding load than this support no figure of confidence: one says *that* it held, not how often.
+const FEWEST_HOLDS: f64 = 2.0;
 
 /// What is known about the capacity, as in the JSON contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
@@ -27,18 +30,63 @@ pub struct Capacity {
     pub upper_bound: Option<f64>,
     /// what gave at the smallest failing load
     pub first_failing_signal: Option<String>,
-    /// how surely the bounds are on their sides, in [0, 1]; `None` when nothing supports a figure
+    /// how surely the capacity lies between the two bounds, in [0, 1]; `None` when nothing supports a figure
     ///
-    /// A load exactly at the knee would pass as often as fail. Confidence is the chance that such a load would not
-    /// have shown verdicts as one-sided as those of the two bounding loads (exact sign test, one-sided, the product of
-    /// both). It needs at least three holds of each bounding load: a load held once says *that* it held, not how often.
+    /// The capacity is the load of which half of the holds would pass (docs/method/capacity.md). It needs both bounds, and
+    /// two holds of each: a load held once says *that* it held, not how often.
     pub confidence: Option<f64>,
+    /// the load of which half of the holds would pass, most likely; `None` without a confidence
+    #[serde(default)]
+    pub estimate: Option<f64>,
+    /// it lies between these loads with a probability of 95 %
+    #[serde(default)]
+    pub interval: Option<(f64, f64)>,
     /// loads that held although a smaller one failed, ascending: the verdicts are not monotone
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub held_above_a_failure: Vec<f64>,
+    /// what was searched for; absent where rungs were given
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub search: Option<SearchFigures>,
     /// of a sweep: each cell's own, in the order in which they were held; the bounds above are those of the smallest
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cells: Vec<CellCapacity>,
+}
+
+/// What a search was to reach, and what it reached (RFC 9971).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct SearchFigures {
+    /// a trial so long is full-length, seconds
+    pub final_trial_s: f64,
+    /// so many seconds of full-length trials decide about a load
+    pub duration_sum_s: f64,
+    /// so large a share of them may miss the objectives
+    pub exceed_ratio: f64,
+    /// (upper − lower) / upper at most
+    pub width_goal: f64,
+    /// as it was reached; null without both bounds
+    pub width: Option<f64>,
+    /// no smaller and no larger load was to be held
+    pub range: (f64, f64),
+    /// loads are whole numbers
+    pub is_whole: bool,
+    /// trials of the subject, short and long, without the warm-up
+    pub trials: u32,
+    /// of these, full-length
+    pub full_trials: u32,
+}
+
+impl SearchFigures {
+    /// Whether the search found what it was asked for: bounds near enough (of whole loads: neighbours), or a server that
+    /// holds the largest load of the range.
+    pub fn is_reached(&self, capacity: &Capacity) -> bool {
+        match (capacity.lower_bound, capacity.upper_bound) {
+            (Some(lower), Some(upper)) => {
+                1.0 - lower / upper <= self.width_goal || self.is_whole && upper - lower <= 1.0
+            }
+            (Some(lower), None) => lower >= self.range.1,
+            (None, _) => false,
+        }
+    }
 }
 
 /// The capacity in one cell of a sweep.
@@ -50,44 +98,29 @@ pub struct CellCapacity {
     pub capacity: Capacity,
 }
 
-/// One trial as far as the capacity is concerned.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Held {
-    /// its load
-    pub load: f64,
-    /// axis and value; empty where there is but one cell
-    pub cell: BTreeMap<String, String>,
-    /// its verdict
-    pub verdict: Verdict,
-    /// what gave
-    pub signal: Option<String>,
-}
-
-/// All trials of one load. The majority decides; a tie fails, since a load that holds every other time does not hold.
+/// All trials of one load.
 struct Rung<'a> {
-    load: f64,
-    passed: u32,
-    failed: u32,
+    holds: Holds,
     signal: Option<&'a str>,
 }
 
 impl Rung<'_> {
-    fn holds(&self) -> bool {
-        self.passed > self.failed
-    }
-
-    fn confidence(&self) -> Option<f64> {
-        let holds = self.passed + self.failed;
-        (holds >= FEWEST_HOLDS).then(|| 1.0 - chance_of_at_least(self.passed.max(self.failed), holds))
+    /// The majority decides; a tie fails, since a load that holds every other time does not hold.
+    fn is_held(&self) -> bool {
+        self.holds.passed > self.holds.failed
     }
 }
 
 /// The capacity shown by these trials. Of several cells it is that of the cell that gives first, since a server must hold
 /// in all of them; each one's own stands beside it.
 ///
-/// The trials of a cell may come in any order; the cells are told in the order in which they first appear.
-pub fn capacity(unit: LoadUnit, trials: &[Held]) -> Capacity {
-    let mut cells: Vec<(&BTreeMap<String, String>, Vec<&Held>)> = Vec::new();
+/// The trials of a cell may come in any order; the cells are told in the order in which they first appear. A search has
+/// one cell.
+pub fn capacity(unit: LoadUnit, trials: &[Judged], search: Option<&SearchSchedule>) -> Capacity {
+    if let Some(search) = search {
+        return of_search(unit, trials, search);
+    }
+    let mut cells: Vec<(&BTreeMap<String, String>, Vec<&Judged>)> = Vec::new();
     for trial in trials {
         match cells.iter_mut().find(|(cell, _)| *cell == &trial.cell) {
             Some((_, of_cell)) => of_cell.push(trial),
@@ -115,54 +148,89 @@ pub fn capacity(unit: LoadUnit, trials: &[Held]) -> Capacity {
     Capacity { cells, ..smallest }
 }
 
-fn of_cell(unit: LoadUnit, trials: &[&Held]) -> Capacity {
+/// By load, ascending; `passes` says whether a trial passed and for how much it counts, `None` where it says nothing about
+/// the server.
+fn rungs<'a>(trials: &[&'a Judged], passes: impl Fn(&Judged) -> Option<(bool, f64)>) -> Vec<Rung<'a>> {
     let mut rungs: Vec<Rung<'_>> = Vec::new();
-    for trial in trials.iter().filter(|trial| trial.verdict.counts()) {
-        let at = rungs.iter().position(|rung| rung.load == trial.load).unwrap_or_else(|| {
-            rungs.push(Rung { load: trial.load, passed: 0, failed: 0, signal: None });
+    for trial in trials {
+        let Some((has_passed, counts)) = passes(trial) else { continue };
+        let at = rungs.iter().position(|rung| rung.holds.load == trial.load).unwrap_or_else(|| {
+            rungs.push(Rung { holds: Holds { load: trial.load, passed: 0.0, failed: 0.0 }, signal: None });
             rungs.len() - 1
         });
         let rung = &mut rungs[at];
-        if trial.verdict == Verdict::Pass {
-            rung.passed += 1;
+        if has_passed {
+            rung.holds.passed += counts;
         } else {
-            rung.failed += 1;
+            rung.holds.failed += counts;
             rung.signal = rung.signal.or(trial.signal.as_deref());
         }
     }
-    rungs.sort_by(|a, b| a.load.total_cmp(&b.load));
-    let upper = rungs.iter().find(|rung| !rung.holds());
-    let is_below = |rung: &&Rung<'_>| upper.is_none_or(|upper| rung.load < upper.load);
-    let lower = rungs.iter().filter(is_below).rfind(|rung| rung.holds());
-    let above = rungs.iter().filter(|rung| rung.holds() && !is_below(rung)).map(|rung| rung.load);
-    let confidence = match (lower, upper) {
-        (Some(lower), Some(upper)) => {
-            lower.confidence().zip(upper.confidence()).map(|(low, high)| low * high)
-        }
-        _ => None,
-    };
-    Capacity {
-        unit: unit.to_owned(),
-        lower_bound: lower.map(|rung| rung.load),
-        upper_bound: upper.map(|rung| rung.load),
-        first_failing_signal: upper.and_then(|rung| rung.signal).map(str::to_owned),
-        confidence,
-        held_above_a_failure: above.collect(),
-        cells: Vec::new(),
-    }
+    rungs.sort_by(|a, b| a.holds.load.total_cmp(&b.holds.load));
+    rungs
 }
 
-/// P(X ≥ k) for n fair coins.
-fn chance_of_at_least(k: u32, n: u32) -> f64 {
-    let mut chance_of_exactly = 0.5f64.powi(n as i32);
-    let mut sum = 0.0;
-    for heads in 0..=n {
-        if heads >= k {
-            sum += chance_of_exactly;
-        }
-        chance_of_exactly *= f64::from(n - heads) / f64::from(heads + 1);
+fn of_cell(unit: LoadUnit, trials: &[&Judged]) -> Capacity {
+    let by_verdict = |trial: &Judged| match trial.verdict {
+        Some(Verdict::Pass) => Some((true, 1.0)),
+        Some(Verdict::Fail) => Some((false, 1.0)),
+        _ => None,
+    };
+    let rungs = rungs(trials, by_verdict);
+    let load = |rung: &Rung<'_>| rung.holds.load;
+    let upper = rungs.iter().find(|rung| !rung.is_held()).map(load);
+    let is_below = |load: &f64| upper.is_none_or(|upper| *load < upper);
+    let held = || rungs.iter().filter(|rung| rung.is_held()).map(load);
+    let lower = held().filter(is_below).last();
+    let above = held().filter(|load| !is_below(load)).collect();
+    between(unit, &rungs, (lower, upper), above)
+}
+
+fn of_search(unit: LoadUnit, trials: &[Judged], search: &SearchSchedule) -> Capacity {
+    let found = search.bounds(trials);
+    let of_subject: Vec<&Judged> = trials.iter().filter(|trial| trial.is_rung()).collect();
+    let by_objectives = |trial: &Judged| Some((trial.met?, search.share_of_full(trial)));
+    let bounds = (found.lower, found.upper);
+    let capacity = between(unit, &rungs(&of_subject, by_objectives), bounds, found.irregular.clone());
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let figures = SearchFigures {
+        final_trial_s: seconds(search.goal.final_trial_ns),
+        duration_sum_s: seconds(search.goal.duration_sum_ns),
+        exceed_ratio: search.goal.exceed_ratio,
+        width_goal: search.goal.width,
+        width: found.width(),
+        range: (search.least, search.most),
+        is_whole: search.is_whole,
+        trials: of_subject.len() as u32,
+        full_trials: of_subject.iter().filter(|trial| search.share_of_full(trial) >= 1.0).count() as u32,
+    };
+    Capacity { search: Some(figures), ..capacity }
+}
+
+fn between(
+    unit: LoadUnit,
+    rungs: &[Rung<'_>],
+    (lower, upper): (Option<f64>, Option<f64>),
+    held_above_a_failure: Vec<f64>,
+) -> Capacity {
+    let at = |load: f64| rungs.iter().find(|rung| rung.holds.load == load);
+    let is_enough =
+        |load: f64| at(load).is_some_and(|rung| rung.holds.passed + rung.holds.failed >= FEWEST_HOLDS);
+    let holds: Vec<Holds> = rungs.iter().map(|rung| rung.holds).collect();
+    let both = lower.zip(upper).filter(|(lower, upper)| is_enough(*lower) && is_enough(*upper));
+    let found = both.map(|(lower, upper)| whereabouts(&holds, lower, upper));
+    Capacity {
+        unit,
+        lower_bound: lower,
+        upper_bound: upper,
+        first_failing_signal: upper.and_then(|upper| at(upper)?.signal).map(str::to_owned),
+        confidence: found.map(|found| found.confidence),
+        estimate: found.map(|found| found.quantiles[1]),
+        interval: found.map(|found| (found.quantiles[0], found.quantiles[2])),
+        held_above_a_failure,
+        search: None,
+        cells: Vec::new(),
     }
-    sum
 }
 
 #[cfg(test)]
@@ -171,14 +239,14 @@ mod tests {
 
     use super::*;
 
-    fn held(load: f64, verdict: Verdict) -> Held {
+    fn held(load: f64, verdict: Verdict) -> Judged {
         let signal = (verdict != Verdict::Pass).then(|| format!("signal at {load}"));
-        Held { load, cell: BTreeMap::new(), verdict, signal }
+        Judged { load, verdict: Some(verdict), signal, ..Judged::default() }
     }
 
     fn check(trials: &[(f64, Verdict)], lower: Option<f64>, upper: Option<f64>) -> Capacity {
-        let trials: Vec<Held> = trials.iter().map(|&(load, verdict)| held(load, verdict)).collect();
-        let found = capacity(LoadUnit::Games, &trials);
+        let trials: Vec<Judged> = trials.iter().map(|&(load, verdict)| held(load, verdict)).collect();
+        let found = capacity(LoadUnit::Games, &trials, None);
         assert_eq!((found.lower_bound, found.upper_bound), (lower, upper), "{trials:?}");
         found
     }
@@ -219,21 +287,33 @@ mod tests {
     }
 
     #[test]
-    fn confidence_needs_three_holds_of_either_bound() {
+    fn confidence_needs_two_holds_of_either_bound_and_grows_with_them() {
         let of = |lower: usize, upper: usize| {
             let mut trials = vec![(500.0, Pass); lower];
             trials.extend(vec![(1000.0, Fail); upper]);
             check(&trials, Some(500.0), Some(1000.0)).confidence
         };
-        assert_eq!(of(2, 3), None);
-        assert_eq!(of(3, 3), Some(0.875 * 0.875));
-        assert!(of(8, 8).unwrap() > 0.99);
+        assert_eq!((of(1, 3), of(3, 1)), (None, None));
+        let (two, three, eight) = (of(2, 2).unwrap(), of(3, 3).unwrap(), of(8, 8).unwrap());
+        assert!(two < three && three < eight, "{two} {three} {eight}");
+        assert!((0.7..0.97).contains(&two) && eight > 0.98, "{two} {eight}");
+    }
+
+    #[test]
+    fn verdicts_that_contradict_each_other_lower_the_confidence() {
+        let of = |failed: usize| {
+            let mut trials = vec![(500.0, Pass); 5];
+            trials.extend(vec![(500.0, Fail); failed]);
+            trials.extend(vec![(550.0, Fail); 5]);
+            check(&trials, Some(500.0), Some(550.0)).confidence.unwrap()
+        };
+        assert!(of(0) > of(2) && of(2) > of(4), "{} {} {}", of(0), of(2), of(4));
     }
 
     #[test]
     fn of_several_cells_the_one_that_gives_first_counts_and_each_is_told() {
         let cell = |name: &str| BTreeMap::from([("service".to_owned(), name.to_owned())]);
-        let in_cell = |name: &str, load, verdict| Held { cell: cell(name), ..held(load, verdict) };
+        let in_cell = |name: &str, load, verdict| Judged { cell: cell(name), ..held(load, verdict) };
         let trials = [
             in_cell("short", 14.0, Pass),
             in_cell("short", 15.0, Fail),
@@ -241,7 +321,7 @@ mod tests {
             in_cell("long", 6.0, Fail),
             in_cell("unjudged", 1.0, Inconclusive),
         ];
-        let found = capacity(LoadUnit::Requesters, &trials);
+        let found = capacity(LoadUnit::Requesters, &trials, None);
         assert_eq!((found.lower_bound, found.upper_bound), (Some(5.0), Some(6.0)));
         let bounds = |at: usize| (found.cells[at].capacity.lower_bound, found.cells[at].capacity.upper_bound);
         assert_eq!(
@@ -251,10 +331,10 @@ mod tests {
         assert_eq!(found.cells[1].cell, cell("long"));
         // Without a failure: the least that held.
         let held_only = [in_cell("short", 14.0, Pass), in_cell("long", 5.0, Pass)];
-        let found = capacity(LoadUnit::Requesters, &held_only);
+        let found = capacity(LoadUnit::Requesters, &held_only, None);
         assert_eq!((found.lower_bound, found.upper_bound), (Some(5.0), None));
         // One cell is told as if it had no name.
-        assert_eq!(capacity(LoadUnit::Requesters, &trials[..2]).cells, []);
+        assert_eq!(capacity(LoadUnit::Requesters, &trials[..2], None).cells, []);
     }
 
     fn verdicts() -> impl Strategy<Value = Verdict> {
@@ -266,11 +346,11 @@ mod tests {
         fn one_more_failing_rung_never_raises_the_capacity(
             trials in proptest::collection::vec((1u32..20, verdicts()), 0..12), load in 1u32..20
         ) {
-            let mut trials: Vec<Held> =
+            let mut trials: Vec<Judged> =
                 trials.into_iter().map(|(load, verdict)| held(f64::from(load), verdict)).collect();
-            let before = capacity(LoadUnit::Games, &trials);
+            let before = capacity(LoadUnit::Games, &trials, None);
             trials.push(held(f64::from(load), Fail));
-            let after = capacity(LoadUnit::Games, &trials);
+            let after = capacity(LoadUnit::Games, &trials, None);
             prop_assert!(after.lower_bound.unwrap_or(0.0) <= before.lower_bound.unwrap_or(0.0));
             prop_assert!(after.upper_bound.unwrap_or(f64::INFINITY) <= before.upper_bound.unwrap_or(f64::INFINITY));
         }
@@ -279,14 +359,14 @@ mod tests {
         fn the_lower_bound_lies_below_the_upper_and_order_does_not_matter(
             trials in proptest::collection::vec((1u32..20, verdicts()), 0..12)
         ) {
-            let mut trials: Vec<Held> =
+            let mut trials: Vec<Judged> =
                 trials.into_iter().map(|(load, verdict)| held(f64::from(load), verdict)).collect();
-            let found = capacity(LoadUnit::Games, &trials);
+            let found = capacity(LoadUnit::Games, &trials, None);
             if let (Some(lower), Some(upper)) = (found.lower_bound, found.upper_bound) {
                 prop_assert!(lower < upper);
             }
             trials.reverse();
-            let reversed = capacity(LoadUnit::Games, &trials);
+            let reversed = capacity(LoadUnit::Games, &trials, None);
             prop_assert_eq!((reversed.lower_bound, reversed.upper_bound), (found.lower_bound, found.upper_bound));
         }
     }

@@ -34,7 +34,7 @@ use crate::steady::{self, Finding, Floors, Steadiness};
 
 use crate::wording::show_share;
 
-pub(crate) use rules::most;
+pub(crate) use rules::{SERVER_EXITED, most};
 pub use views::Seen;
 use views::View;
 
@@ -215,6 +215,9 @@ pub struct ObjectiveResult {
     pub note: Option<String>,
     /// which seconds decided
     pub judged_by: String,
+    /// of a percentile that too few samples state: whether the share of samples beyond the bound would meet it
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub met_by_share: Option<bool>,
 }
 
 impl Judgement {
@@ -425,7 +428,12 @@ fn evidence(case: &Case<'_>) -> Evidence {
             Outcome::CannotTell { why } => (None, Some(why.clone())),
         };
         let (met, judged_by) = (asked.seen.met(), asked.seen.name().to_owned());
-        ObjectiveResult { objective: asked.objective.to_string(), met, value, note, judged_by }
+        let met_by_share = if met.is_none() {
+            asked.objective.is_met_by_share(case.fair_view().unwrap_or(case.trial))
+        } else {
+            None
+        };
+        ObjectiveResult { objective: asked.objective.to_string(), met, value, note, judged_by, met_by_share }
     };
     let own_limit = tightest(case.terms).map(|(_, bound_ns)| generator::OWN_LATENCY_SHARE * bound_ns);
     let change = case.finding.as_ref().and_then(|finding| finding.change.as_ref());

@@ -10,6 +10,7 @@ pub mod answers;
 mod capacity;
 pub mod closing;
 mod condition;
+mod confidence;
 mod contract;
 pub mod disturbance;
 mod figures;
@@ -24,7 +25,7 @@ pub mod scene;
 
 pub use aliasing::Aliasing;
 pub use answers::{answers, run_verdict, rung};
-pub use capacity::{Capacity, CellCapacity, Held, capacity};
+pub use capacity::{Capacity, CellCapacity, SearchFigures, capacity};
 pub use closing::{Closing, Table, closing};
 pub use condition::{Condition, ConditionError};
 pub use contract::{
@@ -37,5 +38,8 @@ pub use judge::{
 };
 pub use measure::LoadUnit;
 pub use objective::{Objective, ObjectiveError, Op, Outcome};
-pub use schedule::{Judged, ListSchedule, Next, NextTrial, Schedule, Stop};
+pub use schedule::{
+    Bounds, Goal, Judged, ListSchedule, LoadClass, Loads, Next, NextTrial, Repeats, Schedule, SearchSchedule,
+    Stop, Tally,
+};
 pub use steady::{Floors, Steadiness, steadiness, warm_up_cut};

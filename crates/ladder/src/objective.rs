@@ -165,6 +165,16 @@ impl Objective {
         }
     }
 
+    /// Replies that its percentile needs to be stated; `None` for other figures.
+    pub fn samples_of_responses(&self) -> Option<u64> {
+        match self.figure.source {
+            Source::Quantile(Of::Response | Of::Service | Of::SendLag, q) => {
+                Some((EXCEEDANCES / (1.0 - q)).round() as u64)
+            }
+            _ => None,
+        }
+    }
+
     /// The bound in ns when this limits a latency from above, whichever percentile: response, service, deliveries.
     pub fn latency_bound_ns(&self) -> Option<f64> {
         let is_latency =
@@ -182,13 +192,26 @@ impl Objective {
     /// there and they are a larger share than the percentile leaves. So a server that answers nobody fails even in
     /// a short hold, by the same rule of a hundred samples.
     fn is_surely_exceeded(&self, trial: &Trial) -> bool {
-        let Source::Quantile(of, q) = self.figure.source else { return false };
-        let (Op::Less | Op::AtMost) = self.op else { return false };
-        let Ok((values, never)) = sample(trial, of) else { return false };
+        self.beyond(trial)
+            .is_some_and(|(beyond, total, share)| beyond >= EXCEEDANCES && beyond > share * total)
+    }
+
+    /// Whether the share of samples beyond the bound is as small as the percentile asks, however few samples there are;
+    /// `None` without samples, and for figures that are no percentile with an upper bound.
+    pub(crate) fn is_met_by_share(&self, trial: &Trial) -> Option<bool> {
+        let (beyond, total, share) = self.beyond(trial)?;
+        (total > 0.0).then_some(beyond <= share * total)
+    }
+
+    /// Of a percentile with an upper bound: samples beyond it, all samples, and the share that may lie beyond.
+    fn beyond(&self, trial: &Trial) -> Option<(f64, f64, f64)> {
+        let (Source::Quantile(of, q), Op::Less | Op::AtMost) = (self.figure.source, self.op) else {
+            return None;
+        };
+        let (values, never) = sample(trial, of).ok()?;
         let above: u64 =
             values.buckets().filter(|&(ns, _)| ns as f64 > self.bound).map(|(_, count)| count).sum();
-        let (beyond, total) = ((above + never) as f64, (values.count() + never) as f64);
-        beyond >= EXCEEDANCES && beyond > (1.0 - q) * total
+        Some(((above + never) as f64, (values.count() + never) as f64, 1.0 - q))
     }
 }
 

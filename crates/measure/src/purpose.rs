@@ -21,6 +21,10 @@ pub enum Purpose {
     #[serde(rename = "calibration ceiling")]
     #[strum(serialize = "calibration ceiling")]
     CalibrationCeiling,
+    /// the subject before the first trial of a search, so that what is cold gets warm; it is not judged
+    #[serde(rename = "warm-up")]
+    #[strum(serialize = "warm-up")]
+    WarmUp,
     /// the subject under one load
     #[default]
     Rung,

@@ -55,7 +55,7 @@ impl Flags {
     /// its value.
     pub fn of(line: &str) -> Flags {
         let mut flags = Flags::default();
-        let mut words = words(line).into_iter();
+        let mut words = words(line).into_iter().peekable();
         while let Some(word) = words.next() {
             if word == "--" {
                 flags.say(&OPTIONS, words.by_ref());
@@ -68,6 +68,9 @@ impl Flags {
                     Kind::Switch => Some("true".to_owned()),
                     Kind::SwitchOff => Some("false".to_owned()),
                     Kind::One | Kind::Hyphenated | Kind::Repeated => words.next(),
+                    Kind::Optional(alone) => {
+                        words.next_if(|word| !word.starts_with('-')).or(Some(alone.to_owned()))
+                    }
                 };
                 flags.say(setting, [text.unwrap_or_else(|| panic!("{word} has no value"))]);
             }

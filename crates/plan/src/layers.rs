@@ -25,6 +25,7 @@ mod generator;
 pub(crate) mod ladder;
 mod objectives;
 pub(crate) mod reader;
+pub(crate) mod search;
 mod stop;
 mod subject;
 
@@ -32,6 +33,7 @@ use reader::Reader;
 use subject::ResolvedTarget;
 
 pub use crate::workloads::http::settings::requests::BODY;
+pub use search::search_sentence;
 pub use subject::{I_MAY_LOAD, OPTIONS, SUBJECT};
 pub(crate) use subject::{START, TICKS};
 
@@ -40,6 +42,7 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
     let of_workloads = KINDS.iter().flat_map(|kind| kind.settings).copied();
     let others = [
         ladder::SETTINGS,
+        search::SETTINGS,
         stop::SETTINGS,
         cells::SETTINGS,
         objectives::SETTINGS,
@@ -160,6 +163,8 @@ pub fn resolve_with(
     let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
     let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref());
     ladder.stop = stop::read(&mut reader, found.as_mut(), &bots, ladder.hold, &objectives);
+    let is_ours = found.as_ref().is_some_and(|found| !matches!(found.source, SubjectSource::Running { .. }));
+    search::read(&mut reader, &mut ladder, loads.as_ref(), &bots, &objectives, is_ours);
     let arrivals = arrivals_of(&mut reader, &bots);
     let patience_ns = reader.value_or_default(&PATIENCE, |text| {
         units::duration_ns_within(text, PATIENCE_NS_MIN, units::DURATION_NS_MAX)

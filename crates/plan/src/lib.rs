@@ -22,7 +22,7 @@ mod worker_plan;
 mod workloads;
 
 pub use flags::Flags;
-pub use layers::{is_scenario_file, resolve, resolve_with};
+pub use layers::{is_scenario_file, resolve, resolve_with, search_sentence};
 pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};
 pub use plan::{
     Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource,

@@ -15,9 +15,11 @@ use crate::target::{TargetError, TargetRefused, as_prefixes};
 use crate::units::UnitError;
 
 mod http;
+mod search;
 mod stop;
 
 pub use http::RequestConfigError;
+pub use search::SearchError;
 pub use stop::StopError;
 
 /// Where a mistake stands.
@@ -66,6 +68,9 @@ pub enum ConfigError {
     /// the end of a subject under load that makes no sense
     #[error(transparent)]
     Stop(#[from] StopError),
+    /// a search that makes no sense
+    #[error(transparent)]
+    Search(#[from] SearchError),
     /// a URL that cannot be read
     #[error(transparent)]
     Target(#[from] TargetError),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ladder::{LoadUnit, Objective};
+use ladder::{LoadUnit, Objective, Repeats, SearchSchedule};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
@@ -170,6 +170,12 @@ pub struct Ladder {
     /// the subject is told to end under each load
     #[serde(default)]
     pub stop: Option<SubjectStop>,
+    /// how often each load is held
+    #[serde(default)]
+    pub repeat: Repeats,
+    /// the capacity is searched for, and `rungs` holds only where the search starts
+    #[serde(default)]
+    pub search: Option<SearchSchedule>,
 }
 
 /// A subject that is told to end (SIGTERM) under load, which ends the hold.

@@ -53,6 +53,8 @@ pub enum Kind {
     Switch,
     /// nothing: the flag turns something off (`--no-…`)
     SwitchOff,
+    /// one value, or none, which means this one
+    Optional(&'static str),
     /// one value, and the flag may be given several times
     Repeated,
 }

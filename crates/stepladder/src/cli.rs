@@ -146,7 +146,7 @@ impl FromArgMatches for Settings {
                 Kind::Switch if matches.get_flag(setting.flag) => flags.say(setting, ["true".into()]),
                 Kind::SwitchOff if matches.get_flag(setting.flag) => flags.say(setting, ["false".into()]),
                 Kind::Switch | Kind::SwitchOff => {}
-                Kind::One | Kind::Hyphenated | Kind::Repeated => {
+                Kind::One | Kind::Hyphenated | Kind::Optional(_) | Kind::Repeated => {
                     let texts = matches.get_many::<String>(setting.flag);
                     flags.say(setting, texts.into_iter().flatten().cloned());
                 }
@@ -169,6 +169,7 @@ fn option(setting: &'static Setting) -> Arg {
     let arg = match setting.kind {
         Kind::Switch | Kind::SwitchOff => return arg.action(ArgAction::SetTrue),
         Kind::One | Kind::Hyphenated => arg.action(ArgAction::Set),
+        Kind::Optional(alone) => arg.action(ArgAction::Set).num_args(0..=1).default_missing_value(alone),
         Kind::Repeated => arg.action(ArgAction::Append),
     };
     arg.value_name(setting.value_name).allow_hyphen_values(setting.kind == Kind::Hyphenated)

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use ladder::{Climb, Next, NextTrial};
+use ladder::{Climb, Next, NextTrial, Repeats};
 use measure::{LoadUnit, Purpose, TrialHead};
 use plan::{HoldLength, Plan, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store, StoreError};
@@ -63,6 +63,7 @@ pub fn climb(
 ) -> Result<(RunId, Exit), Failure> {
     under_test::check_options(plan).map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
+    let plan = &machine.within_reach(plan);
     // Before anything is started or written: what the ladder asks for that this machine does not have.
     machine.check(plan, None).map_err(not_measured)?;
     let unwritten = check_writable("--json", outputs.json.as_deref()).map_err(wrong_usage)?;
@@ -92,6 +93,7 @@ fn climb_subject(
     machine.check(plan, Some(subject.address))?;
     preflight::warnings(plan, subject.address).iter().for_each(|text| progress.say(text));
     plan::ramp_sentence(plan).iter().for_each(|text| progress.say(text));
+    plan::search_sentence(plan).iter().for_each(|text| progress.say(text));
     let (tell, committed) = channel();
     let writer = store.begin_run(&run_head(plan, subject.address)?, Some(tell))?;
     let run = writer.id().clone();
@@ -154,12 +156,15 @@ impl Climbing<'_> {
             if self.interrupt.is_asked() {
                 break Ok(());
             }
-            let outcome = if order.purpose == Purpose::Rung {
-                stop(null.take());
-                self.rung(&order, judged, subject, progress)
-            } else {
-                let outcome = self.calibration(&order, subject.target.scheme, &mut null, progress);
-                outcome.and_then(|()| judged.read_on(self.store))
+            let outcome = match order.purpose {
+                Purpose::Rung | Purpose::WarmUp => {
+                    stop(null.take());
+                    self.rung(&order, judged, subject, progress)
+                }
+                Purpose::CalibrationLatency | Purpose::CalibrationCeiling => {
+                    let outcome = self.calibration(&order, subject.target.scheme, &mut null, progress);
+                    outcome.and_then(|()| judged.read_on(self.store))
+                }
             };
             if outcome.is_err() {
                 break outcome;
@@ -177,17 +182,26 @@ impl Climbing<'_> {
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
         let cell = order.cell.and_then(|cell| self.plan.ladder.cells.get(cell)).cloned().unwrap_or_default();
-        let plan = &self.plan.in_cell(&cell.names);
-        let is_first = order.cell.is_none_or(|cell| cell == 0) && order.load <= plan.ladder.rungs[0];
+        let mut plan = self.plan.in_cell(&cell.names);
+        if plan.ladder.search.is_some() || plan.ladder.repeat != Repeats::default() {
+            // The same arrivals again would say nothing new of the same load.
+            plan.seed = plan.seed.wrapping_add(u64::from(order.seq));
+        }
+        let plan = &plan;
+        let is_first = judged.is_untouched();
         // The old one goes first: both may want the same port.
         if !subject.has_options(&cell.options) {
             subject.restart_with(plan, cell.options)?;
         } else if (plan.ladder.restart_per_rung && !is_first)
-            || (plan.ladder.stop.is_some() && subject.has_ended())
+            || ((plan.ladder.stop.is_some() || plan.ladder.search.is_some()) && subject.has_ended())
         {
             subject.restart(plan)?;
         }
-        let terms = judged.terms(order.load, &cell.names);
+        let mut terms = judged.terms(order.load, &cell.names);
+        let mut hold = plan.ladder.hold;
+        if let Some(hold_ns) = order.hold_ns {
+            (hold, terms.hold_ns) = (HoldLength::Time(hold_ns), hold_ns);
+        }
         let needs = plan::needs(plan, order.load);
         let head = TrialHead {
             seq: order.seq,
@@ -210,17 +224,21 @@ impl Climbing<'_> {
             head,
             workers,
             target: &target,
-            hold: plan.ladder.hold,
+            hold,
             settle_ns: plan.ladder.settle_ns,
             realtime: plan.generator.realtime,
             spin_ns: plan.generator.spin_ns,
             margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
-            terms: Some(terms),
+            // A warm-up is not judged, and so never waits for undisturbed seconds.
+            terms: (order.purpose == Purpose::Rung).then_some(terms),
             stop: plan.ladder.stop,
         };
         self.run_trial(&trial, subject, progress)?;
         judged.read_on(self.store)?;
+        if order.purpose == Purpose::WarmUp {
+            return Ok(());
+        }
         let Some(rung) = judged.rungs().last() else { anyhow::bail!("the rung was not stored") };
         let verdict = store::StoredVerdict {
             judge: "climb".to_owned(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use ladder::{
-    Calibration, Climb, Intended, Judged, Link, ListSchedule, RunFacts, Rung, Schedule, Terms, answers,
-    disturbance, judge, least_disturbed, rung, warm_up_cut,
+    Calibration, Climb, Intended, Judged, Link, ListSchedule, Loads, Next, NextTrial, RunFacts, Rung,
+    Schedule, Terms, answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
 };
 use measure::{Measure, Purpose, Summary, Trial};
 use plan::{HoldLength, Plan, SubjectSource, TickSource};
@@ -25,12 +25,17 @@ pub const PROTOCOL: &str = "protocol";
 pub fn schedule(plan: &Plan) -> Schedule {
     let calibrations =
         [(Purpose::CalibrationLatency, LATENCY_CLIENTS), (Purpose::CalibrationCeiling, CEILING_CLIENTS)];
-    Schedule::List(ListSchedule {
-        calibrations: if plan.generator.calibrate { calibrations.to_vec() } else { Vec::new() },
+    let list = || ListSchedule {
         rungs: plan.ladder.rungs.clone(),
         cells: plan.ladder.cells.iter().map(|cell| cell.names.clone()).collect(),
         is_open_ended: plan.ladder.is_open_ended,
-    })
+        repeats: plan.ladder.repeat,
+        seed: plan.seed,
+    };
+    Schedule {
+        calibrations: if plan.generator.calibrate { calibrations.to_vec() } else { Vec::new() },
+        loads: plan.ladder.search.clone().map_or_else(|| Loads::List(list()), Loads::Search),
+    }
 }
 
 /// A run with its trials judged, as far as it was read. What was stored never changes, so each trial is read and judged
@@ -88,21 +93,38 @@ impl JudgedRun {
             if !is_final(mark.is_ended) {
                 break;
             }
-            if mark.head.purpose == Purpose::Rung {
-                let left_out = |trial: &Trial| least_disturbed(trial, hold_ns(&self.plan)).left_out;
-                let (trial, calmer) = store.trial_views(&self.id, mark.head.seq, warm_up_cut, left_out)?;
-                let judgement =
-                    judge(&trial, calmer.as_ref(), &self.terms(trial.head.load, &trial.head.cell));
-                self.done.extend(Judged::of(&trial, Some(&judgement)));
-                self.rungs.push(rung(&trial, &judgement));
-            } else {
-                let trial = store.trial(&self.id, mark.head.seq, 0)?;
-                self.done.extend(Judged::of(&trial, None));
-                calibrate(&mut self.calibration, &trial);
+            match mark.head.purpose {
+                Purpose::Rung => {
+                    let hold_ns = self.hold_ns();
+                    let left_out = |trial: &Trial| least_disturbed(trial, hold_ns).left_out;
+                    let (trial, calmer) =
+                        store.trial_views(&self.id, mark.head.seq, warm_up_cut, left_out)?;
+                    let terms = Terms { hold_ns, ..self.terms(trial.head.load, &trial.head.cell) };
+                    let judgement = judge(&trial, calmer.as_ref(), &terms);
+                    self.done.extend(Judged::of(&trial, Some(&judgement)));
+                    self.rungs.push(rung(&trial, &judgement));
+                }
+                Purpose::WarmUp => {
+                    let trial = store.trial(&self.id, mark.head.seq, 0)?;
+                    self.done.extend(Judged::of(&trial, None));
+                }
+                Purpose::CalibrationLatency | Purpose::CalibrationCeiling => {
+                    let trial = store.trial(&self.id, mark.head.seq, 0)?;
+                    self.done.extend(Judged::of(&trial, None));
+                    calibrate(&mut self.calibration, &trial);
+                }
             }
             self.read += 1;
         }
         Ok(())
+    }
+
+    /// How long the next trial was asked to hold: the schedule asks for the same trials again when it is replayed.
+    fn hold_ns(&self) -> u64 {
+        match schedule(&self.plan).next(&self.done) {
+            Next::Trial(NextTrial { hold_ns: Some(hold_ns), .. }) => hold_ns,
+            _ => hold_ns(&self.plan),
+        }
     }
 
     /// The run's plan.
@@ -113,6 +135,11 @@ impl JudgedRun {
     /// The trials that were read, as the schedule wants to see them.
     pub fn done(&self) -> &[Judged] {
         &self.done
+    }
+
+    /// Whether the subject was not loaded yet.
+    pub fn is_untouched(&self) -> bool {
+        !self.done.iter().any(|trial| matches!(trial.purpose, Purpose::Rung | Purpose::WarmUp))
     }
 
     /// The rungs that were read, in their order.
@@ -141,7 +168,8 @@ impl JudgedRun {
             shared_cores: head.shared_cores,
             capacity_unit: self.plan.ladder.load_unit,
         };
-        let mut climb = answers(&facts, self.calibration.as_ref(), self.rungs.clone());
+        let mut climb =
+            answers(&facts, self.calibration.as_ref(), self.rungs.clone(), self.plan.ladder.search.as_ref());
         climb.conclusions.extend(self.plan.bots.conclusions(&climb.rungs));
         Ok(Some(climb))
     }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, bail};
+use ladder::SearchSchedule;
 use ladder::wording::show_bytes;
 use plan::{Plan, WorkerPlan, loopback_sources, needs, sources_for, workers_for};
 use procfs::{Current as _, Meminfo};
@@ -100,6 +101,25 @@ impl Machine {
             show_bytes(available as f64),
             show_bytes(allowed as f64)
         )
+    }
+
+    /// The plan; a search in it goes no further than descriptors and memory of this machine do.
+    pub fn within_reach(&self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        let Some(search) = plan.ladder.search.clone() else { return plan };
+        let is_possible = |load: f64| self.workers(&plan, load).is_ok() && self.ledger(&plan, load).is_ok();
+        // Where the start is out of reach, `check` says why.
+        if is_possible(search.most) || !is_possible(search.start) {
+            return plan;
+        }
+        let (mut most, mut beyond) = (search.start, search.most);
+        while beyond / most > 1.01 {
+            let middle = (most * beyond).sqrt();
+            let bound = if is_possible(middle) { &mut most } else { &mut beyond };
+            *bound = middle;
+        }
+        plan.ladder.search = Some(SearchSchedule { most: most.floor().max(search.start), ..search });
+        plan
     }
 
     /// Checks every rung before the first one is climbed.

@@ -10,6 +10,7 @@ use crate::capacity::{Capacity, CellCapacity};
 use crate::contract::{Climb, Conclusion, Rung};
 use crate::disturbance::Disturbance;
 use crate::judge::Verdict;
+use crate::schedule::Judged;
 use crate::steady::Steadiness;
 use crate::wording::{show_cell, show_many, show_ns, show_number, show_share};
 
@@ -82,6 +83,7 @@ fn how_many(climb: &Climb) -> Conclusion {
         }
         (None, None) => "Unknown: no load could be judged.".to_owned(),
     }];
+    sentences.extend(estimate(climb));
     sentences.extend(where_in_sweep(capacity));
     if !capacity.held_above_a_failure.is_empty() {
         let loads: Vec<String> =
@@ -92,7 +94,8 @@ fn how_many(climb: &Climb) -> Conclusion {
         ));
     }
     for verdict in [Verdict::GeneratorLimited, Verdict::Inconclusive, Verdict::Invalid] {
-        let loads: Vec<String> = with_verdict(climb, verdict).map(|rung| show_number(rung.load)).collect();
+        let untold = with_verdict(climb, verdict).filter(|rung| is_untold(climb, rung));
+        let loads: Vec<String> = untold.map(|rung| show_number(rung.load)).collect();
         if !loads.is_empty() && !capacity.cells.is_empty() {
             let of = climb.rungs.len();
             sentences.push(format!("{} of {of} rungs could not be judged ({verdict}).", loads.len()));
@@ -106,6 +109,47 @@ fn how_many(climb: &Climb) -> Conclusion {
         "rungs": climb.rungs.iter().map(load_and_verdict).collect::<Vec<_>>(),
     });
     Conclusion::new("how_many", &sentences, evidence)
+}
+
+/// Where the capacity most likely is, and whether a search reached what it was to reach.
+fn estimate(climb: &Climb) -> Vec<String> {
+    let capacity = &climb.capacity;
+    let mut sentences = Vec::new();
+    if let (Some(most_likely), Some((least, most)), Some(confidence)) =
+        (capacity.estimate, capacity.interval, capacity.confidence)
+    {
+        let number = |load: f64| show_number(three_digits(load));
+        sentences.push(format!(
+            "Most likely {}, with 95 % between {} and {}; between the two bounds with {}.",
+            number(most_likely),
+            number(least),
+            number(most),
+            show_share(confidence)
+        ));
+    }
+    if let Some(search) = &capacity.search
+        && !search.is_reached(capacity)
+        && capacity.lower_bound.is_some()
+    {
+        let wanted = show_share(search.width_goal);
+        sentences.push(match search.width {
+            Some(width) => {
+                format!("The search did not reach a width of {wanted}: {} remain.", show_share(width))
+            }
+            None => format!("The search ended before it found both bounds with a width of {wanted}."),
+        });
+    }
+    sentences
+}
+
+fn three_digits(load: f64) -> f64 {
+    let unit = 10f64.powf(load.abs().max(1e-9).log10().floor() - 2.0);
+    (load / unit).round() * unit
+}
+
+/// Whether a rung says nothing about the server. A short trial of a search does, though it states no verdict.
+fn is_untold(climb: &Climb, rung: &Rung) -> bool {
+    !rung.verdict.counts() && (climb.capacity.search.is_none() || Judged::from(rung).met.is_none())
 }
 
 fn load_and_verdict(rung: &Rung) -> Value {
@@ -219,7 +263,7 @@ fn show_cores(cores: f64) -> String {
 
 fn can_i_trust_it(climb: &Climb) -> Conclusion {
     let rungs = &climb.rungs;
-    let counted = rungs.iter().filter(|rung| rung.verdict.counts()).count();
+    let counted = rungs.iter().filter(|rung| !is_untold(climb, rung)).count();
     let limited = with_verdict(climb, Verdict::GeneratorLimited).count();
     let is_broken =
         |rung: &&Rung| rung.signal.as_deref().is_some_and(|signal| BROKEN_BOOKS.contains(&signal));
@@ -234,7 +278,7 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         rungs.iter().filter(|rung| rung.steady.is_some_and(|steady| steady != Steadiness::Steady)).collect();
     let untold = rungs.iter().filter(|rung| rung.steady.is_none()).count();
 
-    let unjudged: Vec<&Rung> = rungs.iter().filter(|rung| !rung.verdict.counts()).collect();
+    let unjudged: Vec<&Rung> = rungs.iter().filter(|rung| is_untold(climb, rung)).collect();
     let mut sentences = Vec::new();
     let mut parts = Vec::new();
     let lag = send_lag_ns.map_or("send lag p99 not stated: too few sends".to_owned(), |ns| {

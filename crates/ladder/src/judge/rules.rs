@@ -28,6 +28,8 @@ pub const OFFERED_SHARE_LEAST: f64 = 0.995;
 const COUNTS_OF_ERRORS: [&str; 5] = ["errors", "errors.share", "failed", "lost", "unanswered"];
 
 const INTERRUPTED: &str = kind::INTERRUPTED;
+/// The signal of a rung during which the subject's process ended.
+pub(crate) const SERVER_EXITED: &str = "server exited";
 
 pub(super) fn books(case: &Case<'_>) -> Option<Ruling> {
     let invalid = |why: String| {
@@ -102,7 +104,7 @@ pub(super) fn exited(case: &Case<'_>) -> Option<Ruling> {
     let last_words =
         if output.is_empty() { String::new() } else { format!("; its last output: {}", output.join(" | ")) };
     let reason = format!("server exited: {how}, {at} into the trial; earlier rungs stand{last_words}");
-    Some(Ruling::new(Verdict::Fail, "server exited", reason))
+    Some(Ruling::new(Verdict::Fail, SERVER_EXITED, reason))
 }
 
 /// Connections that are missing, whoever is to blame.

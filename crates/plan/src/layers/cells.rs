@@ -48,6 +48,11 @@ static LOCALITIES: Setting = SWEEP
     .default("moderate")
     .flag_example("all");
 
+/// Whether anybody speaks of an axis.
+pub(super) fn are_said(reader: &Reader) -> bool {
+    SETTINGS.iter().any(|setting| reader.said(setting).is_some())
+}
+
 const VIEW_NAMES: [&str; 2] = ["background", "foreground"];
 const PRIORITY_NAMES: [&str; 2] = ["normal", "below-normal"];
 const LOCALITY_NAMES: [&str; 3] = ["none", "moderate", "high"];

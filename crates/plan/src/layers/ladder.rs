@@ -1,5 +1,7 @@
 //! Which loads, how the bots arrive, and how long each load is held.
 
+use ladder::Repeats;
+
 use crate::built_in::{BuiltIn, SETTLE_AND_HOLD_NS};
 use crate::layers::bots::refuse_if_strange;
 use crate::layers::cells;
@@ -178,7 +180,14 @@ pub(super) fn read(
         cells,
         is_open_ended,
         stop: None,
+        repeat: Repeats::default(),
+        search: None,
     }
+}
+
+/// Whether the hold is its author's and not the usual one.
+pub(super) fn hold_is_said(reader: &Reader) -> bool {
+    reader.said(&HOLD).is_some()
 }
 
 /// The loads in ascending order, and whether they go on beyond the last.

@@ -1,0 +1,165 @@
+//! The rungs of a list, once or several times each.
+
+use std::collections::BTreeMap;
+
+use measure::{LoadUnit, Purpose};
+use serde::{Deserialize, Serialize};
+
+use super::{Judged, Next, NextTrial, Stop};
+use crate::capacity::{Capacity, capacity};
+use crate::judge::Verdict;
+
+/// An open end goes on to this load at most: a server that refuses nobody until then will hardly begin to.
+const OPEN_END_MOST: f64 = 1_000.0;
+/// `UntilSure` ends when the capacity is this certain.
+pub(crate) const SURE: f64 = 0.95;
+/// … or when a bounding load was held so often: what is not clear by then lies at the knee.
+const HOLDS_MOST: usize = 12;
+/// Where only one bound exists, no confidence can be stated; so many holds of it are enough.
+const HOLDS_OF_A_LONE_BOUND: usize = 5;
+
+/// How often each rung is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Repeats {
+    /// each so many times
+    Times(u32),
+    /// each once, then the loads on both sides of the capacity until it is certain to 95 %
+    UntilSure,
+}
+
+impl Default for Repeats {
+    fn default() -> Self {
+        Repeats::Times(1)
+    }
+}
+
+/// Cell by cell each rung once in ascending order, then again in random order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ListSchedule {
+    /// loads of the rungs, in any order, no two alike
+    pub rungs: Vec<f64>,
+    /// axis and value of each cell, in their order; empty: there is but one, without a name
+    #[serde(default)]
+    pub cells: Vec<BTreeMap<String, String>>,
+    /// beyond the last rung loads go on by one until a request fails
+    #[serde(default)]
+    pub is_open_ended: bool,
+    /// how often
+    #[serde(default)]
+    pub repeats: Repeats,
+    /// of the random order of repeats
+    #[serde(default)]
+    pub seed: u64,
+}
+
+/// The trials of one cell.
+struct OfCell<'a> {
+    names: &'a BTreeMap<String, String>,
+    done: &'a [Judged],
+}
+
+impl<'a> OfCell<'a> {
+    fn trials(&self) -> impl Iterator<Item = &'a Judged> {
+        let names = self.names;
+        self.done.iter().filter(move |trial| trial.purpose == Purpose::Rung && trial.cell == *names)
+    }
+
+    fn held(&self, load: f64) -> usize {
+        self.trials().filter(|trial| trial.load == load).count()
+    }
+
+    fn capacity(&self) -> Capacity {
+        let trials: Vec<Judged> = self.trials().cloned().collect();
+        // Nobody looks at the unit.
+        capacity(LoadUnit::default(), &trials, None)
+    }
+}
+
+impl ListSchedule {
+    /// The next trial, given all that were held.
+    ///
+    /// A rung that could not be judged is not held again for that: whatever spoiled it would do so again, and its user can
+    /// see it. Loads go up first, so what stays behind in the server from a high load cannot spoil a low one, and a server
+    /// that a high load kills has shown what it holds. Cells come one after the other, because the next may want another
+    /// server.
+    pub(super) fn next(&self, done: &[Judged]) -> Next {
+        // The null server of a calibration is another process; that it ended says nothing about the subject.
+        if done.iter().any(|trial| trial.purpose == Purpose::Rung && trial.subject_exited) {
+            return Next::Done(Stop::SubjectExited);
+        }
+        let nameless = BTreeMap::new();
+        for cell in 0..self.cells.len().max(1) {
+            let names = self.cells.get(cell).unwrap_or(&nameless);
+            if let Some(load) = self.load_in(&OfCell { names, done }) {
+                let (seq, cell) = (done.len() as u32, (cell < self.cells.len()).then_some(cell));
+                let purpose = Purpose::Rung;
+                return Next::Trial(NextTrial { seq, purpose, load, cell, hold_ns: None });
+            }
+        }
+        Next::Done(Stop::Complete)
+    }
+
+    /// The load that a cell still wants.
+    fn load_in(&self, cell: &OfCell<'_>) -> Option<f64> {
+        let mut rungs = self.rungs.clone();
+        rungs.sort_by(f64::total_cmp);
+        if let Some(load) = rungs.iter().find(|load| cell.held(**load) == 0) {
+            return Some(*load);
+        }
+        if let Some(load) = self.beyond(rungs.last(), cell) {
+            return Some(load);
+        }
+        // Those that an open end added are repeated too.
+        for trial in cell.trials() {
+            if !rungs.contains(&trial.load) {
+                rungs.push(trial.load);
+            }
+        }
+        match self.repeats {
+            Repeats::Times(times) => self.repeated(rungs, times, cell),
+            Repeats::UntilSure => self.until_sure(cell),
+        }
+    }
+
+    /// Round by round all loads, each round in an order of its own: what the machine does in the meantime then falls on
+    /// all loads alike.
+    fn repeated(&self, mut rungs: Vec<f64>, times: u32, cell: &OfCell<'_>) -> Option<f64> {
+        let round = rungs.iter().map(|load| cell.held(*load)).min()?;
+        if round >= times as usize {
+            return None;
+        }
+        fastrand::Rng::with_seed(self.seed ^ round as u64).shuffle(&mut rungs);
+        rungs.into_iter().find(|load| cell.held(*load) == round)
+    }
+
+    fn until_sure(&self, cell: &OfCell<'_>) -> Option<f64> {
+        let found = cell.capacity();
+        if found.confidence.is_some_and(|confidence| confidence >= SURE) {
+            return None;
+        }
+        let bounds = [found.lower_bound, found.upper_bound];
+        let most = if bounds.contains(&None) { HOLDS_OF_A_LONE_BOUND } else { HOLDS_MOST };
+        let mut loads: Vec<f64> =
+            bounds.into_iter().flatten().filter(|load| cell.held(*load) < most).collect();
+        fastrand::Rng::with_seed(self.seed ^ cell.trials().count() as u64).shuffle(&mut loads);
+        loads.into_iter().min_by_key(|load| cell.held(*load))
+    }
+
+    /// The load beyond the list that a cell still wants; `None` when a request has failed in it.
+    ///
+    /// A rung that proves nothing ends the way up too: those above it would prove no more.
+    fn beyond(&self, last: Option<&f64>, cell: &OfCell<'_>) -> Option<f64> {
+        let is_over =
+            |trial: &Judged| trial.request_failed || trial.verdict.is_none_or(|one| one == Verdict::Invalid);
+        if !self.is_open_ended || cell.trials().any(is_over) {
+            return None;
+        }
+        let highest = cell.trials().map(|trial| trial.load).max_by(f64::total_cmp);
+        let load = highest.or(last.copied())? + 1.0;
+        (load <= OPEN_END_MOST).then_some(load)
+    }
+}
+
+#[cfg(test)]
+mod tests;

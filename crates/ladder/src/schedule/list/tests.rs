@@ -1,0 +1,228 @@
+use super::*;
+use crate::schedule::{Loads, Schedule};
+
+fn repeated(repeats: Repeats) -> Schedule {
+    let rungs = vec![2000.0, 500.0, 1000.0];
+    Schedule {
+        calibrations: vec![(Purpose::CalibrationLatency, 100.0), (Purpose::CalibrationCeiling, 64.0)],
+        loads: Loads::List(ListSchedule { rungs, repeats, seed: 7, ..ListSchedule::default() }),
+    }
+}
+
+fn schedule() -> Schedule {
+    repeated(Repeats::Times(1))
+}
+
+/// Follows a schedule; `verdict` says how each rung goes.
+fn follow(schedule: &Schedule, held: impl Fn(&NextTrial) -> Judged) -> (Vec<NextTrial>, Stop) {
+    let (mut done, mut orders) = (Vec::new(), Vec::new());
+    loop {
+        match schedule.next(&done) {
+            Next::Done(stop) => return (orders, stop),
+            Next::Trial(order) => {
+                done.push(held(&order));
+                orders.push(order);
+                assert!(orders.len() < 4_000, "a schedule must end");
+            }
+        }
+    }
+}
+
+fn passes(order: &NextTrial) -> Judged {
+    let verdict = (order.purpose == Purpose::Rung).then_some(Verdict::Pass);
+    Judged {
+        purpose: order.purpose,
+        load: order.load,
+        cell: order.cell.map_or_else(BTreeMap::new, |cell| cells()[cell].clone()),
+        verdict,
+        ..Judged::default()
+    }
+}
+
+fn cells() -> Vec<BTreeMap<String, String>> {
+    let cell = |service: &str, view: &str| {
+        [("service", service), ("view", view)].map(|(axis, value)| (axis.to_owned(), value.to_owned())).into()
+    };
+    vec![cell("root", "background"), cell("object", "background"), cell("root", "foreground")]
+}
+
+/// Cells of requesters; `open` without an end.
+fn sweep(rungs: &[f64], is_open_ended: bool) -> Schedule {
+    let list =
+        ListSchedule { rungs: rungs.to_vec(), cells: cells(), is_open_ended, ..ListSchedule::default() };
+    Schedule { calibrations: vec![(Purpose::CalibrationLatency, 1.0)], loads: Loads::List(list) }
+}
+
+fn loads(orders: &[NextTrial]) -> Vec<f64> {
+    orders.iter().filter(|order| order.purpose == Purpose::Rung).map(|order| order.load).collect()
+}
+
+#[test]
+fn calibrations_come_first_then_each_rung_once_upwards() {
+    let (orders, stop) = follow(&schedule(), passes);
+    assert_eq!(stop, Stop::Complete);
+    assert_eq!(orders.iter().map(|order| order.seq).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(orders[0].purpose, Purpose::CalibrationLatency);
+    assert_eq!(orders[1].purpose, Purpose::CalibrationCeiling);
+    assert_eq!(loads(&orders), [500.0, 1000.0, 2000.0]);
+}
+
+#[test]
+fn a_disturbed_calibration_is_held_again_and_once_more_after_the_climb() {
+    let purposes = |orders: &[NextTrial]| orders.iter().map(|order| order.purpose).collect::<Vec<_>>();
+    let latency = Purpose::CalibrationLatency;
+    let noisy = |until: u32| {
+        follow(&schedule(), move |order| Judged {
+            was_disturbed: order.purpose == latency && order.seq < until,
+            ..passes(order)
+        })
+    };
+    let count = |until| purposes(&noisy(until).0).iter().filter(|purpose| **purpose == latency).count();
+    assert_eq!((count(0), count(1), count(2)), (1, 2, 3));
+    let (orders, stop) = noisy(u32::MAX);
+    assert_eq!((count(u32::MAX), stop), (4, Stop::Complete));
+    assert_eq!(purposes(&orders).last(), Some(&latency));
+    assert_eq!(loads(&orders), [500.0, 1000.0, 2000.0], "and it keeps no load from being held");
+}
+
+#[test]
+fn failed_limited_and_invalid_rungs_are_held_once_and_do_not_end_the_climb() {
+    for verdict in [Verdict::Fail, Verdict::GeneratorLimited, Verdict::Inconclusive, Verdict::Invalid] {
+        let (orders, stop) = follow(&schedule(), |order| Judged { verdict: Some(verdict), ..passes(order) });
+        assert_eq!((loads(&orders), stop), (vec![500.0, 1000.0, 2000.0], Stop::Complete), "{verdict}");
+    }
+}
+
+#[test]
+fn nothing_follows_a_dead_subject_or_an_interruption() {
+    let dies = |order: &NextTrial| Judged { subject_exited: order.load == 1000.0, ..passes(order) };
+    let (orders, stop) = follow(&schedule(), dies);
+    assert_eq!((loads(&orders), stop), (vec![500.0, 1000.0], Stop::SubjectExited));
+    let stops = |order: &NextTrial| Judged { was_interrupted: order.load == 64.0, ..passes(order) };
+    let (orders, stop) = follow(&schedule(), stops);
+    assert_eq!((loads(&orders), stop), (vec![], Stop::Interrupted));
+}
+
+#[test]
+fn the_null_server_of_a_calibration_may_end() {
+    let ends = |order: &NextTrial| Judged { subject_exited: order.purpose != Purpose::Rung, ..passes(order) };
+    assert_eq!(follow(&schedule(), ends).1, Stop::Complete);
+}
+
+/// The capacity lies between 1000 and 2000.
+fn holds_1000(order: &NextTrial) -> Judged {
+    let verdict = if order.load > 1000.0 { Verdict::Fail } else { Verdict::Pass };
+    Judged { verdict: (order.purpose == Purpose::Rung).then_some(verdict), ..passes(order) }
+}
+
+#[test]
+fn repeats_hold_all_loads_round_by_round_each_in_an_order_of_its_own() {
+    let held = loads(&follow(&repeated(Repeats::Times(8)), passes).0);
+    assert_eq!(held[..3], [500.0, 1000.0, 2000.0], "upwards first");
+    let rounds: Vec<&[f64]> = held.chunks(3).collect();
+    assert_eq!(rounds.len(), 8);
+    for round in &rounds {
+        let mut sorted = round.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        assert_eq!(sorted, [500.0, 1000.0, 2000.0], "each load once in a round");
+    }
+    assert!(rounds.iter().any(|round| *round != rounds[0]), "not always in the same order");
+}
+
+#[test]
+fn until_sure_repeats_the_two_loads_beside_the_capacity_until_it_is_certain() {
+    let (orders, stop) = follow(&repeated(Repeats::UntilSure), holds_1000);
+    let held = loads(&orders);
+    assert_eq!((stop, &held[..3]), (Stop::Complete, &[500.0, 1000.0, 2000.0][..]));
+    let count = |load: f64| held.iter().filter(|one| **one == load).count();
+    assert_eq!(count(500.0), 1, "it says nothing about the bounds");
+    assert!((2..6).contains(&count(1000.0)) && (2..6).contains(&count(2000.0)), "{held:?}");
+}
+
+#[test]
+fn until_sure_gives_up_on_a_server_that_holds_a_load_every_other_time() {
+    // 1000 passes two holds of three, so that it stays the lower bound and nobody can be sure.
+    let wavers = |order: &NextTrial| {
+        let holds = order.load < 1000.0 || order.load == 1000.0 && order.seq % 3 != 0;
+        let verdict = if holds { Verdict::Pass } else { Verdict::Fail };
+        Judged { verdict: (order.purpose == Purpose::Rung).then_some(verdict), ..passes(order) }
+    };
+    let (orders, stop) = follow(&repeated(Repeats::UntilSure), wavers);
+    assert_eq!(stop, Stop::Complete);
+    assert!(loads(&orders).len() <= 3 * HOLDS_MOST, "{:?}", loads(&orders));
+    let (orders, _) = follow(&repeated(Repeats::UntilSure), passes);
+    assert_eq!(loads(&orders), [500.0, 1000.0, 2000.0, 2000.0, 2000.0, 2000.0, 2000.0], "a lone bound");
+}
+
+#[test]
+fn the_next_trial_follows_from_the_stored_ones_in_any_order() {
+    let mut done: Vec<Judged> = follow(&schedule(), passes).0.iter().take(3).map(passes).collect();
+    let next = schedule().next(&done);
+    done.reverse();
+    assert_eq!(schedule().next(&done), next);
+    assert_eq!(
+        next,
+        Next::Trial(NextTrial { seq: 3, purpose: Purpose::Rung, load: 1000.0, cell: None, hold_ns: None })
+    );
+}
+
+fn places(orders: &[NextTrial]) -> Vec<(Option<usize>, f64)> {
+    let rungs = orders.iter().filter(|order| order.purpose == Purpose::Rung);
+    rungs.map(|order| (order.cell, order.load)).collect()
+}
+
+#[test]
+fn cells_are_climbed_one_after_the_other_and_calibrated_once() {
+    let (orders, stop) = follow(&sweep(&[2.0, 1.0], false), passes);
+    assert_eq!(stop, Stop::Complete);
+    let expected = [(0, 1.0), (0, 2.0), (1, 1.0), (1, 2.0), (2, 1.0), (2, 2.0)];
+    assert_eq!(places(&orders), expected.map(|(cell, load)| (Some(cell), load)));
+    assert_eq!((orders.len(), orders[0].cell), (7, None));
+}
+
+#[test]
+fn an_open_end_goes_on_in_each_cell_until_a_request_fails_in_it() {
+    // The cells refuse from 3, 5 and 2 requesters on.
+    let first_refusal = [3.0, 5.0, 2.0];
+    let refuses = |order: &NextTrial| {
+        let limit = order.cell.map_or(f64::INFINITY, |cell| first_refusal[cell]);
+        Judged { request_failed: order.load >= limit, ..passes(order) }
+    };
+    let (orders, stop) = follow(&sweep(&[1.0], true), refuses);
+    assert_eq!(stop, Stop::Complete);
+    for (cell, limit) in first_refusal.iter().enumerate() {
+        let held: Vec<f64> = orders.iter().filter(|one| one.cell == Some(cell)).map(|one| one.load).collect();
+        assert_eq!(held, (1..=*limit as u32).map(f64::from).collect::<Vec<_>>(), "cell {cell}");
+    }
+    // A refusal within the list is the end already; the rest of the list is held all the same.
+    let (orders, _) = follow(&sweep(&[1.0, 2.0, 4.0], true), refuses);
+    assert_eq!(places(&orders).iter().filter(|(cell, _)| *cell == Some(2)).count(), 3);
+    assert_eq!(places(&orders)[..4].last(), Some(&(Some(1), 1.0)));
+}
+
+#[test]
+fn an_open_end_has_an_end() {
+    let (orders, stop) = follow(&sweep(&[998.0], true), passes);
+    assert_eq!((orders.len(), stop), (1 + 3 * 3, Stop::Complete));
+    let proves_nothing = |order: &NextTrial| Judged { verdict: Some(Verdict::Invalid), ..passes(order) };
+    assert_eq!(follow(&sweep(&[1.0], true), proves_nothing).0.len(), 1 + 3);
+    let dies = |order: &NextTrial| Judged { subject_exited: order.load == 4.0, ..passes(order) };
+    let (orders, stop) = follow(&sweep(&[1.0], true), dies);
+    assert_eq!((loads(&orders), stop), (vec![1.0, 2.0, 3.0, 4.0], Stop::SubjectExited));
+}
+
+#[test]
+fn a_sweep_that_was_cut_off_anywhere_goes_on_as_if_it_had_not_been() {
+    let refuses = |order: &NextTrial| Judged { request_failed: order.load >= 6.0, ..passes(order) };
+    let schedule = sweep(&[1.0, 3.0], true);
+    let (orders, _) = follow(&schedule, refuses);
+    let done: Vec<Judged> = orders.iter().map(refuses).collect();
+    for held in 0..orders.len() {
+        let mut before = done[..held].to_vec();
+        before.reverse();
+        assert_eq!(schedule.next(&before), Next::Trial(orders[held].clone()));
+    }
+    let mut places = places(&orders);
+    places.dedup();
+    assert_eq!(places.len(), 3 * 5, "nothing twice");
+}

@@ -1,0 +1,429 @@
+//! The search for the capacity by RFC 9971 (MLRsearch): short trials far from the edge, long ones near it, and a load is a
+//! bound only by the RFC's classification.
+//!
+//! A trial has a load and a duration and met its objectives or did not. Trials as long as the goal's final ones are
+//! full-length, all others short. Short trials alone never make a lower bound; they make an upper one only when more of
+//! them fail than the exceed ratio of those that passed explains.
+//! Which load comes next the RFC leaves open. Here: three phases, each with longer trials and a narrower interval than the
+//! one before. A phase begins at the bounds of the last one, moves outwards in growing steps where they do not stand, and
+//! halves the interval where both do. A load is held again until it is classified.
+//! Invariant: the next trial is a function of those held; a load that cannot be judged is neither bound and is left after
+//! a few tries.
+//! Units: loads in the unit of the climb, durations in ns.
+//! Source: RFC 9971, Multiple Loss Ratio Search, May 2026: the load classification and the relevant bounds.
+
+use measure::Purpose;
+use serde::{Deserialize, Serialize};
+
+use super::{Judged, Next, NextTrial, Stop};
+use crate::judge::{Evidence, Verdict};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Each phase's trials last three times as long as those of the one before, so that a hold that went on to twice its
+/// length for disturbances still belongs to its own phase.
+const PHASES: u32 = 3;
+const LONGER_BY: u64 = 3;
+/// Seconds are what is stored, and disturbances and warm-up need some.
+const SHORTEST_TRIAL_NS: u64 = 3 * SECOND_NS;
+/// A load that could not be judged so often is left for another.
+const TRIES: usize = 2;
+/// Many more than any search needs; a server whose capacity wanders must not keep it going for ever.
+const TRIALS_MOST: usize = 200;
+/// Later steps outwards are no longer than so many times the width.
+const OUTWARD_STEPS_MOST: i32 = 6;
+/// A forecast looks at so many capacities and one more.
+const FORECASTS: u32 = 16;
+/// A hold may miss so much of its second.
+const SLACK_NS: u64 = SECOND_NS / 2;
+
+/// What a search must reach, in the words of the RFC.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    /// a trial this long is full-length, ns
+    pub final_trial_ns: u64,
+    /// full-length trials of this length together decide about a load, ns
+    pub duration_sum_ns: u64,
+    /// so large a share of them may miss the objectives, in [0, 1)
+    pub exceed_ratio: f64,
+    /// (upper − lower) / upper at most, in (0, 1)
+    pub width: f64,
+}
+
+/// How long the trials of a load were, ns, by length and by whether they met the objectives.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// full-length, met
+    pub full_low_ns: f64,
+    /// full-length, not met
+    pub full_high_ns: f64,
+    /// short, met
+    pub short_low_ns: f64,
+    /// short, not met
+    pub short_high_ns: f64,
+}
+
+/// What the trials of a load make of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadClass {
+    /// it holds, whatever the missing trials would say
+    Lower,
+    /// it does not
+    Upper,
+    /// more trials are needed
+    Undecided,
+}
+
+impl Tally {
+    /// The RFC's classification of a load. No trials: undecided.
+    pub fn class(&self, goal: &Goal) -> LoadClass {
+        let balancing_ns = self.short_low_ns * goal.exceed_ratio / (1.0 - goal.exceed_ratio);
+        let high_ns = self.full_high_ns + (self.short_high_ns - balancing_ns).max(0.0);
+        let measured_ns = high_ns + self.full_low_ns;
+        let whole_ns = measured_ns.max(goal.duration_sum_ns as f64);
+        let missing_ns = whole_ns - measured_ns;
+        if (high_ns + missing_ns) / whole_ns <= goal.exceed_ratio {
+            LoadClass::Lower
+        } else if high_ns / whole_ns > goal.exceed_ratio {
+            LoadClass::Upper
+        } else {
+            LoadClass::Undecided
+        }
+    }
+}
+
+/// The bounds that trials show for a goal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bounds {
+    /// the largest lower bound below the smallest upper one
+    pub lower: Option<f64>,
+    /// the smallest upper bound
+    pub upper: Option<f64>,
+    /// lower bounds above the smallest upper one, ascending: the RFC's irregular results
+    pub irregular: Vec<f64>,
+}
+
+impl Bounds {
+    /// (upper − lower) / upper; `None` without both.
+    pub fn width(&self) -> Option<f64> {
+        Some(1.0 - self.lower? / self.upper?)
+    }
+}
+
+/// The bounds that these trials show for a goal. `full_ns`: how long a trial of a load must be to be full-length.
+fn bounds(trials: &[Judged], goal: &Goal, full_ns: impl Fn(f64) -> u64) -> Bounds {
+    let classes = classes(trials, goal, full_ns);
+    let with = |wanted| classes.iter().filter(move |(_, class)| *class == wanted).map(|(load, _)| *load);
+    let upper = with(LoadClass::Upper).next();
+    let is_below = |load: &f64| upper.is_none_or(|upper| *load < upper);
+    Bounds {
+        lower: with(LoadClass::Lower).filter(is_below).last(),
+        upper,
+        irregular: with(LoadClass::Lower).filter(|load| !is_below(load)).collect(),
+    }
+}
+
+/// Every load that was held, ascending, with its class.
+fn classes(trials: &[Judged], goal: &Goal, full_ns: impl Fn(f64) -> u64) -> Vec<(f64, LoadClass)> {
+    let mut tallies: Vec<(f64, Tally)> = Vec::new();
+    for trial in trials.iter().filter(|trial| trial.is_rung()) {
+        let Some(met) = trial.met else { continue };
+        let at = tallies.iter().position(|(load, _)| *load == trial.load).unwrap_or_else(|| {
+            tallies.push((trial.load, Tally::default()));
+            tallies.len() - 1
+        });
+        // Where a load needs longer trials than the goal, all of its trials count in proportion.
+        let share = trial.held_ns as f64 / full_ns(trial.load) as f64;
+        let is_full = trial.is_as_long_as(full_ns(trial.load));
+        let tally = &mut tallies[at].1;
+        let (sum, share) = match (is_full, met) {
+            // What went on longer, to see undisturbed seconds, counts as asked.
+            (true, true) => (&mut tally.full_low_ns, 1.0),
+            (true, false) => (&mut tally.full_high_ns, 1.0),
+            (false, true) => (&mut tally.short_low_ns, share),
+            (false, false) => (&mut tally.short_high_ns, share),
+        };
+        *sum += share * goal.final_trial_ns as f64;
+    }
+    tallies.sort_by(|a, b| a.0.total_cmp(&b.0));
+    tallies.into_iter().map(|(load, tally)| (load, tally.class(goal))).collect()
+}
+
+impl Judged {
+    fn is_as_long_as(&self, full_ns: u64) -> bool {
+        self.held_ns + SLACK_NS >= full_ns || self.was_cut_short_by_server()
+    }
+
+    /// Whether it is the server's doing that the hold was short or never began; a longer one would have found the same.
+    fn was_cut_short_by_server(&self) -> bool {
+        self.subject_exited || self.met == Some(false) && self.held_ns + SLACK_NS < SHORTEST_TRIAL_NS
+    }
+}
+
+/// Whether a trial met its objectives, also when it was too short to state their figures; `None` where it says nothing
+/// about the server.
+///
+/// A percentile of too few samples is then judged by the share of them beyond the bound, which is what the RFC calls the
+/// loss ratio.
+pub(super) fn loss_of(verdict: Verdict, signal: Option<&str>, evidence: &Evidence) -> Option<bool> {
+    match verdict {
+        Verdict::Pass => Some(true),
+        Verdict::Fail => Some(false),
+        Verdict::Inconclusive => {
+            let objectives = &evidence.objectives;
+            let is_cause = |name: &str| signal.is_some_and(|signal| name.starts_with(signal));
+            let untold = || objectives.iter().filter(|one| one.met.is_none());
+            // Inconclusive for another reason, a disturbance for instance.
+            if !untold().any(|one| is_cause(&one.objective))
+                || objectives.iter().any(|one| one.met == Some(false))
+            {
+                return None;
+            }
+            untold().map(|one| one.met_by_share).try_fold(true, |all, one| Some(all && one?))
+        }
+        Verdict::GeneratorLimited | Verdict::Invalid => None,
+    }
+}
+
+/// A search between two loads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchSchedule {
+    /// the first load
+    pub start: f64,
+    /// no smaller load is held
+    pub least: f64,
+    /// no larger load is held
+    pub most: f64,
+    /// loads are whole numbers
+    pub is_whole: bool,
+    /// what is to be reached
+    pub goal: Goal,
+    /// messages that a full-length trial needs for the figures of its objectives; 0: none
+    pub samples: f64,
+    /// messages per second and unit of load; 0: not known before
+    pub rate_per_load: f64,
+    /// the subject is ours to start again after it ended
+    pub restarts_subject: bool,
+    /// the one cell of a sweep in which it searches
+    #[serde(default)]
+    pub cell: Option<usize>,
+}
+
+/// What a phase must reach.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    goal: Goal,
+    number: u32,
+}
+
+impl SearchSchedule {
+    /// The next trial, given all that were held.
+    ///
+    /// A subject that ended is started again where that is ours to do; another's end ends the search, for nobody answers.
+    pub(super) fn next(&self, done: &[Judged]) -> Next {
+        let of_subject = |purpose| done.iter().filter(move |trial| trial.purpose == purpose);
+        if !self.restarts_subject && done.iter().any(|trial| !is_calibration(trial) && trial.subject_exited) {
+            return Next::Done(Stop::SubjectExited);
+        }
+        let order = |purpose, load, hold_ns| {
+            Next::Trial(NextTrial {
+                seq: done.len() as u32,
+                purpose,
+                load,
+                cell: self.cell,
+                hold_ns: Some(hold_ns),
+            })
+        };
+        if of_subject(Purpose::WarmUp).next().is_none() {
+            return order(Purpose::WarmUp, self.start, self.trial_ns(0, self.start));
+        }
+        if of_subject(Purpose::Rung).count() >= TRIALS_MOST {
+            return Next::Done(Stop::Complete);
+        }
+        // A phase that was left is not gone back to: what the longer trials show counts more.
+        let begun = of_subject(Purpose::Rung).map(|trial| self.phase_of(trial)).max().unwrap_or(0);
+        for number in begun..PHASES {
+            if let Some(load) = self.load_in(self.target(number), done) {
+                return order(Purpose::Rung, load, self.trial_ns(number, load));
+            }
+        }
+        Next::Done(Stop::Complete)
+    }
+
+    /// How long the search takes, ns, shortest and longest, over capacities between the smallest and the largest load.
+    ///
+    /// It is followed with servers that hold exactly so much and are never disturbed. `around_ns`: what a trial of a load
+    /// takes besides its hold.
+    pub fn forecast(&self, around_ns: impl Fn(f64) -> u64) -> (u64, u64) {
+        let ratio = (self.most / self.least).max(1.0);
+        let times = (0..=FORECASTS).map(|at| {
+            let capacity = self.least * ratio.powf(f64::from(at) / f64::from(FORECASTS));
+            self.followed(|load| load <= capacity)
+                .iter()
+                .map(|trial| trial.held_ns + around_ns(trial.load))
+                .sum()
+        });
+        times.fold((u64::MAX, 0), |(least, most): (u64, u64), ns: u64| (least.min(ns), most.max(ns)))
+    }
+
+    /// The trials of a search on a server that holds these loads.
+    pub(crate) fn followed(&self, mut holds: impl FnMut(f64) -> bool) -> Vec<Judged> {
+        let mut done = Vec::new();
+        while let Next::Trial(order) = self.next(&done) {
+            let met = (order.purpose == Purpose::Rung).then(|| holds(order.load));
+            done.push(Judged {
+                purpose: order.purpose,
+                load: order.load,
+                verdict: met.map(|met| if met { Verdict::Pass } else { Verdict::Fail }),
+                met,
+                held_ns: order.hold_ns.unwrap_or(0),
+                ..Judged::default()
+            });
+        }
+        done
+    }
+
+    /// The bounds that trials show for the goal itself.
+    pub fn bounds(&self, done: &[Judged]) -> Bounds {
+        bounds(done, &self.goal, |load| self.full_ns(load))
+    }
+
+    /// How long a trial was, of a full-length one of its load: at most 1.
+    pub fn share_of_full(&self, trial: &Judged) -> f64 {
+        let full_ns = self.full_ns(trial.load);
+        if trial.is_as_long_as(full_ns) { 1.0 } else { trial.held_ns as f64 / full_ns as f64 }
+    }
+
+    /// How long a full-length trial of a load is, ns: long enough for the samples that its figures need.
+    pub fn full_ns(&self, load: f64) -> u64 {
+        let rate_per_s = self.rate_per_load * load;
+        if self.samples <= 0.0 || rate_per_s <= 0.0 {
+            return self.goal.final_trial_ns;
+        }
+        // Arrivals are random: four deviations more.
+        let seconds = (self.samples + 4.0 * self.samples.sqrt()) / rate_per_s;
+        self.goal.final_trial_ns.max((seconds.ceil() as u64).saturating_mul(SECOND_NS))
+    }
+
+    fn trial_ns(&self, phase: u32, load: f64) -> u64 {
+        let shorter_by = LONGER_BY.pow(PHASES - 1 - phase);
+        match shorter_by {
+            1 => self.full_ns(load),
+            _ => (self.full_ns(load) / shorter_by / SECOND_NS * SECOND_NS).max(SHORTEST_TRIAL_NS),
+        }
+    }
+
+    /// In which phase a trial of this length belongs.
+    fn phase_of(&self, trial: &Judged) -> u32 {
+        let is_long = |phase: &u32| trial.held_ns + SLACK_NS >= self.trial_ns(*phase, trial.load);
+        (0..PHASES).rev().find(is_long).unwrap_or(0)
+    }
+
+    /// Trials of earlier phases decide alone, the last phase by the sum that was asked for.
+    fn target(&self, number: u32) -> Target {
+        let goal = if number + 1 == PHASES {
+            self.goal
+        } else {
+            let width = self.goal.width * f64::from(1u32 << (PHASES - 1 - number));
+            Goal { duration_sum_ns: self.goal.final_trial_ns, width: width.min(0.5), ..self.goal }
+        };
+        Target { goal, number }
+    }
+
+    /// The load that a phase still wants; `None` when it has reached what it must, or cannot.
+    fn load_in(&self, target: Target, done: &[Judged]) -> Option<f64> {
+        let full_ns = |load: f64| self.trial_ns(target.number, load);
+        let found = bounds(done, &target.goal, full_ns);
+        let is_inside = |load: f64| {
+            found.lower.is_none_or(|lower| load > lower) && found.upper.is_none_or(|upper| load < upper)
+        };
+        let trials_at =
+            |load: f64| done.iter().filter(move |trial| trial.purpose == Purpose::Rung && trial.load == load);
+        let is_left = |load: f64| trials_at(load).filter(|trial| trial.met.is_none()).count() >= TRIES;
+        // What was begun is ended, the lowest first: a lower upper bound may make the others needless.
+        let begun = |load: &f64| {
+            is_inside(*load)
+                && trials_at(*load).any(|trial| trial.held_ns + SLACK_NS >= full_ns(*load))
+                && !is_left(*load)
+        };
+        let classes = classes(done, &target.goal, full_ns);
+        let undecided =
+            classes.iter().filter(|(_, class)| *class == LoadClass::Undecided).map(|(load, _)| *load);
+        if let Some(load) = undecided.clone().find(begun) {
+            return Some(load);
+        }
+        // A load of which no trial could be judged yet has no class.
+        if let Some(trial) = done.iter().rev().find(|trial| trial.purpose == Purpose::Rung)
+            && trial.met.is_none()
+            && is_inside(trial.load)
+            && self.phase_of(trial) == target.number
+            && !is_left(trial.load)
+        {
+            return Some(trial.load);
+        }
+        let before = (target.number > 0).then(|| {
+            let earlier = self.target(target.number - 1);
+            bounds(done, &earlier.goal, |load| self.trial_ns(earlier.number, load))
+        });
+        let before = before.unwrap_or_default();
+        // What this machine cannot make ends the way up like the largest load does. Disturbances do not: far enough from
+        // the edge a load can be judged in spite of them.
+        let is_beyond_us =
+            |trial: &&Judged| trial.verdict == Some(Verdict::GeneratorLimited) && is_left(trial.load);
+        let ours = done.iter().filter(is_beyond_us).map(|trial| trial.load);
+        let ceiling =
+            ours.filter(|load| found.lower.is_none_or(|lower| *load > lower)).fold(self.most, f64::min);
+        let is_new = |load: &f64| is_inside(*load) && !is_left(*load) && *load <= ceiling;
+        let with = |class: LoadClass| classes.iter().filter(|(_, one)| *one == class).count() as i32;
+        // Outwards in steps that double at first; later the first step is the width and each is longer than the last.
+        let outwards = |class: LoadClass| match target.number {
+            0 => 2.0,
+            _ => (1.0 - target.goal.width).recip().powi(with(class).clamp(1, OUTWARD_STEPS_MOST)),
+        };
+        match (found.lower, found.upper) {
+            (None, None) => {
+                let known = [before.lower, before.upper, Some(self.start)].into_iter().flatten().find(is_new);
+                known.or_else(|| self.first_new([self.least, ceiling], is_new))
+            }
+            (None, Some(upper)) => before.lower.filter(is_new).or_else(|| {
+                let factor = outwards(LoadClass::Upper);
+                self.first_new([upper / factor, upper / factor.sqrt(), self.least], is_new)
+            }),
+            (Some(lower), None) => before.upper.filter(is_new).or_else(|| {
+                let factor = outwards(LoadClass::Lower);
+                let is_near = 1.0 - lower / ceiling <= target.goal.width;
+                let inwards = if is_near { ceiling } else { (lower * ceiling).sqrt() };
+                self.first_new([(lower * factor).min(ceiling), inwards], is_new)
+            }),
+            (Some(lower), Some(upper)) => {
+                if 1.0 - lower / upper <= target.goal.width {
+                    return None;
+                }
+                let inner = [before.lower, before.upper].into_iter().flatten().find(is_new);
+                let between = |share: f64| lower.powf(1.0 - share) * upper.powf(share);
+                inner.or_else(|| self.first_new([0.5, 1.0 / 3.0, 2.0 / 3.0].map(between), is_new))
+            }
+        }
+    }
+
+    /// The first of these loads, as it can be held, that is still of use.
+    fn first_new<const N: usize>(&self, loads: [f64; N], is_new: impl Fn(&f64) -> bool) -> Option<f64> {
+        loads.into_iter().map(|load| self.rounded(load)).find(is_new)
+    }
+
+    /// Whole numbers, or four digits.
+    fn rounded(&self, load: f64) -> f64 {
+        // A power of ten and its inverse are exact where it matters: 225.6, not 225.60000000000002.
+        let digits = if self.is_whole { 0.0 } else { 3.0 - load.log10().floor() };
+        let scale = 10f64.powf(digits.abs());
+        let rounded =
+            if digits >= 0.0 { (load * scale).round() / scale } else { (load / scale).round() * scale };
+        rounded.clamp(self.least, self.most)
+    }
+}
+
+fn is_calibration(trial: &Judged) -> bool {
+    matches!(trial.purpose, Purpose::CalibrationLatency | Purpose::CalibrationCeiling)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! How often each load is held, or that the capacity is searched for, and what a search must reach.
+
+use ladder::wording::{show_number, show_share};
+use ladder::{Goal, Objective, Repeats, SearchSchedule};
+
+use crate::layers::ladder::Loads;
+use crate::layers::reader::Reader;
+use crate::mistakes::SearchError;
+use crate::plan::{HoldLength, Ladder, Plan};
+use crate::ramp::{length_ns, show_length};
+use crate::settings::{Kind, Setting, Shape};
+use crate::units::{self, Duration};
+use crate::workloads::{BotSettings, LoadKind};
+
+pub(super) const SETTINGS: &[&Setting] = &[&REPEAT, &SEARCH, &WIDTH, &DECIDES, &EXCEED, &BUDGET];
+const HOW: Setting = Setting::of("How", &[]);
+
+static REPEAT: Setting = HOW
+    .key("ladder.repeat", Shape::NumberOrText, "5")
+    .about("How often each load is held: a number, or until-sure.")
+    .flag("--repeat", "N")
+    .help(
+        "Hold each load so many times, after the first round in random order; until-sure: hold the loads on both sides of \
+         the capacity again until it is certain to 95 %",
+    )
+    .flag_example("5");
+const PRESETS: &[&str] = &["quick", "standard", "strict"];
+static SEARCH: Setting = HOW
+    .key("ladder.search", Shape::Text, "standard")
+    .about("Search for the capacity (RFC 9971) instead of climbing a list: quick, standard or strict.")
+    .flag("--search", "PRESET")
+    .help(
+        "Search for the capacity by RFC 9971 instead of climbing a list. Loads that are given (--rungs, --rate …) bound it: \
+         one is the start, of several the smallest and the largest are the range. Alone it means standard",
+    )
+    .kind(Kind::Optional("standard"))
+    .one_of(PRESETS);
+static WIDTH: Setting = HOW
+    .key("ladder.search_width", Shape::NumberOrText, "5%")
+    .about("How far apart the bounds of a search may be, relative to the upper one.")
+    .flag("--search-width", "SHARE")
+    .help("How far apart the two bounds may be, relative to the upper one [default: quick 10%, standard 5%, strict 2%]");
+static DECIDES: Setting = HOW
+    .key("ladder.search_trials", Shape::Whole("uint32"), "3")
+    .about("So many full-length trials decide about a load.")
+    .flag("--search-trials", "N")
+    .help("So many full-length trials (--hold) decide about a load [default: quick 1, standard 3, strict 5]");
+static EXCEED: Setting = HOW
+    .key("ladder.search_exceed", Shape::NumberOrText, "50%")
+    .about("So large a share of the full-length trials of a load may miss the objectives.")
+    .flag("--search-exceed", "SHARE")
+    .help("So large a share of a load's full-length trials may miss the objectives")
+    .default("50%");
+static BUDGET: Setting = HOW
+    .key("ladder.budget", Shape::Text, "20m")
+    .about("How long a search may take; the width follows from it.")
+    .flag("--budget", "TIME")
+    .help(
+        "How long the search may take: the width is what that time buys, and is said before the first trial",
+    );
+
+/// What a preset means: trials that decide, and the width.
+const fn preset(name: &str) -> (u32, f64) {
+    match name.as_bytes() {
+        b"quick" => (1, 0.1),
+        b"strict" => (5, 0.02),
+        _ => (3, 0.05),
+    }
+}
+
+/// Without a word about the hold a trial is at least this long: a search is about the edge, where seconds differ.
+const HOLD_LEAST_NS: u64 = 30_000_000_000;
+/// Without a range a search starts at the smallest default load and doubles this often at most.
+const DOUBLINGS: f64 = 10.0;
+/// Widths that a budget may buy, best first.
+const WIDTHS: [f64; 9] = [0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3];
+/// Whole seconds are held, the end of a trial is waited for, and the store is written, ns.
+const AROUND_NS: u64 = 2_500_000_000;
+
+/// What was said about repeats and a search; it turns the ladder into one.
+pub(super) fn read(
+    reader: &mut Reader,
+    ladder: &mut Ladder,
+    loads: Option<&Loads>,
+    bots: &BotSettings,
+    objectives: &[Objective],
+    is_ours: bool,
+) {
+    let repeat = reader.value(&REPEAT, |text| match text.trim() {
+        "until-sure" => Ok(Repeats::UntilSure),
+        number => units::whole_within(number, 1, 1_000).map(|times| Repeats::Times(times as u32)),
+    });
+    let trials = reader.value(&DECIDES, |text| units::whole_within(text, 1, 100));
+    let width = reader.value(&WIDTH, |text| share_within(text, 0.001, 0.5));
+    let exceed = reader.value(&EXCEED, |text| share_within(text, 0.0, 0.9));
+    let budget = reader.value(&BUDGET, units::duration_ns);
+    let Some(said) = reader.said(&SEARCH) else {
+        for one in [&WIDTH, &DECIDES, &EXCEED, &BUDGET] {
+            if let Some(said) = reader.said(one) {
+                reader.refuse_plainly(said.place, SearchError::NoSearch);
+            }
+        }
+        ladder.repeat = repeat.unwrap_or_default();
+        return;
+    };
+    let name = said.text.trim().to_owned();
+    if !PRESETS.contains(&name.as_str()) {
+        reader.refuse_plainly(said.place, SearchError::NoPreset(name));
+        return;
+    }
+    // An axis of which nobody speaks has a usual range to sweep; a search is about its first value.
+    if !super::cells::are_said(reader) {
+        ladder.cells.truncate(1);
+    }
+    let wrong = match ladder.hold {
+        _ if repeat.is_some() => Some(SearchError::Repeats),
+        _ if ladder.stop.is_some() => Some(SearchError::Stops),
+        _ if ladder.cells.len() > 1 => Some(SearchError::Sweep(ladder.cells.len())),
+        _ if ladder.is_open_ended => Some(SearchError::OpenEnd),
+        HoldLength::Ticks(_) | HoldLength::Games(_) => Some(SearchError::CountedHold),
+        HoldLength::Time(_) if width.is_some() && budget.is_some() => Some(SearchError::WidthAndBudget),
+        HoldLength::Time(_) => None,
+    };
+    if let Some(wrong) = wrong {
+        reader.refuse_plainly(said.place, wrong);
+        return;
+    }
+    if let (HoldLength::Time(hold_ns), false) = (ladder.hold, super::ladder::hold_is_said(reader)) {
+        ladder.hold = HoldLength::Time(hold_ns.max(HOLD_LEAST_NS));
+    }
+    let HoldLength::Time(hold_ns) = ladder.hold else { return };
+    let (usual_trials, usual_width) = preset(&name);
+    let trials = trials.unwrap_or(u64::from(usual_trials));
+    let goal = Goal {
+        final_trial_ns: hold_ns,
+        duration_sum_ns: hold_ns.saturating_mul(trials),
+        exceed_ratio: exceed.unwrap_or(0.5),
+        width: width.unwrap_or(usual_width),
+    };
+    let restarts_subject = is_ours;
+    let within = within(ladder, loads.is_some(), bots, objectives, goal);
+    let mut search = SearchSchedule { restarts_subject, ..within };
+    if let (Some(budget_ns), Some(said)) = (budget, reader.said(&BUDGET)) {
+        match bought(&search, budget_ns, |load| around_ns(ladder, bots, load)) {
+            Ok(width) => search.goal.width = width,
+            Err(needs_ns) => {
+                let (width, needs) = (WIDTHS[WIDTHS.len() - 1], show_length(needs_ns));
+                let budget = Duration(budget_ns).to_string();
+                reader.refuse_plainly(said.place, SearchError::SmallBudget { budget, width, needs });
+            }
+        }
+    }
+    ladder.rungs = vec![search.start];
+    ladder.search = Some(search);
+}
+
+fn share_within(text: &str, least: f64, most: f64) -> Result<f64, units::UnitError> {
+    let share = units::share(text)?;
+    if (least..=most).contains(&share) {
+        Ok(share)
+    } else {
+        units::number_within(&share.to_string(), least, most)
+    }
+}
+
+/// The search between the loads that were given, or from the smallest usual one.
+fn within(
+    ladder: &Ladder,
+    is_said: bool,
+    bots: &BotSettings,
+    objectives: &[Objective],
+    goal: Goal,
+) -> SearchSchedule {
+    let is_whole = bots.loads() != LoadKind::Rate;
+    let (first, last) = (ladder.rungs[0], ladder.rungs[ladder.rungs.len() - 1]);
+    let has_range = is_said && last > first;
+    let least = if is_whole { 1.0 } else { (first / DOUBLINGS.exp2()).min(1.0) };
+    let most = first * DOUBLINGS.exp2();
+    let samples = objectives.iter().filter_map(Objective::samples_of_responses).max();
+    let rate_per_load = bots.intended_per_s(first).map_or(0.0, |per_s| per_s / first);
+    SearchSchedule {
+        start: first,
+        least: if has_range { first } else { least },
+        most: if has_range { last } else { most },
+        is_whole,
+        goal,
+        samples: samples.map_or(0.0, |samples| samples as f64),
+        rate_per_load,
+        restarts_subject: true,
+        cell: (!ladder.cells.is_empty()).then_some(0),
+    }
+}
+
+/// The best width that a search reaches within a time, ns. Errors: what the widest needs.
+fn bought(search: &SearchSchedule, budget_ns: u64, around_ns: impl Fn(f64) -> u64) -> Result<f64, u64> {
+    let needs = |width: f64| {
+        let goal = Goal { width, ..search.goal };
+        SearchSchedule { goal, ..search.clone() }.forecast(&around_ns).1
+    };
+    let width = WIDTHS.into_iter().find(|width| needs(*width) <= budget_ns);
+    width.ok_or_else(|| needs(WIDTHS[WIDTHS.len() - 1]))
+}
+
+/// What a search will do and how long that takes, to be said before it; `None` where none was asked for.
+pub fn search_sentence(plan: &Plan) -> Option<String> {
+    let search = plan.ladder.search.as_ref()?;
+    let (least_ns, most_ns) = search.forecast(|load| around_ns(&plan.ladder, &plan.bots, load));
+    let trials = search.goal.duration_sum_ns / search.goal.final_trial_ns.max(1);
+    let load = |load: f64| show_number(load);
+    let full_ns = search.full_ns(search.start).max(search.goal.final_trial_ns);
+    let mut sentence = format!(
+        "search (RFC 9971): between {} and {} {}, bounds at most {} apart, decided by {trials} trials of {}; it takes {} to \
+         {} where nothing disturbs it",
+        load(search.least),
+        load(search.most),
+        plan.ladder.load_unit,
+        show_share(search.goal.width),
+        show_length(search.goal.final_trial_ns),
+        show_length(least_ns),
+        show_length(most_ns),
+    );
+    if full_ns > search.goal.final_trial_ns {
+        sentence += &format!(
+            "; {} replies state the percentiles, which takes {} at {} {}",
+            show_number(search.samples),
+            show_length(full_ns),
+            load(search.start),
+            plan.ladder.load_unit
+        );
+    }
+    Some(sentence)
+}
+
+/// What a trial of a load takes besides its hold, ns.
+fn around_ns(ladder: &Ladder, bots: &BotSettings, load: f64) -> u64 {
+    let units = bots.units(load);
+    length_ns(ladder.ramp.of(units), units) + ladder.settle_ns + AROUND_NS
+}

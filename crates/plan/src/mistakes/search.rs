@@ -1,0 +1,53 @@
+//! What is wrong with a search or with repeats.
+
+use thiserror::Error;
+
+/// What is wrong with `--search` and what belongs to it.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SearchError {
+    /// a width without a search
+    #[error("it belongs to a search; add --search, or leave it out")]
+    NoSearch,
+    /// `--search fast`
+    #[error(
+        "there is no search {0:?}; write quick, standard or strict, or --search alone at the end (the subject goes first: \
+         stepladder climb arena --search)"
+    )]
+    NoPreset(String),
+    /// repeats besides
+    #[error(
+        "a search repeats by itself where that says something; leave --repeat out, or raise --search-trials"
+    )]
+    Repeats,
+    /// the subject is told to end
+    #[error("with --stop-at every trial ends the subject; climb a list of loads instead (--rungs, --rate)")]
+    Stops,
+    /// several cells
+    #[error(
+        "a search finds one capacity, and this climb sweeps {0} combinations; name one value of each axis (--services root --views background), or climb the sweep"
+    )]
+    Sweep(usize),
+    /// `--requesters 1..`
+    #[error("a search needs an end of its range; write --requesters 1,20 or leave the range out")]
+    OpenEnd,
+    /// `--hold 2Mticks`
+    #[error("trials of a search are compared by their length; give --hold as a time, for example --hold 30s")]
+    CountedHold,
+    /// both say how narrow
+    #[error("--budget and --search-width both say how narrow the bounds become; give one of them")]
+    WidthAndBudget,
+    /// not even the widest interval
+    #[error(
+        "{budget} are too few: bounds {:.0} % apart need up to {needs}; give more time, a narrower range of loads, a \
+         shorter --hold or fewer --search-trials",
+        width * 100.0
+    )]
+    SmallBudget {
+        /// as given
+        budget: String,
+        /// the widest
+        width: f64,
+        /// what it takes
+        needs: String,
+    },
+}
