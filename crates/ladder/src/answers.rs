@@ -16,6 +16,7 @@ use crate::contract::{
     RunFacts, Rung, SCHEMA, ShutdownFigures, SubjectFigures, ThreadFigures, TickFigures, WorkerFigures,
 };
 use crate::figures;
+use crate::gate::Gate;
 use crate::judge::{Calibration, Judgement, Verdict, most};
 use crate::schedule::{Judged, SearchSchedule};
 
@@ -24,15 +25,20 @@ const NO_HOLD_S: f64 = 1e-9;
 /// So many first errors of each cause are published; the store has all that were kept.
 const ERROR_SAMPLES: usize = 3;
 
+/// What a run was asked besides what its rungs were judged by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    /// the search for the capacity; `None`: rungs were given
+    pub search: Option<&'a SearchSchedule>,
+    /// what the whole run must meet
+    pub gates: &'a [Gate],
+}
+
 /// The answers that every run has. What its workload concludes besides (`plan::Workload::conclusions`) the caller adds.
 ///
 /// `rungs` in the order they were held. A run without any is `INVALID`, and its JSON lacks the one rung that the schema asks for.
-pub fn answers(
-    run: &RunFacts,
-    generator: Option<&Calibration>,
-    rungs: Vec<Rung>,
-    search: Option<&SearchSchedule>,
-) -> Climb {
+pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>, asked: Asked<'_>) -> Climb {
+    let search = asked.search;
     let held: Vec<Judged> = rungs.iter().map(Judged::from).collect();
     let capacity = capacity(run.capacity_unit, &held, search);
     let verdict = if search.is_some() {
@@ -52,8 +58,10 @@ pub fn answers(
         capacity,
         rungs,
         conclusions: Vec::new(),
+        gates: Vec::new(),
         verdict,
     };
+    climb.gates = asked.gates.iter().map(|gate| gate.result(&climb.capacity, &climb.rungs)).collect();
     climb.conclusions = conclusions::conclusions(&climb);
     climb
 }

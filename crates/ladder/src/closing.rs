@@ -11,6 +11,7 @@ use std::fmt;
 use measure::{LoadUnit, Summary};
 
 use crate::contract::{Climb, Rung};
+use crate::gate::GateResult;
 use crate::wording::{show_bytes, show_many, show_ns, show_number, show_share};
 
 /// What is shown for a figure that may not be stated.
@@ -25,6 +26,8 @@ pub struct Closing {
     pub books: Vec<String>,
     /// one line per rung that did not pass: load, verdict, reason; of a sweep the first of each cell
     pub notes: Vec<String>,
+    /// each gate, whether it was met, and what was found
+    pub gates: Vec<String>,
     /// question and answer
     pub answers: Vec<(String, String)>,
     /// what a sweep shows: heading and words
@@ -62,7 +65,9 @@ pub fn closing(climb: &Climb) -> Closing {
             None => conclusions.push((heading(id), text)),
         }
     }
-    Closing { tables, books: climb.rungs.iter().flat_map(books).collect(), notes, answers, conclusions }
+    let books = climb.rungs.iter().flat_map(books).collect();
+    let gates = climb.gates.iter().map(gate).collect();
+    Closing { tables, books, notes, gates, answers, conclusions }
 }
 
 /// Rows of these rungs, without the columns that none of them fills. The first column is the load, in its unit.
@@ -199,6 +204,16 @@ fn note(rung: &Rung) -> Option<String> {
     })
 }
 
+/// `gate capacity >= 1000: met (1000 held, 2000 did not)`
+fn gate(result: &GateResult) -> String {
+    let word = match result.met {
+        Some(true) => "met",
+        Some(false) => "NOT MET",
+        None => "cannot be told",
+    };
+    format!("gate {}: {word} ({})", result.gate, result.found)
+}
+
 fn question(id: &str) -> Option<&'static str> {
     match id {
         "how_many" => Some("How many"),
@@ -239,7 +254,7 @@ impl fmt::Display for Closing {
             let gap = if at > 0 { "\n" } else { "" };
             write!(f, "{gap}{table}")?;
         }
-        for lines in [&self.books, &self.notes] {
+        for lines in [&self.books, &self.notes, &self.gates] {
             if !lines.is_empty() {
                 writeln!(f)?;
             }

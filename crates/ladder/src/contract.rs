@@ -16,6 +16,7 @@ use ts_rs::TS;
 
 use crate::capacity::Capacity;
 use crate::disturbance::Disturbance;
+use crate::gate::GateResult;
 use crate::judge::{Evidence, Verdict};
 use crate::steady::Steadiness;
 
@@ -37,6 +38,10 @@ pub struct Climb {
     pub capacity: Capacity,
     /// the answers in words
     pub conclusions: Vec<Conclusion>,
+    /// what was asked of the whole run; they decide the exit code and not the verdict
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<GateResult>>")]
+    pub gates: Vec<GateResult>,
     /// of the whole run
     pub verdict: Verdict,
 }

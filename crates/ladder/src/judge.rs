@@ -83,6 +83,9 @@ impl fmt::Display for Verdict {
 pub struct Terms {
     /// what the rung must meet; without any, nothing can be told
     pub objectives: Vec<Objective>,
+    /// what gates ask at this load: it is measured and decides nothing about the rung
+    #[serde(default)]
+    pub gates: Vec<Objective>,
     /// the generator as it was weighed before the climb
     pub calibration: Option<Calibration>,
     /// what the plan means to offer in the hold, where the plan alone fixes it (not in a closed loop, nor when a
@@ -170,6 +173,10 @@ pub struct Judgement {
 pub struct Evidence {
     /// every objective, in the order of the plan
     pub objectives: Vec<ObjectiveResult>,
+    /// what gates asked at this load
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<ObjectiveResult>>")]
+    pub gates: Vec<ObjectiveResult>,
     /// of all sends
     pub send_lag_p99_ns: Option<f64>,
     /// beyond this the generator was late
@@ -247,6 +254,7 @@ struct Case<'a> {
     fair: Option<&'a Trial>,
     terms: &'a Terms,
     outcomes: Vec<Asked<'a>>,
+    gates: Vec<Asked<'a>>,
     finding: Option<Finding>,
     disturbance: Disturbance,
     aliasing: Option<Aliasing>,
@@ -319,23 +327,24 @@ const IN_ORDER: [Rule; 29] = [
 /// Judges one trial.
 ///
 /// `calmer` is the same trial without the seconds that `least_disturbed` leaves out; `None` where there are none.
-pub fn judge(trial: &Trial, calmer: Option<&Trial>, terms: &Terms) -> Judgement {
+pub fn judge<'a>(trial: &'a Trial, calmer: Option<&'a Trial>, terms: &'a Terms) -> Judgement {
     let disturbance = disturbance(trial);
     let chosen = least_disturbed(trial, terms.hold_ns);
     let fair = calmer.filter(|_| chosen.are_undisturbed);
     let least = calmer.filter(|_| !chosen.are_undisturbed).map(|calmer| (calmer, &chosen));
     let view = View { trial, fair, least, disturbance: &disturbance };
-    let outcomes = terms
-        .objectives
-        .iter()
-        .map(|objective| Asked { objective, whole: objective.evaluate(trial), seen: view.look(objective) })
-        .collect();
+    let ask = |objectives: &'a [Objective]| -> Vec<Asked<'a>> {
+        let asked =
+            |objective| Asked { objective, whole: objective.evaluate(trial), seen: view.look(objective) };
+        objectives.iter().map(asked).collect()
+    };
     let steady_in = if disturbance.any() { fair } else { Some(trial) };
     let case = Case {
         trial,
         fair,
         terms,
-        outcomes,
+        outcomes: ask(&terms.objectives),
+        gates: ask(&terms.gates),
         finding: steady_in.and_then(|seen| steady::steadiness(seen, &floors(seen, terms))),
         disturbance,
         aliasing: aliasing(trial),
@@ -439,6 +448,7 @@ fn evidence(case: &Case<'_>) -> Evidence {
     let change = case.finding.as_ref().and_then(|finding| finding.change.as_ref());
     Evidence {
         objectives: case.outcomes.iter().map(result).collect(),
+        gates: case.gates.iter().map(result).collect(),
         send_lag_p99_ns: generator::send_lag_ns(case.trial, 0.99),
         send_lag_limit_ns: finite(generator::lag_limit(case).limit_ns),
         worker_cpu_share_max: rules::most(case.trial, |host| host.worker_cpu_share),

@@ -14,6 +14,7 @@ mod confidence;
 mod contract;
 pub mod disturbance;
 mod figures;
+mod gate;
 pub mod judge;
 pub mod objective;
 mod schedule;
@@ -24,7 +25,7 @@ pub mod wording;
 pub mod scene;
 
 pub use aliasing::Aliasing;
-pub use answers::{answers, run_verdict, rung};
+pub use answers::{Asked, answers, run_verdict, rung};
 pub use capacity::{Capacity, CellCapacity, SearchFigures, capacity};
 pub use closing::{Closing, Table, closing};
 pub use condition::{Condition, ConditionError};
@@ -33,6 +34,7 @@ pub use contract::{
 };
 pub use disturbance::{Disturbance, DisturbedAbove, disturbance, least_disturbed};
 pub use figures::{FIGURES, FigureDoc, FigureValue, UnitKind};
+pub use gate::{Gate, GateError, GateResult};
 pub use judge::{
     Calibration, Evidence, Intended, Judgement, Link, ObjectiveResult, Terms, Verdict, has_seen_enough, judge,
 };

@@ -165,6 +165,7 @@ pub fn resolve_with(
     ladder.stop = stop::read(&mut reader, found.as_mut(), &bots, ladder.hold, &objectives);
     let is_ours = found.as_ref().is_some_and(|found| !matches!(found.source, SubjectSource::Running { .. }));
     search::read(&mut reader, &mut ladder, loads.as_ref(), &bots, &objectives, is_ours);
+    let gates = objectives::gates(&mut reader, &ladder, &bots, &ticks, found.as_ref());
     let arrivals = arrivals_of(&mut reader, &bots);
     let patience_ns = reader.value_or_default(&PATIENCE, |text| {
         units::duration_ns_within(text, PATIENCE_NS_MIN, units::DURATION_NS_MAX)
@@ -180,6 +181,7 @@ pub fn resolve_with(
             bots,
             ladder,
             objectives,
+            gates,
             arrivals,
             patience_ns,
             seed: seed.unwrap_or(entropy_seed & ((1 << 53) - 1)),

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use ladder::{LoadUnit, ObjectiveError};
+use ladder::{GateError, LoadUnit, ObjectiveError};
 use thiserror::Error;
 
 use crate::known::{BOTS, SUBJECTS, listed};
@@ -19,7 +19,7 @@ mod search;
 mod stop;
 
 pub use http::RequestConfigError;
-pub use search::SearchError;
+pub use search::{GatePlaceError, SearchError};
 pub use stop::StopError;
 
 /// Where a mistake stands.
@@ -80,6 +80,12 @@ pub enum ConfigError {
     /// an objective that cannot be read; the ladder words it, with its own example
     #[error(transparent)]
     Objective(#[from] ObjectiveError),
+    /// a gate that cannot be read; the ladder words it, with its own example
+    #[error(transparent)]
+    Gate(#[from] GateError),
+    /// a gate at a load that this climb does not hold
+    #[error(transparent)]
+    GatePlace(#[from] GatePlaceError),
     /// an objective over a figure that this climb never measures
     #[error("{figure} would never be measured: {why}")]
     NotMeasured {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ladder::{LoadUnit, Objective, Repeats, SearchSchedule};
+use ladder::{Gate, LoadUnit, Objective, Repeats, SearchSchedule};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
@@ -21,6 +21,9 @@ pub struct Plan {
     pub ladder: Ladder,
     /// what a rung must meet; never empty
     pub objectives: Vec<Objective>,
+    /// what the whole run must meet; they decide the exit code
+    #[serde(default)]
+    pub gates: Vec<Gate>,
     /// the law of arrivals, named beside every number
     pub arrivals: Arrivals,
     /// an answer after this is late, ns; at least 1 ms

@@ -130,7 +130,7 @@ fn climb_subject(
     } else {
         say::out_text!("{page}");
     }
-    Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { climb.verdict.into() }))
+    Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }
 
 struct Climbing<'a> {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use ladder::Verdict;
+use ladder::{Climb, Verdict};
 
 /// The exit codes of `stepladder`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,23 @@ pub fn not_measured(error: impl Into<anyhow::Error>) -> Failure {
 /// A mistake on the command line or in a file.
 pub fn wrong_usage(error: impl Into<anyhow::Error>) -> Failure {
     (Exit::WrongUsage, error.into())
+}
+
+impl Exit {
+    /// Of a whole run: its gates decide where it has some, else its verdict.
+    pub fn of(climb: &Climb) -> Exit {
+        if climb.gates.is_empty() {
+            return climb.verdict.into();
+        }
+        let met: Vec<Option<bool>> = climb.gates.iter().map(|gate| gate.met).collect();
+        if met.contains(&Some(false)) {
+            Exit::NotMet
+        } else if met.contains(&None) {
+            Exit::NotMeasured
+        } else {
+            Exit::Met
+        }
+    }
 }
 
 impl From<Verdict> for Exit {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use ladder::{
-    Calibration, Climb, Intended, Judged, Link, ListSchedule, Loads, Next, NextTrial, RunFacts, Rung,
-    Schedule, Terms, answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
+    Asked, Calibration, Climb, Gate, Intended, Judged, Link, ListSchedule, Loads, Next, NextTrial, RunFacts,
+    Rung, Schedule, Terms, answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
 };
 use measure::{Measure, Purpose, Summary, Trial};
 use plan::{HoldLength, Plan, SubjectSource, TickSource};
@@ -168,8 +168,8 @@ impl JudgedRun {
             shared_cores: head.shared_cores,
             capacity_unit: self.plan.ladder.load_unit,
         };
-        let mut climb =
-            answers(&facts, self.calibration.as_ref(), self.rungs.clone(), self.plan.ladder.search.as_ref());
+        let asked = Asked { search: self.plan.ladder.search.as_ref(), gates: &self.plan.gates };
+        let mut climb = answers(&facts, self.calibration.as_ref(), self.rungs.clone(), asked);
         climb.conclusions.extend(self.plan.bots.conclusions(&climb.rungs));
         Ok(Some(climb))
     }
@@ -179,6 +179,13 @@ impl JudgedRun {
         let plan = &self.plan.in_cell(cell);
         Terms {
             objectives: plan.objectives.clone(),
+            gates: plan
+                .gates
+                .iter()
+                .filter(|gate| gate.load() == Some(load))
+                .filter_map(Gate::objective)
+                .cloned()
+                .collect(),
             calibration: self.calibration.clone(),
             intended: plan.bots.intended_per_s(load).map(Intended::PerSecond),
             patience_ns: plan.patience_ns,

@@ -63,7 +63,7 @@ fn chat_facts() -> RunFacts {
 }
 
 fn climb_of(rungs: &[Rung]) -> Climb {
-    answers(&facts(), None, rungs.to_vec(), None)
+    answers(&facts(), None, rungs.to_vec(), Asked::default())
 }
 
 fn check_contract(climb: &Climb) {
@@ -111,7 +111,7 @@ fn every_kind_of_rung_fits_the_contract() {
         ceiling_per_s: Some(120_000.5),
         was_disturbed: false,
     };
-    check_contract(&answers(&facts(), Some(&calibration), rungs.to_vec(), None));
+    check_contract(&answers(&facts(), Some(&calibration), rungs.to_vec(), Asked::default()));
     rungs.into_iter().for_each(|rung| check_contract(&climb_of(&[rung])));
 }
 
@@ -244,7 +244,7 @@ fn the_books_are_published_as_they_were_settled() {
         &chat_facts(),
         None,
         vec![judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)],
-        None,
+        Asked::default(),
     );
     let books = climb.rungs[0].deliveries.as_ref().unwrap();
     assert_eq!(
@@ -276,7 +276,7 @@ fn the_books_are_published_as_they_were_settled() {
 #[test]
 fn the_closing_page_has_the_books_of_each_rung() {
     let rungs = [judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)];
-    let page = closing(&answers(&chat_facts(), None, rungs.to_vec(), None));
+    let page = closing(&answers(&chat_facts(), None, rungs.to_vec(), Asked::default()));
     assert_eq!(
         page.books,
         [
@@ -300,7 +300,7 @@ fn the_closing_page_has_the_books_of_each_rung() {
 #[test]
 fn whether_the_books_balance_is_said_with_what_that_is_worth() {
     let trusted = |rungs: &[Rung]| {
-        let climb = answers(&chat_facts(), None, rungs.to_vec(), None);
+        let climb = answers(&chat_facts(), None, rungs.to_vec(), Asked::default());
         text_of(&climb, "can_i_trust_it").to_owned()
     };
     let clean = trusted(&[judged(&Scene::chat(100), CHAT), judged(&Scene::chat(200), CHAT)]);
@@ -332,7 +332,7 @@ fn the_pace_is_told_where_the_plan_means_one() {
         };
         let trial = Scene::chat(1_000).build();
         let judgement = judge(&trial, None, &terms);
-        let climb = answers(&chat_facts(), None, vec![rung(&trial, &judgement)], None);
+        let climb = answers(&chat_facts(), None, vec![rung(&trial, &judgement)], Asked::default());
         check_contract(&climb);
         let page = closing(&climb);
         let at = page.tables[0].header.iter().position(|title| title == "pace").unwrap();
@@ -360,7 +360,7 @@ fn sweep_of() -> Climb {
         .flat_map(|service| (1..=4).map(|load| polling(load, service)))
         .collect();
     let facts = RunFacts { capacity_unit: LoadUnit::Requesters, ..facts() };
-    answers(&facts, None, rungs, None)
+    answers(&facts, None, rungs, Asked::default())
 }
 
 #[test]
@@ -466,7 +466,7 @@ fn the_smallest_cell_is_named_where_they_differ() {
     rungs.extend([polling(1, "object"), polling(3, "object")]);
     rungs.swap_remove(2);
     let facts = RunFacts { capacity_unit: LoadUnit::Requesters, ..facts() };
-    let climb = answers(&facts, None, rungs, None);
+    let climb = answers(&facts, None, rungs, Asked::default());
     let says = "1 requester held, 3 requesters did not: the capacity lies between the two. That is the smallest of 2 cells \
                 (object · background), others held up to 2.";
     assert_eq!(text_of(&climb, "how_many"), says);

@@ -1,16 +1,16 @@
 //! What a rung must meet, and what this climb could never measure.
 
-use ladder::Objective;
+use ladder::{Gate, Objective};
 
 use crate::layers::reader::Reader;
 use crate::layers::stop;
 use crate::layers::subject::ResolvedTarget;
-use crate::mistakes::ConfigError;
-use crate::plan::{SubjectSource, TickSource};
+use crate::mistakes::{ConfigError, GatePlaceError};
+use crate::plan::{Ladder, SubjectSource, TickSource};
 use crate::settings::{Kind, Setting, Shape};
 use crate::workloads::{BotSettings, NO_ERRORS};
 
-pub(super) const SETTINGS: &[&Setting] = &[&OBJECTIVES];
+pub(super) const SETTINGS: &[&Setting] = &[&OBJECTIVES, &GATES];
 
 static OBJECTIVES: Setting = Setting::of("Judged by", &[])
     .key("objectives", Shape::List(&Shape::Text), "[ticks.late_share < 25%]")
@@ -19,6 +19,17 @@ static OBJECTIVES: Setting = Setting::of("Judged by", &[])
     .help("A condition that every rung must meet; see below")
     .kind(Kind::Repeated)
     .flag_example("ticks.late_share < 25%");
+
+static GATES: Setting = Setting::of("Judged by", &[])
+    .key("gates", Shape::List(&Shape::Text), "[capacity >= 1000]")
+    .about("What the whole run must meet; gates decide the exit code instead of the rungs.")
+    .flag("--gate", "EXPR")
+    .help(
+        "A condition on the whole run that decides the exit code (0 met, 1 not met, 2 cannot be told) instead of the rungs: \
+         'capacity >= 1000' or 'response.p99 at 1000 < 50ms'; repeatable",
+    )
+    .kind(Kind::Repeated)
+    .flag_example("capacity >= 1000");
 
 const FORGOTTEN: &str =
     "the server keeps nothing when it is stopped (--stop-at); give it a directory: -- --data DIR";
@@ -53,6 +64,41 @@ pub(super) fn read(
         }
     }
     objectives
+}
+
+/// What the whole run must meet, of loads that it will hold and figures that it will measure.
+pub(super) fn gates(
+    reader: &mut Reader,
+    ladder: &Ladder,
+    bots: &BotSettings,
+    ticks: &TickSource,
+    found: Option<&ResolvedTarget>,
+) -> Vec<Gate> {
+    let mut gates = Vec::new();
+    for one in reader.all(&GATES).unwrap_or_default() {
+        let gate = match one.text.parse::<Gate>() {
+            Ok(gate) => gate,
+            Err(wrong) => {
+                reader.refuse_plainly(one.place, wrong);
+                continue;
+            }
+        };
+        let not_measured =
+            gate.objective().and_then(|objective| never_measured(objective, bots, ticks, found));
+        let not_held = gate.load().and_then(|load| {
+            let is_held = ladder.is_open_ended || ladder.rungs.contains(&load);
+            let load = load.to_string();
+            match &ladder.search {
+                Some(_) => Some(GatePlaceError::Search { load }),
+                None => (!is_held).then_some(GatePlaceError::NotHeld { load }),
+            }
+        });
+        if let Some(wrong) = not_measured.or(not_held.map(ConfigError::GatePlace)) {
+            reader.refuse_plainly(one.place, wrong);
+        }
+        gates.push(gate);
+    }
+    gates
 }
 
 /// What the bots' subject should meet, as far as it can be measured: a server that tells no ticks is judged by its errors.

@@ -1,4 +1,4 @@
-use ::ladder::LoadUnit;
+use ::ladder::{LoadUnit, Repeats};
 use proptest::prelude::*;
 
 use super::*;
@@ -12,6 +12,7 @@ mod grid;
 mod http;
 mod leaderboard;
 mod protobuf;
+mod search;
 mod stop;
 
 fn scenario(text: &str) -> Option<ScenarioText> {
@@ -82,8 +83,11 @@ fn climb_arena_needs_nothing_else() {
             cells: Vec::new(),
             is_open_ended: false,
             stop: None,
+            repeat: Repeats::default(),
+            search: None,
         },
         objectives: vec!["ticks.late_share < 25%".parse().unwrap()],
+        gates: Vec::new(),
         arrivals: Arrivals::Even,
         patience_ns: 1_000_000_000,
         seed: 7,

@@ -1,4 +1,4 @@
-//! What is wrong with a search or with repeats.
+//! What is wrong with a search, with repeats, or with the place of a gate.
 
 use thiserror::Error;
 
@@ -49,5 +49,27 @@ pub enum SearchError {
         width: f64,
         /// what it takes
         needs: String,
+    },
+}
+
+/// A gate about a load that is not held.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum GatePlaceError {
+    /// a list without it
+    #[error(
+        "this climb does not hold {load}, so the gate could never be told; add the load, for example --rungs {load}"
+    )]
+    NotHeld {
+        /// the load
+        load: String,
+    },
+    /// a search chooses its loads
+    #[error(
+        "a search chooses its loads, so nobody knows whether it holds {load}; gate its capacity (capacity >= {load}) or climb a \
+         list of loads"
+    )]
+    Search {
+        /// the load
+        load: String,
     },
 }

@@ -1,4 +1,4 @@
-use ladder::LoadUnit;
+use ladder::{LoadUnit, Repeats};
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -37,8 +37,11 @@ fn plan_of(bots: BotSettings, ramp: Ramp) -> Plan {
             cells: Vec::new(),
             is_open_ended: false,
             stop: None,
+            repeat: Repeats::default(),
+            search: None,
         },
         objectives: Vec::new(),
+        gates: Vec::new(),
         arrivals: Arrivals::Even,
         patience_ns: 1_000_000_000,
         seed: 42,

@@ -64,7 +64,8 @@ impl Judge for BySubject {
             ..RunFacts::default()
         };
         let subject = facts.subject.clone();
-        let mut climb = (!rungs.is_empty()).then(|| answers(&facts, calibration.as_ref(), rungs, None));
+        let mut climb = (!rungs.is_empty())
+            .then(|| answers(&facts, calibration.as_ref(), rungs, ladder::Asked::default()));
         if let Some(climb) = climb.as_mut().filter(|_| subject == POLL_LOOP) {
             let plan = plan::resolve(&plan::Flags::of(POLL_LOOP), None, 1).expect("a plan");
             climb.conclusions.extend(plan.bots.conclusions(&climb.rungs));

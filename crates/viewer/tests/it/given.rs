@@ -63,7 +63,7 @@ impl Judge for ByRules {
             capacity_unit: LoadUnit::Games,
             ..RunFacts::default()
         };
-        Ok((!rungs.is_empty()).then(|| answers(&facts, None, rungs, None)))
+        Ok((!rungs.is_empty()).then(|| answers(&facts, None, rungs, ladder::Asked::default())))
     }
 
     fn objectives(&self, _: &Store, _: &RunId) -> Result<Vec<Objective>, Unjudged> {

@@ -1,0 +1,106 @@
+//! `--search`, `--repeat` and `--gate` as they become a plan, and what is refused.
+
+use ::ladder::{Goal, Repeats};
+
+use super::{plan_of_flags, refusal};
+use crate::flags::Flags;
+use crate::layers::resolve;
+use crate::search_sentence;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+#[track_caller]
+fn check_refused(flags: &str, words: &str) {
+    let told = refusal(flags).to_string();
+    assert!(told.contains(words), "{told}");
+}
+
+#[test]
+fn a_search_alone_is_the_standard_one_from_the_first_usual_load() {
+    let search = plan_of_flags("arena --search").ladder.search.unwrap();
+    assert_eq!((search.start, search.least, search.most, search.is_whole), (500.0, 1.0, 512_000.0, true));
+    let hold_ns = 30 * SECOND_NS;
+    let goal = Goal { final_trial_ns: hold_ns, duration_sum_ns: 3 * hold_ns, exceed_ratio: 0.5, width: 0.05 };
+    assert_eq!(search.goal, goal);
+    assert!(search.restarts_subject);
+    assert_eq!(plan_of_flags("arena").ladder.search, None);
+}
+
+#[test]
+fn loads_bound_the_search_and_options_set_its_goal() {
+    let flags = "arena --rungs 100,2000 --hold 10s --search-width 2% --search-trials 5 --search-exceed 20% --search strict";
+    let search = plan_of_flags(flags).ladder.search.unwrap();
+    assert_eq!((search.start, search.least, search.most), (100.0, 100.0, 2000.0));
+    assert_eq!((search.goal.final_trial_ns, search.goal.duration_sum_ns), (10 * SECOND_NS, 50 * SECOND_NS));
+    assert_eq!((search.goal.exceed_ratio, search.goal.width), (0.2, 0.02));
+    let search = plan_of_flags("arena --rungs 700 --search quick").ladder.search.unwrap();
+    assert_eq!((search.start, search.least, search.goal.width), (700.0, 1.0, 0.1));
+}
+
+#[test]
+fn a_percentile_says_how_long_its_trials_must_be() {
+    let plan =
+        plan_of_flags("poll-loop --rate 100,400 --search --hold 9s --objective 'response.p99 <= 50ms'");
+    let search = plan.ladder.search.as_ref().unwrap();
+    assert_eq!(search.samples, 10_000.0);
+    assert_eq!(search.full_ns(200.0) / SECOND_NS, 52);
+    assert_eq!(
+        (search.cell, plan.ladder.cells.len()),
+        (Some(0), 1),
+        "an axis of which nobody speaks is not swept"
+    );
+    let told = search_sentence(&plan).unwrap();
+    assert!(told.contains("between 100 and 400 req/s"), "{told}");
+    assert!(
+        told.contains("10,000 replies") || told.contains("10000 replies") || told.contains("10 k replies"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_budget_buys_a_width_or_is_too_small() {
+    let width = |minutes: u32| {
+        let flags = format!("arena --rungs 100,2000 --hold 10s --search --budget {minutes}m");
+        let plan = resolve(&Flags::of(&flags), None, 7).ok()?;
+        plan.ladder.search.map(|search| search.goal.width)
+    };
+    let widths: Vec<Option<f64>> = (1..30).map(width).collect();
+    assert_eq!((widths[0], widths[28]), (None, Some(0.01)), "{widths:?}");
+    let bought: Vec<f64> = widths.into_iter().flatten().collect();
+    assert!(bought.is_sorted_by(|wide, narrow| wide >= narrow), "more time buys no less: {bought:?}");
+    assert!(bought[0] >= 0.05, "{bought:?}");
+    check_refused("arena --rungs 100,2000 --search --budget 1m", "are too few: bounds 30 % apart need up to");
+    check_refused("arena --search --budget 20m --search-width 2%", "both say how narrow");
+}
+
+#[test]
+fn repeats_are_a_number_or_until_sure() {
+    assert_eq!(plan_of_flags("arena --repeat 5").ladder.repeat, Repeats::Times(5));
+    assert_eq!(plan_of_flags("arena --repeat until-sure").ladder.repeat, Repeats::UntilSure);
+    assert_eq!(plan_of_flags("arena").ladder.repeat, Repeats::Times(1));
+    check_refused("arena --repeat often", "often");
+    check_refused("arena --repeat 0", "0");
+}
+
+#[test]
+fn what_contradicts_a_search_is_refused() {
+    check_refused("arena --search fast", "there is no search \"fast\"");
+    check_refused("arena --search-width 5%", "add --search");
+    check_refused("arena --search --repeat 3", "repeats by itself");
+    check_refused("arena --search --hold 2Mticks", "give --hold as a time");
+    check_refused("poll-loop --search --services all", "sweeps");
+    check_refused("poll-loop --search --requesters 1.. --services root --views background", "needs an end");
+    check_refused("leaderboard --search --rate 100,200 --stop-at 5s", "ends the subject");
+    check_refused("arena --search --search-width 90%", "90");
+}
+
+#[test]
+fn gates_ask_for_loads_that_are_held_and_figures_that_are_measured() {
+    let plan = plan_of_flags("arena --gate 'capacity >= 1000' --gate 'ticks.late_share at 1000 < 5%'");
+    let gates: Vec<String> = plan.gates.iter().map(ToString::to_string).collect();
+    assert_eq!(gates, ["capacity >= 1000", "ticks.late_share at 1000 < 5%"]);
+    check_refused("arena --gate 'ticks.late_share at 800 < 5%'", "does not hold 800");
+    check_refused("arena --search --gate 'ticks.late_share at 1000 < 5%'", "a search chooses its loads");
+    check_refused("arena --gate 'capacity = 1000'", "is no comparison");
+    check_refused("arena --gate 'audit at 1000 == ok'", "would never be measured");
+}
