@@ -70,7 +70,7 @@ pub fn closing(climb: &Climb) -> String {
         text.push('\n');
         text += &laid_out(table, climb);
     }
-    for lines in [&page.books, &page.notes] {
+    for lines in [&page.books, &page.notes, &page.gates] {
         for line in lines {
             text += &format!("\n{}", wrapped(line, 2));
         }

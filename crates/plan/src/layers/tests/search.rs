@@ -91,7 +91,7 @@ fn what_contradicts_a_search_is_refused() {
     check_refused("poll-loop --search --services all", "sweeps");
     check_refused("poll-loop --search --requesters 1.. --services root --views background", "needs an end");
     check_refused("leaderboard --search --rate 100,200 --stop-at 5s", "ends the subject");
-    check_refused("arena --search --search-width 90%", "90");
+    check_refused("arena --search --search-width 90%", "between 0.001 and 0.5");
 }
 
 #[test]

@@ -1,0 +1,133 @@
+//! `climb --search`, `--repeat` and `--gate`: bounds, exit codes, and servers that must not pass.
+//!
+//! poll-loop refuses what does not fit into its queue of 14, whatever the machine does: an edge that no noise moves.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::main_job::{assert_balanced, assert_valid};
+use crate::place::Place;
+
+const POLL_LOOP: [&str; 7] =
+    ["poll-loop", "--services", "root", "--views", "background", "--objective", "errors == 0"];
+
+fn bounds(climb: &Value) -> (Value, Value) {
+    (climb["capacity"]["lower_bound"].clone(), climb["capacity"]["upper_bound"].clone())
+}
+
+fn loads(climb: &Value) -> Vec<u64> {
+    let rungs = climb["rungs"].as_array().expect("rungs");
+    rungs.iter().map(|rung| rung["load"].as_f64().expect("a load") as u64).collect()
+}
+
+#[test]
+fn a_search_finds_the_queue_of_the_poll_loop_and_says_what_it_did() {
+    let place = Place::new();
+    let options = ["--requesters", "12,18", "--hold", "3s", "--search", "quick", "--json", "found.json"];
+    let ran = place.climb(&[&POLL_LOOP[..], &options].concat());
+    assert_eq!(ran.code, 0, "a search that finds the limit is no failure: {ran:#?}");
+    assert!(ran.err.contains("search (RFC 9971): between 12 and 18 requesters"), "{ran:#?}");
+    assert!(ran.out.contains("14 requesters held, 15 requesters did not"), "{ran:#?}");
+    let climb = place.json("found.json");
+    assert_valid(&climb);
+    assert_balanced(&climb);
+    assert_eq!(bounds(&climb), (json!(14.0), json!(15.0)));
+    assert_eq!(
+        (&climb["verdict"], &climb["capacity"]["first_failing_signal"]),
+        (&json!("PASS"), &json!("errors"))
+    );
+    let search = &climb["capacity"]["search"];
+    assert_eq!((&search["final_trial_s"], &search["width_goal"]), (&json!(3.0), &json!(0.1)));
+    assert_eq!(search["trials"], json!(climb["rungs"].as_array().unwrap().len()));
+    assert!(loads(&climb).iter().all(|load| (12..=18).contains(load)), "{:?}", loads(&climb));
+    // The replay of what is stored asks for the same trials, and so finds the same.
+    let shown = place.run(["show", climb["run"]["id"].as_str().unwrap(), "--json", "shown.json"]);
+    assert_eq!(shown.code, 0, "{shown:#?}");
+    assert_eq!(place.json("shown.json")["capacity"], climb["capacity"]);
+}
+
+/// Answers the first requests rightly, and then holds its connections and says nothing.
+fn falls_silent_after(answers: u32) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let left = Arc::new(AtomicU32::new(answers));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let left = left.clone();
+            std::thread::spawn(move || answer(stream, &left));
+        }
+    });
+    port
+}
+
+fn answer(mut stream: TcpStream, left: &AtomicU32) {
+    let mut buffer = [0; 4096];
+    while stream.read(&mut buffer).is_ok_and(|count| count > 0) {
+        let may_answer =
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        if may_answer && stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_server_that_falls_silent_has_no_capacity() {
+    let place = Place::new();
+    let url = format!("http://127.0.0.1:{}/", falls_silent_after(5));
+    let options = [
+        "--rate",
+        "20,40",
+        "--search",
+        "quick",
+        "--hold",
+        "3s",
+        "--patience",
+        "200ms",
+        "--json",
+        "dead.json",
+    ];
+    let ran = place.climb(&[&[url.as_str()][..], &options].concat());
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    let climb = place.json("dead.json");
+    assert_eq!((bounds(&climb), &climb["verdict"]), ((Value::Null, json!(20.0)), &json!("FAIL")));
+    assert!(ran.out.contains("no smaller one did"), "{ran:#?}");
+}
+
+#[test]
+fn repeats_give_the_capacity_a_confidence_and_gates_decide_the_exit_code() {
+    let place = Place::new();
+    let options = ["--requesters", "10,16", "--hold", "2s", "--repeat", "3", "--json", "repeated.json"];
+    let gates = ["--gate", "capacity >= 10", "--gate", "errors at 10 == 0"];
+    let ran = place.climb(&[&POLL_LOOP[..], &options, &gates].concat());
+    assert_eq!(ran.code, 0, "the limit was found, and the gates are met: {ran:#?}");
+    assert!(ran.out.contains("gate capacity >= 10: met (10 held, 16 did not)"), "{ran:#?}");
+    let climb = place.json("repeated.json");
+    assert_valid(&climb);
+    assert_eq!((&climb["verdict"], climb["gates"][1]["met"].as_bool()), (&json!("FAIL"), Some(true)));
+    let mut held = loads(&climb);
+    assert_eq!(held[..2], [10, 16]);
+    held.sort_unstable();
+    assert_eq!(held, [10, 10, 10, 16, 16, 16]);
+    let confidence = climb["capacity"]["confidence"].as_f64().expect("three holds of either bound");
+    assert!((0.5..1.0).contains(&confidence), "{confidence}");
+    let once = ["--requesters", "10,16", "--hold", "2s"];
+    for (gate, code) in [("capacity >= 16", 1), ("capacity >= 12", 2), ("errors at 16 == 0", 1)] {
+        let ran = place.climb(&[&POLL_LOOP[..], &once, &["--gate", gate]].concat());
+        assert_eq!(ran.code, code, "{gate}: {ran:#?}");
+    }
+}
+
+#[test]
+fn what_could_never_be_told_is_refused_before_any_load() {
+    let place = Place::new();
+    place.climb(&["arena", "--gate", "capacity == 5"]).refused(3, &["--gate:", "between two bounds"]);
+    place
+        .climb(&["arena", "--search", "--budget", "10s"])
+        .refused(3, &["--budget:", "are too few", "need up to"]);
+    place.run(["climb", "--search", "arena"]).refused(3, &["--search:", "the subject goes first"]);
+}
