@@ -23,8 +23,11 @@ export type Capacity = {
   /** the largest load that held; `None` when none did below the first failure */ lower_bound: number | null
   /** the smallest load that did not hold; `None` when all held */ upper_bound: number | null
   /** what gave at the smallest failing load */ first_failing_signal: string | null
-  /** how surely the bounds are on their sides, in [0, 1]; `None` when nothing supports a figure A load exactly at the knee would pass as often as fail. Confidence is the chance that such a load would not have shown verdicts as one-sided as those of the two bounding loads (exact sign test, one-sided, the product of both). It needs at least three holds of each bounding load: a load held once says *that* it held, not how often. */ confidence: number | null
+  /** how surely the capacity lies between the two bounds, in [0, 1]; `None` when nothing supports a figure The capacity is the load of which half of the holds would pass (docs/method/capacity.md). It needs both bounds, and two holds of each: a load held once says *that* it held, not how often. */ confidence: number | null
+  /** the load of which half of the holds would pass, most likely; `None` without a confidence */ estimate: number | null
+  /** it lies between these loads with a probability of 95 % */ interval: [number, number] | null
   /** loads that held although a smaller one failed, ascending: the verdicts are not monotone */ held_above_a_failure?: Array<number>
+  /** what was searched for; absent where rungs were given */ search?: SearchFigures | null
   /** of a sweep: each cell's own, in the order in which they were held; the bounds above are those of the smallest */ cells?: Array<CellCapacity>
 }
 
@@ -62,6 +65,7 @@ export type Climb = {
   /** every rung, in the order they were held */ rungs: Array<Rung>
   /** how many */ capacity: Capacity
   /** the answers in words */ conclusions: Array<Conclusion>
+  /** what was asked of the whole run; they decide the exit code and not the verdict */ gates?: Array<GateResult>
   /** of the whole run */ verdict: Verdict
 }
 
@@ -148,6 +152,7 @@ export type Event = {
 /** The figures behind a judgement, over the hold. What was not measured is null. */
 export type Evidence = {
   /** every objective, in the order of the plan */ objectives: Array<ObjectiveResult>
+  /** what gates asked at this load */ gates?: Array<ObjectiveResult>
   /** of all sends */ send_lag_p99_ns: number | null
   /** beyond this the generator was late */ send_lag_limit_ns: number | null
   /** the most that one worker was on a core in a second */ worker_cpu_share_max: number | null
@@ -180,6 +185,13 @@ export type FrameFigures = {
   /** drawn per second */ rate_per_s: number
   /** that should have been drawn; null where the server does not say */ due: number | null
   /** drawn */ drawn: number
+}
+
+/** What a run says of a gate. */
+export type GateResult = {
+  /** as its author wrote it */ gate: string
+  /** null where that cannot be told */ met: boolean | null
+  /** what was found, or what is missing */ found: string
 }
 
 /** The generator as weighed before the climb. */
@@ -225,6 +237,7 @@ export type ObjectiveResult = {
   /** over all seconds, in the figure's inner unit; null where it was not measured or is infinite */ value: number | null
   /** the value for people where it was not met, or what is missing */ note: string | null
   /** which seconds decided */ judged_by: string
+  /** of a percentile that too few samples state: whether the share of samples beyond the bound would meet it */ met_by_share?: boolean | null
 }
 
 /** One sender at one receiver. */
@@ -238,7 +251,7 @@ export type PairBooks = {
 }
 
 /** What a trial is for. */
-export type Purpose = "calibration latency" | "calibration ceiling" | "rung"
+export type Purpose = "calibration latency" | "calibration ceiling" | "warm-up" | "rung"
 
 /** One receiver. */
 export type ReceiverBooks = {
@@ -352,6 +365,19 @@ export type Rung = {
   /** the server's process tree */ subject: SubjectFigures | null
   /** this process */ worker: WorkerFigures
   /** what it was judged by */ evidence: Evidence
+}
+
+/** What a search was to reach, and what it reached (RFC 9971). */
+export type SearchFigures = {
+  /** a trial so long is full-length, seconds */ final_trial_s: number
+  /** so many seconds of full-length trials decide about a load */ duration_sum_s: number
+  /** so large a share of them may miss the objectives */ exceed_ratio: number
+  /** (upper − lower) / upper at most */ width_goal: number
+  /** as it was reached; null without both bounds */ width: number | null
+  /** no smaller and no larger load was to be held */ range: [number, number]
+  /** loads are whole numbers */ is_whole: boolean
+  /** trials of the subject, short and long, without the warm-up */ trials: number
+  /** of these, full-length */ full_trials: number
 }
 
 /** A second of a trial that goes on, or a value that came later for an old one. */
