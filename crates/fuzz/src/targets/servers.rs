@@ -265,22 +265,24 @@ pub(super) fn log_frame_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Records of a snapshot and of a log behind it; the first byte says where the one ends.
+/// Records of a snapshot and of a log behind it; the first byte says where the one ends, the second how many boards there
+/// were.
 pub(super) fn leaderboard_log_records(input: &[u8]) {
-    let Some((&first, records)) = input.split_first() else { return };
-    let (snapshot, log) = records.split_at((usize::from(first) * 2).min(records.len()));
-    let _ = fuzz::log_records(snapshot, log);
+    let Some(([first, boards], records)) = input.split_first_chunk::<2>() else { return };
+    let boards = if *boards < 200 { u64::from(*boards) } else { u64::MAX - u64::from(255 - *boards) };
+    let (snapshot, log) = records.split_at((usize::from(*first) * 2).min(records.len()));
+    let _ = fuzz::log_records(snapshot, log, boards);
 }
 
 pub(super) fn log_record_seeds() -> Vec<Vec<u8>> {
     let records = fuzz::record_seeds();
     let snapshot = |record: &Vec<u8>| {
-        let mut input = vec![(record.len() / 2) as u8];
+        let mut input = vec![(record.len() / 2) as u8, 9];
         input.extend_from_slice(record);
         input
     };
     let mut seeds: Vec<Vec<u8>> = records.iter().map(snapshot).collect();
-    seeds.extend(records.iter().map(|record| [&[0], &record[..]].concat()));
+    seeds.extend(records.iter().map(|record| [&[0, 9], &record[..]].concat()));
     seeds
 }
 

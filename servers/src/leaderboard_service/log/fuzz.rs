@@ -85,10 +85,10 @@ pub fn log_frames(payloads: &[&[u8]], (at, byte): (usize, u8), keep_bytes: usize
 }
 
 /// A snapshot of these records and a log of those, with checksums that are right, as another version or a fault of ours would
-/// write them. Returns how many members there are then; `None`: it is refused.
-pub fn log_records(snapshot: &[u8], log: &[u8]) -> Option<u64> {
+/// write them; the snapshot ends with so many boards. Returns how many members there are then; `None`: it is refused.
+pub fn log_records(snapshot: &[u8], log: &[u8], boards: u64) -> Option<u64> {
     let mut end = Vec::new();
-    record::put_end(&mut end, 1000);
+    record::put_end(&mut end, boards);
     let files = BTreeMap::from([
         (snapshot_name(1), frames::file_of(FileKind::Snapshot, 1, &[snapshot, &end])),
         (log_name(1), frames::file_of(FileKind::Log, 1, &[log])),
@@ -103,6 +103,9 @@ pub fn log_records(snapshot: &[u8], log: &[u8]) -> Option<u64> {
     let (recovered, _) = recovered.ok()?;
     let listed: u64 = kept.boards.list(None, usize::MAX).iter().map(|board| board.leaderboard.count()).sum();
     assert_eq!(recovered.members, listed, "members that were counted and those that are there");
+    // What was recovered is gone on with.
+    let created = kept.boards.create(Some("another"), Options::default());
+    let _ = created.map(|board| board.leaderboard.count());
     Some(recovered.members)
 }
 
