@@ -9,6 +9,8 @@ mod check;
 pub mod corpus;
 mod heap;
 mod mutator;
+#[cfg(test)]
+mod rfc6455;
 mod split;
 mod targets;
 

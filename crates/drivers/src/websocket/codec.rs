@@ -54,6 +54,23 @@ pub struct Codec {
 struct Pieces {
     opcode: Opcode,
     bytes: Vec<u8>,
+    /// of `bytes`: known to be UTF-8, where they are text
+    checked_bytes: usize,
+}
+
+impl Pieces {
+    /// Whether it can still become text. Looked at with each piece, so that a faulty one is known before the last.
+    fn may_be_text(&mut self) -> bool {
+        match std::str::from_utf8(&self.bytes[self.checked_bytes..]) {
+            Ok(_) => self.checked_bytes = self.bytes.len(),
+            Err(error) => {
+                self.checked_bytes += error.valid_up_to();
+                // The rest of a character may come with the next piece.
+                return error.error_len().is_none();
+            }
+        }
+        true
+    }
 }
 
 impl Codec {
@@ -149,9 +166,18 @@ impl Codec {
                 (Opcode::Pong, _) => drop(buffer.take(header.payload_bytes)),
                 (Opcode::Close, _) => {
                     let payload = buffer.take(header.payload_bytes);
-                    let code = match *payload {
+                    let code = match payload {
                         [] => NO_CODE,
-                        [high, low, ..] => u16::from_be_bytes([high, low]),
+                        [high, low, reason @ ..] => {
+                            let code = u16::from_be_bytes([*high, *low]);
+                            if !is_sent_code(code) {
+                                return Some(Err(Broken::Protocol("a close code that no frame may have")));
+                            }
+                            if std::str::from_utf8(reason).is_err() {
+                                return Some(Err(Broken::NotUtf8));
+                            }
+                            code
+                        }
                         [_] => return Some(Err(Broken::Protocol("a close frame with half a code"))),
                     };
                     self.shutdown = Some(code);
@@ -172,7 +198,11 @@ impl Codec {
                 }
                 (opcode @ (Opcode::Text | Opcode::Binary), false) => {
                     let bytes = buffer.take(header.payload_bytes).to_vec();
-                    self.pieces = Some(Box::new(Pieces { opcode, bytes }));
+                    let mut pieces = Box::new(Pieces { opcode, bytes, checked_bytes: 0 });
+                    if opcode == Opcode::Text && !pieces.may_be_text() {
+                        return Some(Err(Broken::NotUtf8));
+                    }
+                    self.pieces = Some(pieces);
                 }
                 (Opcode::Continuation, is_final) => {
                     let Some(pieces) = self.pieces.as_mut() else {
@@ -180,6 +210,9 @@ impl Codec {
                     };
                     pieces.bytes.extend_from_slice(buffer.take(header.payload_bytes));
                     if !is_final {
+                        if pieces.opcode == Opcode::Text && !pieces.may_be_text() {
+                            return Some(Err(Broken::NotUtf8));
+                        }
                         continue;
                     }
                     let Some(whole) = self.pieces.take() else { continue };
@@ -214,6 +247,12 @@ impl Codec {
         self.carried.extend_from_slice(buffer.take(rest_bytes));
         None
     }
+}
+
+/// Codes that stand in frames: others only say what happened at this end, or belong to nobody yet. Source: RFC 6455, section
+/// 7.4, and the registry of IANA.
+fn is_sent_code(code: u16) -> bool {
+    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
 }
 
 fn random_mask() -> [u8; 4] {
