@@ -109,7 +109,7 @@ mod tests {
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let target = line.split(' ').next().unwrap_or_default();
             assert!(names.contains(&target), "regressions: {target} is no target");
-            assert_eq!(line.split(' ').count(), 3, "regressions: {line}");
+            assert!(line.split(' ').count() >= 3, "regressions: {line}");
         }
     }
 }
