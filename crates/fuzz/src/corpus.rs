@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 /// A corpus is committed: so large it may be.
-pub const CORPUS_BYTES_MAX: usize = 20_000;
+pub const CORPUS_BYTES_MAX: usize = 10_000;
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

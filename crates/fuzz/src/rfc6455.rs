@@ -5,8 +5,8 @@
 //! limits (9). Not here: compression (12, 13), which neither side negotiates.
 
 use drivers::ReadBuffer;
-use drivers::{Broken, Closed};
 use drivers::websocket::codec::{Codec, MESSAGE_BYTES_MAX, Received};
+use drivers::{Broken, Closed};
 use servers::fuzz::{Said, websocket};
 
 /// How a frame's length is written.

@@ -250,7 +250,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// No board and no change has a higher number: a million a second would take 292,000 years.
+/// No board and no change has a higher number: a million a second would take 292,000 years. And no time is later.
 const COUNTED_MAX: u64 = u64::MAX >> 1;
 
 /// The records of a payload. A payload whose checksum is right and that is not readable was written by another version.
@@ -294,8 +294,8 @@ impl<'a> Changes<'a> {
     }
 
     fn read(&mut self, tag: u8) -> Option<Change<'a>> {
-        // The two records that belong to no board have a time in its place.
-        let board = if tag == 13 || tag == 14 { self.number()? } else { self.counted()? };
+        // The two records that belong to no board have a time in its place, in seconds, to which others are added.
+        let board = self.counted()?;
         Some(match tag {
             1 => {
                 let direction = if self.byte()? == 1 { Direction::Ascending } else { Direction::Descending };
@@ -462,6 +462,11 @@ mod tests {
             let mut end = Vec::new();
             put_end(&mut end, sequence);
             assert_eq!(Changes::of(&end).next().is_ok(), expected, "board {sequence}");
+            let answer =
+                Answer { at_s: sequence, signer: b"", key: b"", digest: &[0; 32], status: 201, body: b"" };
+            let mut kept = Vec::new();
+            put_answer(&mut kept, &answer);
+            assert_eq!(Changes::of(&kept).next().is_ok(), expected, "answer at {sequence} s");
         }
         assert_eq!(Changes::of(&[99, 0, 0, 0, 0, 0, 0, 0, 0]).next(), Err(()));
     }
