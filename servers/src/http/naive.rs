@@ -121,7 +121,7 @@ fn whole(
     if count("transfer-encoding") > 0 {
         return Err(if http_1_0 || length.is_some() { Fault::BadRequest } else { Fault::LengthRequired });
     }
-    let length: u64 = length.map_or(0, |length| length.parse().unwrap());
+    let length: u64 = length.map_or(0, |length| length.parse().expect("checked where it stood"));
     if length > limits.body_bytes as u64 {
         return Err(Fault::BodyTooLarge);
     }
