@@ -10,6 +10,8 @@
 pub mod arena;
 pub mod chat;
 pub mod fault;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod leaderboard;
 pub mod leaderboard_service;
 pub mod null;

@@ -12,6 +12,8 @@
 mod audit;
 mod cheats;
 mod dialect;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod members;
 mod reply;
 mod signing;

@@ -8,6 +8,8 @@ pub mod catalog;
 pub mod chat;
 pub mod echo;
 mod ends;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod grid;
 pub mod http;
 pub mod leaderboard;

@@ -213,6 +213,10 @@ impl Distribution {
     /// Reads the V2 encoding, from whatever bounds it was recorded with. Errors: `BadHistogram`.
     pub fn from_v2(bytes: &[u8]) -> Result<Self, BadHistogram> {
         refuse_large_table(bytes)?;
+        // The library negates such a number, and of the lowest of all there is no opposite.
+        if bytes[V2_HEADER_BYTES..].windows(LOWEST_NUMBER.len()).any(|part| part == LOWEST_NUMBER) {
+            return Err(BadHistogram("a gap of 2^63 values".to_owned()));
+        }
         let read: Histogram<u64> = Deserializer::new()
             .deserialize(&mut &bytes[..])
             .map_err(|error| BadHistogram(format!("{error:?}")))?;
@@ -223,6 +227,9 @@ impl Distribution {
         Ok(distribution)
     }
 }
+
+/// How counts write the lowest number of 64 bits. No histogram has a count or a gap that comes near it.
+const LOWEST_NUMBER: [u8; 9] = [0xff; 9];
 
 /// Errors: reading these bytes would take a table far larger than they are; a few of them say how large.
 fn refuse_large_table(bytes: &[u8]) -> Result<(), BadHistogram> {
@@ -293,6 +300,14 @@ mod tests {
         [length, 0, digits].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
         [lowest, highest, 1f64.to_bits()].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
         bytes
+    }
+
+    #[test]
+    fn a_gap_that_has_no_opposite_is_refused() {
+        let mut bytes = header(9, 3, 1, LONGEST_NS);
+        bytes.extend([0xff; 9]);
+        let error = Distribution::from_v2(&bytes).unwrap_err().to_string();
+        assert!(error.contains("a gap of 2^63 values"), "{error}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod games;
 mod greeting;
 mod inbox;
 mod lobby;
-mod message;
+pub(crate) mod message;
 mod options;
 mod playing;
 mod rules;

@@ -14,6 +14,8 @@ mod batch;
 mod clients;
 mod faults;
 mod flush;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod input;
 mod memory;
 mod metrics;

@@ -6,5 +6,5 @@
 pub(crate) mod request;
 pub(crate) mod response;
 
-#[cfg(test)]
-mod naive;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod naive;

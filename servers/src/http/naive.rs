@@ -5,19 +5,19 @@
 use super::request::{Fault, Limits};
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) method: String,
-    pub(super) target: String,
-    pub(super) http_1_0: bool,
-    pub(super) keep_alive: bool,
-    pub(super) body: Vec<u8>,
-    pub(super) bytes: usize,
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) target: String,
+    pub(crate) http_1_0: bool,
+    pub(crate) keep_alive: bool,
+    pub(crate) body: Vec<u8>,
+    pub(crate) bytes: usize,
 }
 
 const SIGNS: &str = "!#$%&'*+-.^_`|~";
 
 /// None: more bytes are needed. Assumes that faults are told when their line is complete, in the order of lines.
-pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Option<Request>, Fault> {
+pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Option<Request>, Fault> {
     // One character per byte, so that positions agree and nothing is invalid.
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
     let in_limit: String = text.chars().take(limits.head_bytes).collect();
@@ -121,7 +121,7 @@ fn whole(
     if count("transfer-encoding") > 0 {
         return Err(if http_1_0 || length.is_some() { Fault::BadRequest } else { Fault::LengthRequired });
     }
-    let length: u64 = length.map_or(0, |length| length.parse().unwrap());
+    let length: u64 = length.map_or(0, |length| length.parse().expect("checked where it stood"));
     if length > limits.body_bytes as u64 {
         return Err(Fault::BodyTooLarge);
     }

@@ -13,6 +13,8 @@ mod calls;
 mod changes;
 #[cfg(test)]
 mod full_disk;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod grpc;
 mod json;
 mod kept;

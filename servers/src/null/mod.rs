@@ -8,6 +8,8 @@
 //! Back-pressure instead of a limit: from a client that does not read, nothing more is read.
 
 mod echo;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod http;
 mod thread;
 

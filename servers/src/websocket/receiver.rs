@@ -47,6 +47,24 @@ struct Unfinished {
     /// The fragments so far, unmasked, and what they began as.
     message: Vec<u8>,
     kind: Option<Opcode>,
+    /// Bytes of the message that are known to be UTF-8, if it is to be text.
+    checked: usize,
+}
+
+impl Unfinished {
+    /// Errors: text that no further fragment can make valid. Found with each fragment, not with the last one only.
+    fn check_text(&mut self) -> Result<(), Violation> {
+        if self.kind != Some(Opcode::Text) {
+            return Ok(());
+        }
+        match std::str::from_utf8(&self.message[self.checked..]) {
+            Ok(_) => self.checked = self.message.len(),
+            Err(error) if error.error_len().is_some() => return Err(Violation::Utf8),
+            // A character that is cut by the fragment's end.
+            Err(error) => self.checked += error.valid_up_to(),
+        }
+        Ok(())
+    }
 }
 
 /// A frame that came in parts, still masked.
@@ -196,7 +214,7 @@ impl Receiver {
                 unfinished.message.extend_from_slice(payload);
                 let kind = *unfinished.kind.get_or_insert(opcode);
                 if !header.last {
-                    return Ok(true);
+                    return unfinished.check_text().map(|()| true);
                 }
                 let whole = std::mem::take(&mut unfinished.message);
                 self.unfinished = None;

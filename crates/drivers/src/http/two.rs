@@ -7,6 +7,8 @@
 
 pub mod request;
 
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod pipe;
 mod talk;
 

@@ -5,6 +5,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::address::Address;
+use crate::driver::ANSWER_BYTES_MAX;
 use crate::read_buffer::READ_BUFFER_BYTES;
 
 /// A server's frame: never masked.
@@ -35,7 +36,7 @@ async fn heard_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Vec<u8>>, B
     for edge in edges.windows(2) {
         far.write_all(&bytes[edge[0]..edge[1]]).await.unwrap();
         let mut wanted = edge[1] - edge[0];
-        while wanted > 0 && socket.shutdown.is_none() {
+        while wanted > 0 && socket.codec.ended().is_none() {
             wanted -= poll_fn(|cx| socket.poll_read(cx, &mut buffer)).await.unwrap();
             while let Some(message) = socket.next(&mut buffer) {
                 match message? {

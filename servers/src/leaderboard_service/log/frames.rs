@@ -186,6 +186,21 @@ fn checksum(salt: u64, offset: u64, payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// The bytes of a file with these payloads, as `FrameWriter` writes them.
+#[cfg(feature = "fuzz")]
+pub(super) fn file_of(kind: FileKind, number: u64, payloads: &[&[u8]]) -> Vec<u8> {
+    let salt = 7;
+    let mut bytes = head(kind, number, salt).to_vec();
+    for payload in payloads {
+        let sum = checksum(salt, bytes.len() as u64, payload);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        bytes.extend_from_slice(payload);
+    }
+    bytes
+}
+
 /// Makes all checksums right, whatever the payloads are: what a log without them would be.
 #[cfg(test)]
 pub(super) fn repair_checksums(bytes: &mut [u8]) {

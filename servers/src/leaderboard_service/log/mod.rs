@@ -11,6 +11,8 @@
 mod damage;
 mod disk;
 mod frames;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod power_cuts;
 mod record;

@@ -250,6 +250,9 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// No board and no change has a higher number: a million a second would take 292,000 years. And no time is later.
+const COUNTED_MAX: u64 = u64::MAX >> 1;
+
 /// The records of a payload. A payload whose checksum is right and that is not readable was written by another version.
 pub(super) struct Changes<'a> {
     left: &'a [u8],
@@ -291,7 +294,8 @@ impl<'a> Changes<'a> {
     }
 
     fn read(&mut self, tag: u8) -> Option<Change<'a>> {
-        let board = self.number()?;
+        // The two records that belong to no board have a time in its place, in seconds, to which others are added.
+        let board = self.counted()?;
         Some(match tag {
             1 => {
                 let direction = if self.byte()? == 1 { Direction::Ascending } else { Direction::Descending };
@@ -305,7 +309,7 @@ impl<'a> Changes<'a> {
             }
             2 => Change::DeleteBoard { board },
             3 => {
-                let (sequence, tie, member) = (self.number()?, self.number()?, self.text()?.into());
+                let (sequence, tie, member) = (self.counted()?, self.number()?, self.text()?.into());
                 let flags = self.byte()?;
                 if flags & !(WIDE | WITH_METADATA) != 0 {
                     return None;
@@ -317,23 +321,23 @@ impl<'a> Changes<'a> {
                 let metadata = if flags & WITH_METADATA == 0 { None } else { Some(self.text()?.into()) };
                 Change::Put { board, sequence, record: Record { member, score, tie, metadata } }
             }
-            4 => Change::DeleteMember { board, sequence: self.number()?, member: self.text()? },
-            5 => Change::Sequence { board, sequence: self.number()? },
+            4 => Change::DeleteMember { board, sequence: self.counted()?, member: self.text()? },
+            5 => Change::Sequence { board, sequence: self.counted()? },
             6 => Change::End { board },
             7 => {
-                let (sequence, member) = (self.number()?, self.text()?);
+                let (sequence, member) = (self.counted()?, self.text()?);
                 let (has_text, text) = (self.byte()?, self.text()?);
                 Change::Metadata { board, sequence, member, text: (has_text != 0).then_some(text) }
             }
             8 | 9 => {
-                let (sequence, ended_at_s, season) = (self.number()?, self.number()?, self.text()?);
+                let (sequence, ended_at_s, season) = (self.counted()?, self.number()?, self.text()?);
                 match tag {
                     8 => Change::EndSeason { board, sequence, ended_at_s, season },
                     _ => Change::Archive { board, sequence, ended_at_s, season },
                 }
             }
             10 => Change::EndArchive { board },
-            11 => Change::DeleteSeason { board, sequence: self.number()? },
+            11 => Change::DeleteSeason { board, sequence: self.counted()? },
             12 => {
                 let schedule = Schedule { next_end_s: self.number()?, every_s: self.number()? };
                 Change::Schedule { board, schedule: (schedule.every_s > 0).then_some(schedule) }
@@ -349,6 +353,11 @@ impl<'a> Changes<'a> {
             }
             _ => return None,
         })
+    }
+
+    /// A number that the service counts up from: one that is near the end was never written.
+    fn counted(&mut self) -> Option<u64> {
+        self.number().filter(|number| *number <= COUNTED_MAX)
     }
 
     fn byte(&mut self) -> Option<u8> {
@@ -443,6 +452,22 @@ mod tests {
         let mut next = Vec::new();
         put_next_member(&mut next, "ann", &Score::ZERO, 1);
         assert_eq!(Changes::of(&next).next(), Err(()), "there is nothing before it");
+        // Counting on from it would overflow.
+        for (sequence, expected) in [(COUNTED_MAX, true), (COUNTED_MAX + 1, false), (u64::MAX, false)] {
+            for put in [put_sequence, put_delete_season] {
+                let mut out = Vec::new();
+                put(&mut out, 1, sequence);
+                assert_eq!(Changes::of(&out).next().is_ok(), expected, "change {sequence}");
+            }
+            let mut end = Vec::new();
+            put_end(&mut end, sequence);
+            assert_eq!(Changes::of(&end).next().is_ok(), expected, "board {sequence}");
+            let answer =
+                Answer { at_s: sequence, signer: b"", key: b"", digest: &[0; 32], status: 201, body: b"" };
+            let mut kept = Vec::new();
+            put_answer(&mut kept, &answer);
+            assert_eq!(Changes::of(&kept).next().is_ok(), expected, "answer at {sequence} s");
+        }
         assert_eq!(Changes::of(&[99, 0, 0, 0, 0, 0, 0, 0, 0]).next(), Err(()));
     }
 }

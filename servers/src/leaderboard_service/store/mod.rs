@@ -13,6 +13,8 @@ mod awaited;
 #[cfg(test)]
 mod board;
 mod commands;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod link;
 mod remote;
 mod replies;

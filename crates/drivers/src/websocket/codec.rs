@@ -1,0 +1,260 @@
+//! What a WebSocket client knows between its reads: frames in, messages out. No socket, no clock.
+//!
+//! On the workers' hot path: frames are decoded in place out of the shared read buffer and a read may carry many of
+//! them. Text is checked for UTF-8, pings are answered, pieces are joined, a message has at most 64 KiB.
+
+use super::frame::{self, Front, Opcode};
+use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Refused};
+use crate::read_buffer::ReadBuffer;
+
+/// No message may be larger, in either direction.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Beyond this much unsent the connection takes no more.
+const UNSENT_BYTES_MAX: usize = 128 * 1024;
+const GOING_AWAY_NORMALLY: u16 = 1000;
+/// What stands for a close frame without a code. Source: RFC 6455, section 7.1.5.
+const NO_CODE: u16 = 1005;
+
+/// What can be sent.
+#[derive(Clone, Copy, Debug)]
+pub enum Message<'a> {
+    /// a text message; the caller vouches that it is UTF-8
+    Text(&'a [u8]),
+    /// a binary message
+    Binary(&'a [u8]),
+}
+
+/// What can be heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received<'a> {
+    /// checked UTF-8
+    Text(&'a [u8]),
+    /// bytes
+    Binary(&'a [u8]),
+}
+
+/// Where a connection is in its talk with the server.
+#[derive(Default)]
+pub struct Codec {
+    /// encoded, not yet taken by the kernel
+    pub(super) unsent: Vec<u8>,
+    /// bytes of pongs since nothing was unsent
+    pong_bytes: usize,
+    /// the incomplete frame that the last read ended with
+    carried: Vec<u8>,
+    /// what is carried came with the handshake's answer and has not been looked at
+    has_news: bool,
+    /// the message whose last piece has not come yet
+    pieces: Option<Box<Pieces>>,
+    /// the peer sent a close frame with this code
+    shutdown: Option<u16>,
+    we_closed: bool,
+}
+
+struct Pieces {
+    opcode: Opcode,
+    bytes: Vec<u8>,
+    /// of `bytes`: known to be UTF-8, where they are text
+    checked_bytes: usize,
+}
+
+impl Pieces {
+    /// Whether it can still become text. Looked at with each piece, so that a faulty one is known before the last.
+    fn may_be_text(&mut self) -> bool {
+        match std::str::from_utf8(&self.bytes[self.checked_bytes..]) {
+            Ok(_) => self.checked_bytes = self.bytes.len(),
+            Err(error) => {
+                self.checked_bytes += error.valid_up_to();
+                // The rest of a character may come with the next piece.
+                return error.error_len().is_none();
+            }
+        }
+        true
+    }
+}
+
+impl Codec {
+    /// After a handshake whose answer was followed by `carried`.
+    pub fn new(carried: Vec<u8>) -> Self {
+        Codec { has_news: !carried.is_empty(), carried, ..Codec::default() }
+    }
+
+    /// Encodes a message. Errors: `Refused` when too much is waiting already.
+    pub fn send(&mut self, what: Message<'_>) -> Result<(), Refused> {
+        if self.unsent.len() > UNSENT_BYTES_MAX {
+            return Err(Refused(UNSENT_BYTES_MAX));
+        }
+        let (opcode, payload) = match what {
+            Message::Text(text) => (Opcode::Text, text),
+            Message::Binary(bytes) => (Opcode::Binary, bytes),
+        };
+        frame::write_frame(&mut self.unsent, opcode, payload, random_mask());
+        Ok(())
+    }
+
+    /// What waits for the kernel.
+    pub fn unsent(&self) -> &[u8] {
+        &self.unsent
+    }
+
+    /// The kernel has taken everything.
+    pub(super) fn flushed(&mut self) {
+        self.pong_bytes = 0;
+        if self.unsent.capacity() > UNSENT_BYTES_MAX {
+            self.unsent = Vec::new();
+        }
+    }
+
+    /// Why nothing further is read, if that is so.
+    pub fn ended(&self) -> Option<Closed> {
+        if let Some(code) = self.shutdown {
+            return Some(Closed::ByPeer(Some(code)));
+        }
+        // Here and not at each ping: what one read asks for has a bound, and is flushed before the next one.
+        (self.pong_bytes > ANSWER_BYTES_MAX).then_some(Closed::Broken(Broken::UnreadAnswers))
+    }
+
+    /// Puts what came with the handshake's answer into the buffer, once; returns how many bytes.
+    pub fn lay_news(&mut self, buffer: &mut ReadBuffer) -> Option<usize> {
+        if !std::mem::take(&mut self.has_news) {
+            return None;
+        }
+        let count = self.carried.len();
+        buffer.lay(&self.carried);
+        self.carried.clear();
+        Some(count)
+    }
+
+    /// Room for one read, behind what the last one left incomplete.
+    pub fn lay<'d>(&self, buffer: &'d mut ReadBuffer) -> &'d mut [u8] {
+        buffer.lay(&self.carried)
+    }
+
+    /// So many bytes were read into that room.
+    pub fn came(&mut self, count: usize, buffer: &mut ReadBuffer) {
+        self.carried.clear();
+        buffer.filled(count);
+    }
+
+    /// The next whole message in the buffer; `None` when only a part is left, which is carried to the next read.
+    pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
+        loop {
+            if self.shutdown.is_some() {
+                return None;
+            }
+            let header = match frame::read_header(buffer.rest()) {
+                Front::Header(header) => header,
+                Front::Incomplete => return self.carry(buffer),
+                Front::Broken(why) => return Some(Err(Broken::Protocol(why))),
+            };
+            let so_far = self.pieces.as_ref().map_or(0, |pieces| pieces.bytes.len());
+            // A length is the server's word, up to 2⁶⁴ − 1: it is compared with the room left and never added to.
+            if header.payload_bytes > MESSAGE_BYTES_MAX.saturating_sub(so_far) {
+                return Some(Err(Broken::TooLarge(MESSAGE_BYTES_MAX)));
+            }
+            if buffer.rest().len() < header.header_bytes + header.payload_bytes {
+                return self.carry(buffer);
+            }
+            buffer.take(header.header_bytes);
+            match (header.opcode, header.is_final) {
+                (Opcode::Ping, _) => {
+                    let payload = buffer.take(header.payload_bytes);
+                    let before = self.unsent.len();
+                    frame::write_frame(&mut self.unsent, Opcode::Pong, payload, random_mask());
+                    self.pong_bytes += self.unsent.len() - before;
+                }
+                (Opcode::Pong, _) => drop(buffer.take(header.payload_bytes)),
+                (Opcode::Close, _) => {
+                    let payload = buffer.take(header.payload_bytes);
+                    let code = match payload {
+                        [] => NO_CODE,
+                        [high, low, reason @ ..] => {
+                            let code = u16::from_be_bytes([*high, *low]);
+                            if !is_sent_code(code) {
+                                return Some(Err(Broken::Protocol("a close code that no frame may have")));
+                            }
+                            if std::str::from_utf8(reason).is_err() {
+                                return Some(Err(Broken::NotUtf8));
+                            }
+                            code
+                        }
+                        [_] => return Some(Err(Broken::Protocol("a close frame with half a code"))),
+                    };
+                    self.shutdown = Some(code);
+                    self.close();
+                    return None;
+                }
+                (Opcode::Text | Opcode::Binary, _) if self.pieces.is_some() => {
+                    return Some(Err(Broken::Protocol("a new message inside another")));
+                }
+                (Opcode::Text, true) => {
+                    if std::str::from_utf8(&buffer.rest()[..header.payload_bytes]).is_err() {
+                        return Some(Err(Broken::NotUtf8));
+                    }
+                    return Some(Ok(Received::Text(buffer.take(header.payload_bytes))));
+                }
+                (Opcode::Binary, true) => {
+                    return Some(Ok(Received::Binary(buffer.take(header.payload_bytes))));
+                }
+                (opcode @ (Opcode::Text | Opcode::Binary), false) => {
+                    let bytes = buffer.take(header.payload_bytes).to_vec();
+                    let mut pieces = Box::new(Pieces { opcode, bytes, checked_bytes: 0 });
+                    if opcode == Opcode::Text && !pieces.may_be_text() {
+                        return Some(Err(Broken::NotUtf8));
+                    }
+                    self.pieces = Some(pieces);
+                }
+                (Opcode::Continuation, is_final) => {
+                    let Some(pieces) = self.pieces.as_mut() else {
+                        return Some(Err(Broken::Protocol("a further piece of no message")));
+                    };
+                    pieces.bytes.extend_from_slice(buffer.take(header.payload_bytes));
+                    if !is_final {
+                        if pieces.opcode == Opcode::Text && !pieces.may_be_text() {
+                            return Some(Err(Broken::NotUtf8));
+                        }
+                        continue;
+                    }
+                    let Some(whole) = self.pieces.take() else { continue };
+                    buffer.joined = whole.bytes;
+                    if whole.opcode == Opcode::Binary {
+                        return Some(Ok(Received::Binary(&buffer.joined)));
+                    }
+                    if std::str::from_utf8(&buffer.joined).is_err() {
+                        return Some(Err(Broken::NotUtf8));
+                    }
+                    return Some(Ok(Received::Text(&buffer.joined)));
+                }
+            }
+        }
+    }
+
+    /// Says goodbye, once.
+    pub fn close(&mut self) {
+        if !self.we_closed {
+            self.we_closed = true;
+            let code = GOING_AWAY_NORMALLY.to_be_bytes();
+            frame::write_frame(&mut self.unsent, Opcode::Close, &code, random_mask());
+        }
+    }
+
+    fn carry<T>(&mut self, buffer: &mut ReadBuffer) -> Option<T> {
+        if self.carried.capacity() > 4096 {
+            self.carried = Vec::new();
+        }
+        let rest_bytes = buffer.rest().len();
+        self.carried.clear();
+        self.carried.extend_from_slice(buffer.take(rest_bytes));
+        None
+    }
+}
+
+/// Codes that stand in frames: others only say what happened at this end, or belong to nobody yet. Source: RFC 6455, section
+/// 7.4, and the registry of IANA.
+fn is_sent_code(code: u16) -> bool {
+    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+}
+
+fn random_mask() -> [u8; 4] {
+    fastrand::u32(..).to_ne_bytes()
+}

@@ -1,0 +1,365 @@
+//! What comes as a file or on the command line: tick logs, histograms, scenarios, schemas, stores; and heads of requests to
+//! the viewer.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::LazyLock;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use measure::Distribution;
+use measure::ticklog::TickLogReader;
+use plan::schema::{self, Schema};
+use plan::{Flags, ScenarioText};
+use store::{Outcome, RunEnd, RunHead, Store};
+
+use crate::split::same_however_split;
+
+/// A tick log: the same seconds and the same summary however it is split, and counts that add up.
+pub(super) fn tick_log(input: &[u8]) {
+    same_however_split(input, |pieces| {
+        let mut reader = TickLogReader::new(60.0);
+        for piece in pieces {
+            reader.push(piece);
+        }
+        reader.finish();
+        let seconds = reader.take_seconds();
+        let summary = reader.summary();
+        assert!(summary.malformed <= summary.lines.saturating_add(1), "more mistakes than lines");
+        assert_eq!(summary.seconds as usize, seconds.len());
+        for second in seconds.clone() {
+            let _ = second.into_tick_second("log", 0);
+        }
+        format!("{:?} {:?}", seconds, summary)
+    });
+    let mut follower = TickLogReader::new(60.0);
+    follower.push(input);
+    follower.close_before(u64::MAX);
+    follower.finish();
+}
+
+pub(super) fn tick_log_seeds() -> Vec<Vec<u8>> {
+    let mut spread = Distribution::new();
+    (1..100u64).for_each(|at| spread.record(at * 333_333));
+    let v2 = STANDARD.encode(spread.to_v2());
+    vec![
+        b"{\"time\":1700000000000,\"title\":\"tickInterval\",\"data\":{\"16\":58,\"17\":2}}\n".to_vec(),
+        format!("{{\"time\":1700000000000,\"title\":\"stepladder\",\"from\":1699999999000,\"to\":1700000000000,\"interval\":\"{v2}\"}}\n")
+            .into_bytes(),
+        b"time 1700000000000 tickInterval 16:58 17:2\ngarbage\n".to_vec(),
+    ]
+}
+
+/// An HDR histogram in V2: what is read is written and read again with the same counts.
+pub(super) fn histogram(input: &[u8]) {
+    let read = |bytes: &[u8]| {
+        if let Ok(distribution) = Distribution::from_v2(bytes) {
+            let again = Distribution::from_v2(&distribution.to_v2()).expect("what was written is read");
+            assert_eq!(again.count(), distribution.count());
+            assert_eq!(again.to_v2(), distribution.to_v2());
+            let _ = (again.summary(), again.quantile(0.99, 10));
+            let sum: u64 = distribution.buckets().map(|(_, count)| count).fold(0, u64::saturating_add);
+            assert_eq!(sum, distribution.count(), "buckets and their sum");
+        }
+    };
+    read(input);
+    if let Ok(bytes) = STANDARD.decode(input) {
+        read(&bytes);
+    }
+}
+
+pub(super) fn histogram_seeds() -> Vec<Vec<u8>> {
+    let mut one = Distribution::new();
+    one.record(1_000_000);
+    let mut many = Distribution::new();
+    (1..200u64).for_each(|at| many.record_many(at * 77_777, at));
+    vec![Distribution::new().to_v2(), one.to_v2(), many.to_v2(), STANDARD.encode(one.to_v2()).into_bytes()]
+}
+
+/// A scenario: a plan or a list of mistakes, the same one each time; each mistake has words and a line that the file has.
+pub(super) fn scenario(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let resolve = || {
+        let scenario = ScenarioText { path: "s.yaml".to_owned(), text: text.to_owned() };
+        plan::resolve(&Flags::climb("s.yaml"), Some(scenario), 7)
+    };
+    match (resolve(), resolve()) {
+        (Ok(one), Ok(other)) => assert_eq!(format!("{one:?}"), format!("{other:?}")),
+        (Err(one), Err(other)) => {
+            assert!(!one.0.is_empty(), "refused without a mistake");
+            assert_eq!(one.0.len(), other.0.len());
+            one.0.iter().for_each(|mistake| assert!(!mistake.to_string().is_empty()));
+        }
+        (one, other) => panic!("{one:?}\nand then\n{other:?}"),
+    }
+}
+
+pub(super) fn scenario_seeds() -> Vec<Vec<u8>> {
+    [
+        include_str!("../../../../scenarios/arena-built-in.yaml"),
+        include_str!("../../../../scenarios/chat.yaml"),
+        include_str!("../../../../scenarios/grid.yaml"),
+        include_str!("../../../../scenarios/rest.yaml"),
+        include_str!("../../../../scenarios/poll-loop.yaml"),
+        include_str!("../../../../scenarios/grpc.yaml"),
+    ]
+    .map(without_comments)
+    .into()
+}
+
+fn without_comments(text: &str) -> Vec<u8> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines.flat_map(|line| [line, "\n"]).collect::<String>().into_bytes()
+}
+
+pub(super) const SCENARIO_WORDS: &[&str] = &[
+    "subject:",
+    "target: ",
+    "ws://127.0.0.1:1",
+    "http://127.0.0.1:1",
+    "load:",
+    "hold: ",
+    "10s",
+    "1.5h",
+    "%",
+    "&a",
+    "*a",
+    "!!str ",
+    "- ",
+    "{}",
+    "[]",
+    "\"",
+    "|\n",
+    "---\n",
+    "<<: ",
+    "\n  ",
+    "${HOME}",
+    "0x7f",
+    "1e9",
+    ".inf",
+    ".nan",
+    "~",
+];
+
+/// A .proto file, a value for its first message, and texts that stand for numbers, durations, loads, targets and objectives.
+pub(super) fn schema_and_units(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let (file, value) = text.split_once('\u{1}').unwrap_or((text, "{}"));
+    if let Ok(schema) = Schema::of_text("a.proto", file)
+        && let Ok(message) = schema.message("M")
+        && let Ok(value) = serde_json::from_str::<serde_json::Value>(value)
+        && let Ok(read) = schema::message_of(&message, &value)
+    {
+        let shown = schema::json_of(&read);
+        let _ = schema::path_fits(&message, "a.b", true);
+        assert!(shown.is_object() || !value.is_object(), "{shown}");
+    }
+    let short: String = text.chars().take(100).collect();
+    let _ = short.parse::<plan::Target>();
+    let _ = short.parse::<ladder::Objective>();
+    let _ = (plan::units::rung_load(&short), plan::units::share(&short), plan::units::boolean(&short));
+    if let Ok(ns) = plan::units::duration_ns(&short) {
+        assert_eq!(plan::units::duration_ns(&format!("{ns}ns")).ok(), Some(ns), "{short:?}");
+    }
+}
+
+pub(super) fn schema_seeds() -> Vec<Vec<u8>> {
+    [
+        "syntax = \"proto3\";\npackage p;\nmessage M { string a = 1; repeated int64 b = 2; map<string, M> c = 3; oneof d { double e = 4; bytes f = 5; } enum E { X = 0; } E g = 6; }\nservice S { rpc Do(M) returns (stream M); }\u{1}{\"a\":\"x\",\"b\":[1,\"2\"],\"c\":{\"k\":{}}}",
+        "ws://user@[::1]:8080/a?b#c",
+        "latency.p99 < 20ms",
+        "1h30m",
+        "1.5k",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into()
+}
+
+pub(super) const SCHEMA_WORDS: &[&str] = &[
+    "syntax = \"proto3\";",
+    "syntax = \"proto2\";",
+    "message M {",
+    "}",
+    "repeated ",
+    "optional ",
+    "int32 a = 1;",
+    "map<string, M> ",
+    "oneof x {",
+    "enum E {",
+    "import \"google/protobuf/timestamp.proto\";",
+    "option ",
+    "reserved 1 to max;",
+    "extend ",
+    "group ",
+    "http://",
+    "wss://",
+    "[::ffff:127.0.0.1]",
+    "127.1",
+    "p99",
+    " < ",
+    "ms",
+    "%",
+    "/s",
+];
+
+/// A store whose bytes were changed: all that commands read of it is refused or read, and nothing harms. The input is a list of
+/// changes: three bytes of a place, one for what stands there.
+pub(super) fn store_rows(input: &[u8]) {
+    thread_local! {
+        static FILE: RefCell<Option<(tempfile::TempDir, PathBuf)>> = const { RefCell::new(None) };
+    }
+    FILE.with_borrow_mut(|slot| {
+        let (_, path) = slot.get_or_insert_with(|| {
+            let folder = tempfile::tempdir_in(memory()).expect("a folder");
+            let path = folder.path().join("s.db");
+            (folder, path)
+        });
+        let mut bytes = template().to_vec();
+        for change in input.as_chunks::<4>().0.iter().take(64) {
+            let [a, b, c, byte] = *change;
+            let at = u32::from_be_bytes([0, a, b, c]) as usize % bytes.len();
+            bytes[at] = byte;
+        }
+        std::fs::write(&*path, &bytes).expect("a file");
+        let Ok(store) = Store::open_to_read(&*path) else { return };
+        let _ = store.check();
+        let Ok(list) = store.runs() else { return };
+        for record in list.runs.iter().take(4) {
+            let id = &record.id;
+            let _ = (store.run(id), store.lines(id), store.artifact(id, "plan"));
+            let trials = store.trials(id).unwrap_or_default();
+            for trial in trials.iter().take(4) {
+                let _ = (store.verdicts(id, trial.head.seq), store.trial(id, trial.head.seq, 0));
+            }
+            let _ = store::export::ndjson(&store, id, &mut std::io::sink());
+        }
+    });
+}
+
+/// Where a file costs no disk.
+fn memory() -> PathBuf {
+    let shared = PathBuf::from("/dev/shm");
+    if shared.is_dir() { shared } else { std::env::temp_dir() }
+}
+
+/// A whole store of one run.
+fn template() -> &'static [u8] {
+    static TEMPLATE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let folder = tempfile::tempdir_in(memory()).expect("a folder");
+        let path = folder.path().join("t.db");
+        let store = Store::open_or_create(&path).expect("a store");
+        let head = RunHead {
+            name: Some("fuzz".to_owned()),
+            subject: "arena".to_owned(),
+            arrivals: "even".to_owned(),
+            command: "stepladder climb arena".to_owned(),
+            stepladder: "0.1.0".to_owned(),
+            plan: "{}".to_owned(),
+            environment: "{}".to_owned(),
+            ..RunHead::default()
+        };
+        let run = store.begin_run(&head, None).expect("a run");
+        let names = measure::MetricNames::new(&["shot"], &["reset"], &["games"], &["refused"]);
+        run.begin_trial(
+            &measure::TrialHead {
+                seq: 0,
+                purpose: measure::Purpose::Rung,
+                load: 500.0,
+                load_unit: measure::LoadUnit::Games,
+                bots: 1000,
+                connections: 1000,
+                tick_period_ns: 16_666_667,
+                cell: Default::default(),
+                metric_names: Arc::clone(&names),
+            },
+            1,
+        )
+        .expect("a trial");
+        let mut interval = measure::Interval::new(&names);
+        interval.workers = 2;
+        let flow = measure::Flow { offered: 10, sent: 10, told: 10, ..Default::default() };
+        *interval.flow_mut(0, measure::Phase::Hold) = flow;
+        interval.distribution_mut(measure::Measure::SendLag, true).record_many(40_000, 10);
+        let event =
+            measure::Event { at_ns: 0, kind: measure::trial::kind::HOLD.to_owned(), text: "hold".to_owned() };
+        let what = measure::Reading::Subject(measure::OfProcess::CpuTime);
+        run.append(vec![
+            measure::Entry::Interval(Box::new(interval)),
+            measure::Entry::Event(event),
+            measure::Entry::Sample(measure::Sample { at_ns: 1_000_000_000, what, value: 0.25 }),
+        ])
+        .expect("a second");
+        run.end_trial(1).expect("an end");
+        run.artifact("plan", b"text").expect("an artifact");
+        run.end_run(RunEnd { outcome: Outcome::Finished, reason: None, ended_unix_ms: 1, climb: None })
+            .expect("an end");
+        drop(store);
+        std::fs::read(&path).expect("its bytes")
+    });
+    &TEMPLATE
+}
+
+pub(super) fn store_seeds() -> Vec<Vec<u8>> {
+    vec![vec![], vec![0, 0, 18, 9], vec![0, 16, 0, 5, 0, 32, 8, 0xff]]
+}
+
+/// The head of a request to the viewer: passes only with our host and our token, whatever else stands in it.
+pub(super) fn viewer_head(input: &[u8]) {
+    const TOKEN: &str = "abcdefgh";
+    let gate = viewer::Gate::new(42068, TOKEN.to_owned());
+    let mut lines = input.split(|byte| *byte == b'\n');
+    let mut words = lines.next().unwrap_or_default().splitn(2, |byte| *byte == b' ');
+    let Ok(method) = http::Method::from_bytes(words.next().unwrap_or_default()) else { return };
+    let Ok(uri) = http::Uri::try_from(words.next().unwrap_or_default()) else { return };
+    let mut headers = http::HeaderMap::new();
+    for line in lines.take(20) {
+        let mut parts = line.splitn(2, |byte| *byte == b':');
+        let (name, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default().trim_ascii());
+        if let (Ok(name), Ok(value)) =
+            (http::HeaderName::from_bytes(name), http::HeaderValue::from_bytes(value))
+        {
+            headers.append(name, value);
+        }
+    }
+    let ruling = gate.rule(&method, &uri, &headers);
+    if matches!(ruling, viewer::Ruling::Pass | viewer::Ruling::Enter) {
+        assert!(
+            uri.path().strip_prefix('/').is_some_and(|path| path.starts_with(TOKEN)),
+            "without the token"
+        );
+        let hosts: Vec<&[u8]> = headers.get_all("host").iter().map(http::HeaderValue::as_bytes).collect();
+        let [host] = hosts[..] else { panic!("{} hosts", hosts.len()) };
+        let ours = [&b"localhost:42068"[..], b"127.0.0.1:42068", b"[::1]:42068"];
+        assert!(ours.iter().any(|ours| ours.eq_ignore_ascii_case(host)));
+        let changes = method != http::Method::GET && method != http::Method::HEAD;
+        assert!(!changes || headers.contains_key("origin") || headers.contains_key("sec-fetch-site"));
+    }
+}
+
+pub(super) fn viewer_seeds() -> Vec<Vec<u8>> {
+    [
+        "GET /abcdefgh/api/runs\nhost: 127.0.0.1:42068",
+        "POST /abcdefgh/api/runs/1/labels?confirm=yes\nhost: localhost:42068\norigin: http://localhost:42068\nsec-fetch-site: same-origin",
+        "GET http://[::1]:42068/abcdefgh/\nhost: [::1]:42068\nsec-fetch-site: cross-site\nsec-fetch-mode: navigate\nsec-fetch-dest: document",
+        "DELETE /abcdefgh\nhost: evil:42068",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into()
+}
+
+pub(super) const HEAD_WORDS: &[&str] = &[
+    "GET ",
+    "POST ",
+    "/abcdefgh",
+    "host: 127.0.0.1:42068\n",
+    "origin: http://127.0.0.1:42068\n",
+    "sec-fetch-site: same-origin\n",
+    "sec-fetch-site: none\n",
+    "sec-fetch-mode: navigate\n",
+    "sec-fetch-dest: document\n",
+    "localhost:42068",
+    "%2f",
+    "?",
+    "..",
+];
