@@ -12,6 +12,7 @@ pub mod closing;
 mod condition;
 mod contract;
 pub mod disturbance;
+pub mod duel;
 mod figures;
 pub mod judge;
 pub mod objective;
