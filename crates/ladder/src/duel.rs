@@ -19,6 +19,7 @@ pub use interval::{Pairs, Scale};
 pub use looks::{BLOCKS_LEAST, BLOCKS_MOST, Looks};
 pub use schedule::{Block, DuelNext, DuelStop, DuelTrial, HeldTrial, Side};
 pub use verdicts::{DuelVerdict, Finding, GateFinding, LoadStanding, Rules, Sample, Standing, findings};
+pub use wording::blocks;
 
 use measure::{Purpose, Trial};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //!
 //! A run that was cut off goes on where its stored trials end, and replaying them asks for the same trials again.
 //! Invariant: no trial is asked for twice, and none after something that would make it meaningless.
-//! Not here: how a trial is run, and what its numbers mean (`judge`). Search and duels will be further schedules.
+//! Not here: how a trial is run, and what its numbers mean (`judge`). Duels have a schedule of their own (`duel`).
 
 use std::collections::BTreeMap;
 

@@ -33,6 +33,23 @@ impl Flags {
         }
     }
 
+    /// These over others, for what these do not say. Errors: the flag of a setting of which both say something else. A
+    /// setting that may be repeated has the texts of both.
+    pub fn over(mut self, others: &Flags) -> Result<Flags, &'static str> {
+        for setting in settings() {
+            let theirs = others.all(setting);
+            let ours = self.all(setting);
+            if theirs.is_empty() || ours == theirs {
+                continue;
+            }
+            if !ours.is_empty() && setting.kind != Kind::Repeated {
+                return Err(setting.flag);
+            }
+            self.say(setting, theirs.to_vec());
+        }
+        Ok(self)
+    }
+
     /// All texts of a setting; empty when it was not named.
     pub fn all(&self, setting: &Setting) -> &[String] {
         self.said.get(setting.flag).map_or(&[], Vec::as_slice)

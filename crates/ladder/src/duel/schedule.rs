@@ -13,7 +13,7 @@ use crate::duel::Duel;
 use crate::duel::gate::GateState;
 use crate::duel::verdicts::{Rules, Standing};
 use crate::figures::FigureValue;
-use crate::schedule::{Judged, ListSchedule, Next};
+use crate::schedule::{Judged, ListSchedule, Next, NextTrial};
 
 /// After so many dropped blocks in a row nothing more is held: whatever spoils them does so every time.
 const DROPPED_MOST: usize = 4;
@@ -65,12 +65,10 @@ impl Side {
 pub struct DuelTrial {
     /// number within the run, from 0
     pub seq: u32,
-    /// what it is for
-    pub purpose: Purpose,
     /// the load, in the unit of its bots
     pub load: f64,
-    /// whose; `None` for a calibration
-    pub side: Option<Side>,
+    /// whose
+    pub side: Side,
     /// it begins a block, the how-manieth of its load, from 0, dropped ones included
     pub begins_block: Option<usize>,
 }
@@ -105,6 +103,8 @@ pub struct Block {
 /// What comes next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DuelNext {
+    /// calibrate the generator
+    Calibration(NextTrial),
     /// hold this
     Trial(DuelTrial),
     /// nothing; why
@@ -163,9 +163,7 @@ impl Duel {
             ListSchedule { calibrations: self.calibrations.clone(), ..ListSchedule::default() };
         let judged: Vec<Judged> = held.iter().map(|trial| trial.judged.clone()).collect();
         if let Next::Trial(next) = calibrations.next(&judged) {
-            let (purpose, load) = (next.purpose, next.load);
-            let trial = DuelTrial { seq, purpose, load, side: None, begins_block: None };
-            return Some(DuelNext::Trial(trial));
+            return Some(DuelNext::Calibration(NextTrial { seq, ..next }));
         }
         let half = |(at, of_load): (usize, &Vec<Block>)| Some((at, of_load.last()?.open?));
         let (at, side) = blocks.iter().enumerate().find_map(half)?;
@@ -201,8 +199,7 @@ impl Duel {
     }
 
     fn trial(&self, seq: u32, load: usize, side: Side, begins_block: Option<usize>) -> DuelNext {
-        let (purpose, load) = (Purpose::Rung, self.loads[load]);
-        DuelNext::Trial(DuelTrial { seq, purpose, load, side: Some(side), begins_block })
+        DuelNext::Trial(DuelTrial { seq, load: self.loads[load], side, begins_block })
     }
 
     /// Which side begins a block of a load.

@@ -1,12 +1,15 @@
 //! Planted duels: servers whose true ratio is known, on machines that disturb them in known ways. For tests and measurements
 //! of the method.
 
+use std::collections::BTreeMap;
 use std::f64::consts::PI;
+
+use measure::Purpose;
 
 use crate::duel::{Duel, DuelNext, DuelStop, DuelTrial, HeldTrial, Rules, Side};
 use crate::figures::FigureValue;
 use crate::judge::Verdict;
-use crate::schedule::Judged;
+use crate::schedule::{Judged, NextTrial};
 
 const TRIAL_NS: u64 = 10_000_000_000;
 
@@ -115,23 +118,9 @@ impl World {
 
     /// The trial that a duel asked for, held.
     pub fn hold(&mut self, order: &DuelTrial) -> HeldTrial {
-        let figures = order.side.map(|side| self.trial(side)).unwrap_or_default();
-        HeldTrial {
-            seq: order.seq,
-            judged: Judged {
-                purpose: order.purpose,
-                load: order.load,
-                cell: order.side.map(Side::cell).unwrap_or_default(),
-                verdict: order.side.map(|_| Verdict::Pass),
-                was_interrupted: false,
-                subject_exited: false,
-                request_failed: false,
-                was_disturbed: false,
-            },
-            unfair: None,
-            figures: figures.into_iter().map(FigureValue::Value).collect(),
-            took_ns: TRIAL_NS,
-        }
+        let figures = self.trial(order.side).into_iter().map(FigureValue::Value).collect();
+        let verdict = Some(Verdict::Pass);
+        held(order.seq, Purpose::Rung, order.load, order.side.cell(), verdict, figures)
     }
 
     /// Holds what a duel asks for until it asks for nothing more.
@@ -141,8 +130,40 @@ impl World {
             match duel.next(&held, rules) {
                 DuelNext::Done(stop) => return (held, stop),
                 DuelNext::Trial(order) => held.push(self.hold(&order)),
+                DuelNext::Calibration(order) => held.push(calibration(&order)),
             }
         }
+    }
+}
+
+/// A calibration that nothing disturbed.
+pub fn calibration(order: &NextTrial) -> HeldTrial {
+    held(order.seq, order.purpose, order.load, BTreeMap::new(), None, Vec::new())
+}
+
+fn held(
+    seq: u32,
+    purpose: Purpose,
+    load: f64,
+    cell: BTreeMap<String, String>,
+    verdict: Option<Verdict>,
+    figures: Vec<FigureValue>,
+) -> HeldTrial {
+    HeldTrial {
+        seq,
+        judged: Judged {
+            purpose,
+            load,
+            cell,
+            verdict,
+            was_interrupted: false,
+            subject_exited: false,
+            request_failed: false,
+            was_disturbed: false,
+        },
+        unfair: None,
+        figures,
+        took_ns: TRIAL_NS,
     }
 }
 

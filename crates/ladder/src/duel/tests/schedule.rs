@@ -33,13 +33,14 @@ fn the_next_trial_follows_from_the_held_ones_in_any_order() {
     for count in 0..held.len() {
         let mut before = held[..count].to_vec();
         before.reverse();
-        let DuelNext::Trial(order) = duel.next(&before, &duel.rules()) else { panic!("it was held") };
+        let (seq, purpose, load, side) = match duel.next(&before, &duel.rules()) {
+            DuelNext::Trial(order) => (order.seq, Purpose::Rung, order.load, Some(order.side)),
+            DuelNext::Calibration(order) => (order.seq, order.purpose, order.load, None),
+            DuelNext::Done(stop) => panic!("it was held: {stop:?}"),
+        };
         let trial = &held[count];
-        assert_eq!(
-            (order.seq, order.purpose, order.load),
-            (trial.seq, trial.judged.purpose, trial.judged.load)
-        );
-        assert_eq!(order.side, Side::of(&trial.judged.cell));
+        assert_eq!((seq, purpose, load), (trial.seq, trial.judged.purpose, trial.judged.load));
+        assert_eq!(side, Side::of(&trial.judged.cell));
     }
     let loads: Vec<f64> = held[2..].chunks(2).map(|block| block[0].judged.load).collect();
     assert_eq!(loads[..4], [100.0, 200.0, 100.0, 200.0], "loads take turns");
@@ -80,6 +81,7 @@ fn spoil(duel: &Duel, spoil: impl Fn(&mut HeldTrial)) -> (usize, DuelStop) {
     loop {
         match duel.next(&held, &rules) {
             DuelNext::Done(stop) => return (held.len(), stop),
+            DuelNext::Calibration(order) => held.push(crate::duel::world::calibration(&order)),
             DuelNext::Trial(order) => {
                 let mut trial = world.hold(&order);
                 spoil(&mut trial);
@@ -158,9 +160,10 @@ fn a_server_that_stops_answering_does_not_pass_a_gate() {
     let stop = loop {
         match duel.next(&held, &rules) {
             DuelNext::Done(stop) => break stop,
+            DuelNext::Calibration(_) => panic!("this duel asks for none"),
             DuelNext::Trial(order) => {
                 let mut trial = world.hold(&order);
-                if order.side == Some(Side::B) {
+                if order.side == Side::B {
                     trial.figures = vec![FigureValue::Infinite];
                     trial.judged.verdict = Some(Verdict::Fail);
                 }
