@@ -109,3 +109,18 @@ fn words(line: &str) -> Vec<String> {
     words.extend(word);
     words
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_over_others_keep_what_they_say_and_refuse_a_contradiction() {
+        let over = |ours: &str, theirs: &str| Flags::of(ours).over(&Flags::of(theirs));
+        assert_eq!(over("arena --hold 5s", "--rungs 7"), Ok(Flags::of("arena --hold 5s --rungs 7")));
+        assert_eq!(over("arena --hold 5s", "--hold 5s"), Ok(Flags::of("arena --hold 5s")));
+        assert_eq!(over("arena --hold 5s", "--hold 6s"), Err("--hold"));
+        let both = over("arena --i-may-load a", "--i-may-load b");
+        assert_eq!(both, Ok(Flags::of("arena --i-may-load a --i-may-load b")));
+    }
+}

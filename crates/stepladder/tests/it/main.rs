@@ -11,6 +11,7 @@ mod bench;
 mod bench_clients;
 mod chat;
 mod consent;
+mod duel;
 mod endings;
 mod flood;
 mod foreign_server;
