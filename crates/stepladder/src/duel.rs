@@ -288,7 +288,7 @@ impl Holding<'_> {
         };
         self.writer.verdict(last.seq, verdict)?;
         if let Some(why) = &last.unfair {
-            progress.say(&page::dropped(side, why, rung.disturbed_share));
+            progress.say(&page::dropped(side, why));
             return Ok(());
         }
         let is_whole = !matches!(run.next(), DuelNext::Trial(DuelTrial { begins_block: None, .. }));

@@ -16,8 +16,8 @@ pub const BLOCKS_LEAST: usize = 4;
 /// Blocks under one load at most. More than this many looks change no boundary that matters.
 pub const BLOCKS_MOST: usize = 100;
 
-/// Of the spent error: 1 spends evenly and ends clear cases earliest, 3 keeps nearly everything for the end. With 2 the last
-/// look is about as wide as an interval that looks only once.
+/// Of the spent error: 1 spends evenly and ends clear cases earliest, 3 keeps nearly everything for the end. With 2 the last of
+/// 20 looks is a fifth wider than one that is the only one.
 const SPENDING_POWER: i32 = 2;
 /// What of the allowed error is planned to be spent. Levels of the normal statistic fit Student's t exactly at each look by
 /// itself; over many looks with few blocks it crosses more often than planned, 5.7 % of duels instead of 5 (bench/duel).

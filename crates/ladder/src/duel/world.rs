@@ -179,6 +179,7 @@ pub fn duel(figures: usize, blocks_most: usize, delta: f64, seed: u64) -> Duel {
         gates: Vec::new(),
         delta,
         blocks_most,
+        disturbed_share_most: 1.0,
         budget_ns: u64::MAX / 2,
     }
 }

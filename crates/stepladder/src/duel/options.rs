@@ -7,7 +7,7 @@ use clap::{Args, FromArgMatches as _};
 use ladder::duel::{BLOCKS_LEAST, BLOCKS_MOST, Duel, Gate, Side};
 use measure::Purpose;
 use plan::layers::settings;
-use plan::units::duration_ns_within;
+use plan::units::{self, duration_ns_within};
 use plan::{Arrivals, Flags, HoldLength, Plan, SubjectSource};
 
 use crate::cli::{ClimbArgs, Settings};
@@ -44,6 +44,9 @@ pub struct DuelArgs {
     /// What differs by less counts as equal
     #[arg(long, value_name = "PERCENT", default_value = "5%", help_heading = "Duel")]
     delta: String,
+    /// A trial of which a larger share of seconds was disturbed by other programs is dropped with its block; 100% keeps all
+    #[arg(long, value_name = "SHARE", default_value = "50%", help_heading = "Duel")]
+    disturbed: String,
     /// Let a scenario start its command, and lead built-in servers to files and addresses
     #[arg(long, help_heading = "Subject")]
     allow_start: bool,
@@ -96,6 +99,7 @@ impl DuelArgs {
         let budget_ns =
             duration_ns_within(&self.budget, BUDGET_NS_LEAST, BUDGET_NS_MOST).context("--budget")?;
         let delta = delta(&self.delta)?;
+        let disturbed_share_most = units::share(&self.disturbed).context("--disturbed")?;
         let seed = fastrand::u64(..);
         let a = self.side(Side::A, &self.a, seed)?;
         let b = self.side(Side::B, &self.b, seed)?;
@@ -125,6 +129,7 @@ impl DuelArgs {
             gates,
             delta,
             blocks_most: blocks_most.min(BLOCKS_MOST),
+            disturbed_share_most,
             budget_ns,
         };
         let remarks = remarks(&a, &b);

@@ -5,7 +5,7 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use ladder::Conclusion;
 use ladder::duel::{DuelStop, DuelVerdict, Finding, GateState, LoadStanding, Scale, Side, blocks};
-use ladder::wording::{show_number, show_share};
+use ladder::wording::show_number;
 use measure::LoadUnit;
 use serde_json::{Value, json};
 
@@ -31,10 +31,13 @@ pub fn answer(run: &DuelRun) -> anyhow::Result<Option<Answer>> {
     let unit = run.plan_of(Side::A).ladder.load_unit;
     let delta = run.plan.duel.delta;
     let loads = || standing.loads.iter().filter(|load| load.blocks > 0 || !load.dropped.is_empty());
-    climb.conclusions = loads()
+    let mut conclusions: Vec<Conclusion> = loads()
         .map(|load| Conclusion::new("duel", &sentences(load, unit, delta), json!({ "load": load.load })))
         .collect();
-    climb.conclusions.push(Conclusion::new("duel_ended", &[ended(stop)], json!({})));
+    conclusions.push(Conclusion::new("duel_ended", &[ended(stop)], json!({})));
+    // First what was asked; what a climb of the same trials would say comes behind it.
+    conclusions.append(&mut climb.conclusions);
+    climb.conclusions = conclusions;
     let exit = exit(&standing.loads, stop);
     let mut json = serde_json::to_value(&climb)?;
     if let Value::Object(fields) = &mut json {
@@ -245,8 +248,6 @@ pub fn after_block(load: &LoadStanding, unit: LoadUnit, blocks_most: usize) -> S
 }
 
 /// One line of a trial that does not count.
-pub fn dropped(side: Side, why: &str, disturbed_share: Option<f64>) -> String {
-    let share =
-        disturbed_share.map_or_else(String::new, |share| format!(" ({} disturbed)", show_share(share)));
-    format!("{} was not measured fairly, its block is dropped{share}: {why}", side.name())
+pub fn dropped(side: Side, why: &str) -> String {
+    format!("{} was not measured fairly, and its block is dropped: {why}", side.name())
 }

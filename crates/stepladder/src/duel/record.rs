@@ -15,9 +15,6 @@ use store::{RunHead, RunId, RunState, Store};
 
 use crate::judging::{calibrate, facts, hold_ns, link_of, terms};
 
-/// A trial of which a larger share was disturbed says more about the machine than about its server.
-const DISTURBED_SHARE_MOST: f64 = 0.5;
-
 /// Under this key of the run's plan, which is A's, stands what makes it a duel. So whatever reads plans of climbs can read it.
 const KEY: &str = "duel";
 
@@ -110,7 +107,11 @@ impl DuelRun {
                 let judgement = judge(&trial, calmer.as_ref(), &terms);
                 let figures = self.plan.duel.read(&trial);
                 self.rungs.push(rung(&trial, &judgement));
-                (Judged::of(&trial, Some(&judgement)), unfair(&judgement), figures)
+                (
+                    Judged::of(&trial, Some(&judgement)),
+                    unfair(&judgement, self.plan.duel.disturbed_share_most),
+                    figures,
+                )
             } else {
                 let trial = store.trial(&self.id, head.seq, 0)?;
                 calibrate(&mut self.calibration, &trial);
@@ -180,15 +181,18 @@ impl DuelRun {
 }
 
 /// Why a trial says nothing about its server. One that failed its objectives says much.
-fn unfair(judgement: &Judgement) -> Option<String> {
+fn unfair(judgement: &Judgement, disturbed_share_most: f64) -> Option<String> {
     let reason = || judgement.reason.clone().map_or_else(String::new, |reason| format!(": {reason}"));
     match judgement.verdict {
         Verdict::GeneratorLimited | Verdict::Invalid => {
             Some(format!("{}{}", judgement.verdict.name(), reason()))
         }
         Verdict::Pass | Verdict::Fail | Verdict::Inconclusive => {
-            let share = judgement.disturbed_share.filter(|share| *share > DISTURBED_SHARE_MOST)?;
-            Some(format!("{} of its seconds were disturbed", ladder::wording::show_share(share)))
+            let share = judgement.disturbed_share.filter(|share| *share > disturbed_share_most)?;
+            Some(format!(
+                "{} of its seconds were disturbed (--disturbed 100% keeps such trials)",
+                ladder::wording::show_share(share)
+            ))
         }
     }
 }
