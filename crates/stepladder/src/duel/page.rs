@@ -173,7 +173,7 @@ fn page<'a>(
     for load in loads {
         let dropped = match load.dropped.len() {
             0 => String::new(),
-            count => format!(", {count} more dropped"),
+            count => format!(", {count} dropped"),
         };
         text +=
             &format!("\n{bold}{} {unit}{bold:#}, {}{dropped}\n", show_number(load.load), blocks(load.blocks));
@@ -190,7 +190,9 @@ fn page<'a>(
                 one.verdict_text(delta),
             ]
         });
-        text += &show::columns(["figure", "A", "B", "B against A (95 %)", "with B"], rows);
+        if !load.findings.is_empty() {
+            text += &show::columns(["figure", "A", "B", "B against A (95 %)", "with B"], rows);
+        }
         for gate in &load.gates {
             let (word, colour) = match gate.state {
                 GateState::Met => ("met", AnsiColor::Green),
