@@ -231,6 +231,9 @@ pub const FIGURES: &[FigureDoc] = table! {
         scalar!("subject.cpu_cores", Number, "mean CPU of the server in cores", |trial| {
             trial.subject.as_ref().map_or(NO_SUBJECT, |subject| FigureValue::Value(subject.cpu_cores))
         });
+        scalar!("subject.cpu_per_message", Time, "CPU time of the server per answer; messages that owe no answer count when sent", |trial| {
+            cpu_per_message_ns(trial)
+        });
         scalar!("subject.rss_bytes", Bytes, "most memory of the server", |trial| {
             trial.subject.as_ref().map_or(NO_SUBJECT, |subject| count(subject.rss_bytes))
         });

@@ -13,6 +13,7 @@ mod condition;
 mod confidence;
 mod contract;
 pub mod disturbance;
+pub mod duel;
 mod figures;
 mod gate;
 pub mod judge;

@@ -2,7 +2,7 @@
 //!
 //! A run that was cut off goes on where its stored trials end, and replaying them asks for the same trials again.
 //! Invariant: no trial is asked for twice, and none after something that would make it meaningless.
-//! Not here: how a trial is run, and what its numbers mean (`judge`).
+//! Not here: how a trial is run, and what its numbers mean (`judge`). Duels have a schedule of their own (`duel`).
 
 use std::collections::BTreeMap;
 
@@ -172,12 +172,8 @@ impl Schedule {
         if done.iter().any(|trial| trial.was_interrupted) {
             return Next::Done(Stop::Interrupted);
         }
-        let order = |(purpose, load)| {
-            Next::Trial(NextTrial { seq: done.len() as u32, purpose, load, cell: None, hold_ns: None })
-        };
-        let mut before = self.calibrations.iter().copied();
-        if let Some(missing) = before.find(|one| !is_calibrated(*one, CALIBRATIONS_MOST, done)) {
-            return order(missing);
+        if let Some(missing) = next_calibration(&self.calibrations, done) {
+            return Next::Trial(missing);
         }
         let next = match &self.loads {
             Loads::List(list) => list.next(done),
@@ -188,8 +184,19 @@ impl Schedule {
         }
         // What the machine did before the climb it need not do after it.
         let mut after = self.calibrations.iter().copied().filter(|one| one.0 == Purpose::CalibrationLatency);
-        after.find(|one| !is_calibrated(*one, CALIBRATIONS_MOST + 1, done)).map_or(next, order)
+        let missing = after.find(|one| !is_calibrated(*one, CALIBRATIONS_MOST + 1, done));
+        missing.map_or(next, |one| Next::Trial(calibration(one, done)))
     }
+}
+
+/// The calibration that must be held before the subject is loaded.
+pub(crate) fn next_calibration(calibrations: &[(Purpose, f64)], done: &[Judged]) -> Option<NextTrial> {
+    let mut missing = calibrations.iter().filter(|one| !is_calibrated(**one, CALIBRATIONS_MOST, done));
+    missing.next().map(|one| calibration(*one, done))
+}
+
+fn calibration((purpose, load): (Purpose, f64), done: &[Judged]) -> NextTrial {
+    NextTrial { seq: done.len() as u32, purpose, load, cell: None, hold_ns: None }
 }
 
 /// Whether a calibration was held undisturbed, or as often as it may be.

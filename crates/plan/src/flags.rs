@@ -33,6 +33,23 @@ impl Flags {
         }
     }
 
+    /// These over others, for what these do not say. Errors: the flag of a setting of which both say something else. A
+    /// setting that may be repeated has the texts of both.
+    pub fn over(mut self, others: &Flags) -> Result<Flags, &'static str> {
+        for setting in settings() {
+            let theirs = others.all(setting);
+            let ours = self.all(setting);
+            if theirs.is_empty() || ours == theirs {
+                continue;
+            }
+            if !ours.is_empty() && setting.kind != Kind::Repeated {
+                return Err(setting.flag);
+            }
+            self.say(setting, theirs.to_vec());
+        }
+        Ok(self)
+    }
+
     /// All texts of a setting; empty when it was not named.
     pub fn all(&self, setting: &Setting) -> &[String] {
         self.said.get(setting.flag).map_or(&[], Vec::as_slice)
@@ -94,4 +111,19 @@ fn words(line: &str) -> Vec<String> {
     }
     words.extend(word);
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_over_others_keep_what_they_say_and_refuse_a_contradiction() {
+        let over = |ours: &str, theirs: &str| Flags::of(ours).over(&Flags::of(theirs));
+        assert_eq!(over("arena --hold 5s", "--rungs 7"), Ok(Flags::of("arena --hold 5s --rungs 7")));
+        assert_eq!(over("arena --hold 5s", "--hold 5s"), Ok(Flags::of("arena --hold 5s")));
+        assert_eq!(over("arena --hold 5s", "--hold 6s"), Err("--hold"));
+        let both = over("arena --i-may-load a", "--i-may-load b");
+        assert_eq!(both, Ok(Flags::of("arena --i-may-load a --i-may-load b")));
+    }
 }

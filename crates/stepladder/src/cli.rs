@@ -12,6 +12,7 @@ use plan::layers::{BODY, OPTIONS, SUBJECT, headings, settings, subject_help};
 use plan::{Flags, Kind, Setting};
 
 use crate::bench;
+use crate::duel;
 use crate::serve::Server;
 
 /// Finds out how many clients a real-time server holds, what gives first, and whether the answer can be
@@ -32,6 +33,8 @@ pub struct Cli {
 pub enum Command {
     /// Climb a ladder of loads and say how many hold, why not more, and how sure that is
     Climb(Box<ClimbArgs>),
+    /// Load two servers in turns, in random order, and say which is faster, by how much, and how sure that is
+    Duel(Box<duel::DuelArgs>),
     /// Repeat a stored run, same plan and seed, and print old against new
     Again(AgainArgs),
     /// Run a reference server by itself
@@ -125,7 +128,7 @@ impl ClimbArgs {
 
 /// The settings that `plan` declares, as options.
 #[derive(Clone, Debug)]
-struct Settings(Flags);
+pub(crate) struct Settings(pub(crate) Flags);
 
 impl Args for Settings {
     fn augment_args(command: clap::Command) -> clap::Command {

@@ -133,13 +133,14 @@ fn climb_subject(
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }
 
-struct Climbing<'a> {
-    plan: &'a Plan,
-    machine: &'a Machine,
-    store: &'a Store,
-    writer: &'a RunWriter,
-    committed: &'a Receiver<Committed>,
-    interrupt: &'a Interrupt,
+/// What holding the trials of a plan takes.
+pub(crate) struct Climbing<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) machine: &'a Machine,
+    pub(crate) store: &'a Store,
+    pub(crate) writer: &'a RunWriter,
+    pub(crate) committed: &'a Receiver<Committed>,
+    pub(crate) interrupt: &'a Interrupt,
 }
 
 impl Climbing<'_> {
@@ -254,7 +255,7 @@ impl Climbing<'_> {
 
     /// The same engine against the null server of the subject's protocol: own latency at a pace, own ceiling in a
     /// closed loop.
-    fn calibration(
+    pub(crate) fn calibration(
         &self,
         order: &NextTrial,
         scheme: Scheme,
@@ -302,7 +303,7 @@ impl Climbing<'_> {
         self.run_trial(&trial, server, progress)
     }
 
-    fn run_trial(
+    pub(crate) fn run_trial(
         &self,
         order: &TrialSpec<'_>,
         subject: &mut UnderTest,
@@ -322,7 +323,7 @@ impl Climbing<'_> {
     }
 }
 
-fn stop(null: Option<UnderTest>) {
+pub(crate) fn stop(null: Option<UnderTest>) {
     if let Some(null) = null {
         null.stop();
     }
@@ -347,7 +348,7 @@ pub(crate) fn environment() -> serde_json::Map<String, serde_json::Value> {
     environment
 }
 
-fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
+pub(crate) fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
     let mut environment = environment();
     if let Ok(link) = watch::NetworkLink::to(address) {
         let described = serde_json::json!({

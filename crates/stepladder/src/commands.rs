@@ -23,29 +23,35 @@ use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
 use crate::signals::Interrupt;
 use crate::view::Beside;
-use crate::{bench, comparing, doctor, say, selftest, show, ticks};
+use crate::{bench, comparing, doctor, duel, say, selftest, show, ticks};
 
 type Answer = Result<Exit, Failure>;
 
 /// `stepladder climb`
 pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let flags = args.flags().map_err(wrong_usage)?;
-    let scenario = read_scenario(&flags).map_err(wrong_usage)?;
-    let file = scenario.as_ref().map(|scenario| scenario.path.clone());
-    let read = |path: &Path| std::fs::read_to_string(path);
-    let plan = resolve_with(&flags, scenario, fastrand::u64(..), &read).map_err(wrong_usage)?;
-    let consent = match &file {
-        None => Consent::Own,
-        Some(file) => {
-            let named = flags.all(&I_MAY_LOAD).to_vec();
-            Consent::obtain(file, wishes(&plan, &flags), args.allow_start, named).map_err(wrong_usage)?
-        }
-    };
+    let (plan, consent) = planned(&flags, args.allow_start, fastrand::u64(..)).map_err(wrong_usage)?;
     let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
     let beside = Beside::begin(args)?;
     let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
     Ok(code)
+}
+
+/// The plan that flags ask for, and its user's consent where it rests on a file.
+pub(crate) fn planned(flags: &Flags, allow_start: bool, seed: u64) -> anyhow::Result<(Plan, Consent)> {
+    let scenario = read_scenario(flags)?;
+    let file = scenario.as_ref().map(|scenario| scenario.path.clone());
+    let read = |path: &Path| std::fs::read_to_string(path);
+    let plan = resolve_with(flags, scenario, seed, &read)?;
+    let consent = match &file {
+        None => Consent::Own,
+        Some(file) => {
+            let named = flags.all(&I_MAY_LOAD).to_vec();
+            Consent::obtain(file, wishes(&plan, flags), allow_start, named)?
+        }
+    };
+    Ok((plan, consent))
 }
 
 fn read_scenario(flags: &Flags) -> anyhow::Result<Option<ScenarioText>> {
@@ -65,6 +71,12 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     if record.head.kind == RunKind::Bench {
         return Err(wrong_usage(anyhow::anyhow!(
             "run {old} compared client libraries; run its command again, then stepladder compare: {}",
+            record.head.command
+        )));
+    }
+    if record.head.kind == RunKind::Duel {
+        return Err(wrong_usage(anyhow::anyhow!(
+            "run {old} was a duel; run its command again: {}",
             record.head.command
         )));
     }
@@ -124,6 +136,9 @@ pub fn show(args: &ShowArgs) -> Answer {
     if record.head.kind == RunKind::Bench {
         return bench::show(&store, &record, args.json.as_deref());
     }
+    if record.head.kind == RunKind::Duel {
+        return duel::show(&store, &run, args.json.as_deref());
+    }
     let climb = JudgedRun::whole(&store, &run).and_then(|run| run.answers()).map_err(not_measured)?;
     let Some(climb) = climb else {
         say::err_line!("stepladder: run {run} holds no rung yet");
@@ -153,9 +168,17 @@ pub fn compare(args: &CompareArgs) -> Answer {
             new.head.kind.name()
         )));
     }
+    if old.head.kind == RunKind::Duel {
+        return Err(wrong_usage(anyhow::anyhow!(
+            "{} and {} are duels, and each compares two servers itself; stepladder show {}",
+            old.id,
+            new.id,
+            new.id
+        )));
+    }
     let mut differences = comparing::differences(&old, &new);
     let (figures, cells) = match old.head.kind {
-        RunKind::Climb => {
+        RunKind::Climb | RunKind::Duel => {
             (show::old_against_new(&store, &old.id, &new.id).map_err(not_measured)?, serde_json::Value::Null)
         }
         RunKind::Bench => {

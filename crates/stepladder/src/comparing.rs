@@ -70,14 +70,21 @@ pub fn differences(old: &RunRecord, new: &RunRecord) -> Vec<Difference> {
     all.extend(Difference::of("commit of the folder", json!(was.git), json!(is.git)));
     all.extend(Difference::of("subject", json!(was.subject), json!(is.subject)));
     all.extend(Difference::of("scenario", json!(was.scenario), json!(is.scenario)));
-    let (mut plan, mut other_plan) = (read(&was.plan), read(&is.plan));
+    all.extend(settings_that_differ(&read(&was.plan), &read(&is.plan)));
+    all
+}
+
+/// The settings in which two plans differ, as far as they say what is measured.
+pub fn settings_that_differ(old: &Value, new: &Value) -> Vec<Difference> {
+    let (mut plan, mut other_plan) = (old.clone(), new.clone());
     for plan in [&mut plan, &mut other_plan] {
         if let Value::Object(fields) = plan {
             NOT_MEASURED.iter().for_each(|name| drop(fields.remove(*name)));
         }
     }
-    leaves("", &plan, &other_plan, &mut all);
-    all
+    let mut found = Vec::new();
+    leaves("", &plan, &other_plan, &mut found);
+    found
 }
 
 /// The settings that differ, by their paths.

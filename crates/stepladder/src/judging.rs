@@ -152,22 +152,7 @@ impl JudgedRun {
         if self.rungs.is_empty() {
             return Ok(None);
         }
-        let head = &self.head;
-        let facts = RunFacts {
-            id: self.id.to_string(),
-            name: head.name.clone(),
-            subject: head.subject.clone(),
-            scenario: head.scenario.clone(),
-            seed: head.seed,
-            arrivals: head.arrivals.clone(),
-            started_unix_ms: head.started_unix_ms,
-            stepladder: head.stepladder.clone(),
-            git: head.git.clone(),
-            command: head.command.clone(),
-            environment: serde_json::from_str(&head.environment)?,
-            shared_cores: head.shared_cores,
-            capacity_unit: self.plan.ladder.load_unit,
-        };
+        let facts = facts(&self.id, &self.head, &self.plan)?;
         let asked = Asked { search: self.plan.ladder.search.as_ref(), gates: &self.plan.gates };
         let mut climb = answers(&facts, self.calibration.as_ref(), self.rungs.clone(), asked);
         climb.conclusions.extend(self.plan.bots.conclusions(&climb.rungs));
@@ -176,29 +161,33 @@ impl JudgedRun {
 
     /// What a rung is judged by, in its cell of a sweep.
     pub fn terms(&self, load: f64, cell: &BTreeMap<String, String>) -> Terms {
-        let plan = &self.plan.in_cell(cell);
-        Terms {
-            objectives: plan.objectives.clone(),
-            gates: plan
-                .gates
-                .iter()
-                .filter(|gate| gate.load() == Some(load))
-                .filter_map(Gate::objective)
-                .cloned()
-                .collect(),
-            calibration: self.calibration.clone(),
-            intended: plan.bots.intended_per_s(load).map(Intended::PerSecond),
-            patience_ns: plan.patience_ns,
-            link: self.link.clone(),
-            hold_ns: hold_ns(plan),
-            tells_ticks: matches!(plan.subject.source, SubjectSource::BuiltIn { .. })
-                && matches!(plan.subject.ticks, TickSource::Log(_)),
-        }
+        terms(&self.plan.in_cell(cell), load, self.calibration.as_ref(), self.link.as_ref())
+    }
+}
+
+/// What a rung of a plan is judged by.
+pub(crate) fn terms(plan: &Plan, load: f64, calibration: Option<&Calibration>, link: Option<&Link>) -> Terms {
+    Terms {
+        objectives: plan.objectives.clone(),
+        gates: plan
+            .gates
+            .iter()
+            .filter(|gate| gate.load() == Some(load))
+            .filter_map(Gate::objective)
+            .cloned()
+            .collect(),
+        calibration: calibration.cloned(),
+        intended: plan.bots.intended_per_s(load).map(Intended::PerSecond),
+        patience_ns: plan.patience_ns,
+        link: link.cloned(),
+        hold_ns: hold_ns(plan),
+        tells_ticks: matches!(plan.subject.source, SubjectSource::BuiltIn { .. })
+            && matches!(plan.subject.ticks, TickSource::Log(_)),
     }
 }
 
 /// How long a hold is to last; 0 where a count ends it.
-fn hold_ns(plan: &Plan) -> u64 {
+pub(crate) fn hold_ns(plan: &Plan) -> u64 {
     if let Some(stop) = &plan.ladder.stop {
         return stop.after_ns;
     }
@@ -208,8 +197,27 @@ fn hold_ns(plan: &Plan) -> u64 {
     }
 }
 
+/// What is known of a run besides its trials.
+pub(crate) fn facts(id: &RunId, head: &RunHead, plan: &Plan) -> anyhow::Result<RunFacts> {
+    Ok(RunFacts {
+        id: id.to_string(),
+        name: head.name.clone(),
+        subject: head.subject.clone(),
+        scenario: head.scenario.clone(),
+        seed: head.seed,
+        arrivals: head.arrivals.clone(),
+        started_unix_ms: head.started_unix_ms,
+        stepladder: head.stepladder.clone(),
+        git: head.git.clone(),
+        command: head.command.clone(),
+        environment: serde_json::from_str(&head.environment)?,
+        shared_cores: head.shared_cores,
+        capacity_unit: plan.ladder.load_unit,
+    })
+}
+
 /// The way to the server, as it was found when the run began.
-fn link_of(head: &RunHead) -> anyhow::Result<Option<Link>> {
+pub(crate) fn link_of(head: &RunHead) -> anyhow::Result<Option<Link>> {
     let environment: serde_json::Value = serde_json::from_str(&head.environment)?;
     Ok(environment.get("link").and_then(|link| {
         Some(Link {
@@ -223,7 +231,7 @@ fn link_of(head: &RunHead) -> anyhow::Result<Option<Link>> {
 /// Adds a calibration to what is known of the generator.
 ///
 /// Of several those that nothing disturbed count, the last of them; without any the fastest.
-fn calibrate(found: &mut Option<Calibration>, trial: &Trial) {
+pub(crate) fn calibrate(found: &mut Option<Calibration>, trial: &Trial) {
     let was_disturbed = disturbance(trial).any();
     let is_first = found.as_ref().is_none_or(|found| found.own_latency.is_none());
     let calibration: &mut Calibration = found.get_or_insert_default();

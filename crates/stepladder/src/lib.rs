@@ -12,6 +12,7 @@ pub mod commands;
 mod comparing;
 pub mod consent;
 mod doctor;
+pub mod duel;
 pub mod exit;
 mod judging;
 mod phases;

@@ -155,6 +155,18 @@ pub fn runs(store: &Store, runs: &[RunRecord]) -> String {
     text
 }
 
+/// A table whose columns begin at the margin.
+pub fn columns<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header);
+    for row in rows {
+        table.add_row(row);
+    }
+    pad_right(&mut table);
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
 /// Columns begin at the margin, with two blanks between them.
 fn pad_right(table: &mut Table) {
     for column in table.column_iter_mut() {

@@ -51,6 +51,8 @@ pub enum RunKind {
     Climb,
     /// Client libraries as processes on one server: their lines.
     Bench,
+    /// Two servers under the same loads: trials of both.
+    Duel,
 }
 
 impl RunKind {

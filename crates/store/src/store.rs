@@ -404,7 +404,7 @@ impl Store {
             whole_s: trial.whole_s,
         });
         let lines = match kind {
-            RunKind::Climb => None,
+            RunKind::Climb | RunKind::Duel => None,
             RunKind::Bench => Some(self.lines(id)?.len() as u64),
         };
         Ok(CutOff { run: id.clone(), within, after, lines })

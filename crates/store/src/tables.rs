@@ -88,7 +88,7 @@ table! {
     RUN, run, "run", of OF_RUN, key 0,
     |head| RunHead => RunHead,
     {
-        kind: OneOf<RunKind> = head.kind, "`climb`: its figures are in trials; `bench`: in lines";
+        kind: OneOf<RunKind> = head.kind, "`climb`, `duel`: its figures are in trials; `bench`: in lines";
         name: Maybe<Text> = head.name, "as the user gave it (`--name`)";
         subject: Text = head.subject, "the server under test";
         scenario: Maybe<Text> = head.scenario, "path of the scenario file";

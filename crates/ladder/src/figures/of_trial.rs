@@ -74,6 +74,16 @@ pub(crate) fn rate_per_s(trial: &Trial) -> Option<f64> {
     counted_seconds(trial).map(|seconds| done as f64 / seconds)
 }
 
+/// CPU time of the server for each message that was done, ns.
+pub(super) fn cpu_per_message_ns(trial: &Trial) -> FigureValue {
+    let Some(subject) = &trial.subject else { return NO_SUBJECT };
+    match rate_per_s(trial) {
+        Some(rate) if rate > 0.0 => FigureValue::Value(subject.cpu_cores * 1e9 / rate),
+        Some(_) => FigureValue::Absent("no message was answered"),
+        None => NO_HOLD,
+    }
+}
+
 /// Seconds of the hold whose messages are in the sums. A message belongs to the whole second it happened in, so a hold
 /// that began within a second is counted from the next one. `None` when that leaves nothing.
 pub(crate) fn counted_seconds(trial: &Trial) -> Option<f64> {

@@ -12,6 +12,7 @@ mod bench_clients;
 mod capacity;
 mod chat;
 mod consent;
+mod duel;
 mod endings;
 mod flood;
 mod foreign_server;

@@ -1,0 +1,303 @@
+//! `stepladder duel A B`: whether one server is faster or slower than another, and how sure that is.
+//!
+//! Both servers run side by side, and only one is loaded at a time, in blocks of random order (`ladder::duel`). Trials are
+//! stored like those of a climb, in cells named by their side; verdicts, page and JSON are made of what is stored.
+
+mod options;
+mod page;
+mod record;
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+
+use ladder::NextTrial;
+use ladder::duel::{DuelNext, DuelTrial, Side};
+use measure::{Purpose, TrialHead};
+use plan::{HoldLength, Plan};
+use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store};
+
+pub use self::options::DuelArgs;
+use self::options::{Decided, SidePlan};
+use self::record::{DuelPlan, DuelRun};
+use crate::climb::{self, Climbing, check_writable, no_store};
+use crate::exit::{Exit, Failure, not_measured, wrong_usage};
+use crate::preflight::{self, Machine};
+use crate::progress::Progress;
+use crate::say;
+use crate::secrets::mask;
+use crate::signals::Interrupt;
+use crate::trial::TrialSpec;
+use crate::under_test::{self, UnderTest};
+
+/// `stepladder duel`
+pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
+    let decided = args.decide().map_err(wrong_usage)?;
+    let machine = Machine::prepare().map_err(not_measured)?;
+    for side in [&decided.a, &decided.b] {
+        under_test::check_options(&side.plan).map_err(wrong_usage)?;
+        machine.check(&side.plan, None).map_err(not_measured)?;
+    }
+    let unwritten = check_writable("--json", args.json.as_deref()).map_err(wrong_usage)?;
+    let store = Store::open_or_create(&args.store).map_err(no_store)?;
+    let mut progress = Progress::new();
+    let mut subjects = Subjects::start(&decided)?;
+    let outcome = hold_all(&decided, &machine, &store, &mut subjects, &mut progress, interrupt);
+    progress.clear();
+    subjects.a.stop();
+    subjects.b.stop();
+    let run = outcome.map_err(not_measured)?;
+    drop(unwritten);
+    let run = DuelRun::whole(&store, &run).map_err(not_measured)?;
+    let Some(answer) = page::answer(&run).map_err(not_measured)? else {
+        say::err_line!(
+            "stepladder: run {} was interrupted before its first block; nothing can be compared",
+            run.id()
+        );
+        return Ok(Exit::Interrupted);
+    };
+    page::print(&answer, args.json.as_deref()).map_err(not_measured)?;
+    Ok(if interrupt.is_asked() { Exit::Interrupted } else { answer.exit })
+}
+
+/// `stepladder show` of a duel.
+pub fn show(store: &Store, run: &RunId, json: Option<&Path>) -> Result<Exit, Failure> {
+    let duel = DuelRun::whole(store, run).map_err(not_measured)?;
+    let Some(answer) = page::answer(&duel).map_err(not_measured)? else {
+        say::err_line!("stepladder: run {run} holds no block yet");
+        return Ok(Exit::NotMeasured);
+    };
+    // On standard output there is one of the two, as with a climb.
+    climb::write_text(&format!("{:#}", answer.json), json).map_err(not_measured)?;
+    if json != Some(Path::new("-")) {
+        say::out_text!("{}", answer.text);
+    }
+    Ok(Exit::Met)
+}
+
+/// Both servers, started.
+struct Subjects {
+    a: UnderTest,
+    b: UnderTest,
+}
+
+impl Subjects {
+    fn start(decided: &Decided) -> Result<Subjects, Failure> {
+        let start = |side: &SidePlan, name: &str| {
+            UnderTest::start(&side.plan, &side.consent).map_err(|error| {
+                // A name was looked up only now; what it may not mean is the author's mistake all the same.
+                let is_usage = error.is::<plan::TargetRefused>();
+                (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error.context(name.to_owned()))
+            })
+        };
+        let a = start(&decided.a, "A")?;
+        match start(&decided.b, "B") {
+            Ok(b) => Ok(Subjects { a, b }),
+            Err(failure) => {
+                a.stop();
+                Err(failure)
+            }
+        }
+    }
+
+    fn of(&mut self, side: Side) -> &mut UnderTest {
+        match side {
+            Side::A => &mut self.a,
+            Side::B => &mut self.b,
+        }
+    }
+}
+
+fn hold_all(
+    decided: &Decided,
+    machine: &Machine,
+    store: &Store,
+    subjects: &mut Subjects,
+    progress: &mut Progress,
+    interrupt: &Interrupt,
+) -> anyhow::Result<RunId> {
+    for (side, plan) in [(Side::A, &decided.a.plan), (Side::B, &decided.b.plan)] {
+        let address = subjects.of(side).address;
+        machine.check(plan, Some(address))?;
+        preflight::warnings(plan, address).iter().for_each(|text| progress.say(text));
+    }
+    plan::ramp_sentence(&decided.a.plan).iter().for_each(|text| progress.say(text));
+    decided.remarks.iter().for_each(|text| progress.say(text));
+    let (tell, committed) = channel();
+    let writer = store.begin_run(&run_head(decided, subjects)?, Some(tell))?;
+    let id = writer.id().clone();
+    let mut run = DuelRun::open(store, &id)?;
+    let holding = Holding { machine, store, writer: &writer, committed: &committed, interrupt };
+    let outcome = holding.all_trials(&mut run, subjects, progress);
+    let answer = run.read_on(store).and_then(|()| page::answer(&run));
+    let end = RunEnd {
+        outcome: match &outcome {
+            Err(_) => Outcome::Broken,
+            Ok(()) if interrupt.is_asked() => Outcome::Interrupted,
+            Ok(()) => Outcome::Finished,
+        },
+        reason: outcome.as_ref().err().map(|error| mask(&format!("{error:#}")).into_owned()),
+        ended_unix_ms: climb::unix_ms(),
+        climb: match &answer {
+            Ok(Some(answer)) => Some(answer.json.to_string()),
+            _ => None,
+        },
+    };
+    writer.end_run(end)?;
+    outcome?;
+    answer?;
+    Ok(id)
+}
+
+fn run_head(decided: &Decided, subjects: &Subjects) -> anyhow::Result<RunHead> {
+    let (a, b) = (&decided.a, &decided.b);
+    let plan = DuelPlan {
+        duel: decided.duel.clone(),
+        texts: [mask(&a.text).into_owned(), mask(&b.text).into_owned()],
+        b: b.plan.clone(),
+    };
+    Ok(RunHead {
+        kind: RunKind::Duel,
+        subject: format!("{} against {}", b.plan.subject.name, a.plan.subject.name),
+        name: a.plan.name.clone().or_else(|| Some(format!("duel-{}", a.plan.subject.name))),
+        plan: plan.with(&a.plan)?,
+        ..climb::run_head(&a.plan, subjects.a.address)?
+    })
+}
+
+/// What holding the trials of both sides takes.
+struct Holding<'a> {
+    machine: &'a Machine,
+    store: &'a Store,
+    writer: &'a RunWriter,
+    committed: &'a Receiver<Committed>,
+    interrupt: &'a Interrupt,
+}
+
+impl Holding<'_> {
+    fn climbing<'a>(&'a self, plan: &'a Plan) -> Climbing<'a> {
+        let Holding { machine, store, writer, committed, interrupt } = *self;
+        Climbing { plan, machine, store, writer, committed, interrupt }
+    }
+
+    fn all_trials(
+        &self,
+        run: &mut DuelRun,
+        subjects: &mut Subjects,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        let mut null = None;
+        let outcome = loop {
+            if self.interrupt.is_asked() {
+                break Ok(());
+            }
+            let held = match run.next() {
+                DuelNext::Done(_) => break Ok(()),
+                DuelNext::Calibration(order) => self.calibration(&order, run, subjects, &mut null, progress),
+                DuelNext::Trial(order) => {
+                    climb::stop(null.take());
+                    self.trial(&order, run, subjects, progress)
+                }
+            };
+            if let Err(error) = held.and_then(|()| run.read_on(self.store)) {
+                break Err(error);
+            }
+            if let Err(error) = self.say(run, progress) {
+                break Err(error);
+            }
+        };
+        climb::stop(null);
+        outcome
+    }
+
+    fn calibration(
+        &self,
+        order: &NextTrial,
+        run: &DuelRun,
+        subjects: &Subjects,
+        null: &mut Option<UnderTest>,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        let scheme = subjects.a.target.scheme;
+        self.climbing(run.plan_of(Side::A)).calibration(order, scheme, null, progress)
+    }
+
+    fn trial(
+        &self,
+        order: &DuelTrial,
+        run: &DuelRun,
+        subjects: &mut Subjects,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        let plan = run.plan_of(order.side);
+        // Of a sweep there is one cell at most, and its server was started with its options.
+        let cell = plan.ladder.cells.first().cloned().unwrap_or_default();
+        let in_cell = &plan.in_cell(&cell.names);
+        let is_first =
+            run.rungs().iter().all(|rung| rung.cell.as_ref().and_then(Side::of) != Some(order.side));
+        let subject = subjects.of(order.side);
+        if plan.ladder.restart_per_rung && !is_first {
+            subject.restart(plan)?;
+        }
+        let needs = plan::needs(in_cell, order.load);
+        let target = subject.target.clone();
+        let head = TrialHead {
+            seq: order.seq,
+            purpose: Purpose::Rung,
+            load: order.load,
+            load_unit: plan.ladder.load_unit,
+            bots: needs.bots,
+            connections: needs.connections,
+            tick_period_ns: plan.subject.tick_period_ns(),
+            cell: order.side.cell(),
+            metric_names: bots::catalog::metric_names(&in_cell.bots, target.scheme)?,
+        };
+        let mut workers = self.machine.split(in_cell, order.load, (&target, subject.address))?;
+        for worker in &mut workers {
+            worker.request = cell.request;
+            worker.members.clone_from(&subject.members);
+        }
+        let trial = TrialSpec {
+            head,
+            workers,
+            target: &target,
+            hold: plan.ladder.hold,
+            settle_ns: plan.ladder.settle_ns,
+            realtime: plan.generator.realtime,
+            spin_ns: plan.generator.spin_ns,
+            margin_ns: plan.patience_ns,
+            cores: self.machine.cores.clone(),
+            // Both sides are held equally long: a hold that went on until it can be judged would depend on what it measures.
+            terms: None,
+            stop: None,
+        };
+        debug_assert!(matches!(trial.hold, HoldLength::Time(_)));
+        self.climbing(plan).run_trial(&trial, subject, progress)
+    }
+
+    /// Stores and says what the last trial was, and what is known after a whole block.
+    fn say(&self, run: &DuelRun, progress: &mut Progress) -> anyhow::Result<()> {
+        let Some(last) = run.last_held() else { return Ok(()) };
+        let Some(side) = Side::of(&last.judged.cell) else { return Ok(()) };
+        let Some(rung) = run.rungs().last() else { return Ok(()) };
+        let verdict = store::StoredVerdict {
+            judge: "climb".to_owned(),
+            verdict: rung.verdict.name().to_owned(),
+            reason: rung.reason.as_ref().map(|reason| mask(reason).into_owned()),
+            cut_s: rung.hold.map_or(0, |hold| hold.cut_s),
+            evidence: serde_json::to_string(&rung.evidence)?,
+        };
+        self.writer.verdict(last.seq, verdict)?;
+        if let Some(why) = &last.unfair {
+            progress.say(&page::dropped(side, why));
+            return Ok(());
+        }
+        let is_whole = !matches!(run.next(), DuelNext::Trial(DuelTrial { begins_block: None, .. }));
+        let standing = run.standing();
+        if let Some(load) =
+            standing.loads.iter().find(|load| load.load == last.judged.load).filter(|_| is_whole)
+        {
+            progress.say(&page::after_block(load, rung.load_unit, run.plan.duel.blocks_most));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! What is shown of a duel: the closing page, and the JSON contract, which is that of a climb with `duel` beside it.
+
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+use ladder::Conclusion;
+use ladder::duel::{DuelStop, DuelVerdict, Finding, GateState, LoadStanding, Scale, Side, blocks};
+use ladder::wording::show_number;
+use measure::LoadUnit;
+use serde_json::{Value, json};
+
+use crate::duel::options::differences;
+use crate::duel::record::DuelRun;
+use crate::exit::Exit;
+use crate::{climb, say, show};
+
+/// What a duel says, from its stored trials.
+pub struct Answer {
+    /// the contract
+    pub json: Value,
+    /// the page
+    pub text: String,
+    /// of the whole
+    pub exit: Exit,
+}
+
+/// `None`: no trial of either side was held.
+pub fn answer(run: &DuelRun) -> anyhow::Result<Option<Answer>> {
+    let Some(mut climb) = run.climb()? else { return Ok(None) };
+    let (standing, stop) = (run.standing(), run.stop());
+    let unit = run.plan_of(Side::A).ladder.load_unit;
+    let delta = run.plan.duel.delta;
+    let loads = || standing.loads.iter().filter(|load| load.blocks > 0 || !load.dropped.is_empty());
+    let mut conclusions: Vec<Conclusion> = loads()
+        .map(|load| Conclusion::new("duel", &sentences(load, unit, delta), json!({ "load": load.load })))
+        .collect();
+    conclusions.push(Conclusion::new("duel_ended", &[ended(stop)], json!({})));
+    // First what was asked; what a climb of the same trials would say comes behind it.
+    conclusions.append(&mut climb.conclusions);
+    climb.conclusions = conclusions;
+    let exit = exit(&standing.loads, stop);
+    let mut json = serde_json::to_value(&climb)?;
+    if let Value::Object(fields) = &mut json {
+        let loads: Vec<Value> = standing.loads.iter().map(|load| load_json(load, delta)).collect();
+        let settings = differences(run.plan_of(Side::A), run.plan_of(Side::B));
+        let duel = json!({
+            "a": run.plan.texts[0], "b": run.plan.texts[1],
+            "differs": settings.iter().map(|one| one.as_json()).collect::<Vec<_>>(),
+            "delta": delta, "level": 1.0 - ladder::duel::ALPHA, "blocks_most": run.plan.duel.blocks_most,
+            "budget_ns": run.plan.duel.budget_ns, "seed": run.plan.duel.seed,
+            "ended_because": stop, "loads": loads,
+        });
+        fields.insert("duel".to_owned(), duel);
+    }
+    let text = page(run, loads(), unit, stop);
+    Ok(Some(Answer { json, text, exit }))
+}
+
+/// Shows a duel, and says how the process ends.
+pub fn print(answer: &Answer, json: Option<&Path>) -> anyhow::Result<()> {
+    climb::write_text(&format!("{:#}", answer.json), json)?;
+    if json == Some(Path::new("-")) {
+        say::err_text!("{}", answer.text);
+    } else {
+        say::out_text!("{}", answer.text);
+    }
+    Ok(())
+}
+
+fn exit(loads: &[LoadStanding], stop: Option<DuelStop>) -> Exit {
+    let gates = || loads.iter().flat_map(|load| &load.gates);
+    let has_looked = |load: &LoadStanding| load.findings.iter().any(|finding| finding.range.is_some());
+    match stop {
+        Some(DuelStop::Interrupted) => Exit::Interrupted,
+        Some(DuelStop::ExitedB) => Exit::NotMet,
+        Some(DuelStop::ExitedA) => Exit::NotMeasured,
+        _ if gates().any(|gate| gate.state == GateState::NotMet) => Exit::NotMet,
+        _ if gates().any(|gate| gate.state == GateState::Undecided) => Exit::NotMeasured,
+        _ if loads.iter().all(has_looked) => Exit::Met,
+        _ => Exit::NotMeasured,
+    }
+}
+
+fn ended(stop: Option<DuelStop>) -> String {
+    match stop {
+        Some(stop) => format!("The duel ended because {}.", stop.text()),
+        None => "The duel was cut off; its trials up to there count.".to_owned(),
+    }
+}
+
+/// `At 500 games, 7 blocks: ticks.late_share is less with B, −31 pp (−33 pp to −29 pp).`
+fn sentences(load: &LoadStanding, unit: LoadUnit, delta: f64) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let of = |is: fn(DuelVerdict) -> bool| load.findings.iter().filter(move |one| is(one.verdict));
+    let listed =
+        |findings: Vec<&Finding>| findings.iter().map(|one| one.figure.name).collect::<Vec<_>>().join(", ");
+    let at = format!("At {} {unit}, {}", show_number(load.load), blocks(load.blocks));
+    let known: Vec<String> = of(|one| matches!(one, DuelVerdict::Smaller | DuelVerdict::Larger))
+        .map(|one| format!("{} {} with B, {}", one.figure.name, one.verdict_text(delta), one.change_text()))
+        .collect();
+    let equal: Vec<&Finding> = of(|one| one == DuelVerdict::NoDifferenceLargerThanDelta).collect();
+    let open: Vec<&Finding> = of(|one| one == DuelVerdict::Undecided).collect();
+    if !known.is_empty() {
+        sentences.push(format!("{at}: {}.", known.join("; ")));
+    } else {
+        sentences.push(format!("{at}: no difference was found."));
+    }
+    if !equal.is_empty() {
+        sentences.push(format!(
+            "No difference larger than {} % (shares: 1 percentage point): {}.",
+            show_number(delta * 100.0),
+            listed(equal)
+        ));
+    }
+    if !open.is_empty() {
+        sentences.push(format!("Undecided: {}.", listed(open)));
+    }
+    for gate in &load.gates {
+        let state = match gate.state {
+            GateState::Met => "met",
+            GateState::NotMet => "not met",
+            GateState::Undecided => "undecided",
+        };
+        sentences.push(format!("Gate {}: {state}.", gate.gate));
+    }
+    if let Some((gate, why)) = load.unmeasured_gate() {
+        sentences.push(format!("{} is not measured: {why}.", gate.figure().name));
+    }
+    sentences
+}
+
+fn load_json(load: &LoadStanding, delta: f64) -> Value {
+    let figures = load.findings.iter().map(|one| {
+        // On the scale people read: a ratio, or a difference in the figure's unit. What is infinite is null.
+        let plain = |value: f64| match one.scale {
+            Scale::Ratio => value.exp(),
+            Scale::Difference => value,
+        };
+        json!({
+            "figure": one.figure.name, "verdict": one.verdict, "in_words": one.verdict_text(delta),
+            "compared_as": match one.scale { Scale::Ratio => "b / a", Scale::Difference => "b - a" },
+            "estimate": one.centre.map(plain),
+            "low": one.range.map(|(low, _)| plain(low)), "high": one.range.map(|(_, high)| plain(high)),
+            "median_a": one.medians.0, "median_b": one.medians.1,
+            "blocks": one.blocks, "known_after_blocks": one.known_after,
+            "blocks_unstated": one.pairs.unstated, "unstated_because": one.unstated_because,
+            "infinite_at_a_only": one.pairs.a_never, "infinite_at_b_only": one.pairs.b_never,
+        })
+    });
+    let gates = load.gates.iter().map(|gate| json!({ "gate": gate.gate.to_string(), "state": gate.state }));
+    json!({
+        "load": load.load, "blocks": load.blocks, "dropped": load.dropped,
+        "figures": figures.collect::<Vec<_>>(), "gates": gates.collect::<Vec<_>>(),
+    })
+}
+
+fn page<'a>(
+    run: &DuelRun,
+    loads: impl Iterator<Item = &'a LoadStanding>,
+    unit: LoadUnit,
+    stop: Option<DuelStop>,
+) -> String {
+    let bold = Style::new().bold();
+    let delta = run.plan.duel.delta;
+    let mut text = format!(
+        "\n{bold}A{bold:#}  {}\n{bold}B{bold:#}  {}\n",
+        say::in_line(&run.plan.texts[0]),
+        say::in_line(&run.plan.texts[1])
+    );
+    for difference in differences(run.plan_of(Side::A), run.plan_of(Side::B)) {
+        text += &format!("   {}\n", difference.as_text());
+    }
+    for load in loads {
+        let dropped = match load.dropped.len() {
+            0 => String::new(),
+            count => format!(", {count} dropped"),
+        };
+        text +=
+            &format!("\n{bold}{} {unit}{bold:#}, {}{dropped}\n", show_number(load.load), blocks(load.blocks));
+        let rows = load.findings.iter().map(|one| {
+            let value = |value: Option<f64>| match value {
+                Some(value) => one.figure.unit.show(value),
+                None => "—".to_owned(),
+            };
+            [
+                one.figure.name.to_owned(),
+                value(one.medians.0),
+                value(one.medians.1),
+                one.change_text(),
+                one.verdict_text(delta),
+            ]
+        });
+        if !load.findings.is_empty() {
+            text += &show::columns(["figure", "A", "B", "B against A (95 %)", "with B"], rows);
+        }
+        for gate in &load.gates {
+            let (word, colour) = match gate.state {
+                GateState::Met => ("met", AnsiColor::Green),
+                GateState::NotMet => ("not met", AnsiColor::Red),
+                GateState::Undecided => ("undecided", AnsiColor::Yellow),
+            };
+            let paint = Style::new().fg_color(Some(colour.into())).bold();
+            text += &format!("gate {}: {paint}{word}{paint:#}\n", gate.gate);
+        }
+        if let Some((gate, why)) = load.unmeasured_gate() {
+            text += &format!("{} is not measured: {why}\n", gate.figure().name);
+        }
+        for why in &load.dropped {
+            text += &format!("a block was dropped, {}\n", say::in_line(why));
+        }
+    }
+    for side in Side::BOTH {
+        text += &of_objectives(run, side);
+    }
+    text += &format!("\n{}\n", ended(stop));
+    if let Some(exited) =
+        matches!(stop, Some(DuelStop::ExitedA | DuelStop::ExitedB)).then(|| run.rungs().last()).flatten()
+    {
+        text += &format!("{}\n", exited.reason.as_deref().map_or(String::new(), say::in_line));
+    }
+    text += "Medians over the blocks; the change is the mean within blocks, the interval holds at whichever block the duel ended.\n";
+    text + &format!("run {} · stepladder show {}\n", run.id(), run.id())
+}
+
+/// How often a side failed its objectives, which a duel does not judge by.
+fn of_objectives(run: &DuelRun, side: Side) -> String {
+    let of_side = || run.rungs().iter().filter(|rung| rung.cell.as_ref().and_then(Side::of) == Some(side));
+    let failed = of_side().filter(|rung| rung.verdict == ladder::Verdict::Fail);
+    let reasons: Vec<&str> = failed.filter_map(|rung| rung.reason.as_deref()).collect();
+    match reasons.last() {
+        None => String::new(),
+        Some(last) => format!(
+            "\n{} failed its objectives in {} of {} trials: {}\n",
+            side.name(),
+            reasons.len(),
+            of_side().count(),
+            say::in_line(last)
+        ),
+    }
+}
+
+/// One line after a block: what is known by now.
+pub fn after_block(load: &LoadStanding, unit: LoadUnit, blocks_most: usize) -> String {
+    let mut line =
+        format!("{:>8} {unit}  block {} of at most {blocks_most}", show_number(load.load), load.blocks);
+    for finding in load.findings.iter().filter(|finding| finding.centre.is_some()) {
+        line += &format!("  {} {}", finding.figure.name, finding.change_text());
+    }
+    line
+}
+
+/// One line of a trial that does not count.
+pub fn dropped(side: Side, why: &str) -> String {
+    format!("{} was not measured fairly, and its block is dropped: {why}", side.name())
+}

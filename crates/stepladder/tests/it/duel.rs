@@ -1,0 +1,114 @@
+//! `duel`: two servers in turns. What it concludes depends on the machine; that it is one run, complete, replayed alike and
+//! ended in order does not.
+
+use serde_json::Value;
+
+use crate::main_job::assert_valid;
+use crate::place::Place;
+
+#[track_caller]
+fn refused(words: &[&str], fragments: &[&str]) {
+    let place = Place::new();
+    place.run([&["duel"], words].concat()).refused(3, fragments);
+    assert!(!place.path("stepladder.db").exists(), "nothing was begun");
+}
+
+#[test]
+fn mistakes_are_refused_with_the_side_they_are_in() {
+    refused(&["arenaa", "arena"], &["A, `arenaa`", "unknown subject \"arenaa\"", "did you mean arena?"]);
+    refused(&["arena", "arena --rungz 5"], &["B, `arena --rungz 5`", "--rungz"]);
+    refused(&["arena", "--rungs 5"], &["B, `--rungs 5`", "begins with no subject"]);
+    refused(&["arena -- 'x", "arena"], &["A, ", "a quote is not closed"]);
+    refused(&["arena --json x", "arena"], &["A, ", "--json is not for one side"]);
+    refused(&["arena", "arena --seed 4"], &["B, ", "--seed is not for one side"]);
+}
+
+#[test]
+fn sides_that_contradict_each_other_are_refused() {
+    refused(
+        &["arena --hold 5s", "arena", "--hold", "6s"],
+        &["--hold is said for A", "with another value, for both"],
+    );
+    refused(&["arena --rungs 5", "arena --rungs 6"], &["A is loaded with [5.0] games, B with [6.0]"]);
+    refused(&["arena", "chat"], &["A's loads are counted in games, B's in clients"]);
+    refused(&["arena", "arena", "--hold", "1000games"], &["give --hold as a time"]);
+    refused(&["poll-loop --requesters 1..", "poll-loop"], &["A: loads without an end"]);
+}
+
+#[test]
+fn gates_budget_and_delta_are_read_before_anything_is_started() {
+    let gate = |gate: &str, needle: &str| refused(&["arena", "arena", "--gate", gate], &["--gate", needle]);
+    gate("response.p98 <= +5%", "did you mean");
+    gate("ticks.late_share <= +5%", "percentage points");
+    refused(
+        &["arena", "arena", "--rungs", "5", "--hold", "10s", "--budget", "30s"],
+        &["--budget 30s: a block of A and B under this load takes about", "before 4 blocks", "--budget 1"],
+    );
+    refused(&["arena", "arena", "--delta", "0%"], &["--delta 0%", "write it as 5%"]);
+}
+
+const DUEL: [&str; 11] = [
+    "duel",
+    "arena -- --ticker steady",
+    "arena -- --ticker catch-up",
+    "--rungs",
+    "4",
+    "--hold",
+    "1s",
+    "--settle",
+    "200ms",
+    "--budget",
+    "28s",
+];
+
+#[test]
+fn a_duel_is_one_run_of_both_sides_that_is_replayed_alike() {
+    let place = Place::new();
+    let ran = place.run([&DUEL[..], &["--json", "duel.json"]].concat());
+    assert!([0, 2].contains(&ran.code), "measured or not: {ran:#?}");
+    let told = place.json("duel.json");
+    assert_valid(&told);
+    let rungs = told["rungs"].as_array().expect("rungs");
+    let sides: Vec<&str> = rungs.iter().filter_map(|rung| rung["cell"]["side"].as_str()).collect();
+    assert_eq!(sides.len(), rungs.len());
+    let load = &told["duel"]["loads"][0];
+    let dropped = load["dropped"].as_array().expect("dropped blocks").len();
+    let blocks = load["blocks"].as_u64().expect("a number") as usize;
+    assert!(
+        blocks + dropped >= 1 && 2 * blocks <= rungs.len() && rungs.len() <= 2 * (blocks + dropped),
+        "{load:#}"
+    );
+    assert_eq!(told["duel"]["differs"][0]["what"], "subject.source.built_in.options");
+    if blocks > 0 {
+        let names: Vec<&str> = load["figures"]
+            .as_array()
+            .expect("figures")
+            .iter()
+            .filter_map(|one| one["figure"].as_str())
+            .collect();
+        assert!(names.contains(&"ticks.late_share"), "{names:?}");
+        assert!(ran.out.contains("B against A") && ran.out.contains("ticks.late_share"), "{ran:#?}");
+    }
+    let id = told["run"]["id"].as_str().expect("an id");
+    let shown = place.run(["show", id, "--json", "again.json"]);
+    assert_eq!(shown.code, 0, "{shown:#?}");
+    assert_eq!(place.json("again.json"), told, "a replay says the same");
+    assert_eq!(shown.out, ran.out);
+    let runs = place.run(["runs"]);
+    assert!(runs.out.contains(id) && runs.out.contains("At 4 games"), "{runs:#?}");
+    place.run(["again", id]).refused(3, &["was a duel", "run its command again"]);
+    place.run(["compare", id, id]).refused(3, &["each compares two servers itself"]);
+}
+
+#[test]
+fn a_duel_that_is_interrupted_keeps_what_it_has() {
+    let place = Place::new();
+    let mut running = place.start([&DUEL[..], &["--json", "duel.json"]].concat());
+    running.wait_for("rung 4 games");
+    running.signal(libc::SIGINT);
+    let ran = running.finish();
+    assert_eq!(ran.code, 130, "{ran:#?}");
+    let told: Value = place.json("duel.json");
+    assert_eq!(told["duel"]["ended_because"], "interrupted");
+    assert!(place.run(["runs"]).out.contains("interrupted"));
+}
