@@ -15,6 +15,7 @@ pub mod leaderboard_service;
 pub mod null;
 pub mod oracle;
 pub mod poll_loop;
+pub mod redis;
 
 mod address_limit;
 mod cli;
