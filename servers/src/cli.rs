@@ -58,3 +58,21 @@ pub(crate) fn scaled(number: f64, unit: &str) -> Option<Duration> {
     };
     Duration::try_from_secs_f64(number * seconds).ok().filter(|time| *time <= DAY)
 }
+
+/// A number of bytes of at least 1, with its unit.
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = split(text)?;
+    let factor = match unit {
+        "kB" | "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        _ => return None,
+    };
+    let bytes = number * factor;
+    (1.0..=1e15).contains(&bytes).then_some(bytes as u64)
+}
+
+/// The same as an option's value.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    bytes(text).ok_or_else(|| format!("{text:?} is no size: a number and kB, MB or GB"))
+}

@@ -17,6 +17,7 @@ pub mod leaderboard_service;
 pub mod null;
 pub mod oracle;
 pub mod poll_loop;
+pub mod redis;
 
 mod address_limit;
 mod cli;

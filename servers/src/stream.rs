@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
@@ -24,6 +25,16 @@ pub(crate) fn read(fd: impl AsFd, buffer: &mut [u8]) -> Read {
     match recv(fd, buffer, RecvFlags::empty()) {
         Ok((_, 0)) => Read::Ended,
         Ok((_, count)) => Read::Bytes(count),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Read::Empty,
+        Err(_) => Read::Ended,
+    }
+}
+
+/// Reads once into the room that a buffer has behind its content, of which there must be some.
+pub(crate) fn append(fd: impl AsFd, buffer: &mut Vec<u8>) -> Read {
+    match recv(fd, spare_capacity(buffer), RecvFlags::empty()) {
+        Ok((0, _)) => Read::Ended,
+        Ok((count, _)) => Read::Bytes(count),
         Err(Errno::WOULDBLOCK | Errno::INTR) => Read::Empty,
         Err(_) => Read::Ended,
     }

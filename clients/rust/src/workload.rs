@@ -117,8 +117,18 @@ impl Workload {
 
     /// A key's value.
     pub fn value(&self, key: usize) -> &[u8] {
-        let start = usize::from(self.starts[key]);
-        &self.letters[start..start + self.value_bytes]
+        self.value_of(self.variant(key))
+    }
+
+    /// The value of a variant, below `VARIANTS`.
+    pub fn value_of(&self, variant: usize) -> &[u8] {
+        &self.letters[variant..variant + self.value_bytes]
+    }
+
+    /// The variant that a value is; `None` where it is none of them.
+    pub fn variant_of(&self, value: &[u8]) -> Option<usize> {
+        let variant = ALPHABET.iter().position(|letter| value.first() == Some(letter))?;
+        (value == self.value_of(variant)).then_some(variant)
     }
 
     /// What a get of `key` is that found `value`.

@@ -5,7 +5,8 @@
 //! kinds of operations are those of the benchmark of client libraries (`inflight::Workload`).
 //! Where operations read, the values are put before the hold: the workers share the keys, and a worker's operations count
 //! as joined once its share is put. From the hold on a get must find its value, byte for byte, unless operations also
-//! delete or values expire; then a miss is only counted. Values that are not set again must be gone once they have
+//! delete or values expire; then a miss is only counted. Where operations also write, each write gives its key another
+//! value, and a get must not find one that was overwritten before (`versions`). Values that are not set again must be gone once they have
 //! expired.
 //! Where the subject is a cluster there is a connection to each member wherever one is written of here (a *link*), and each
 //! operation takes that of its key's owner (`route`). What a member has not begun is sent again after a moment, what it may
@@ -17,6 +18,7 @@ mod open;
 mod puts;
 mod route;
 mod slots;
+mod versions;
 
 use std::sync::Arc;
 
@@ -32,7 +34,8 @@ use crate::ends;
 use open::Clocked;
 use puts::Puts;
 use route::{Connection, Routes};
-use slots::{InFlight, Slots};
+use slots::{InFlight, Slots, Version};
+use versions::Versions;
 
 const OPS: [&str; 4] = ["put", "get", "set", "delete"];
 const PUT: usize = 0;
@@ -48,7 +51,8 @@ const UNPAIRED: usize = WRONG_VALUE + 4;
 const NOT_PUT: usize = WRONG_VALUE + 5;
 const EXPIRED: usize = WRONG_VALUE + 6;
 const UNKNOWN: usize = WRONG_VALUE + 7;
-const CAUSES: [(&str, ErrorKind); 8] = [
+const STALE: usize = WRONG_VALUE + 8;
+const CAUSES: [(&str, ErrorKind); 9] = [
     ("wrong value", ErrorKind::WrongReply),
     ("value not found", ErrorKind::WrongReply),
     ("operation refused", ErrorKind::WrongReply),
@@ -57,6 +61,7 @@ const CAUSES: [(&str, ErrorKind); 8] = [
     ("values not put in time", ErrorKind::Timeout),
     ("expired value found", ErrorKind::WrongReply),
     ("outcome unknown", ErrorKind::WrongReply),
+    ("stale value", ErrorKind::WrongReply),
 ];
 
 const HITS: usize = 0;
@@ -85,6 +90,8 @@ const PUTS_REST_NS_MAX: u64 = 10_000_000_000;
 const PUTS_IN_FLIGHT: u32 = 64;
 /// Members round times to live to whole seconds, and look for what has expired now and then.
 const EXPIRY_SLACK_NS: u64 = 2_000_000_000;
+/// What the values of one worker's writes may take, where these give a key several; two of them whatever they take.
+const OWN_VALUES_BYTES_MAX: usize = 64 << 20;
 
 /// What carries operations: a connection, or one to each member of a cluster.
 #[derive(Default)]
@@ -112,6 +119,7 @@ pub struct Operations<D: Grid> {
     keys: Vec<D::Key>,
     /// by variant
     values: Vec<D::Value>,
+    versions: Versions,
     links: Vec<Link>,
     routes: Routes,
     in_flight: Slots,
@@ -145,19 +153,17 @@ fn workload(grid: &GridBots, seed: u64) -> Workload {
     Workload::of(kind, keys, grid.value_bytes, (seed >> 32) as u32)
 }
 
-/// Values as they are sent; of variants that no key has, an empty one.
-fn values<D: Grid>(workload: &Workload) -> Vec<D::Value> {
-    let mut key_of = [None; VARIANTS];
-    for key in 0..workload.keys() {
-        key_of[workload.variant(key)] = Some(key);
+/// Values as they are sent; of variants that are never sent, an empty one.
+fn values<D: Grid>(workload: &Workload, versions: &Versions) -> Vec<D::Value> {
+    let mut is_sent = [false; VARIANTS];
+    if versions.are_told_apart() {
+        versions.own().for_each(|variant| is_sent[variant] = true);
+    } else {
+        (0..workload.keys()).for_each(|key| is_sent[workload.variant(key)] = true);
     }
-    key_of
-        .into_iter()
-        .map(|key| {
-            let text = key.map_or(&b""[..], |key| workload.value(key));
-            D::value(&String::from_utf8_lossy(text))
-        })
-        .collect()
+    let text = |variant, is_sent: bool| if is_sent { workload.value_of(variant) } else { b"" };
+    let value = |(variant, is_sent)| D::value(&String::from_utf8_lossy(text(variant, is_sent)));
+    is_sent.into_iter().enumerate().map(value).collect()
 }
 
 impl<D: Grid> Bots for Operations<D> {
@@ -174,6 +180,10 @@ impl<D: Grid> Bots for Operations<D> {
 
     fn new(grid: &GridBots, plan: &WorkerPlan) -> Self {
         let workload = workload(grid, plan.seed);
+        let is_mixed = !matches!(grid.op, GridOp::Get | GridOp::Set) && grid.value_bytes > 0;
+        let written_keys = if is_mixed { workload.keys() } else { 0 };
+        let own_max = (OWN_VALUES_BYTES_MAX / grid.value_bytes.max(1)).max(2);
+        let versions = Versions::new(plan.worker, plan.workers, written_keys, own_max);
         let connections = grid.connections.min(plan.units_total);
         let own = connections.saturating_sub(plan.worker as u64).div_ceil(plan.workers as u64);
         // A worker without a connection could do nothing.
@@ -185,7 +195,8 @@ impl<D: Grid> Bots for Operations<D> {
             clocked: (grid.model == GridModel::Open).then(|| Clocked::new(plan)),
             shares: fastrand::Rng::with_seed(!plan.seed),
             keys: (0..workload.keys()).map(|key| D::key(workload.name(key))).collect(),
-            values: values::<D>(&workload),
+            values: values::<D>(&workload, &versions),
+            versions,
             links: (0..own).map(|_| Link::default()).collect(),
             routes: Routes::new(own as usize, plan.sockets()),
             in_flight: Slots::with_capacity(plan.units as usize + PUTS_IN_FLIGHT as usize),
@@ -243,6 +254,15 @@ impl<D: Grid> Bots for Operations<D> {
         let at = self.routes.link_of(at);
         self.links[at as usize].in_flight -= 1;
         let is_right = self.check(&one, &reply, ctx);
+        if let Version::Write(write) = one.version {
+            let key = one.key as usize;
+            if is_right {
+                self.versions.done(key, write, one.planned_ns >= ctx.settle_ns());
+            } else {
+                // Whatever was said, it may have been carried out.
+                self.versions.ended(key, self.workload.variant(key), write, true);
+            }
+        }
         if is_right {
             ctx.answered(one.request, at_ns);
         } else {
@@ -302,9 +322,12 @@ impl<D: Grid> Bots for Operations<D> {
         let own = self.routes.link_of(at);
         let link = &mut self.links[own as usize];
         let share = link.share;
-        let puts = &mut self.puts;
+        let Operations { puts, versions, workload, .. } = self;
         self.in_flight.end(at, |one| {
             link.in_flight -= 1;
+            if let Version::Write(write) = one.version {
+                versions.ended(one.key as usize, workload.variant(one.key as usize), write, true);
+            }
             if one.is_put {
                 puts.in_flight -= 1;
                 puts.again.push(one.key);
@@ -413,11 +436,18 @@ impl<D: Grid> Operations<D> {
             return ctx.not_sent(op, planned_ns);
         };
         let tag = self.in_flight.take_tag();
-        let value = &self.values[self.workload.variant(key as usize)];
+        let version = match kind {
+            Kind::Get => Version::Read(self.versions.look(key as usize)),
+            Kind::Set | Kind::Delete => Version::Write(self.versions.begin(key as usize)),
+        };
+        let value = &self.values[self.variant(key, version)];
         let what = Operation { tag, kind, key: &self.keys[key as usize], value, ttl_ms: self.ttl_ms };
         let Some(request) = ctx.request(connection, op, planned_ns, send_lag, what) else {
             // The connection takes no more, which is recorded; the operation is tried again a little later.
             self.in_flight.give_back(tag);
+            if let Version::Write(_) = version {
+                self.versions.take_back(key as usize);
+            }
             if is_put {
                 self.puts.again.push(key);
             } else if self.clocked.is_none() {
@@ -425,10 +455,19 @@ impl<D: Grid> Operations<D> {
             }
             return;
         };
-        let one = InFlight { request, connection: by, key, kind, is_put, planned_ns };
+        let one = InFlight { request, connection: by, key, kind, is_put, planned_ns, version };
         self.in_flight.enter(tag, one);
         self.links[at as usize].in_flight += 1;
         self.puts.in_flight += u32::from(is_put);
+    }
+
+    /// The value that an operation writes, or, where reads and writes are not mixed, that its key has.
+    fn variant(&self, key: u32, version: Version) -> usize {
+        let first = self.workload.variant(key as usize);
+        match version {
+            Version::Write(write) => self.versions.variant(first, write),
+            Version::Read(_) => first,
+        }
     }
 
     /// Whether an operation that was not carried out, or changes nothing, is to be tried once more.
@@ -455,7 +494,7 @@ impl<D: Grid> Operations<D> {
         // Its connection may have ended meanwhile, and the operation with it.
         let Some(one) = self.in_flight.get(tag) else { return };
         let Some(connection) = self.routes.connection(one.connection).open else { return };
-        let value = &self.values[self.workload.variant(one.key as usize)];
+        let value = &self.values[self.variant(one.key, one.version)];
         let (key, ttl_ms) = (&self.keys[one.key as usize], self.ttl_ms);
         if ctx.follow(connection, Operation { tag, kind: one.kind, key, value, ttl_ms }) {
             ctx.count(SENT_AGAIN, 1);
@@ -479,24 +518,13 @@ impl<D: Grid> Operations<D> {
             (Kind::Set | Kind::Delete, Reply::Done) => true,
             (Kind::Get, &Reply::Value(Some(value))) => {
                 ctx.count(HITS, in_hold);
-                let expected = self.workload.value(one.key as usize);
-                if value != expected {
-                    ctx.error_with(WRONG_VALUE, || {
-                        let (name, shown) = (self.workload.name(one.key as usize), ends::shown(value));
-                        format!(
-                            "{name}: {} bytes, not the {} that were put: \"{shown}\"",
-                            value.len(),
-                            expected.len()
-                        )
-                    });
-                }
                 let is_expired = self.has_expired(one.planned_ns, ctx);
                 if is_expired {
                     ctx.error_with(EXPIRED, || {
                         format!("{} was put before the hold, to expire", self.workload.name(one.key as usize))
                     });
                 }
-                value == expected && !is_expired
+                self.is_current(one, value, ctx) && !is_expired
             }
             (Kind::Get, Reply::Value(None)) => {
                 ctx.count(MISSES, in_hold);
@@ -525,5 +553,29 @@ impl<D: Grid> Operations<D> {
                 false
             }
         }
+    }
+
+    /// Whether this is a value that the key may have; counts what is wrong with it.
+    fn is_current(&self, one: &InFlight, value: &[u8], ctx: &mut BotContext<'_, D>) -> bool {
+        let key = one.key as usize;
+        let first = self.workload.variant(key);
+        let found = self.workload.variant_of(value);
+        if found.is_none_or(|found| found != first && !self.versions.are_told_apart()) {
+            ctx.error_with(WRONG_VALUE, || {
+                let (name, shown) = (self.workload.name(key), ends::shown(value));
+                let expected_bytes = self.workload.value_of(first).len();
+                format!("{name}: {} bytes, not the {expected_bytes} that were put: \"{shown}\"", value.len())
+            });
+            return false;
+        }
+        let (Some(found), Version::Read(read)) = (found, one.version) else { return true };
+        let is_stale = self.versions.is_stale(key, first, read, found);
+        if is_stale {
+            ctx.error_with(STALE, || {
+                let (name, shown) = (self.workload.name(key), ends::shown(value));
+                format!("{name} had been written anew before it was read: \"{shown}\"")
+            });
+        }
+        !is_stale
     }
 }

@@ -7,6 +7,8 @@ use std::ops::RangeInclusive;
 pub struct BuiltIn {
     /// `arena`
     pub name: &'static str,
+    /// `stepladder serve …` starts it
+    pub served_as: &'static str,
     /// the bots that speak to it
     pub bots: &'static str,
     /// ticks per second; 0: it has none
@@ -26,7 +28,7 @@ const HOLD_NS: u64 = 30_000_000_000;
 pub const SETTLE_AND_HOLD_NS: (u64, u64) = (SETTLE_NS, HOLD_NS);
 
 /// All of them.
-pub const BUILT_IN: [BuiltIn; 4] = [
+pub const BUILT_IN: [BuiltIn; 5] = [
     BuiltIn { tick_rate_hz: 60.0, ..BuiltIn::of("arena") },
     BuiltIn::of("chat"),
     BuiltIn {
@@ -40,6 +42,7 @@ pub const BUILT_IN: [BuiltIn; 4] = [
         ..BuiltIn::of("poll-loop")
     },
     BuiltIn::of("leaderboard"),
+    BuiltIn { served_as: "redis", ..BuiltIn::of("grid") },
 ];
 
 /// Names of all.
@@ -56,7 +59,15 @@ pub const NAMES: [&str; BUILT_IN.len()] = {
 impl BuiltIn {
     const fn of(name: &'static str) -> BuiltIn {
         let settle_and_hold_ns = SETTLE_AND_HOLD_NS;
-        BuiltIn { name, bots: name, tick_rate_hz: 0.0, settle_and_hold_ns, loads: None, has_axes: false }
+        BuiltIn {
+            name,
+            served_as: name,
+            bots: name,
+            tick_rate_hz: 0.0,
+            settle_and_hold_ns,
+            loads: None,
+            has_axes: false,
+        }
     }
 
     /// The one of that name.

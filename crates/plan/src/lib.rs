@@ -21,6 +21,7 @@ mod wishes;
 mod worker_plan;
 mod workloads;
 
+pub use built_in::BuiltIn;
 pub use flags::Flags;
 pub use layers::{is_scenario_file, resolve, resolve_with, search_sentence};
 pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use clap::Subcommand;
-use servers::{ServeError, arena, chat, leaderboard_service, null, oracle, poll_loop};
+use servers::{ServeError, arena, chat, leaderboard_service, null, oracle, poll_loop, redis};
 
 /// Which server.
 #[derive(Debug, Subcommand)]
@@ -17,6 +17,8 @@ pub enum Server {
     PollLoop(poll_loop::Options),
     /// Leaderboards over HTTP and JSON: exact scores and ranks, single updates and bulks
     Leaderboard(leaderboard_service::Options),
+    /// Keys and values in memory over Redis's protocol: the data grid of `climb grid`
+    Redis(redis::Options),
     /// Echo over WebSocket or lines, or the shortest answer over HTTP: what the instrument is calibrated with
     Null(null::Options),
     /// HTTP server that follows a known law, with planted stalls and faults: what instruments are held to
@@ -62,6 +64,7 @@ pub fn run(server: Server) -> Result<(), ServeError> {
                 say(format_args!("{recovered}"));
             }
         }),
+        Server::Redis(options) => redis::run(options, |address| announce("redis", "redis", address)),
         Server::Null(options) => {
             let scheme = match options.protocol {
                 null::Protocol::WebSocket => "ws",

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use plan::{
-    HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, Transport, WorkloadSettings as _, may_load,
-    may_load_for_file, needs,
+    BuiltIn, HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, Transport, WorkloadSettings as _,
+    may_load, may_load_for_file, needs,
 };
 use tempfile::NamedTempFile;
 use watch::{ExitWatch, Started, TickLog};
@@ -122,6 +122,7 @@ impl UnderTest {
         ticks_from: TicksFrom,
     ) -> anyhow::Result<Self> {
         let mut command = own_command()?;
+        let server = served_as(server);
         command.arg("serve").arg(server);
         let has = |name: &str| {
             options.iter().any(|option| option == name || option.starts_with(&format!("{name}=")))
@@ -300,6 +301,7 @@ enum TicksFrom {
 /// Reads the options of a built-in server as the server itself will, before anything is started.
 pub fn check_options(plan: &Plan) -> anyhow::Result<()> {
     let SubjectSource::BuiltIn { server, options } = &plan.subject.source else { return Ok(()) };
+    let server = served_as(server);
     let whole = std::iter::once(options.clone());
     let of_cells = plan.ladder.cells.iter().map(|cell| [options.as_slice(), &cell.options].concat());
     // The options alone first: then it is not a cell's that is blamed.
@@ -312,6 +314,11 @@ pub fn check_options(plan: &Plan) -> anyhow::Result<()> {
         bail!("options after --: {why}; all of them: stepladder serve {server} --help")
     }
     Ok(())
+}
+
+/// What `stepladder serve` calls it.
+fn served_as(server: &str) -> &str {
+    BuiltIn::named(server).map_or(server, |built_in| built_in.served_as)
 }
 
 fn value_of<'a>(options: &'a [String], name: &str) -> Option<&'a str> {

@@ -47,6 +47,18 @@ pub enum Kind {
     Twice(Share),
     /// This share of changes without a right signature is made.
     AcceptForged(Share),
+    /// This share of the values read lacks its end.
+    Truncate(Share),
+    /// This share of reads finds nothing.
+    Miss(Share),
+    /// This share of reads finds the value before the last.
+    Stale(Share),
+    /// This share of answers changes its place with the next one.
+    Swap(Share),
+    /// This share of operations is refused.
+    Refusals(Share),
+    /// Nothing expires.
+    IgnoreExpiry,
     /// At SIGTERM the process exits at once, with status 0.
     DropAtStop,
     /// SIGTERM is not heeded.
@@ -80,6 +92,8 @@ pub enum Server {
     Oracle,
     /// `serve leaderboard`
     Leaderboard,
+    /// `serve redis`
+    Redis,
 }
 
 impl Server {
@@ -102,6 +116,7 @@ impl fmt::Display for Server {
             Server::Null => "null",
             Server::Oracle => "oracle",
             Server::Leaderboard => "leaderboard",
+            Server::Redis => "redis",
         })
     }
 }
@@ -134,8 +149,8 @@ pub(super) struct Entry {
     pub(super) servers: &'static [Server],
     /// What it does, for the help text; `{}` stands for what the server has of `things`.
     does: &'static str,
-    /// What it happens to: in the arena, in the chat, in the poll loop.
-    things: [&'static str; 3],
+    /// What it happens to: in the arena, in the chat, in the poll loop, in the key-value store.
+    things: [&'static str; 4],
 }
 
 impl Entry {
@@ -154,17 +169,28 @@ impl Entry {
             Server::Arena => self.things[0],
             Server::Chat => self.things[1],
             Server::PollLoop => self.things[2],
+            Server::Redis => self.things[3],
             Server::Null | Server::Oracle | Server::Leaderboard => "",
         };
         self.does.replace("{}", thing)
     }
 }
 
-const ALL: &[Server] =
-    &[Server::Arena, Server::Chat, Server::PollLoop, Server::Null, Server::Oracle, Server::Leaderboard];
-const WITH_CLIENTS: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop, Server::Leaderboard];
+const ALL: &[Server] = &[
+    Server::Arena,
+    Server::Chat,
+    Server::PollLoop,
+    Server::Null,
+    Server::Oracle,
+    Server::Leaderboard,
+    Server::Redis,
+];
+const WITH_CLIENTS: &[Server] =
+    &[Server::Arena, Server::Chat, Server::PollLoop, Server::Leaderboard, Server::Redis];
 const WITH_SCORES: &[Server] = &[Server::Leaderboard];
-const WITH_ANSWERS: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop];
+const WITH_KEYS: &[Server] = &[Server::Redis];
+const WITH_UPDATES: &[Server] = &[Server::Leaderboard, Server::Redis];
+const WITH_ANSWERS: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop, Server::Redis];
 const WITH_TICKS: &[Server] = &[Server::Arena, Server::PollLoop];
 
 /// A fault that happens to the server as a whole.
@@ -174,7 +200,7 @@ const fn entry(
     servers: &'static [Server],
     does: &'static str,
 ) -> Entry {
-    Entry { example, amount, servers, does, things: [""; 3] }
+    Entry { example, amount, servers, does, things: [""; 4] }
 }
 
 /// One that happens to something of each server with answers.
@@ -182,7 +208,7 @@ const fn entry_of(
     example: &'static str,
     amount: Amount,
     does: &'static str,
-    things: [&'static str; 3],
+    things: [&'static str; 4],
 ) -> Entry {
     Entry { example, amount, servers: WITH_ANSWERS, does, things }
 }
@@ -196,32 +222,44 @@ pub(super) const ENTRIES: &[Entry] = &[
     entry("refuse@0s", Amount::None(Kind::Refuse), ALL,
         "new connections are accepted and reset at once; open ones live on"),
     entry_of("wrong-answers:1%", Amount::Share(Kind::WrongAnswers), "that share of {}",
-        ["games is won by the loser", "lines has an altered text", "answers has status 500"]),
+        ["games is won by the loser", "lines has an altered text", "answers has status 500",
+            "values read has other content of the same length"]),
     entry("late-answers:200ms", Amount::Time(Kind::LateAnswers), WITH_CLIENTS,
         "what is sent to clients is sent that much later"),
     entry_of("lose:1e-5", Amount::Share(Kind::Lose),
-        "that share of {} is lost, and counted as if it were not", ["shots", "deliveries", "answers"]),
+        "that share of {} is lost, and counted as if it were not", ["shots", "deliveries", "answers", "answers"]),
     entry_of("duplicate:1e-5", Amount::Share(Kind::Duplicate),
-        "that share of {} is sent twice", ["games' start messages", "deliveries", "answers"]),
+        "that share of {} is sent twice", ["games' start messages", "deliveries", "answers", "answers"]),
     entry("stop-ticks@8s", Amount::None(Kind::StopTicks), WITH_TICKS,
         "no tick is run any more; connections are still accepted and read"),
     entry("stop-answers@8s", Amount::None(Kind::StopAnswers), WITH_ANSWERS,
         "nothing is sent to any client any more; everything else goes on"),
     entry("leak:20MB", Amount::BytesPerS(Kind::Leak), ALL, "that much memory is leaked per second"),
     entry_of("collapse@20s:300ms", Amount::Time(Kind::Collapse),
-        "every {} takes that much longer", ["turn of a thread", "round of lines", "tick"]),
+        "every {} takes that much longer", ["turn of a thread", "round of lines", "tick", "turn of the thread"]),
     entry("late-ticks:40%", Amount::Share(Kind::LateTicks), WITH_TICKS,
         "that share of ticks is run late, by 5 ms or more"),
     entry("lie:40%", Amount::Share(Kind::Lie), WITH_TICKS,
         "as late-ticks, but the tick log calls every tick on time"),
     entry("wrong-rank:1%", Amount::Share(Kind::WrongRank), WITH_SCORES,
         "that share of the ranks told is off by one"),
-    entry("lose-updates:1%", Amount::Share(Kind::LoseUpdates), WITH_SCORES,
+    entry("lose-updates:1%", Amount::Share(Kind::LoseUpdates), WITH_UPDATES,
         "that share of updates is acknowledged and not applied"),
     entry("twice:1%", Amount::Share(Kind::Twice), WITH_SCORES,
         "that share of increments is applied twice"),
     entry("accept-forged:5%", Amount::Share(Kind::AcceptForged), WITH_SCORES,
         "with --keys, that share of changes without a right signature is made all the same"),
+    entry("truncate:1%", Amount::Share(Kind::Truncate), WITH_KEYS,
+        "that share of the values read lacks its last byte, and says so"),
+    entry("miss:1%", Amount::Share(Kind::Miss), WITH_KEYS, "that share of reads finds nothing"),
+    entry("stale:1%", Amount::Share(Kind::Stale), WITH_KEYS,
+        "that share of reads finds the value that the key had before the last SET"),
+    entry("swap:1%", Amount::Share(Kind::Swap), WITH_KEYS,
+        "that share of answers changes its place with the next one on the connection"),
+    entry("refusals:1%", Amount::Share(Kind::Refusals), WITH_KEYS,
+        "that share of reads and updates is not carried out and answered with an error"),
+    entry("ignore-expiry", Amount::None(Kind::IgnoreExpiry), WITH_KEYS,
+        "times to live are taken and nothing expires"),
     entry("drop-at-stop", Amount::None(Kind::DropAtStop), WITH_SCORES,
         "at SIGTERM the process exits at once with status 0, whatever is under way"),
     entry("stay-at-stop", Amount::None(Kind::StayAtStop), WITH_SCORES, "SIGTERM is not heeded"),

@@ -10,7 +10,7 @@ use crate::cli;
 
 /// The shortest stop of a process: it has to be stopped before what wakes it does so.
 const SHORTEST: Duration = Duration::from_millis(10);
-const LEAK_BYTES_PER_S_MAX: f64 = 1e12;
+const LEAK_BYTES_PER_S_MAX: u64 = 1_000_000_000_000;
 
 impl FromStr for Fault {
     type Err = FaultError;
@@ -69,15 +69,7 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 fn bytes(text: &str) -> Option<u64> {
-    let (number, unit) = cli::split(text)?;
-    let factor = match unit {
-        "kB" | "KB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        _ => return None,
-    };
-    let bytes = number * factor;
-    (1.0..=LEAK_BYTES_PER_S_MAX).contains(&bytes).then_some(bytes as u64)
+    cli::bytes(text).filter(|bytes| *bytes <= LEAK_BYTES_PER_S_MAX)
 }
 
 /// `1%`, `0.01` or `1e-2`. Exact, because a share says which events are chosen.
@@ -165,7 +157,7 @@ mod tests {
         let message = |text: &str| text.parse::<Fault>().unwrap_err().to_string();
         assert_eq!(
             message("late-tick:40%"),
-            r#"there is no fault "late-tick"; did you mean late-ticks:40%? Known kinds: hang, freeze, exit, drop-all, refuse, wrong-answers, late-answers, lose, duplicate, stop-ticks, stop-answers, leak, collapse, late-ticks, lie, wrong-rank, lose-updates, twice, accept-forged, drop-at-stop, stay-at-stop, lose-at-stop"#
+            r#"there is no fault "late-tick"; did you mean late-ticks:40%? Known kinds: hang, freeze, exit, drop-all, refuse, wrong-answers, late-answers, lose, duplicate, stop-ticks, stop-answers, leak, collapse, late-ticks, lie, wrong-rank, lose-updates, twice, accept-forged, truncate, miss, stale, swap, refusals, ignore-expiry, drop-at-stop, stay-at-stop, lose-at-stop"#
         );
         assert!(message("Hang@1s").contains("did you mean hang@12s?"));
         assert!(message("dropall@1s").contains("did you mean drop-all@8s?"));
@@ -174,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_help_of_a_server_lists_what_it_can_plant_once_and_nothing_else() {
-        let others = [Server::Null, Server::Oracle, Server::Leaderboard];
+        let others = [Server::Null, Server::Oracle, Server::Leaderboard, Server::Redis];
         for server in [Server::Arena, Server::Chat, Server::PollLoop].into_iter().chain(others) {
             let help = kinds::help(server);
             for entry in ENTRIES {

@@ -34,6 +34,13 @@ pub(crate) struct Effects {
     lost: Option<Share>,
     twice: Option<Share>,
     forged: Option<Share>,
+    unapplied: Option<Share>,
+    truncated: Option<Share>,
+    missed: Option<Share>,
+    stale: Option<Share>,
+    swapped: Option<Share>,
+    refused: Option<Share>,
+    pub(crate) ignores_expiry: bool,
     /// The share of ticks that are run late.
     pub(crate) late_ticks: Option<Share>,
     /// The tick log calls every tick on time.
@@ -83,7 +90,14 @@ impl Faults {
                 Kind::Refuse => effects.refuses = true,
                 Kind::WrongAnswers(share) | Kind::WrongRank(share) => effects.wrong = Some(share),
                 Kind::LateAnswers(by) => effects.late_ns += by.as_nanos() as u64,
-                Kind::Lose(share) | Kind::LoseUpdates(share) => effects.lost = Some(share),
+                Kind::Lose(share) => effects.lost = Some(share),
+                Kind::LoseUpdates(share) => effects.unapplied = Some(share),
+                Kind::Truncate(share) => effects.truncated = Some(share),
+                Kind::Miss(share) => effects.missed = Some(share),
+                Kind::Stale(share) => effects.stale = Some(share),
+                Kind::Swap(share) => effects.swapped = Some(share),
+                Kind::Refusals(share) => effects.refused = Some(share),
+                Kind::IgnoreExpiry => effects.ignores_expiry = true,
                 Kind::Duplicate(share) | Kind::Twice(share) => effects.twice = Some(share),
                 Kind::StopTicks => effects.stops_ticks = true,
                 Kind::StopAnswers => effects.stops_answers = true,
@@ -108,6 +122,12 @@ pub(crate) struct ThreadFaults {
     pub(crate) lost: Selector,
     pub(crate) twice: Selector,
     pub(crate) forged: Selector,
+    pub(crate) unapplied: Selector,
+    pub(crate) truncated: Selector,
+    pub(crate) missed: Selector,
+    pub(crate) stale: Selector,
+    pub(crate) swapped: Selector,
+    pub(crate) refused: Selector,
     /// How many of `now.drops` were carried out.
     dropped: usize,
 }
@@ -129,6 +149,12 @@ impl ThreadFaults {
         self.lost.set(self.now.lost);
         self.twice.set(self.now.twice);
         self.forged.set(self.now.forged);
+        self.unapplied.set(self.now.unapplied);
+        self.truncated.set(self.now.truncated);
+        self.missed.set(self.now.missed);
+        self.stale.set(self.now.stale);
+        self.swapped.set(self.now.swapped);
+        self.refused.set(self.now.refused);
         true
     }
 

@@ -75,6 +75,11 @@ impl Selector {
         }
     }
 
+    /// Whether it ever chooses any, as things are.
+    pub(crate) fn is_planted(&self) -> bool {
+        self.share.is_some()
+    }
+
     /// Whether none of the next `events` is chosen. Counts nothing.
     pub(super) fn spares(&self, events: u64) -> bool {
         self.share.is_none_or(|share| self.level_after(share, events) < u128::from(share.denominator))

@@ -29,7 +29,7 @@ pub(super) fn update(
     score: &Score,
     faults: &mut ThreadFaults,
 ) -> Result<Outcome, Problem> {
-    if faults.lost.selects_next() {
+    if faults.unapplied.selects_next() {
         crate::leaderboard::check_member(member)?;
         return Ok(imagined(board, member, mode, score));
     }
@@ -52,7 +52,7 @@ pub(super) fn update_bulk(
     for (name, updates) in parts {
         let (mut kept, mut at) = (Vec::new(), Vec::new());
         for update in updates {
-            if faults.lost.selects_next() {
+            if faults.unapplied.selects_next() {
                 at.push(None);
                 continue;
             }

@@ -27,6 +27,7 @@ mod leaderboard_websocket;
 mod null;
 mod oracle;
 mod poll_loop;
+mod redis;
 mod redis_server;
 
 use servers::leaderboard::bench::CountingAllocator;

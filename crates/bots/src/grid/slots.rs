@@ -3,6 +3,15 @@
 use drivers::grid::Kind;
 use engine::RequestId;
 
+use super::versions::{Read, Write};
+
+/// What was known of the key when it was sent.
+#[derive(Clone, Copy)]
+pub(super) enum Version {
+    Read(Read),
+    Write(Write),
+}
+
 #[derive(Clone, Copy)]
 pub(super) struct InFlight {
     pub(super) request: RequestId,
@@ -11,6 +20,7 @@ pub(super) struct InFlight {
     pub(super) kind: Kind,
     pub(super) is_put: bool,
     pub(super) planned_ns: u64,
+    pub(super) version: Version,
 }
 
 /// Operations in flight by their tags: the place in the low bits, and above them a number that changes with each use, so

@@ -151,13 +151,7 @@ fn held(
 ) -> HeldTrial {
     HeldTrial {
         seq,
-        judged: Judged {
-            purpose,
-            load,
-            cell,
-            verdict,
-            ..Judged::default()
-        },
+        judged: Judged { purpose, load, cell, verdict, ..Judged::default() },
         unfair: None,
         figures,
         took_ns: TRIAL_NS,

@@ -22,6 +22,8 @@ pub enum Subject {
     PollLoop,
     /// 2,000 requests per second over 2,000 members
     Leaderboard,
+    /// 2,000 operations per second on 200 keys
+    Grid,
 }
 
 impl Subject {
@@ -32,6 +34,7 @@ impl Subject {
             Subject::Chat => "chat",
             Subject::PollLoop => "poll-loop",
             Subject::Leaderboard => "leaderboard",
+            Subject::Grid => "grid",
         }
     }
 
@@ -52,6 +55,7 @@ impl Subject {
             ],
             // A p99 needs 10,000 responses, also when some of the seconds were disturbed.
             Subject::Leaderboard => &["--rate", "2000", "--members", "2000"],
+            Subject::Grid => &["--rate", "2000", "--keys", "uniform:200"],
         }
     }
 }
@@ -213,7 +217,7 @@ impl Case {
 }
 
 use Machine::{Hog, Throttled};
-use Subject::{Arena, Chat, Leaderboard, PollLoop};
+use Subject::{Arena, Chat, Grid, Leaderboard, PollLoop};
 
 /// Late by less than the arena allows, more than this.
 const STRICT_TICKS: &[&str] = &["--objective", "ticks.late_share < 5%"];
@@ -225,6 +229,9 @@ const NO_KEEP_ALIVE: &[&str] = &["--no-keep-alive"];
 const RESPONSE_P90: &[&str] = &["--objective", "response.p90 < 100ms"];
 const NOT_TWICE: &[&str] = &["--objective", "deliveries.duplicated == 0"];
 const LITTLE_MEMORY: &[&str] = &["--objective", "subject.rss_bytes < 100MB"];
+/// Read only, so that what was put must be gone after 2 s.
+const WITH_EXPIRY: &[&str] = &["--ttl", "2s"];
+const MIXED: &[&str] = &["--op", "9:1"];
 const SNAPSHOTS: &[&str] = &["--snapshots", "100%"];
 
 const STOP: &[&str] = &["--stop-at", "7s"];
@@ -262,6 +269,25 @@ const LATE_LINES: &[Outcome] = &[Outcome::fail("deliveries.latency.p99")];
 const ERRORS: &[Outcome] = &[Outcome::fail("errors")];
 const RESIDUAL: &[Outcome] = &[Outcome::invalid("deliveries.residual")];
 const TWICE: &[Outcome] = &[Outcome::fail("deliveries.duplicated")];
+const LATE_RESPONSES: &[Outcome] = &[Outcome::fail("response.p99")];
+const WRONG_VALUES: &[Outcome] = &[Outcome::fail("wrong value")];
+const NO_VALUES: &[Outcome] = &[Outcome::fail("value not found")];
+const STALE_VALUES: &[Outcome] = &[Outcome::fail("stale value")];
+/// An operation gets the answer to another one, from then on or once.
+const UNPAIRED: &[Outcome] = &[
+    Outcome::fail("reply of another kind"),
+    Outcome::fail("wrong value"),
+    Outcome::fail("stale value"),
+    Outcome::fail("errors"),
+];
+/// The protocol is broken by an answer to nothing, or each operation gets the answer to the one before.
+const BROKEN_OR_UNPAIRED: &[Outcome] = &[
+    Outcome::fail("reply of another kind"),
+    Outcome::fail("wrong value"),
+    Outcome::fail("stale value"),
+    Outcome::fail("connections.broken"),
+    Outcome::fail("errors"),
+];
 /// A rung beside a busy program, of a server that is healthy.
 const IN_SPITE: &[Outcome] =
     &[Outcome::pass(), Outcome::inconclusive(HOG_NAME), Outcome::generator_limited("")];
@@ -350,6 +376,24 @@ pub const CASES: &[Case] = &[
     Case::planted(Leaderboard, &["hang@6s"], NO_REPLY).with(WEBSOCKET),
     Case::planted(Leaderboard, &["lose-updates:0.5%"], WRONG_SCORE).with(WEBSOCKET),
     Case::planted(Leaderboard, &["lose-updates:0.5%"], WRONG_SCORE).with(GRPC),
+    Case::healthy(Grid),
+    Case::healthy(Grid).with(MIXED).quick(),
+    Case::healthy(Grid).with(WITH_EXPIRY),
+    Case::planted(Grid, &["lose-updates:5%"], STALE_VALUES).with(MIXED).quick(),
+    Case::planted(Grid, &["stale:5%"], STALE_VALUES).with(MIXED),
+    Case::planted(Grid, &["wrong-answers:0.5%"], WRONG_VALUES).with(MIXED),
+    Case::planted(Grid, &["truncate:0.5%"], WRONG_VALUES),
+    Case::planted(Grid, &["miss:0.5%"], NO_VALUES),
+    Case::planted(Grid, &["swap:1%"], UNPAIRED).with(MIXED),
+    Case::planted(Grid, &["lose:2e-4"], UNPAIRED).with(MIXED),
+    Case::planted(Grid, &["duplicate:2e-4"], BROKEN_OR_UNPAIRED).with(MIXED),
+    Case::planted(Grid, &["refusals:0.5%"], &[Outcome::fail("operation refused")]),
+    Case::planted(Grid, &["ignore-expiry"], &[Outcome::fail("expired value found")]).with(WITH_EXPIRY),
+    Case::planted(Grid, &["hang@6s"], NO_REPLY),
+    Case::planted(Grid, &["freeze@5s:1s"], LATE_RESPONSES),
+    Case::planted(Grid, &["exit@6s"], EXITED),
+    Case::planted(Grid, &["late-answers:200ms"], LATE_RESPONSES),
+    Case::planted(Grid, &["stop-answers@5s"], NO_REPLY),
     Case::healthy(Arena).on(Hog).expecting(IN_SPITE).quick(),
     Case::healthy(Chat).on(Hog).expecting(IN_SPITE),
     Case::planted(Arena, &["late-ticks:40%"], LATE_TICKS).on(Hog),

@@ -90,9 +90,9 @@ fn every_case_has_a_line_of_its_own() {
 fn the_quick_cases_cover_every_verdict_and_every_server() {
     let options = Options { quick: true, only: None, json: None };
     let quick = options.cases();
-    assert!((10..=15).contains(&quick.len()), "{}", quick.len());
+    assert!((10..=17).contains(&quick.len()), "{}", quick.len());
     assert!(expected_seconds(&quick) < 300.0);
-    for subject in [Subject::Arena, Subject::Chat, Subject::PollLoop, Subject::Leaderboard] {
+    for subject in [Subject::Arena, Subject::Chat, Subject::PollLoop, Subject::Leaderboard, Subject::Grid] {
         assert!(quick.iter().any(|case| case.subject == subject && case.faults.is_empty()));
         assert!(quick.iter().any(|case| case.subject == subject && !case.faults.is_empty()));
     }

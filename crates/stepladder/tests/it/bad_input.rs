@@ -16,7 +16,7 @@ fn check(words: &[&str], code: i32, fragments: &[&str]) {
 fn an_unknown_subject_is_refused_with_the_nearest_one() {
     check(&["arenaa"], 3, &["unknown subject \"arenaa\"", "did you mean arena?", "climb arena"]);
     check(&[], 3, &["which server", "climb arena"]);
-    check(&["grid"], 3, &["no server for grid bots is built in", "redis:// or hazelcast://"]);
+    check(&["echo"], 3, &["no server for echo bots is built in", "ws://"]);
 }
 
 #[test]

@@ -77,6 +77,51 @@ fn a_real_redis_was_asked_what_the_rungs_say() {
 }
 
 #[test]
+fn the_built_in_store_is_started_climbed_by_operations_in_flight_and_gone_afterwards() {
+    let place = Place::new();
+    let words = ["grid", "--rungs", "1,50", "--hold", "1s", "--settle", "200ms", "--no-calibration"];
+    let options = ["--op", "mix", "--keys", "uniform:100", "--json", "run.json", "--", "--memory", "100MB"];
+    let run = run_of(&place, &place.climb(&[&words[..], &options[..]].concat()));
+    let rungs = run["rungs"].as_array().expect("rungs");
+    assert_eq!(rungs.len(), 2);
+    rungs.iter().zip([1, 50]).for_each(|(rung, in_flight)| assert_all_right(rung, in_flight));
+    assert_eq!(
+        (&run["capacity"]["unit"], &rungs[1]["load_unit"]),
+        (&"in_flight".into(), &"in_flight".into())
+    );
+    assert!(rungs.iter().all(|rung| rung["subject"]["rss_bytes"].as_u64() > Some(0)), "{run:#}");
+}
+
+/// The first rung of a climb of the built-in store with a fault.
+fn rung_with_fault(fault: &str, options: &[&str]) -> Value {
+    let place = Place::new();
+    let words = [
+        "grid",
+        "--rungs",
+        "20",
+        "--hold",
+        "1s",
+        "--settle",
+        "200ms",
+        "--no-calibration",
+        "--json",
+        "run.json",
+    ];
+    let run = run_of(&place, &place.climb(&[&words[..], options, &["--", "--fault", fault]].concat()));
+    run["rungs"][0].clone()
+}
+
+#[test]
+fn updates_that_are_acknowledged_and_lost_and_values_of_others_are_seen_in_a_climb() {
+    let mixed = ["--op", "1:1", "--keys", "uniform:200"];
+    for (fault, cause) in [("lose-updates:2%", "stale value"), ("wrong-answers:1%", "wrong value")] {
+        let rung = rung_with_fault(fault, &mixed);
+        assert!(rung["errors"][cause].as_u64() > Some(0), "{fault}: {rung:#}");
+        assert_ne!(rung["verdict"], "PASS", "{fault}: {rung:#}");
+    }
+}
+
+#[test]
 fn what_is_done_to_a_real_redis_in_the_hold_is_seen_and_one_that_ends_fails() {
     let Some(mut redis) = RedisServer::start() else { return };
     let place = Place::new();

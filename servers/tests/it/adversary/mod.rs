@@ -8,6 +8,7 @@ mod connections;
 mod http;
 mod http2;
 pub mod process;
+mod resp;
 mod websocket;
 
 use std::io::{ErrorKind, Read, Write};
@@ -18,11 +19,12 @@ use std::time::{Duration, Instant};
 
 use servers::chat::{self, News};
 use servers::null::Protocol;
-use servers::{arena, leaderboard_service, null, poll_loop};
+use servers::{arena, leaderboard_service, null, poll_loop, redis};
 
 use crate::chat_client::Talker;
 use crate::client::{Client, Frame, frame};
 use crate::http_client::get;
+use crate::redis::Asker;
 use process::Process;
 
 const SERVER: &str = "adversary::the_server_that_the_other_tests_start";
@@ -75,6 +77,15 @@ fn the_server_that_the_other_tests_start() {
         "leaderboard" => {
             let options = leaderboard_service::Options { listen, threads, ..Default::default() };
             leaderboard_service::run(options, |started| told(started.address)).unwrap();
+        }
+        "redis" => {
+            let options = redis::Options {
+                listen,
+                command_timeout: CUT_AFTER,
+                memory_bytes: 200_000_000,
+                ..Default::default()
+            };
+            redis::run(options, told).unwrap();
         }
         "chat" => {
             let options = chat::Options {
@@ -358,6 +369,19 @@ fn the_leaderboard_withstands_evil_clients_of_all_its_protocols() {
         let set = format!("PUT /leaderboards/main/members/honest?score={score} HTTP/1.1\r\nHost: x\r\n\r\n");
         let answer = client.ask(&set);
         assert!(answer.status < 300 && answer.body.contains(&format!("\"score\":\"{score}\"")), "{answer:?}");
+    });
+}
+
+#[test]
+fn the_key_value_store_withstands_evil_clients() {
+    let get: &[u8] = b"*2\r\n$3\r\nGET\r\n$6\r\nhonest\r\n";
+    let cases = [resp::slow(), resp::cases(), connections::cases(get, get)].into_iter().flatten().collect();
+    let connect = |address| (Asker::connect(address), 0);
+    attack("redis", 40, cases, connect, |(asker, count)| {
+        *count += 1;
+        assert_eq!(asker.ask(&format!("SET honest {count}")), "+OK\r\n");
+        let text = count.to_string();
+        assert_eq!(asker.ask("GET honest"), format!("${}\r\n{text}\r\n", text.len()));
     });
 }
 
