@@ -85,11 +85,11 @@ fn nominal_levels(alpha: f64, blocks_most: usize) -> Vec<f64> {
     let mut sd = (BLOCKS_LEAST as f64).sqrt();
     let mut bound = erf::erfc_inv(first) * std::f64::consts::SQRT_2 * sd;
     let mut paths = Paths::within(bound, |sum| density(sum / sd) / sd);
-    for blocks in BLOCKS_LEAST + 1..=blocks_most {
+    for (blocks, level) in levels.iter_mut().enumerate().skip(BLOCKS_LEAST + 1) {
         let to_spend = spent(alpha, blocks, blocks_most) - spent(alpha, blocks - 1, blocks_most);
         bound = paths.bound_crossed_by(to_spend, bound);
         sd = (blocks as f64).sqrt();
-        levels[blocks] = 2.0 * upper_tail(bound / sd);
+        *level = 2.0 * upper_tail(bound / sd);
         let before = paths;
         paths = Paths::within(bound, |sum| before.density_after(sum));
     }

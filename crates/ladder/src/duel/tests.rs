@@ -45,19 +45,19 @@ fn each_look_spends_what_was_planned_for_it_and_no_more() {
     let mut crossed = vec![0usize; blocks_most + 1];
     for _ in 0..WALKS {
         let mut sum = 0.0;
-        for blocks in 1..=blocks_most {
+        for (at, (bound, crossed)) in bounds.iter().zip(&mut crossed).enumerate().skip(1) {
             sum += normal();
-            let statistic: f64 = sum / (blocks as f64).sqrt();
-            if statistic.abs() > bounds[blocks] {
-                crossed[blocks] += 1;
+            let statistic: f64 = sum / (at as f64).sqrt();
+            if statistic.abs() > *bound {
+                *crossed += 1;
                 break;
             }
         }
     }
-    for blocks in BLOCKS_LEAST..=blocks_most {
+    for (blocks, crossed) in crossed.iter().enumerate().skip(BLOCKS_LEAST) {
         let before = if blocks == BLOCKS_LEAST { 0.0 } else { spent(alpha, blocks - 1, blocks_most) };
         let planned = spent(alpha, blocks, blocks_most) - before;
-        let found = crossed[blocks] as f64 / WALKS as f64;
+        let found = *crossed as f64 / WALKS as f64;
         let sd = (planned / WALKS as f64).sqrt();
         assert!((found - planned).abs() < 4.0 * sd, "look {blocks}: {found} of {planned}");
     }
