@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::commands::{After, COMMANDS, Call, Does, refused, syntax_error};
+use super::commands::{After, COMMANDS, Call, Does, refused};
 use super::reply;
 use crate::clock;
 
@@ -71,7 +71,8 @@ pub(super) fn hello(call: &mut Call<'_>) -> After {
             // The only user needs no password.
             at += 3;
         } else {
-            return syntax_error(call);
+            let option = String::from_utf8_lossy(&call.words.at(at)[..call.words.at(at).len().min(64)]);
+            return refused(call, &format!("ERR Syntax error in HELLO option '{option}'"));
         }
     }
     call.session.resp3 = resp3;

@@ -139,7 +139,7 @@ pub(super) fn refused(call: &mut Call<'_>, text: &str) -> After {
     After::Nothing
 }
 
-pub(super) fn syntax_error(call: &mut Call<'_>) -> After {
+fn syntax_error(call: &mut Call<'_>) -> After {
     refused(call, "ERR syntax error")
 }
 
