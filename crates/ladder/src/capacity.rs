@@ -181,7 +181,7 @@ fn of_cell(unit: LoadUnit, trials: &[&Judged]) -> Capacity {
     let upper = rungs.iter().find(|rung| !rung.is_held()).map(load);
     let is_below = |load: &f64| upper.is_none_or(|upper| *load < upper);
     let held = || rungs.iter().filter(|rung| rung.is_held()).map(load);
-    let lower = held().filter(is_below).last();
+    let lower = held().rfind(is_below);
     let above = held().filter(|load| !is_below(load)).collect();
     between(unit, &rungs, (lower, upper), above)
 }

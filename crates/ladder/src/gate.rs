@@ -257,7 +257,8 @@ mod tests {
 
     fn rung(load: f64, gate: &Gate) -> Rung {
         let trial = Scene::asking(load).build();
-        let terms = Terms { gates: vec![gate.objective().unwrap().clone()], ..Terms::default() };
+        let gates = vec![gate.objective().unwrap().clone()];
+        let terms = Terms { gates, patience_ns: 1_000_000_000, ..Terms::default() };
         crate::rung(&trial, &judge(&trial, None, &terms))
     }
 

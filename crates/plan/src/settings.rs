@@ -40,6 +40,8 @@ pub struct Setting {
     pub is_required: bool,
     /// the bots that take it; empty: all
     pub bots: &'static [&'static str],
+    /// it chooses the trials of a climb, or asks something of the whole climb; a duel has options of its own for both
+    pub is_of_climbs: bool,
 }
 
 /// What stands behind a flag.
@@ -121,6 +123,7 @@ impl Setting {
             one_of: &[],
             is_required: false,
             bots,
+            is_of_climbs: false,
         }
     }
 
@@ -182,6 +185,12 @@ impl Setting {
     /// The words that it may be; help and schema list them.
     pub const fn one_of(mut self, words: &'static [&'static str]) -> Setting {
         self.one_of = words;
+        self
+    }
+
+    /// It is about a whole climb, so that a duel does not take it.
+    pub const fn of_climbs(mut self) -> Setting {
+        self.is_of_climbs = true;
         self
     }
 

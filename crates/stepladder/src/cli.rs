@@ -130,10 +130,41 @@ impl ClimbArgs {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings(pub(crate) Flags);
 
+/// Of these, those that a duel takes for both sides.
+#[derive(Clone, Debug)]
+pub(crate) struct DuelSettings(pub(crate) Flags);
+
+fn options(is_taken: impl Fn(&Setting) -> bool + Copy) -> impl Iterator<Item = Arg> {
+    let of_heading = move |heading| {
+        settings().filter(move |one| one.is_option() && one.heading == heading && is_taken(one))
+    };
+    headings().into_iter().flat_map(of_heading).map(option)
+}
+
+impl Args for DuelSettings {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(options(|one| !one.is_of_climbs))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for DuelSettings {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(DuelSettings(said(matches, |one| !one.is_of_climbs)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 impl Args for Settings {
     fn augment_args(command: clap::Command) -> clap::Command {
-        let of_heading = |heading| settings().filter(move |one| one.is_option() && one.heading == heading);
-        command.args(headings().into_iter().flat_map(of_heading).map(option))
+        command.args(options(|_| true))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -143,25 +174,30 @@ impl Args for Settings {
 
 impl FromArgMatches for Settings {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut flags = Flags::default();
-        for setting in settings().filter(|setting| setting.is_option()) {
-            match setting.kind {
-                Kind::Switch if matches.get_flag(setting.flag) => flags.say(setting, ["true".into()]),
-                Kind::SwitchOff if matches.get_flag(setting.flag) => flags.say(setting, ["false".into()]),
-                Kind::Switch | Kind::SwitchOff => {}
-                Kind::One | Kind::Hyphenated | Kind::Optional(_) | Kind::Repeated => {
-                    let texts = matches.get_many::<String>(setting.flag);
-                    flags.say(setting, texts.into_iter().flatten().cloned());
-                }
-            }
-        }
-        Ok(Settings(flags))
+        Ok(Settings(said(matches, |_| true)))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// What the command line says of these settings.
+fn said(matches: &ArgMatches, is_taken: impl Fn(&Setting) -> bool) -> Flags {
+    let mut flags = Flags::default();
+    for setting in settings().filter(|setting| setting.is_option() && is_taken(setting)) {
+        match setting.kind {
+            Kind::Switch if matches.get_flag(setting.flag) => flags.say(setting, ["true".into()]),
+            Kind::SwitchOff if matches.get_flag(setting.flag) => flags.say(setting, ["false".into()]),
+            Kind::Switch | Kind::SwitchOff => {}
+            Kind::One | Kind::Hyphenated | Kind::Optional(_) | Kind::Repeated => {
+                let texts = matches.get_many::<String>(setting.flag);
+                flags.say(setting, texts.into_iter().flatten().cloned());
+            }
+        }
+    }
+    flags
 }
 
 fn option(setting: &'static Setting) -> Arg {

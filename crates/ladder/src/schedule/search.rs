@@ -116,7 +116,7 @@ fn bounds(trials: &[Judged], goal: &Goal, full_ns: impl Fn(f64) -> u64) -> Bound
     let upper = with(LoadClass::Upper).next();
     let is_below = |load: &f64| upper.is_none_or(|upper| *load < upper);
     Bounds {
-        lower: with(LoadClass::Lower).filter(is_below).last(),
+        lower: with(LoadClass::Lower).rfind(is_below),
         upper,
         irregular: with(LoadClass::Lower).filter(|load| !is_below(load)).collect(),
     }

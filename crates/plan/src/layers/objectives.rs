@@ -21,6 +21,7 @@ static OBJECTIVES: Setting = Setting::of("Judged by", &[])
     .flag_example("ticks.late_share < 25%");
 
 static GATES: Setting = Setting::of("Judged by", &[])
+    .of_climbs()
     .key("gates", Shape::List(&Shape::Text), "[capacity >= 1000]")
     .about("What the whole run must meet; gates decide the exit code instead of the rungs.")
     .flag("--gate", "EXPR")

@@ -13,7 +13,7 @@ use crate::units::{self, Duration};
 use crate::workloads::{BotSettings, LoadKind};
 
 pub(super) const SETTINGS: &[&Setting] = &[&REPEAT, &SEARCH, &WIDTH, &DECIDES, &EXCEED, &BUDGET];
-const HOW: Setting = Setting::of("How", &[]);
+const HOW: Setting = Setting::of("How", &[]).of_climbs();
 
 static REPEAT: Setting = HOW
     .key("ladder.repeat", Shape::NumberOrText, "5")

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, FromArgMatches as _};
+use ladder::Repeats;
 use ladder::duel::{BLOCKS_LEAST, BLOCKS_MOST, Duel, Gate, Side};
 use measure::Purpose;
 use plan::layers::settings;
 use plan::units::{self, duration_ns_within};
 use plan::{Arrivals, Flags, HoldLength, Plan, SubjectSource};
 
-use crate::cli::{ClimbArgs, Settings};
+use crate::cli::{ClimbArgs, DuelSettings};
 use crate::commands::planned;
 use crate::comparing::{self, Difference};
 use crate::consent::Consent;
@@ -34,7 +35,7 @@ pub struct DuelArgs {
     #[arg(value_name = "B")]
     b: String,
     #[command(flatten)]
-    settings: Settings,
+    settings: DuelSettings,
     /// A change from A to B that must be kept, e.g. 'response.p99 <= +5%'; several times for several
     #[arg(long, value_name = "GATE", help_heading = "Duel")]
     gate: Vec<String>,
@@ -198,6 +199,12 @@ fn side_flags(name: &str, text: &str) -> anyhow::Result<Flags> {
             bail!("{name}, `{text}`: {flag} is not for one side; write it behind both");
         }
     }
+    if let Some(one) = settings().find(|one| one.is_of_climbs && !flags.all(one).is_empty()) {
+        bail!(
+            "{name}, `{text}`: {} is about a whole climb, and a duel has options of its own; leave it out",
+            one.flag
+        );
+    }
     Ok(flags)
 }
 
@@ -212,6 +219,12 @@ fn check_holdable(name: &str, plan: &Plan) -> anyhow::Result<()> {
     }
     if ladder.is_open_ended {
         bail!("{name}: loads without an end cannot be held in blocks; name them, as in --requesters 1,5,10");
+    }
+    if ladder.search.is_some() || ladder.repeat != Repeats::default() || !plan.gates.is_empty() {
+        bail!(
+            "{name}: its scenario searches, repeats loads or has gates, which are about a whole climb; a duel repeats by \
+             itself and has --gate: leave ladder.search, ladder.repeat and gates out"
+        );
     }
     if ladder.stop.is_some() {
         bail!("{name}: a subject that is told to end cannot be held again; leave out the options of its end");

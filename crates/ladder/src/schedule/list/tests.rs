@@ -143,7 +143,7 @@ fn until_sure_repeats_the_two_loads_beside_the_capacity_until_it_is_certain() {
 fn until_sure_gives_up_on_a_server_that_holds_a_load_every_other_time() {
     // 1000 passes two holds of three, so that it stays the lower bound and nobody can be sure.
     let wavers = |order: &NextTrial| {
-        let holds = order.load < 1000.0 || order.load == 1000.0 && order.seq % 3 != 0;
+        let holds = order.load < 1000.0 || order.load == 1000.0 && !order.seq.is_multiple_of(3);
         let verdict = if holds { Verdict::Pass } else { Verdict::Fail };
         Judged { verdict: (order.purpose == Purpose::Rung).then_some(verdict), ..passes(order) }
     };
