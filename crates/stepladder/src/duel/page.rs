@@ -102,8 +102,10 @@ fn sentences(load: &LoadStanding, unit: LoadUnit, delta: f64) -> Vec<String> {
     let open: Vec<&Finding> = of(|one| one == DuelVerdict::Undecided).collect();
     if !known.is_empty() {
         sentences.push(format!("{at}: {}.", known.join("; ")));
+    } else if load.blocks == 0 {
+        sentences.push(format!("{at}: nothing could be compared."));
     } else {
-        sentences.push(format!("{at}: no difference was found."));
+        sentences.push(format!("{at}: no figure is known to differ."));
     }
     if !equal.is_empty() {
         sentences.push(format!(

@@ -17,7 +17,7 @@ fn refused(words: &[&str], fragments: &[&str]) {
 fn mistakes_are_refused_with_the_side_they_are_in() {
     refused(&["arenaa", "arena"], &["A, `arenaa`", "unknown subject \"arenaa\"", "did you mean arena?"]);
     refused(&["arena", "arena --rungz 5"], &["B, `arena --rungz 5`", "--rungz"]);
-    refused(&["arena", "--rungs 5"], &["B, `--rungs 5`", "begins with no subject"]);
+    refused(&["arena", " --rungs 5"], &["B, ` --rungs 5`", "begins with no subject"]);
     refused(&["arena -- 'x", "arena"], &["A, ", "a quote is not closed"]);
     refused(&["arena --json x", "arena"], &["A, ", "--json is not for one side"]);
     refused(&["arena", "arena --seed 4"], &["B, ", "--seed is not for one side"]);
@@ -32,7 +32,8 @@ fn sides_that_contradict_each_other_are_refused() {
     refused(&["arena --rungs 5", "arena --rungs 6"], &["A is loaded with [5.0] games, B with [6.0]"]);
     refused(&["arena", "chat"], &["A's loads are counted in games, B's in clients"]);
     refused(&["arena", "arena", "--hold", "1000games"], &["give --hold as a time"]);
-    refused(&["poll-loop --requesters 1..", "poll-loop"], &["A: loads without an end"]);
+    refused(&["http://127.0.0.1:1 --requesters 1..", "arena"], &["A: loads without an end"]);
+    refused(&["poll-loop", "poll-loop"], &["A: this is a sweep of 6 cells", "name one value of each axis"]);
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn gates_budget_and_delta_are_read_before_anything_is_started() {
     refused(&["arena", "arena", "--delta", "0%"], &["--delta 0%", "write it as 5%"]);
 }
 
-const DUEL: [&str; 11] = [
+const DUEL: [&str; 12] = [
     "duel",
     "arena -- --ticker steady",
     "arena -- --ticker catch-up",
@@ -59,6 +60,7 @@ const DUEL: [&str; 11] = [
     "200ms",
     "--budget",
     "28s",
+    "--no-calibration",
 ];
 
 #[test]
