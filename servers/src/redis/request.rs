@@ -5,7 +5,7 @@
 //! before anything is reckoned with them, and no memory is taken for what is only announced.
 //! Source: redis.io, "Redis serialization protocol specification".
 
-/// Words of one command; the limit of Redis.
+/// Words of one command; the limit of Redis before 7.
 const WORDS_MAX: i64 = 1024 * 1024;
 /// The longest word.
 pub(super) const WORD_BYTES_MAX: usize = 64 << 20;

