@@ -33,6 +33,8 @@ const TRIALS_MOST: usize = 200;
 const OUTWARD_STEPS_MOST: i32 = 6;
 /// A forecast looks at so many capacities and one more.
 const FORECASTS: u32 = 16;
+/// Far below what one more trial changes of a share, far above the rounding of its digits.
+const ROUNDING: f64 = 1e-9;
 /// A hold may miss so much of its second.
 const SLACK_NS: u64 = SECOND_NS / 2;
 
@@ -41,9 +43,9 @@ const SLACK_NS: u64 = SECOND_NS / 2;
 pub struct Goal {
     /// a trial this long is full-length, ns
     pub final_trial_ns: u64,
-    /// full-length trials of this length together decide about a load, ns
+    /// full-length trials of this total length decide whether a load holds, ns
     pub duration_sum_ns: u64,
-    /// so large a share of them may miss the objectives, in [0, 1)
+    /// share of them that may miss the objectives, in [0, 1)
     pub exceed_ratio: f64,
     /// (upper − lower) / upper at most, in (0, 1)
     pub width: f64,
@@ -81,9 +83,11 @@ impl Tally {
         let measured_ns = high_ns + self.full_low_ns;
         let whole_ns = measured_ns.max(goal.duration_sum_ns as f64);
         let missing_ns = whole_ns - measured_ns;
-        if (high_ns + missing_ns) / whole_ns <= goal.exceed_ratio {
+        // A share that is exactly the exceed ratio is within it, whichever way its last digit was rounded.
+        let is_within = |ns: f64| ns <= (goal.exceed_ratio + ROUNDING) * whole_ns;
+        if is_within(high_ns + missing_ns) {
             LoadClass::Lower
-        } else if high_ns / whole_ns > goal.exceed_ratio {
+        } else if !is_within(high_ns) {
             LoadClass::Upper
         } else {
             LoadClass::Undecided
@@ -109,9 +113,8 @@ impl Bounds {
     }
 }
 
-/// The bounds that these trials show for a goal. `full_ns`: how long a trial of a load must be to be full-length.
-fn bounds(trials: &[Judged], goal: &Goal, full_ns: impl Fn(f64) -> u64) -> Bounds {
-    let classes = classes(trials, goal, full_ns);
+/// The bounds among classified loads, which ascend.
+fn bounds(classes: &[(f64, LoadClass)]) -> Bounds {
     let with = |wanted| classes.iter().filter(move |(_, class)| *class == wanted).map(|(load, _)| *load);
     let upper = with(LoadClass::Upper).next();
     let is_below = |load: &f64| upper.is_none_or(|upper| *load < upper);
@@ -122,7 +125,8 @@ fn bounds(trials: &[Judged], goal: &Goal, full_ns: impl Fn(f64) -> u64) -> Bound
     }
 }
 
-/// Every load that was held, ascending, with its class.
+/// Every load that was held, ascending, with its class for a goal. `full_ns`: how long a trial of a load must be to be
+/// full-length.
 fn classes(trials: &[Judged], goal: &Goal, full_ns: impl Fn(f64) -> u64) -> Vec<(f64, LoadClass)> {
     let mut tallies: Vec<(f64, Tally)> = Vec::new();
     for trial in trials.iter().filter(|trial| trial.is_rung()) {
@@ -284,7 +288,7 @@ impl SearchSchedule {
 
     /// The bounds that trials show for the goal itself.
     pub fn bounds(&self, done: &[Judged]) -> Bounds {
-        bounds(done, &self.goal, |load| self.full_ns(load))
+        bounds(&classes(done, &self.goal, |load| self.full_ns(load)))
     }
 
     /// How long a trial was, of a full-length one of its load: at most 1.
@@ -329,10 +333,15 @@ impl SearchSchedule {
         Target { goal, number }
     }
 
+    fn classes(&self, target: Target, done: &[Judged]) -> Vec<(f64, LoadClass)> {
+        classes(done, &target.goal, |load| self.trial_ns(target.number, load))
+    }
+
     /// The load that a phase still wants; `None` when it has reached what it must, or cannot.
     fn load_in(&self, target: Target, done: &[Judged]) -> Option<f64> {
         let full_ns = |load: f64| self.trial_ns(target.number, load);
-        let found = bounds(done, &target.goal, full_ns);
+        let classes = self.classes(target, done);
+        let found = bounds(&classes);
         let is_inside = |load: f64| {
             found.lower.is_none_or(|lower| load > lower) && found.upper.is_none_or(|upper| load < upper)
         };
@@ -345,7 +354,6 @@ impl SearchSchedule {
                 && trials_at(*load).any(|trial| trial.held_ns + SLACK_NS >= full_ns(*load))
                 && !is_left(*load)
         };
-        let classes = classes(done, &target.goal, full_ns);
         let undecided =
             classes.iter().filter(|(_, class)| *class == LoadClass::Undecided).map(|(load, _)| *load);
         if let Some(load) = undecided.clone().find(begun) {
@@ -360,10 +368,7 @@ impl SearchSchedule {
         {
             return Some(trial.load);
         }
-        let before = (target.number > 0).then(|| {
-            let earlier = self.target(target.number - 1);
-            bounds(done, &earlier.goal, |load| self.trial_ns(earlier.number, load))
-        });
+        let before = (target.number > 0).then(|| bounds(&self.classes(self.target(target.number - 1), done)));
         let before = before.unwrap_or_default();
         // What this machine cannot make ends the way up like the largest load does. Disturbances do not: far enough from
         // the edge a load can be judged in spite of them.

@@ -106,40 +106,47 @@ fn spurious_failures_lead_few_searches_astray_at_less_than_the_cost_of_bisection
     }
 }
 
+/// Trials that decide, width of the search, width of the pass curve, failures without a cause.
+type Case = (u64, f64, f64, f64);
+
+/// The mean confidence, and the shares of searches whose bounds and whose intervals contain the planted capacity.
+fn contained((sum, width, curve, spurious): Case, searches: u64) -> (f64, f64, f64) {
+    let search = search(sum, width);
+    let (mut stated, mut between, mut inside, mut count) = (0.0, 0.0, 0.0, 0.0);
+    for seed in 0..searches {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let truth = 500.0 * (4.0 * random.f64() - 2.0).exp();
+        let mut planted = Planted { capacity: truth, width: curve, spurious, random };
+        let done = search.followed(|load| planted.holds(load));
+        let found = capacity(LoadUnit::Clients, &done, Some(&search));
+        let (Some(lower), Some(upper)) = (found.lower_bound, found.upper_bound) else { continue };
+        let (Some(confidence), Some((least, most))) = (found.confidence, found.interval) else { continue };
+        let share = |is_in: bool| f64::from(u8::from(is_in));
+        stated += confidence;
+        between += share((lower..=upper).contains(&truth));
+        inside += share((least..=most).contains(&truth));
+        count += 1.0;
+    }
+    let (stated, between, inside) = (stated / count, between / count, inside / count);
+    println!(
+        "{sum} trials, width {width}, curve {curve}, {spurious} spurious: stated {stated:.3}, between the bounds \
+         {between:.3}, in the interval {inside:.3}, of {count}"
+    );
+    (stated, between, inside)
+}
+
 #[test]
 fn the_stated_confidence_is_the_share_of_intervals_that_contain_the_capacity() {
     let (mut errors, mut covered) = (Vec::new(), Vec::new());
-    for (sum, width, curve, lapses) in [
+    for case in [
         (3, 0.05, 0.01, 0.03),
         (5, 0.02, 0.01, 0.03),
         (5, 0.03, 0.03, 0.0),
         (3, 0.05, 0.003, 0.05),
         (3, 0.05, 0.04, 0.0),
     ] {
-        let search = search(sum, width);
-        let (mut stated, mut between, mut inside, mut count) = (0.0, 0.0, 0.0, 0.0);
-        for seed in 0..80 {
-            let mut random = fastrand::Rng::with_seed(seed);
-            let truth = 500.0 * (4.0 * random.f64() - 2.0).exp();
-            let mut planted = Planted { capacity: truth, width: curve, spurious: lapses, random };
-            let done = search.followed(|load| planted.holds(load));
-            let found = capacity(LoadUnit::Clients, &done, Some(&search));
-            let (Some(lower), Some(upper)) = (found.lower_bound, found.upper_bound) else { continue };
-            let (Some(confidence), Some((least, most))) = (found.confidence, found.interval) else {
-                continue;
-            };
-            let share = |is_in: bool| f64::from(u8::from(is_in));
-            stated += confidence;
-            between += share((lower..=upper).contains(&truth));
-            inside += share((least..=most).contains(&truth));
-            count += 1.0;
-        }
-        let (stated, between, inside) = (stated / count, between / count, inside / count);
-        println!(
-            "sum {sum}, width {width}, curve {curve}: stated {stated:.3}, between the bounds {between:.3}, in the \
-             interval {inside:.3}, of {count}"
-        );
-        assert!(inside >= 0.85, "the interval contains {inside} with a curve of {curve}");
+        let (stated, between, inside) = contained(case, 80);
+        assert!(inside >= 0.85, "the interval contains {inside} of {case:?}");
         errors.push(between - stated);
         covered.push(inside);
     }
@@ -149,48 +156,67 @@ fn the_stated_confidence_is_the_share_of_intervals_that_contain_the_capacity() {
     assert!((-0.05..0.2).contains(&mean(&errors)), "{errors:?}");
 }
 
+#[test]
+#[ignore = "measures; bench/truth/search"]
+fn how_often_intervals_contain_the_capacity() {
+    for (sum, width) in [(3, 0.05), (5, 0.02)] {
+        for curve in [0.003, 0.01, 0.03, 0.04, 0.06, 0.08] {
+            contained((sum, width, curve, 0.03), 1_000);
+        }
+    }
+}
+
 fn goal(sum_s: f64, exceed_ratio: f64) -> Goal {
     Goal { final_trial_ns: FINAL_NS, duration_sum_ns: (sum_s * 1e9) as u64, exceed_ratio, width: 0.05 }
 }
 
-/// The formulas of the RFC in its own words and order, in seconds.
-fn by_the_rfc(tally: &Tally, goal: &Goal) -> LoadClass {
-    let seconds = |ns: f64| ns / 1e9;
-    let (full_low, full_high) = (seconds(tally.full_low_ns), seconds(tally.full_high_ns));
-    let (short_low, short_high) = (seconds(tally.short_low_ns), seconds(tally.short_high_ns));
-    let balancing = short_low * goal.exceed_ratio / (1.0 - goal.exceed_ratio);
-    let excess = (short_high - balancing).max(0.0);
-    let effective_high = full_high + excess;
-    let effective_full = effective_high + full_low;
-    let whole = effective_full.max(seconds(goal.duration_sum_ns as f64));
+/// Durations in tenths of a second, in the order of `Tally`.
+type Tenths = [u64; 4];
+
+fn tally([full_low, full_high, short_low, short_high]: Tenths) -> Tally {
+    let ns = |tenths: u64| tenths as f64 * 1e8;
+    Tally {
+        full_low_ns: ns(full_low),
+        full_high_ns: ns(full_high),
+        short_low_ns: ns(short_low),
+        short_high_ns: ns(short_high),
+    }
+}
+
+/// The formulas of the RFC in its own words and order, in whole numbers and so exact: with an exceed ratio of
+/// `exceed` tenths all durations are multiplied by 10 − `exceed`, the only number that is divided by.
+fn by_the_rfc([full_low, full_high, short_low, short_high]: Tenths, sum_s: u64, exceed: u64) -> LoadClass {
+    let times = 10 - exceed;
+    let balancing = short_low * exceed;
+    let excess = (short_high * times).saturating_sub(balancing);
+    let effective_high = full_high * times + excess;
+    let effective_full = effective_high + full_low * times;
+    let whole = effective_full.max(sum_s * 10 * times);
     let missing = whole - effective_full;
-    let optimistic = effective_high / whole;
-    let pessimistic = (effective_high + missing) / whole;
-    match (pessimistic <= goal.exceed_ratio, optimistic > goal.exceed_ratio) {
+    // optimistic = effective_high / whole, pessimistic = (effective_high + missing) / whole
+    match (10 * (effective_high + missing) <= exceed * whole, 10 * effective_high > exceed * whole) {
         (true, _) => LoadClass::Lower,
         (_, true) => LoadClass::Upper,
         _ => LoadClass::Undecided,
     }
 }
 
-fn tally() -> impl Strategy<Value = Tally> {
-    let seconds = || (0u32..400).prop_map(|tenths| f64::from(tenths) * 1e8);
-    (seconds(), seconds(), seconds(), seconds()).prop_map(
-        |(full_low_ns, full_high_ns, short_low_ns, short_high_ns)| Tally {
-            full_low_ns,
-            full_high_ns,
-            short_low_ns,
-            short_high_ns,
-        },
-    )
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
     #[test]
-    fn a_load_is_classified_as_the_rfc_says(tally in tally(), sum_s in 1u32..200, tenths in 0u32..10) {
-        let goal = goal(f64::from(sum_s), f64::from(tenths) / 10.0);
-        prop_assert_eq!(tally.class(&goal), by_the_rfc(&tally, &goal));
+    fn a_load_is_classified_as_the_rfc_says(
+        tenths in proptest::array::uniform4(0u64..400), sum_s in 1u64..200, exceed in 0u64..10
+    ) {
+        let goal = goal(sum_s as f64, exceed as f64 / 10.0);
+        prop_assert_eq!(tally(tenths).class(&goal), by_the_rfc(tenths, sum_s, exceed));
+    }
+
+    #[test]
+    fn a_share_of_exactly_the_exceed_ratio_is_within_it(times in 1u64..50, exceed in 1u64..10) {
+        let (low, high) = (10 * times * (10 - exceed), 10 * times * exceed);
+        let goal = goal(1.0, exceed as f64 / 10.0);
+        prop_assert_eq!(tally([low, high, 0, 0]).class(&goal), LoadClass::Lower);
+        prop_assert_eq!(tally([low, high + 1, 0, 0]).class(&goal), LoadClass::Upper);
     }
 
     #[test]
@@ -222,6 +248,17 @@ proptest! {
         if let (Some(lower), Some(upper)) = (found.lower, found.upper) {
             prop_assert!(lower < upper);
         }
+    }
+}
+
+#[test]
+fn ten_million_random_trial_sets_are_classified_as_the_rfc_says() {
+    let mut random = fastrand::Rng::with_seed(9971);
+    for _ in 0..10_000_000 {
+        let tenths = [400, 400, 400, 400].map(|most| random.u64(0..most));
+        let (sum_s, exceed) = (random.u64(1..200), random.u64(0..10));
+        let found = tally(tenths).class(&goal(sum_s as f64, exceed as f64 / 10.0));
+        assert_eq!(found, by_the_rfc(tenths, sum_s, exceed), "{tenths:?} {sum_s} {exceed}");
     }
 }
 
