@@ -369,9 +369,9 @@ export type Rung = {
 
 /** What a search was to reach, and what it reached (RFC 9971). */
 export type SearchFigures = {
-  /** a trial so long is full-length, seconds */ final_trial_s: number
-  /** so many seconds of full-length trials decide about a load */ duration_sum_s: number
-  /** so large a share of them may miss the objectives */ exceed_ratio: number
+  /** length of a full-length trial, seconds */ final_trial_s: number
+  /** full-length trials of this total length decide whether a load holds, seconds */ duration_sum_s: number
+  /** share of them that may miss the objectives, in [0, 1) */ exceed_ratio: number
   /** (upper − lower) / upper at most */ width_goal: number
   /** as it was reached; null without both bounds */ width: number | null
   /** no smaller and no larger load was to be held */ range: [number, number]

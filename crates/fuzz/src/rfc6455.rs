@@ -108,7 +108,7 @@ fn by_the_client(pieces: &[&[u8]]) -> (Vec<Heard>, Vec<Vec<u8>>) {
                 }
             }
             if let Some(Closed::ByPeer(code)) = codec.ended() {
-                // 1005 is how a close without a code is told, and is never sent.
+                // 1005 stands for a close without a code and is never sent.
                 heard.push(Close(code.filter(|code| *code != 1005)));
                 break 'reads;
             }

@@ -10,7 +10,7 @@ mod shots;
 use measure::{Distribution, Measure, Quantile, Summary, Trial};
 use serde_json::{Map, Value, json};
 
-use crate::capacity::{Capacity, capacity};
+use crate::capacity::{Capacity, capacity, is_majority};
 use crate::contract::{
     CheatFigures, ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan,
     RunFacts, Rung, SCHEMA, ShutdownFigures, SubjectFigures, ThreadFigures, TickFigures, WorkerFigures,
@@ -79,12 +79,12 @@ fn loads(rungs: &[Rung]) -> impl Iterator<Item = Vec<Verdict>> {
     loads.into_iter().map(|(_, verdicts)| verdicts)
 }
 
-/// The verdict of a load: the majority of those that say something about the server, where a tie fails; else the gravest.
+/// The verdict of a load: of those that say something about the server the majority; without any the gravest.
 fn load_verdict(verdicts: Vec<Verdict>) -> Verdict {
     let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
     match (count(Verdict::Pass), count(Verdict::Fail)) {
         (0, 0) => run_verdict(verdicts),
-        (passed, failed) if passed > failed => Verdict::Pass,
+        (passed, failed) if is_majority(passed, failed) => Verdict::Pass,
         _ => Verdict::Fail,
     }
 }

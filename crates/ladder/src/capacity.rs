@@ -55,11 +55,11 @@ pub struct Capacity {
 /// What a search was to reach, and what it reached (RFC 9971).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct SearchFigures {
-    /// a trial so long is full-length, seconds
+    /// length of a full-length trial, seconds
     pub final_trial_s: f64,
-    /// so many seconds of full-length trials decide about a load
+    /// full-length trials of this total length decide whether a load holds, seconds
     pub duration_sum_s: f64,
-    /// so large a share of them may miss the objectives
+    /// share of them that may miss the objectives, in [0, 1)
     pub exceed_ratio: f64,
     /// (upper − lower) / upper at most
     pub width_goal: f64,
@@ -98,6 +98,11 @@ pub struct CellCapacity {
     pub capacity: Capacity,
 }
 
+/// Of several holds the majority decides; a tie fails, since a load that holds every other time does not hold.
+pub(crate) fn is_majority<T: PartialOrd>(passed: T, failed: T) -> bool {
+    passed > failed
+}
+
 /// All trials of one load.
 struct Rung<'a> {
     holds: Holds,
@@ -105,17 +110,16 @@ struct Rung<'a> {
 }
 
 impl Rung<'_> {
-    /// The majority decides; a tie fails, since a load that holds every other time does not hold.
     fn is_held(&self) -> bool {
-        self.holds.passed > self.holds.failed
+        is_majority(self.holds.passed, self.holds.failed)
     }
 }
 
 /// The capacity shown by these trials. Of several cells it is that of the cell that gives first, since a server must hold
 /// in all of them; each one's own stands beside it.
 ///
-/// The trials of a cell may come in any order; the cells are told in the order in which they first appear. A search has
-/// one cell.
+/// The trials of a cell may come in any order; the cells are listed in the order in which they first appear. A search
+/// has one cell.
 pub fn capacity(unit: LoadUnit, trials: &[Judged], search: Option<&SearchSchedule>) -> Capacity {
     if let Some(search) = search {
         return of_search(unit, trials, search);

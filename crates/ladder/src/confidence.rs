@@ -2,8 +2,8 @@
 //!
 //! The capacity is the load of which half of the holds would pass. The chance that a hold passes falls with the load along
 //! a logistic curve over the logarithm of the load; besides, some holds fail for reasons that have nothing to do with it.
-//! Neither the curve's width nor that share is known, so all of a grid are weighed by how well they explain what was seen;
-//! before anything was seen, all capacities, widths and shares of the grid are equally likely.
+//! Neither the curve's width nor that share is known, so every combination of a grid is weighted by its likelihood; a priori
+//! all capacities (by their logarithm), widths and shares of the grid are equally likely.
 //! The confidence is the weight of the capacities between the two loads, and the interval holds 95 % of all weight. Tests
 //! plant capacities and count how often both contain them.
 //! Source: Bayes' theorem on a grid; the logistic pass curve is the psychometric function of Wichmann and Hill, Perception

@@ -323,6 +323,12 @@ impl HoldSpan {
         let to_ns = (hold.to_ns < u64::MAX).then_some(hold.to_ns);
         Some(HoldSpan { from_ns: hold.from_ns, to_ns, cut_s: trial.cut_s })
     }
+
+    /// How long it was held, with its warm-up, ns; without an end only the warm-up is known.
+    pub(crate) fn held_ns(&self) -> u64 {
+        let judged_ns = self.to_ns.map_or(0, |to_ns| to_ns.saturating_sub(self.from_ns));
+        judged_ns + u64::from(self.cut_s) * 1_000_000_000
+    }
 }
 
 /// An error as it was met.

@@ -4,6 +4,7 @@
 //! Invariant: a figure that was not measured, or not often enough, reads as such and never as zero.
 //! Units: times in ns, shares in [0, 1], counts as numbers; see `UnitKind`.
 
+use measure::distribution::samples_needed;
 use measure::{Measure, Quantile, Trial};
 
 mod of_trial;
@@ -369,7 +370,7 @@ impl FigureDoc {
                     Quantile::Ns(ns) => FigureValue::Value(ns as f64),
                     Quantile::Infinite => FigureValue::Infinite,
                     Quantile::TooFew => {
-                        let needed = (measure::distribution::EXCEEDANCES / (1.0 - q)).round() as u64;
+                        let needed = samples_needed(q);
                         FigureValue::TooFew { count: values.count() + never, needed }
                     }
                 },

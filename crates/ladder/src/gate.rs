@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 use ts_rs::TS;
 
-use crate::capacity::Capacity;
+use crate::capacity::{Capacity, is_majority};
 use crate::condition::{Condition, ConditionError, Op};
 use crate::contract::Rung;
 use crate::judge::Verdict;
@@ -131,7 +131,7 @@ fn of_capacity(op: Op, load: f64, capacity: &Capacity) -> (Option<bool>, String)
     (met, found)
 }
 
-/// Of several holds the majority decides, as it does about the load; a tie misses.
+/// Of several holds the majority decides, as it does about the load.
 fn of_rungs(objective: &Objective, load: f64, rungs: &[Rung]) -> (Option<bool>, String) {
     let text = objective.to_string();
     let there = || rungs.iter().filter(|rung| rung.load == load);
@@ -168,7 +168,7 @@ fn of_rungs(objective: &Objective, load: f64, rungs: &[Rung]) -> (Option<bool>, 
     };
     let holds =
         if met + missed == 1 { String::new() } else { format!(", met by {met} of {} holds", met + missed) };
-    (Some(met > missed), format!("{} was {shown}{holds}", objective.figure().name))
+    (Some(is_majority(met, missed)), format!("{} was {shown}{holds}", objective.figure().name))
 }
 
 impl FromStr for Gate {

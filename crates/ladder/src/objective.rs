@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use measure::Trial;
-use measure::distribution::EXCEEDANCES;
+use measure::distribution::{EXCEEDANCES, samples_needed};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
@@ -168,9 +168,7 @@ impl Objective {
     /// Replies that its percentile needs to be stated; `None` for other figures.
     pub fn samples_of_responses(&self) -> Option<u64> {
         match self.figure.source {
-            Source::Quantile(Of::Response | Of::Service | Of::SendLag, q) => {
-                Some((EXCEEDANCES / (1.0 - q)).round() as u64)
-            }
+            Source::Quantile(Of::Response | Of::Service | Of::SendLag, q) => Some(samples_needed(q)),
             _ => None,
         }
     }

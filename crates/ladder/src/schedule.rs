@@ -10,7 +10,7 @@ use measure::trial::kind;
 use measure::{Purpose, Trial};
 use serde::{Deserialize, Serialize};
 
-use crate::contract::Rung;
+use crate::contract::{HoldSpan, Rung};
 use crate::disturbance::disturbance;
 use crate::figures;
 use crate::judge::{Judgement, SERVER_EXITED, Verdict};
@@ -23,7 +23,6 @@ pub use search::{Bounds, Goal, LoadClass, SearchSchedule, Tally};
 
 use search::loss_of;
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// A calibration that was disturbed is held again, so many times in all.
 pub const CALIBRATIONS_MOST: usize = 3;
 
@@ -78,25 +77,23 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// What a schedule must know of a trial; `None` when its purpose is no word of ours.
-    pub fn of(trial: &Trial, judgement: Option<&Judgement>) -> Option<Judged> {
+    /// What a schedule must know of a trial.
+    pub fn of(trial: &Trial, judgement: Option<&Judgement>) -> Judged {
         let drained = trial.event(kind::DRAIN).is_some_and(|event| event.text == kind::INTERRUPTED);
         let subject_exited = trial.event(kind::SUBJECT_EXITED).is_some();
-        Some(Judged {
+        Judged {
             purpose: trial.head.purpose,
             load: trial.head.load,
             cell: trial.head.cell.clone(),
             verdict: judgement.map(|judgement| judgement.verdict),
             signal: judgement.and_then(|judgement| judgement.signal.clone()),
             met: judgement.and_then(|found| loss_of(found.verdict, found.signal.as_deref(), &found.evidence)),
-            held_ns: trial.hold.as_ref().map_or(0, |hold| {
-                hold.to_ns.saturating_sub(hold.from_ns) + u64::from(trial.cut_s) * SECOND_NS
-            }),
+            held_ns: HoldSpan::of(trial).map_or(0, |hold| hold.held_ns()),
             was_interrupted: trial.event(kind::INTERRUPTED).is_some() || drained,
             subject_exited,
             request_failed: figures::any_failed(trial) || judgement.is_some_and(Judgement::stopped_replying),
             was_disturbed: disturbance(trial).any(),
-        })
+        }
     }
 }
 
@@ -110,10 +107,7 @@ impl From<&Rung> for Judged {
             verdict: Some(rung.verdict),
             signal: rung.signal.clone(),
             met: loss_of(rung.verdict, rung.signal.as_deref(), &rung.evidence),
-            held_ns: rung.hold.map_or(0, |hold| {
-                let to_ns = hold.to_ns.unwrap_or(hold.from_ns);
-                to_ns.saturating_sub(hold.from_ns) + u64::from(hold.cut_s) * SECOND_NS
-            }),
+            held_ns: rung.hold.map_or(0, |hold| hold.held_ns()),
             subject_exited: rung.signal.as_deref() == Some(SERVER_EXITED),
             ..Judged::default()
         }

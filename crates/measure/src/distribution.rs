@@ -24,6 +24,11 @@ const V2_ENTRIES_MAX: u64 = 1 << 17;
 /// How many samples must lie beyond a percentile before it may be stated.
 pub const EXCEEDANCES: f64 = 100.0;
 
+/// Samples that state a quantile `q` in (0, 1): 10,000 for 0.99.
+pub fn samples_needed(q: f64) -> u64 {
+    (EXCEEDANCES / (1.0 - q)).round() as u64
+}
+
 const FITS: &str = "it grows, so every value fits";
 
 /// Durations in ns, with relative error ≤ 0.1 %.

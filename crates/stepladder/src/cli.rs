@@ -85,7 +85,7 @@ pub struct ClimbArgs {
     #[arg(help = subject_help())]
     subject: Option<String>,
     #[command(flatten)]
-    settings: Settings,
+    settings: Settings<true>,
     /// The body of each request, from a file of text
     #[arg(long, value_name = "FILE", help_heading = "HTTP", conflicts_with = BODY.flag)]
     body_file: Option<PathBuf>,
@@ -126,24 +126,20 @@ impl ClimbArgs {
     }
 }
 
-/// The settings that `plan` declares, as options.
+/// The settings that `plan` declares, as options: `OF_CLIMBS`, all of them; else those that a duel takes for both sides.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings(pub(crate) Flags);
+pub(crate) struct Settings<const OF_CLIMBS: bool>(pub(crate) Flags);
 
-/// Of these, those that a duel takes for both sides.
-#[derive(Clone, Debug)]
-pub(crate) struct DuelSettings(pub(crate) Flags);
-
-fn options(is_taken: impl Fn(&Setting) -> bool + Copy) -> impl Iterator<Item = Arg> {
-    let of_heading = move |heading| {
-        settings().filter(move |one| one.is_option() && one.heading == heading && is_taken(one))
-    };
-    headings().into_iter().flat_map(of_heading).map(option)
+impl<const OF_CLIMBS: bool> Settings<OF_CLIMBS> {
+    fn taken() -> impl Iterator<Item = &'static Setting> {
+        settings().filter(|one| one.is_option() && (OF_CLIMBS || !one.is_of_climbs))
+    }
 }
 
-impl Args for DuelSettings {
+impl<const OF_CLIMBS: bool> Args for Settings<OF_CLIMBS> {
     fn augment_args(command: clap::Command) -> clap::Command {
-        command.args(options(|one| !one.is_of_climbs))
+        let of_heading = |heading| Self::taken().filter(move |one| one.heading == heading);
+        command.args(headings().into_iter().flat_map(of_heading).map(option))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -151,53 +147,27 @@ impl Args for DuelSettings {
     }
 }
 
-impl FromArgMatches for DuelSettings {
+impl<const OF_CLIMBS: bool> FromArgMatches for Settings<OF_CLIMBS> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(DuelSettings(said(matches, |one| !one.is_of_climbs)))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for Settings {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        command.args(options(|_| true))
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for Settings {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Settings(said(matches, |_| true)))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-/// What the command line says of these settings.
-fn said(matches: &ArgMatches, is_taken: impl Fn(&Setting) -> bool) -> Flags {
-    let mut flags = Flags::default();
-    for setting in settings().filter(|setting| setting.is_option() && is_taken(setting)) {
-        match setting.kind {
-            Kind::Switch if matches.get_flag(setting.flag) => flags.say(setting, ["true".into()]),
-            Kind::SwitchOff if matches.get_flag(setting.flag) => flags.say(setting, ["false".into()]),
-            Kind::Switch | Kind::SwitchOff => {}
-            Kind::One | Kind::Hyphenated | Kind::Optional(_) | Kind::Repeated => {
-                let texts = matches.get_many::<String>(setting.flag);
-                flags.say(setting, texts.into_iter().flatten().cloned());
+        let mut flags = Flags::default();
+        for setting in Self::taken() {
+            match setting.kind {
+                Kind::Switch if matches.get_flag(setting.flag) => flags.say(setting, ["true".into()]),
+                Kind::SwitchOff if matches.get_flag(setting.flag) => flags.say(setting, ["false".into()]),
+                Kind::Switch | Kind::SwitchOff => {}
+                Kind::One | Kind::Hyphenated | Kind::Optional(_) | Kind::Repeated => {
+                    let texts = matches.get_many::<String>(setting.flag);
+                    flags.say(setting, texts.into_iter().flatten().cloned());
+                }
             }
         }
+        Ok(Settings(flags))
     }
-    flags
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 fn option(setting: &'static Setting) -> Arg {

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use ladder::{Climb, Next, NextTrial, Repeats};
+use ladder::{Climb, Next, NextTrial, Repeats, Rung, Terms};
 use measure::{LoadUnit, Purpose, TrialHead};
 use plan::{HoldLength, Plan, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store, StoreError};
@@ -133,6 +133,34 @@ fn climb_subject(
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }
 
+/// A trial of the subject, as far as the plan does not say it.
+pub(crate) struct SubjectTrial<'a> {
+    /// in its cell of a sweep
+    pub plan: &'a Plan,
+    pub seq: u32,
+    pub purpose: Purpose,
+    pub load: f64,
+    /// under which names it is stored
+    pub cell: BTreeMap<String, String>,
+    /// of a sweep: the one request that is made
+    pub request: Option<usize>,
+    pub hold: HoldLength,
+    /// what the hold is judged by: one that cannot be judged yet goes on; `None`: it ends as asked
+    pub terms: Option<Terms>,
+}
+
+/// Stores what a rung was found to be worth.
+pub(crate) fn keep_verdict(writer: &RunWriter, rung: &Rung) -> anyhow::Result<()> {
+    let verdict = store::StoredVerdict {
+        judge: "climb".to_owned(),
+        verdict: rung.verdict.name().to_owned(),
+        reason: rung.reason.as_ref().map(|reason| mask(reason).into_owned()),
+        cut_s: rung.hold.map_or(0, |hold| hold.cut_s),
+        evidence: serde_json::to_string(&rung.evidence)?,
+    };
+    Ok(writer.verdict(rung.seq, verdict)?)
+}
+
 /// What holding the trials of a plan takes.
 pub(crate) struct Climbing<'a> {
     pub(crate) plan: &'a Plan,
@@ -203,25 +231,55 @@ impl Climbing<'_> {
         if let Some(hold_ns) = order.hold_ns {
             (hold, terms.hold_ns) = (HoldLength::Time(hold_ns), hold_ns);
         }
-        let needs = plan::needs(plan, order.load);
-        let head = TrialHead {
+        let trial = SubjectTrial {
+            plan,
             seq: order.seq,
             purpose: order.purpose,
             load: order.load,
+            cell: cell.names,
+            request: cell.request,
+            hold,
+            // A warm-up is not judged, and so never waits for undisturbed seconds.
+            terms: (order.purpose == Purpose::Rung).then_some(terms),
+        };
+        self.load_subject(trial, subject, progress)?;
+        judged.read_on(self.store)?;
+        if order.purpose == Purpose::WarmUp {
+            return Ok(());
+        }
+        let Some(rung) = judged.rungs().last() else { anyhow::bail!("the rung was not stored") };
+        keep_verdict(self.writer, rung)?;
+        progress.say(&show::rung(rung));
+        Ok(())
+    }
+
+    /// One load on the subject, held once.
+    pub(crate) fn load_subject(
+        &self,
+        trial: SubjectTrial<'_>,
+        subject: &mut UnderTest,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        let SubjectTrial { plan, seq, purpose, load, cell, request, hold, terms } = trial;
+        let needs = plan::needs(plan, load);
+        let target = subject.target.clone();
+        let head = TrialHead {
+            seq,
+            purpose,
+            load,
             load_unit: plan.ladder.load_unit,
             bots: needs.bots,
             connections: needs.connections,
             tick_period_ns: plan.subject.tick_period_ns(),
-            cell: cell.names,
-            metric_names: bots::catalog::metric_names(&plan.bots, subject.target.scheme)?,
+            cell,
+            metric_names: bots::catalog::metric_names(&plan.bots, target.scheme)?,
         };
-        let target = subject.target.clone();
-        let mut workers = self.machine.split(plan, order.load, (&target, subject.address))?;
+        let mut workers = self.machine.split(plan, load, (&target, subject.address))?;
         for worker in &mut workers {
-            worker.request = cell.request;
+            worker.request = request;
             worker.members.clone_from(&subject.members);
         }
-        let trial = TrialSpec {
+        let spec = TrialSpec {
             head,
             workers,
             target: &target,
@@ -231,26 +289,10 @@ impl Climbing<'_> {
             spin_ns: plan.generator.spin_ns,
             margin_ns: plan.patience_ns,
             cores: self.machine.cores.clone(),
-            // A warm-up is not judged, and so never waits for undisturbed seconds.
-            terms: (order.purpose == Purpose::Rung).then_some(terms),
+            terms,
             stop: plan.ladder.stop,
         };
-        self.run_trial(&trial, subject, progress)?;
-        judged.read_on(self.store)?;
-        if order.purpose == Purpose::WarmUp {
-            return Ok(());
-        }
-        let Some(rung) = judged.rungs().last() else { anyhow::bail!("the rung was not stored") };
-        let verdict = store::StoredVerdict {
-            judge: "climb".to_owned(),
-            verdict: rung.verdict.name().to_owned(),
-            reason: rung.reason.as_ref().map(|reason| mask(reason).into_owned()),
-            cut_s: rung.hold.map_or(0, |hold| hold.cut_s),
-            evidence: serde_json::to_string(&rung.evidence)?,
-        };
-        self.writer.verdict(order.seq, verdict)?;
-        progress.say(&show::rung(rung));
-        Ok(())
+        self.run_trial(&spec, subject, progress)
     }
 
     /// The same engine against the null server of the subject's protocol: own latency at a pace, own ceiling in a
@@ -303,7 +345,7 @@ impl Climbing<'_> {
         self.run_trial(&trial, server, progress)
     }
 
-    pub(crate) fn run_trial(
+    fn run_trial(
         &self,
         order: &TrialSpec<'_>,
         subject: &mut UnderTest,

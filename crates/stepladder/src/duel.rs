@@ -12,21 +12,20 @@ use std::sync::mpsc::{Receiver, channel};
 
 use ladder::NextTrial;
 use ladder::duel::{DuelNext, DuelTrial, Side};
-use measure::{Purpose, TrialHead};
+use measure::Purpose;
 use plan::{HoldLength, Plan};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store};
 
 pub use self::options::DuelArgs;
 use self::options::{Decided, SidePlan};
 use self::record::{DuelPlan, DuelRun};
-use crate::climb::{self, Climbing, check_writable, no_store};
+use crate::climb::{self, Climbing, SubjectTrial, check_writable, no_store};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::preflight::{self, Machine};
 use crate::progress::Progress;
 use crate::say;
 use crate::secrets::mask;
 use crate::signals::Interrupt;
-use crate::trial::TrialSpec;
 use crate::under_test::{self, UnderTest};
 
 /// `stepladder duel`
@@ -238,40 +237,20 @@ impl Holding<'_> {
         if plan.ladder.restart_per_rung && !is_first {
             subject.restart(plan)?;
         }
-        let needs = plan::needs(in_cell, order.load);
-        let target = subject.target.clone();
-        let head = TrialHead {
+        let trial = SubjectTrial {
+            plan: in_cell,
             seq: order.seq,
             purpose: Purpose::Rung,
             load: order.load,
-            load_unit: plan.ladder.load_unit,
-            bots: needs.bots,
-            connections: needs.connections,
-            tick_period_ns: plan.subject.tick_period_ns(),
             cell: order.side.cell(),
-            metric_names: bots::catalog::metric_names(&in_cell.bots, target.scheme)?,
-        };
-        let mut workers = self.machine.split(in_cell, order.load, (&target, subject.address))?;
-        for worker in &mut workers {
-            worker.request = cell.request;
-            worker.members.clone_from(&subject.members);
-        }
-        let trial = TrialSpec {
-            head,
-            workers,
-            target: &target,
+            request: cell.request,
             hold: plan.ladder.hold,
-            settle_ns: plan.ladder.settle_ns,
-            realtime: plan.generator.realtime,
-            spin_ns: plan.generator.spin_ns,
-            margin_ns: plan.patience_ns,
-            cores: self.machine.cores.clone(),
             // Both sides are held equally long: a hold that went on until it can be judged would depend on what it measures.
             terms: None,
-            stop: None,
         };
         debug_assert!(matches!(trial.hold, HoldLength::Time(_)));
-        self.climbing(plan).run_trial(&trial, subject, progress)
+        debug_assert!(plan.ladder.stop.is_none(), "such a plan is refused");
+        self.climbing(plan).load_subject(trial, subject, progress)
     }
 
     /// Stores and says what the last trial was, and what is known after a whole block.
@@ -279,14 +258,7 @@ impl Holding<'_> {
         let Some(last) = run.last_held() else { return Ok(()) };
         let Some(side) = Side::of(&last.judged.cell) else { return Ok(()) };
         let Some(rung) = run.rungs().last() else { return Ok(()) };
-        let verdict = store::StoredVerdict {
-            judge: "climb".to_owned(),
-            verdict: rung.verdict.name().to_owned(),
-            reason: rung.reason.as_ref().map(|reason| mask(reason).into_owned()),
-            cut_s: rung.hold.map_or(0, |hold| hold.cut_s),
-            evidence: serde_json::to_string(&rung.evidence)?,
-        };
-        self.writer.verdict(last.seq, verdict)?;
+        climb::keep_verdict(self.writer, rung)?;
         if let Some(why) = &last.unfair {
             progress.say(&page::dropped(side, why));
             return Ok(());

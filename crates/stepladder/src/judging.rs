@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use ladder::{
-    Asked, Calibration, Climb, Gate, Intended, Judged, Link, ListSchedule, Loads, Next, NextTrial, RunFacts,
-    Rung, Schedule, Terms, answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
+    Asked, Calibration, Climb, Gate, Intended, Judged, Judgement, Link, ListSchedule, Loads, Next, NextTrial,
+    RunFacts, Rung, Schedule, Terms, answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
 };
 use measure::{Measure, Purpose, Summary, Trial};
 use plan::{HoldLength, Plan, SubjectSource, TickSource};
@@ -95,22 +95,19 @@ impl JudgedRun {
             }
             match mark.head.purpose {
                 Purpose::Rung => {
-                    let hold_ns = self.hold_ns();
-                    let left_out = |trial: &Trial| least_disturbed(trial, hold_ns).left_out;
-                    let (trial, calmer) =
-                        store.trial_views(&self.id, mark.head.seq, warm_up_cut, left_out)?;
-                    let terms = Terms { hold_ns, ..self.terms(trial.head.load, &trial.head.cell) };
-                    let judgement = judge(&trial, calmer.as_ref(), &terms);
-                    self.done.extend(Judged::of(&trial, Some(&judgement)));
+                    let terms = self.terms(mark.head.load, &mark.head.cell);
+                    let terms = Terms { hold_ns: self.hold_ns().unwrap_or(terms.hold_ns), ..terms };
+                    let (trial, judgement) = judged_trial(store, &self.id, mark.head.seq, &terms)?;
+                    self.done.push(Judged::of(&trial, Some(&judgement)));
                     self.rungs.push(rung(&trial, &judgement));
                 }
                 Purpose::WarmUp => {
                     let trial = store.trial(&self.id, mark.head.seq, 0)?;
-                    self.done.extend(Judged::of(&trial, None));
+                    self.done.push(Judged::of(&trial, None));
                 }
                 Purpose::CalibrationLatency | Purpose::CalibrationCeiling => {
                     let trial = store.trial(&self.id, mark.head.seq, 0)?;
-                    self.done.extend(Judged::of(&trial, None));
+                    self.done.push(Judged::of(&trial, None));
                     calibrate(&mut self.calibration, &trial);
                 }
             }
@@ -119,11 +116,12 @@ impl JudgedRun {
         Ok(())
     }
 
-    /// How long the next trial was asked to hold: the schedule asks for the same trials again when it is replayed.
-    fn hold_ns(&self) -> u64 {
+    /// How long a search asked the next trial to hold: it asks for the same trials again when it is replayed.
+    fn hold_ns(&self) -> Option<u64> {
+        self.plan.ladder.search.as_ref()?;
         match schedule(&self.plan).next(&self.done) {
-            Next::Trial(NextTrial { hold_ns: Some(hold_ns), .. }) => hold_ns,
-            _ => hold_ns(&self.plan),
+            Next::Trial(NextTrial { hold_ns, .. }) => hold_ns,
+            Next::Done(_) => None,
         }
     }
 
@@ -184,6 +182,19 @@ pub(crate) fn terms(plan: &Plan, load: f64, calibration: Option<&Calibration>, l
         tells_ticks: matches!(plan.subject.source, SubjectSource::BuiltIn { .. })
             && matches!(plan.subject.ticks, TickSource::Log(_)),
     }
+}
+
+/// A stored rung, judged over all its seconds and over those that were disturbed least.
+pub(crate) fn judged_trial(
+    store: &Store,
+    run: &RunId,
+    seq: u32,
+    terms: &Terms,
+) -> anyhow::Result<(Trial, Judgement)> {
+    let left_out = |trial: &Trial| least_disturbed(trial, terms.hold_ns).left_out;
+    let (trial, calmer) = store.trial_views(run, seq, warm_up_cut, left_out)?;
+    let judgement = judge(&trial, calmer.as_ref(), terms);
+    Ok((trial, judgement))
 }
 
 /// How long a hold is to last; 0 where a count ends it.

@@ -130,7 +130,7 @@ impl Codec {
         buffer.lay(&self.carried)
     }
 
-    /// So many bytes were read into that room.
+    /// `count` bytes were read into that room.
     pub fn came(&mut self, count: usize, buffer: &mut ReadBuffer) {
         self.carried.clear();
         buffer.filled(count);
@@ -249,7 +249,7 @@ impl Codec {
     }
 }
 
-/// Codes that stand in frames: others only say what happened at this end, or belong to nobody yet. Source: RFC 6455, section
+/// Close codes that a frame may carry: others are for local use only, or unassigned. Source: RFC 6455, section
 /// 7.4, and the registry of IANA.
 fn is_sent_code(code: u16) -> bool {
     matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)

@@ -1,4 +1,4 @@
-//! What the closed loops of the examples are told: `ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT`.
+//! The arguments of the closed-loop examples: `ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT`.
 
 /// The arguments of a closed loop.
 pub struct Arguments {

@@ -51,7 +51,7 @@ impl Looks {
         Looks { nominal, critical }
     }
 
-    /// The two-sided level of the look after so many blocks; 0 where there is none, and beyond the last that of the last.
+    /// The two-sided level of the look after this number of blocks. 0 where no look is planned; beyond the last look, its level.
     pub fn level(&self, blocks: usize) -> f64 {
         self.nominal[blocks.min(self.nominal.len() - 1)]
     }

@@ -24,7 +24,20 @@ static REPEAT: Setting = HOW
          the capacity again until it is certain to 95 %",
     )
     .flag_example("5");
-const PRESETS: &[&str] = &["quick", "standard", "strict"];
+/// What a word behind `--search` means.
+struct Preset {
+    name: &'static str,
+    /// full-length trials that decide
+    trials: u64,
+    width: f64,
+}
+
+const PRESETS: [Preset; 3] = [
+    Preset { name: "quick", trials: 1, width: 0.1 },
+    Preset { name: "standard", trials: 3, width: 0.05 },
+    Preset { name: "strict", trials: 5, width: 0.02 },
+];
+const PRESET_NAMES: &[&str] = &[PRESETS[0].name, PRESETS[1].name, PRESETS[2].name];
 static SEARCH: Setting = HOW
     .key("ladder.search", Shape::Text, "standard")
     .about("Search for the capacity (RFC 9971) instead of climbing a list: quick, standard or strict.")
@@ -33,8 +46,8 @@ static SEARCH: Setting = HOW
         "Search for the capacity by RFC 9971 instead of climbing a list. Loads that are given (--rungs, --rate …) bound it: \
          one is the start, of several the smallest and the largest are the range. Alone it means standard",
     )
-    .kind(Kind::Optional("standard"))
-    .one_of(PRESETS);
+    .kind(Kind::Optional(PRESETS[1].name))
+    .one_of(PRESET_NAMES);
 static WIDTH: Setting = HOW
     .key("ladder.search_width", Shape::NumberOrText, "5%")
     .about("How far apart the bounds of a search may be, relative to the upper one.")
@@ -42,14 +55,14 @@ static WIDTH: Setting = HOW
     .help("How far apart the two bounds may be, relative to the upper one [default: quick 10%, standard 5%, strict 2%]");
 static DECIDES: Setting = HOW
     .key("ladder.search_trials", Shape::Whole("uint32"), "3")
-    .about("So many full-length trials decide about a load.")
+    .about("How many full-length trials decide whether a load holds.")
     .flag("--search-trials", "N")
-    .help("So many full-length trials (--hold) decide about a load [default: quick 1, standard 3, strict 5]");
+    .help("How many full-length trials (--hold) decide whether a load holds [default: quick 1, standard 3, strict 5]");
 static EXCEED: Setting = HOW
     .key("ladder.search_exceed", Shape::NumberOrText, "50%")
-    .about("So large a share of the full-length trials of a load may miss the objectives.")
+    .about("Share of a load's full-length trials that may miss the objectives.")
     .flag("--search-exceed", "SHARE")
-    .help("So large a share of a load's full-length trials may miss the objectives")
+    .help("Share of a load's full-length trials that may miss the objectives")
     .default("50%");
 static BUDGET: Setting = HOW
     .key("ladder.budget", Shape::Text, "20m")
@@ -58,15 +71,6 @@ static BUDGET: Setting = HOW
     .help(
         "How long the search may take: the width is what that time buys, and is said before the first trial",
     );
-
-/// What a preset means: trials that decide, and the width.
-const fn preset(name: &str) -> (u32, f64) {
-    match name.as_bytes() {
-        b"quick" => (1, 0.1),
-        b"strict" => (5, 0.02),
-        _ => (3, 0.05),
-    }
-}
 
 /// Without a word about the hold a trial is at least this long: a search is about the edge, where seconds differ.
 const HOLD_LEAST_NS: u64 = 30_000_000_000;
@@ -103,11 +107,11 @@ pub(super) fn read(
         ladder.repeat = repeat.unwrap_or_default();
         return;
     };
-    let name = said.text.trim().to_owned();
-    if !PRESETS.contains(&name.as_str()) {
-        reader.refuse_plainly(said.place, SearchError::NoPreset(name));
+    let name = said.text.trim();
+    let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) else {
+        reader.refuse_plainly(said.place, SearchError::NoPreset(name.to_owned()));
         return;
-    }
+    };
     // An axis of which nobody speaks has a usual range to sweep; a search is about its first value.
     if !super::cells::are_said(reader) {
         ladder.cells.truncate(1);
@@ -129,13 +133,12 @@ pub(super) fn read(
         ladder.hold = HoldLength::Time(hold_ns.max(HOLD_LEAST_NS));
     }
     let HoldLength::Time(hold_ns) = ladder.hold else { return };
-    let (usual_trials, usual_width) = preset(&name);
-    let trials = trials.unwrap_or(u64::from(usual_trials));
+    let trials = trials.unwrap_or(preset.trials);
     let goal = Goal {
         final_trial_ns: hold_ns,
         duration_sum_ns: hold_ns.saturating_mul(trials),
         exceed_ratio: exceed.unwrap_or(0.5),
-        width: width.unwrap_or(usual_width),
+        width: width.unwrap_or(preset.width),
     };
     let restarts_subject = is_ours;
     let within = within(ladder, loads.is_some(), bots, objectives, goal);
@@ -206,13 +209,12 @@ pub fn search_sentence(plan: &Plan) -> Option<String> {
     let search = plan.ladder.search.as_ref()?;
     let (least_ns, most_ns) = search.forecast(|load| around_ns(&plan.ladder, &plan.bots, load));
     let trials = search.goal.duration_sum_ns / search.goal.final_trial_ns.max(1);
-    let load = |load: f64| show_number(load);
-    let full_ns = search.full_ns(search.start).max(search.goal.final_trial_ns);
+    let full_ns = search.full_ns(search.start);
     let mut sentence = format!(
         "search (RFC 9971): between {} and {} {}, bounds at most {} apart, decided by {trials} trials of {}; it takes {} to \
          {} where nothing disturbs it",
-        load(search.least),
-        load(search.most),
+        show_number(search.least),
+        show_number(search.most),
         plan.ladder.load_unit,
         show_share(search.goal.width),
         show_length(search.goal.final_trial_ns),
@@ -224,7 +226,7 @@ pub fn search_sentence(plan: &Plan) -> Option<String> {
             "; {} replies state the percentiles, which takes {} at {} {}",
             show_number(search.samples),
             show_length(full_ns),
-            load(search.start),
+            show_number(search.start),
             plan.ladder.load_unit
         );
     }

@@ -11,7 +11,7 @@ use plan::layers::settings;
 use plan::units::{self, duration_ns_within};
 use plan::{Arrivals, Flags, HoldLength, Plan, SubjectSource};
 
-use crate::cli::{ClimbArgs, DuelSettings};
+use crate::cli::{ClimbArgs, Settings};
 use crate::commands::planned;
 use crate::comparing::{self, Difference};
 use crate::consent::Consent;
@@ -35,7 +35,7 @@ pub struct DuelArgs {
     #[arg(value_name = "B")]
     b: String,
     #[command(flatten)]
-    settings: DuelSettings,
+    settings: Settings<false>,
     /// A change from A to B that must be kept, e.g. 'response.p99 <= +5%'; several times for several
     #[arg(long, value_name = "GATE", help_heading = "Duel")]
     gate: Vec<String>,

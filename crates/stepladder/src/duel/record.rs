@@ -3,17 +3,14 @@
 
 use anyhow::Context as _;
 use ladder::duel::{Duel, DuelNext, DuelStop, HeldTrial, Rules, Side, Standing};
-use ladder::{
-    Calibration, Climb, Judged, Judgement, Link, Rung, Verdict, answers, judge, least_disturbed, rung,
-    warm_up_cut,
-};
-use measure::{Purpose, Trial};
+use ladder::{Calibration, Climb, Judged, Judgement, Link, Rung, Verdict, answers, rung};
+use measure::Purpose;
 use plan::Plan;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{RunHead, RunId, RunState, Store};
 
-use crate::judging::{calibrate, facts, hold_ns, link_of, terms};
+use crate::judging::{calibrate, facts, judged_trial, link_of, terms};
 
 /// Under this key of the run's plan, which is A's, stands what makes it a duel. So whatever reads plans of climbs can read it.
 const KEY: &str = "duel";
@@ -101,10 +98,8 @@ impl DuelRun {
                 record.ended_unix_ms.map_or(0, |ended| ended.saturating_sub(record.started_unix_ms));
             let (judged, unfair, figures) = if head.purpose == Purpose::Rung {
                 let plan = self.plan_of(Side::of(&head.cell).unwrap_or(Side::A));
-                let left_out = |trial: &Trial| least_disturbed(trial, hold_ns(plan)).left_out;
-                let (trial, calmer) = store.trial_views(&self.id, head.seq, warm_up_cut, left_out)?;
                 let terms = terms(plan, head.load, self.calibration.as_ref(), self.link.as_ref());
-                let judgement = judge(&trial, calmer.as_ref(), &terms);
+                let (trial, judgement) = judged_trial(store, &self.id, head.seq, &terms)?;
                 let figures = self.plan.duel.read(&trial);
                 self.rungs.push(rung(&trial, &judgement));
                 (
@@ -117,7 +112,6 @@ impl DuelRun {
                 calibrate(&mut self.calibration, &trial);
                 (Judged::of(&trial, None), None, Vec::new())
             };
-            let judged = judged.context("a trial is for a purpose of another version of Stepladder")?;
             self.held.push(HeldTrial {
                 seq: head.seq,
                 judged,

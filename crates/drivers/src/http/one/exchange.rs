@@ -110,7 +110,7 @@ impl Exchange {
         buffer.lay(if self.awaits_head() { &self.store } else { &[] })
     }
 
-    /// So many bytes were read into that room.
+    /// `count` bytes were read into that room.
     pub fn came(&mut self, count: usize, buffer: &mut ReadBuffer) {
         if self.awaits_head() {
             self.store.clear();

@@ -10,7 +10,7 @@ use super::talk::Talk;
 use crate::http::{Parts, Received};
 use crate::read_buffer::ReadBuffer;
 
-/// What is told of an answer, or what went wrong: tag, status, body, status of gRPC.
+/// A response, or what went wrong: tag, status, body, status of gRPC.
 pub type Told = Result<(u32, u16, Vec<u8>, Option<u8>), String>;
 
 /// A client that asks `requests` times as soon as it may, hears these pieces and then the end of the stream.
