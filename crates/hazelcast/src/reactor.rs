@@ -337,7 +337,11 @@ impl<T> Reactor<T> {
                     self.reroute(now_ns);
                 }
                 Event::Members(view) => {
-                    self.cluster.take_members(view, now_ns, resolve);
+                    let may_connect = self.config.may_connect;
+                    let permitted = |host: &str, port| {
+                        resolve(host, port).filter(|address: &SocketAddr| may_connect(address.ip()))
+                    };
+                    self.cluster.take_members(view, now_ns, permitted);
                     self.close_left(now_ns);
                 }
                 Event::Partitions(view) => {

@@ -107,11 +107,9 @@ impl UnderTest {
         if self.target.scheme.transport() != Transport::Hazelcast {
             return Ok(Vec::new());
         }
-        let members = probe::cluster::members(&self.target, self.address)?;
-        for member in &members {
-            check_may_load(member.ip(), &member.ip().to_string(), &plan.may_load, consent)?;
-        }
-        Ok(members)
+        probe::cluster::members(&self.target, self.address, |member| {
+            check_may_load(member.ip(), &member.ip().to_string(), &plan.may_load, consent)
+        })
     }
 
     /// A reference server as a process of its own on a free loopback port.

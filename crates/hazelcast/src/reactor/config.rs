@@ -1,6 +1,6 @@
 //! How a client finds its cluster, and its limits.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use super::cluster::Backoff;
@@ -16,6 +16,9 @@ pub struct Config {
     /// Members to begin with, `HOST` or `HOST:PORT`; the others are learned from them. Names are resolved once, and again
     /// when a member of the cluster calls itself by a name.
     pub addresses: Vec<String>,
+    /// Whether a member that the cluster names may be connected to, by its address; those of `addresses` always may. The
+    /// partitions of others are reached through the members that are connected. Default: all may.
+    pub may_connect: fn(IpAddr) -> bool,
     /// The cluster's name. Default: "dev", as the members'.
     pub cluster_name: String,
     /// Only where the members ask for one.
@@ -48,6 +51,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             addresses: vec![format!("127.0.0.1:{DEFAULT_PORT}")],
+            may_connect: |_| true,
             cluster_name: "dev".to_owned(),
             username: None,
             password: None,

@@ -11,15 +11,21 @@ use plan::Target;
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const REACH_WITHIN: Duration = Duration::from_secs(2);
 
-/// The members that hold data, where there is more than one; else none, and `socket` is all there is.
+/// The members that hold data, where there is more than one; else none, and `socket` is all there is. Before anything is
+/// sent to an address that the cluster named, `may_load` is asked about it.
 ///
-/// Errors: the cluster does not tell; a member that cannot be reached from here.
-pub fn members(target: &Target, socket: SocketAddr) -> anyhow::Result<Vec<SocketAddr>> {
+/// Errors: the cluster does not tell; what `may_load` says; a member that cannot be reached from here.
+pub fn members(
+    target: &Target,
+    socket: SocketAddr,
+    may_load: impl Fn(SocketAddr) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<SocketAddr>> {
     let (_, cluster) = drivers::hazelcast::map_and_cluster(&target.path);
     let config = Config {
         cluster_name: cluster.to_owned(),
         client_name: "stepladder".to_owned(),
         connect_timeout: CONNECT_WITHIN,
+        may_connect: |_| false,
         ..Config::at(socket.to_string())
     };
     let reactor =
@@ -37,6 +43,7 @@ pub fn members(target: &Target, socket: SocketAddr) -> anyhow::Result<Vec<Socket
                 "{target}: its member {host}:{port} is not known here; give the members addresses that clients can reach"
             )
         };
+        may_load(address).with_context(|| format!("{target} names {host}:{port} as its member"))?;
         TcpStream::connect_timeout(&address, REACH_WITHIN).with_context(|| {
             format!(
                 "{target}: its member {host}:{port} cannot be reached; a smart client needs all members: start it, or let \

@@ -29,6 +29,8 @@ impl Hazelcast {
             cluster_name: plan.cluster.clone(),
             invocation_timeout: Duration::from_millis(plan.timeout_ms),
             client_name: "stepladder".to_owned(),
+            // As the target itself, whatever addresses its members call themselves by.
+            may_connect: |ip| ip.is_loopback(),
             ..Config::default()
         };
         let reactor = Reactor::connect(config).map_err(|error| error.to_string())?;
