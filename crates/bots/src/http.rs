@@ -58,6 +58,8 @@ const NEXT_REQUEST: u32 = 1;
 const COME_BACK: u32 = 2;
 /// requests that take too long are looked for
 const LOOK_FOR_LATE: u32 = 3;
+/// a requester whose connection took no request tries again
+const TRY_AGAIN: u32 = 4;
 
 /// After the n-th failure in a row a client waits n times as long before it tries again.
 const COME_BACK_NS: u64 = 100_000_000;
@@ -102,6 +104,8 @@ struct Client {
     in_visit: u64,
     /// has left its connection as planned, and asks again when it is due
     is_between: bool,
+    /// its connection stands and took no request
+    is_refused: bool,
     captured: CapturedVars,
 }
 
@@ -266,6 +270,15 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                 }
             }
             COME_BACK => self.come_back(bot, ctx),
+            TRY_AGAIN => {
+                let client = &mut self.clients[bot as usize];
+                // It asks with its next connection, or has done so.
+                if std::mem::take(&mut client.is_refused) && client.is_open && client.open_requests.is_empty()
+                {
+                    let chosen = self.source.choose();
+                    self.send(bot, Planned { planned_ns, chosen }, SendLag::Unrecorded, ctx);
+                }
+            }
             _ => {
                 ctx.at(planned_ns + self.look_gap_ns(), 0, LOOK_FOR_LATE);
                 self.give_up_the_late(ctx);
@@ -368,13 +381,30 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         } else {
             ctx.follow(connection, what).then_some(None)
         };
-        let Some(id) = sent else { return self.source.abandoned(planned.chosen) };
+        let Some(id) = sent else {
+            self.source.abandoned(planned.chosen);
+            return self.try_again_later(bot, ctx);
+        };
+        client.is_refused = false;
         let (chosen, sent_ns) = (planned.chosen, ctx.now_ns());
         let open = OpenRequest { tag, id, chosen, hops: 0, sent_ns, has_begun: false, at_stop };
         client.open_requests.push(open);
         client.on_connection += 1;
         client.in_visit += 1;
         self.open_count += 1;
+    }
+
+    /// A requester whose connection takes no request goes on asking: each attempt is a message that was not sent, and one that
+    /// fell silent here would pass for one that is served.
+    fn try_again_later(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
+        if self.stream.is_some() || ctx.drains() {
+            return;
+        }
+        let client = &mut self.clients[bot as usize];
+        client.is_refused = true;
+        client.failures += 1;
+        let pause_ns = COME_BACK_NS * client.failures.min(COME_BACK_STEPS_MAX);
+        ctx.at(ctx.now_ns() + pause_ns, bot, TRY_AGAIN);
     }
 
     fn receive(
@@ -548,6 +578,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
             self.source.abandoned(open.chosen);
         }
         client.is_open = false;
+        client.is_refused = false;
         client.connection.take()
     }
 

@@ -48,6 +48,8 @@ type Saying = (u64, u64, u64, Said);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Said {
     Message(Vec<u8>),
+    /// from now on it takes no message
+    TakesNoMore,
     /// its end
     End(End),
 }
@@ -77,6 +79,12 @@ impl Says {
     pub fn message(&mut self, at_ns: u64, peer: u64, message: impl Into<Vec<u8>>) {
         self.count += 1;
         self.queue.push(Reverse((at_ns, self.count, peer, Said::Message(message.into()))));
+    }
+
+    /// From an instant on the connection stands and takes no message, as one whose server allows no request any more.
+    pub fn takes_no_more(&mut self, at_ns: u64, peer: u64) {
+        self.count += 1;
+        self.queue.push(Reverse((at_ns, self.count, peer, Said::TakesNoMore)));
     }
 
     /// The end of a connection, at an instant.
@@ -219,6 +227,7 @@ fn play_to<B>(
             host: "simulated".to_owned(),
             path: path.clone(),
             tls: None,
+            reply_bytes_max: plan.bots.reply_bytes_max(),
         };
         plan.sockets().iter().map(address)
     };

@@ -289,7 +289,7 @@ impl Case<'_> {
 type Rule = fn(&Case<'_>) -> Option<Ruling>;
 
 /// The rules in the order in which they are asked.
-const IN_ORDER: [Rule; 29] = [
+const IN_ORDER: [Rule; 30] = [
     // Nothing is proved.
     rules::books,
     rules::interrupted,
@@ -321,6 +321,7 @@ const IN_ORDER: [Rule; 29] = [
     rules::drifting,
     rules::not_done,
     requests::aliased,
+    requests::nothing_asked,
     rules::too_little,
 ];
 

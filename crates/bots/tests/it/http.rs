@@ -174,6 +174,39 @@ fn co_a_throttled_generator_is_named_and_the_server_is_not_blamed() {
     assert_eq!(judgement.verdict, ladder::Verdict::GeneratorLimited, "{judgement:?}");
 }
 
+/// Answers the first request of each connection, and allows no further one.
+struct AllowsOne;
+
+impl Scene for AllowsOne {
+    fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        let (tag, _) = Exchanges::request(message);
+        says.takes_no_more(at_ns, peer);
+        says.message(at_ns + 1, peer, Exchanges::answer(tag, 200, b"ok"));
+    }
+}
+
+#[test]
+fn a_server_that_allows_no_further_request_fails_whoever_plans_them() {
+    for plan in [closed(4), open(100.0, 4, Arrivals::Poisson, 3)] {
+        let seconds = simulate::<Simulated>(&plan, times(5), &mut AllowsOne);
+        let trial = sum_up(seconds, 1, 6);
+        let flow = trial.flow();
+        assert!(
+            flow.answered <= 4 && flow.not_sent >= 10 && flow.answered + flow.not_sent == flow.offered,
+            "{flow:?}"
+        );
+        let terms = ladder::Terms {
+            objectives: vec!["errors == 0".parse().unwrap()],
+            patience_ns: SECOND_NS,
+            ..ladder::Terms::default()
+        };
+        let judgement = ladder::judge(&trial, None, &terms);
+        assert_eq!(judgement.verdict, ladder::Verdict::Fail, "{judgement:?}");
+    }
+}
+
 #[test]
 fn poll_the_percentiles_of_a_poll_loop_are_those_of_theory() {
     // Near the ceiling the queue remembers long, so that the exact values want more than a test may take; they stand in

@@ -241,6 +241,7 @@ pub struct Wire<F = Messages> {
     unsent: Vec<Vec<u8>>,
     is_heard: bool,
     is_broken: bool,
+    takes_no_more: bool,
 }
 
 /// A driver whose server is simulated.
@@ -251,7 +252,14 @@ pub trait Simulated: Driver<Connecting = u64> {
 
 impl<F: Freight> Simulated for Wire<F> {
     fn to(peer: u64) -> Self {
-        Wire { carries: PhantomData, peer, unsent: Vec::new(), is_heard: true, is_broken: false }
+        Wire {
+            carries: PhantomData,
+            peer,
+            unsent: Vec::new(),
+            is_heard: true,
+            is_broken: false,
+            takes_no_more: false,
+        }
     }
 }
 
@@ -272,6 +280,9 @@ impl<F: Freight> Driver for Wire<F> {
     }
 
     fn send(&mut self, what: F::Send<'_>) -> Result<(), Refused> {
+        if self.takes_no_more {
+            return Err(Refused(0));
+        }
         self.unsent.push(F::bytes(what));
         Ok(())
     }
@@ -287,6 +298,10 @@ impl<F: Freight> Driver for Wire<F> {
         let next = WIRES.with_borrow_mut(|wires| wires.to_bots.get_mut(&self.peer)?.pop_front());
         match next {
             None => Poll::Pending,
+            Some(Said::TakesNoMore) => {
+                self.takes_no_more = true;
+                Poll::Pending
+            }
             Some(Said::End(End::Bare)) => Poll::Ready(Err(Closed::ByPeer(None))),
             Some(Said::End(End::Code(code))) => Poll::Ready(Err(Closed::ByPeer(Some(code)))),
             Some(Said::End(End::Reset)) => {

@@ -3,7 +3,7 @@
 //! A server that refuses requests often ends their connections too. What its user asked for comes first then: the errors,
 //! with the first one's words, and missing connections only where no objective spoke.
 
-use measure::Trial;
+use measure::{LoadUnit, Trial};
 
 use super::{Case, Ruling, Terms, Verdict, generator, rules};
 use crate::figures;
@@ -56,6 +56,21 @@ pub(super) fn aliased(case: &Case<'_>) -> Option<Ruling> {
         objective.figure().name,
     );
     Some(Ruling::new(Verdict::Inconclusive, "aliased", reason))
+}
+
+/// A hold in which no request was offered shows nothing, however well everything else was kept. Bots that go on asking see to
+/// it that this does not happen; it is asked all the same, because such a hold would meet every objective.
+pub(super) fn nothing_asked(case: &Case<'_>) -> Option<Ruling> {
+    let head = &case.trial.head;
+    let is_of_requests = asks(case.trial) || head.load_unit == LoadUnit::InFlight;
+    let flow = case.trial.flow();
+    if !is_of_requests || flow.offered > 0 || flow.open_before > 0 {
+        return None;
+    }
+    let reason = "nothing was asked in the hold, so nothing was shown: no client sent a request; see the errors of the \
+                  connections, and run it again"
+        .to_owned();
+    Some(Ruling::new(Verdict::Inconclusive, "nothing asked", reason))
 }
 
 #[cfg(test)]

@@ -28,6 +28,18 @@ fn two_seconds_of_requests_are_judged() {
 }
 
 #[test]
+fn a_hold_in_which_nobody_asked_anything_shows_nothing() {
+    let silent = Scene { questions_per_s: 0, ..short(4.0) };
+    let says = ["no client sent a request"];
+    check(&silent, &terms(&["errors == 0"]), Verdict::Inconclusive, "nothing asked", &says);
+    let in_flight = Scene { load_unit: LoadUnit::InFlight, ..silent };
+    check(&in_flight, &terms(&["errors == 0"]), Verdict::Inconclusive, "nothing asked", &says);
+    // Listeners of a chat need not say anything.
+    let listening = Scene { load_unit: LoadUnit::Clients, ..in_flight };
+    assert_ne!(listening.judged(&terms(&["errors == 0"])).1.signal.as_deref(), Some("nothing asked"));
+}
+
+#[test]
 fn requests_that_are_rejected_fail_by_their_count_and_in_their_words() {
     let scene = short(15.0).rejected(12, "status 503: \"busy\"");
     let says =
