@@ -66,7 +66,13 @@ fn main() {
     };
     let (says, received) = channel();
     let (mut collector, mut ends) = Collector::new(1, &says);
-    let address = drivers::Address { socket, host: target.authority(), path: "/".to_owned(), tls: None };
+    let address = drivers::Address {
+        socket,
+        host: target.authority(),
+        path: "/".to_owned(),
+        tls: None,
+        reply_bytes_max: 1 << 20,
+    };
     let setup = Setup {
         plan,
         addresses: vec![address],

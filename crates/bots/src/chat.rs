@@ -219,14 +219,14 @@ where
         ctx: &mut BotContext<'_, D>,
     ) {
         loop {
+            let who = who(&self.plan, self.first_unit, self.unit_step, bot);
             let delivered = {
                 let mut book = ctx.deliveries(bot, at_ns);
-                block = L::book(block, &mut book);
+                block = L::book(block, who.room, &mut book);
                 book.new_count()
             };
             ctx.count(DELIVERED, delivered);
             let Some((text, rest)) = L::split(block) else { return };
-            let who = who(&self.plan, self.first_unit, self.unit_step, bot);
             let is_member = self.people[bot as usize].standing != Standing::Joining;
             let word = L::received(text, who, is_member);
             self.obey(word, text, connection, bot, at_ns, ctx);

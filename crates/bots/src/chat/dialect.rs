@@ -56,13 +56,14 @@ pub trait Dialect: 'static {
         Some((without_return(&block[..end]), &block[end + 1..]))
     }
 
-    /// The text that a line delivers.
-    fn text(line: &[u8]) -> &[u8];
+    /// The text that a line delivers to the bot's room; empty where it delivers none, or one to another room.
+    fn text<'l>(line: &'l [u8], room: &str) -> &'l [u8];
 
     /// Books the deliveries at the front of a block of whole lines. Returns the rest, which begins with another line.
-    fn book<'b>(mut block: &'b [u8], book: &mut Deliveries<'_>) -> &'b [u8] {
+    fn book<'b>(mut block: &'b [u8], room: &str, book: &mut Deliveries<'_>) -> &'b [u8] {
         while let Some(end) = memchr(b'\n', block) {
-            let Some(stamp) = payload::read(Self::text(without_return(&block[..end]))) else { return block };
+            let line = without_return(&block[..end]);
+            let Some(stamp) = payload::read(Self::text(line, room)) else { return block };
             book.received(stamp.sender, stamp.seq, stamp.planned_ns);
             block = &block[end + 1..];
         }
@@ -71,6 +72,6 @@ pub trait Dialect: 'static {
 }
 
 #[inline]
-fn without_return(line: &[u8]) -> &[u8] {
+pub(super) fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }

@@ -54,12 +54,17 @@ impl Dialect for Irc {
     }
 
     #[inline]
-    fn text(line: &[u8]) -> &[u8] {
+    fn text<'l>(line: &'l [u8], room: &str) -> &'l [u8] {
         // `:nick!user@host PRIVMSG #room :text`; a host may hold colons, but none behind a blank.
         if line.first() != Some(&b':') {
             return &[];
         }
-        memmem::find(line, b" :").map_or(&[], |at| &line[at + 2..])
+        let Some(at) = memmem::find(line, b" :") else { return &[] };
+        let (head, text) = (&line[..at], &line[at + 2..]);
+        // Names of channels are the same in capitals (RFC 2812, section 1.3).
+        let (head, name) = head.split_at(head.len().saturating_sub(room.len()));
+        let is_ours = name.eq_ignore_ascii_case(room.as_bytes()) && head.ends_with(b" PRIVMSG #");
+        if is_ours { text } else { &[] }
     }
 }
 
@@ -97,7 +102,12 @@ mod tests {
         let mut out = Vec::new();
         Irc::say(&mut out, "lobby", b"text : more");
         assert_eq!(out, b"PRIVMSG #lobby :text : more\r\n");
-        assert_eq!(Irc::text(b":b1!~b1@::1 PRIVMSG #lobby :text : more"), b"text : more");
-        assert_eq!(Irc::text(b"PING :b1"), b"");
+        assert_eq!(Irc::text(b":b1!~b1@::1 PRIVMSG #lobby :text : more", "lobby"), b"text : more");
+        assert_eq!(Irc::text(b":b1!~b1@::1 PRIVMSG #Lobby :text", "lobby"), b"text");
+        for other in
+            ["PING :b1", ":b1!~b1@::1 PRIVMSG #other :text", ":b1!~b1@::1 NOTICE #lobby :text", ": :"]
+        {
+            assert_eq!(Irc::text(other.as_bytes(), "lobby"), b"", "{other}");
+        }
     }
 }

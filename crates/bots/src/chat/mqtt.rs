@@ -66,16 +66,20 @@ impl Dialect for Mqtt {
 
     /// Behind the topic; a publication at QoS 0 has no packet identifier.
     #[inline]
-    fn text(packet: &[u8]) -> &[u8] {
+    fn text<'l>(packet: &'l [u8], room: &str) -> &'l [u8] {
         let body = packet_body(packet);
-        let Some(topic) = body.first_chunk::<2>() else { return &[] };
-        body.get(2 + usize::from(u16::from_be_bytes(*topic))..).unwrap_or(&[])
+        let Some((length, rest)) = body.split_first_chunk::<2>() else { return &[] };
+        let topic_bytes = usize::from(u16::from_be_bytes(*length));
+        match rest.split_at_checked(topic_bytes) {
+            Some((topic, text)) if topic == room.as_bytes() => text,
+            _ => &[],
+        }
     }
 
-    fn book<'b>(mut block: &'b [u8], book: &mut Deliveries<'_>) -> &'b [u8] {
+    fn book<'b>(mut block: &'b [u8], room: &str, book: &mut Deliveries<'_>) -> &'b [u8] {
         while block.first() == Some(&PUBLISH)
             && let Some((packet, rest)) = split_packet(block)
-            && let Some(stamp) = payload::read(Self::text(packet))
+            && let Some(stamp) = payload::read(Self::text(packet, room))
         {
             book.received(stamp.sender, stamp.seq, stamp.planned_ns);
             block = rest;
@@ -123,7 +127,9 @@ mod tests {
         let mut out = Vec::new();
         Mqtt::say(&mut out, "lobby", b"text");
         assert_eq!(out, b"\x30\x0b\x00\x05lobbytext");
-        assert_eq!(Mqtt::text(&out), b"text");
-        assert_eq!(Mqtt::text(b"\x30\x01\x00"), b"");
+        assert_eq!(Mqtt::text(&out, "lobby"), b"text");
+        assert_eq!(Mqtt::text(&out, "other"), b"");
+        assert_eq!(Mqtt::text(b"\x30\x01\x00", "lobby"), b"");
+        assert_eq!(Mqtt::text(b"\x30\x03\x00\x05l", "l"), b"", "a topic longer than its packet");
     }
 }

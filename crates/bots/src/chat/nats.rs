@@ -1,19 +1,22 @@
 //! The NATS client protocol: SUB, PUB, MSG, PING.
 //!
-//! Our payloads hold no line's end, so each is one line behind its MSG line, and a line that reads as a payload is one.
+//! Our payloads hold no line's end, so each is one line behind its MSG line, which says how long it is. Where the two came
+//! in different blocks the length is checked by the payload's own stamp alone.
 //! `echo: false` asks the server not to send a message back to its publisher. PONG comes behind what is queued.
 
 use std::io::Write as _;
 
 use memchr::memchr;
 
-use super::dialect::{Dialect, Who, Word};
+use super::dialect::{Dialect, Who, Word, without_return};
 use super::payload;
 use measure::ledger::Deliveries;
 
 /// See the module.
 pub struct Nats;
 
+/// Far more than any payload has.
+const LENGTH_DIGITS_MAX: usize = 9;
 const CONNECT: &str = r#"CONNECT {"verbose":false,"pedantic":false,"echo":false,"lang":"rust","version":"0","protocol":1,"name":""#;
 
 impl Dialect for Nats {
@@ -33,26 +36,36 @@ impl Dialect for Nats {
     }
 
     fn received(line: &[u8], _: Who<'_>, is_member: bool) -> Word {
+        // Of messages, `book` leaves those that are not ours, or not as they were announced.
         match line {
             b"PING" => Word::Answer(b"PONG\r\n".to_vec()),
             // The first answers the greeting: the subscription stands.
             b"PONG" if is_member => Word::CaughtUp(None),
             b"PONG" => Word::Joined,
             b"+OK" => Word::Nothing,
-            _ if line.starts_with(b"INFO ") || line.starts_with(b"MSG ") => Word::Nothing,
+            _ if line.starts_with(b"INFO ") => Word::Nothing,
             _ if line.starts_with(b"-ERR") => Word::Refused,
             _ => Word::Strange,
         }
     }
 
-    fn text(line: &[u8]) -> &[u8] {
+    fn text<'l>(line: &'l [u8], _: &str) -> &'l [u8] {
         line
     }
 
-    fn book<'b>(mut block: &'b [u8], book: &mut Deliveries<'_>) -> &'b [u8] {
+    fn book<'b>(mut block: &'b [u8], room: &str, book: &mut Deliveries<'_>) -> &'b [u8] {
+        let mut announced = None;
         while let Some(end) = memchr(b'\n', block) {
-            let line = &block[..end.saturating_sub(1)];
-            if !line.starts_with(b"MSG ") {
+            let line = without_return(&block[..end]);
+            if line.starts_with(b"MSG ") {
+                announced = announced_bytes(line, room);
+                if announced.is_none() {
+                    return block;
+                }
+            } else {
+                if announced.take().is_some_and(|bytes| bytes != line.len()) {
+                    return block;
+                }
                 let Some(stamp) = payload::read(line) else { return block };
                 book.received(stamp.sender, stamp.seq, stamp.planned_ns);
             }
@@ -60,6 +73,14 @@ impl Dialect for Nats {
         }
         &[]
     }
+}
+
+/// How long the payload is that `MSG room 1 LENGTH` announces; `None`: it is for another room or subscription, or is none.
+#[inline]
+fn announced_bytes(line: &[u8], room: &str) -> Option<usize> {
+    let digits = line.strip_prefix(b"MSG ")?.strip_prefix(room.as_bytes())?.strip_prefix(b" 1 ")?;
+    let is_number = (1..=LENGTH_DIGITS_MAX).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| digits.iter().fold(0, |length, digit| 10 * length + usize::from(digit - b'0')))
 }
 
 #[cfg(test)]
@@ -85,8 +106,26 @@ mod tests {
             ("-ERR 'Slow Consumer'", true, Word::Refused),
             ("+OK", true, Word::Nothing),
             ("hello", true, Word::Strange),
+            ("MSG other 1 20", true, Word::Strange),
         ] {
             assert_eq!(Nats::received(line.as_bytes(), WHO, is_member), word, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_announced_with_its_room_subscription_and_length() {
+        for (line, expected) in [
+            ("MSG lobby 1 42", Some(42)),
+            ("MSG lobby 1 0", Some(0)),
+            ("MSG lobby2 1 42", None),
+            ("MSG lobby 2 42", None),
+            ("MSG lobby 1 reply 42", None),
+            ("MSG lobby 1 ", None),
+            ("MSG lobby 1 -1", None),
+            ("MSG lobby 1 99999999999999999999", None),
+            ("INFO {}", None),
+        ] {
+            assert_eq!(announced_bytes(line.as_bytes(), "lobby"), expected, "{line}");
         }
     }
 

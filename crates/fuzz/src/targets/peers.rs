@@ -86,7 +86,7 @@ fn dialect<D: Dialect>(mut block: &[u8]) {
                 assert!(answer.len() <= line.len() + 64, "a line that makes us say more than it says");
             }
         }
-        assert!(D::text(line).len() <= line.len());
+        assert!(D::text(line, who.room).len() <= line.len());
         block = rest;
     }
 }
