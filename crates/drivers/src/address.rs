@@ -18,6 +18,9 @@ pub struct Address {
     pub path: String,
     /// TLS, for `wss` and `https`
     pub tls: Option<TlsSettings>,
+    /// the longest reply that is taken, bytes: a longer one ends the connection. Drivers whose protocol has a smaller limit
+    /// of its own keep that
+    pub reply_bytes_max: usize,
 }
 
 /// What a TLS handshake needs; made once, shared by all connections.

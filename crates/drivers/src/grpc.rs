@@ -42,6 +42,12 @@ pub(crate) const UNKNOWN: u8 = 2;
 /// Before each message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
+/// How long a message is with what stands before it, as its first bytes say; `None` while these are incomplete.
+pub(crate) fn message_bytes(begin: &[u8]) -> Option<u64> {
+    let length = begin.get(1..PREFIX_BYTES)?.first_chunk::<4>()?;
+    Some(u64::from(u32::from_be_bytes(*length)) + PREFIX_BYTES as u64)
+}
+
 /// The names of all codes but OK, in their order.
 pub const NAMES: [&str; CODES.len()] = {
     let mut names = [""; CODES.len()];

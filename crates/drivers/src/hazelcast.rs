@@ -42,9 +42,9 @@ const NOW_NS: u64 = 0;
 const SLICES: usize = 64;
 const PROTOCOL: &str = "Hazelcast";
 /// How many operations are in flight is the plan's business, and large values that wait are only referred to: a plan's
-/// values are few. A value is 16 MiB at most.
+/// values are few. A value is 16 MiB at most. How long a message may be the address says.
 const LIMITS: Limits =
-    Limits { message_bytes: 64 << 20, request_bytes: 64 << 20, unsent_bytes: usize::MAX, in_flight: 1 << 24 };
+    Limits { message_bytes: 0, request_bytes: 64 << 20, unsent_bytes: usize::MAX, in_flight: 1 << 24 };
 
 /// One open connection.
 pub struct Hazelcast {
@@ -95,7 +95,8 @@ impl Driver for Hazelcast {
             client_name: "stepladder".to_owned(),
         };
         // The engine gives up a connection that takes too long to open, so the session need not.
-        let session = Session::new(Settings { limits: LIMITS, ..Settings::default() }, &credentials, NOW_NS);
+        let limits = Limits { message_bytes: to.reply_bytes_max, ..LIMITS };
+        let session = Session::new(Settings { limits, ..Settings::default() }, &credentials, NOW_NS);
         let mut opening = Hazelcast {
             stream,
             session,

@@ -36,6 +36,8 @@ const HELD_BYTES_MAX: usize = 128 << 20;
 const SLICES: usize = 64;
 /// An incomplete reply that needs at least so much more is read to a place of its own.
 const LARGE_FROM_BYTES: usize = 16 * 1024;
+/// No answer to SELECT is longer.
+const SELECTED_BYTES_MAX: usize = 4 * 1024;
 const PROTOCOL: &str = "Redis";
 
 /// One open connection.
@@ -49,6 +51,7 @@ pub struct Redis {
     /// an incomplete large reply, as long as it will be; empty when there is none
     large: Vec<u8>,
     large_filled: usize,
+    reply_bytes_max: usize,
     shutdown: Shutdown,
 }
 
@@ -104,7 +107,7 @@ impl Driver for Redis {
         resp::command(&mut command, &[b"SELECT", database.as_bytes()]);
         stream.write_all(&command).await?;
         selected(&mut stream).await?;
-        Ok(Redis::over(stream))
+        Ok(Redis::over(stream, to.reply_bytes_max))
     }
 
     fn send(&mut self, what: Operation<'_, Word, Word>) -> Result<(), Refused> {
@@ -185,10 +188,7 @@ impl Driver for Redis {
                 let bytes = &*buffer.take(place.reply_bytes);
                 Some(self.received(place.of(bytes)))
             }
-            Ok(None) => {
-                self.carry(buffer);
-                None
-            }
+            Ok(None) => self.carry(buffer).err().map(Err),
         }
     }
 
@@ -202,7 +202,7 @@ impl Driver for Redis {
 }
 
 impl Redis {
-    fn over(stream: TcpStream) -> Redis {
+    fn over(stream: TcpStream, reply_bytes_max: usize) -> Redis {
         Redis {
             stream,
             unsent: Outbox::default(),
@@ -210,6 +210,7 @@ impl Redis {
             carried: Vec::new(),
             large: Vec::new(),
             large_filled: 0,
+            reply_bytes_max,
             shutdown: Shutdown::default(),
         }
     }
@@ -231,9 +232,13 @@ impl Redis {
         Ok(Received { tag, reply })
     }
 
-    fn carry(&mut self, buffer: &mut ReadBuffer) {
+    /// Keeps an incomplete reply. Errors: it is longer than any that is waited for; no memory is taken for it.
+    fn carry(&mut self, buffer: &mut ReadBuffer) -> Result<(), Broken> {
         let missing_bytes = resp::missing(buffer.rest());
         let rest = &*buffer.take(buffer.rest().len());
+        if rest.len().saturating_add(missing_bytes) > self.reply_bytes_max {
+            return Err(Broken::TooLarge(self.reply_bytes_max));
+        }
         // What is carried must leave room for the next read.
         let is_half_full = missing_bytes > 0 && rest.len() >= READ_BUFFER_BYTES / 2;
         if missing_bytes >= LARGE_FROM_BYTES || is_half_full {
@@ -243,6 +248,7 @@ impl Redis {
         } else {
             self.carried.extend_from_slice(rest);
         }
+        Ok(())
     }
 }
 
@@ -252,10 +258,10 @@ async fn selected(stream: &mut TcpStream) -> Result<(), OpenError> {
     let (mut heard, mut part) = (Vec::new(), [0; 512]);
     loop {
         match resp::reply(&heard) {
-            Ok(None) => {}
             Ok(Some((Resp::Simple(b"OK"), length))) if length == heard.len() => return Ok(()),
             Ok(Some((Resp::Error(words), _))) => return Err(OpenError::Rejected(shown(words))),
-            Ok(Some(_)) | Err(_) => {
+            Ok(None) if heard.len() < SELECTED_BYTES_MAX => {}
+            Ok(_) | Err(_) => {
                 return Err(wrong(format!("it answered SELECT with \"{}\"", shown(&heard))));
             }
         }

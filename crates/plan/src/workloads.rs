@@ -64,6 +64,12 @@ pub trait Workload {
         load.round() as u64
     }
 
+    /// The longest reply that it has a use for, bytes; a longer one ends its connection. Protocols with a smaller limit of
+    /// their own keep that.
+    fn reply_bytes_max(&self) -> usize {
+        REPLY_BYTES
+    }
+
     /// Clients and connections of a load.
     fn demand(&self, load: f64) -> Demand {
         let units = self.units(load);
@@ -121,6 +127,10 @@ pub trait Workload {
         Some("these bots send no broadcasts")
     }
 }
+
+/// The longest reply of a workload that asks for nothing longer: what belongs to the protocol itself (members and
+/// partitions of a large cluster, for example) is shorter.
+pub const REPLY_BYTES: usize = 1 << 20;
 
 /// How loads are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

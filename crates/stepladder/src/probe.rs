@@ -18,7 +18,7 @@ use drivers::tcp::{Lines, lines};
 use drivers::{
     Address, Closed, Driver, Hazelcast, Http1, Http2, OpenError, ReadBuffer, Redis, Tcp, WebSocket,
 };
-use plan::{FirstSign, Paths, Scheme, Target, Transport};
+use plan::{FirstSign, Paths, REPLY_BYTES, Scheme, Target, Transport};
 use tokio::time::{sleep, timeout};
 
 use crate::trial::tls;
@@ -47,7 +47,13 @@ fn handshake_within(
     connections: u64,
     hangs_up_within: Duration,
 ) -> anyhow::Result<()> {
-    let address = Address { socket, host: target.authority(), path: target.path.clone(), tls: tls(target)? };
+    let address = Address {
+        socket,
+        host: target.authority(),
+        path: target.path.clone(),
+        tls: tls(target)?,
+        reply_bytes_max: REPLY_BYTES,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()

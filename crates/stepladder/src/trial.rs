@@ -467,6 +467,7 @@ fn join(threads: Vec<JoinHandle<()>>) {
 
 fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>> {
     let (tls, host) = (tls(target)?, target.authority());
+    let reply_bytes_max = plan.bots.reply_bytes_max();
     let of_path = |path: String| {
         let (tls, host) = (&tls, &host);
         plan.sockets().iter().map(move |&socket| Address {
@@ -474,6 +475,7 @@ fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>>
             host: host.clone(),
             path: path.clone(),
             tls: tls.clone(),
+            reply_bytes_max,
         })
     };
     Ok(bots::catalog::paths(plan)?.into_iter().flat_map(of_path).collect())

@@ -46,7 +46,13 @@ fn talk(
     block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = listener.local_addr().unwrap();
-        let to = Address { socket, host: "x".to_owned(), path: "/".to_owned(), tls: None };
+        let to = Address {
+            socket,
+            host: "x".to_owned(),
+            path: "/".to_owned(),
+            tls: None,
+            reply_bytes_max: 1 << 20,
+        };
         let server = tokio::task::spawn_local(async move {
             let (stream, _) = listener.accept().await.unwrap();
             let (_, mut server) = ServerBuilder::new().accept(stream).await.unwrap();

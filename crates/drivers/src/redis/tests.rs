@@ -10,11 +10,13 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap().block_on(future)
 }
 
+const REPLY_BYTES_MAX: usize = 4 << 20;
+
 async fn pair() -> (TcpStream, Redis) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (far, _) = listener.accept().await.unwrap();
-    (far, Redis::over(near))
+    (far, Redis::over(near, REPLY_BYTES_MAX))
 }
 
 fn send(redis: &mut Redis, tag: u32, kind: Kind) -> Result<(), Refused> {
@@ -174,6 +176,24 @@ fn a_reply_cannot_come_before_its_command_has_left() {
     });
 }
 
+#[test]
+fn a_reply_longer_than_any_that_is_waited_for_ends_the_connection_before_memory_is_taken_for_it() {
+    let longest = REPLY_BYTES_MAX - b"$4194304\r\n\r\n".len();
+    for (length, expected) in [(longest, None), (longest + 1, Some(Broken::TooLarge(REPLY_BYTES_MAX)))] {
+        let (broken, taken) = block_on(async {
+            let (mut far, mut redis) = pair().await;
+            send(&mut redis, 0, Kind::Get).unwrap();
+            poll_fn(|cx| redis.poll_flush(cx)).await.unwrap();
+            far.write_all(format!("${length}\r\nabc").as_bytes()).await.unwrap();
+            let mut buffer = ReadBuffer::new();
+            assert!(poll_fn(|cx| redis.poll_read(cx, &mut buffer)).await.is_ok());
+            let broken = redis.next(&mut buffer).and_then(Result::err);
+            (broken, redis.large.capacity() + redis.carried.capacity())
+        });
+        assert_eq!((&broken, taken > 1000), (&expected, expected.is_none()), "{length} bytes, {taken} taken");
+    }
+}
+
 /// Such a value leaves a read buffer that is full, or nearly so, with little of it missing.
 #[test]
 fn a_value_a_little_larger_than_the_read_buffer_is_heard() {
@@ -219,7 +239,13 @@ fn a_connection_opens_on_its_database_and_what_is_not_redis_is_named() {
         block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let socket = listener.local_addr().unwrap();
-            let to = Address { socket, host: "x".to_owned(), path: path.to_owned(), tls: None };
+            let to = Address {
+                socket,
+                host: "x".to_owned(),
+                path: path.to_owned(),
+                tls: None,
+                reply_bytes_max: REPLY_BYTES_MAX,
+            };
             let begin_connect = Redis::begin_connect(&to, Some("127.0.0.77".parse().unwrap())).unwrap();
             let server = async {
                 let (mut far, from) = listener.accept().await.unwrap();

@@ -40,15 +40,36 @@ pub fn read_answer(bytes: &[u8], key: &str) -> Result<Option<usize>, OpenError> 
         }
         return Err(wrong(format!("it answered {status}")));
     }
-    let accept = answer
-        .headers
-        .iter()
-        .find(|header| header.name.eq_ignore_ascii_case("sec-websocket-accept"))
-        .ok_or_else(|| wrong("no Sec-WebSocket-Accept in its answer".to_owned()))?;
-    if accept.value.trim_ascii() != accept_for(key).as_bytes() {
-        return Err(wrong("Sec-WebSocket-Accept does not fit our key".to_owned()));
-    }
+    check_headers(answer.headers, key).map_err(|why| wrong(why.to_owned()))?;
     Ok(Some(header_bytes))
+}
+
+/// What an answer with status 101 must say, and must not. Source: RFC 6455, section 4.1, what the client must validate.
+fn check_headers(headers: &[httparse::Header<'_>], key: &str) -> Result<(), &'static str> {
+    let values = |name: &'static str| {
+        headers
+            .iter()
+            .filter(move |header| header.name.eq_ignore_ascii_case(name))
+            .map(|header| header.value.trim_ascii())
+    };
+    if !values("upgrade").any(|value| value.eq_ignore_ascii_case(b"websocket")) {
+        return Err("no \"Upgrade: websocket\" in its answer");
+    }
+    let mut options = values("connection").flat_map(|value| value.split(|byte| *byte == b','));
+    if !options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade")) {
+        return Err("no \"Connection: Upgrade\" in its answer");
+    }
+    let accept = values("sec-websocket-accept").next().ok_or("no Sec-WebSocket-Accept in its answer")?;
+    if accept != accept_for(key).as_bytes() {
+        return Err("Sec-WebSocket-Accept does not fit our key");
+    }
+    if values("sec-websocket-extensions").any(|value| !value.is_empty()) {
+        return Err("it chose an extension, and none was offered");
+    }
+    if values("sec-websocket-protocol").next().is_some() {
+        return Err("it chose a subprotocol, and none was offered");
+    }
+    Ok(())
 }
 
 fn accept_for(key: &str) -> String {
@@ -91,8 +112,43 @@ mod tests {
         check("HTTP/1.1 404 Not Found\r\n\r\n", "not a WebSocket server: it answered 404 Not Found");
         check("HTTP/1.1 200 \r\n\r\n", "not a WebSocket server: it answered 200");
         check("SSH-2.0-OpenSSH_9.2\r\n", "not a WebSocket server");
-        check("HTTP/1.1 101 OK\r\n\r\n", "no Sec-WebSocket-Accept");
-        check("HTTP/1.1 101 OK\r\nSec-WebSocket-Accept: x\r\n\r\n", "does not fit our key");
+        check("HTTP/1.1 101 OK\r\n\r\n", "no \"Upgrade: websocket\"");
+    }
+
+    #[test]
+    fn an_answer_that_upgrades_to_something_else_is_none() {
+        let accept = accept_for("k");
+        let answer = |headers: &str| {
+            let headers = headers.replace("ACCEPT", &format!("Sec-WebSocket-Accept: {accept}\r\n"));
+            read_answer(format!("HTTP/1.1 101 OK\r\n{headers}\r\n").as_bytes(), "k")
+        };
+        let good = "upgrade: WebSocket\r\nconnection: keep-alive, upgrade\r\nACCEPT";
+        assert!(answer(good).is_ok_and(|length| length.is_some()));
+        let check = |headers: &str, expected: &str| {
+            let error = answer(headers).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("Connection: Upgrade\r\nACCEPT", "no \"Upgrade: websocket\"");
+        check("Upgrade: h2c\r\nConnection: Upgrade\r\nACCEPT", "no \"Upgrade: websocket\"");
+        check("Upgrade: websocket\r\nACCEPT", "no \"Connection: Upgrade\"");
+        check("Upgrade: websocket\r\nConnection: close\r\nACCEPT", "no \"Connection: Upgrade\"");
+        check("Upgrade: websocket\r\nConnection: Upgrade\r\n", "no Sec-WebSocket-Accept");
+        check(
+            "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n",
+            "does not fit our key",
+        );
+        check(&format!("{good}Sec-WebSocket-Extensions: permessage-deflate\r\n"), "chose an extension");
+        check(&format!("{good}Sec-WebSocket-Protocol: chat\r\n"), "chose a subprotocol");
+    }
+
+    #[test]
+    fn an_empty_list_of_extensions_is_none() {
+        let answer = format!(
+            "HTTP/1.1 101 OK\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {}\r\n\
+             Sec-WebSocket-Extensions: \r\n\r\n",
+            accept_for("k")
+        );
+        assert!(read_answer(answer.as_bytes(), "k").is_ok_and(|length| length.is_some()));
     }
 
     #[test]

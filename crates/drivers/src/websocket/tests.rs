@@ -161,6 +161,7 @@ fn an_independent_server_understands_every_message() {
             host: "localhost".to_owned(),
             path: "/any?path=1".to_owned(),
             tls: None,
+            reply_bytes_max: 1 << 20,
         };
         let server = tokio::task::spawn_local(async move {
             let (stream, _) = listener.accept().await.unwrap();
@@ -200,7 +201,13 @@ fn a_server_that_closes_at_once_is_told_from_one_that_refuses() {
     block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = listener.local_addr().unwrap();
-        let to = Address { socket, host: "x".to_owned(), path: "/".to_owned(), tls: None };
+        let to = Address {
+            socket,
+            host: "x".to_owned(),
+            path: "/".to_owned(),
+            tls: None,
+            reply_bytes_max: 1 << 20,
+        };
         let begin_connect = WebSocket::begin_connect(&to, None).unwrap();
         let (far, _) = listener.accept().await.unwrap();
         drop(far);
@@ -221,7 +228,13 @@ fn what_comes_with_the_answer_is_heard_without_another_read() {
     block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = listener.local_addr().unwrap();
-        let to = Address { socket, host: "x".to_owned(), path: "/".to_owned(), tls: None };
+        let to = Address {
+            socket,
+            host: "x".to_owned(),
+            path: "/".to_owned(),
+            tls: None,
+            reply_bytes_max: 1 << 20,
+        };
         let mut begin_connect = WebSocket::begin_connect(&to, None).unwrap();
         begin_connect.key = "dGhlIHNhbXBsZSBub25jZQ==".to_owned();
         let (mut far, _) = listener.accept().await.unwrap();
@@ -269,7 +282,13 @@ async fn tls_echo(listener: TcpListener) {
 }
 
 async fn over_tls(socket: std::net::SocketAddr, tls: crate::TlsSettings) -> Result<Vec<u8>, OpenError> {
-    let to = Address { socket, host: "localhost".to_owned(), path: "/".to_owned(), tls: Some(tls) };
+    let to = Address {
+        socket,
+        host: "localhost".to_owned(),
+        path: "/".to_owned(),
+        tls: Some(tls),
+        reply_bytes_max: 1 << 20,
+    };
     let mut socket = WebSocket::open(WebSocket::begin_connect(&to, None)?, &to).await?;
     socket.send(Message::Text(b"over TLS")).unwrap();
     poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();

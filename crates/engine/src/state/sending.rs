@@ -284,7 +284,13 @@ mod tests {
                 socket,
             )
         };
-        let address = Address { socket, host: "nowhere".to_owned(), path: "/".to_owned(), tls: None };
+        let address = Address {
+            socket,
+            host: "nowhere".to_owned(),
+            path: "/".to_owned(),
+            tls: None,
+            reply_bytes_max: 1 << 20,
+        };
         let shared = Shared {
             timeline: Arc::default(),
             progress: Arc::default(),

@@ -186,7 +186,13 @@ fn last_word<B: Bots>(greeting: Greeting) -> (usize, FromWorker) {
     let (_collector, mut ends) = Collector::new(1, &says);
     let setup = Setup {
         plan: worker_plan(address),
-        addresses: vec![Address { socket: address, host: "x".to_owned(), path: "/".to_owned(), tls: None }],
+        addresses: vec![Address {
+            socket: address,
+            host: "x".to_owned(),
+            path: "/".to_owned(),
+            tls: None,
+            reply_bytes_max: 1 << 20,
+        }],
         shared: Shared {
             timeline,
             progress: Arc::new(Progress::default()),

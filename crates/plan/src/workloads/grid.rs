@@ -5,7 +5,7 @@ pub(crate) mod settings;
 use ladder::LoadUnit;
 use serde::{Deserialize, Serialize};
 
-use super::{Demand, LoadKind, Workload};
+use super::{Demand, LoadKind, REPLY_BYTES, Workload};
 use crate::plan::{Arrivals, Ramp};
 
 /// Operations on the keys of a data grid or cache, over all connections.
@@ -101,6 +101,10 @@ impl Workload for GridBots {
             GridModel::Closed => ("operation in flight", "operations in flight"),
             GridModel::Open => ("connection", "connections"),
         }
+    }
+
+    fn reply_bytes_max(&self) -> usize {
+        REPLY_BYTES + self.value_bytes
     }
 
     fn arrivals(&self) -> (&'static [Arrivals], &'static str) {

@@ -60,6 +60,7 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
         host: target.authority(),
         path: target.path.clone(),
         tls: tls(target)?,
+        reply_bytes_max: worker.bots.reply_bytes_max(),
     };
     let mut templates = RequestTemplates::of::<D>(worker, http);
     let index = harmless(http);

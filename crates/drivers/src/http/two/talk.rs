@@ -23,6 +23,9 @@ use crate::read_buffer::ReadBuffer;
 /// So much of an answer may be on its way, on a stream and on the connection; what comes is released at once.
 const WINDOW_BYTES: u32 = 1 << 20;
 
+/// Messages up to this length get their memory as they come.
+const MESSAGE_BYTES_SMALL: usize = 16 * 1024;
+
 /// Where a connection is in its talk with the server.
 pub struct Talk {
     pipe: Rc<RefCell<Pipe>>,
@@ -326,11 +329,31 @@ impl Asked {
                         }
                         if self.request.keeps_body {
                             self.store.extend_from_slice(&data);
+                            if let Err(words) = self.make_room() {
+                                return Progress::Failed(Fault::BodyTooLarge, words);
+                            }
                         }
                     }
                 },
             }
         }
+    }
+
+    /// Memory for all of a message of gRPC as soon as its length is known, which grows no more. Errors: it says that it is
+    /// longer than may come.
+    fn make_room(&mut self) -> Result<(), String> {
+        if !self.request.is_grpc || self.store.capacity() > MESSAGE_BYTES_SMALL {
+            return Ok(());
+        }
+        let kept = &self.store[self.location_bytes..];
+        let (kept_bytes, Some(bytes)) = (kept.len(), crate::grpc::message_bytes(kept)) else { return Ok(()) };
+        if bytes > self.request.body_cap {
+            return Err(format!("a message of {bytes} bytes, more than {}", self.request.body_cap));
+        }
+        if bytes as usize > MESSAGE_BYTES_SMALL {
+            self.store.reserve_exact((bytes as usize).saturating_sub(kept_bytes));
+        }
+        Ok(())
     }
 
     /// False: it redirects to what is no text.
