@@ -83,6 +83,14 @@ impl Duel {
         figures
     }
 
+    /// Why a trial with these figures (as `read` gives them) does not state the first that it does not state.
+    pub fn first_unstated(&self, figures: &[FigureValue]) -> Option<String> {
+        let names = self.compared();
+        names.iter().zip(figures).find_map(|(figure, value)| {
+            verdicts::unstated(*value).map(|why| format!("{}: {why}", figure.name))
+        })
+    }
+
     /// The figures of one trial, in the order of `compared`.
     pub fn read(&self, trial: &Trial) -> Vec<FigureValue> {
         self.compared().iter().map(|figure| figure.read(trial)).collect()

@@ -7,6 +7,7 @@
 
 mod aliasing;
 pub mod answers;
+pub mod bisect;
 mod capacity;
 pub mod closing;
 mod condition;

@@ -50,6 +50,12 @@ impl Flags {
         Ok(self)
     }
 
+    /// The same without a setting.
+    pub fn without(mut self, setting: &Setting) -> Flags {
+        self.said.remove(setting.flag);
+        self
+    }
+
     /// All texts of a setting; empty when it was not named.
     pub fn all(&self, setting: &Setting) -> &[String] {
         self.said.get(setting.flag).map_or(&[], Vec::as_slice)

@@ -34,8 +34,8 @@ use subject::ResolvedTarget;
 
 pub use crate::workloads::http::settings::requests::BODY;
 pub use search::search_sentence;
-pub use subject::{I_MAY_LOAD, OPTIONS, SUBJECT};
-pub(crate) use subject::{START, TICKS};
+pub(crate) use subject::TICKS;
+pub use subject::{I_MAY_LOAD, OPTIONS, START, SUBJECT};
 
 /// All settings, file by file; those of one file in the order of their help.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {

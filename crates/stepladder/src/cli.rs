@@ -12,6 +12,7 @@ use plan::layers::{BODY, OPTIONS, SUBJECT, headings, settings, subject_help};
 use plan::{Flags, Kind, Setting};
 
 use crate::bench;
+use crate::bisect;
 use crate::duel;
 use crate::serve::Server;
 
@@ -35,6 +36,8 @@ pub enum Command {
     Climb(Box<ClimbArgs>),
     /// Load two servers in turns, in random order, and say which is faster, by how much, and how sure that is
     Duel(Box<duel::DuelArgs>),
+    /// Say which commit of a repository changed a figure, by duels along its history
+    Bisect(Box<bisect::BisectArgs>),
     /// Repeat a stored run, same plan and seed, and print old against new
     Again(AgainArgs),
     /// Run a reference server by itself

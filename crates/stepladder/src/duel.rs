@@ -17,8 +17,9 @@ use plan::{HoldLength, Plan};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store};
 
 pub use self::options::DuelArgs;
-use self::options::{Decided, SidePlan};
-use self::record::{DuelPlan, DuelRun};
+pub(crate) use self::options::{Asked, Decided, SidePlan, budget_ns};
+use self::record::DuelPlan;
+pub(crate) use self::record::DuelRun;
 use crate::climb::{self, Climbing, SubjectTrial, check_writable, no_store};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::preflight::{self, Machine};
@@ -32,21 +33,12 @@ use crate::under_test::{self, UnderTest};
 pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let decided = args.decide().map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
-    for side in [&decided.a, &decided.b] {
-        under_test::check_options(&side.plan).map_err(wrong_usage)?;
-        machine.check(&side.plan, None).map_err(not_measured)?;
-    }
+    check(&decided, &machine)?;
     let unwritten = check_writable("--json", args.json.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&args.store).map_err(no_store)?;
     let mut progress = Progress::new();
-    let mut subjects = Subjects::start(&decided)?;
-    let outcome = hold_all(&decided, &machine, &store, &mut subjects, &mut progress, interrupt);
-    progress.clear();
-    subjects.a.stop();
-    subjects.b.stop();
-    let run = outcome.map_err(not_measured)?;
+    let run = fight(&decided, &machine, &store, &mut progress, interrupt)?;
     drop(unwritten);
-    let run = DuelRun::whole(&store, &run).map_err(not_measured)?;
     let Some(answer) = page::answer(&run).map_err(not_measured)? else {
         say::err_line!(
             "stepladder: run {} was interrupted before its first block; nothing can be compared",
@@ -56,6 +48,31 @@ pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     };
     page::print(&answer, args.json.as_deref()).map_err(not_measured)?;
     Ok(if interrupt.is_asked() { Exit::Interrupted } else { answer.exit })
+}
+
+/// Errors: a side has options that its server does not, or this machine cannot hold it.
+pub(crate) fn check(decided: &Decided, machine: &Machine) -> Result<(), Failure> {
+    for side in [&decided.a, &decided.b] {
+        under_test::check_options(&side.plan).map_err(wrong_usage)?;
+        machine.check(&side.plan, None).map_err(not_measured)?;
+    }
+    Ok(())
+}
+
+/// Starts both sides and holds them in turns until everything asked is known, or the time is up; also by an interruption.
+pub(crate) fn fight(
+    decided: &Decided,
+    machine: &Machine,
+    store: &Store,
+    progress: &mut Progress,
+    interrupt: &Interrupt,
+) -> Result<DuelRun, Failure> {
+    let mut subjects = Subjects::start(decided)?;
+    let outcome = hold_all(decided, machine, store, &mut subjects, progress, interrupt);
+    progress.clear();
+    subjects.a.stop();
+    subjects.b.stop();
+    DuelRun::whole(store, &outcome.map_err(not_measured)?).map_err(not_measured)
 }
 
 /// `stepladder show` of a duel.
@@ -73,6 +90,11 @@ pub fn show(store: &Store, run: &RunId, json: Option<&Path>) -> Result<Exit, Fai
     Ok(Exit::Met)
 }
 
+/// The server of a side, by its name, did not come up.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NotStarted(&'static str);
+
 /// Both servers, started.
 struct Subjects {
     a: UnderTest,
@@ -81,11 +103,11 @@ struct Subjects {
 
 impl Subjects {
     fn start(decided: &Decided) -> Result<Subjects, Failure> {
-        let start = |side: &SidePlan, name: &str| {
+        let start = |side: &SidePlan, name: &'static str| {
             UnderTest::start(&side.plan, &side.consent).map_err(|error| {
                 // A name was looked up only now; what it may not mean is the author's mistake all the same.
                 let is_usage = error.is::<plan::TargetRefused>();
-                (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error.context(name.to_owned()))
+                (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error.context(NotStarted(name)))
             })
         };
         let a = start(&decided.a, "A")?;

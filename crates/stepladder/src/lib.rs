@@ -5,6 +5,7 @@
 
 mod around;
 pub mod bench;
+pub mod bisect;
 mod calibration;
 pub mod cli;
 pub mod climb;

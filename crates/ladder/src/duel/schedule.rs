@@ -121,7 +121,7 @@ pub enum DuelStop {
     Blocks,
     /// another block would not end within the budget
     Budget,
-    /// a gate's figure is not measured
+    /// a gate's figure, or every figure under a load, is not measured
     NotMeasured,
     /// one block after the other had to be dropped
     Unfair,
@@ -175,7 +175,7 @@ impl Duel {
         if gates.any(|gate| gate.state == GateState::NotMet) || loads.iter().all(|load| load.is_decided) {
             return DuelNext::Done(DuelStop::Known);
         }
-        if loads.iter().any(|load| load.unmeasured_gate().is_some()) {
+        if loads.iter().any(|load| load.unmeasured_gate().is_some() || load.is_unmeasured()) {
             return DuelNext::Done(DuelStop::NotMeasured);
         }
         let dropped_in_a_row =

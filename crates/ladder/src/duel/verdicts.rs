@@ -182,7 +182,8 @@ fn side_of_zero((low, high): (f64, f64)) -> Option<Ordering> {
     }
 }
 
-fn unstated(value: FigureValue) -> Option<String> {
+/// Why a trial does not state a figure; `None`: it does.
+pub(super) fn unstated(value: FigureValue) -> Option<String> {
     match value {
         FigureValue::Value(_) | FigureValue::Infinite => None,
         FigureValue::TooFew { count, needed } => {
@@ -238,6 +239,11 @@ pub struct LoadStanding {
 const UNMEASURED_AFTER: usize = 2;
 
 impl LoadStanding {
+    /// Whether no figure is measured here at all, and none will be.
+    pub fn is_unmeasured(&self) -> bool {
+        self.blocks >= UNMEASURED_AFTER && self.findings.is_empty()
+    }
+
     /// A gate whose figure no block states, and why.
     pub fn unmeasured_gate(&self) -> Option<(&Gate, &str)> {
         let of_gate = |gate: &GateFinding| {

@@ -88,7 +88,7 @@ impl DuelStop {
             DuelStop::Known => "everything that was asked is known",
             DuelStop::Blocks => "as many blocks were held as had been planned",
             DuelStop::Budget => "another block would not have ended within the budget (--budget)",
-            DuelStop::NotMeasured => "the figure of a gate is not measured here",
+            DuelStop::NotMeasured => "what is asked is not measured here",
             DuelStop::Unfair => "four blocks in a row had to be dropped",
             DuelStop::Interrupted => "it was interrupted",
             DuelStop::ExitedA => "A's process ended under load",

@@ -49,7 +49,8 @@ static TARGET: Setting = HERE
     .key("subject.target", Shape::Text, "ws://127.0.0.1:42069")
     .about("A URL, or the name of a built-in server.")
     .required();
-pub(crate) static START: Setting = HERE
+/// The command that starts the server.
+pub static START: Setting = HERE
     .key("subject.start", Shape::Text, "node server.js")
     .about("The command that starts the server, once confirmed (--allow-start); it is watched, and stopped at the end.")
     .flag("--start", "COMMAND")

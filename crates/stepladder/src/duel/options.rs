@@ -45,8 +45,8 @@ pub struct DuelArgs {
     /// What differs by less counts as equal
     #[arg(long, value_name = "PERCENT", default_value = "5%", help_heading = "Duel")]
     delta: String,
-    /// A trial of which a larger share of seconds was disturbed by other programs is dropped with its block; 100% keeps all
-    #[arg(long, value_name = "SHARE", default_value = "50%", help_heading = "Duel")]
+    /// Drop a trial, and its block, of which a larger share of seconds was disturbed by other programs; 100% keeps all
+    #[arg(long, value_name = "SHARE", default_value = "100%", help_heading = "Duel")]
     disturbed: String,
     /// Let a scenario start its command, and lead built-in servers to files and addresses
     #[arg(long, help_heading = "Subject")]
@@ -97,13 +97,40 @@ impl DuelArgs {
             .iter()
             .map(|text| text.parse::<Gate>().context("--gate"))
             .collect::<anyhow::Result<_>>()?;
-        let budget_ns =
-            duration_ns_within(&self.budget, BUDGET_NS_LEAST, BUDGET_NS_MOST).context("--budget")?;
-        let delta = delta(&self.delta)?;
-        let disturbed_share_most = units::share(&self.disturbed).context("--disturbed")?;
+        let asked = Asked {
+            gates,
+            figures: None,
+            budget_ns: budget_ns(&self.budget)?,
+            delta: delta(&self.delta)?,
+            disturbed_share_most: units::share(&self.disturbed).context("--disturbed")?,
+        };
         let seed = fastrand::u64(..);
-        let a = self.side(Side::A, &self.a, seed)?;
-        let b = self.side(Side::B, &self.b, seed)?;
+        let common = &self.settings.0;
+        let a = SidePlan::read(Side::A, &self.a, common, self.allow_start, seed)?;
+        let b = SidePlan::read(Side::B, &self.b, common, self.allow_start, seed)?;
+        Decided::of(a, b, asked)
+    }
+}
+
+/// What is asked of a duel besides its sides.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// changes that must be kept
+    pub gates: Vec<Gate>,
+    /// names of the figures that are compared; `None`: the usual ones
+    pub figures: Option<Vec<String>>,
+    /// how long all trials may take, ns
+    pub budget_ns: u64,
+    /// what differs by less counts as equal, e.g. 0.05
+    pub delta: f64,
+    /// a trial of which a larger share was disturbed does not count
+    pub disturbed_share_most: f64,
+}
+
+impl Decided {
+    /// A duel of two sides. Errors: they are not held alike, or no verdict is possible within the budget.
+    pub fn of(a: SidePlan, b: SidePlan, asked: Asked) -> anyhow::Result<Decided> {
+        let Asked { gates, figures, budget_ns, delta, disturbed_share_most } = asked;
         check_alike(&a.plan, &b.plan)?;
         let loads = a.plan.ladder.rungs.clone();
         let block_ns: u64 =
@@ -112,9 +139,9 @@ impl DuelArgs {
         if blocks_most < BLOCKS_LEAST {
             let seconds = |ns: u64| ns.div_ceil(1_000_000_000);
             bail!(
-                "--budget {}: a block of A and B under {} takes about {} s, and no verdict is possible before {BLOCKS_LEAST} \
+                "--budget {}s: a block of A and B under {} takes about {} s, and no verdict is possible before {BLOCKS_LEAST} \
                  blocks; give --budget {}s, a shorter --hold or fewer loads",
-                self.budget,
+                seconds(budget_ns),
                 if loads.len() == 1 { "this load".to_owned() } else { format!("{} loads", loads.len()) },
                 seconds(block_ns),
                 seconds(block_ns * BLOCKS_LEAST as u64)
@@ -126,7 +153,7 @@ impl DuelArgs {
             seed: a.plan.seed,
             loads,
             calibrations: if a.plan.generator.calibrate { calibrations.to_vec() } else { Vec::new() },
-            figures: Duel::usual_figures(a.plan.arrivals == Arrivals::Closed),
+            figures: figures.unwrap_or_else(|| Duel::usual_figures(a.plan.arrivals == Arrivals::Closed)),
             gates,
             delta,
             blocks_most: blocks_most.min(BLOCKS_MOST),
@@ -136,11 +163,19 @@ impl DuelArgs {
         let remarks = remarks(&a, &b);
         Ok(Decided { duel, a, b, remarks })
     }
+}
 
-    fn side(&self, side: Side, text: &str, seed: u64) -> anyhow::Result<SidePlan> {
+impl SidePlan {
+    /// What one side's string and what is said for both come to. Errors: the author's mistakes.
+    pub fn read(
+        side: Side,
+        text: &str,
+        common: &Flags,
+        allow_start: bool,
+        seed: u64,
+    ) -> anyhow::Result<SidePlan> {
         let name = side.name();
         let flags = side_flags(name, text)?;
-        let common = &self.settings.0;
         let is_said = |flag: &str| {
             settings()
                 .filter(|one| one.flag == flag)
@@ -153,7 +188,7 @@ impl DuelArgs {
             )
         })?;
         let (mut plan, consent) =
-            planned(&flags, self.allow_start, seed).with_context(|| format!("{name}, `{text}`"))?;
+            planned(&flags, allow_start, seed).with_context(|| format!("{name}, `{text}`"))?;
         if plan.scenario.is_none() {
             if !has_hold {
                 plan.ladder.hold = HoldLength::Time(HOLD_NS);
@@ -259,6 +294,12 @@ fn check_alike(a: &Plan, b: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// `--budget`, ns.
+pub fn budget_ns(text: &str) -> anyhow::Result<u64> {
+    duration_ns_within(text, BUDGET_NS_LEAST, BUDGET_NS_MOST).context("--budget")
+}
+
+/// `--delta`, as a ratio.
 fn delta(text: &str) -> anyhow::Result<f64> {
     let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     match number {

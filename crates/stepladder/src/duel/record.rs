@@ -154,6 +154,16 @@ impl DuelRun {
         self.plan.duel.standing(&self.held, &self.rules)
     }
 
+    /// Why no figure is compared: why a block was dropped, what the last trial lacks, or how the duel ended.
+    pub fn why_nothing(&self) -> String {
+        if let Some(why) = self.standing().loads.iter().find_map(|load| load.dropped.last()) {
+            return why.clone();
+        }
+        let unstated = self.held.last().and_then(|held| self.plan.duel.first_unstated(&held.figures));
+        let stop = || self.stop().map_or("it was cut off", DuelStop::text).to_owned();
+        unstated.unwrap_or_else(stop)
+    }
+
     /// The trial that was read last.
     pub fn last_held(&self) -> Option<&HeldTrial> {
         self.held.last()

@@ -9,6 +9,8 @@ use hazelcast::reactor::Reactor;
 use plan::Target;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// More than any cluster has; each is reached before the climb.
+const MEMBERS_MAX: usize = 500;
 const REACH_WITHIN: Duration = Duration::from_secs(2);
 
 /// The members that hold data, where there is more than one; else none, and `socket` is all there is. Before anything is
@@ -33,6 +35,9 @@ pub fn members(
     let all = reactor.members();
     if all.len() < 2 {
         return Ok(Vec::new());
+    }
+    if all.len() > MEMBERS_MAX {
+        bail!("{target} names {} members; a climb connects to {MEMBERS_MAX} at most", all.len());
     }
     let mut members = Vec::with_capacity(all.len());
     for member in all.iter().filter(|member| !member.is_lite) {

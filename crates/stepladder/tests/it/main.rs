@@ -9,6 +9,7 @@ mod bad_input;
 mod bad_targets;
 mod bench;
 mod bench_clients;
+mod bisect;
 mod capacity;
 mod chat;
 mod consent;
