@@ -18,6 +18,7 @@ pub mod duel;
 mod figures;
 mod gate;
 pub mod judge;
+pub mod models;
 pub mod objective;
 mod schedule;
 mod steady;

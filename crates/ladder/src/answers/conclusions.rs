@@ -10,6 +10,7 @@ use crate::capacity::{Capacity, CellCapacity};
 use crate::contract::{Climb, Conclusion, Rung};
 use crate::disturbance::Disturbance;
 use crate::judge::Verdict;
+use crate::models;
 use crate::schedule::Judged;
 use crate::steady::Steadiness;
 use crate::wording::{show_cell, show_many, show_ns, show_number, show_share};
@@ -27,7 +28,8 @@ const LOADS_NAMED: usize = 4;
 const BROKEN_BOOKS: [&str; 3] = ["bug", "deliveries.unowed", "deliveries.residual"];
 
 pub(super) fn conclusions(climb: &Climb) -> Vec<Conclusion> {
-    vec![how_many(climb), why_not_more(climb), can_i_trust_it(climb)]
+    let answers = [how_many(climb), why_not_more(climb), can_i_trust_it(climb)];
+    answers.into_iter().chain(models::conclusions(&climb.rungs, &climb.capacity)).collect()
 }
 
 /// `2000 games (4000 clients)`
