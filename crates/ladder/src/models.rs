@@ -26,7 +26,9 @@ const HOLD_LEAST_S: f64 = 0.01;
 pub(crate) fn conclusions(rungs: &[Rung], capacity: &Capacity) -> Vec<Conclusion> {
     let points = points(rungs);
     let unit = capacity.unit;
-    [scalability(&points, unit), bend(&points, capacity)].into_iter().flatten().collect()
+    // Beside other programs throughput has many shapes.
+    let is_undisturbed = rungs.iter().all(|rung| rung.disturbance.is_none());
+    [scalability(&points, unit, is_undisturbed), bend(&points, capacity)].into_iter().flatten().collect()
 }
 
 /// Concurrency and throughput per second of each load, ascending; of a load that was held several times, the mean.
@@ -49,10 +51,11 @@ fn points(rungs: &[Rung]) -> Vec<(f64, f64)> {
     by_load.iter().map(|(load, rates)| (*load, mean(rates))).collect()
 }
 
-fn scalability(points: &[(f64, f64)], unit: LoadUnit) -> Option<Conclusion> {
+fn scalability(points: &[(f64, f64)], unit: LoadUnit, is_undisturbed: bool) -> Option<Conclusion> {
     let fit = match fit(points) {
         Ok(fit) => fit,
         Err(NotFitted::TooFew) => return None,
+        Err(NotFitted::NotItsShape { .. }) if !is_undisturbed => return None,
         Err(NotFitted::NotItsShape { error_share }) => {
             let text = format!(
                 "The throughput does not follow the universal scalability law (it is off by {} on average), so nothing is \
@@ -60,7 +63,7 @@ fn scalability(points: &[(f64, f64)], unit: LoadUnit) -> Option<Conclusion> {
                 show_share(error_share)
             );
             return Some(Conclusion::new(
-                "usl",
+                "scalability",
                 &[text],
                 json!({ "fitted": false, "error_share": error_share }),
             ));
@@ -103,7 +106,7 @@ fn scalability(points: &[(f64, f64)], unit: LoadUnit) -> Option<Conclusion> {
         "fitted": true, "contention": interval(fit.contention), "coherency": interval(fit.coherency),
         "rate_of_one_per_s": fit.rate_of_one, "peak": peak, "error_share": fit.error_share, "loads": points.len(),
     });
-    Some(Conclusion::new("usl", &sentences, evidence))
+    Some(Conclusion::new("scalability", &sentences, evidence))
 }
 
 fn bend(points: &[(f64, f64)], capacity: &Capacity) -> Option<Conclusion> {
