@@ -19,8 +19,9 @@ use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Stor
 pub use self::options::DuelArgs;
 use self::options::{Decided, SidePlan};
 use self::record::{DuelPlan, DuelRun};
-use crate::climb::{self, Climbing, SubjectTrial, check_writable, no_store};
+use crate::climb::{self, Climbing, SubjectTrial, no_store};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
+use crate::outputs::{check_writable, write_text};
 use crate::preflight::{self, Machine};
 use crate::progress::Progress;
 use crate::say;
@@ -66,7 +67,7 @@ pub fn show(store: &Store, run: &RunId, json: Option<&Path>) -> Result<Exit, Fai
         return Ok(Exit::NotMeasured);
     };
     // On standard output there is one of the two, as with a climb.
-    climb::write_text(&format!("{:#}", answer.json), json).map_err(not_measured)?;
+    write_text("--json", &format!("{:#}", answer.json), json).map_err(not_measured)?;
     if json != Some(Path::new("-")) {
         say::out_text!("{}", answer.text);
     }
