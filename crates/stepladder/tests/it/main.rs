@@ -11,6 +11,7 @@ mod bench;
 mod bench_clients;
 mod capacity;
 mod chat;
+mod ci;
 mod consent;
 mod duel;
 mod endings;
