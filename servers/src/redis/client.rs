@@ -21,7 +21,7 @@ pub(super) struct Client {
     pub(super) input: Vec<u8>,
     /// There may be whole commands in `input`.
     pub(super) has_more: bool,
-    /// While there is any, nothing more is read.
+    /// While there is any, nothing is carried out.
     pub(super) unsent: Unsent,
     /// When a command, or the end, must be complete.
     pub(super) due: Due,

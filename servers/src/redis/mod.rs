@@ -4,8 +4,8 @@
 //! that no operation locks; commands are carried out in the order in which they came on their connection, pipelined or
 //! not, and all answers to one read leave with one write.
 //! Nothing is kept on disk. `--memory` bounds what keys, values and connections take; what would exceed it is refused as
-//! Redis does with `noeviction`. Back-pressure instead of a limit on answers: from a client that does not read, nothing
-//! more is read.
+//! Redis does with `noeviction`. Back-pressure instead of a limit on answers: of a client that does not read them, no
+//! command is carried out, and at most 1 MB is read, to find half a command that stays incomplete.
 
 mod about;
 mod client;
@@ -37,8 +37,9 @@ pub struct Options {
     /// Connections at once; one on top of that gets an error and is closed
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     pub max_connections: usize,
-    /// How long a client may take from the first byte of a command to its last. Between commands it may be silent for ever.
-    #[arg(skip = Duration::from_secs(30))]
+    /// How long a client may take from the first byte of a command to its last, also while it does not read its replies;
+    /// then it is disconnected. Between commands it may be silent without limit
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = cli::time)]
     pub command_timeout: Duration,
     /// Faults to plant, for testing instruments.
     #[arg(long = "fault", value_name = fault::FORM, help = fault::HELP, long_help = fault::help(Server::Redis))]
@@ -62,6 +63,8 @@ impl Default for Options {
 pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     check("memory", options.memory_bytes, 1_000_000.., "1MB or more")?;
     check("max-connections", options.max_connections, 1..=1_000_000, "1 to 1000000")?;
+    let least = Duration::from_millis(1);
+    check("command-timeout", options.command_timeout, least.., "1ms to 24h")?;
     let planted = (Server::Redis, &options.faults[..]);
     let listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
     let address = listening.address;

@@ -13,7 +13,7 @@ use super::commands::{self, After, Call};
 use super::keyspace::{Keyspace, Large, Memory};
 use super::planted::{self, Planted};
 use super::reply;
-use super::request::Broken;
+use super::request::{Broken, Parser};
 use crate::epoll::Readiness;
 use crate::slab::Key;
 use crate::stream::{self, Read};
@@ -30,6 +30,8 @@ const READS_PER_TURN: usize = 4;
 /// The least and the most room that is made for the rest of a long command: memory follows what comes, not what is
 /// announced.
 const ROOM_BYTES: std::ops::RangeInclusive<usize> = 16 * 1024..=1 << 20;
+/// What is read of a client that does not take its answers, to see whether it has sent half a command.
+const READ_AHEAD_BYTES: usize = 1 << 20;
 /// Expired keys that are looked at in a turn.
 const EXPIRED_PER_TURN: usize = 1_000;
 /// How long clients have to take their answers and to close when the server ends.
@@ -138,7 +140,12 @@ impl Serve for Thread<'_> {
 
     fn is_due(&mut self, (): (), key: Key, now_ns: u64) {
         let Core { clients, deadlines, .. } = &mut self.core;
-        if clients.get_mut(key).is_some_and(|client| deadlines.holds((), key, &mut client.due, now_ns)) {
+        let Some(client) = clients.get_mut(key) else { return };
+        if !deadlines.holds((), key, &mut client.due, now_ns) {
+            return;
+        }
+        client.due.by_ns = None;
+        if client.is_ending || client.unsent.is_empty() || self.has_half_a_command(key) {
             self.part(key);
         }
     }
@@ -217,7 +224,12 @@ impl Thread<'_> {
         let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
         if !client.unsent.is_empty() {
             if !client.flush()? {
+                self.await_taking(key);
                 return Ok(());
+            }
+            // Half a command that was read before has the time that was left.
+            if client.has_more || client.input.is_empty() {
+                client.due.by_ns = None;
             }
             self.core.epoll.change(&client.fd, key.to_bits(), false).map_err(drop)?;
             ended = true;
@@ -296,13 +308,63 @@ impl Thread<'_> {
             if awaits_more && !is_due {
                 self.expect(key);
             }
+            if !has_left {
+                self.await_taking(key);
+                return Ok(());
+            }
             let has_more = self.core.clients.get_mut(key).is_some_and(|client| client.has_more);
-            if !has_left || (was_the_last && !has_more) {
+            if was_the_last && !has_more {
                 return Ok(());
             }
         }
         self.unread.push(key);
         Ok(())
+    }
+
+    /// Nothing is read until the client has taken its answers, so half a command would not be seen: it is looked for when
+    /// the timeout is over, and again whenever more has come.
+    fn await_taking(&mut self, key: Key) {
+        if self.core.clients.get_mut(key).is_some_and(|client| client.due.by_ns.is_none()) {
+            self.expect(key);
+        }
+    }
+
+    /// Whether what the client has sent, while it does not take its answers, ends within a command. Of more than
+    /// `READ_AHEAD_BYTES` that is not found out.
+    fn has_half_a_command(&mut self, key: Key) -> bool {
+        let Some(client) = self.core.clients.get_mut(key) else { return false };
+        let (mut parser, mut at) = (Parser::default(), 0);
+        loop {
+            match parser.front(&client.input[at..]) {
+                Ok(Some(length)) => {
+                    parser.next();
+                    at += length;
+                    client.has_more = true;
+                }
+                // It is answered in its turn.
+                Err(_) => {
+                    client.has_more = true;
+                    return false;
+                }
+                // Of a long one all is read, however long.
+                Ok(None)
+                    if client.input.len() > READ_AHEAD_BYTES
+                        && client.input.len() >= at + parser.needed() =>
+                {
+                    return false;
+                }
+                Ok(None) => {
+                    client.input.reserve(*ROOM_BYTES.start());
+                    let input_bytes = client.input.capacity();
+                    if client.count(input_bytes, self.keys.memory()).is_err() {
+                        return true;
+                    }
+                    if !matches!(stream::append(&client.fd, &mut client.input), Read::Bytes(_)) {
+                        return at < client.input.len();
+                    }
+                }
+            }
+        }
     }
 
     /// Carries out whole commands at the beginning of `bytes`. Returns how many bytes they had.

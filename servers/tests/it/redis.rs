@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use servers::redis::{self, Options};
 use servers::{ServeError, Shutdown};
@@ -311,6 +311,56 @@ fn large_values_come_back_whole_to_one_who_reads_late_and_while_they_are_replace
         assert!(second == expected || second == "$5\r\nsmall\r\n", "{bytes}");
         assert_eq!(late.reply(), "+PONG\r\n");
     }
+}
+
+/// A client that does not read its answers and then sends this: whether it is disconnected.
+#[track_caller]
+fn check_patience(behind: &[u8], is_together: bool, is_cut: bool) {
+    let timeout = Duration::from_millis(300);
+    let store = Store::start(Options { command_timeout: timeout, ..Options::default() });
+    let mut other = store.connect();
+    let value = vec![b'v'; 1_000_000];
+    other.write(&command(&[b"SET", b"k", &value]));
+    assert_eq!(other.reply(), "+OK\r\n");
+    // More than the buffers of two sockets take, so that most answers wait in the server.
+    let mut late = store.connect();
+    assert_eq!(late.ask("PING"), "+PONG\r\n");
+    let gets = b"GET k\r\n".repeat(40);
+    if is_together {
+        late.write(&[&gets, behind].concat());
+    } else {
+        late.write(&gets);
+        assert_eq!(other.ask("PING"), "+PONG\r\n");
+        late.write(behind);
+    }
+    let by = Instant::now() + if is_cut { Duration::from_secs(20) } else { 4 * timeout };
+    let is_there = |other: &mut Asker| other.ask("INFO clients").contains("connected_clients:2\r\n");
+    while is_there(&mut other) && Instant::now() < by {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(is_there(&mut other), !is_cut, "{:?}", String::from_utf8_lossy(behind));
+    if !is_cut {
+        late.write(b"PING last\r\n");
+        for _ in 0..40 {
+            assert_eq!(late.reply().len(), value.len() + 12);
+        }
+        let rest: Vec<String> = (0..2).map(|_| late.reply()).collect();
+        assert_eq!(rest, ["+PONG\r\n", "$4\r\nlast\r\n"]);
+    }
+}
+
+#[test]
+fn half_a_command_is_cut_off_in_time_even_behind_answers_that_are_not_read() {
+    check_patience(b"*2\r\n$3\r\nGET\r\n", true, true);
+    check_patience(b"*2\r\n$3\r\nGET\r\n", false, true);
+    check_patience(b"*2\r\n$3\r\nSET\r\n$9000000\r\nhalf", true, true);
+    check_patience(b"PIN", false, true);
+}
+
+#[test]
+fn who_has_sent_whole_commands_may_read_the_answers_as_late_as_it_likes() {
+    check_patience(b"PING\r\n", true, false);
+    check_patience(&command(&[b"PING"]), false, false);
 }
 
 #[test]

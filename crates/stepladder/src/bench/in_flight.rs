@@ -44,6 +44,7 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     let target = options.target().map_err(wrong_usage)?;
     let tasks = options.tasks(target).map_err(wrong_usage)?;
     let clients = options.clients().map_err(wrong_usage)?;
+    let group = options.group().map_err(wrong_usage)?;
     let _unwritten = check_writable("--json", options.json.as_deref()).map_err(wrong_usage)?;
     let _undrawn = check_writable("--timeline", options.timeline.as_deref()).map_err(wrong_usage)?;
     if let Some(asked) = &options.profile {
@@ -59,7 +60,7 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
         options,
         tasks: &tasks,
         clients: &clients,
-        member: Member::of(target, options.pid),
+        member: Member::of(target, options.pid, group),
         interrupt,
     };
     let measured = bench.all_runs(&mut record).and_then(|()| bench.profiles(&mut record));
@@ -67,9 +68,16 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     end(writer, &measured, interrupt).map_err(not_measured)?;
     measured.map_err(not_measured)?;
     let report = Report::stored(&store, &run).map_err(not_measured)?;
+    if interrupt.is_asked() && report.cells.is_empty() {
+        say::err_line!(
+            "stepladder: run {run} was interrupted before its first result; there is nothing to show"
+        );
+        return Ok(Exit::Interrupted);
+    }
     write_text("--json", &format!("{:#}", report.contract()), options.json.as_deref())
         .map_err(not_measured)?;
-    timeline::write(&report, options.timeline.as_deref()).map_err(not_measured)?;
+    let timeline = options.timeline.as_deref().filter(|_| !interrupt.is_asked() || timeline::is_in(&report));
+    timeline::write(&report, timeline).map_err(not_measured)?;
     let drawn =
         options.profile.as_ref().map(|asked| asked.draw(&report)).transpose().map_err(not_measured)?;
     let mut page = page(&report, &run);
@@ -108,6 +116,9 @@ impl Bench<'_> {
                 let mut order: Vec<usize> = (0..self.clients.len()).collect();
                 random.shuffle(&mut order);
                 for at in order {
+                    if self.interrupt.is_asked() {
+                        return Ok(());
+                    }
                     done += 1;
                     let process = self.process(row, at, block, None);
                     runner::progress(done, count, self.clients[at].name(), &self.tasks[row].key.to_string());

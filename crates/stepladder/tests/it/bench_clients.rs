@@ -1,6 +1,6 @@
 //! `stepladder bench --target`: client libraries as processes, honest and planted ones.
 
-use crate::place::Place;
+use crate::place::{Place, children, command_line, eventually, is_gone};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stepladder");
 const NULL: [&str; 7] = ["bench", "--target", "null:", "--total", "20000", "--runs", "2"];
@@ -97,6 +97,75 @@ fn the_first_operations_are_drawn_in_lanes() {
         .run(words(&["--client", &silent, "--timeline", "none.svg"]))
         .fails(2, &["--timeline none.svg: no client wrote a line"]);
     assert!(!place.path("none.svg").exists());
+}
+
+/// Our runner with a short warm-up and a plan that does not end within the test. Its lines are also in `lines.txt`, by a
+/// program that does not end before it.
+const ENDLESS: &str = r#"planted() { PROGRAM bench runner "$(echo "$1" | sed 's/^{/{"warmup":1000,/')" |
+    (trap '' TERM; exec tee lines.txt); }; planted"#;
+
+#[test]
+fn an_interruption_keeps_whole_runs_and_what_a_cut_one_has_measured() {
+    let check = |signal: i32, in_flight: &str, rates: usize| {
+        let place = Place::new();
+        let client = ENDLESS.replace("PROGRAM", PROGRAM);
+        let words =
+            ["bench", "--target", "null:", "--total", "1000000000", "--runs", "1", "--json", "r.json"];
+        let more = ["--client", &client, "--in-flight", in_flight, "--timeline", "t.svg"];
+        let bench = place.start(words.iter().chain(&more).copied());
+        eventually("a second of the measured part", || {
+            let lines = std::fs::read_to_string(place.path("lines.txt")).unwrap_or_default();
+            lines.contains(r#""phase":"measure""#).then_some(())
+        });
+        bench.signal(signal);
+        let ran = bench.finish();
+        assert_eq!(ran.code, 130, "{ran:#?}");
+        assert!(!ran.err.contains("status"), "the client is not called broken: {ran:#?}");
+        assert!(ran.out.contains("stopped early: signal"), "{ran:#?}");
+        let report = place.json("r.json");
+        let cells = report["cells"].as_array().expect("cells");
+        assert_eq!(cells.len(), rates, "{report}");
+        assert_eq!(cells[0]["stopped"], "signal");
+        assert!(cells[0]["ops"].as_u64() > Some(1000) && cells[0]["ops"].as_u64() < Some(999_000_000));
+        assert!(place.run(["runs"]).out.contains("interrupted"));
+        assert_eq!(place.run(["show", "null"]).out, ran.out, "what is shown later is what was told");
+    };
+    check(libc::SIGTERM, "100", 1);
+    check(libc::SIGINT, "10,100", 1);
+}
+
+#[test]
+fn an_interruption_before_the_first_result_leaves_no_json_no_picture_and_no_client() {
+    let place = Place::new();
+    let words =
+        ["bench", "--target", "null:", "--total", "1000000000", "--json", "r.json", "--timeline", "t.svg"];
+    let bench = place.start(words);
+    let is_runner = |pid: &u32| command_line(*pid).contains("bench runner");
+    let client =
+        eventually("a client among its children", || children(bench.pid()).into_iter().find(is_runner));
+    bench.signal(libc::SIGINT);
+    let ran = bench.finish();
+    assert_eq!((ran.code, ran.out.as_str()), (130, ""), "{ran:#?}");
+    assert!(ran.err.contains("interrupted before its first result"), "{ran:#?}");
+    assert!(!place.path("r.json").exists() && !place.path("t.svg").exists());
+    assert!(is_gone(client));
+    assert!(place.run(["runs"]).out.contains("interrupted"));
+}
+
+/// Ctrl-C on a terminal goes to the whole process group of what runs in its foreground.
+#[test]
+fn a_client_is_in_a_process_group_of_its_own_and_ends_with_its_parent() {
+    let place = Place::new();
+    let bench = place.start(["bench", "--target", "null:", "--total", "1000000000"]);
+    let is_runner = |pid: &u32| command_line(*pid).contains("bench runner");
+    let client =
+        eventually("a client among its children", || children(bench.pid()).into_iter().find(is_runner));
+    // SAFETY: a plain call.
+    let group_of = |pid: u32| unsafe { libc::getpgid(pid as i32) };
+    assert_eq!(group_of(client), client as i32);
+    assert_ne!(group_of(bench.pid()), client as i32);
+    bench.signal(libc::SIGKILL);
+    eventually("the client ends", || is_gone(client).then_some(()));
 }
 
 #[test]

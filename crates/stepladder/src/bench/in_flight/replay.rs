@@ -49,7 +49,8 @@ impl Heard {
 }
 
 impl Report {
-    /// What the lines of a run come to. A process that did not write its last line counts for nothing.
+    /// What the lines of a run come to. A process that did not write its last line counts for nothing, one that was
+    /// interrupted only where its client finished no run of the task.
     ///
     /// `folded` gives the stacks that were kept of a process. Errors: lines of another version, or figures that were refused
     /// when they came.
@@ -74,6 +75,11 @@ impl Report {
             let (Some(start), Some(end)) = (heard.start, heard.end) else { continue };
             let mut run = Run::read(&start, &end, heard.before.zip(heard.after))
                 .with_context(|| format!("client {}", heard.client))?;
+            let is_cut = run.stopped.as_deref() == Some("signal");
+            // It was stopped in its warm-up, or its profile is of a part.
+            if is_cut && (run.ops == 0 || heard.profile.is_some()) {
+                continue;
+            }
             run.timeline = heard.timeline;
             let key = CellKey::of_plan(&heard.plan);
             if let Some(subject) = heard.profile.as_deref().and_then(Subject::named) {
@@ -81,7 +87,10 @@ impl Report {
                 continue;
             }
             let cell = cells.entry(heard.cell).or_insert_with(|| Cell::new(key, &heard.client));
-            cell.runs.push((heard.block as u32, run));
+            // A part of a run is better than none, and no run to be averaged with whole ones.
+            if !is_cut || cell.runs.is_empty() {
+                cell.runs.push((heard.block as u32, run));
+            }
         }
         Ok(Report { target, cells: cells.into_values().collect(), profiles })
     }

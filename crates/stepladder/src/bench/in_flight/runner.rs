@@ -1,12 +1,14 @@
 //! A client library's process: how it is found, started, read and ended.
 
 use std::io::{BufRead, BufReader, IsTerminal};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal};
 use serde_json::Value;
 
 use super::figures::Run;
@@ -23,6 +25,9 @@ const RUST: &str = "rust";
 const SILENT: Duration = Duration::from_secs(30);
 /// How long one that was asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long one may take to its last line after an interruption: operations in flight have a second, by
+/// clients/README.md.
+const LAST_LINE: Duration = Duration::from_secs(2);
 
 /// Of these the runners write a profile themselves.
 const SELF_PROFILING: [&str; 3] = ["node", "java", "go"];
@@ -120,7 +125,7 @@ impl Client {
         &self.name
     }
 
-    /// Carries out a plan. `None`: interrupted.
+    /// Carries out a plan. `None`: interrupted; what came until then, its last line if that came in time too, is recorded.
     ///
     /// Errors: it cannot be profiled, did not start, wrote what is none of the lines, hung, or ended without its last line.
     pub(super) fn run(
@@ -140,7 +145,11 @@ impl Client {
         let mut process = Process::start(self, plan, how, perf.as_ref())?;
         let heard = self.hear(&mut process, member, record, interrupt, &mut perf);
         let status = process.end(heard.is_err());
-        let Some(()) = heard.with_context(|| format!("client {}", self.name))? else { return Ok(None) };
+        // What goes wrong in a client that was told to end is no finding about it.
+        if process.is_told && interrupt.is_asked() {
+            return Ok(None);
+        }
+        heard.with_context(|| format!("client {}", self.name))?;
         // Only what failed to begin ends otherwise than it says.
         match status {
             Some(status) if status.success() => {
@@ -161,10 +170,18 @@ impl Client {
         record: &mut Record<'_>,
         interrupt: &Interrupt,
         perf: &mut Option<Perf>,
-    ) -> anyhow::Result<Option<()>> {
+    ) -> anyhow::Result<()> {
         let mut start: Option<Value> = None;
         let mut heard = Instant::now();
+        let mut until = None;
         loop {
+            if interrupt.is_asked() && until.is_none() {
+                process.tell_to_end();
+                until = Some(Instant::now() + LAST_LINE);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                bail!("it did not write its last line when it was interrupted");
+            }
             match process.lines.recv_timeout(Duration::from_millis(100)) {
                 Ok(text) => {
                     heard = Instant::now();
@@ -190,12 +207,11 @@ impl Client {
                             perf.iter_mut().for_each(Perf::ends_now);
                             // What cannot be true is refused at once.
                             Run::read(&start, &end, None)?;
-                            return Ok(Some(()));
+                            return Ok(());
                         }
                         Line::Error(message) => bail!("{message}"),
                     }
                 }
-                Err(RecvTimeoutError::Timeout) if interrupt.is_asked() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENT => {
                     bail!("it wrote nothing for {} s and was stopped", SILENT.as_secs())
                 }
@@ -241,6 +257,8 @@ fn runners() -> anyhow::Result<PathBuf> {
 struct Process {
     child: Child,
     lines: Receiver<String>,
+    /// it was asked to end
+    is_told: bool,
 }
 
 impl Process {
@@ -256,15 +274,28 @@ impl Process {
         if let How::Profiled { subject, folder } = how {
             command.env(PROFILE, format!("{}:{}", subject.name(), profile::folded(folder).display()));
         }
-        let mut child = command
-            .args(&client.arguments)
-            .arg(plan.to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| {
-                format!("client {}: {} cannot be started", client.name, client.program.display())
-            })?;
+        command.args(&client.arguments).arg(plan.to_string()).stdin(Stdio::null()).stdout(Stdio::piped());
+        // A Ctrl-C on the terminal reaches this process only, which passes it on and waits for the last line.
+        command.process_group(0);
+        let parent = getpid();
+        // SAFETY: only system calls between fork and exec, no allocation and no lock.
+        unsafe {
+            command.pre_exec(move || {
+                set_parent_process_death_signal(Some(Signal::TERM))?;
+                if getppid() != Some(parent) {
+                    // The parent ended in between, so the signal will never come.
+                    return Err(std::io::ErrorKind::Interrupted.into());
+                }
+                // This process blocks what ends it (`signals`), and a child would inherit that.
+                let mut none = std::mem::zeroed();
+                libc::sigemptyset(&mut none);
+                libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+                Ok(())
+            });
+        }
+        let mut child = command.spawn().with_context(|| {
+            format!("client {}: {} cannot be started", client.name, client.program.display())
+        })?;
         let (tell, lines) = channel();
         if let Some(output) = child.stdout.take() {
             // It ends with the process's output; a longest line bounds what a runner can make us hold.
@@ -281,37 +312,44 @@ impl Process {
                 }
             });
         }
-        Ok(Process { child, lines })
+        Ok(Process { child, lines, is_told: false })
+    }
+
+    /// Once, since runners end at once when they are told again. A shell between has programs of its own to be told.
+    fn tell_to_end(&mut self) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            // It may have ended just now.
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::TERM);
+        }
     }
 
     /// Waits for its end, and brings it about when it failed or takes too long.
     fn end(&mut self, is_broken: bool) -> Option<std::process::ExitStatus> {
-        let id = rustix::process::Pid::from_child(&self.child);
         let begun = Instant::now();
-        let mut is_told = false;
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status);
             }
-            if (is_broken || begun.elapsed() > GRACE) && !is_told {
-                is_told = true;
-                // It may have ended just now.
-                let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+            if is_broken || begun.elapsed() > GRACE {
+                self.tell_to_end();
             }
             if begun.elapsed() > GRACE * 2 {
-                let _ = self.child.kill();
-                return self.child.wait().ok();
+                return self.kill();
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    fn kill(&mut self) -> Option<std::process::ExitStatus> {
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        self.child.wait().ok()
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+            self.kill();
         }
     }
 }

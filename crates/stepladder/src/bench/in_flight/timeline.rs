@@ -113,6 +113,11 @@ fn first(report: &Report) -> Option<(&Cell, &Run, &Value)> {
     report.cells.iter().find_map(|cell| cell.runs().find_map(|run| Some((cell, run, run.timeline.as_ref()?))))
 }
 
+/// Whether any run has one.
+pub(super) fn is_in(report: &Report) -> bool {
+    first(report).is_some()
+}
+
 /// Draws where `--timeline` says. Errors: no client wrote a timeline, it cannot be read, or the file not be written.
 pub(super) fn write(report: &Report, path: Option<&Path>) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
