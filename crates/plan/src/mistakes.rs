@@ -247,6 +247,14 @@ pub enum ConfigError {
     /// both a process and a command to start one
     #[error("the server either runs already (pid) or is started here (start), not both")]
     StartAndPid,
+    /// both a process and a control group
+    #[error("name the server's process (pid) or its control group (cgroup), not both")]
+    PidAndCgroup,
+    /// both a control group and a command to start the server
+    #[error(
+        "a control group (cgroup) is watched of a server that runs already, not of one that is started here (start)"
+    )]
+    StartAndCgroup,
     /// there is no process to start again
     #[error(
         "only a server that is started here can be started again for each rung; name its command (start)"

@@ -80,12 +80,15 @@ pub enum SubjectSource {
         /// where it listens
         target: Target,
     },
-    /// runs already; we watch the process
+    /// runs already; we watch its process or control group where it is named
     Running {
         /// where it listens
         target: Target,
         /// its process, when the user named one
         pid: Option<u32>,
+        /// its control group, when the user named one
+        #[serde(default)]
+        cgroup: Option<PathBuf>,
     },
 }
 

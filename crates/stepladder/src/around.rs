@@ -83,6 +83,7 @@ impl TrialEnv for Around<'_> {
         self.sampled = Some(sampled);
         self.sampler = Some(Sampler::start(SamplerPlan {
             subject_pid: self.subject.pid,
+            subject_group: self.subject.group.clone(),
             // Where the way there cannot be found it is taken for here, and other programs are not blamed.
             subject_is_here: NetworkLink::to(self.subject.address)
                 .map_or(true, |link| link.kind == LinkKind::Loopback),

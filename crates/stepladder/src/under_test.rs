@@ -12,7 +12,7 @@ use plan::{
     may_load, may_load_for_file, needs,
 };
 use tempfile::NamedTempFile;
-use watch::{ExitWatch, Started, TickLog};
+use watch::{ControlGroup, ExitWatch, Started, TickLog};
 
 use crate::cli::Cli;
 use crate::consent::Consent;
@@ -32,6 +32,8 @@ pub struct UnderTest {
     pub members: Vec<SocketAddr>,
     /// its process, where it is known
     pub pid: Option<u32>,
+    /// its control group, where that was named
+    pub group: Option<ControlGroup>,
     /// tells of its end
     pub exit: Option<ExitWatch>,
     /// its tick log, at the place up to which it was read
@@ -73,8 +75,10 @@ impl UnderTest {
                 subject.members = subject.find_members(plan, consent)?;
                 Ok(subject)
             }
-            SubjectSource::Running { target, pid } => {
+            SubjectSource::Running { target, pid, cgroup } => {
                 let address = resolve(target, &plan.may_load, consent)?;
+                let group =
+                    cgroup.as_deref().map(ControlGroup::open).transpose().context("--watch-cgroup")?;
                 watch::preflight::reach(address, &target.to_string(), &target.scheme.start_with(address))?;
                 let exit = match pid {
                     Some(pid) => Some(
@@ -83,12 +87,15 @@ impl UnderTest {
                     ),
                     None => None,
                 };
+                let group =
+                    cgroup.as_deref().map(ControlGroup::open).transpose().context("--watch-cgroup")?;
                 let tick_log = follow(plan, TicksFrom::Present)?;
                 let mut subject = UnderTest {
                     target: target.clone(),
                     address,
                     members: Vec::new(),
                     pid: *pid,
+                    group,
                     exit,
                     tick_log,
                     started: None,
@@ -175,6 +182,7 @@ impl UnderTest {
             address,
             members: Vec::new(),
             pid: Some(started.pid()),
+            group: None,
             exit: Some(started.exit_watch()),
             tick_log,
             started: Some(started),

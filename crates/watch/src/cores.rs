@@ -52,7 +52,7 @@ fn members(set: &CpuSet) -> impl Iterator<Item = usize> {
 /// The tightest CPU quota on the way from a process's groups to the root, in cores.
 ///
 /// `groups` is the text of /proc/PID/cgroup. Version 2 has one line `0::/path`, version 1 one per controller.
-fn quota(groups: &str, mount: &Path) -> Option<f64> {
+pub(crate) fn quota(groups: &str, mount: &Path) -> Option<f64> {
     let mut tightest: Option<f64> = None;
     for line in groups.lines() {
         let mut parts = line.splitn(3, ':').skip(1);

@@ -6,6 +6,7 @@
 //! Invariant: a process that was not started here is never signalled.
 //! Units: `_ns` since the start of the trial, from a clock that the caller gives.
 
+mod control_group;
 pub mod cores;
 mod inherited;
 mod link;
@@ -18,7 +19,9 @@ mod sampler;
 mod subject;
 mod threads;
 pub mod tick_log;
+mod watched;
 
+pub use control_group::{ControlGroup, NoControlGroup};
 pub use cores::AllowedCores;
 pub use inherited::Inherited;
 pub use link::{LinkKind, NetworkLink};

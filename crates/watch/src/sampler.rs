@@ -18,11 +18,13 @@ use measure::trial::kind;
 use measure::{Entry, Event, OfMachine, OfProcess, Reading, Sample};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::control_group::ControlGroup;
 use crate::cores::AllowedCores;
 use crate::process::{ProcessReading, ProcessTree};
 use crate::realtime::Realtime;
 use crate::subject::ExitWatch;
 use crate::tick_log::TickLog;
+use crate::watched::Watched;
 use disturbance::{Disturbances, realtime_ns};
 use placement::Placement;
 
@@ -30,6 +32,8 @@ use placement::Placement;
 pub struct SamplerPlan {
     /// the subject's process, where it is known; its children belong to it
     pub subject_pid: Option<u32>,
+    /// its control group, where it is that which is watched
+    pub subject_group: Option<ControlGroup>,
     /// the subject runs on this machine, whether its process is known or not. Where it does and is not known, its CPU
     /// cannot be told from that of other programs, so nothing is said of them
     pub subject_is_here: bool,
@@ -102,7 +106,7 @@ impl fmt::Debug for SamplerPlan {
 
 struct Sampling {
     plan: SamplerPlan,
-    subject: Option<ProcessTree>,
+    subject: Option<Watched>,
     own: Option<ProcessTree>,
     disturbances: Disturbances,
     /// ns since the epoch
@@ -123,14 +127,15 @@ impl Sampling {
     }
 
     fn with_clock(plan: SamplerPlan, realtime_ns: fn() -> u64) -> Self {
-        let subject = plan.subject_pid.and_then(|pid| ProcessTree::of(pid).ok());
+        let is_known = plan.subject_pid.is_some() || plan.subject_group.is_some();
+        let subject = Watched::find(plan.subject_pid, plan.subject_group.clone());
         Sampling {
             realtime_ns,
             realtime: Realtime::compare(&plan.now_ns, realtime_ns),
             placement: Placement::new(plan.zero_realtime_ns),
             subject,
             own: ProcessTree::own().ok(),
-            disturbances: Disturbances::new(!plan.subject_is_here || plan.subject_pid.is_some()),
+            disturbances: Disturbances::new(!plan.subject_is_here || is_known),
             subject_cores: None,
             own_cores: AllowedCores::own(),
             samplings: 0,
@@ -193,11 +198,11 @@ impl Sampling {
     fn sample(&mut self, is_last: bool) {
         if self.samplings.is_multiple_of(CORES_EVERY) {
             self.own_cores = AllowedCores::own();
-            self.subject_cores = self.plan.subject_pid.and_then(AllowedCores::of).or(self.subject_cores);
+            self.subject_cores = self.subject.as_ref().and_then(Watched::cores).or(self.subject_cores);
         }
         self.samplings += 1;
         let mut ours_s = 0.0;
-        if let Some(reading) = self.subject.as_mut().and_then(ProcessTree::read) {
+        if let Some(reading) = self.subject.as_mut().and_then(Watched::read) {
             ours_s += reading.cpu_s;
             self.send_process(Reading::Subject, &reading, self.subject_cores);
         }
@@ -327,6 +332,7 @@ mod tests {
     fn plan(to: Sender<Entry>, begin: Instant) -> SamplerPlan {
         SamplerPlan {
             subject_pid: None,
+            subject_group: None,
             subject_is_here: true,
             exit: None,
             tick_log: None,

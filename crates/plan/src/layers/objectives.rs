@@ -128,16 +128,19 @@ fn never_measured(
     let (area, _) = figure.split_once('.').unwrap_or((figure, ""));
     let has_snapshots = bots.asks_for_snapshots();
     // Its process is ours to watch, or was named.
-    let is_watched =
-        !matches!(found.map(|found| &found.source), Some(SubjectSource::Running { pid: None, .. }));
+    let is_watched = !matches!(
+        found.map(|found| &found.source),
+        Some(SubjectSource::Running { pid: None, cgroup: None, .. })
+    );
     match area {
         "ticks" if *ticks == TickSource::None => Some(ConfigError::NoTicks { what: objective.to_string() }),
         "client_ticks" if !has_snapshots => {
             not_measured("clients see ticks in snapshots only; let some games ask for them (--snapshots 1%)")
         }
-        "subject" if !is_watched => {
-            not_measured("the server's process is not known; name it (--pid N) or start it here (--start)")
-        }
+        "subject" if !is_watched => not_measured(
+            "the server's process is not known; name it (--pid N) or its control group (--watch-cgroup PATH), or start it \
+             here (--start)",
+        ),
         "deliveries" => bots.lacks_delivery_figure(figure).and_then(not_measured),
         "audit" if !bots.audits() => not_measured(AUDIT_INSTEAD),
         _ => None,

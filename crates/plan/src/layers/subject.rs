@@ -22,6 +22,7 @@ pub(super) const SETTINGS: &[&Setting] = &[
     &TARGET,
     &START,
     &PID,
+    &CGROUP,
     &TICKS,
     &TICK_LOG,
     &STATSD,
@@ -60,6 +61,11 @@ static PID: Setting = HERE
     .about("The process of a server that runs already.")
     .flag("--pid", "N")
     .help("Watch this process, which runs already");
+static CGROUP: Setting = HERE
+    .key("subject.cgroup", Shape::Text, "docker/7f3a")
+    .about("The control group of a server that runs already, as of its container; its CPU and memory are the server's.")
+    .flag("--watch-cgroup", "PATH")
+    .help("Watch this control group, as of the container that the subject runs in already");
 pub(crate) static TICKS: Setting = HERE
     .key(
         "subject.ticks",
@@ -195,12 +201,14 @@ pub(super) fn find(
     let named = named_server(reader, &said)?;
     let options = reader.all(&OPTIONS).unwrap_or_default();
     let (start, pid, ca) = (reader.said(&START), reader.said(&PID), reader.said(&CA));
+    let cgroup = reader.said(&CGROUP);
     let is_insecure = reader.value(&INSECURE, units::boolean).unwrap_or(false);
     let insecure = reader.said(&INSECURE).filter(|_| is_insecure);
     let name = said.text.trim().to_owned();
     match named {
         Named::BuiltIn(server) => {
-            for (setting, said) in [(&START, start), (&PID, pid), (&CA, ca), (&INSECURE, insecure)] {
+            let foreign = [(&START, start), (&PID, pid), (&CGROUP, cgroup), (&CA, ca), (&INSECURE, insecure)];
+            for (setting, said) in foreign {
                 if let Some(said) = said {
                     let wrong =
                         ConfigError::NotForBuiltIn { setting: setting.name(), server: server.clone() };
@@ -221,7 +229,7 @@ pub(super) fn find(
                 reader.refuse_plainly(said.place.clone(), refused);
             }
             certificates(reader, &mut target, ca, insecure);
-            Some(ResolvedTarget { name, source: how_it_runs(reader, target, start, pid) })
+            Some(ResolvedTarget { name, source: how_it_runs(reader, target, start, pid, cgroup) })
         }
     }
 }
@@ -290,7 +298,16 @@ fn how_it_runs(
     target: Target,
     start: Option<RawValue>,
     pid: Option<RawValue>,
+    cgroup: Option<RawValue>,
 ) -> SubjectSource {
+    if let Some(cgroup) = &cgroup {
+        if pid.is_some() {
+            reader.refuse_plainly(cgroup.place.clone(), ConfigError::PidAndCgroup);
+        }
+        if start.is_some() {
+            reader.refuse_plainly(cgroup.place.clone(), ConfigError::StartAndCgroup);
+        }
+    }
     if let (Some(start), Some(_)) = (&start, &pid) {
         reader.refuse_plainly(start.place.clone(), ConfigError::StartAndPid);
     }
@@ -299,7 +316,10 @@ fn how_it_runs(
     match command {
         Some(command) => SubjectSource::Started { command, target },
         // Linux counts processes up to 2^22, so the number fits.
-        None => SubjectSource::Running { target, pid: pid.map(|pid| pid as u32) },
+        None => {
+            let cgroup = cgroup.and_then(|said| reader.read(&said, units::not_blank)).map(Into::into);
+            SubjectSource::Running { target, pid: pid.map(|pid| pid as u32), cgroup }
+        }
     }
 }
 

@@ -109,7 +109,9 @@ fn climb_arena_needs_nothing_else() {
 #[test]
 fn a_url_is_a_server_that_runs_already_and_is_treated_with_care() {
     let plan = plan_of_flags("ws://127.0.0.1:42069");
-    let SubjectSource::Running { target, pid: None } = &plan.subject.source else { panic!("{plan:?}") };
+    let SubjectSource::Running { target, pid: None, cgroup: None } = &plan.subject.source else {
+        panic!("{plan:?}")
+    };
     assert_eq!((target.scheme, target.host.as_str(), target.port), (Scheme::Ws, "127.0.0.1", 42069));
     assert_eq!(plan.subject.ticks, TickSource::None);
     let BotSettings::Arena(arena) = &plan.bots else { panic!("{plan:?}") };

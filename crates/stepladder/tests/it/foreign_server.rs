@@ -1,7 +1,9 @@
 //! A server that is not ours: started by a command, or running already.
 
 use std::net::TcpListener;
-use std::{io, thread};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
 use crate::place::{Place, arena_on, command_line, eventually, free_port, is_gone, parse, processes, send};
@@ -72,6 +74,77 @@ fn a_server_that_runs_already_is_measured_from_outside_and_goes_on() {
     assert!(rung["subject"]["rss_bytes"].as_u64() > Some(1_000_000), "{rung:#}");
     assert_eq!(rung["evidence"]["objectives"][0]["objective"], "errors == 0", "{rung:#}");
     assert!(!is_gone(server.pid()), "who did not start it does not stop it");
+}
+
+/// A control group of our own, by either version; removed when dropped.
+struct Group {
+    name: String,
+    folders: Vec<PathBuf>,
+}
+
+impl Group {
+    /// `None` where none can be made.
+    fn with(pid: u32) -> Option<Group> {
+        let name = format!("stepladder-climb-{}", std::process::id());
+        let mount = Path::new("/sys/fs/cgroup");
+        let is_v2 = mount.join("cgroup.controllers").exists();
+        let trees: &[&str] = if is_v2 { &["."] } else { &["cpuacct", "memory"] };
+        let folders = trees.iter().map(|tree| mount.join(tree).join(&name)).collect();
+        let group = Group { name, folders };
+        let put = |folder: &PathBuf| {
+            fs::create_dir(folder).and_then(|()| fs::write(folder.join("cgroup.procs"), pid.to_string()))
+        };
+        let has_memory = !is_v2 || group.folders.iter().all(|folder| folder.join("memory.current").exists());
+        (group.folders.iter().all(|folder| put(folder).is_ok()) && has_memory).then_some(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let by = Instant::now() + Duration::from_secs(5);
+        for folder in &self.folders {
+            while folder.exists() && fs::remove_dir(folder).is_err() && Instant::now() < by {
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_in_a_control_group_is_watched_by_it() {
+    let place = Place::new();
+    let mut server = place.start(["serve", "redis", "--listen", "127.0.0.1:0"]);
+    let url = url_of(&server.wait_for_out("listening on"));
+    let Some(group) = Group::with(server.pid()) else {
+        eprintln!("NOT RUN: no control group can be made here");
+        return;
+    };
+    let words = ["--rungs", "5", "--no-calibration", "--json", "run.json", "--watch-cgroup", &group.name];
+    let ran = place.climb(&[&[url.as_str()], &words[..]].concat());
+    let run = place.json("run.json");
+    assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
+    let subject = &run["rungs"][0]["subject"];
+    assert!(subject["cpu_cores"].as_f64() > Some(0.0), "{subject}");
+    assert!(subject["rss_bytes"].as_u64() > Some(0), "{subject}");
+    let bench = ["bench", "--target", &url, "--total", "20000", "--runs", "1", "--json", "bench.json"];
+    let ran = place.run([&bench[..], &["--watch-cgroup", &group.name]].concat());
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(ran.out.contains("µs/op  "), "{ran:#?}");
+    server.signal(libc::SIGKILL);
+}
+
+#[test]
+fn a_control_group_that_is_not_there_is_refused_before_the_load() {
+    let place = Place::new();
+    let said = [
+        "--watch-cgroup",
+        "no control group with figures of CPU and memory is at no/such",
+        "/proc/PID/cgroup",
+    ];
+    place.climb(&["redis://127.0.0.1:1", "--watch-cgroup", "no/such"]).fails(2, &said);
+    place.run(["bench", "--target", "null:", "--watch-cgroup", "no/such"]).refused(3, &said);
+    let both = ["redis://127.0.0.1:1", "--watch-cgroup", "a", "--pid", "1"];
+    place.climb(&both).fails(3, &["--watch-cgroup", "not both"]);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use measure::{OfMachine, OfProcess, Reading};
 
 use crate::machine::Machine;
 use crate::others::{OtherPrograms, Totals};
-use crate::process::ProcessTree;
 use crate::threads::Threads;
+use crate::watched::Watched;
 
 /// What was read, and the value.
 pub(super) type Told = (Reading, f64);
@@ -42,23 +42,18 @@ impl Disturbances {
     }
 
     /// What happened since the reading before. `ours_s`: CPU time of this process and the subject, read just before.
-    pub fn read(
-        &mut self,
-        subject: Option<&ProcessTree>,
-        ours_s: f64,
-        now_ns: &dyn Fn() -> u64,
-    ) -> Vec<Told> {
+    pub fn read(&mut self, subject: Option<&Watched>, ours_s: f64, now_ns: &dyn Fn() -> u64) -> Vec<Told> {
         let mut told: Vec<Told> = Vec::new();
         let is_first = std::mem::replace(&mut self.is_first, false);
         let mut put = |what, value: Option<f64>| told.extend(value.map(|value| (what, value)));
         let reading = self.machine.read();
         let others = self.others.as_mut().and_then(|others| {
             let totals = reading.programs_cpu_s.map(|machine_s| Totals { machine_s, ours_s });
-            let subject = subject.map(|tree| tree.pids().collect()).unwrap_or_default();
+            let subject = subject.map(|watched| watched.pids().into_iter().collect()).unwrap_or_default();
             others.read(&subject, totals, now_ns())
         });
         let workers = self.workers.read(&Threads::of_this_process(WORKER_PREFIX), now_ns());
-        let subject = subject.and_then(|tree| self.subject.read(tree.threads(), now_ns()));
+        let subject = subject.and_then(|watched| self.subject.read(watched.threads(), now_ns()));
         let events = |count: Option<f64>| count.filter(|_| !is_first);
         for (name, value) in [
             (OfMachine::StealShare, reading.steal_share),

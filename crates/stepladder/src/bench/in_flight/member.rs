@@ -4,11 +4,13 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use procfs::net::TcpState;
 use procfs::process::FDTarget;
-use watch::ProcessTree;
+use watch::{ControlGroup, ProcessTree};
 
 /// The server under the clients, where it runs on this machine.
 pub(super) struct Member {
     pid: Option<u32>,
+    /// it is read instead of the process
+    group: Option<ControlGroup>,
 }
 
 /// What it has used so far.
@@ -19,14 +21,17 @@ pub(super) struct Usage {
 }
 
 impl Member {
-    /// The process named by `--pid`, or the one that listens on the target's first port.
-    pub(super) fn of(target: &str, pid: Option<u32>) -> Member {
-        Member { pid: pid.or_else(|| listener(first_address(target)?)) }
+    /// The control group, or the process named by `--pid`, or the one that listens on the target's first port.
+    pub(super) fn of(target: &str, pid: Option<u32>, group: Option<ControlGroup>) -> Member {
+        Member { pid: pid.or_else(|| listener(first_address(target)?)), group }
     }
 
-    /// `None` where the process is unknown or has ended.
+    /// `None` where the process or group is unknown or has ended.
     pub(super) fn usage(&self) -> Option<Usage> {
-        let reading = ProcessTree::of(self.pid?).ok()?.read()?;
+        let reading = match &self.group {
+            Some(group) => group.clone().read()?,
+            None => ProcessTree::of(self.pid?).ok()?.read()?,
+        };
         Some(Usage { cpu_s: reading.cpu_s, rss_bytes: reading.rss_bytes })
     }
 }
@@ -70,10 +75,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let target = format!("hazelcast://127.0.0.1:{port},127.0.0.1:1/map");
-        let member = Member::of(&target, None);
+        let member = Member::of(&target, None, None);
         assert_eq!(member.pid, Some(std::process::id()));
         assert!(member.usage().unwrap().rss_bytes > 0);
         drop(listener);
-        assert_eq!(Member::of(&target, None).pid, None);
+        assert_eq!(Member::of(&target, None, None).pid, None);
     }
 }

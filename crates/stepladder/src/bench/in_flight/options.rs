@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, anyhow, bail};
 use inflight::Plan;
 use serde_json::{Value, json};
+use watch::ControlGroup;
 
 use super::figures::CellKey;
 use super::profile::Asked;
@@ -56,6 +57,9 @@ pub struct Options {
     /// Process of the server, for its CPU; found by its port when it runs on this machine
     #[arg(long, value_name = "PID")]
     pub(super) pid: Option<u32>,
+    /// Control group of the server, as of its container, for its CPU and memory
+    #[arg(long, value_name = "PATH", conflicts_with = "pid")]
+    watch_cgroup: Option<PathBuf>,
     /// Name of the run, for runs, show and compare
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
@@ -92,6 +96,11 @@ impl Options {
         )?;
         check_is_loopback(target)?;
         Ok(target)
+    }
+
+    /// The control group that is watched. Errors: it is not there.
+    pub(super) fn group(&self) -> anyhow::Result<Option<ControlGroup>> {
+        self.watch_cgroup.as_deref().map(ControlGroup::open).transpose().context("--watch-cgroup")
     }
 
     fn keys(&self) -> anyhow::Result<Value> {
