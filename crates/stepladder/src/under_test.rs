@@ -87,8 +87,6 @@ impl UnderTest {
                     ),
                     None => None,
                 };
-                let group =
-                    cgroup.as_deref().map(ControlGroup::open).transpose().context("--watch-cgroup")?;
                 let tick_log = follow(plan, TicksFrom::Present)?;
                 let mut subject = UnderTest {
                     target: target.clone(),
