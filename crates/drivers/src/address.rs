@@ -16,7 +16,7 @@ pub struct Address {
     pub host: String,
     /// path and query, beginning with `/`
     pub path: String,
-    /// TLS, for `wss` and `https`
+    /// TLS, for schemes over it
     pub tls: Option<TlsSettings>,
     /// the longest reply that is taken, bytes: a longer one ends the connection. Drivers whose protocol has a smaller limit
     /// of its own keep that

@@ -5,7 +5,7 @@
 //! after each change (`Reply::Owners`), so that who has connections to all of them sends each operation to its owner.
 //! The path of the address is the map's name, with `?cluster=NAME` behind it where the cluster is not called `dev`.
 //! A connection under load is never silent for long enough to need a heartbeat, and operations have no deadline here: so
-//! the session's clock stands still. Not here: TLS, passwords, which connection an operation takes.
+//! the session's clock stands still. Not here: passwords, which connection an operation takes.
 
 use std::io::{self, IoSlice, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,6 @@ use ::hazelcast::wire::{
 };
 use socket2::Socket;
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 use crate::address::Address;
 use crate::connect;
@@ -30,7 +29,7 @@ use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::grid::{Grid, Kind, Operation, Received, Reply};
 use crate::read_buffer::ReadBuffer;
 use crate::shutdown::Shutdown;
-use crate::stream;
+use crate::stream::{self, Stream};
 
 /// The map of a path that names none.
 pub const MAP: &str = "stepladder";
@@ -48,7 +47,7 @@ const LIMITS: Limits =
 
 /// One open connection.
 pub struct Hazelcast {
-    stream: TcpStream,
+    stream: Stream,
     /// knows operations by their tags
     session: Session<u32>,
     map: MapName,
@@ -85,7 +84,7 @@ impl Driver for Hazelcast {
     }
 
     async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
-        let stream = stream::standing(begin_connect).await?;
+        let stream = Stream::open(begin_connect, to, |tls| &tls.config).await?;
         let (map, cluster) = map_and_cluster(&to.path);
         let credentials = Credentials {
             cluster_name: cluster.to_owned(),
@@ -242,7 +241,8 @@ impl Hazelcast {
             let sent = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..count]))?;
             self.session.sent(sent);
         }
-        Poll::Ready(Ok(()))
+        // TLS may hold records that the socket has not taken.
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     async fn authenticate(&mut self) -> Result<(), OpenError> {

@@ -5,7 +5,7 @@
 //! as soon as it is whole; a large value is read straight to where it stays, so that what already came is not copied
 //! again with each read.
 //! The path of the address is the number of a database; it is selected while the connection opens, which also shows that
-//! the server speaks this protocol. Not here: TLS, passwords, clusters.
+//! the server speaks this protocol. Not here: passwords, clusters.
 
 pub mod resp;
 
@@ -19,7 +19,6 @@ use ::hazelcast::wire::Outbox;
 use bytes::Bytes;
 use socket2::Socket;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::address::Address;
 use crate::connect;
@@ -27,7 +26,7 @@ use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::grid::{Grid, Kind, Operation, Received, Reply};
 use crate::read_buffer::{READ_BUFFER_BYTES, ReadBuffer};
 use crate::shutdown::Shutdown;
-use crate::stream;
+use crate::stream::{self, Stream};
 use resp::Resp;
 
 /// Beyond this much unsent, without the large values that are only referred to, the connection takes no more.
@@ -42,7 +41,7 @@ const PROTOCOL: &str = "Redis";
 
 /// One open connection.
 pub struct Redis {
-    stream: TcpStream,
+    stream: Stream,
     unsent: Outbox,
     /// operations whose replies have not come, the oldest first
     awaited: VecDeque<Awaited>,
@@ -98,7 +97,7 @@ impl Driver for Redis {
     }
 
     async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
-        let mut stream = stream::standing(begin_connect).await?;
+        let mut stream = Stream::open(begin_connect, to, |tls| &tls.config).await?;
         let database = match to.path.trim_start_matches('/') {
             "" => "0",
             number => number,
@@ -106,6 +105,7 @@ impl Driver for Redis {
         let mut command = Vec::new();
         resp::command(&mut command, &[b"SELECT", database.as_bytes()]);
         stream.write_all(&command).await?;
+        stream.flush().await?;
         selected(&mut stream).await?;
         Ok(Redis::over(stream, to.reply_bytes_max))
     }
@@ -146,6 +146,8 @@ impl Driver for Redis {
             })?;
             self.unsent.sent(sent);
         }
+        // TLS may hold records that the socket has not taken.
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
         self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
     }
 
@@ -202,7 +204,7 @@ impl Driver for Redis {
 }
 
 impl Redis {
-    fn over(stream: TcpStream, reply_bytes_max: usize) -> Redis {
+    fn over(stream: Stream, reply_bytes_max: usize) -> Redis {
         Redis {
             stream,
             unsent: Outbox::default(),
@@ -253,7 +255,7 @@ impl Redis {
 }
 
 /// Waits for the reply to `SELECT`.
-async fn selected(stream: &mut TcpStream) -> Result<(), OpenError> {
+async fn selected(stream: &mut Stream) -> Result<(), OpenError> {
     let wrong = |why: String| OpenError::WrongProtocol { protocol: PROTOCOL, why };
     let (mut heard, mut part) = (Vec::new(), [0; 512]);
     loop {

@@ -1,6 +1,6 @@
-//! The byte stream under HTTP and WebSocket: TCP, or TLS over it; and what all drivers do with a stream.
+//! The byte stream under all drivers but those of plain TCP: TCP, or TLS over it; and what all drivers do with a stream.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -76,6 +76,21 @@ impl AsyncWrite for Stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Tls(tls) => Pin::new(&mut tls.stream).poll_write(cx, bytes),
         }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Stream::Tls(tls) => Pin::new(&mut tls.stream).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -159,8 +159,17 @@ schemes! {
     Mqtt: Protocol { start_with: "mosquitto -p {port}", ..Protocol::over(Transport::Tcp, "mqtt", 1883) },
     /// Redis and Valkey
     Redis: Protocol::over(Transport::Redis, "redis", 6379),
+    /// Redis and Valkey over TLS
+    Rediss: Protocol {
+        is_tls: true,
+        start_with: "redis-server --bind {ip} --port 0 --tls-port {port} --tls-cert-file CERT.pem --tls-key-file KEY.pem \
+                     --tls-auth-clients no",
+        ..Protocol::over(Transport::Redis, "rediss", 6379)
+    },
     /// Hazelcast
     Hazelcast: Protocol::over(Transport::Hazelcast, "hazelcast", 5701),
+    /// Hazelcast over TLS
+    Hazelcasts: Protocol { is_tls: true, ..Protocol::over(Transport::Hazelcast, "hazelcasts", 5701) },
     /// gRPC over HTTP/2
     Grpc: Protocol {
         start_with: "stepladder serve leaderboard --listen {address}",

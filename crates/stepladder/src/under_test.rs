@@ -87,8 +87,6 @@ impl UnderTest {
                     ),
                     None => None,
                 };
-                let group =
-                    cgroup.as_deref().map(ControlGroup::open).transpose().context("--watch-cgroup")?;
                 let tick_log = follow(plan, TicksFrom::Present)?;
                 let mut subject = UnderTest {
                     target: target.clone(),
@@ -111,7 +109,8 @@ impl UnderTest {
 
     /// All members of the cluster that the target belongs to, each of which must be one that may be loaded.
     fn find_members(&self, plan: &Plan, consent: &Consent) -> anyhow::Result<Vec<SocketAddr>> {
-        if self.target.scheme.transport() != Transport::Hazelcast {
+        // Members do not name the proxy in front of them that speaks TLS.
+        if self.target.scheme.transport() != Transport::Hazelcast || self.target.scheme.is_tls() {
             return Ok(Vec::new());
         }
         probe::cluster::members(&self.target, self.address, |member| {

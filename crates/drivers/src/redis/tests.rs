@@ -2,7 +2,7 @@ use std::future::poll_fn;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
@@ -16,7 +16,7 @@ async fn pair() -> (TcpStream, Redis) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (far, _) = listener.accept().await.unwrap();
-    (far, Redis::over(near, REPLY_BYTES_MAX))
+    (far, Redis::over(Stream::Plain(near), REPLY_BYTES_MAX))
 }
 
 fn send(redis: &mut Redis, tag: u32, kind: Kind) -> Result<(), Refused> {

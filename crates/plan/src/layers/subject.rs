@@ -103,7 +103,7 @@ pub static I_MAY_LOAD: Setting = HERE
     .flag_example("game.example.org");
 static TLS: Setting = HERE
     .key("tls", Shape::Keys("TlsKeys", "Certificates."), "{ ca: ca.pem }")
-    .about("Certificates, for wss:// and https:// targets.");
+    .about("Certificates, for targets over TLS.");
 static CA: Setting = HERE
     .key("tls.ca", Shape::Text, "ca.pem")
     .about("A certificate authority to trust besides the usual ones, a PEM file.")
@@ -261,8 +261,9 @@ fn named_server(reader: &mut Reader, said: &RawValue) -> Option<Named> {
     // `127.0.0.1:42069` is a server without its scheme; some ports tell which.
     let with_scheme = || {
         let target = format!("ws://{text}").parse::<Target>().ok().filter(|_| text.contains(':'))?;
-        // From the last: of those that share a port HTTP is the usual one.
-        let named = Scheme::ALL.iter().rfind(|scheme| scheme.protocol().default_port == target.port);
+        // From the last: of those that share a port HTTP is the usual one, and the one without TLS.
+        let on_port = Scheme::ALL.iter().rev().filter(|scheme| scheme.protocol().default_port == target.port);
+        let named = on_port.min_by_key(|scheme| scheme.is_tls());
         Some(Target { scheme: named.copied().unwrap_or(target.scheme), ..target })
     };
     let nearest = nearest.or_else(|| with_scheme().map(|target| target.to_string()));

@@ -14,6 +14,8 @@ fn a_url_gives_host_port_and_path() {
         ("tcp://127.0.0.1:9/", Scheme::Tcp, "127.0.0.1", 9, "/"),
         ("IRC://[::1]", Scheme::Irc, "::1", 6667, "/"),
         ("mqtt://10.0.0.1", Scheme::Mqtt, "10.0.0.1", 1883, "/"),
+        ("rediss://10.0.0.1/3", Scheme::Rediss, "10.0.0.1", 6379, "/3"),
+        ("hazelcasts://h/prices", Scheme::Hazelcasts, "h", 5701, "/prices"),
         ("redis://10.0.0.1/3", Scheme::Redis, "10.0.0.1", 6379, "/3"),
         ("hazelcast://h/prices?cluster=north", Scheme::Hazelcast, "h", 5701, "/prices?cluster=north"),
         ("nats://10.0.0.1", Scheme::Nats, "10.0.0.1", 4222, "/"),
@@ -37,11 +39,11 @@ fn garbage_is_refused_with_its_reason() {
     };
     check(
         "127.0.0.1:42069",
-        "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, hazelcast://, grpc://, grpcs://, http:// or https://",
+        "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://",
     );
     check(
         "wx://h",
-        "unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, redis, hazelcast, grpc, grpcs, http, https",
+        "unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, redis, rediss, hazelcast, hazelcasts, grpc, grpcs, http, https",
     );
     check("tcp://h:1/lobby", "tcp:// takes no path; leave \"/lobby\" out (--room names a room)");
     check("irc://h/#lobby", "irc:// takes no path; leave \"/#lobby\" out (--room names a room)");

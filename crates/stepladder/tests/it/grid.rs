@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
 use crate::place::{Place, Ran};
+use crate::tls_proxy;
 use member::Member;
 use redis_server::RedisServer;
 
@@ -74,6 +75,40 @@ fn a_real_redis_was_asked_what_the_rungs_say() {
     let share = gets as f64 / (gets + sets) as f64;
     assert!((share - 0.9).abs() < 5.0 * (0.09 / (gets + sets) as f64).sqrt(), "{gets} gets, {sets} sets");
     assert_eq!((redis.ask("DBSIZE"), redis.ask("STRLEN k49")), (":50\r\n".into(), ":1024\r\n".into()));
+}
+
+/// A climb of what is behind `url`, over TLS, with nothing lost and nothing wrong.
+#[track_caller]
+fn climbs_over_tls(url: &str, trust: &[&str]) {
+    let place = Place::new();
+    let options =
+        ["--op", "mix", "--value", "100KiB", "--rungs", "1,20", "--no-calibration", "--json", "run.json"];
+    let run = run_of(&place, &place.climb(&[&[url], &options[..], trust].concat()));
+    let rungs = run["rungs"].as_array().expect("rungs");
+    assert_eq!(rungs.len(), 2);
+    rungs.iter().zip([1, 20]).for_each(|(rung, in_flight)| assert_all_right(rung, in_flight));
+}
+
+#[test]
+fn a_store_behind_tls_is_climbed_when_its_certificate_is_trusted() {
+    let place = Place::new();
+    let mut store = place.start(["serve", "redis", "--listen", "127.0.0.1:0"]);
+    let said = store.wait_for_out("listening on");
+    let address =
+        said.split_whitespace().find_map(|word| word.strip_prefix("redis://")).expect("its address");
+    let proxy = tls_proxy::before(address.trim_end_matches('/').parse().expect("an address"));
+    climbs_over_tls(&format!("rediss://{proxy}"), &["--insecure"]);
+    let refused = place.climb(&[&format!("rediss://{proxy}"), "--ca", tls_proxy::AUTHORITY]);
+    refused.fails(2, &["certificate"]);
+}
+
+#[test]
+fn a_hazelcast_member_behind_a_tls_proxy_is_climbed() {
+    let Some(jar) = member::jar("climb hazelcasts://…") else { return };
+    let [port] = member::free_ports();
+    let member = Member::start(&jar, "dev", &[port]);
+    let proxy = tls_proxy::before(member.address().parse().expect("an address"));
+    climbs_over_tls(&format!("hazelcasts://{proxy}/tls"), &["--insecure"]);
 }
 
 #[test]

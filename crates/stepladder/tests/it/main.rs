@@ -32,4 +32,5 @@ mod serving;
 mod terminal;
 mod tick_logs;
 mod tidy;
+mod tls_proxy;
 mod viewing;

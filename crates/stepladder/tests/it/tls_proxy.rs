@@ -1,0 +1,51 @@
+//! A proxy that speaks TLS to clients and passes their bytes on to a server without it, as stunnel does.
+
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+/// Of the test authority beside it, for `localhost`.
+const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/localhost.pem");
+const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/localhost.key");
+/// What signed it.
+pub const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/ca.pem");
+
+/// Starts one on a free port of 127.0.0.1; it goes on until the tests end.
+pub fn before(server: SocketAddr) -> SocketAddr {
+    let listener = StdListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a listener for tokio");
+    let address = listener.local_addr().expect("its address");
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
+        let tasks = tokio::task::LocalSet::new();
+        tasks.block_on(&runtime, serve(listener, server));
+    });
+    address
+}
+
+async fn serve(listener: StdListener, server: SocketAddr) {
+    let certificate = CertificateDer::from_pem_file(CERTIFICATE).expect("the certificate");
+    let key = PrivateKeyDer::from_pem_file(KEY).expect("its key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![certificate], key))
+        .expect("settings of a TLS server");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::from_std(listener).expect("a listener");
+    while let Ok((near, _)) = listener.accept().await {
+        let acceptor = acceptor.clone();
+        tokio::task::spawn_local(async move {
+            // A client that does not trust the certificate ends here.
+            let Ok(mut near) = acceptor.accept(near).await else { return };
+            let Ok(mut far) = TcpStream::connect(server).await else { return };
+            let _ = copy_bidirectional(&mut near, &mut far).await;
+            let _ = near.shutdown().await;
+        });
+    }
+}
