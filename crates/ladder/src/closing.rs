@@ -214,6 +214,21 @@ fn gate(result: &GateResult) -> String {
     format!("gate {}: {word} ({})", result.gate, result.found)
 }
 
+/// What a run comes to in one line: `arena: PASS`, `arena: 1 of 2 gates met, 1 cannot be told (verdict FAIL)`.
+pub fn headline(climb: &Climb) -> String {
+    let (subject, verdict, gates) = (&climb.run.subject, climb.verdict, &climb.gates);
+    if gates.is_empty() {
+        return format!("{subject}: {verdict}");
+    }
+    let count = |met| gates.iter().filter(|gate| gate.met == met).count();
+    let untold = match count(None) {
+        0 => String::new(),
+        count => format!(", {count} cannot be told"),
+    };
+    let plural = if gates.len() == 1 { "gate" } else { "gates" };
+    format!("{subject}: {} of {} {plural} met{untold} (verdict {verdict})", count(Some(true)), gates.len())
+}
+
 fn question(id: &str) -> Option<&'static str> {
     match id {
         "how_many" => Some("How many"),

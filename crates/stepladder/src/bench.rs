@@ -13,9 +13,9 @@ use clap::Subcommand;
 use store::{RunEnd, RunId, RunRecord, RunState, Store};
 
 use self::in_flight::Report;
-use crate::climb;
 use crate::comparing::Difference;
 use crate::exit::{Exit, Failure, not_measured};
+use crate::outputs::write_text;
 use crate::say;
 use crate::signals::Interrupt;
 
@@ -53,7 +53,7 @@ pub fn answer(store: &Store, record: &RunRecord) -> String {
 /// `stepladder show` of a comparison of client libraries: the table as it was told, made of the stored lines once more.
 pub fn show(store: &Store, record: &RunRecord, json: Option<&Path>) -> Result<Exit, Failure> {
     let report = Report::stored(store, &record.id).map_err(not_measured)?;
-    climb::write_text(&format!("{:#}", report.contract()), json).map_err(not_measured)?;
+    write_text("--json", &format!("{:#}", report.contract()), json).map_err(not_measured)?;
     if json != Some(Path::new("-")) {
         say::out_text!("{}", in_flight::page(&report, &record.id));
     }

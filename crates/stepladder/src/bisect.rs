@@ -21,7 +21,7 @@ use store::Store;
 use self::page::{Ended, Step};
 use self::revisions::{Repository, Revision, Tree};
 use crate::cli::Settings;
-use crate::climb::{self, check_writable, no_store};
+use crate::climb::{self, no_store};
 use crate::duel::{self, Asked, Decided, DuelRun, SidePlan};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::preflight::Machine;
@@ -361,5 +361,5 @@ impl Ended {
 
 /// Writes the results where `--json` says.
 fn write(text: &str, json: Option<&Path>) -> anyhow::Result<()> {
-    climb::write_text(text, json)
+    write_text("--json", text, json)
 }

@@ -14,6 +14,7 @@ use plan::{Flags, Kind, Setting};
 use crate::bench;
 use crate::bisect;
 use crate::duel;
+use crate::outputs::ResultFiles;
 use crate::serve::Server;
 
 /// Finds out how many clients a real-time server holds, what gives first, and whether the answer can be
@@ -95,9 +96,8 @@ pub struct ClimbArgs {
     /// Let a scenario start its command, and lead built-in servers to files and addresses
     #[arg(long, help_heading = "Subject")]
     pub allow_start: bool,
-    /// Write the results here as JSON (- for standard output)
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub json: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Output")]
+    pub(crate) results: ResultFiles,
     /// Write the results here as one HTML file that opens anywhere
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
     pub report: Option<PathBuf>,
@@ -192,9 +192,8 @@ fn option(setting: &'static Setting) -> Arg {
 pub struct AgainArgs {
     /// Id or name of a stored run (a name means its newest run)
     pub run: String,
-    /// Write the results here as JSON (- for standard output)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) results: ResultFiles,
     /// Let the stored run start its command, and lead built-in servers to files and addresses
     #[arg(long)]
     pub allow_start: bool,
@@ -239,9 +238,8 @@ pub struct StoreArgs {
 pub struct ShowArgs {
     /// Id or name of a stored run (a name means its newest run)
     pub run: String,
-    /// Write the results here as JSON (- for standard output)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) results: ResultFiles,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
     pub store: PathBuf,

@@ -4,15 +4,11 @@
 //! the answers are a pure function of what is stored. Nothing is judged from memory.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Context as _;
-use ladder::{Climb, Next, NextTrial, Repeats, Rung, Terms};
+use ladder::{Next, NextTrial, Repeats, Rung, Terms};
 use measure::{LoadUnit, Purpose, TrialHead};
 use plan::{HoldLength, Plan, Scheme};
 use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store, StoreError};
@@ -21,6 +17,7 @@ use crate::around::Around;
 use crate::consent::Consent;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::{JudgedRun, PROTOCOL, schedule};
+use crate::outputs::{self, Outputs};
 use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::say;
@@ -46,14 +43,6 @@ pub fn no_store(error: StoreError) -> Failure {
     (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error.into())
 }
 
-/// Where the results go besides the terminal.
-pub struct Outputs {
-    /// the store
-    pub store: PathBuf,
-    /// the contract's JSON; `-` is standard output
-    pub json: Option<PathBuf>,
-}
-
 /// Climbs. Returns the run's id and the exit code.
 pub fn climb(
     plan: &Plan,
@@ -66,7 +55,7 @@ pub fn climb(
     let plan = &machine.within_reach(plan);
     // Before anything is started or written: what the ladder asks for that this machine does not have.
     machine.check(plan, None).map_err(not_measured)?;
-    let unwritten = check_writable("--json", outputs.json.as_deref()).map_err(wrong_usage)?;
+    let unwritten = outputs.results.prepare().map_err(wrong_usage)?;
     let store = Store::open_or_create(&outputs.store).map_err(no_store)?;
     let mut progress = Progress::new();
     let mut subject = UnderTest::start(plan, consent).map_err(|error| {
@@ -123,9 +112,11 @@ fn climb_subject(
         );
         return Ok((run, Exit::Interrupted));
     };
-    write_json(&climb, outputs.json.as_deref())?;
+    let ended_early = interrupt.is_asked().then_some(outputs::INTERRUPTED);
+    outputs.results.write(&climb, ended_early)?;
+    outputs::append_step_summary(&climb, ended_early);
     let page = show::closing(&climb);
-    if outputs.json.as_deref() == Some(Path::new("-")) {
+    if outputs.results.take_stdout() {
         say::err_text!("{page}");
     } else {
         say::out_text!("{page}");
@@ -433,50 +424,4 @@ fn git_commit() -> Option<String> {
 
 pub(crate) fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
-}
-
-/// The file that was made to see whether results can be written. A climb without results leaves none behind.
-pub(crate) struct Unwritten<'a>(Option<&'a Path>);
-
-impl Drop for Unwritten<'_> {
-    fn drop(&mut self) {
-        if let Some(path) = self.0
-            && path.metadata().is_ok_and(|file| file.len() == 0)
-        {
-            // An empty file more is no reason to complain.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-/// A result that cannot be written is known before the climb, not after.
-pub(crate) fn check_writable<'a>(flag: &str, path: Option<&'a Path>) -> anyhow::Result<Unwritten<'a>> {
-    let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Unwritten(None)) };
-    let is_new = !path.exists();
-    File::options()
-        .append(true)
-        .create(true)
-        .open(path)
-        .with_context(|| format!("{flag} {}: cannot be written; check the folder", path.display()))?;
-    Ok(Unwritten(is_new.then_some(path)))
-}
-
-/// Writes the contract's JSON where the user wants it.
-pub fn write_json(climb: &Climb, path: Option<&Path>) -> anyhow::Result<()> {
-    if path.is_none() {
-        return Ok(());
-    }
-    write_text(&serde_json::to_string_pretty(climb)?, path)
-}
-
-/// Writes a text where `--json` says.
-pub(crate) fn write_text(text: &str, path: Option<&Path>) -> anyhow::Result<()> {
-    let Some(path) = path else { return Ok(()) };
-    if path == Path::new("-") {
-        say::out_line!("{text}");
-        return Ok(());
-    }
-    let file = File::create(path).with_context(|| format!("--json {}: cannot be written", path.display()))?;
-    let mut out = BufWriter::new(file);
-    writeln!(out, "{text}").and_then(|()| out.flush()).with_context(|| format!("--json {}", path.display()))
 }

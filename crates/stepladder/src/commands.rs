@@ -17,10 +17,11 @@ use crate::cli::{
     AgainArgs, Cli, ClimbArgs, CompareArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs,
     TicksArgs,
 };
-use crate::climb::{self, Outputs};
+use crate::climb;
 use crate::consent::Consent;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
+use crate::outputs::{self, Outputs};
 use crate::signals::Interrupt;
 use crate::view::Beside;
 use crate::{bench, comparing, doctor, duel, say, selftest, show, ticks};
@@ -31,7 +32,7 @@ type Answer = Result<Exit, Failure>;
 pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let flags = args.flags().map_err(wrong_usage)?;
     let (plan, consent) = planned(&flags, args.allow_start, fastrand::u64(..)).map_err(wrong_usage)?;
-    let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
+    let outputs = Outputs { store: args.store.clone(), results: args.results.clone() };
     let beside = Beside::begin(args)?;
     let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
@@ -92,12 +93,12 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     let consent = consent.map_err(wrong_usage)?;
     plan.name = args.name.clone().or(plan.name);
     plan.note = args.note.clone().or_else(|| Some(format!("again {old}")));
-    let outputs = Outputs { store: args.store.clone(), json: args.json.clone() };
+    let outputs = Outputs { store: args.store.clone(), results: args.results.clone() };
     let (new, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     // The page lays it over the run that it repeats.
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
     let compared = show::old_against_new(&store, &old, &new).map_err(not_measured)?;
-    if args.json.as_deref() == Some(Path::new("-")) {
+    if args.results.take_stdout() {
         say::err_text!("{compared}");
     } else {
         print(&compared)?;
@@ -134,18 +135,23 @@ pub fn show(args: &ShowArgs) -> Answer {
         say::err_line!("stepladder: {}: {cut_off}", args.store.display());
     }
     if record.head.kind == RunKind::Bench {
-        return bench::show(&store, &record, args.json.as_deref());
+        args.results.only_json("a comparison of client libraries").map_err(wrong_usage)?;
+        return bench::show(&store, &record, args.results.json.as_deref());
     }
     if record.head.kind == RunKind::Duel {
-        return duel::show(&store, &run, args.json.as_deref());
+        args.results.only_json("a duel").map_err(wrong_usage)?;
+        return duel::show(&store, &run, args.results.json.as_deref());
     }
     let climb = JudgedRun::whole(&store, &run).and_then(|run| run.answers()).map_err(not_measured)?;
     let Some(climb) = climb else {
         say::err_line!("stepladder: run {run} holds no rung yet");
         return Ok(Exit::NotMeasured);
     };
-    climb::write_json(&climb, args.json.as_deref()).map_err(not_measured)?;
-    if args.json.as_deref() != Some(Path::new("-")) {
+    let unwritten = args.results.prepare().map_err(wrong_usage)?;
+    let ended_early = outputs::ended_early(&record.state);
+    args.results.write(&climb, ended_early.as_deref()).map_err(not_measured)?;
+    drop(unwritten);
+    if !args.results.take_stdout() {
         print(&show::closing(&climb))?;
     }
     Ok(Exit::Met)
@@ -191,7 +197,7 @@ pub fn compare(args: &CompareArgs) -> Answer {
         "schema": 1, "old": old.id.as_str(), "new": new.id.as_str(),
         "differs": differences.iter().map(comparing::Difference::as_json).collect::<Vec<_>>(), "cells": cells,
     });
-    climb::write_text(&format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;
+    outputs::write_text("--json", &format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;
     if args.json.as_deref() != Some(Path::new("-")) {
         print(&show::differing(&old.id, &new.id, &differences))?;
         print(&figures)?;

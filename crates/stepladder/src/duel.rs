@@ -20,8 +20,9 @@ pub use self::options::DuelArgs;
 pub(crate) use self::options::{Asked, Decided, SidePlan, budget_ns};
 use self::record::DuelPlan;
 pub(crate) use self::record::DuelRun;
-use crate::climb::{self, Climbing, SubjectTrial, check_writable, no_store};
+use crate::climb::{self, Climbing, SubjectTrial, no_store};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
+use crate::outputs::{check_writable, write_text};
 use crate::preflight::{self, Machine};
 use crate::progress::Progress;
 use crate::say;
@@ -83,7 +84,7 @@ pub fn show(store: &Store, run: &RunId, json: Option<&Path>) -> Result<Exit, Fai
         return Ok(Exit::NotMeasured);
     };
     // On standard output there is one of the two, as with a climb.
-    climb::write_text(&format!("{:#}", answer.json), json).map_err(not_measured)?;
+    write_text("--json", &format!("{:#}", answer.json), json).map_err(not_measured)?;
     if json != Some(Path::new("-")) {
         say::out_text!("{}", answer.text);
     }

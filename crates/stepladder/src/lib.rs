@@ -16,6 +16,7 @@ mod doctor;
 pub mod duel;
 pub mod exit;
 mod judging;
+mod outputs;
 mod phases;
 mod preflight;
 mod probe;

@@ -33,8 +33,9 @@ use self::options::Task;
 use self::profile::Subject;
 use self::runner::{Client, How};
 use self::table::Table;
-use crate::climb::{self, check_writable, write_text};
+use crate::climb;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
+use crate::outputs::{check_writable, write_text};
 use crate::say;
 use crate::signals::Interrupt;
 
@@ -66,7 +67,8 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     end(writer, &measured, interrupt).map_err(not_measured)?;
     measured.map_err(not_measured)?;
     let report = Report::stored(&store, &run).map_err(not_measured)?;
-    write_text(&format!("{:#}", report.contract()), options.json.as_deref()).map_err(not_measured)?;
+    write_text("--json", &format!("{:#}", report.contract()), options.json.as_deref())
+        .map_err(not_measured)?;
     timeline::write(&report, options.timeline.as_deref()).map_err(not_measured)?;
     let drawn =
         options.profile.as_ref().map(|asked| asked.draw(&report)).transpose().map_err(not_measured)?;

@@ -223,7 +223,7 @@ fn side_flags(name: &str, text: &str) -> anyhow::Result<Flags> {
             "{name}, `{text}`: it begins with no subject; write a built-in server, a scenario or a URL first"
         );
     }
-    for id in ["json", "report", "view", "store", "allow_start"] {
+    for id in ["json", "junit", "markdown", "report", "view", "store", "allow_start"] {
         if matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine) {
             let flag = id.replace('_', "-");
             bail!("{name}, `{text}`: --{flag} is not for one side; write it behind both");

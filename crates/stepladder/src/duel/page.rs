@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use crate::duel::options::differences;
 use crate::duel::record::DuelRun;
 use crate::exit::Exit;
-use crate::{climb, say, show};
+use crate::outputs::write_text;
+use crate::{say, show};
 
 /// What a duel says, from its stored trials.
 pub struct Answer {
@@ -58,7 +59,7 @@ pub fn answer(run: &DuelRun) -> anyhow::Result<Option<Answer>> {
 
 /// Shows a duel, and says how the process ends.
 pub fn print(answer: &Answer, json: Option<&Path>) -> anyhow::Result<()> {
-    climb::write_text(&format!("{:#}", answer.json), json)?;
+    write_text("--json", &format!("{:#}", answer.json), json)?;
     if json == Some(Path::new("-")) {
         say::err_text!("{}", answer.text);
     } else {

@@ -66,7 +66,7 @@ impl Place {
     pub fn command<I: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = I>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stepladder"));
         command.args(words).current_dir(self.folder.path()).stdin(Stdio::null());
-        command.env_remove("NO_COLOR").env("TMPDIR", self.folder.path());
+        command.env_remove("NO_COLOR").env_remove("GITHUB_STEP_SUMMARY").env("TMPDIR", self.folder.path());
         command
     }
 

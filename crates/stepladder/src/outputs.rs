@@ -1,0 +1,170 @@
+//! Files that the results of a climb are written to: JSON, JUnit XML and Markdown, of a run that ends and of a stored one.
+//!
+//! All three are made of the same `Climb`, and the words in them come from `ladder`. Texts of servers under test stand in
+//! them as text: escaped, without control characters, and with secrets masked.
+
+mod junit;
+mod markdown;
+#[cfg(test)]
+mod planted;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use ladder::Climb;
+use store::{Outcome, RunState};
+
+use crate::say;
+
+/// GitHub's runner shows what is appended to this file on the page of the job.
+pub(crate) const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+
+/// Where the results go besides the terminal.
+pub struct Outputs {
+    /// the store
+    pub store: PathBuf,
+    /// the files
+    pub results: ResultFiles,
+}
+
+/// The files that results are written to.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ResultFiles {
+    /// Write the results here as JSON (- for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the results here as JUnit XML, with a test case per rung and gate (- for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write the results here as Markdown (- for standard output). A climb also appends them to the file that the
+    /// environment variable GITHUB_STEP_SUMMARY names
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+}
+
+impl ResultFiles {
+    fn all(&self) -> [(&'static str, Option<&Path>); 3] {
+        [
+            ("--json", self.json.as_deref()),
+            ("--junit", self.junit.as_deref()),
+            ("--markdown", self.markdown.as_deref()),
+        ]
+    }
+
+    /// Whether one of them is standard output, so that the closing page goes to standard error.
+    pub fn take_stdout(&self) -> bool {
+        self.all().iter().any(|(_, path)| *path == Some(Path::new("-")))
+    }
+
+    /// Results that cannot be written are known before the climb, not after.
+    pub(crate) fn prepare(&self) -> anyhow::Result<Vec<Unwritten<'_>>> {
+        let files = self.all();
+        for (at, (flag, path)) in files.iter().enumerate() {
+            if let Some((other, _)) = files[..at].iter().find(|(_, one)| path.is_some() && one == path) {
+                let path = path.unwrap_or(Path::new("")).display();
+                bail!("{other} {path} and {flag} {path}: one would overwrite the other; name two files");
+            }
+        }
+        files.into_iter().map(|(flag, path)| check_writable(flag, path)).collect()
+    }
+
+    /// Writes the results of a climb. `ended_early`: why the run is not whole.
+    pub(crate) fn write(&self, climb: &Climb, ended_early: Option<&str>) -> anyhow::Result<()> {
+        write_text("--json", &serde_json::to_string_pretty(climb)?, self.json.as_deref())?;
+        if self.junit.is_some() {
+            write_text("--junit", &junit::report(climb, ended_early)?, self.junit.as_deref())?;
+        }
+        if self.markdown.is_some() {
+            write_text("--markdown", &markdown::page(climb, ended_early), self.markdown.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// Errors: JUnit or Markdown is asked for of a run that has no such form. `what`: `a duel`.
+    pub(crate) fn only_json(&self, what: &str) -> anyhow::Result<()> {
+        for (flag, path) in &self.all()[1..] {
+            if path.is_some() {
+                bail!("{flag}: the run is {what}, and only climbs have this form; use --json FILE");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a stored run is not whole; `None`: it is.
+pub(crate) fn ended_early(state: &RunState) -> Option<String> {
+    match state {
+        RunState::Recording => Some("the run is still being recorded".to_owned()),
+        RunState::CutOff(cut_off) => Some(cut_off.to_string()),
+        RunState::Ended(end) => match end.outcome {
+            Outcome::Finished => None,
+            Outcome::Interrupted => Some(INTERRUPTED.to_owned()),
+            Outcome::Broken => {
+                Some(format!("the run broke off: {}", end.reason.as_deref().unwrap_or("no reason is stored")))
+            }
+        },
+    }
+}
+
+/// What is said of a run that its user ended.
+pub(crate) const INTERRUPTED: &str = "the run was interrupted";
+
+/// Appends the results to the summary of the job where GitHub's runner names a file for it. Trouble is said and changes nothing:
+/// the results are stored.
+pub(crate) fn append_step_summary(climb: &Climb, ended_early: Option<&str>) {
+    let Some(path) = std::env::var_os(STEP_SUMMARY).filter(|path| !path.is_empty()) else { return };
+    let path = PathBuf::from(path);
+    let page = markdown::page(climb, ended_early);
+    let appended = File::options()
+        .append(true)
+        .create(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(format!("{page}\n").as_bytes()));
+    if let Err(error) = appended {
+        say::err_line!(
+            "stepladder: {STEP_SUMMARY} names {}, and the summary cannot be appended there: {error}",
+            path.display()
+        );
+    }
+}
+
+/// The file that was made to see whether results can be written. A climb without results leaves none behind.
+pub(crate) struct Unwritten<'a>(Option<&'a Path>);
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        if let Some(path) = self.0
+            && path.metadata().is_ok_and(|file| file.len() == 0)
+        {
+            // An empty file more is no reason to complain.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A result that cannot be written is known before the climb, not after.
+pub(crate) fn check_writable<'a>(flag: &str, path: Option<&'a Path>) -> anyhow::Result<Unwritten<'a>> {
+    let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Unwritten(None)) };
+    let is_new = !path.exists();
+    File::options()
+        .append(true)
+        .create(true)
+        .open(path)
+        .with_context(|| format!("{flag} {}: cannot be written; check the folder", path.display()))?;
+    Ok(Unwritten(is_new.then_some(path)))
+}
+
+/// Writes a text where `flag` says.
+pub(crate) fn write_text(flag: &str, text: &str, path: Option<&Path>) -> anyhow::Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    if path == Path::new("-") {
+        say::out_line!("{text}");
+        return Ok(());
+    }
+    let file = File::create(path).with_context(|| format!("{flag} {}: cannot be written", path.display()))?;
+    let mut out = BufWriter::new(file);
+    writeln!(out, "{text}").and_then(|()| out.flush()).with_context(|| format!("{flag} {}", path.display()))
+}

@@ -1,0 +1,104 @@
+//! A climb as Markdown: verdict, gates, the three answers, the table of rungs. GitHub's dialect, for summaries and comments.
+//!
+//! The words are those of the closing page. None of them can become markup: whatever a server or a scenario wrote is escaped, and
+//! neither mentions a person, nor refers to an issue, nor becomes a link.
+
+use std::fmt::Write;
+
+use ladder::Climb;
+
+use crate::say;
+use crate::secrets::mask;
+
+/// A job's summary holds 1 MiB: of tables and lists no more rows are written.
+const ROWS_MAX: usize = 200;
+
+/// Markup that shows nothing and keeps letters apart that would otherwise be a mention, a reference or a link.
+const NOTHING: &str = "<!-- -->";
+
+/// The whole page. `ended_early`: why the run is not whole.
+pub fn page(climb: &Climb, ended_early: Option<&str>) -> String {
+    let closing = ladder::closing(climb);
+    let mut page = format!("## {}\n", escaped(&ladder::closing::headline(climb)));
+    if let Some(why) = ended_early {
+        page += &format!("\n**Not whole:** {}.\n", escaped(why));
+    }
+    list(&mut page, &closing.gates);
+    for (question, answer) in &closing.answers {
+        page += &format!("\n**{}?** {}\n", escaped(question), escaped(answer));
+    }
+    for table in &closing.tables {
+        if let Some(title) = &table.title {
+            page += &format!("\n### {}\n", escaped(title));
+        }
+        page.push('\n');
+        page += &row(&table.header);
+        page += &format!("|{}\n", " ---: |".repeat(table.header.len()));
+        table.rows.iter().take(ROWS_MAX).for_each(|cells| page += &row(cells));
+        if let Some(more) = table.rows.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
+            let _ = writeln!(page, "\n… {more} more rows; `stepladder show` has them all.");
+        }
+    }
+    list(&mut page, &closing.books);
+    list(&mut page, &closing.notes);
+    for (heading, words) in &closing.conclusions {
+        page += &format!("\n**{}:** {}\n", escaped(heading), escaped(words));
+    }
+    page += &format!("\nRun {}, stepladder {}.\n", escaped(&climb.run.id), escaped(&climb.run.stepladder));
+    page
+}
+
+fn list(page: &mut String, lines: &[String]) {
+    if !lines.is_empty() {
+        page.push('\n');
+    }
+    for line in lines.iter().take(ROWS_MAX) {
+        let _ = writeln!(page, "- {}", escaped(line));
+    }
+    if let Some(more) = lines.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
+        let _ = writeln!(page, "- … {more} more");
+    }
+}
+
+fn row(cells: &[String]) -> String {
+    cells.iter().fold("|".to_owned(), |row, cell| row + &format!(" {} |", escaped(cell))) + "\n"
+}
+
+/// A text as one line of Markdown that shows just that text.
+fn escaped(text: &str) -> String {
+    let masked = mask(text);
+    let plain = say::harmless(&masked).replace('\u{1b}', "\\u001b");
+    // Blanks at the margins, and several of them, mean something to Markdown.
+    let plain = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut out = String::new();
+    for (at, letter) in plain.char_indices() {
+        let rest = &plain[at + letter.len_utf8()..];
+        let begins_word = !plain[..at].ends_with(|before: char| before.is_ascii_alphanumeric());
+        match letter {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '|' | '~' | '^' | '$' | '{' | '}' => {
+                out.push('\\');
+                out.push(letter);
+            }
+            // At the start of a line: a heading, a list, a rule below a heading, a numbered list.
+            '-' | '+' | '=' | ':' if at == 0 => {
+                out.push('\\');
+                out.push(letter);
+            }
+            '.' | ')' if at > 0 && plain[..at].bytes().all(|byte| byte.is_ascii_digit()) => {
+                out.push('\\');
+                out.push(letter);
+            }
+            '@' => out += &format!("@{NOTHING}"),
+            '#' => out += &format!("\\#{NOTHING}"),
+            ':' if rest.starts_with("//") => out += &format!(":{NOTHING}"),
+            'w' | 'W' if begins_word && rest.to_ascii_lowercase().starts_with("ww.") => {
+                out += &format!("{letter}{NOTHING}");
+            }
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;
