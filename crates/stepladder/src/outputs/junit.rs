@@ -58,10 +58,9 @@ pub fn report(climb: &Climb, ended_early: Option<&str>) -> io::Result<String> {
     let name = attribute(climb.run.name.as_ref().unwrap_or(&climb.run.subject));
     let suites = writer.create_element("testsuites").with_attribute(("name", "stepladder"));
     suites.with_attributes(counts).write_inner_content(|writer| {
-        let suite = writer.create_element("testsuite").with_attributes(counts);
-        let suite = suite.with_attributes([
+        let suite = writer.create_element("testsuite").with_attribute(("name", name.as_str()));
+        let suite = suite.with_attributes(counts).with_attributes([
             ("skipped", skipped.as_str()),
-            ("name", &name),
             ("id", "0"),
             ("package", "stepladder"),
             ("hostname", &attribute(&host(climb))),

@@ -1,25 +1,30 @@
 //! Climbs with known results, for the tests of their outputs.
 
+use std::sync::LazyLock;
+
 use ladder::scene::Scene;
-use ladder::{Asked, Climb, Gate, GateResult, RunFacts, Terms, Verdict, answers, rung};
+use ladder::{Asked, Climb, Gate, GateResult, RunFacts, Rung, Terms, Verdict, answers, rung};
 use measure::LoadUnit;
 
-/// Arenas at 500 games, which hold, and at 1000, which do not, with a rung more for each further verdict.
-pub fn climb(gates: &[&str], more: &[Verdict]) -> Climb {
-    let gates: Vec<Gate> = gates.iter().map(|gate| gate.parse().expect("a gate")).collect();
+/// Arenas at 500 games, which hold, and at 1000, which do not.
+static HELD: LazyLock<[Rung; 2]> = LazyLock::new(|| {
     let terms = Terms {
         objectives: vec!["ticks.late_share < 25%".parse().expect("an objective")],
-        gates: gates.iter().filter_map(Gate::objective).cloned().collect(),
         patience_ns: 1_000_000_000,
         ..Terms::default()
     };
-    let held = |load: f64, late: f64| {
+    [(500.0, 0.02), (1000.0, 0.4)].map(|(load, late)| {
         let (trial, judgement) = Scene::arena(load).late(late).judged(&terms);
         rung(&trial, &judgement)
-    };
-    let mut rungs = vec![held(500.0, 0.02), held(1000.0, 0.4)];
+    })
+});
+
+/// One load that held and one that did not, with a rung more for each further verdict. `gates` ask for the capacity.
+pub fn climb(gates: &[&str], more: &[Verdict]) -> Climb {
+    let gates: Vec<Gate> = gates.iter().map(|gate| gate.parse().expect("a gate")).collect();
+    let mut rungs = HELD.to_vec();
     for (at, verdict) in more.iter().enumerate() {
-        let mut rung = held(2000.0 + at as f64, 0.02);
+        let mut rung = Rung { load: 2000.0 + at as f64, ..HELD[0].clone() };
         rung.verdict = *verdict;
         rung.reason = (*verdict != Verdict::Pass).then(|| "planted".to_owned());
         rungs.push(rung);

@@ -12,6 +12,7 @@ mod bench_clients;
 mod bisect;
 mod capacity;
 mod chat;
+mod ci;
 mod consent;
 mod duel;
 mod endings;
