@@ -51,6 +51,11 @@ impl Measure {
         self.into()
     }
 
+    /// Whether it counts outside the hold too: connections are opened before it.
+    pub fn is_of_whole_trial(self) -> bool {
+        self == Measure::Handshake
+    }
+
     /// The measure of that name.
     pub fn named(name: &str) -> Option<Measure> {
         Measure::ALL.iter().copied().find(|measure| measure.name() == name)

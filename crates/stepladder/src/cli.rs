@@ -300,6 +300,9 @@ pub struct ExportArgs {
     /// Write one CSV file per table into this folder instead
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     pub csv: Option<PathBuf>,
+    /// Write HdrHistogram's interval logs (.hlog, one per trial) and percentile tables (.hgrm) into this folder instead
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["output", "csv"])]
+    pub hdr: Option<PathBuf>,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
     pub store: PathBuf,

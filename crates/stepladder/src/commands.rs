@@ -213,6 +213,10 @@ pub fn export(args: &ExportArgs) -> Answer {
         store::export::csv(&store, &run, folder).map_err(not_measured)?;
         return Ok(Exit::Met);
     }
+    if let Some(folder) = &args.hdr {
+        store::export::hdr(&store, &run, folder).map_err(not_measured)?;
+        return Ok(Exit::Met);
+    }
     match &args.output {
         Some(path) => {
             let file = File::create(path)

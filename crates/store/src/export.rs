@@ -1,4 +1,4 @@
-//! Exports: a run for other programs, as JSON lines, as CSV files, as percentile tables.
+//! Exports: a run for other programs, as JSON lines, as CSV files, as percentile tables and interval logs of HdrHistogram.
 //!
 //! A run is read through and checked before the first line is written, so an export is whole or it is an error. A run
 //! that is being recorded is exported as it stands at one moment.
@@ -7,10 +7,13 @@
 //! HDR library reads, and beside it stand its figures in ns.
 
 mod csv_files;
+mod files;
+mod hdr;
 mod hgrm;
 mod ndjson_lines;
 
 pub use csv_files::csv;
+pub use hdr::hdr;
 pub use ndjson_lines::ndjson;
 
 use base64::Engine;

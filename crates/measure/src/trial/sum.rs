@@ -226,7 +226,7 @@ impl Sum {
         }
         for &measure in Measure::ALL {
             let sum = &mut trial.distributions[measure as usize];
-            if measure == Measure::Handshake {
+            if measure.is_of_whole_trial() {
                 [true, false].into_iter().for_each(|part| sum.add(interval.distribution(measure, part)));
             } else if from_cut && is_kept {
                 sum.add(interval.distribution(measure, true));

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use measure::{Distribution, Measure};
+use measure::Distribution;
 use rusqlite::types::Value;
 
+use super::files::{create, failed};
 use super::{hgrm, histogram, readable, rows};
 use crate::error::StoreError;
 use crate::form::Kind;
@@ -33,7 +34,7 @@ pub fn csv(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
     store.check_run(run)?;
     std::fs::create_dir_all(dir).map_err(|error| failed(dir, error))?;
     tables(store, run, dir)?;
-    percentiles(store, run, dir)
+    hgrm::of_run(store, run, dir)
 }
 
 fn tables(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
@@ -122,22 +123,6 @@ fn figures(distribution: &Distribution) -> [String; FIGURES.len()] {
     ]
 }
 
-fn percentiles(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
-    for trial in store.trials(run)? {
-        let seq = trial.head.seq;
-        let trial = store.trial(run, seq, 0)?;
-        for &measure in Measure::ALL {
-            let distribution = trial.distribution(measure);
-            if !distribution.is_empty() {
-                let path = dir.join(format!("trial-{seq}-{}.hgrm", measure.name()));
-                let table = hgrm::table(distribution);
-                create(&path)?.write_all(table.as_bytes()).map_err(|error| failed(&path, error))?;
-            }
-        }
-    }
-    Ok(())
-}
-
 fn artifacts(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
     rows(store, run, &ARTIFACT, |row| {
         let (name, content) = row.read(tables::artifact::read).map_err(|error| store.read(error))?;
@@ -171,12 +156,4 @@ impl Sheet {
     fn finish(mut self) -> Result<(), StoreError> {
         self.writer.flush().map_err(|error| failed(&self.path, error))
     }
-}
-
-fn create(path: &Path) -> Result<File, StoreError> {
-    File::create_new(path).map_err(|error| failed(path, error))
-}
-
-fn failed(path: &Path, error: impl std::fmt::Display) -> StoreError {
-    StoreError::Output { to: format!("to {}", path.display()), detail: error.to_string() }
 }

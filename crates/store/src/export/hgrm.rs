@@ -2,12 +2,36 @@
 //!
 //! Values are in ms. One line per recorded bucket, so nothing between two lines is invented.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
 
-use measure::Distribution;
+use measure::{Distribution, Measure};
+
+use super::files::{create, failed};
+use crate::error::StoreError;
+use crate::run::RunId;
+use crate::store::Store;
+
+/// `trial-N-NAME.hgrm` of each trial and measure.
+pub(super) fn of_run(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
+    for trial in store.trials(run)? {
+        let seq = trial.head.seq;
+        let trial = store.trial(run, seq, 0)?;
+        for &measure in Measure::ALL {
+            let distribution = trial.distribution(measure);
+            if !distribution.is_empty() {
+                let path = dir.join(format!("trial-{seq}-{}.hgrm", measure.name()));
+                let table = table(distribution);
+                create(&path)?.write_all(table.as_bytes()).map_err(|error| failed(&path, error))?;
+            }
+        }
+    }
+    Ok(())
+}
 
 /// The table of one distribution.
-pub(super) fn table(distribution: &Distribution) -> String {
+fn table(distribution: &Distribution) -> String {
     let total = distribution.count();
     let mut table =
         format!("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");

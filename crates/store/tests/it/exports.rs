@@ -1,7 +1,10 @@
 //! A run leaves the store as JSON lines, CSV and percentile tables, whole or not at all.
 
 use base64::Engine;
-use measure::Distribution;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use measure::{Distribution, Entry, Measure};
 use serde_json::{Value, json};
 use store::{RunId, export};
 
@@ -89,6 +92,57 @@ fn csv_files_stand_one_per_table_with_percentile_tables_beside_them() {
 }
 
 #[test]
+fn an_interval_log_read_by_another_implementation_holds_every_second() {
+    let (given, run) = recorded();
+    let dir = given.path.with_file_name("hdr");
+    export::hdr(&given.store, &run, &dir).unwrap();
+    let log = std::fs::read(dir.join("trial-0.hlog")).unwrap();
+    let head = "#[Histogram log format version 1.3]\n#[StartTime: 0.001 (seconds since epoch)]\n\
+                #[BaseTime: 0.001 (seconds since epoch)]\n#[MaxValueDivisor: 1000000.000]\n\
+                \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\nTag=";
+    assert!(log.starts_with(head.as_bytes()), "{}", String::from_utf8_lossy(&log[..head.len()]));
+    let mut sums = std::collections::BTreeMap::new();
+    let mut found = Vec::new();
+    for entry in IntervalLogIterator::new(&log) {
+        let LogEntry::Interval(line) = entry.unwrap() else { continue };
+        let tag = line.tag().unwrap().as_str().to_owned();
+        let bytes = base64::engine::general_purpose::STANDARD.decode(line.encoded_histogram()).unwrap();
+        let counts: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+        assert_eq!(line.duration().as_secs(), 1);
+        assert!((line.max() - counts.max() as f64 / 1e6).abs() < 0.001, "the largest value, ms");
+        let buckets = |counts: &Histogram<u64>| {
+            counts
+                .iter_recorded()
+                .map(|one| (one.value_iterated_to(), one.count_at_value()))
+                .collect::<Vec<_>>()
+        };
+        sums.entry(tag.clone()).or_insert_with(|| Histogram::<u64>::new(3).unwrap()).add(&counts).unwrap();
+        found.push((line.start_timestamp().as_secs(), tag, buckets(&counts)));
+    }
+    let mut stored = Vec::new();
+    for entry in given.store.trial_entries(&run, 0).unwrap() {
+        let Entry::Interval(second) = entry else { continue };
+        for &measure in Measure::ALL {
+            let mut distribution = second.distribution(measure, true).clone();
+            if measure == Measure::Handshake {
+                distribution.add(second.distribution(measure, false));
+            }
+            if !distribution.is_empty() {
+                let buckets = distribution.buckets().collect();
+                stored.push((u64::from(second.index), measure.name().to_owned(), buckets));
+            }
+        }
+    }
+    assert_eq!(found, stored);
+    assert!(found.len() >= 30, "{}", found.len());
+    // The percentile table beside it is that of all lines with its tag.
+    for (tag, sum) in &sums {
+        let table = std::fs::read_to_string(dir.join(format!("trial-0-{tag}.hgrm"))).unwrap();
+        assert!(table.contains(&format!("Total count    = {:>12}]", sum.len())), "{tag}: {table}");
+    }
+}
+
+#[test]
 fn a_damaged_run_is_not_exported_in_part() {
     let (given, run) = recorded();
     let shell = rusqlite::Connection::open(&given.path).unwrap();
@@ -98,6 +152,7 @@ fn a_damaged_run_is_not_exported_in_part() {
     assert_eq!(bytes, b"");
     let folder = tempfile::tempdir().unwrap();
     assert!(export::csv(&given.store, &run, &folder.path().join("out")).unwrap_err().is_damage());
+    assert!(export::hdr(&given.store, &run, &folder.path().join("out")).unwrap_err().is_damage());
     assert!(!folder.path().join("out").exists());
 }
 
