@@ -44,7 +44,7 @@ pub fn page(climb: &Climb, ended_early: Option<&str>) -> String {
     for (heading, words) in &closing.conclusions {
         page += &format!("\n**{}:** {}\n", escaped(heading), escaped(words));
     }
-    page += &format!("\nRun {}, stepladder {}.\n", escaped(&climb.run.id), escaped(&climb.run.stepladder));
+    page += &format!("\nRun {}, stepladder {}.", escaped(&climb.run.id), escaped(&climb.run.stepladder));
     page
 }
 
@@ -84,7 +84,11 @@ fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(letter);
             }
-            '.' | ')' if at > 0 && plain[..at].bytes().all(|byte| byte.is_ascii_digit()) => {
+            '.' | ')'
+                if at > 0
+                    && (rest.is_empty() || rest.starts_with(' '))
+                    && plain[..at].bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
                 out.push('\\');
                 out.push(letter);
             }
