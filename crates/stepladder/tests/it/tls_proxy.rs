@@ -9,7 +9,7 @@ use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// Of the test authority beside it, for `localhost`.
+/// Of the test authority beside it, for `localhost` and 127.0.0.1.
 const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/localhost.pem");
 const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/localhost.key");
 /// What signed it.
