@@ -4,6 +4,7 @@
 //! latencies. What must hold everywhere is: structure, conservation, messages, exit codes, and that nothing is left
 //! behind.
 
+mod adversary;
 mod again;
 mod bad_input;
 mod bad_targets;
@@ -14,7 +15,6 @@ mod chat;
 mod consent;
 mod duel;
 mod endings;
-mod flood;
 mod foreign_server;
 mod forged;
 mod grid;
