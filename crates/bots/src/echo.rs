@@ -4,7 +4,8 @@
 //! the next message.
 //! A client without a connection goes on planning, since users do not stop wanting because a server is gone; what it
 //! cannot send is recorded as not sent.
-//! An echo server answers in order, so an answer belongs to the oldest open request of its connection.
+//! An echo server answers in order, so an answer belongs to the oldest open request of its connection. Each payload begins
+//! with a random stamp: a server that answers before it was asked cannot know it.
 //! The same clients speak over WebSocket and over lines of TCP; a `EchoFraming` is what differs.
 
 use std::collections::VecDeque;
@@ -28,18 +29,21 @@ const SEND: u32 = 0;
 const COME_BACK: u32 = 1;
 /// A client that lost its connection comes back after this, times the number of failures in a row.
 const COME_BACK_NS: u64 = 100_000_000;
+/// A payload that is shorter is cut from the stamp.
+const STAMP_BYTES: usize = 16;
 
 #[derive(Default)]
 struct Client {
     connection: Option<ConnectionId>,
-    open_requests: VecDeque<RequestId>,
+    /// the oldest first, with their stamps
+    open_requests: VecDeque<(RequestId, [u8; STAMP_BYTES])>,
     /// in a row
     failures: u32,
 }
 
 /// How an echo's messages travel over a driver.
 pub trait EchoFraming<D: Driver>: 'static {
-    /// A payload as it is sent, with what the driver does not write around it; made once.
+    /// A payload as it is sent, with what the driver does not write around it; made once. It begins with the payload.
     fn framed(payload: &[u8]) -> Vec<u8> {
         payload.to_vec()
     }
@@ -99,6 +103,7 @@ pub struct Echo<D = WebSocket, C = Texts> {
     payload: Vec<u8>,
     /// as it is sent
     framed: Vec<u8>,
+    stamps: fastrand::Rng,
     phases: fastrand::Rng,
     open_attempts: u32,
 }
@@ -130,6 +135,7 @@ impl<D: Driver, C: EchoFraming<D>> Bots for Echo<D, C> {
             framed: C::framed(&payload),
             payload,
             phases: fastrand::Rng::with_seed(plan.seed),
+            stamps: fastrand::Rng::with_seed(plan.seed.rotate_left(32)),
             open_attempts: plan.open_attempts,
         }
     }
@@ -190,10 +196,11 @@ impl<D: Driver, C: EchoFraming<D>> Echo<D, C> {
     }
 
     fn receive(&mut self, bot: u32, message: &[u8], at_ns: u64, ctx: &mut BotContext<'_, D>) {
-        let Some(request) = self.clients[bot as usize].open_requests.pop_front() else {
+        let Some((request, stamp)) = self.clients[bot as usize].open_requests.pop_front() else {
             return ctx.error(WRONG);
         };
-        if message == self.payload {
+        let (front, rest) = self.payload.split_at(self.payload.len().min(STAMP_BYTES));
+        if message.strip_prefix(&stamp[..front.len()]) == Some(rest) {
             ctx.answered(request, at_ns);
         } else {
             ctx.failed(request);
@@ -207,10 +214,18 @@ impl<D: Driver, C: EchoFraming<D>> Echo<D, C> {
     fn send(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         let client = &mut self.clients[bot as usize];
         let Some(connection) = client.connection else { return ctx.not_sent(ECHO, planned_ns) };
+        let stamp = letters(self.stamps.u64(..));
+        let stamp_bytes = self.payload.len().min(STAMP_BYTES);
+        self.framed[..stamp_bytes].copy_from_slice(&stamp[..stamp_bytes]);
         if let Some(request) =
             ctx.request(connection, ECHO, planned_ns, SendLag::Unrecorded, C::message(&self.framed))
         {
-            client.open_requests.push_back(request);
+            client.open_requests.push_back((request, stamp));
         }
     }
+}
+
+/// A number as text: a letter for every four bits.
+fn letters(number: u64) -> [u8; STAMP_BYTES] {
+    std::array::from_fn(|at| b'a' + (number >> (4 * at) & 0xf) as u8)
 }

@@ -221,7 +221,7 @@ struct Bisecting<'a> {
 
 /// What a duel of two revisions came to.
 enum Fought {
-    Ended(DuelRun),
+    Ended(Box<DuelRun>),
     /// one of them cannot be built or started; why
     Untestable(String),
 }
@@ -308,7 +308,7 @@ impl Bisecting<'_> {
         }
         duel::check(&decided, self.machine)?;
         match duel::fight(&decided, self.machine, self.store, &mut self.progress, self.interrupt) {
-            Ok(run) => Ok(Fought::Ended(run)),
+            Ok(run) => Ok(Fought::Ended(Box::new(run))),
             // A server that does not come up is this revision's doing; what fails behind that is not.
             Err((_, error)) if error.is::<duel::NotStarted>() => Ok(Fought::Untestable(format!("{error:#}"))),
             Err(failure) => Err(failure),

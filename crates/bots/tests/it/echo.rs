@@ -76,11 +76,12 @@ impl Scene for Gathering {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
-        assert_eq!(message, b"xxxxxxxx\n");
+        let Some((text, b"\n")) = message.split_at_checked(8) else { panic!("{message:?}") };
         self.received += 1;
         let is_false = self.falsifies && self.received.is_multiple_of(7);
         let block = self.waiting.entry(peer).or_default();
-        block.extend_from_slice(if is_false { b"xxxxxxxy\r\n" } else { b"xxxxxxxx\r\n" });
+        block.extend_from_slice(if is_false { b"xxxxxxxy" } else { text });
+        block.extend_from_slice(b"\r\n");
         if block.len() == 50 {
             says.message(at_ns, peer, std::mem::take(block));
         }
@@ -111,6 +112,27 @@ fn a_line_that_is_not_the_one_sent_is_a_wrong_answer() {
     assert!((share * 7.0 - 1.0).abs() < 0.001, "{flow:?}");
     assert_eq!(flow.lost, 0);
     assert!(trial.errors["wrong answer"] >= flow.failed);
+}
+
+/// Answers each message with the text of the one before, as a server does that answers before it is asked.
+#[derive(Default)]
+struct Ahead(BTreeMap<u64, Vec<u8>>);
+
+impl Scene for Ahead {
+    fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        let before = self.0.insert(peer, message.to_vec());
+        says.message(at_ns, peer, before.as_deref().unwrap_or(message));
+    }
+}
+
+#[test]
+fn an_answer_with_the_text_of_another_message_is_a_wrong_answer() {
+    let trial = hold_100_s(None, &mut Ahead::default());
+    let flow = trial.flow();
+    assert_eq!(flow.answered, 0, "{flow:?}");
+    assert!(flow.failed > 100_000 && trial.errors["wrong answer"] >= flow.failed, "{flow:?}");
 }
 
 /// The same truth when it is the generator that loses its core: planned instants do not move, and the lag says why.

@@ -40,6 +40,10 @@ pub fn read_answer(bytes: &[u8], key: &str) -> Result<Option<usize>, OpenError> 
         }
         return Err(wrong(format!("it answered {status}")));
     }
+    // Source: RFC 6455, section 1.3 and 4.2.2: a status line of HTTP/1.1. HTTP/1.0 has no upgrades.
+    if answer.version != Some(1) {
+        return Err(wrong("it switches protocols in HTTP/1.0, which cannot".to_owned()));
+    }
     check_headers(answer.headers, key).map_err(|why| wrong(why.to_owned()))?;
     Ok(Some(header_bytes))
 }
@@ -112,6 +116,7 @@ mod tests {
         check("HTTP/1.1 404 Not Found\r\n\r\n", "not a WebSocket server: it answered 404 Not Found");
         check("HTTP/1.1 200 \r\n\r\n", "not a WebSocket server: it answered 200");
         check("SSH-2.0-OpenSSH_9.2\r\n", "not a WebSocket server");
+        check("HTTP/1.0 101 OK\r\n\r\n", "in HTTP/1.0");
         check("HTTP/1.1 101 OK\r\n\r\n", "no \"Upgrade: websocket\"");
     }
 

@@ -4,6 +4,7 @@
 //! latencies. What must hold everywhere is: structure, conservation, messages, exit codes, and that nothing is left
 //! behind.
 
+mod adversary;
 mod again;
 mod bad_input;
 mod bad_targets;
@@ -16,7 +17,6 @@ mod ci;
 mod consent;
 mod duel;
 mod endings;
-mod flood;
 mod foreign_server;
 mod forged;
 mod grid;

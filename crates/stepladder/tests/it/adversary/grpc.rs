@@ -1,0 +1,246 @@
+//! gRPC over HTTP/2: unary calls whose reply the schema describes.
+
+use std::io;
+
+use super::http2::{
+    DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, RST_STREAM, SETTINGS, frame, greet, request,
+};
+use super::peer::Peer;
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row, words};
+
+const LOAD: Load = Load {
+    protocol: "gRPC",
+    words: |port| {
+        words(format!(
+            "grpc://127.0.0.1:{port}/game.v1.Game/Move --proto game.proto --body {{\"x\":5}} --requesters 4 \
+             --timeout 500ms --think 20ms"
+        ))
+    },
+    files: |_| vec![("game.proto", SCHEMA.to_owned())],
+};
+
+pub(super) const SCHEMA: &str = r#"
+syntax = "proto3";
+package game.v1;
+message Position { int32 x = 1; uint64 id = 2; }
+service Game { rpc Move(Position) returns (Position); }
+"#;
+
+/// `:status 200` and `content-type: application/grpc`.
+const HEAD: &[u8] = b"\x88\x0f\x10\x10application/grpc";
+/// `x: 5`
+pub(super) const FIVE: &[u8] = &[0x08, 5];
+
+/// A message with its flag and length in front.
+fn message(bytes: &[u8]) -> Vec<u8> {
+    [&[0][..], &(bytes.len() as u32).to_be_bytes(), bytes].concat()
+}
+
+fn trailers(stream: u32, status: &str) -> Vec<u8> {
+    let header = [b"\x00\x0bgrpc-status", &[status.len() as u8][..], status.as_bytes()].concat();
+    frame(HEADERS, END_HEADERS | END_STREAM, stream, &header)
+}
+
+fn with_body(stream: u32, body: &[u8]) -> Vec<u8> {
+    [frame(HEADERS, END_HEADERS, stream, HEAD), frame(DATA, 0, stream, body), trailers(stream, "0")].concat()
+}
+
+fn right(stream: u32) -> Vec<u8> {
+    with_body(stream, &message(FIVE))
+}
+
+fn calls(answer: impl Fn(u32, usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    move |peer| {
+        greet(peer, &[])?;
+        for number in 0.. {
+            let stream = request(peer)?;
+            // The probe is not what these rows are about.
+            let bytes = if peer.is_probe() { right(stream) } else { answer(stream, number) };
+            peer.say(bytes)?;
+        }
+        Ok(())
+    }
+}
+
+/// Behaves until the load comes; then it hears a call and does this with its stream.
+fn later(does: impl Fn(&mut Peer, u32) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    move |peer| {
+        greet(peer, &[])?;
+        loop {
+            let stream = request(peer)?;
+            if !peer.is_probe() {
+                return does(peer, stream);
+            }
+            peer.say(right(stream))?;
+        }
+    }
+}
+
+fn body(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    calls(move |stream, _| with_body(stream, bytes.as_ref()))
+}
+
+fn rows() -> Vec<Row> {
+    const MALFORMED: &str = "malformed message";
+    vec![
+        row("answers, as it should", Passes, "", calls(|stream, _| right(stream))),
+        long("accepts and says nothing", Unmeasured, "did not accept a connection within 5 s", Peer::hold),
+        row("closes at once", Unmeasured, "closes connections", |_| Ok(())),
+        row("answers in HTTP/1.1", Unmeasured, "is not a HTTP/2 server", |peer| {
+            peer.bytes::<24>()?;
+            peer.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?;
+            peer.hold()
+        }),
+        row("answers nothing", Fails, "no answer in time", later(|peer, _| peer.hold())),
+        long(
+            "answers five calls and then nothing",
+            Fails,
+            "no answer in time",
+            calls(|stream, number| if number < 5 { right(stream) } else { Vec::new() }),
+        ),
+        long("closes when it is called", Fails, "connection lost", later(|_, _| Ok(()))),
+        long("resets when it is called", Fails, "connection reset", later(|peer, _| peer.reset())),
+        long(
+            "says a longer message than comes",
+            Fails,
+            MALFORMED,
+            body([&[0, 0, 0, 0, 9][..], FIVE].concat()),
+        ),
+        long(
+            "says a message of 4 GiB",
+            Fails,
+            "body too large",
+            body([&[0, 255, 255, 255, 255][..], FIVE].concat()),
+        ),
+        long(
+            "says a shorter message than comes",
+            Fails,
+            MALFORMED,
+            body([&[0, 0, 0, 0, 1][..], FIVE].concat()),
+        ),
+        long("sends half a message's head", Fails, MALFORMED, body([0, 0, 0])),
+        long(
+            "flags a message as compressed without an encoding",
+            Fails,
+            MALFORMED,
+            body([&[1, 0, 0, 0, 2][..], FIVE].concat()),
+        ),
+        long(
+            "sets a flag that has no meaning",
+            Fails,
+            MALFORMED,
+            body([&[7, 0, 0, 0, 2][..], FIVE].concat()),
+        ),
+        long("sends no message", Fails, MALFORMED, body([])),
+        long(
+            "sends two messages to a unary call",
+            Fails,
+            MALFORMED,
+            body([message(FIVE), message(FIVE)].concat()),
+        ),
+        row("sends what is no protobuf", Fails, "wrong message", body(message(&[0xff; 10]))),
+        row("sends a field of another type", Fails, "wrong message", body(message(b"\x0a\x01x"))),
+        row("sends a field that is cut", Fails, "wrong message", body(message(&[0x08, 0x80]))),
+        long(
+            "sends no trailers",
+            Fails,
+            "malformed message",
+            calls(|stream, _| {
+                [frame(HEADERS, END_HEADERS, stream, HEAD), frame(DATA, END_STREAM, stream, &message(FIVE))]
+                    .concat()
+            }),
+        ),
+        long(
+            "sends trailers without grpc-status",
+            Fails,
+            "malformed message",
+            calls(|stream, _| {
+                let end = frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\x00\x01a\x01b");
+                [frame(HEADERS, END_HEADERS, stream, HEAD), frame(DATA, 0, stream, &message(FIVE)), end]
+                    .concat()
+            }),
+        ),
+        row(
+            "ends with a grpc-status that is no number",
+            Fails,
+            "UNKNOWN",
+            calls(|stream, _| {
+                [
+                    frame(HEADERS, END_HEADERS, stream, HEAD),
+                    frame(DATA, 0, stream, &message(FIVE)),
+                    trailers(stream, "x"),
+                ]
+                .concat()
+            }),
+        ),
+        row(
+            "ends with status 14, unavailable",
+            Fails,
+            "UNAVAILABLE",
+            calls(|stream, _| [frame(HEADERS, END_HEADERS, stream, HEAD), trailers(stream, "14")].concat()),
+        ),
+        row(
+            "ends with status 99",
+            Fails,
+            "UNKNOWN",
+            calls(|stream, _| [frame(HEADERS, END_HEADERS, stream, HEAD), trailers(stream, "99")].concat()),
+        ),
+        row(
+            "never ends its answer",
+            Fails,
+            "answer never ended",
+            calls(|stream, _| {
+                [frame(HEADERS, END_HEADERS, stream, HEAD), frame(DATA, 0, stream, &message(FIVE))].concat()
+            }),
+        ),
+        long(
+            "sends a message without end",
+            Fails,
+            "body too large",
+            later(|peer, stream| {
+                peer.say(frame(HEADERS, END_HEADERS, stream, HEAD))?;
+                peer.say(frame(DATA, 0, stream, &[0, 0x7f, 255, 255, 255]))?;
+                peer.flood(frame(DATA, 0, stream, &[0; 16_000]))
+            }),
+        ),
+        long(
+            "sends messages without end",
+            Fails,
+            "http/2 error",
+            later(|peer, stream| {
+                peer.say(frame(HEADERS, END_HEADERS, stream, HEAD))?;
+                peer.flood(frame(DATA, 0, stream, &message(FIVE)))
+            }),
+        ),
+        long(
+            "refuses each stream",
+            Fails,
+            "http/2 error",
+            calls(|stream, _| frame(RST_STREAM, 0, stream, &[0, 0, 0, 7])),
+        ),
+        long(
+            "goes away when it is called",
+            Fails,
+            "connection lost",
+            later(|peer, _| {
+                peer.say(frame(GOAWAY, 0, 0, &[0; 8]))?;
+                peer.hold()
+            }),
+        ),
+        row(
+            "allows no stream after the first call",
+            Fails,
+            "never sent",
+            later(|peer, stream| {
+                peer.say(right(stream))?;
+                peer.say(frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 0]))?;
+                peer.hold()
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn hostile_grpc_servers_do_not_pass() {
+    check(&LOAD, &rows());
+}

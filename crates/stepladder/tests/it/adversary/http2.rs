@@ -1,0 +1,427 @@
+//! HTTP/2 (RFC 9113): four requesters with a connection each.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use super::peer::Peer;
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+
+const LOAD: Load = Load {
+    protocol: "HTTP/2",
+    words: |port| {
+        words(format!("http://127.0.0.1:{port}/ --http 2 --requesters 4 --timeout 500ms --think 20ms"))
+    },
+    files: no_files,
+};
+
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
+pub(super) const RST_STREAM: u8 = 3;
+pub(super) const SETTINGS: u8 = 4;
+const PUSH_PROMISE: u8 = 5;
+const PING: u8 = 6;
+pub(super) const GOAWAY: u8 = 7;
+pub(super) const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+
+pub(super) const END_STREAM: u8 = 1;
+const ACK: u8 = 1;
+pub(super) const END_HEADERS: u8 = 4;
+
+/// `:status 200`, from the static table.
+const OK: &[u8] = &[0x88];
+
+/// A frame: length, type, flags, stream, payload.
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A right answer.
+fn right(stream: u32) -> Vec<u8> {
+    [frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, END_STREAM, stream, b"hello")].concat()
+}
+
+/// Reads the preface and says these settings.
+pub(super) fn greet(peer: &mut Peer, settings: &[u8]) -> io::Result<()> {
+    peer.bytes::<24>()?;
+    peer.say(frame(SETTINGS, 0, 0, settings))
+}
+
+/// The stream of the next whole request; settings and pings are answered.
+pub(super) fn request(peer: &mut Peer) -> io::Result<u32> {
+    loop {
+        let [a, b, c, kind, flags] = peer.bytes()?;
+        let stream = u32::from_be_bytes(peer.bytes()?);
+        let payload = peer.take(u32::from_be_bytes([0, a, b, c]) as usize)?;
+        match kind {
+            SETTINGS if flags & ACK == 0 => peer.say(frame(SETTINGS, ACK, 0, &[]))?,
+            PING if flags & ACK == 0 => peer.say(frame(PING, ACK, 0, &payload))?,
+            HEADERS | DATA if flags & END_STREAM != 0 => return Ok(stream),
+            _ => {}
+        }
+    }
+}
+
+/// Answers each request by what `answer` makes of its stream and its number on this connection.
+fn answers(peer: &mut Peer, answer: impl Fn(u32, usize) -> Vec<u8>) -> io::Result<()> {
+    for number in 0.. {
+        let stream = request(peer)?;
+        peer.say(answer(stream, number))?;
+    }
+    Ok(())
+}
+
+/// Behaves until the load comes; then it hears a request and does this with its stream.
+fn later(does: impl Fn(&mut Peer, u32) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    move |peer| {
+        greet(peer, &[])?;
+        if peer.is_probe() {
+            return answers(peer, |stream, _| right(stream));
+        }
+        let stream = request(peer)?;
+        does(peer, stream)
+    }
+}
+
+/// Answers every request of the load like this.
+fn always(answer: impl Fn(u32) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    later(move |peer, stream| {
+        peer.say(answer(stream))?;
+        answers(peer, |stream, _| answer(stream))
+    })
+}
+
+/// Says these settings and behaves otherwise.
+fn sets(number: u8, value: u32) -> impl Fn(&mut Peer) -> io::Result<()> {
+    move |peer| {
+        greet(peer, &[&[0, number][..], &value.to_be_bytes()].concat())?;
+        answers(peer, |stream, _| right(stream))
+    }
+}
+
+fn floods(of: impl Fn(u32) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    later(move |peer, stream| peer.flood(of(stream)))
+}
+
+fn connections() -> Vec<Row> {
+    const NOT_TWO: &str = "does not speak HTTP/2";
+    vec![
+        long("accepts and says nothing", Unmeasured, "did not accept a connection within 5 s", Peer::hold),
+        row("closes at once", Unmeasured, "closes connections", |_| Ok(())),
+        long("resets at once", Unmeasured, "closes connections", Peer::reset),
+        row("answers in HTTP/1.1", Unmeasured, NOT_TWO, |peer| {
+            peer.bytes::<24>()?;
+            peer.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?;
+            peer.hold()
+        }),
+        row("answers garbage", Unmeasured, NOT_TWO, |peer| {
+            peer.say([0xff; 100])?;
+            peer.hold()
+        }),
+        long(
+            "sends its settings one byte in 100 ms",
+            Unmeasured,
+            "did not accept a connection within 5 s",
+            |peer| peer.say_slowly(frame(SETTINGS, 0, 0, &[0; 60]), Duration::from_millis(100)),
+        ),
+        long("allows no stream at all", Unmeasured, "did not accept a connection within 5 s", sets(3, 0)),
+        row("allows a window of nothing, as it may for requests without a body", Passes, "", sets(4, 0)),
+        row("sets a window beyond 2^31", Unmeasured, NOT_TWO, sets(4, 1 << 31)),
+        row("sets a largest frame of 1 byte", Unmeasured, NOT_TWO, sets(5, 1)),
+        row("goes away at once", Unmeasured, "does not speak HTTP/2", |peer| {
+            greet(peer, &[])?;
+            peer.say(frame(GOAWAY, 0, 0, &[0; 8]))?;
+            peer.hold()
+        }),
+    ]
+}
+
+fn frames() -> Vec<Row> {
+    const ERROR: &str = "http/2 error";
+    vec![
+        long("sends data on stream 0", Fails, ERROR, always(|_| frame(DATA, END_STREAM, 0, b"hello"))),
+        long("sends a head on stream 0", Fails, ERROR, always(|_| frame(HEADERS, END_HEADERS, 0, OK))),
+        long(
+            "sends a head on a stream of its own",
+            Fails,
+            ERROR,
+            always(|_| frame(HEADERS, END_HEADERS | END_STREAM, 2, OK)),
+        ),
+        long("answers a stream that was not begun", Fails, ERROR, always(|stream| right(stream + 100))),
+        long(
+            "sends data without a head",
+            Fails,
+            ERROR,
+            always(|stream| frame(DATA, END_STREAM, stream, b"hello")),
+        ),
+        long(
+            "sends a head without a status",
+            Fails,
+            "http/2 error",
+            always(|stream| frame(HEADERS, END_HEADERS | END_STREAM, stream, &[])),
+        ),
+        long(
+            "sends a head that no table explains",
+            Fails,
+            ERROR,
+            always(|stream| frame(HEADERS, END_HEADERS, stream, &[0xff; 20])),
+        ),
+        long(
+            "sends a frame of 16 MB",
+            Fails,
+            ERROR,
+            later(|peer, _| {
+                peer.say([0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1])?;
+                peer.flood("x")
+            }),
+        ),
+        long("sends settings of 5 bytes", Fails, ERROR, always(|_| frame(SETTINGS, 0, 0, &[0; 5]))),
+        long("sends a ping of 7 bytes", Fails, ERROR, always(|_| frame(PING, 0, 0, &[0; 7]))),
+        long(
+            "sends a window that grows by nothing",
+            Fails,
+            ERROR,
+            always(|_| frame(WINDOW_UPDATE, 0, 0, &[0; 4])),
+        ),
+        long(
+            "sends a window that grows beyond 2^31",
+            Fails,
+            ERROR,
+            always(|_| frame(WINDOW_UPDATE, 0, 0, &[0x7f, 255, 255, 255])),
+        ),
+        long(
+            "continues a head that has ended",
+            Fails,
+            ERROR,
+            always(|stream| frame(CONTINUATION, END_HEADERS, stream, OK)),
+        ),
+        long(
+            "sends a ping within a head",
+            Fails,
+            ERROR,
+            always(|stream| [frame(HEADERS, 0, stream, OK), frame(PING, 0, 0, &[0; 8])].concat()),
+        ),
+        long(
+            "promises an answer that nobody asked for",
+            Fails,
+            ERROR,
+            always(|stream| {
+                let promise = [&2_u32.to_be_bytes()[..], &[0x82, 0x86, 0x84]].concat();
+                [frame(PUSH_PROMISE, END_HEADERS, stream, &promise), right(stream)].concat()
+            }),
+        ),
+        long(
+            "stops within a head",
+            Fails,
+            "no answer in time",
+            later(|peer, stream| {
+                peer.say(frame(HEADERS, 0, stream, OK))?;
+                peer.hold()
+            }),
+        ),
+        long(
+            "stops within a frame",
+            Fails,
+            "no answer in time",
+            later(|peer, stream| {
+                peer.say(&frame(HEADERS, END_HEADERS, stream, &[0x88; 40])[..20])?;
+                peer.hold()
+            }),
+        ),
+        row(
+            "sends pings without end",
+            Fails,
+            "stopped replying|never answered|malformed message",
+            floods(|_| frame(PING, 0, 0, &[7; 8])),
+        ),
+        row(
+            "sends settings without end",
+            Fails,
+            "stopped replying|never answered|malformed message",
+            floods(|_| frame(SETTINGS, 0, 0, &[])),
+        ),
+        long(
+            "sends empty data without end",
+            Fails,
+            "http/2 error",
+            later(|peer, stream| {
+                peer.say(frame(HEADERS, END_HEADERS, stream, OK))?;
+                peer.flood(frame(DATA, 0, stream, &[]))
+            }),
+        ),
+        long(
+            "sends continuations without end",
+            Fails,
+            "http/2 error",
+            later(|peer, stream| {
+                peer.say(frame(HEADERS, 0, stream, OK))?;
+                peer.flood(frame(CONTINUATION, 0, stream, b"\x00\x01a\x01b"))
+            }),
+        ),
+        long(
+            "sends a head that unpacks to 64 times its size",
+            Fails,
+            "http/2 error",
+            later(|peer, stream| {
+                // A header of 4,000 bytes enters the table; each byte behind it is that header again.
+                let header = [&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e][..], &[b'b'; 4000]].concat();
+                peer.say(frame(HEADERS, 0, stream, &[OK, &header].concat()))?;
+                peer.flood(frame(CONTINUATION, 0, stream, &[0xbe; 8000]))
+            }),
+        ),
+        long(
+            "resets streams without end",
+            Fails,
+            "http/2 error",
+            floods(|stream| frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])),
+        ),
+        long(
+            "sends a window without end",
+            Fails,
+            "stopped replying|never answered|no answer in time",
+            floods(|_| frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])),
+        ),
+        row(
+            "sends priorities without end",
+            Fails,
+            "no answer in time",
+            floods(|_| frame(2, 0, 3, &[0, 0, 0, 0, 1])),
+        ),
+        row(
+            "sends frames of an unknown type without end",
+            Fails,
+            "no answer in time",
+            floods(|_| frame(0xfa, 0, 0, b"x")),
+        ),
+    ]
+}
+
+fn answering() -> Vec<Row> {
+    let status = |of: &'static str| {
+        move |stream| frame(HEADERS, END_HEADERS | END_STREAM, stream, &[b"\x08\x03", of.as_bytes()].concat())
+    };
+    vec![
+        row("answers, as it should", Passes, "", always(right)),
+        row(
+            "says a ping before each answer, as it may",
+            Passes,
+            "",
+            always(|stream| [frame(PING, 0, 0, &[7; 8]), right(stream)].concat()),
+        ),
+        long("closes when it is asked", Fails, "connection lost", later(|_, _| Ok(()))),
+        row("resets when it is asked", Fails, "connection reset", later(|peer, _| peer.reset())),
+        long("ends its side when it is asked", Fails, "connection lost", later(|peer, _| peer.half_close())),
+        long("answers nothing", Fails, "no answer in time", later(|peer, _| peer.hold())),
+        long(
+            "answers five requests and then nothing",
+            Fails,
+            "no answer in time",
+            later(|peer, stream| {
+                peer.say(right(stream))?;
+                answers(peer, |stream, number| if number < 4 { right(stream) } else { Vec::new() })
+            }),
+        ),
+        long(
+            "answers after 700 ms, beyond the timeout",
+            Fails,
+            "no answer in time",
+            later(|peer, stream| {
+                thread::sleep(Duration::from_millis(700));
+                peer.say(right(stream))
+            }),
+        ),
+        row(
+            "stops within a body",
+            Fails,
+            "answer never ended",
+            always(|stream| {
+                [frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, 0, stream, b"hel")].concat()
+            }),
+        ),
+        long(
+            "says a length that the body has not",
+            Fails,
+            "http/2 error",
+            always(|stream| {
+                // `content-length: 9`, a literal with its name from the static table.
+                let head = [OK, b"\x0f\x0d\x019"].concat();
+                [frame(HEADERS, END_HEADERS, stream, &head), frame(DATA, END_STREAM, stream, b"hello")]
+                    .concat()
+            }),
+        ),
+        long(
+            "sends more than its length",
+            Fails,
+            "http/2 error",
+            always(|stream| {
+                let head = [OK, b"\x0f\x0d\x011"].concat();
+                [frame(HEADERS, END_HEADERS, stream, &head), frame(DATA, END_STREAM, stream, b"hello")]
+                    .concat()
+            }),
+        ),
+        long("answers 503", Fails, "rejected (429, 503)", always(status("503"))),
+        long("answers 500", Fails, "status 5xx", always(status("500"))),
+        long(
+            "answers with status 1",
+            Fails,
+            "http/2 error",
+            always(|stream| frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\x08\x011")),
+        ),
+        row(
+            "answers another body",
+            Fails,
+            "wrong body",
+            always(|stream| {
+                [frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, END_STREAM, stream, b"HELLO")].concat()
+            }),
+        )
+        .with(&["--expect-text", "hello"]),
+        long(
+            "refuses each stream",
+            Fails,
+            "http/2 error",
+            always(|stream| frame(RST_STREAM, 0, stream, &[0, 0, 0, 7])),
+        ),
+        long(
+            "ends each stream with an internal error",
+            Fails,
+            "http/2 error",
+            always(|stream| frame(RST_STREAM, 0, stream, &[0, 0, 0, 2])),
+        ),
+        long(
+            "goes away when it is asked",
+            Fails,
+            "connection lost",
+            later(|peer, _| {
+                peer.say(frame(GOAWAY, 0, 0, &[0; 8]))?;
+                peer.hold()
+            }),
+        ),
+        long(
+            "allows no stream after the first request",
+            Fails,
+            "never sent",
+            later(|peer, stream| {
+                peer.say(right(stream))?;
+                peer.say(frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 0]))?;
+                answers(peer, |stream, _| right(stream))
+            }),
+        ),
+        long(
+            "sends a body without end",
+            Fails,
+            "stopped replying|never answered|answer never ended",
+            later(|peer, stream| {
+                peer.say(frame(HEADERS, END_HEADERS, stream, OK))?;
+                peer.flood(frame(DATA, 0, stream, &[b'x'; 16_000]))
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn hostile_http_2_servers_do_not_pass() {
+    check(&LOAD, &[connections(), frames(), answering()].into_iter().flatten().collect::<Vec<_>>());
+}

@@ -1,0 +1,203 @@
+//! IRC (RFC 2812): chat clients in a channel.
+
+use std::io;
+
+use super::peer::Peer;
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+
+const LOAD: Load = Load {
+    protocol: "IRC",
+    words: |port| {
+        words(format!("irc://127.0.0.1:{port} --rungs 4 --gap 100ms..200ms --objective deliveries.lost==0"))
+    },
+    files: no_files,
+};
+
+fn message(room: &str, text: &[u8]) -> Vec<u8> {
+    [format!(":b!b@host PRIVMSG #{room} :").as_bytes(), text, b"\r\n"].concat()
+}
+
+/// A server that does this with each text and its number on the connection.
+fn server(
+    relays: impl Fn(&mut Peer, &[u8], usize) -> io::Result<()>,
+) -> impl Fn(&mut Peer) -> io::Result<()> {
+    move |peer| {
+        let mut number = 0;
+        loop {
+            let line = peer.line()?;
+            if line.starts_with(b"USER ") {
+                peer.say(":s 001 b :Welcome\r\n")?;
+            } else if line.starts_with(b"JOIN ") {
+                peer.join()?;
+                peer.say(":s 366 b #lobby :End of NAMES list\r\n")?;
+            } else if line.starts_with(b"PING ") {
+                peer.say(":s PONG s :stepladder\r\n")?;
+            } else if let Some(text) = line.strip_prefix(b"PRIVMSG #lobby :") {
+                relays(peer, text, number)?;
+                number += 1;
+            }
+        }
+    }
+}
+
+fn relays(of: impl Fn(&[u8], usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    server(move |peer, text, number| {
+        peer.tell(&of(text, number), false, |_| 1);
+        Ok(())
+    })
+}
+
+/// Lets a client into the channel and then does this.
+fn joined(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    move |peer| {
+        while !peer.line()?.starts_with(b"USER ") {}
+        peer.say(":s 001 b :Welcome\r\n")?;
+        while !peer.line()?.starts_with(b"JOIN ") {}
+        peer.say(":s 366 b #lobby :End of NAMES list\r\n")?;
+        does(peer)
+    }
+}
+
+/// Answers the registration with this.
+fn registers(bytes: &'static str) -> impl Fn(&mut Peer) -> io::Result<()> {
+    move |peer| {
+        while !peer.line()?.starts_with(b"USER ") {}
+        peer.say(bytes)?;
+        peer.hold()
+    }
+}
+
+fn rows() -> Vec<Row> {
+    vec![
+        row("relays, as it should", Passes, "", relays(|text, _| message("lobby", text))),
+        row(
+            "relays with the channel's name in capitals, as it may",
+            Passes,
+            "",
+            relays(|text, _| message("LOBBY", text)),
+        ),
+        row(
+            "pings before each message, as it may",
+            Passes,
+            "",
+            relays(|text, _| [b"PING :x\r\n", &message("lobby", text)[..]].concat()),
+        ),
+        long("accepts and says nothing", Unmeasured, "intended messages were offered", Peer::hold),
+        row("closes at once", Unmeasured, "closes connections at once", |_| Ok(())),
+        row("says that it is full and closes", Unmeasured, "turns us away", |peer| {
+            peer.say("ERROR :too many\r\n")
+        }),
+        long(
+            "refuses the nick",
+            Unmeasured,
+            "intended messages were offered",
+            registers(":s 433 * b :Nickname is already in use\r\n"),
+        ),
+        long(
+            "welcomes and lets nobody into the channel",
+            Unmeasured,
+            "intended messages were offered",
+            registers(":s 001 b :Welcome\r\n"),
+        ),
+        long(
+            "refuses the channel",
+            Unmeasured,
+            "intended messages were offered",
+            registers(":s 001 b :Welcome\r\n:s 471 b #lobby :Cannot join channel (+l)\r\n"),
+        ),
+        row("welcomes without end", Fails, "and does not read them", |peer| {
+            peer.line()?;
+            peer.flood(":s 001 b :Welcome\r\n")
+        }),
+        row("closes when somebody has joined", Fails, "connection lost", joined(|_| Ok(()))),
+        long(
+            "ends with ERROR when somebody has joined",
+            Fails,
+            "refused",
+            joined(|peer| peer.say("ERROR :Closing link\r\n")),
+        ),
+        row("relays nothing", Fails, "lost", server(|_, _, _| Ok(()))),
+        row(
+            "delivers twice",
+            Fails,
+            "deliveries.duplicated",
+            relays(|text, _| message("lobby", text).repeat(2)),
+        )
+        .with(&["--objective", "deliveries.duplicated==0"]),
+        long("delivers to another channel", Fails, "wrong line", relays(|text, _| message("other", text))),
+        long(
+            "delivers as a notice",
+            Fails,
+            "lost",
+            relays(|text, _| [b":b!b@host NOTICE #lobby :", text, b"\r\n"].concat()),
+        ),
+        row(
+            "delivers to a nick instead of the channel",
+            Fails,
+            "wrong line",
+            relays(|text, _| [b":b!b@host PRIVMSG lobby :", text, b"\r\n"].concat()),
+        ),
+        long(
+            "delivers without a sender",
+            Fails,
+            "wrong line",
+            relays(|text, _| [b"PRIVMSG #lobby :", text, b"\r\n"].concat()),
+        ),
+        row(
+            "changes the text",
+            Fails,
+            "wrong line",
+            relays(|text, _| {
+                let mut text = text.to_vec();
+                text[0] = b'~';
+                message("lobby", &text)
+            }),
+        ),
+        long(
+            "cuts the text",
+            Fails,
+            "wrong line",
+            relays(|text, _| message("lobby", &text[..text.len() - 1])),
+        ),
+        long(
+            "refuses each message",
+            Fails,
+            "refused",
+            server(|peer, _, _| peer.say(":s 404 b #lobby :Cannot send to channel\r\n")),
+        ),
+        long(
+            "sends a line of 10,000 bytes",
+            Fails,
+            "deliveries.lost",
+            joined(|peer| {
+                peer.say([[b'a'; 10_000].as_slice(), b"\r\n"].concat())?;
+                peer.hold()
+            }),
+        ),
+        row("sends a line without end", Fails, "broken protocol", joined(|peer| peer.flood("a"))),
+        row(
+            "sends pings without end",
+            Fails,
+            "and does not read them",
+            joined(|peer| peer.flood("PING :x\r\n")),
+        ),
+        row(
+            "sends pings of 400 bytes without end",
+            Fails,
+            "and does not read them",
+            joined(|peer| peer.flood(format!("PING :{}\r\n", "x".repeat(400)))),
+        ),
+        long("sends errors without end", Fails, "refused", joined(|peer| peer.flood(":s 404 b :no\r\n"))),
+        long(
+            "sends notices without end",
+            Fails,
+            "deliveries.lost",
+            joined(|peer| peer.flood(":s NOTICE b :psst\r\n")),
+        ),
+    ]
+}
+
+#[test]
+fn hostile_irc_servers_do_not_pass() {
+    check(&LOAD, &rows());
+}

@@ -1,0 +1,198 @@
+//! NATS: chat clients that publish to a subject and subscribe to it.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use super::peer::Peer;
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+
+const LOAD: Load = Load {
+    protocol: "NATS",
+    words: |port| {
+        words(format!("nats://127.0.0.1:{port} --rungs 4 --gap 100ms..200ms --objective deliveries.lost==0"))
+    },
+    files: no_files,
+};
+
+const INFO: &str = "INFO {\"headers\":true,\"max_payload\":1048576}\r\n";
+
+fn message(subject: &str, text: &[u8]) -> Vec<u8> {
+    announced(subject, 1, text.len(), text)
+}
+
+fn announced(subject: &str, subscription: usize, length: usize, text: &[u8]) -> Vec<u8> {
+    [format!("MSG {subject} {subscription} {length}\r\n").as_bytes(), text, b"\r\n"].concat()
+}
+
+/// A server that does this with each text and its number on the connection.
+fn server(
+    relays: impl Fn(&mut Peer, &[u8], usize) -> io::Result<()>,
+) -> impl Fn(&mut Peer) -> io::Result<()> {
+    move |peer| {
+        peer.say(INFO)?;
+        let mut number = 0;
+        loop {
+            let line = peer.line()?;
+            if line.starts_with(b"SUB ") {
+                peer.join()?;
+            } else if line == b"PING" {
+                peer.say("PONG\r\n")?;
+            } else if line.starts_with(b"PUB ") {
+                let text = peer.line()?;
+                relays(peer, &text, number)?;
+                number += 1;
+            }
+        }
+    }
+}
+
+fn relays(of: impl Fn(&[u8], usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    server(move |peer, text, number| {
+        peer.tell(&of(text, number), false, |_| 1);
+        Ok(())
+    })
+}
+
+/// Lets a client subscribe and then does this.
+fn subscribed(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    move |peer| {
+        peer.say(INFO)?;
+        while peer.line()? != b"PING" {}
+        peer.say("PONG\r\n")?;
+        does(peer)
+    }
+}
+
+fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    subscribed(move |peer| {
+        peer.say(&bytes)?;
+        peer.hold()
+    })
+}
+
+fn rows() -> Vec<Row> {
+    vec![
+        row("relays, as it should", Passes, "", relays(|text, _| message("lobby", text))),
+        row(
+            "pings before each message, as it may",
+            Passes,
+            "",
+            relays(|text, _| [b"PING\r\n", &message("lobby", text)[..]].concat()),
+        ),
+        long("accepts and says nothing", Unmeasured, "did not greet with INFO", Peer::hold),
+        row("closes at once", Unmeasured, "closes connections at once", |_| Ok(())),
+        row("greets with something else", Unmeasured, "is not a NATS server", |peer| {
+            peer.say("220 mail.example ESMTP\r\n")?;
+            peer.hold()
+        }),
+        row("greets without end", Unmeasured, "is not a", |peer| {
+            peer.say("INFO ")?;
+            peer.flood("a")
+        }),
+        long("greets one byte in 100 ms", Unmeasured, "did not greet with INFO", |peer| {
+            peer.say_slowly([b'I'; 100], Duration::from_millis(100))
+        }),
+        long("greets and then says nothing", Unmeasured, "intended messages were offered", |peer| {
+            peer.say(INFO)?;
+            peer.hold()
+        }),
+        long("refuses the connection", Fails, "connections open in the worst second", |peer| {
+            peer.say(INFO)?;
+            peer.line()?;
+            peer.say("-ERR 'Authorization Violation'\r\n")
+        }),
+        long("refuses the subscription", Fails, "deliveries.lost", |peer| {
+            peer.say(INFO)?;
+            peer.line()?;
+            peer.say("-ERR 'Permissions Violation for Subscription to lobby'\r\nPONG\r\n")?;
+            peer.hold()
+        }),
+        long("closes when somebody has subscribed", Fails, "connection lost", subscribed(|_| Ok(()))),
+        row("resets when somebody has subscribed", Fails, "connection reset", subscribed(Peer::reset)),
+        row("relays nothing", Fails, "lost", server(|_, _, _| Ok(()))),
+        long(
+            "relays five messages and then nothing",
+            Fails,
+            "lost",
+            relays(|text, number| if number < 5 { message("lobby", text) } else { Vec::new() }),
+        ),
+        long(
+            "delivers twice",
+            Fails,
+            "deliveries.duplicated",
+            relays(|text, _| message("lobby", text).repeat(2)),
+        )
+        .with(&["--objective", "deliveries.duplicated==0"]),
+        long("delivers to another subject", Fails, "wrong line", relays(|text, _| message("other", text))),
+        row(
+            "delivers to another subscription",
+            Fails,
+            "wrong line",
+            relays(|text, _| announced("lobby", 2, text.len(), text)),
+        ),
+        long(
+            "says a shorter length than comes",
+            Fails,
+            "wrong line",
+            relays(|text, _| announced("lobby", 1, text.len() - 1, text)),
+        ),
+        row(
+            "says a longer length than comes",
+            Fails,
+            "wrong line",
+            relays(|text, _| announced("lobby", 1, text.len() + 1, text)),
+        ),
+        row(
+            "says a length of 2^64",
+            Fails,
+            "wrong line",
+            relays(|text, _| announced("lobby", 1, usize::MAX, text)),
+        ),
+        row(
+            "says no length",
+            Fails,
+            "wrong line",
+            relays(|text, _| [b"MSG lobby 1\r\n", text, b"\r\n"].concat()),
+        ),
+        row(
+            "changes the text",
+            Fails,
+            "wrong line",
+            relays(|text, _| {
+                let mut text = text.to_vec();
+                text[0] = b'~';
+                message("lobby", &text)
+            }),
+        ),
+        long("delivers an empty text", Fails, "wrong line", relays(|_, _| message("lobby", b""))),
+        long(
+            "delivers 1.5 s later, beyond the patience",
+            Fails,
+            "deliveries.lost",
+            server(|peer, text, _| {
+                thread::sleep(Duration::from_millis(1500));
+                peer.tell(&message("lobby", text), false, |_| 1);
+                Ok(())
+            }),
+        ),
+        long("calls the client slow", Fails, "deliveries.lost", says("-ERR 'Slow Consumer'\r\n")),
+        long("stops within a message", Fails, "deliveries.lost", says("MSG lobby 1 100\r\nhel")),
+        row("sends a line without end", Fails, "broken protocol", subscribed(|peer| peer.flood("a"))),
+        long(
+            "sends pings without end",
+            Fails,
+            "and does not read them",
+            subscribed(|peer| peer.flood("PING\r\n")),
+        ),
+        long("sends pongs without end", Fails, "deliveries.lost", subscribed(|peer| peer.flood("PONG\r\n"))),
+        long("sends errors without end", Fails, "refused", subscribed(|peer| peer.flood("-ERR 'no'\r\n"))),
+        long("sends INFO without end", Fails, "deliveries.lost", subscribed(|peer| peer.flood(INFO))),
+        long("sends bytes that are not UTF-8", Fails, "deliveries.lost", says(b"\xff\xfe\r\n")),
+    ]
+}
+
+#[test]
+fn hostile_nats_servers_do_not_pass() {
+    check(&LOAD, &rows());
+}
