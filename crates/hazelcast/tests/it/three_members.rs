@@ -46,6 +46,15 @@ fn operations_go_to_the_owners_and_survive_the_loss_of_one_member() {
         invocation_timeout: Duration::from_secs(60),
         ..Config::at(members[0].address())
     };
+    // Members may be named, and connected to only where the caller lets them.
+    let alone = Config { may_connect: |_| false, ..config.clone() };
+    let mut alone: Reactor<u64> = Reactor::connect(alone).unwrap();
+    until(&mut alone, "the names of all three", |reactor| reactor.members().len() == 3);
+    for _ in 0..20 {
+        alone.poll(Some(Duration::from_millis(25)), |_, _| {}).unwrap();
+        assert_eq!(alone.connected(), 1, "the others were named, and may not be connected to");
+    }
+    drop(alone);
     let mut reactor: Reactor<u64> = Reactor::connect(config).unwrap();
     until(&mut reactor, "three connections", |reactor| reactor.connected() == 3);
     let map: MapName = "three".into();

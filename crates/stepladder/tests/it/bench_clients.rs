@@ -168,8 +168,14 @@ fn a_client_is_in_a_process_group_of_its_own_and_ends_with_its_parent() {
     eventually("the client ends", || is_gone(client).then_some(()));
 }
 
+/// Times are measured here, so a busy machine may leave it open; it must never be called anything else.
 #[test]
 fn a_client_that_copies_what_it_has_again_is_called_super_linear() {
+    const ATTEMPTS: usize = 4;
+    assert!((0..ATTEMPTS).any(|_| is_called_super_linear()), "left open {ATTEMPTS} times");
+}
+
+fn is_called_super_linear() -> bool {
     let place = Place::new();
     let planted = format!("{PROGRAM} bench runner --fault copies-again");
     let ran = place.run([
@@ -194,12 +200,13 @@ fn a_client_that_copies_what_it_has_again_is_called_super_linear() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let report = place.json("r.json");
     let told = &report["conclusions"][0];
-    assert_eq!(
-        (&told["id"], &told["evidence"]["shape"]),
-        (&"value".into(), &"super-linear".into()),
-        "{told:#}"
-    );
+    assert_eq!(told["id"], "value", "{told:#}");
+    if told["evidence"]["shape"] == "unclear" {
+        return false;
+    }
+    assert_eq!(told["evidence"]["shape"], "super-linear", "{told:#}");
     assert!(ran.out.contains("grows super-linearly with the value"), "{}", ran.out);
+    true
 }
 
 /// `perf` may be missing, or not allowed; then the command says so.
