@@ -160,6 +160,7 @@ impl Caller {
             }
             Operation::Ranks(ranks) => {
                 self.shared.check_items(ranks.members.len())?;
+                ranks.members.iter().try_for_each(|member| leaderboard::check_member(member))?;
                 for standing in self.board(ranks.board)?.leaderboard.get_many(&ranks.members) {
                     put_message(out, 1, |out| {
                         if let Some(standing) = standing {

@@ -258,7 +258,7 @@ impl Responder {
                 put_season(&mut self.body, &*changes::end_season(&self.shared, &board, &name.0)?);
             }
             Operation::Season => {
-                let first = whole(request, "first", 1, u64::MAX)?;
+                let first = whole(request, "first", 1, RANK_MAX)?;
                 let limit = whole(request, "limit", ROWS_BY_DEFAULT, ROWS_MAX)?;
                 let archive = find_season(&*find()?, member)?;
                 json::put_page(&mut self.body, &archive.range(first, limit as usize));
@@ -306,7 +306,7 @@ impl Responder {
                 json::put_page(&mut self.body, &find()?.leaderboard.range(1, limit as usize));
             }
             Operation::Range => {
-                let first = whole(request, "first", 1, u64::MAX)?;
+                let first = whole(request, "first", 1, RANK_MAX)?;
                 let limit = whole(request, "limit", ROWS_BY_DEFAULT, ROWS_MAX)? as usize;
                 let board = find()?;
                 match request.query("from").unwrap_or("first") {
@@ -449,6 +449,7 @@ impl Responder {
         let Members { members } = bodies::read(request.body)?;
         self.shared.check_items(members.len())?;
         let names: Vec<&str> = members.iter().map(|name| &*name.0).collect();
+        names.iter().try_for_each(|name| leaderboard::check_member(name))?;
         let standings = board.leaderboard.get_many(&names);
         self.body.extend_from_slice(b"{\"standings\":");
         json::put_list(
@@ -564,6 +565,9 @@ pub(super) fn check_content_type(request: &Request<'_>) -> Result<(), Problem> {
 pub(super) fn unescaped(text: &str) -> Result<std::borrow::Cow<'_, str>, Problem> {
     json::unescaped(text).ok_or_else(|| Problem::new(400, format!("{text:?} has an invalid escape")))
 }
+
+/// As `RANK` of the routes says: JSON's integers are signed.
+const RANK_MAX: u64 = i64::MAX as u64;
 
 /// A whole number of the query, up to `most`.
 pub(super) fn whole(request: &Request<'_>, name: &str, absent: u64, most: u64) -> Result<u64, Problem> {

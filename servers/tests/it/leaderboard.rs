@@ -101,6 +101,11 @@ fn members_are_listed_by_rank_and_around_one() {
     player.refused(404, "GET", "/leaderboards/main/around/nobody", "");
     player.refused(422, "GET", "/leaderboards/main/top?limit=1001", "");
     player.refused(422, "GET", "/leaderboards/main/range?first=-1", "");
+    // What the document that it serves (/openapi.json) rules out is refused.
+    player.refused(422, "GET", &format!("/leaderboards/main/range?first={}", 1_u64 << 63), "");
+    let long = format!(r#"{{"members":["{}"]}}"#, "x".repeat(257));
+    player.refused(422, "POST", "/leaderboards/main/ranks", &long);
+    player.refused(422, "POST", "/leaderboards/main/ranks", r#"{"members":[""]}"#);
     player.refused(422, "GET", "/leaderboards/main/around/m1?each_side=many", "");
     running.end().unwrap();
 }
