@@ -24,7 +24,7 @@ use crate::cli::Settings;
 use crate::climb::no_store;
 use crate::duel::{self, Asked, Decided, DuelRun, SidePlan};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::outputs::{check_writable, write_text};
+use crate::outputs::check_writable;
 use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::signals::Interrupt;
@@ -224,6 +224,8 @@ enum Fought {
     Ended(Box<DuelRun>),
     /// one of them cannot be built or started; why
     Untestable(String),
+    /// the user ended it, maybe within a build
+    Interrupted,
 }
 
 impl Bisecting<'_> {
@@ -239,7 +241,7 @@ impl Bisecting<'_> {
         ));
         let effect = match self.fight(0, last, None, 1)? {
             Fought::Untestable(why) => return Err(not_measured(anyhow!("--good or --bad: {why}"))),
-            Fought::Ended(_) if self.interrupt.is_asked() => return Ok(Ended::Interrupted),
+            Fought::Interrupted => return Ok(Ended::Interrupted),
             Fought::Ended(run) => {
                 let found = effect(&run);
                 let look = if found.is_some() { Look::Changed } else { Look::Unchanged };
@@ -258,10 +260,7 @@ impl Bisecting<'_> {
                 Next::Look { revision, is_repeated } => (0, revision, if is_repeated { 2 } else { 1 }),
                 Next::Confirm { before, changed } => (before, changed, 1),
             };
-            let look = self.look(a, b, &effect, times)?;
-            if self.interrupt.is_asked() {
-                return Ok(Ended::Interrupted);
-            }
+            let Some(look) = self.look(a, b, &effect, times)? else { return Ok(Ended::Interrupted) };
             made.push(match next {
                 Next::Look { revision, .. } => Made::Looked { revision, look },
                 _ => Made::Confirmed(look),
@@ -269,12 +268,14 @@ impl Bisecting<'_> {
         }
     }
 
-    fn look(&mut self, a: usize, b: usize, effect: &Effect, times: u64) -> Result<Look, Failure> {
+    /// `None`: interrupted.
+    fn look(&mut self, a: usize, b: usize, effect: &Effect, times: u64) -> Result<Option<Look>, Failure> {
         let gate = match effect {
             Effect::Figure(gate) => Some(gate),
             Effect::Ends => None,
         };
-        Ok(match self.fight(a, b, gate, times)? {
+        Ok(Some(match self.fight(a, b, gate, times)? {
+            Fought::Interrupted => return Ok(None),
             Fought::Untestable(why) => {
                 self.steps.push(Step::untestable(a, b, &why));
                 self.say_last();
@@ -285,7 +286,7 @@ impl Bisecting<'_> {
                 self.note(a, b, look, &run, gate);
                 look
             }
-        })
+        }))
     }
 
     /// Builds two revisions and lets them fight.
@@ -294,6 +295,9 @@ impl Bisecting<'_> {
             let revision = &self.asked.history[at];
             let built =
                 tree.build(revision, self.args.build.as_deref(), self.interrupt).map_err(not_measured)?;
+            if self.interrupt.is_asked() {
+                return Ok(Fought::Interrupted);
+            }
             if let Err(why) = built {
                 return Ok(Fought::Untestable(format!("{}: {}", revision.short(), why.0)));
             }
@@ -308,6 +312,7 @@ impl Bisecting<'_> {
         }
         duel::check(&decided, self.machine)?;
         match duel::fight(&decided, self.machine, self.store, &mut self.progress, self.interrupt) {
+            Ok(_) if self.interrupt.is_asked() => Ok(Fought::Interrupted),
             Ok(run) => Ok(Fought::Ended(Box::new(run))),
             // A server that does not come up is this revision's doing; what fails behind that is not.
             Err((_, error)) if error.is::<duel::NotStarted>() => Ok(Fought::Untestable(format!("{error:#}"))),
@@ -358,9 +363,4 @@ impl Ended {
             Ended::Found(Found::NotConfirmed { .. }) | Ended::NoEffect => Exit::NotMeasured,
         }
     }
-}
-
-/// Writes the results where `--json` says.
-fn write(text: &str, json: Option<&Path>) -> anyhow::Result<()> {
-    write_text("--json", text, json)
 }

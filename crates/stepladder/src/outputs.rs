@@ -73,7 +73,9 @@ impl ResultFiles {
 
     /// Writes the results of a climb. `ended_early`: why the run is not whole.
     pub(crate) fn write(&self, climb: &Climb, ended_early: Option<&str>) -> anyhow::Result<()> {
-        write_text("--json", &serde_json::to_string_pretty(climb)?, self.json.as_deref())?;
+        if self.json.is_some() {
+            write_text("--json", &serde_json::to_string_pretty(climb)?, self.json.as_deref())?;
+        }
         if self.junit.is_some() {
             write_text("--junit", &junit::report(climb, ended_early)?, self.junit.as_deref())?;
         }

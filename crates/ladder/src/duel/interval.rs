@@ -28,6 +28,14 @@ impl Scale {
         }
     }
 
+    /// A value on the scale as people read it: a ratio, or a difference in the figure's unit.
+    pub fn plain(self, value: f64) -> f64 {
+        match self {
+            Scale::Ratio => value.exp(),
+            Scale::Difference => value,
+        }
+    }
+
     fn compare(self, a: f64, b: f64) -> Option<f64> {
         match self {
             Scale::Ratio => (a > 0.0 && b > 0.0).then(|| (b / a).ln()),

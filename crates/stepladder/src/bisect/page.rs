@@ -6,12 +6,13 @@ use std::path::Path;
 use anstyle::Style;
 use ladder::FigureDoc;
 use ladder::bisect::{Found, Look};
-use ladder::duel::{Scale, blocks};
+use ladder::duel::blocks;
 use serde_json::{Value, json};
 
+use super::AskedOf;
 use super::revisions::Revision;
-use super::{AskedOf, write};
 use crate::duel::DuelRun;
+use crate::outputs::write_text;
 use crate::say;
 
 /// How a bisection ended.
@@ -49,13 +50,9 @@ impl Step {
             Some(figure) => findings.iter().find(|one| one.figure.name == figure.name),
             None => ladder::bisect::effect(findings),
         };
-        let plain = |scale: Scale, value: f64| match scale {
-            Scale::Ratio => value.exp(),
-            Scale::Difference => value,
-        };
         let change = finding.and_then(|one| {
-            let range = one.range.map(|(low, high)| (plain(one.scale, low), plain(one.scale, high)));
-            Some((plain(one.scale, one.centre?), range))
+            let range = one.range.map(|(low, high)| (one.scale.plain(low), one.scale.plain(high)));
+            Some((one.scale.plain(one.centre?), range))
         });
         let text = match finding {
             Some(one) => format!("{} {}", one.figure.name, one.change_text()),
@@ -137,7 +134,7 @@ pub fn print(asked: &AskedOf, ended: &Ended, steps: &[Step], json: Option<&Path>
             "comparisons": steps.iter().map(|step| step.as_json(history)).collect::<Vec<_>>(),
         }
     });
-    write(&format!("{document:#}"), json)?;
+    write_text("--json", &format!("{document:#}"), json)?;
     let text = page(history, ended, steps)?;
     if json == Some(Path::new("-")) {
         say::err_text!("{text}");

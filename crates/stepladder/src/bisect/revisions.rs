@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use serde::Serialize;
@@ -151,7 +151,7 @@ impl<'a> Tree<'a> {
 
     /// Brings it to a revision and builds it, where it is not that already. What builds leave and git ignores stays.
     ///
-    /// Errors: git's; that the user wants to end (`None` inside).
+    /// Errors: git's. Inside: why it does not build, also when an interruption ended the build.
     pub fn build(
         &mut self,
         revision: &Revision,
@@ -197,21 +197,16 @@ fn run(
         .spawn()
         .context("the build cannot be started")?;
     let group = -(child.id() as i32);
+    let mut told = None;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(if status.success() { Ok(()) } else { Err(status.to_string()) });
         }
         if interrupt.is_asked() {
+            let is_late = told.get_or_insert_with(Instant::now).elapsed() > BUILD_GRACE;
+            let signal = if is_late { libc::SIGKILL } else { libc::SIGTERM };
             // SAFETY: the call takes no pointer; the group is that of our child, which was not waited for yet.
-            unsafe { libc::kill(group, libc::SIGTERM) };
-            std::thread::sleep(BUILD_GRACE.min(LOOK * 10));
-            if child.try_wait()?.is_none() {
-                std::thread::sleep(BUILD_GRACE);
-                // SAFETY: as above.
-                unsafe { libc::kill(group, libc::SIGKILL) };
-                child.wait()?;
-            }
-            return Ok(Err("interrupted".to_owned()));
+            unsafe { libc::kill(group, signal) };
         }
         std::thread::sleep(LOOK);
     }

@@ -134,11 +134,8 @@ fn sentences(load: &LoadStanding, unit: LoadUnit, delta: f64) -> Vec<String> {
 
 fn load_json(load: &LoadStanding, delta: f64) -> Value {
     let figures = load.findings.iter().map(|one| {
-        // On the scale people read: a ratio, or a difference in the figure's unit. What is infinite is null.
-        let plain = |value: f64| match one.scale {
-            Scale::Ratio => value.exp(),
-            Scale::Difference => value,
-        };
+        // What is infinite is null.
+        let plain = |value: f64| one.scale.plain(value);
         json!({
             "figure": one.figure.name, "verdict": one.verdict, "in_words": one.verdict_text(delta),
             "compared_as": match one.scale { Scale::Ratio => "b / a", Scale::Difference => "b - a" },
