@@ -39,6 +39,8 @@ const REFUSED: usize = ends::CAUSES.len();
 const WRONG: usize = REFUSED + 1;
 const WRONG_LINE: &str = "wrong line";
 const NOT_UNDERSTOOD: usize = REFUSED + 2;
+const NOT_ADMITTED: usize = REFUSED + 3;
+const NOT_LET_IN: &str = "not let into the room";
 const DELIVERED: usize = 1;
 const MISSED: usize = 2;
 const COUNTERS: [&str; 3] = [OPEN_TIME, "delivered", "missed_lines_told"];
@@ -57,6 +59,8 @@ const COME_BACK_NS: u64 = 100_000_000;
 const JOIN_PATIENCE_NS: u64 = 10_000_000_000;
 /// Those that have not joined so long after the ramp are not waited for.
 const JOIN_GRACE_NS: u64 = 2_000_000_000;
+/// Who asked to join so long before the hold, and is no member when it begins, was not let in.
+const ADMISSION_PATIENCE_NS: u64 = 2_000_000_000;
 /// Speakers whose answer has not come so long after the hold are not waited for in the first round.
 const SILENCE_GRACE_NS: u64 = 3_000_000_000;
 
@@ -80,6 +84,8 @@ enum Standing {
 
 struct Person {
     connection: Option<ConnectionId>,
+    /// when it asked to join over this connection
+    asked_ns: u64,
     standing: Standing,
     fault: Option<FaultKind>,
     /// between two storms, ns
@@ -110,6 +116,7 @@ pub struct Chat<L, D = Tcp<drivers::tcp::Lines>> {
     /// when speaking began; `None` before
     speaking_since_ns: Option<u64>,
     ramp_ended_ns: Option<u64>,
+    hold_has_begun: bool,
     drain_began_ns: Option<u64>,
     second_round: bool,
     /// after the hold: people that something may still come for
@@ -127,12 +134,12 @@ where
     type Settings = ChatBots;
 
     fn metric_names(_: &ChatBots) -> Arc<MetricNames> {
-        let own = ["refused by the server", WRONG_LINE, "not understood"];
+        let own = ["refused by the server", WRONG_LINE, "not understood", NOT_LET_IN];
         ends::metric_names(
             &OPS,
             &[&ends::CAUSES[..], &own].concat(),
             &COUNTERS,
-            &[(WRONG_LINE, ErrorKind::WrongReply)],
+            &[(WRONG_LINE, ErrorKind::WrongReply), (NOT_LET_IN, ErrorKind::NotAdmitted)],
         )
         .with_op_roles(&[(OPS[KEEP], Role::Keep)])
         .with_counter_roles(&[(COUNTERS[DELIVERED], Role::Delivered)])
@@ -156,6 +163,7 @@ where
             let fault = chat.fault_of(number);
             Person {
                 connection: None,
+                asked_ns: 0,
                 standing: Standing::Away,
                 fault: fault.map(|fault| fault.kind),
                 period_ns: fault.map_or(0, |fault| fault.period_ns),
@@ -178,6 +186,7 @@ where
             open_attempts: plan.open_attempts,
             speaking_since_ns: None,
             ramp_ended_ns: None,
+            hold_has_begun: false,
             drain_began_ns: None,
             second_round: false,
             waiting: 0,
@@ -202,11 +211,11 @@ where
     }
 
     fn opened(&mut self, connection: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
+        let now_ns = ctx.now_ns();
         let person = &mut self.people[bot as usize];
-        (person.connection, person.standing) = (Some(connection), Standing::Joining);
+        (person.connection, person.standing, person.asked_ns) = (Some(connection), Standing::Joining, now_ns);
         self.out.clear();
         L::hello(&mut self.out, who(&self.plan, self.first_unit, self.unit_step, bot));
-        let now_ns = ctx.now_ns();
         ctx.send(connection, KEEP, now_ns, &self.out);
     }
 
@@ -272,6 +281,10 @@ where
     fn turn(&mut self, ctx: &mut BotContext<'_, D>) {
         if self.speaking_since_ns.is_none() {
             self.begin_when_all_are_in(ctx);
+        }
+        if !self.hold_has_begun && ctx.phase(ctx.now_ns()) == Phase::Hold {
+            self.hold_has_begun = true;
+            self.report_those_outside(ctx);
         }
     }
 
@@ -399,6 +412,17 @@ where
                 ctx.at(begin_ns, bot, SPEAK);
             }
             self.plan_fault(bot, now_ns, begin_ns, ctx);
+        }
+    }
+
+    /// Clients that are connected, asked to join long ago, and are still not members when the hold begins.
+    fn report_those_outside(&mut self, ctx: &mut BotContext<'_, D>) {
+        let now_ns = ctx.now_ns();
+        for person in self.people.iter().filter(|person| person.fault.is_none()) {
+            let waited_ns = now_ns.saturating_sub(person.asked_ns);
+            if person.standing == Standing::Joining && waited_ns >= ADMISSION_PATIENCE_NS {
+                ctx.error_with(NOT_ADMITTED, || format!("had asked {} s before", waited_ns / 1_000_000_000));
+            }
         }
     }
 

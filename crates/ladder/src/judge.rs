@@ -289,7 +289,7 @@ impl Case<'_> {
 type Rule = fn(&Case<'_>) -> Option<Ruling>;
 
 /// The rules in the order in which they are asked.
-const IN_ORDER: [Rule; 30] = [
+const IN_ORDER: [Rule; 31] = [
     // Nothing is proved.
     rules::books,
     rules::interrupted,
@@ -306,6 +306,7 @@ const IN_ORDER: [Rule; 30] = [
     rules::audit,
     deliveries::unknown_messages,
     rules::broken_connections,
+    rules::not_admitted,
     silence::no_ticks,
     silence::clients_hear_nothing,
     silence::no_replies,

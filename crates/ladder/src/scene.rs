@@ -141,6 +141,14 @@ impl Scene {
         })
     }
 
+    /// `count` clients are not let in when the hold begins, `asked` s after they asked.
+    pub fn not_admitted(self, count: u64, asked: u64) -> Scene {
+        let text = format!("not let in: had asked {asked} s before");
+        self.event(HOLD_FROM_S, kind::ERROR, &text).edit(move |at, interval| {
+            interval.errors[4] = if at == 0 { count } else { 0 };
+        })
+    }
+
     /// 60 s of a chat in which each of `load` clients says one line a second to all others, which takes 5 ms; nothing is
     /// lost, and the server tells so.
     pub fn chat(load: u32) -> Scene {
@@ -364,7 +372,7 @@ fn names() -> Arc<MetricNames> {
     let counters: Vec<&str> = counters.chain(further.iter().map(|(name, _)| *name)).collect();
     MetricNames::new(
         &["shot", "ask", "keep"],
-        &["connection lost", "wrong winner", "rejected (429, 503)", "no answer in time"],
+        &["connection lost", "wrong winner", "rejected (429, 503)", "no answer in time", "not let in"],
         &counters,
         &["refused", "no descriptors", "no ports"],
     )
@@ -372,6 +380,7 @@ fn names() -> Arc<MetricNames> {
         ("connection lost", ErrorKind::BrokenConnection),
         ("wrong winner", ErrorKind::WrongReply),
         ("no answer in time", ErrorKind::Timeout),
+        ("not let in", ErrorKind::NotAdmitted),
         ("no descriptors", ErrorKind::Generator),
         ("no ports", ErrorKind::Generator),
     ])

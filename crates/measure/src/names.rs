@@ -22,6 +22,8 @@ pub enum ErrorKind {
     BrokenConnection,
     /// the server paired clients with connections of an earlier time
     Unpaired,
+    /// the server had not let a connected client in when the hold began, long after it asked
+    NotAdmitted,
     /// this machine's doing and never the server's
     Generator,
 }

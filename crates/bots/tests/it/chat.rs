@@ -437,6 +437,30 @@ fn a_member_that_never_joins_is_waited_for_ten_seconds() {
     let first = played.seconds.iter().position(|second| second.flows[0].iter().any(|flow| flow.sent > 0));
     // Ten seconds for the member, two more because not all are in.
     assert_eq!(first, Some(12));
+    // It is counted once, when the hold begins.
+    assert_eq!(outside(&played), [(20, 1)]);
+}
+
+/// Seconds in which clients were outside when they ought to be members, and how many.
+fn outside(played: &Played) -> Vec<(usize, u64)> {
+    let counts = played.seconds.iter().map(|second| second.errors[7]).enumerate();
+    counts.filter(|(_, count)| *count > 0).collect()
+}
+
+#[test]
+fn a_client_that_has_only_just_asked_to_join_is_not_called_outside() {
+    let times = Times { hold_ns: 5 * SECOND_NS, drain_ns: 35 * SECOND_NS, generator_stall: None };
+    for (join_takes_ns, expected) in [(0, 0), (1_500 * MS, 0), (3_600 * SECOND_NS, BOTS)] {
+        let mut room = Room::new(ChatDialect::Lines, |_| Fate::Comes);
+        room.join_takes_ns = match join_takes_ns {
+            0 => |_| 0,
+            1_500_000_000 => |_| 1_500 * MS,
+            _ => |_| 3_600 * SECOND_NS,
+        };
+        let plan = worker_plan(BotSettings::Chat(chat(ChatDialect::Lines)), BOTS);
+        let played = play_settling::<Chat<Lines, Wire<Blocks>>>(&plan, times, &mut room);
+        assert_eq!(outside(&played).iter().map(|(_, count)| count).sum::<u64>(), expected, "{join_takes_ns}");
+    }
 }
 
 #[test]

@@ -181,6 +181,28 @@ pub(super) fn broken_connections(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, "connections.broken", reason))
 }
 
+/// Clients whose connections stand, and which the server had not let in when the hold began: those that are let in alone are
+/// another load than the one asked for, and the server is why.
+pub(super) fn not_admitted(case: &Case<'_>) -> Option<Ruling> {
+    let trial = case.trial;
+    let outside: u64 = trial.errors_of(ErrorKind::NotAdmitted).map(|(_, count)| count).sum();
+    let asked = trial.connections.asked;
+    if asked == 0 || outside as f64 <= (1.0 - OPEN_SHARE_LEAST) * asked as f64 {
+        return None;
+    }
+    let cause = trial.errors_of(ErrorKind::NotAdmitted).next().map_or("", |(cause, _)| cause);
+    let reason = format!(
+        "the server had not let in {outside} of {asked} clients when the hold began{}",
+        first_words(trial, cause)
+    );
+    // A machine that is taken away delays some; it keeps nobody from letting in anybody.
+    if case.disturbance.any() && outside < asked {
+        let reason = format!("{reason}, and that may not be the server: {}", case.disturbance.culprit());
+        return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
+    }
+    Some(Ruling::new(Verdict::Fail, "clients.admitted", reason))
+}
+
 /// Connections that stood throughout the hold, or that came up when there was none.
 pub(super) fn open_throughout(trial: &Trial) -> u64 {
     if trial.hold.is_none() {

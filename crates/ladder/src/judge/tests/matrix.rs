@@ -86,6 +86,15 @@ const ROWS: &[Row] = &[
         || lossy(0).edit(wrong_winner),
         (Fail, "wrong winner"),
     ),
+    certain("lets nobody in", CHAT, || chat().not_admitted(100, 11), (Fail, "clients.admitted")),
+    explainable(
+        "lets 10 % not in",
+        CHAT,
+        || chat().not_admitted(10, 11),
+        (Fail, "clients.admitted"),
+        [DISTURBED, DISTURBED],
+    ),
+    certain("none, chat, 4 % not let in", CHAT, || chat().not_admitted(4, 11), PASSES),
     certain("wrong-answers, chat", CHAT, strange_lines, (Fail, "deliveries.unknown_messages")),
     certain("late-answers", ASKING, || slow_by(1_000), (Fail, "response.p99")),
     explainable(

@@ -136,6 +136,15 @@ fn a_server_that_throws_its_clients_out_fails_although_they_come_back() {
 }
 
 #[test]
+fn a_room_that_lets_too_few_in_fails_and_no_late_generator_is_blamed() {
+    let half = Scene::chat(100).not_admitted(50, 11);
+    let says = ["had not let in 50 of 100 clients when the hold began; the first: had asked 11 s before"];
+    // Who is not let in says nothing: fewer lines are offered than were planned, and that is not the generator's doing.
+    let terms = Terms { intended: Some(Intended::PerSecond(200.0)), ..terms(&["deliveries.lost == 0"]) };
+    check(&half, &terms, Verdict::Fail, "clients.admitted", &says);
+}
+
+#[test]
 fn clients_that_see_no_more_ticks_are_a_silence_where_nothing_else_tells_them() {
     let mut scene = Scene::arena(20.0).edit(|at, interval| {
         if at < 40 {

@@ -82,27 +82,27 @@ fn rows() -> Vec<Row> {
             "",
             relays(|text, _| [b"PING :x\r\n", &message("lobby", text)[..]].concat()),
         ),
-        long("accepts and says nothing", Unmeasured, "intended messages were offered", Peer::hold),
+        long("accepts and says nothing", Fails, "had not let in", Peer::hold),
         row("closes at once", Unmeasured, "closes connections at once", |_| Ok(())),
         row("says that it is full and closes", Unmeasured, "turns us away", |peer| {
             peer.say("ERROR :too many\r\n")
         }),
         long(
             "refuses the nick",
-            Unmeasured,
-            "intended messages were offered",
+            Fails,
+            "had not let in",
             registers(":s 433 * b :Nickname is already in use\r\n"),
         ),
         long(
             "welcomes and lets nobody into the channel",
-            Unmeasured,
-            "intended messages were offered",
+            Fails,
+            "had not let in",
             registers(":s 001 b :Welcome\r\n"),
         ),
         long(
             "refuses the channel",
-            Unmeasured,
-            "intended messages were offered",
+            Fails,
+            "had not let in",
             registers(":s 001 b :Welcome\r\n:s 471 b #lobby :Cannot join channel (+l)\r\n"),
         ),
         row("welcomes without end", Fails, "and does not read them", |peer| {

@@ -91,13 +91,13 @@ fn chats() -> Vec<Row> {
             "",
             relays(|text, _| [b"* psst\n", &line(text)[..]].concat()),
         ),
-        long("accepts and says nothing", Unmeasured, "intended messages were offered", Peer::hold),
+        long("accepts and says nothing", Fails, "had not let in", Peer::hold),
         row("closes at once", Unmeasured, "closes connections at once", |_| Ok(())),
         long("resets at once", Unmeasured, "closes connections at once", Peer::reset),
         row("says that it is full and closes", Unmeasured, "turns us away", |peer| {
             peer.say("* too many of you\n")
         }),
-        long("lets nobody join", Unmeasured, "intended messages were offered", |peer| {
+        long("lets nobody join", Fails, "had not let in", |peer| {
             peer.say("* welcome\n")?;
             peer.hold()
         }),

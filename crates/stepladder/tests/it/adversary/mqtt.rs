@@ -103,38 +103,18 @@ fn rows() -> Vec<Row> {
     const BROKEN: &str = "broken protocol";
     vec![
         long("relays, as it should", Passes, "", relays(|text, _| message("lobby", text))),
-        long("accepts and says nothing", Unmeasured, "intended messages were offered", Peer::hold),
+        long("accepts and says nothing", Fails, "had not let in", Peer::hold),
         row("closes at once", Unmeasured, "closes connections at once", |_| Ok(())),
-        long(
-            "refuses the connection",
-            Unmeasured,
-            "intended messages were offered",
-            connects(&[0x20, 2, 0, 5]),
-        ),
-        long(
-            "refuses the protocol's version",
-            Unmeasured,
-            "intended messages were offered",
-            connects(&[0x20, 2, 0, 1]),
-        ),
-        long(
-            "sends a CONNACK without a code",
-            Unmeasured,
-            "intended messages were offered",
-            connects(&[0x20, 0]),
-        ),
+        long("refuses the connection", Fails, "had not let in", connects(&[0x20, 2, 0, 5])),
+        long("refuses the protocol's version", Fails, "had not let in", connects(&[0x20, 2, 0, 1])),
+        long("sends a CONNACK without a code", Fails, "had not let in", connects(&[0x20, 0])),
         long(
             "connects and grants no subscription",
-            Unmeasured,
-            "intended messages were offered",
+            Fails,
+            "had not let in",
             connects(&[0x20, 2, 0, 0, 0x90, 3, 0, 1, 0x80]),
         ),
-        long(
-            "connects and then says nothing",
-            Unmeasured,
-            "intended messages were offered",
-            connects(CONNACK),
-        ),
+        long("connects and then says nothing", Fails, "had not let in", connects(CONNACK)),
         long("grants a subscription before it connects", Fails, "deliveries.lost", |peer| {
             next(peer)?;
             peer.say(SUBACK)?;
