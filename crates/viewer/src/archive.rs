@@ -4,17 +4,19 @@
 //! them (it goes on, or was killed) is judged by the caller's `Judge`. Nothing is summed here that `measure` has not summed.
 
 use measure::Purpose;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ladder::{Climb, DisturbedAbove, Evidence, HoldSpan, Rung};
 use serde_json::Value;
-use store::{Outcome, Place, RunId, RunRecord, RunState, Store, StoreError, TrialMark};
+use store::{Outcome, Place, RunId, RunKind, RunRecord, RunState, Store, StoreError, TrialMark};
 
 use crate::Judge;
+use crate::bench::Lines;
 use crate::decimate::decimate;
 use crate::error::Unjudged;
 use crate::fold::Fold;
-use crate::shape::{MainFigure, RowRung, RunPage, RunRow, Series, State, TrialPage};
+use crate::shape::{Kind, MainFigure, RowRung, RunPage, RunRow, Series, State, TrialPage};
 
 /// Entries that are in memory at once: half a minute of a trial, 20 MB where many bots are slow.
 const PIECE: u32 = 256;
@@ -39,12 +41,22 @@ pub enum Detail {
 pub struct Archive<'a> {
     store: &'a Store,
     judge: &'a dyn Judge,
+    answers: Option<&'a Answers>,
 }
+
+/// What ended runs without rungs found, in one line each: it never changes, and all lines of such a run are read for it.
+#[derive(Debug, Default)]
+pub struct Answers(Mutex<BTreeMap<RunId, String>>);
 
 impl<'a> Archive<'a> {
     /// Both must outlive it; it keeps nothing.
     pub fn new(store: &'a Store, judge: &'a dyn Judge) -> Self {
-        Archive { store, judge }
+        Archive { store, judge, answers: None }
+    }
+
+    /// Reads the answer of a run without rungs once.
+    pub fn remembering(self, answers: &'a Answers) -> Self {
+        Archive { answers: Some(answers), ..self }
     }
 
     /// All runs, the youngest first, and what is damaged, in words.
@@ -63,9 +75,14 @@ impl<'a> Archive<'a> {
     }
 
     fn row(&self, record: &RunRecord, climb: Option<&Climb>) -> Result<RunRow, StoreError> {
-        let main = self
-            .objectives(&record.id)
-            .ok()
+        let kind = match record.head.kind {
+            RunKind::Climb => Kind::Climb,
+            RunKind::Bench => Kind::Bench,
+            RunKind::Duel => Kind::Duel,
+        };
+        let main = (kind == Kind::Climb)
+            .then(|| self.objectives(&record.id).ok())
+            .flatten()
             .and_then(|mut all| (!all.is_empty()).then(|| all.swap_remove(0)));
         let figure = |evidence: &Evidence| main.as_ref().and_then(|main| evidence.value_of(&main.text));
         // While a run goes on there is no verdict of all of it, and the rung that is held stands in the small ladder.
@@ -84,6 +101,8 @@ impl<'a> Archive<'a> {
         };
         Ok(RunRow {
             id: record.id.to_string(),
+            kind,
+            answer: if kind == Kind::Bench { self.bench_answer(record)? } else { None },
             subject: record.head.subject.clone(),
             scenario: record.head.scenario.clone(),
             started_unix_ms: record.head.started_unix_ms,
@@ -101,6 +120,45 @@ impl<'a> Archive<'a> {
             rungs,
             main,
             labels: record.labels.clone(),
+        })
+    }
+
+    /// What a comparison of client libraries found; `None` while it goes on.
+    fn bench_answer(&self, record: &RunRecord) -> Result<Option<String>, StoreError> {
+        let reason = match &record.state {
+            RunState::Recording => return Ok(None),
+            RunState::Ended(end) => end.reason.clone(),
+            RunState::CutOff(_) => None,
+        };
+        if let Some(reason) = reason {
+            return Ok(Some(reason));
+        }
+        let known = self.answers.map(|answers| answers.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(answer) = known.as_ref().and_then(|known| known.get(&record.id)) {
+            return Ok(Some(answer.clone()));
+        }
+        let report = Lines::of(self.store, &record.id)?.report(self.store, &record.id);
+        let answer = report.map_or_else(|problem| problem, |report| report.in_one_line());
+        if let Some(mut known) = known {
+            known.insert(record.id.clone(), answer.clone());
+        }
+        Ok(Some(answer))
+    }
+
+    /// The page of a comparison of client libraries whose lines were read.
+    pub(crate) fn bench_page(&self, record: &RunRecord, lines: &Lines) -> Result<RunPage, StoreError> {
+        let (bench, problem) = lines.page(self.store, record);
+        Ok(RunPage {
+            run: self.row(record, None)?,
+            command: record.head.command.clone(),
+            note: None,
+            planned: Vec::new(),
+            hold_s: None,
+            climb: None,
+            objectives: Vec::new(),
+            trials: Vec::new(),
+            bench: Some(bench),
+            problem,
         })
     }
 
@@ -143,6 +201,9 @@ impl<'a> Archive<'a> {
     /// A run.
     pub fn run_page(&self, run: &RunId, detail: Detail) -> Result<RunPage, StoreError> {
         let record = self.store.run(run)?;
+        if record.head.kind == RunKind::Bench {
+            return self.bench_page(&record, &Lines::of(self.store, run)?);
+        }
         let (climb, mut problem) = match self.climb(&record) {
             Ok(climb) => (climb, None),
             Err(cause) => (None, Some(cause.to_string())),
@@ -179,6 +240,7 @@ impl<'a> Archive<'a> {
             climb,
             objectives,
             trials,
+            bench: None,
             problem,
         })
     }

@@ -8,6 +8,7 @@
 //! Units: `_ns` since the start of a trial, null where a figure may not be stated.
 
 mod archive;
+mod bench;
 mod bundle;
 mod connections;
 mod decimate;
@@ -23,14 +24,14 @@ mod tick_files;
 #[cfg(test)]
 mod typescript;
 
-pub use archive::{Archive, Detail};
+pub use archive::{Answers, Archive, Detail};
 pub use bundle::page_is_built;
 pub use error::{Unjudged, ViewError};
 pub use gate::{Gate, Ruling};
 pub use live::{Follower, Message};
 pub use report::report;
 pub use server::{FIRST_PORT, Options, Viewer, serve};
-pub use shape::{MainFigure, RunPage, RunRow, TickFile, TrialPage};
+pub use shape::{BenchPage, Kind, MainFigure, ProcessPage, RunPage, RunRow, TickFile, TrialPage};
 
 use ladder::{Climb, Objective};
 use store::{RunId, Store};

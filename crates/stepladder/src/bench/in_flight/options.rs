@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use inflight::Plan;
+use ladder::in_flight::CellKey;
 use serde_json::{Value, json};
 use watch::ControlGroup;
 
-use super::figures::CellKey;
 use super::profile::Asked;
 use super::runner::Client;
 use super::sweep::{self, Axis};
