@@ -71,6 +71,29 @@ fn a_report_shows_the_figures_of_the_json() {
 }
 
 #[test]
+fn a_report_of_a_comparison_of_clients_shows_the_figures_of_its_json() {
+    let place = Place::new();
+    let words = [
+        "bench", "--target", "null:", "--total", "20000", "--runs", "2", "--name", "clients", "--json",
+        "run.json",
+    ];
+    let ran = place.run(words);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let written = place.run(["report", "clients", "-o", "report.html"]);
+    if !viewer::page_is_built() {
+        assert_eq!(written.code, 2, "{written:#?}");
+        return;
+    }
+    assert_eq!(written.code, 0, "{written:#?}");
+    let page = inside(&std::fs::read_to_string(place.path("report.html")).expect("the report"));
+    assert_eq!(page["bench"]["comparison"], place.json("run.json"));
+    assert_eq!((&page["run"]["kind"], &page["climb"]), (&"bench".into(), &Value::Null));
+    let answer = page["run"]["answer"].as_str().expect("an answer");
+    assert!(answer.starts_with("get 3 B, 100 in flight: rust "), "{answer}");
+    assert_eq!(page["bench"]["processes"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn a_report_that_cannot_be_written_or_is_of_no_run_is_refused() {
     let place = with_its_store();
     for (words, why) in [

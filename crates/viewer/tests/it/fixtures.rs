@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use store::{Outcome, RunEnd, RunHead, RunId, RunWriter, Store};
 use viewer::{Archive, Detail, Judge, Unjudged};
 
+use crate::benches;
 use crate::committed;
 use crate::given::{self, HOLD_FROM_S, SECOND_NS, mark};
 
@@ -447,11 +448,39 @@ fn pages(store: &Store) -> Vec<Value> {
     runs.into_iter().map(|(head, rungs, labels)| page(store, head, &rungs, labels)).collect()
 }
 
+/// Comparisons of client libraries: a whole one, one that hostile clients wrote, one that broke off.
+fn comparisons(store: &Store) -> Vec<Value> {
+    let headed = |name: &str, at: u64| {
+        let RunHead { environment, started_unix_ms, .. } = head("", at, "");
+        RunHead { name: Some(name.to_owned()), environment, started_unix_ms, ..benches::head(benches::PLAN) }
+    };
+    let page = |run: RunId| {
+        let page = Archive::new(store, &BySubject).run_page(&run, Detail::All { width: WIDTH }).unwrap();
+        serde_json::to_value(page).unwrap()
+    };
+    let whole = benches::record(store, &headed("clients", 11), &benches::all());
+    let hostile = ladder::in_flight::scene::Plant {
+        client: HOSTILE,
+        error: HOSTILE,
+        failed: 3,
+        ..benches::plant(1, 0, 0)
+    };
+    let hostile = benches::record(store, &headed("hostile-clients", 12), &[hostile]);
+    let writer = store.begin_run(&headed("broken-clients", 13), None).unwrap();
+    benches::write(&writer, 0, &benches::plant(0, 0, 0));
+    let broken =
+        benches::end(writer, Outcome::Broken, Some("client node: it wrote nothing for 30 s and was stopped"));
+    [whole, hostile, broken].map(page).into()
+}
+
 #[test]
 fn the_page_is_tested_with_what_the_viewer_sends() {
     let given = given::store();
-    let pages: Vec<String> = pages(&given.store).iter().map(ToString::to_string).collect();
-    // A line per trial and rung, so that a change of one can be seen.
-    let lines = pages.join(",\n").replace("{\"seq\":", "\n{\"seq\":");
+    let mut pages = pages(&given.store);
+    pages.extend(comparisons(&given.store));
+    let pages: Vec<String> = pages.iter().map(ToString::to_string).collect();
+    // A line per trial, rung and process, so that a change of one can be seen.
+    let lines =
+        pages.join(",\n").replace("{\"seq\":", "\n{\"seq\":").replace("{\"number\":", "\n{\"number\":");
     committed::check("web/fixtures/runs.json", &format!("[\n{lines}\n]\n"));
 }
