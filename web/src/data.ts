@@ -193,6 +193,74 @@ export type DisturbedAbove = {
   /** more cores than these used by other programs */ others_cores: number
 }
 
+/** Two servers under the same loads. What is infinite is null. */
+export type DuelAnswers = {
+  /** what B is compared with, as it was written */ a: string
+  /** what is compared, as it was written */ b: string
+  /** settings that are not the same on both sides */ differs: Array<SettingDifference>
+  /** ratios that differ by less count as equal */ delta: number
+  /** of the intervals */ level: number
+  /** blocks under each load at most */ blocks_most: number
+  /** how long all trials together may take */ budget_ns: number
+  /** the order within the blocks comes from it */ seed: number
+  /** null while it goes on and where it was killed */ ended_because: DuelStop | null
+  /** the same in words */ ended: string
+  /** ascending */ loads: Array<DuelLoad>
+}
+
+/** One block, and what was known after it. */
+export type DuelBlock = {
+  /** A's value, in the figure's unit */ a: number | null
+  /** B's value */ b: number | null
+  /** B against A in this block, as the figure is compared */ change: number | null
+  /** of this block and all before it */ estimate: number | null
+  /** of the interval after this block; null before the first look */ low: number | null
+  /** of the interval */ high: number | null
+}
+
+/** What is known of one figure under one load. */
+export type DuelFigure = {
+  /** its name */ figure: string
+  /** what is known */ verdict: DuelVerdict
+  /** the verdict in a word or two */ in_words: string
+  /** the change with its interval, in words */ change: string
+  /** `b / a` or `b - a` */ compared_as: string
+  /** of its values: `ns`, `share`, `count`, `per_s`, `bytes`, `number` */ unit: string
+  /** of the change */ estimate: number | null
+  /** of the interval; null before the first look too */ low: number | null
+  /** of the interval */ high: number | null
+  /** over the blocks, in `unit` */ median_a: number | null
+  /** over the blocks, in `unit` */ median_b: number | null
+  /** that say something about it */ blocks: number
+  /** after how many blocks a difference was known */ known_after_blocks: number | null
+  /** that do not state it */ blocks_unstated: number
+  /** why a block does not state it */ unstated_because: string | null
+  /** blocks in which it was infinite at A alone */ infinite_at_a_only: number
+  /** blocks in which it was infinite at B alone */ infinite_at_b_only: number
+  /** block by block, in the order in which they were held */ by_block: Array<DuelBlock>
+}
+
+/** A bound that B's change must keep. */
+export type DuelGate = {
+  /** as its author wrote it */ gate: string
+  /** what is known of it */ state: GateState
+}
+
+/** What is known under one load. */
+export type DuelLoad = {
+  /** in the unit of its bots */ load: number
+  /** blocks with both trials */ blocks: number
+  /** why others were dropped */ dropped: Array<string>
+  /** that were measured */ figures: Array<DuelFigure>
+  /** in the order of the command line */ gates: Array<DuelGate>
+}
+
+/** Why a duel ends. */
+export type DuelStop = "known" | "blocks" | "budget" | "not_measured" | "unfair" | "interrupted" | "exited_a" | "exited_b"
+
+/** What is known of a figure. */
+export type DuelVerdict = "smaller" | "larger" | "no_difference_larger_than_delta" | "undecided"
+
 /** An error as it was met. */
 export type ErrorSample = {
   /** under which it is counted in `errors` */ cause: string
@@ -257,6 +325,9 @@ export type GateResult = {
   /** null where that cannot be told */ met: boolean | null
   /** what was found, or what is missing */ found: string
 }
+
+/** Whether a gate is met. */
+export type GateState = "met" | "not_met" | "undecided"
 
 /** The generator as weighed before the climb. */
 export type GeneratorFigures = {
@@ -436,6 +507,7 @@ export type RunPage = {
   /** how long it means to hold each; null where a count ends a hold */ hold_s: number | null
   /** in their order */ trials: Array<TrialPage>
   /** of a comparison of client libraries; it has neither `climb` nor trials */ bench: BenchPage | null
+  /** of a duel, whose trials are those of both sides: what is known, as in `duel --json` */ duel: DuelAnswers | null
   /** why nothing is said of it, where its plan cannot be read */ problem: string | null
 }
 
@@ -539,6 +611,13 @@ export type Second = {
 
 /** Columns by name, each as long as the first, which is `t`. */
 export type Series = Partial<Record<ColumnName, (number | null)[]>>
+
+/** A setting that is not the same on both sides. */
+export type SettingDifference = {
+  /** its path */ what: string
+  /** A's */ old: unknown
+  /** B's */ new: unknown
+}
 
 /** A server that was told to end under load (SIGTERM). */
 export type ShutdownFigures = {

@@ -13,12 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use ladder::duel::DuelAnswers;
 use ladder::{Climb, Objective};
 use store::{RunId, Store, StoreError};
 use viewer::{Judge, Unjudged, ViewError, Viewer};
 
 use crate::cli::{ClimbArgs, ViewArgs};
 use crate::climb;
+use crate::duel::{self, DuelRun};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
 use crate::report::Report;
@@ -33,6 +35,8 @@ const LIVE: &str = "#/live";
 pub struct Replay {
     /// the run that was asked for last
     known: Mutex<Option<(RunId, JudgedRun)>>,
+    /// the duel that was asked for last
+    duel: Mutex<Option<(RunId, DuelRun)>>,
 }
 
 impl Judge for Replay {
@@ -44,6 +48,16 @@ impl Judge for Replay {
         };
         judged.read_on(store)?;
         Ok(judged.answers()?)
+    }
+
+    fn duel(&self, store: &Store, run: &RunId) -> Result<Option<(Climb, DuelAnswers)>, Unjudged> {
+        let mut known = self.duel.lock().unwrap_or_else(PoisonError::into_inner);
+        let duel = match &mut *known {
+            Some((id, duel)) if id == run => duel,
+            other => &mut other.insert((run.clone(), DuelRun::open(store, run)?)).1,
+        };
+        duel.read_on(store)?;
+        Ok(duel::contract(duel)?)
     }
 
     fn objectives(&self, store: &Store, run: &RunId) -> Result<Vec<Objective>, Unjudged> {

@@ -7,7 +7,9 @@ use measure::Purpose;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ladder::duel::DuelAnswers;
 use ladder::{Climb, DisturbedAbove, Evidence, HoldSpan, Rung};
+use serde::Deserialize;
 use serde_json::Value;
 use store::{Outcome, Place, RunId, RunKind, RunRecord, RunState, Store, StoreError, TrialMark};
 
@@ -102,7 +104,11 @@ impl<'a> Archive<'a> {
         Ok(RunRow {
             id: record.id.to_string(),
             kind,
-            answer: if kind == Kind::Bench { self.bench_answer(record)? } else { None },
+            answer: match kind {
+                Kind::Climb => None,
+                Kind::Bench => self.bench_answer(record)?,
+                Kind::Duel => duel_answer(record, climb),
+            },
             subject: record.head.subject.clone(),
             scenario: record.head.scenario.clone(),
             started_unix_ms: record.head.started_unix_ms,
@@ -115,8 +121,9 @@ impl<'a> Archive<'a> {
                 },
                 RunState::CutOff(_) => State::CutOff,
             },
-            verdict: climb.filter(|_| !is_recording).map(|climb| climb.verdict),
-            capacity: climb.map(|climb| climb.capacity.clone()),
+            // Those of a duel are of both sides together, and say nothing of either.
+            verdict: climb.filter(|_| !is_recording && kind == Kind::Climb).map(|climb| climb.verdict),
+            capacity: climb.filter(|_| kind == Kind::Climb).map(|climb| climb.capacity.clone()),
             rungs,
             main,
             labels: record.labels.clone(),
@@ -158,6 +165,7 @@ impl<'a> Archive<'a> {
             objectives: Vec::new(),
             trials: Vec::new(),
             bench: Some(bench),
+            duel: None,
             problem,
         })
     }
@@ -194,8 +202,23 @@ impl<'a> Archive<'a> {
     pub fn climb(&self, record: &RunRecord) -> Result<Option<Climb>, Unjudged> {
         match stored_climb(record) {
             Some(climb) => Ok(Some(climb)),
+            None if record.head.kind == RunKind::Duel => {
+                Ok(self.judge.duel(self.store, &record.id)?.map(|(climb, _)| climb))
+            }
             None => self.judge.climb(self.store, &record.id),
         }
+    }
+
+    /// The answers of a climb, or those of a duel with the form of a climb.
+    fn judged(&self, record: &RunRecord) -> Result<(Option<Climb>, Option<DuelAnswers>), Unjudged> {
+        if record.head.kind != RunKind::Duel {
+            return Ok((self.climb(record)?, None));
+        }
+        let told = stored_climb(record).zip(stored_duel(record));
+        Ok(match told.map_or_else(|| self.judge.duel(self.store, &record.id), |told| Ok(Some(told)))? {
+            Some((climb, duel)) => (Some(climb), Some(duel)),
+            None => (None, None),
+        })
     }
 
     /// A run.
@@ -204,9 +227,9 @@ impl<'a> Archive<'a> {
         if record.head.kind == RunKind::Bench {
             return self.bench_page(&record, &Lines::of(self.store, run)?);
         }
-        let (climb, mut problem) = match self.climb(&record) {
-            Ok(climb) => (climb, None),
-            Err(cause) => (None, Some(cause.to_string())),
+        let (climb, duel, mut problem) = match self.judged(&record) {
+            Ok((climb, duel)) => (climb, duel, None),
+            Err(cause) => (None, None, Some(cause.to_string())),
         };
         let objectives = self.objectives(run).unwrap_or_else(|cause| {
             problem.get_or_insert(cause.to_string());
@@ -241,6 +264,7 @@ impl<'a> Archive<'a> {
             objectives,
             trials,
             bench: None,
+            duel,
             problem,
         })
     }
@@ -353,6 +377,27 @@ pub(crate) fn rung_of(climb: &Climb, seq: u32) -> Option<&Rung> {
 fn stored_climb(record: &RunRecord) -> Option<Climb> {
     let RunState::Ended(end) = &record.state else { return None };
     serde_json::from_str(end.climb.as_deref()?).ok()
+}
+
+/// What a duel found, in the words of its first load, or why there is nothing.
+fn duel_answer(record: &RunRecord, climb: Option<&Climb>) -> Option<String> {
+    let told = climb.and_then(|climb| climb.conclusions.iter().find(|one| one.id == "duel"));
+    let reason = match &record.state {
+        RunState::Ended(end) => end.reason.clone(),
+        RunState::CutOff(cut_off) => Some(cut_off.to_string()),
+        RunState::Recording => None,
+    };
+    told.map(|one| one.text.clone()).or(reason)
+}
+
+/// What a duel told at its end; `None` too where another version wrote it in another shape.
+fn stored_duel(record: &RunRecord) -> Option<DuelAnswers> {
+    #[derive(Deserialize)]
+    struct Told {
+        duel: DuelAnswers,
+    }
+    let RunState::Ended(end) = &record.state else { return None };
+    serde_json::from_str(end.climb.as_deref()?).ok().map(|Told { duel }| duel)
 }
 
 /// Judges are shared between the threads of a viewer.

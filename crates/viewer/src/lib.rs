@@ -33,6 +33,7 @@ pub use report::report;
 pub use server::{FIRST_PORT, Options, Viewer, serve};
 pub use shape::{BenchPage, Kind, MainFigure, ProcessPage, RunPage, RunRow, TickFile, TrialPage};
 
+use ladder::duel::DuelAnswers;
 use ladder::{Climb, Objective};
 use store::{RunId, Store};
 
@@ -40,6 +41,9 @@ use store::{RunId, Store};
 pub trait Judge: Send + Sync + 'static {
     /// The answers of a run from its stored trials, as far as they are complete; `None` while no rung was held.
     fn climb(&self, store: &Store, run: &RunId) -> Result<Option<Climb>, Unjudged>;
+
+    /// Of a duel: its rungs in the form of a climb, and what is known block by block; `None` while no trial was held.
+    fn duel(&self, store: &Store, run: &RunId) -> Result<Option<(Climb, DuelAnswers)>, Unjudged>;
 
     /// What its rungs must meet, in the order of its plan.
     fn objectives(&self, store: &Store, run: &RunId) -> Result<Vec<Objective>, Unjudged>;

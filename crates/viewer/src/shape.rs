@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ladder::duel::DuelAnswers;
 use ladder::in_flight::{Comparison, ProcessCurve};
 use ladder::objective::Op;
 use ladder::{Capacity, Climb, DisturbedAbove, HoldSpan, Objective, Rung, UnitKind, Verdict};
@@ -142,6 +143,8 @@ pub struct RunPage {
     pub trials: Vec<TrialPage>,
     /// of a comparison of client libraries; it has neither `climb` nor trials
     pub bench: Option<BenchPage>,
+    /// of a duel, whose trials are those of both sides: what is known, as in `duel --json`
+    pub duel: Option<DuelAnswers>,
     /// why nothing is said of it, where its plan cannot be read
     pub problem: Option<String>,
 }

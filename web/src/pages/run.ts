@@ -8,6 +8,7 @@ import { h, replace, table } from '../dom'
 import { drawable, figureName, percentile, shown, soFar, valueOf } from '../figures'
 import { clock, inUnit, number, unitText } from '../format'
 import { draw, type Step } from '../ladder'
+import { DuelView, sideOf } from '../duel-view'
 import { Host } from '../panels/host'
 import type { Context } from '../panels/panel'
 import { cellName } from '../panels/sweep'
@@ -32,6 +33,8 @@ class RunView implements Page {
   readonly element = h('main', { class: 'run' })
   private readonly head: RunHead
   private readonly answers = h('div')
+  /** of a duel: in place of the answers and the ladder, which are of one server */
+  private readonly duel: DuelView | null
   private readonly progress = h('div', { class: 'progress', 'aria-live': 'off' })
   private readonly choice = h('select', { 'aria-label': 'figure shown in the ladder' })
   private readonly picture = h('div', { class: 'picture' })
@@ -56,14 +59,17 @@ class RunView implements Page {
 
   constructor(private readonly page: RunPage, private readonly options: { isReport: boolean; seq: number | null; go: (hash: string) => void }) {
     this.head = new RunHead(page, options)
+    this.duel = page.run.kind === 'duel' ? new DuelView() : null
     this.open = options.seq ?? this.first()
     this.isFollowing = options.seq === null && page.run.state === 'running'
     this.choice.addEventListener('change', () => { this.figure = this.choice.value; this.drawLadder() })
-    replace(this.element, this.head.element, this.answers, this.progress,
-      h('section', { class: 'ladder-box', 'aria-label': 'The ladder' },
-        h('div', { class: 'bar' }, h('h2', null, 'The ladder'), h('label', { class: 'quiet' }, 'figure ', this.choice)),
-        this.picture, this.legend(), this.rungTable),
-      this.ofRun.element, this.rungBox, this.ofMachine.element)
+    replace(this.element, this.head.element, this.duel ? null : this.answers, this.progress, this.duel?.element,
+      this.duel
+        ? h('section', { class: 'ladder-box', 'aria-label': 'The trials' }, h('h2', null, 'Trials'), this.rungTable)
+        : h('section', { class: 'ladder-box', 'aria-label': 'The ladder' },
+          h('div', { class: 'bar' }, h('h2', null, 'The ladder'), h('label', { class: 'quiet' }, 'figure ', this.choice)),
+          this.picture, this.legend(), this.rungTable),
+      this.duel ? null : this.ofRun.element, this.rungBox, this.ofMachine.element)
     this.observer = new ResizeObserver(() => {
       const width = Math.floor(this.picture.clientWidth)
       if (width !== this.width && width > 0) { this.width = width; this.drawLadder() }
@@ -95,6 +101,7 @@ class RunView implements Page {
     clearInterval(this.ticking)
     cancelAnimationFrame(this.frame)
     this.ofRun.destroy()
+    this.duel?.destroy()
     this.ofMachine.destroy()
     this.ofRung.destroy()
   }
@@ -129,7 +136,8 @@ class RunView implements Page {
 
   private drawAll(): void {
     this.head.draw()
-    replace(this.answers, answers(this.page))
+    if (this.duel) this.duel.update(this.page)
+    else replace(this.answers, answers(this.page))
     this.drawProgress()
     this.drawChoice()
     this.drawLadder()
@@ -140,6 +148,11 @@ class RunView implements Page {
 
   /** Panels of the run; those that compare rungs stay within the cell of the open one. */
   private drawRun(): void {
+    if (this.duel) {
+      const any = rungsOf(this.page)[0]
+      if (any) this.ofMachine.update(this.context(any))
+      return
+    }
     const all = rungsOf(this.page)
     const any = all.find(trial => trial.seq === this.open) ?? all[0]
     if (any) for (const host of [this.ofRun, this.ofMachine]) host.update(this.context(any))
@@ -235,7 +248,7 @@ class RunView implements Page {
     const all = rungsOf(this.page)
     const judged = all.filter(trial => trial.rung)
     // A sweep has a table per cell (panels/sweep.ts).
-    if (judged.length === 0 || all.some(trial => Object.keys(trial.cell).length > 0)) { this.rungTable.replaceChildren(); return }
+    if (judged.length === 0 || !this.duel && all.some(trial => Object.keys(trial.cell).length > 0)) { this.rungTable.replaceChildren(); return }
     type Cell = [string, (rung: Rung) => Node | string]
     const where = (has: (rung: Rung) => unknown, ...cells: Cell[]) => judged.some(trial => has(trial.rung!)) ? cells : []
     const columns: Cell[] = [
@@ -256,10 +269,11 @@ class RunView implements Page {
       return [
         h('button', { class: 'link', type: 'button', 'data-row': trial.seq, onclick: () => this.pick(trial.seq, true) }, number(trial.load)),
         h('span', { class: 'nowrap', title: rung?.reason ?? '' }, icon(rung?.verdict ?? null), ` ${rung ? VERDICTS[rung.verdict].word : this.page.run.state === 'running' ? 'running' : 'not judged'}`),
+        ...this.duel ? [sideOf(trial)] : [],
         ...columns.map(([, of]) => rung ? of(rung) : ''),
       ]
     })
-    const body = table([unitText(all[0].load_unit), 'verdict', ...columns.map(([name]) => name)], rows, { class: 'rungs' })
+    const body = table([unitText(all[0].load_unit), 'verdict', ...this.duel ? ['side'] : [], ...columns.map(([name]) => name)], rows, { class: 'rungs' })
     replace(this.rungTable, body)
     this.markRow()
   }

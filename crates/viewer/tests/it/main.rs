@@ -6,6 +6,7 @@ mod benches;
 mod changing;
 mod committed;
 mod doors;
+mod duels;
 mod fixtures;
 mod floods;
 mod given;
