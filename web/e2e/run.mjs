@@ -145,8 +145,35 @@ test('a comparison that broke off says why and how far it got, and no climb is c
   assert.equal(await page.textContent('.reason'), 'This comparison could not go on: client node: it wrote nothing for 30 s and was stopped. 1 of 18 runs were measured.')
   assert.match(await page.textContent('.doubts'), /Each client ran once/)
   await open('#/')
-  assert.equal(await page.locator('.choose input:disabled').count(), 2)
+  assert.equal(await page.locator('.choose input:disabled').count(), 3)
   assert.match(await page.textContent('.row:has-text("broken-clients-1") .found'), /it wrote nothing for 30 s/)
+})
+
+test('a duel shows its verdicts and how the interval narrowed block by block', {}, async ({ page, open, server }) => {
+  await open('#/')
+  assert.match(await page.textContent('.row:has-text("duel-1") .found'), /response.p50 is slower with B/)
+  await page.click('.row >> text=duel-1 >> nth=-1')
+  await page.waitForSelector('.found-by table')
+  const [load] = server.state.runs.get('duel-1').duel.loads
+  const rows = await page.locator('.found-by tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
+  assert.deepEqual(rows.map(row => [row[3], row[4]]), load.figures.map(one => [one.change, one.in_words]))
+  assert.equal(rows[0][4], 'slower')
+  assert.match(await page.textContent('.gates'), /response.p50 < \+5%: not met/)
+  assert.equal((await page.textContent('.run-head .badge')).trim(), 'finished', 'both sides together pass nothing')
+  // What is known to differ first is drawn first; a dot for each block.
+  assert.equal(await page.inputValue('#panel-blocks select >> nth=1'), 'response.p50')
+  assert.equal(await page.locator('.duel-chart .block').count(), 6)
+  assert.equal(await page.locator('.duel-chart .ends').count(), 3, 'an interval from the fourth block on')
+  await page.click('#panel-blocks summary')
+  const blocks = () => page.locator('#panel-blocks tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
+  assert.deepEqual((await blocks()).map(row => row[5] !== ''), [false, false, false, true, true, true])
+  await page.selectOption('#panel-blocks select >> nth=1', 'ticks.late_share')
+  assert.equal((await blocks())[0][3], '+2 pp')
+  // Each trial of both sides opens below.
+  assert.equal(await page.locator('.rungs tbody tr').count(), 12)
+  await page.click('.rungs [data-row="1"]')
+  assert.match(await page.textContent('.rung-head h2'), /side B/)
+  assert.equal(await page.locator('.ladder, #panel-overlay, #how_many').count(), 0)
 })
 
 test('charts without data are not shown', {}, async ({ page, open }) => {
@@ -303,7 +330,7 @@ test('an empty store tells how to begin', { runs: [] }, async ({ page, open }) =
 })
 
 test('no page is wider than a phone', { width: 360 }, async ({ page, open }) => {
-  for (const hash of ['#/', '#/runs/arena-3', '#/runs/chat-1', '#/runs/poll-loop-1', '#/runs/arena-7', '#/runs/clients-1', '#/compare/arena-1,arena-2', '#/ticks']) {
+  for (const hash of ['#/', '#/runs/arena-3', '#/runs/chat-1', '#/runs/poll-loop-1', '#/runs/arena-7', '#/runs/clients-1', '#/runs/duel-1', '#/compare/arena-1,arena-2', '#/ticks']) {
     await open(hash)
     await page.waitForTimeout(250)
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, hash)

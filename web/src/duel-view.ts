@@ -56,7 +56,7 @@ export class DuelView {
       told.length === 0 ? null : h('section', { class: 'panel', id: 'panel-blocks', 'aria-label': 'Block by block' },
         h('div', { class: 'bar' }, h('h2', null, 'Block by block'), h('label', { class: 'quiet' }, 'load ', this.load), h('label', { class: 'quiet' }, 'figure ', this.figure)),
         this.picture,
-        h('p', { class: 'note' }, `B against A: a dot for each block, the line is the estimate and the shade its ${share(duel.level)} interval after each block, from the fourth on. The interval holds at whichever block the duel ended. Dashed: what counts as equal.`),
+        h('p', { class: 'note' }, `B against A: a dot for each block, the line is the estimate and the shade its ${share(duel.level)} interval after each block, from the fourth on. The interval holds at whichever block the duel ended. Differences within the dashed lines count as equal.`),
         this.behind))
     this.choices(told, unit)
     this.draw()

@@ -23,7 +23,7 @@ export class RunHead {
     replace(this.element,
       h('div', { class: 'names' },
         h('h1', null, nameOf(run), isPinned ? h('span', { class: 'pin', title: 'pinned runs cannot be deleted' }, ' pinned') : null),
-        badge(run.verdict ?? this.page.climb?.verdict ?? null, run.state),
+        badge(run.verdict ?? (run.kind === 'climb' ? this.page.climb?.verdict : null) ?? null, run.state),
         run.state !== 'finished' && run.state !== 'running' ? h('span', { class: 'state' }, STATES[run.state]) : null,
         ...tags.map(tag => h('span', { class: 'tag' }, tag)), h('span', { class: 'spring' }), this.options.isReport ? null : this.actions(isPinned, act)),
       h('p', { class: 'facts-line' },

@@ -33,7 +33,6 @@ pub struct DuelAnswers {
     /// null while it goes on and where it was killed
     pub ended_because: Option<DuelStop>,
     /// the same in words
-    #[serde(default)]
     pub ended: String,
     /// ascending
     pub loads: Vec<DuelLoad>,
@@ -77,12 +76,10 @@ pub struct DuelFigure {
     /// the verdict in a word or two
     pub in_words: String,
     /// the change with its interval, in words
-    #[serde(default)]
     pub change: String,
     /// `b / a` or `b - a`
     pub compared_as: String,
     /// of its values: `ns`, `share`, `count`, `per_s`, `bytes`, `number`
-    #[serde(default)]
     pub unit: String,
     /// of the change
     pub estimate: Option<f64>,
@@ -107,7 +104,6 @@ pub struct DuelFigure {
     /// blocks in which it was infinite at B alone
     pub infinite_at_b_only: usize,
     /// block by block, in the order in which they were held
-    #[serde(default)]
     pub by_block: Vec<DuelBlock>,
 }
 

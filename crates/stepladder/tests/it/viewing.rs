@@ -13,7 +13,7 @@ use crate::main_job::with_its_store;
 use crate::place::{Place, SHORT, parse};
 
 /// The run inside a report, read as the page reads it.
-fn inside(report: &str) -> Value {
+pub fn inside(report: &str) -> Value {
     let begin = report.find("id=\"stepladder-data\"").expect("a place for data");
     let open = begin + report[begin..].find('>').expect("its end") + 1;
     let close = open + report[open..].find("</script>").expect("the end of the data");
