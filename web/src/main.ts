@@ -105,13 +105,13 @@ async function route(): Promise<void> {
   }
 }
 
-/** The run that goes on, waited for while its climb prepares itself; else the newest one, null without any. */
+/** The run that goes on, waited for while it prepares itself; else the newest one, null without any. */
 async function theLiveRun(isWanted: () => boolean): Promise<string | null> {
   for (let tries = 0; ; tries++) {
     const all = await api.runs()
     const now = all.find(run => run.state === 'running')
     if (now || tries >= 40 || !isWanted()) return (now ?? all[0])?.id ?? null
-    if (tries === 0) show(words('The climb is about to begin', 'The server is being started; the run will appear here.'))
+    if (tries === 0) show(words('The run is about to begin', 'It will appear here as soon as it does.'))
     await new Promise(resolve => setTimeout(resolve, 250))
   }
 }

@@ -1,8 +1,8 @@
-//! `view`, and `climb --view`: the viewer, with the judge that reads plans.
+//! `view`, and `--view` of `climb` and `bench`: the viewer, with the judge that reads plans.
 //!
-//! Beside a climb it answers from the same process, on threads of its own. Where somebody sits before a terminal, the
-//! desktop's browser opens on the climb and the page stays up afterwards, until Ctrl-C; where standard output is a file
-//! or a pipe nothing is opened and the viewer ends with the climb, so that scripts do.
+//! Beside a run it answers from the same process, on threads of its own. Where somebody sits before a terminal, the
+//! desktop's browser opens on the run and the page stays up afterwards, until Ctrl-C; where standard output is a file
+//! or a pipe nothing is opened and the viewer ends with the run, so that scripts do.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -18,7 +18,7 @@ use ladder::{Climb, Objective};
 use store::{RunId, Store, StoreError};
 use viewer::{Judge, Unjudged, ViewError, Viewer};
 
-use crate::cli::{ClimbArgs, ViewArgs};
+use crate::cli::ViewArgs;
 use crate::climb;
 use crate::duel::{self, DuelRun};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
@@ -122,7 +122,7 @@ fn wait(interrupt: &Interrupt) {
     }
 }
 
-/// What goes on beside a climb and is left of it: the viewer and the report.
+/// What goes on beside a run and is left of it: the viewer and the report.
 pub struct Beside {
     viewer: Option<Viewer>,
     report: Option<Report>,
@@ -130,10 +130,10 @@ pub struct Beside {
 
 impl Beside {
     /// Begins what the command line asks for. Call it once the plan stands and nothing is measured yet.
-    pub fn begin(args: &ClimbArgs) -> Result<Self, Failure> {
-        let report = args.report.as_deref().map(Report::prepare).transpose()?;
+    pub fn begin(store: &Path, view: bool, report: Option<&Path>) -> Result<Self, Failure> {
+        let report = report.map(Report::prepare).transpose()?;
         let any = SocketAddr::from(([127, 0, 0, 1], viewer::FIRST_PORT));
-        let viewer = args.view.then(|| start(&args.store, any, Vec::new())).transpose()?;
+        let viewer = view.then(|| start(store, any, Vec::new())).transpose()?;
         if let Some(viewer) = &viewer {
             // Standard output may carry the JSON.
             say::err_line!("watch it: {}{LIVE}", viewer.url());

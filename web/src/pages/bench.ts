@@ -6,7 +6,7 @@ import { Chart, type ChartOptions, type Plot } from '../chart'
 import type { BenchPage, CellFigures, ProfileFigures, RunPage } from '../data'
 import { h, replace, table } from '../dom'
 import { shown } from '../figures'
-import { bytes, digits, ns, number, perSecond, ratio, share } from '../format'
+import { bytes, ns, number, perSecond, ratio, share } from '../format'
 import { machineFacts } from '../machine'
 import { aligned, curve } from '../percentile'
 import { rates } from '../rates'
@@ -189,7 +189,7 @@ class BenchView implements Page {
         ['against the first', against],
         ['p50', cell => ns(cell.latency_ns.p50)], ['p90', cell => ns(cell.latency_ns.p90)], ['p99', cell => ns(cell.latency_ns.p99)],
         ['p99.9', cell => ns(cell.latency_ns.p999)], ['longest', cell => ns(cell.latency_ns.max)],
-        ['CPU per op.', cell => ns(cell.cpu_ns_per_op)], ['cores', cell => digits(cell.cpu_cores)],
+        ['CPU per op.', cell => ns(cell.cpu_ns_per_op)], ['cores', cell => number(cell.cpu_cores)],
         ['memory', cell => bytes(cell.rss_peak_bytes)],
         ['server CPU per op.', cell => shown(cell.member_cpu_ns_per_op, 'ns', 'the server’s process is not known')],
         ['own cost', cell => shown(cell.own_overhead_ns_per_op, 'ns')],

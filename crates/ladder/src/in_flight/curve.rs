@@ -52,7 +52,7 @@ impl ProcessCurve {
         if since_s < SHORT_S && !self.t.is_empty() {
             // What went wrong is not left out.
             if let Some(bad) = self.bad.last_mut() {
-                *bad += count("failed") + count("unknown");
+                *bad = bad.saturating_add(count("failed")).saturating_add(count("unknown"));
             }
             return;
         }
@@ -64,7 +64,7 @@ impl ProcessCurve {
         self.p50_ns.push(latency("p50_ns"));
         self.p99_ns.push(latency("p99_ns"));
         self.max_ns.push(latency("max_ns"));
-        self.bad.push(count("failed") + count("unknown"));
+        self.bad.push(count("failed").saturating_add(count("unknown")));
         self.loop_delay_max_ns.push(whole(&runtime["loop_delay_max_ns"]));
         self.gc_share.push(whole(&runtime["gc_pause_ns"]).map(|ns| ns as f64 / 1e9 / since_s));
     }

@@ -34,6 +34,7 @@ use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::outputs::{check_writable, write_text};
 use crate::say;
 use crate::signals::Interrupt;
+use crate::view::Beside;
 
 /// Runs every client, prints the table. Exit code 1 when an operation failed, had a wrong value or an unknown outcome.
 pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Failure> {
@@ -48,6 +49,7 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     }
     let file = lines::open(options.lines.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&options.store).map_err(climb::no_store)?;
+    let beside = Beside::begin(&options.store, options.view, options.report.as_deref())?;
     let head = head(options, target, &clients).map_err(not_measured)?;
     let writer = store.begin_run(&head, None).map_err(not_measured)?;
     let run = writer.id().clone();
@@ -85,11 +87,13 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     } else {
         say::out_text!("{page}");
     }
-    Ok(match () {
+    let code = match () {
         () if interrupt.is_asked() => Exit::Interrupted,
         () if report.is_clean() => Exit::Met,
         () => Exit::NotMet,
-    })
+    };
+    beside.end(&options.store, &run, interrupt)?;
+    Ok(code)
 }
 
 /// What is to be done.

@@ -77,7 +77,8 @@ fn a_report_of_a_comparison_of_clients_shows_the_figures_of_its_json() {
         "bench", "--target", "null:", "--total", "20000", "--runs", "2", "--name", "clients", "--json",
         "run.json",
     ];
-    let ran = place.run(words);
+    let own = if viewer::page_is_built() { &["--report", "own.html"][..] } else { &[] };
+    let ran = place.run([&words[..], own].concat());
     assert_eq!(ran.code, 0, "{ran:#?}");
     let written = place.run(["report", "clients", "-o", "report.html"]);
     if !viewer::page_is_built() {
@@ -87,6 +88,8 @@ fn a_report_of_a_comparison_of_clients_shows_the_figures_of_its_json() {
     assert_eq!(written.code, 0, "{written:#?}");
     let page = inside(&std::fs::read_to_string(place.path("report.html")).expect("the report"));
     assert_eq!(page["bench"]["comparison"], place.json("run.json"));
+    let own = std::fs::read_to_string(place.path("own.html")).expect("its own report");
+    assert_eq!(inside(&own), page, "the report of --report is that of report");
     assert_eq!((&page["run"]["kind"], &page["climb"]), (&"bench".into(), &Value::Null));
     let answer = page["run"]["answer"].as_str().expect("an answer");
     assert!(answer.starts_with("get 3 B, 100 in flight: rust "), "{answer}");
