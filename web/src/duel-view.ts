@@ -67,10 +67,10 @@ export class DuelView {
     return h('section', { class: 'panel', 'aria-label': `${number(load.load)} ${unit}` },
       h('h2', null, `${number(load.load)} ${unit}`, h('small', null, ` ${blocks(load.blocks)} of at most ${duel.blocks_most}${load.dropped.length > 0 ? `, ${load.dropped.length} dropped` : ''}`)),
       load.figures.length === 0 ? h('p', { class: 'empty' }, 'Nothing could be compared.') : table(
-        ['figure', 'A', 'B', `B against A (${share(duel.level)})`, 'with B', 'known after', 'blocks'],
+        ['figure', 'with B', `B against A (${share(duel.level)})`, 'A', 'B', 'known after', 'blocks'],
         load.figures.map(one => [
-          figureName(one.figure), valueText(one, one.median_a), valueText(one, one.median_b), one.change,
-          h('b', { class: `verdict ${TONES[one.verdict]}` }, one.in_words),
+          figureName(one.figure), h('b', { class: `verdict ${TONES[one.verdict]}` }, one.in_words), one.change,
+          valueText(one, one.median_a), valueText(one, one.median_b),
           one.known_after_blocks === null ? '' : blocks(one.known_after_blocks),
           one.blocks_unstated > 0 ? h('span', { title: one.unstated_because ?? '' }, `${one.blocks}, ${one.blocks_unstated} without it`) : String(one.blocks),
         ]), { class: 'found-by' }),
