@@ -358,6 +358,37 @@ test('the report that the page hands out is the one that the program writes', {}
   assert.ok(readFileSync(kept).equals(readFileSync(join(folder, 'chat-1-again.html'))))
 })
 
+// Operations that do nothing: a run takes about a second, and more of them are there when its page is opened.
+test('a comparison of clients grows while it goes on, and its page and report say what its --json says', {}, async ({ page, allow, another }) => {
+  const where = place()
+  const bench = begin(where, 'bench', '--target', 'null:', '--total', '3000000', '--value', '3,1024', '--runs', '2', '--json', 'bench.json')
+  const { url } = await viewing(allow, where)
+  await page.goto(url + '#/live')
+  await page.waitForSelector('.progress:has-text("of 4 runs")', LONG)
+  const { outcome, err } = await bench.finished()
+  assert.equal(outcome.code, 0, err)
+  await page.waitForSelector('.progress', { state: 'hidden', timeout: 60_000 })
+  const told = JSON.parse(readFileSync(join(where, 'bench.json'), 'utf8'))
+  const saysIt = async page => {
+    await page.waitForSelector('#panel-clients table')
+    const rows = await page.locator('#panel-clients .clients').first().locator('tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
+    assert.deepEqual(rows.map(row => row[0]), ['get 3 B, 100 in flight', 'rust', 'get 1 KB, 100 in flight', 'rust'])
+    const rate = cell => `${count(Math.round(cell.ops_per_s))}/s`
+    assert.deepEqual([rows[1][1], rows[3][1]], told.cells.map(rate))
+    assert.deepEqual(await page.locator('.doubts li').allTextContents(), told.limits)
+    assert.equal(await page.locator('.rates circle').count(), 2, 'a dot per run')
+  }
+  await saysIt(page)
+  const report = join(where, 'bench.html')
+  const [run] = JSON.parse(await (await fetch(`${url.split('#')[0]}api/runs`)).text()).runs
+  await output(where, 'report', run.id, '-o', report)
+  allow('file:')
+  const alone = await another({ offline: true })
+  await alone.goto(pathToFileURL(report).href)
+  await saysIt(alone)
+  assert.equal(await alone.locator('.actions, nav.top a').count(), 0, 'a report offers nothing that needs a viewer')
+})
+
 await walk({
   only: process.argv[2],
   prepare: async () => ({ end: async () => { for (const one of started.splice(0)) await one.stop() } }),

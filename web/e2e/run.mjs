@@ -116,6 +116,66 @@ test('the cursor of one chart is the cursor of all, and a zoom too', {}, async (
   await page.waitForFunction(() => document.querySelector('#panel-ticks .legend .under').textContent === '0:00')
 })
 
+test('a comparison of clients shows its figures, its limits, and its runs one after the other', {}, async ({ page, open, server }) => {
+  await open('#/')
+  await page.click('.row >> text=clients-1 >> nth=-1')
+  await page.waitForSelector('#panel-clients table')
+  const { comparison } = server.state.runs.get('clients-1').bench
+  const rows = await page.locator('#panel-clients .clients').first().locator('tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
+  assert.deepEqual(rows.map(row => row[0]), ['get 3 B, 100 in flight', 'rust', 'node', 'python', 'get 1 KB, 100 in flight', 'rust', 'node', 'python'])
+  assert.deepEqual(rows[2].slice(1, 4), ['30\u202f600/s', '1.96 %', '0.51 × (0.49–0.54)'])
+  assert.deepEqual(await page.locator('.doubts li').allTextContents(), comparison.limits)
+  assert.equal(await page.locator('#panel-clients b.bad').textContent(), '7', 'what failed stands out')
+  assert.match(await page.textContent('.errors'), /no result within 10000 ms/)
+  assert.equal(await page.locator('.rates circle').count(), 9, 'a dot per run')
+  // Three runs of five seconds each of three clients, with a gap between any two.
+  await page.click('#panel-task .chart.wide button')
+  const seconds = () => page.locator('#panel-task .chart.wide .behind tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
+  assert.equal((await seconds()).length, 45)
+  assert.deepEqual((await seconds())[0].slice(1), ['60\u202f000/s', '—', '—'])
+  await page.keyboard.press('j')
+  assert.equal(await page.locator('#panel-task select').inputValue(), '1')
+  assert.deepEqual((await seconds())[0].slice(1), ['30\u202f000/s', '—', '—'])
+  assert.equal(await page.locator('.actions >> text=Compare').count(), 0)
+})
+
+test('a comparison that broke off says why and how far it got, and no climb is compared with it', {}, async ({ page, open }) => {
+  await open('#/runs/broken-clients-1')
+  await page.waitForSelector('#panel-clients table')
+  assert.equal(await page.textContent('.reason'), 'This comparison could not go on: client node: it wrote nothing for 30 s and was stopped. 1 of 18 runs were measured.')
+  assert.match(await page.textContent('.doubts'), /Each client ran once/)
+  await open('#/')
+  assert.equal(await page.locator('.choose input:disabled').count(), 3)
+  assert.match(await page.textContent('.row:has-text("broken-clients-1") .found'), /it wrote nothing for 30 s/)
+})
+
+test('a duel shows its verdicts and how the interval narrowed block by block', {}, async ({ page, open, server }) => {
+  await open('#/')
+  assert.match(await page.textContent('.row:has-text("duel-1") .found'), /response.p50 is slower with B/)
+  await page.click('.row >> text=duel-1 >> nth=-1')
+  await page.waitForSelector('.found-by table')
+  const [load] = server.state.runs.get('duel-1').duel.loads
+  const rows = await page.locator('.found-by tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
+  assert.deepEqual(rows.map(row => [row[2], row[1]]), load.figures.map(one => [one.change, one.in_words]))
+  assert.equal(rows[0][1], 'slower')
+  assert.match(await page.textContent('.gates'), /response.p50 < \+5%: not met/)
+  assert.equal((await page.textContent('.run-head .badge')).trim(), 'finished', 'both sides together pass nothing')
+  // What is known to differ first is drawn first; a dot for each block.
+  assert.equal(await page.inputValue('#panel-blocks select >> nth=1'), 'response.p50')
+  assert.equal(await page.locator('.duel-chart .block').count(), 6)
+  assert.equal(await page.locator('.duel-chart .ends').count(), 3, 'an interval from the fourth block on')
+  await page.click('#panel-blocks summary')
+  const blocks = () => page.locator('#panel-blocks tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
+  assert.deepEqual((await blocks()).map(row => row[5] !== ''), [false, false, false, true, true, true])
+  await page.selectOption('#panel-blocks select >> nth=1', 'ticks.late_share')
+  assert.equal((await blocks())[0][3], '+2 pp')
+  // Each trial of both sides opens below.
+  assert.equal(await page.locator('.rungs tbody tr').count(), 12)
+  await page.click('.rungs [data-row="1"]')
+  assert.match(await page.textContent('.rung-head h2'), /side B/)
+  assert.equal(await page.locator('.ladder, #panel-overlay, #how_many').count(), 0)
+})
+
 test('charts without data are not shown', {}, async ({ page, open }) => {
   await open('#/runs/chat-1')
   await page.waitForSelector('#panel-deliveries')
@@ -238,8 +298,8 @@ test('a report opens from a file without network, and shows the figures of the r
   assert.deepEqual(asked.filter(url => !url.startsWith('data:')), ['plain', 'deflate'].map(encoding => pathToFileURL(join(folder, `${encoding}.html`)).href))
 })
 
-test('names that try to become markup are text, on every page', { runs: [planted('hostile-1'), planted('hostile-1', { id: 'hostile-2' })], expected: /status of 404/ }, async ({ page, open, allow }) => {
-  for (const hash of ['#/', '#/runs/hostile-1', '#/compare/hostile-1,hostile-2', `#/runs/${encodeURIComponent('<img src=x onerror=window.hacked=1>')}`]) {
+test('names that try to become markup are text, on every page', { runs: [planted('hostile-1'), planted('hostile-1', { id: 'hostile-2' }), planted('hostile-clients-1')], expected: /status of 404/ }, async ({ page, open, allow }) => {
+  for (const hash of ['#/', '#/runs/hostile-1', '#/runs/hostile-clients-1', '#/compare/hostile-1,hostile-2', `#/runs/${encodeURIComponent('<img src=x onerror=window.hacked=1>')}`]) {
     await open(hash)
     await page.waitForTimeout(300)
     await page.keyboard.press('t')
@@ -270,7 +330,7 @@ test('an empty store tells how to begin', { runs: [] }, async ({ page, open }) =
 })
 
 test('no page is wider than a phone', { width: 360 }, async ({ page, open }) => {
-  for (const hash of ['#/', '#/runs/arena-3', '#/runs/chat-1', '#/runs/poll-loop-1', '#/runs/arena-7', '#/compare/arena-1,arena-2', '#/ticks']) {
+  for (const hash of ['#/', '#/runs/arena-3', '#/runs/chat-1', '#/runs/poll-loop-1', '#/runs/arena-7', '#/runs/clients-1', '#/runs/duel-1', '#/compare/arena-1,arena-2', '#/ticks']) {
     await open(hash)
     await page.waitForTimeout(250)
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, hash)

@@ -68,7 +68,7 @@ export const api = {
   report: (id: string) => `report/${encodeURIComponent(id)}.html`,
 }
 
-const KINDS = ['second', 'trial', 'rung', 'run'] as const
+const KINDS = ['second', 'trial', 'rung', 'run', 'process'] as const
 
 /** Follows a run. The browser reconnects by itself and says the last id, so the server goes on behind it. */
 export function follow(id: string, on: (event: LiveEvent) => void, onState: (open: boolean) => void): () => void {

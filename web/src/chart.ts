@@ -9,7 +9,7 @@ import { column as columnOf } from './columns'
 import type { ColumnName, Series } from './data'
 import { decimate, window as rowsWithin, type Column, type Way } from './decimate'
 import { h, replace, table } from './dom'
-import { clock, digits, inUnit, NOT_STATED, quantile } from './format'
+import { clock, digits, inUnit, NOT_STATED, onAxis, quantile } from './format'
 import type { Event } from './events'
 import { drawAbove, drawBehind } from './paint'
 import { colour, onTheme, rem, type Colour } from './theme'
@@ -269,7 +269,7 @@ export class Chart {
       scale: right ? 'right' : 'y', side: right ? 1 : 3, font, stroke: colour('muted'), size: Math.round(rem() * 3.9), gap: 4,
       grid: { show: !right, stroke: colour('grid'), width: 1, ...(options.log ? { filter: logLabels } : {}) }, ticks: { show: false }, space: rem() * 1.9,
       // "cores" stands in the title: beside every number it would not fit.
-      values: (_, splits) => splits.map(split => split === null || split === undefined ? '' : unit === 'cores' ? digits(split) : inUnit(unit)(split)),
+      values: (_, splits) => splits.map(split => split === null || split === undefined ? '' : onAxis(unit)(split)),
       ...(options.log && !right ? { filter: logLabels } : {}),
     })
     const scales: uPlot.Scales = {

@@ -17,6 +17,18 @@ export type AuditFigures = {
   /** `FAIL` when one was wrong, `INCONCLUSIVE` when none was checked */ verdict: Verdict
 }
 
+/** A comparison of client libraries. */
+export type BenchPage = {
+  /** its figures, as in `bench --json` */ comparison: Comparison
+  /** of each cell of the comparison: buckets [highest ns, count] of its latencies */ latencies: Array<Array<[number, number]>>
+  /** the processes, in the order in which they ran */ processes: Array<ProcessPage>
+  /** how many it means to start, those that are profiled left out; null where its plan does not say */ planned: number | null
+  /** random order of the runs */ seed: number
+  /** version of Stepladder */ stepladder: string
+  /** the machine */ environment: Record<string, unknown>
+  /** why it could not go on */ reason: string | null
+}
+
 /** What is known about the capacity, as in the JSON contract. */
 export type Capacity = {
   /** `games`, `clients` … */ unit: LoadUnit
@@ -35,6 +47,39 @@ export type Capacity = {
 export type CellCapacity = {
   /** axis and value */ cell: { [key in string]: string }
   /** in it */ capacity: Capacity
+}
+
+/** What one client did of one task. */
+export type CellFigures = {
+  /** as the user named it */ client: string
+  /** with its version */ library: string | null
+  /** with its version */ runtime: string | null
+  /** version of the server, where the client knows it */ member_version: string | null
+  /** `get`, `set`, `mix` */ op: string
+  /** length of each value */ value_bytes: number
+  /** a number, or `unlimited` */ in_flight: string
+  /** operations of a run, its warm-up included */ total: number
+  /** how often it was done */ runs: number
+  /** mean of the runs */ ops_per_s: number
+  /** of the runs; 0 below two */ ops_per_s_stddev: number
+  /** run by run */ rates_per_s: Array<number>
+  /** of all runs together */ latency_ns: LatencyFigures
+  /** CPU of the client */ cpu_ns_per_op: number
+  /** cores that the client used */ cpu_cores: number
+  /** most memory of the client in a run */ rss_peak_bytes: number
+  /** CPU of the server; null where it is not known */ member_cpu_ns_per_op: number | null
+  /** memory of the server behind the last run */ member_rss_bytes: number | null
+  /** what an operation costs the benchmark itself */ own_overhead_ns_per_op: number
+  /** of all measured parts */ ops: number
+  /** not carried out, or with a wrong value */ failed: number
+  /** carried out or not */ unknown: number
+  /** gets with the right value */ hits: number
+  /** gets that found nothing */ misses: number
+  /** gets with a wrong value, which count as failed */ wrong: number
+  /** why the last run did not reach its total: `signal`, `memory` */ stopped: string | null
+  /** of all runs */ errors: Array<FirstError>
+  /** against the first client of the same task; null for that client and below two blocks */ ratio: RateRatio | null
+  /** how much the runtime itself held operations up */ fitness: RuntimeFitness
 }
 
 /** Changes with no, false, expired or repeated signatures, over the whole trial. */
@@ -67,6 +112,18 @@ export type Climb = {
   /** the answers in words */ conclusions: Array<Conclusion>
   /** what was asked of the whole run; they decide the exit code and not the verdict */ gates?: Array<GateResult>
   /** of the whole run */ verdict: Verdict
+}
+
+/** Client libraries side by side on one server. */
+export type Comparison = {
+  /** of this contract: 1 */ schema: number
+  /** `in-flight` */ subject: string
+  /** the server */ target: string
+  /** operations of a run, its warm-up included; null where runs differ */ total: number | null
+  /** a client at a task each, task by task */ cells: Array<CellFigures>
+  /** of clients that were profiled */ profiles: Array<ProfileFigures>
+  /** what follows from six or more numbers in flight, lengths or totals */ conclusions: Array<Conclusion>
+  /** in sentences: why some of these figures may not be compared, or mean less than they seem to */ limits: Array<string>
 }
 
 /** One answer in words. */
@@ -136,6 +193,74 @@ export type DisturbedAbove = {
   /** more cores than these used by other programs */ others_cores: number
 }
 
+/** Two servers under the same loads. What is infinite is null. */
+export type DuelAnswers = {
+  /** what B is compared with, as it was written */ a: string
+  /** what is compared, as it was written */ b: string
+  /** settings that are not the same on both sides */ differs: Array<SettingDifference>
+  /** ratios that differ by less count as equal */ delta: number
+  /** of the intervals */ level: number
+  /** blocks under each load at most */ blocks_most: number
+  /** how long all trials together may take */ budget_ns: number
+  /** the order within the blocks comes from it */ seed: number
+  /** null while it goes on and where it was killed */ ended_because: DuelStop | null
+  /** the same in words */ ended: string
+  /** ascending */ loads: Array<DuelLoad>
+}
+
+/** One block, and what was known after it. */
+export type DuelBlock = {
+  /** A's value, in the figure's unit */ a: number | null
+  /** B's value */ b: number | null
+  /** B against A in this block, as the figure is compared */ change: number | null
+  /** of this block and all before it */ estimate: number | null
+  /** of the interval after this block; null before the first look */ low: number | null
+  /** of the interval */ high: number | null
+}
+
+/** What is known of one figure under one load. */
+export type DuelFigure = {
+  /** its name */ figure: string
+  /** what is known */ verdict: DuelVerdict
+  /** the verdict in a word or two */ in_words: string
+  /** the change with its interval, in words */ change: string
+  /** `b / a` or `b - a` */ compared_as: string
+  /** of its values: `ns`, `share`, `count`, `per_s`, `bytes`, `number` */ unit: string
+  /** of the change */ estimate: number | null
+  /** of the interval; null before the first look too */ low: number | null
+  /** of the interval */ high: number | null
+  /** over the blocks, in `unit` */ median_a: number | null
+  /** over the blocks, in `unit` */ median_b: number | null
+  /** that say something about it */ blocks: number
+  /** after how many blocks a difference was known */ known_after_blocks: number | null
+  /** that do not state it */ blocks_unstated: number
+  /** why a block does not state it */ unstated_because: string | null
+  /** blocks in which it was infinite at A alone */ infinite_at_a_only: number
+  /** blocks in which it was infinite at B alone */ infinite_at_b_only: number
+  /** block by block, in the order in which they were held */ by_block: Array<DuelBlock>
+}
+
+/** A bound that B's change must keep. */
+export type DuelGate = {
+  /** as its author wrote it */ gate: string
+  /** what is known of it */ state: GateState
+}
+
+/** What is known under one load. */
+export type DuelLoad = {
+  /** in the unit of its bots */ load: number
+  /** blocks with both trials */ blocks: number
+  /** why others were dropped */ dropped: Array<string>
+  /** that were measured */ figures: Array<DuelFigure>
+  /** in the order of the command line */ gates: Array<DuelGate>
+}
+
+/** Why a duel ends. */
+export type DuelStop = "known" | "blocks" | "budget" | "not_measured" | "unfair" | "interrupted" | "exited_a" | "exited_b"
+
+/** What is known of a figure. */
+export type DuelVerdict = "smaller" | "larger" | "no_difference_larger_than_delta" | "undecided"
+
 /** An error as it was met. */
 export type ErrorSample = {
   /** under which it is counted in `errors` */ cause: string
@@ -166,6 +291,13 @@ export type Evidence = {
   /** how the arrivals lay in the server's ticks */ arrival_phases: Aliasing | null
 }
 
+/** Errors of one cause. */
+export type FirstError = {
+  /** `timeout`, `wrong`, `stopped`, or what the language calls it */ cause: string
+  /** how many */ count: number
+  /** words of the first; text, never markup */ first: string
+}
+
 /** Messages of one operation, counted. All fields are numbers of messages. */
 export type Flow = {
   /** planned to leave */ offered: number
@@ -194,6 +326,9 @@ export type GateResult = {
   /** what was found, or what is missing */ found: string
 }
 
+/** Whether a gate is met. */
+export type GateState = "met" | "not_met" | "undecided"
+
 /** The generator as weighed before the climb. */
 export type GeneratorFigures = {
   /** what was spoken to the null server: `http`, `websocket`, `lines` */ protocol: string | null
@@ -216,6 +351,20 @@ export type IntervalMs = {
   /** 0.99 quantile */ p99: number | null
   /** longest */ max: number | null
   /** arithmetic */ mean: number | null
+}
+
+/** What was measured. */
+export type Kind = "climb" | "bench" | "duel"
+
+/** Latencies from start to result. */
+export type LatencyFigures = {
+  /** half of the operations took no longer */ p50: number
+  /** 90 % */ p90: number
+  /** 99 % */ p99: number
+  /** 99.9 % */ p999: number
+  /** the longest */ max: number
+  /** of all */ mean: number
+  /** how many */ count: number
 }
 
 /** What a load counts. */
@@ -250,8 +399,67 @@ export type PairBooks = {
   /** surely owed, and never came */ lost: number
 }
 
+/** A process second by second. Columns have a value per second of the measured part. */
+export type ProcessCurve = {
+  /** how long it warmed up, so far while it does */ warmup_s: number
+  /** end of the second, since the measured part began; the others are of the time since the one before */ t: Array<number>
+  /** operations that ended, per second */ ops_per_s: Array<number>
+  /** of the operations that ended; null where none did */ p50_ns: Array<number | null>
+  /** likewise */ p99_ns: Array<number | null>
+  /** likewise */ max_ns: Array<number | null>
+  /** operations that failed or whose outcome is unknown */ bad: Array<number>
+  /** how much later than due a timer of the runtime ran, at worst; null where it does not say */ loop_delay_max_ns: Array<number | null>
+  /** share of the time in which the runtime paused to collect garbage; null where it does not say */ gc_share: Array<number | null>
+}
+
+/** One run of a client. */
+export type ProcessPage = {
+  /** within the run, from 0 */ number: number
+  /** as the user named it */ client: string
+  /** the task */ op: string
+  /** the task */ value_bytes: number
+  /** the task */ in_flight: string
+  /** the task */ total: number
+  /** each block has every client and task once */ block: number
+  /** what was profiled; its figures do not count */ profile: string | null
+  /** it wrote its last line */ has_ended: boolean
+  /** why it did not reach its total */ stopped: string | null
+  /** operations per second over its whole measured part */ ops_per_s: number | null
+  /** second by second */ curve: ProcessCurve
+}
+
+/** Where the time, or the memory, of a client went. */
+export type ProfileFigures = {
+  /** `cpu`, `alloc` */ subject: string
+  /** `µs`, `bytes` */ unit: string
+  /** as the user named it */ client: string
+  /** the task */ op: string
+  /** the task */ value_bytes: number
+  /** the task */ in_flight: string
+  /** in `unit` */ total: number
+  /** by kind; they add up to 1 */ shares: { [key in string]: number }
+  /** the functions that cost most */ top: Array<ProfileFunction>
+}
+
+/** A function of a profile. */
+export type ProfileFunction = {
+  /** its name; text, never markup */ function: string
+  /** what it belongs to */ kind: string
+  /** with what it calls outside user code */ share: number
+  /** alone */ share_without_callees: number
+  /** with what it calls outside user code, in the unit of the profile */ weight: number
+}
+
 /** What a trial is for. */
 export type Purpose = "calibration latency" | "calibration ceiling" | "warm-up" | "rung"
+
+/** Rates against another client's, block by block. */
+export type RateRatio = {
+  /** the other client */ to: string
+  /** geometric */ mean: number
+  /** of the 95 % interval */ low: number
+  /** of the 95 % interval */ high: number
+}
 
 /** One receiver. */
 export type ReceiverBooks = {
@@ -298,6 +506,8 @@ export type RunPage = {
   /** loads that it means to hold, while it goes on */ planned: Array<number>
   /** how long it means to hold each; null where a count ends a hold */ hold_s: number | null
   /** in their order */ trials: Array<TrialPage>
+  /** of a comparison of client libraries; it has neither `climb` nor trials */ bench: BenchPage | null
+  /** of a duel, whose trials are those of both sides: what is known, as in `duel --json` */ duel: DuelAnswers | null
   /** why nothing is said of it, where its plan cannot be read */ problem: string | null
 }
 
@@ -305,11 +515,13 @@ export type RunPage = {
 export type RunRow = {
   /** its id */ id: string
   /** as the user wrote it */ subject: string
+  /** what was measured */ kind: Kind
   /** path of the scenario file */ scenario: string | null
   /** when it began */ started_unix_ms: number
   /** where it is */ state: State
   /** of the whole run */ verdict: Verdict | null
   /** between which loads */ capacity: Capacity | null
+  /** of a run without rungs: what it found, in one line */ answer: string | null
   /** the small ladder */ rungs: Array<RowRung>
   /** what it is drawn by */ main: MainFigure | null
   /** what people wrote on it */ labels: { [key in string]: string }
@@ -367,6 +579,16 @@ export type Rung = {
   /** what it was judged by */ evidence: Evidence
 }
 
+/** How much the runtime itself held operations up, in all runs. What it does not say is null. */
+export type RuntimeFitness = {
+  /** how much later than due a timer ran: the worst run's p99 */ loop_delay_p99_ns: number | null
+  /** at worst */ loop_delay_max_ns: number | null
+  /** share of the time in which it paused to collect garbage */ gc_share: number | null
+  /** the longest pause */ gc_pause_max_ns: number | null
+  /** pauses in all */ gc_count: number | null
+  /** the most at the end of a run */ heap_bytes: number | null
+}
+
 /** What a search was to reach, and what it reached (RFC 9971). */
 export type SearchFigures = {
   /** length of a full-length trial, seconds */ final_trial_s: number
@@ -389,6 +611,13 @@ export type Second = {
 
 /** Columns by name, each as long as the first, which is `t`. */
 export type Series = Partial<Record<ColumnName, (number | null)[]>>
+
+/** A setting that is not the same on both sides. */
+export type SettingDifference = {
+  /** its path */ what: string
+  /** A's */ old: unknown
+  /** B's */ new: unknown
+}
 
 /** A server that was told to end under load (SIGTERM). */
 export type ShutdownFigures = {

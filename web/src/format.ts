@@ -108,6 +108,17 @@ export function quantile(q: number): string {
   return `${Number((q * 100).toFixed(6))} %`
 }
 
+/** `0.51`, and of what is far below 1 two digits that matter: `0.067` */
+export function ratio(value: Maybe): string {
+  if (!stated(value)) return NOT_STATED
+  return Math.abs(value) < 0.1 ? String(Number(value.toPrecision(2))) : digits(value)
+}
+
+/** On an axis, where ten digits would not fit: `1.5 M/s` */
+export function onAxis(unit: string): (value: number) => string {
+  return value => unit === 'per_s' && Math.abs(value) >= 1e6 ? `${digits(value / 1e6)} M/s` : unit === 'cores' ? digits(value) : inUnit(unit)(value)
+}
+
 /** Quantities that are compared: `+12 %`, `×3.1`, `=`; nothing where one of them is unknown. */
 export function change(from: Maybe, to: Maybe): string {
   if (!stated(from) || !stated(to)) return ''

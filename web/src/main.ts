@@ -8,6 +8,7 @@ import { redrawAll, toggleTables } from './chart'
 import type { RunPage } from './data'
 import { help } from './dialog'
 import { h, replace } from './dom'
+import { benchPage } from './pages/bench'
 import { comparePage } from './pages/compare'
 import type { Page } from './pages/page'
 import { runPage } from './pages/run'
@@ -64,6 +65,10 @@ function words(title: string, ...lines: (string | Node)[]): Page {
 
 const go = (hash: string) => { location.hash = hash }
 
+function pageOf(run: RunPage, options: { isReport: boolean; seq: number | null; go: (hash: string) => void }): Page {
+  return run.bench ? benchPage(run, run.bench, options) : runPage(run, options)
+}
+
 async function route(): Promise<void> {
   const mine = ++visit
   const isEntry = location.hash === ''
@@ -87,7 +92,7 @@ async function route(): Promise<void> {
       history.replaceState(null, '', now ? `#/runs/${encodeURIComponent(now)}` : '#/')
       return await route()
     }
-    else if (room === 'runs') next = runPage(await api.run(decodeURIComponent(first)), { isReport: false, seq: second === '' ? null : Number(second), go })
+    else if (room === 'runs') next = pageOf(await api.run(decodeURIComponent(first)), { isReport: false, seq: second === '' ? null : Number(second), go })
     else if (room === 'compare') next = comparePage(await withSeconds(first.split(',').map(decodeURIComponent)))
     else if (room === 'ticks') next = ticksPage(await api.ticks())
     else next = words('There is no such page', link('#/', 'All runs'))
@@ -100,13 +105,13 @@ async function route(): Promise<void> {
   }
 }
 
-/** The run that goes on, waited for while its climb prepares itself; else the newest one, null without any. */
+/** The run that goes on, waited for while it prepares itself; else the newest one, null without any. */
 async function theLiveRun(isWanted: () => boolean): Promise<string | null> {
   for (let tries = 0; ; tries++) {
     const all = await api.runs()
     const now = all.find(run => run.state === 'running')
     if (now || tries >= 40 || !isWanted()) return (now ?? all[0])?.id ?? null
-    if (tries === 0) show(words('The climb is about to begin', 'The server is being started; the run will appear here.'))
+    if (tries === 0) show(words('The run is about to begin', 'It will appear here as soon as it does.'))
     await new Promise(resolve => setTimeout(resolve, 250))
   }
 }
@@ -146,7 +151,7 @@ addEventListener('keydown', event => {
 })
 
 if (report) {
-  show(runPage(report, { isReport: true, seq: null, go: () => {} }))
+  show(pageOf(report, { isReport: true, seq: null, go: () => {} }))
 } else if (unreadable) {
   show(words('This report cannot be read', 'Its data is damaged or incomplete. Write it again with: stepladder report RUN -o FILE.html', unreadable.message))
 } else {

@@ -8,7 +8,7 @@ export function nameOf(run: RunRow): string {
 }
 
 export function matches(run: RunRow, words: string): boolean {
-  const text = [run.id, run.subject, run.scenario, run.verdict, run.state, ...Object.values(run.labels ?? {})].join(' ').toLowerCase()
+  const text = [run.id, run.kind, run.subject, run.scenario, run.verdict, run.state, run.answer, ...Object.values(run.labels ?? {})].join(' ').toLowerCase()
   return words.toLowerCase().split(/\s+/).every(word => text.includes(word))
 }
 
@@ -27,6 +27,6 @@ export function before(run: RunRow, all: RunRow[]): RunRow | null {
   const repeated = all.find(other => other.id === run.labels?.again)
   if (repeated) return repeated
   const older = all.filter(other => other.subject === run.subject && other.scenario === run.scenario
-    && other.started_unix_ms < run.started_unix_ms && other.rungs.length > 0)
+    && other.kind === 'climb' && other.started_unix_ms < run.started_unix_ms && other.rungs.length > 0)
   return older.reduce<RunRow | null>((last, other) => last === null || other.started_unix_ms > last.started_unix_ms ? other : last, null)
 }

@@ -4,13 +4,14 @@
 // a second. Whatever comes twice leaves the same state.
 
 import { putSecond } from './columns'
-import type { RunPage, Second, TrialPage } from './data'
+import type { ProcessPage, RunPage, Second, TrialPage } from './data'
 
 export type LiveEvent =
   | { kind: 'second'; data: Second }
   | { kind: 'trial'; data: TrialPage }
   | { kind: 'rung'; data: TrialPage }
   | { kind: 'run'; data: RunPage }
+  | { kind: 'process'; data: ProcessPage }
   | { kind: 'ping' }
 
 /** A rung may stand in `climb` alone. */
@@ -50,6 +51,14 @@ export function apply(page: RunPage, event: LiveEvent): Changed {
       // A page may come without the seconds that were seen already.
       page.trials = page.trials.map(trial => withSeconds(trial, known.find(old => old.seq === trial.seq)))
       return { page: true, trial: null, second: false }
+    }
+    case 'process': {
+      const all = page.bench?.processes
+      if (!all) return NOTHING
+      const at = all.findIndex(known => known.number === event.data.number)
+      if (at < 0) all.push(event.data)
+      else all[at] = event.data
+      return { page: at < 0, trial: null, second: true }
     }
     case 'ping':
       return NOTHING

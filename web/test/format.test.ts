@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { bytes, change, clock, inUnit, ns, number, perSecond, quantile, share } from '../src/format'
+import { bytes, change, clock, inUnit, ns, number, onAxis, perSecond, quantile, ratio, share } from '../src/format'
 
 test('times have three digits and the unit that fits, as on the terminal', () => {
   for (const [value, text] of [
@@ -50,4 +50,10 @@ test('clocks, percentiles and changes read as people say them', () => {
   assert.equal(change(5, 5), '=')
   assert.equal(change(0, 5), '')
   assert.equal(change(null, 5), '')
+})
+
+test('a ratio far below 1 keeps two digits that matter, and a rate of millions fits an axis', () => {
+  assert.deepEqual([0.51, 1.0249, 0.0667, 0.00789, 12.34, null].map(ratio), ['0.51', '1.02', '0.067', '0.0079', '12.3', '—'])
+  assert.deepEqual([1.5e6, 30_600, 0].map(onAxis('per_s')), ['1.5 M/s', '30\u202f600/s', '0/s'])
+  assert.equal(onAxis('cores')(1.5), '1.5')
 })

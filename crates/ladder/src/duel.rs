@@ -7,6 +7,7 @@
 //! Invariant: a block counts with both of its trials or not at all, and no trial is left out for its figures.
 //! Method and sources: docs/method/duel.md.
 
+mod contract;
 mod gate;
 mod interval;
 mod looks;
@@ -14,6 +15,7 @@ mod schedule;
 mod verdicts;
 mod wording;
 
+pub use contract::{DuelAnswers, DuelBlock, DuelFigure, DuelGate, DuelLoad, SettingDifference, ended};
 pub use gate::{Gate, GateError, GateState};
 pub use interval::{Pairs, Scale};
 pub use looks::{BLOCKS_LEAST, BLOCKS_MOST, Looks};

@@ -17,6 +17,7 @@ pub mod disturbance;
 pub mod duel;
 mod figures;
 mod gate;
+pub mod in_flight;
 pub mod judge;
 pub mod models;
 pub mod objective;

@@ -12,7 +12,7 @@ use std::path::Path;
 use clap::Subcommand;
 use store::{RunEnd, RunId, RunRecord, RunState, Store};
 
-use self::in_flight::Report;
+use self::in_flight::stored;
 use crate::comparing::Difference;
 use crate::exit::{Exit, Failure, not_measured};
 use crate::outputs::write_text;
@@ -52,8 +52,9 @@ pub fn answer(store: &Store, record: &RunRecord) -> String {
 
 /// `stepladder show` of a comparison of client libraries: the table as it was told, made of the stored lines once more.
 pub fn show(store: &Store, record: &RunRecord, json: Option<&Path>) -> Result<Exit, Failure> {
-    let report = Report::stored(store, &record.id).map_err(not_measured)?;
-    write_text("--json", &format!("{:#}", report.contract()), json).map_err(not_measured)?;
+    let report = stored(store, &record.id).map_err(not_measured)?;
+    write_text("--json", &serde_json::to_string_pretty(&report.contract()).map_err(not_measured)?, json)
+        .map_err(not_measured)?;
     if json != Some(Path::new("-")) {
         say::out_text!("{}", in_flight::page(&report, &record.id));
     }
@@ -75,7 +76,7 @@ pub struct Compared {
 
 /// Lays a stored run beside an older one. Errors: damage, or lines of another version.
 pub fn compared(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<Compared> {
-    let (old, new) = (Report::stored(store, old)?, Report::stored(store, new)?);
+    let (old, new) = (stored(store, old)?, stored(store, new)?);
     let (mut text, cells) = in_flight::compared(&old, &new);
     text += "\nThe two runs were not interleaved: a difference may be the machine's. For a claim run both clients in one bench.\n";
     Ok(Compared { differences: in_flight::differences(&old, &new), text, cells })

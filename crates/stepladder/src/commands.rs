@@ -33,7 +33,7 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let flags = args.flags().map_err(wrong_usage)?;
     let (plan, consent) = planned(&flags, args.allow_start, fastrand::u64(..)).map_err(wrong_usage)?;
     let outputs = Outputs { store: args.store.clone(), results: args.results.clone() };
-    let beside = Beside::begin(args)?;
+    let beside = Beside::begin(&args.store, args.view, args.report.as_deref())?;
     let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
     Ok(code)

@@ -18,6 +18,7 @@ use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Stor
 
 pub use self::options::DuelArgs;
 pub(crate) use self::options::{Asked, Decided, SidePlan, budget_ns};
+pub(crate) use self::page::contract;
 use self::record::DuelPlan;
 pub(crate) use self::record::DuelRun;
 use crate::climb::{self, Climbing, SubjectTrial, no_store};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use store::{RunId, RunKind, Store};
+use store::{RunId, Store};
 use viewer::ViewError;
 
 use crate::cli::ReportArgs;
@@ -58,11 +58,6 @@ impl Drop for Report {
 pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     let store = Store::open_to_read(&args.store).map_err(climb::no_store)?;
     let run = store.find_run(&args.run).map_err(wrong_usage)?;
-    if store.run(&run).map_err(not_measured)?.head.kind == RunKind::Bench {
-        return Err(wrong_usage(anyhow::anyhow!(
-            "run {run} compared client libraries, and reports are of climbs; use stepladder show {run} --json FILE"
-        )));
-    }
     Report::prepare(&args.output)?.write(&args.store, &run)?;
     Ok(Exit::Met)
 }

@@ -1,8 +1,8 @@
-//! `view`, and `climb --view`: the viewer, with the judge that reads plans.
+//! `view`, and `--view` of `climb` and `bench`: the viewer, with the judge that reads plans.
 //!
-//! Beside a climb it answers from the same process, on threads of its own. Where somebody sits before a terminal, the
-//! desktop's browser opens on the climb and the page stays up afterwards, until Ctrl-C; where standard output is a file
-//! or a pipe nothing is opened and the viewer ends with the climb, so that scripts do.
+//! Beside a run it answers from the same process, on threads of its own. Where somebody sits before a terminal, the
+//! desktop's browser opens on the run and the page stays up afterwards, until Ctrl-C; where standard output is a file
+//! or a pipe nothing is opened and the viewer ends with the run, so that scripts do.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -13,12 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use ladder::duel::DuelAnswers;
 use ladder::{Climb, Objective};
 use store::{RunId, Store, StoreError};
 use viewer::{Judge, Unjudged, ViewError, Viewer};
 
-use crate::cli::{ClimbArgs, ViewArgs};
+use crate::cli::ViewArgs;
 use crate::climb;
+use crate::duel::{self, DuelRun};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
 use crate::report::Report;
@@ -33,6 +35,8 @@ const LIVE: &str = "#/live";
 pub struct Replay {
     /// the run that was asked for last
     known: Mutex<Option<(RunId, JudgedRun)>>,
+    /// the duel that was asked for last
+    duel: Mutex<Option<(RunId, DuelRun)>>,
 }
 
 impl Judge for Replay {
@@ -44,6 +48,16 @@ impl Judge for Replay {
         };
         judged.read_on(store)?;
         Ok(judged.answers()?)
+    }
+
+    fn duel(&self, store: &Store, run: &RunId) -> Result<Option<(Climb, DuelAnswers)>, Unjudged> {
+        let mut known = self.duel.lock().unwrap_or_else(PoisonError::into_inner);
+        let duel = match &mut *known {
+            Some((id, duel)) if id == run => duel,
+            other => &mut other.insert((run.clone(), DuelRun::open(store, run)?)).1,
+        };
+        duel.read_on(store)?;
+        Ok(duel::contract(duel)?)
     }
 
     fn objectives(&self, store: &Store, run: &RunId) -> Result<Vec<Objective>, Unjudged> {
@@ -108,7 +122,7 @@ fn wait(interrupt: &Interrupt) {
     }
 }
 
-/// What goes on beside a climb and is left of it: the viewer and the report.
+/// What goes on beside a run and is left of it: the viewer and the report.
 pub struct Beside {
     viewer: Option<Viewer>,
     report: Option<Report>,
@@ -116,10 +130,10 @@ pub struct Beside {
 
 impl Beside {
     /// Begins what the command line asks for. Call it once the plan stands and nothing is measured yet.
-    pub fn begin(args: &ClimbArgs) -> Result<Self, Failure> {
-        let report = args.report.as_deref().map(Report::prepare).transpose()?;
+    pub fn begin(store: &Path, view: bool, report: Option<&Path>) -> Result<Self, Failure> {
+        let report = report.map(Report::prepare).transpose()?;
         let any = SocketAddr::from(([127, 0, 0, 1], viewer::FIRST_PORT));
-        let viewer = args.view.then(|| start(&args.store, any, Vec::new())).transpose()?;
+        let viewer = view.then(|| start(store, any, Vec::new())).transpose()?;
         if let Some(viewer) = &viewer {
             // Standard output may carry the JSON.
             say::err_line!("watch it: {}{LIVE}", viewer.url());

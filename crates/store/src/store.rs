@@ -217,18 +217,27 @@ impl Store {
     ///
     /// Of one moment, also while they grow. Errors: `Damaged` (never a wrong or a missing line).
     pub fn lines(&self, run: &RunId) -> Result<Vec<StoredLine>, StoreError> {
+        self.lines_behind(run, 0)
+    }
+
+    /// The same behind the first `known` lines, for a reader who has them.
+    pub fn lines_behind(&self, run: &RunId, known: u64) -> Result<Vec<StoredLine>, StoreError> {
         let _moment = self.moment()?;
         let mut lines = Vec::new();
         let keep = |row: Row| {
             let blank = StoredLine { process: 0, source: LineSource::Client, text: String::new() };
             let (position, line) = row.fill((0, blank), tables::line::read)?;
-            if position != lines.len() as u64 {
-                return Err(ReadError::Damaged(format!("line {} of run {run} is missing", lines.len())));
+            let expected = known + lines.len() as u64;
+            if position != expected {
+                return Err(ReadError::Damaged(format!("line {expected} of run {run} is missing")));
             }
             lines.push(line);
             Ok(())
         };
-        let read = LINE.for_each(&self.connection, "run = ?1", [run.as_str()], keep);
+        // A number that the database cannot hold is behind every line.
+        let known = i64::try_from(known).unwrap_or(i64::MAX);
+        let condition = "run = ?1 AND position >= ?2";
+        let read = LINE.for_each(&self.connection, condition, params![run.as_str(), known], keep);
         read.map_err(|error| self.read(error))?;
         self.parts_are_there(run)?;
         Ok(lines)

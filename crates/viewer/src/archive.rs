@@ -4,17 +4,21 @@
 //! them (it goes on, or was killed) is judged by the caller's `Judge`. Nothing is summed here that `measure` has not summed.
 
 use measure::Purpose;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use ladder::duel::DuelAnswers;
 use ladder::{Climb, DisturbedAbove, Evidence, HoldSpan, Rung};
+use serde::Deserialize;
 use serde_json::Value;
-use store::{Outcome, Place, RunId, RunRecord, RunState, Store, StoreError, TrialMark};
+use store::{Outcome, Place, RunId, RunKind, RunRecord, RunState, Store, StoreError, TrialMark};
 
 use crate::Judge;
+use crate::bench::Lines;
 use crate::decimate::decimate;
 use crate::error::Unjudged;
 use crate::fold::Fold;
-use crate::shape::{MainFigure, RowRung, RunPage, RunRow, Series, State, TrialPage};
+use crate::shape::{Kind, MainFigure, RowRung, RunPage, RunRow, Series, State, TrialPage};
 
 /// Entries that are in memory at once: half a minute of a trial, 20 MB where many bots are slow.
 const PIECE: u32 = 256;
@@ -39,12 +43,22 @@ pub enum Detail {
 pub struct Archive<'a> {
     store: &'a Store,
     judge: &'a dyn Judge,
+    answers: Option<&'a Answers>,
 }
+
+/// What ended runs without rungs found, in one line each: it never changes, and all lines of such a run are read for it.
+#[derive(Debug, Default)]
+pub struct Answers(Mutex<BTreeMap<RunId, String>>);
 
 impl<'a> Archive<'a> {
     /// Both must outlive it; it keeps nothing.
     pub fn new(store: &'a Store, judge: &'a dyn Judge) -> Self {
-        Archive { store, judge }
+        Archive { store, judge, answers: None }
+    }
+
+    /// Reads the answer of a run without rungs once.
+    pub fn remembering(self, answers: &'a Answers) -> Self {
+        Archive { answers: Some(answers), ..self }
     }
 
     /// All runs, the youngest first, and what is damaged, in words.
@@ -63,9 +77,14 @@ impl<'a> Archive<'a> {
     }
 
     fn row(&self, record: &RunRecord, climb: Option<&Climb>) -> Result<RunRow, StoreError> {
-        let main = self
-            .objectives(&record.id)
-            .ok()
+        let kind = match record.head.kind {
+            RunKind::Climb => Kind::Climb,
+            RunKind::Bench => Kind::Bench,
+            RunKind::Duel => Kind::Duel,
+        };
+        let main = (kind == Kind::Climb)
+            .then(|| self.objectives(&record.id).ok())
+            .flatten()
             .and_then(|mut all| (!all.is_empty()).then(|| all.swap_remove(0)));
         let figure = |evidence: &Evidence| main.as_ref().and_then(|main| evidence.value_of(&main.text));
         // While a run goes on there is no verdict of all of it, and the rung that is held stands in the small ladder.
@@ -84,6 +103,12 @@ impl<'a> Archive<'a> {
         };
         Ok(RunRow {
             id: record.id.to_string(),
+            kind,
+            answer: match kind {
+                Kind::Climb => None,
+                Kind::Bench => self.bench_answer(record)?,
+                Kind::Duel => duel_answer(record, climb),
+            },
             subject: record.head.subject.clone(),
             scenario: record.head.scenario.clone(),
             started_unix_ms: record.head.started_unix_ms,
@@ -96,11 +121,52 @@ impl<'a> Archive<'a> {
                 },
                 RunState::CutOff(_) => State::CutOff,
             },
-            verdict: climb.filter(|_| !is_recording).map(|climb| climb.verdict),
-            capacity: climb.map(|climb| climb.capacity.clone()),
+            // Those of a duel are of both sides together, and say nothing of either.
+            verdict: climb.filter(|_| !is_recording && kind == Kind::Climb).map(|climb| climb.verdict),
+            capacity: climb.filter(|_| kind == Kind::Climb).map(|climb| climb.capacity.clone()),
             rungs,
             main,
             labels: record.labels.clone(),
+        })
+    }
+
+    /// What a comparison of client libraries found; `None` while it goes on.
+    fn bench_answer(&self, record: &RunRecord) -> Result<Option<String>, StoreError> {
+        let reason = match &record.state {
+            RunState::Recording => return Ok(None),
+            RunState::Ended(end) => end.reason.clone(),
+            RunState::CutOff(_) => None,
+        };
+        if let Some(reason) = reason {
+            return Ok(Some(reason));
+        }
+        let known = self.answers.map(|answers| answers.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(answer) = known.as_ref().and_then(|known| known.get(&record.id)) {
+            return Ok(Some(answer.clone()));
+        }
+        let report = Lines::of(self.store, &record.id)?.report(self.store, &record.id);
+        let answer = report.map_or_else(|problem| problem, |report| report.in_one_line());
+        if let Some(mut known) = known {
+            known.insert(record.id.clone(), answer.clone());
+        }
+        Ok(Some(answer))
+    }
+
+    /// The page of a comparison of client libraries whose lines were read.
+    pub(crate) fn bench_page(&self, record: &RunRecord, lines: &Lines) -> Result<RunPage, StoreError> {
+        let (bench, problem) = lines.page(self.store, record);
+        Ok(RunPage {
+            run: self.row(record, None)?,
+            command: record.head.command.clone(),
+            note: None,
+            planned: Vec::new(),
+            hold_s: None,
+            climb: None,
+            objectives: Vec::new(),
+            trials: Vec::new(),
+            bench: Some(bench),
+            duel: None,
+            problem,
         })
     }
 
@@ -136,16 +202,34 @@ impl<'a> Archive<'a> {
     pub fn climb(&self, record: &RunRecord) -> Result<Option<Climb>, Unjudged> {
         match stored_climb(record) {
             Some(climb) => Ok(Some(climb)),
+            None if record.head.kind == RunKind::Duel => {
+                Ok(self.judge.duel(self.store, &record.id)?.map(|(climb, _)| climb))
+            }
             None => self.judge.climb(self.store, &record.id),
         }
+    }
+
+    /// The answers of a climb, or those of a duel with the form of a climb.
+    fn judged(&self, record: &RunRecord) -> Result<(Option<Climb>, Option<DuelAnswers>), Unjudged> {
+        if record.head.kind != RunKind::Duel {
+            return Ok((self.climb(record)?, None));
+        }
+        let told = stored_climb(record).zip(stored_duel(record));
+        Ok(match told.map_or_else(|| self.judge.duel(self.store, &record.id), |told| Ok(Some(told)))? {
+            Some((climb, duel)) => (Some(climb), Some(duel)),
+            None => (None, None),
+        })
     }
 
     /// A run.
     pub fn run_page(&self, run: &RunId, detail: Detail) -> Result<RunPage, StoreError> {
         let record = self.store.run(run)?;
-        let (climb, mut problem) = match self.climb(&record) {
-            Ok(climb) => (climb, None),
-            Err(cause) => (None, Some(cause.to_string())),
+        if record.head.kind == RunKind::Bench {
+            return self.bench_page(&record, &Lines::of(self.store, run)?);
+        }
+        let (climb, duel, mut problem) = match self.judged(&record) {
+            Ok((climb, duel)) => (climb, duel, None),
+            Err(cause) => (None, None, Some(cause.to_string())),
         };
         let objectives = self.objectives(run).unwrap_or_else(|cause| {
             problem.get_or_insert(cause.to_string());
@@ -179,6 +263,8 @@ impl<'a> Archive<'a> {
             climb,
             objectives,
             trials,
+            bench: None,
+            duel,
             problem,
         })
     }
@@ -291,6 +377,27 @@ pub(crate) fn rung_of(climb: &Climb, seq: u32) -> Option<&Rung> {
 fn stored_climb(record: &RunRecord) -> Option<Climb> {
     let RunState::Ended(end) = &record.state else { return None };
     serde_json::from_str(end.climb.as_deref()?).ok()
+}
+
+/// What a duel found, in the words of its first load, or why there is nothing.
+fn duel_answer(record: &RunRecord, climb: Option<&Climb>) -> Option<String> {
+    let told = climb.and_then(|climb| climb.conclusions.iter().find(|one| one.id == "duel"));
+    let reason = match &record.state {
+        RunState::Ended(end) => end.reason.clone(),
+        RunState::CutOff(cut_off) => Some(cut_off.to_string()),
+        RunState::Recording => None,
+    };
+    told.map(|one| one.text.clone()).or(reason)
+}
+
+/// What a duel told at its end; `None` too where another version wrote it in another shape.
+fn stored_duel(record: &RunRecord) -> Option<DuelAnswers> {
+    #[derive(Deserialize)]
+    struct Told {
+        duel: DuelAnswers,
+    }
+    let RunState::Ended(end) = &record.state else { return None };
+    serde_json::from_str(end.climb.as_deref()?).ok().map(|Told { duel }| duel)
 }
 
 /// Judges are shared between the threads of a viewer.

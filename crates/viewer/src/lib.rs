@@ -8,6 +8,7 @@
 //! Units: `_ns` since the start of a trial, null where a figure may not be stated.
 
 mod archive;
+mod bench;
 mod bundle;
 mod connections;
 mod decimate;
@@ -23,15 +24,16 @@ mod tick_files;
 #[cfg(test)]
 mod typescript;
 
-pub use archive::{Archive, Detail};
+pub use archive::{Answers, Archive, Detail};
 pub use bundle::page_is_built;
 pub use error::{Unjudged, ViewError};
 pub use gate::{Gate, Ruling};
 pub use live::{Follower, Message};
 pub use report::report;
 pub use server::{FIRST_PORT, Options, Viewer, serve};
-pub use shape::{MainFigure, RunPage, RunRow, TickFile, TrialPage};
+pub use shape::{BenchPage, Kind, MainFigure, ProcessPage, RunPage, RunRow, TickFile, TrialPage};
 
+use ladder::duel::DuelAnswers;
 use ladder::{Climb, Objective};
 use store::{RunId, Store};
 
@@ -39,6 +41,9 @@ use store::{RunId, Store};
 pub trait Judge: Send + Sync + 'static {
     /// The answers of a run from its stored trials, as far as they are complete; `None` while no rung was held.
     fn climb(&self, store: &Store, run: &RunId) -> Result<Option<Climb>, Unjudged>;
+
+    /// Of a duel: its rungs in the form of a climb, and what is known block by block; `None` while no trial was held.
+    fn duel(&self, store: &Store, run: &RunId) -> Result<Option<(Climb, DuelAnswers)>, Unjudged>;
 
     /// What its rungs must meet, in the order of its plan.
     fn objectives(&self, store: &Store, run: &RunId) -> Result<Vec<Objective>, Unjudged>;

@@ -6,12 +6,14 @@
 //! leaves the page as it was.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use measure::TrialHead;
 use serde::Serialize;
-use store::{Place, RunId, RunState, Store, StoreError, TrialMark};
+use store::{Place, RunId, RunKind, RunRecord, RunState, Store, StoreError, TrialMark};
 
 use crate::archive::{Archive, Detail, POINTS, SharedJudge, is_rung, page_of, read_on};
+use crate::bench::Lines;
 use crate::fold::Fold;
 use crate::shape::{Second, Series, Short};
 
@@ -23,6 +25,8 @@ const DISTRIBUTIONS_S: u32 = 5;
 const LIVE_WIDTH: f64 = 1.01;
 /// Looks without a commit after which the state is asked all the same: a killed process commits nothing.
 const IDLE_LOOKS: u32 = 10;
+/// The whole of a comparison is summed again at most in so small a part of the time: it shares the machine that is measured.
+const SUMMING_SHARE: u32 = 50;
 /// The id behind the last message of a run.
 pub const END: &str = "end";
 
@@ -31,7 +35,7 @@ pub const END: &str = "end";
 pub struct Message {
     /// from where a reconnect goes on
     pub id: String,
-    /// `second`, `trial`, `rung`, `run`
+    /// `second`, `trial`, `rung`, `run`, `process`
     pub kind: &'static str,
     /// JSON
     pub data: String,
@@ -45,6 +49,7 @@ pub struct Follower {
     version: Option<u64>,
     idle: u32,
     current: Option<Current>,
+    comparison: Followed,
     /// where the reader was before it lost the connection
     behind: Option<Behind>,
     has_ended: bool,
@@ -57,6 +62,16 @@ struct Behind {
     second: Option<u32>,
 }
 
+/// A comparison of client libraries that grows.
+#[derive(Default)]
+struct Followed {
+    lines: Lines,
+    /// processes came or went since the whole was sent
+    is_stale: bool,
+    /// when it may be summed again
+    not_before: Option<Instant>,
+}
+
 /// The trial that is looked at.
 struct Current {
     seq: u32,
@@ -65,6 +80,12 @@ struct Current {
     is_told: bool,
     is_judged: bool,
     distributions_at: u32,
+}
+
+impl Followed {
+    fn may_sum(&self) -> bool {
+        self.not_before.is_none_or(|not_before| Instant::now() >= not_before)
+    }
 }
 
 impl Current {
@@ -84,7 +105,17 @@ impl Follower {
     /// Follows `run` from now on, or from behind the id of a message that was sent before.
     pub fn new(store: Store, judge: Arc<dyn crate::Judge>, run: RunId, last_id: Option<&str>) -> Self {
         let behind = last_id.and_then(read_id);
-        Follower { store, judge, run, version: None, idle: 0, current: None, behind, has_ended: false }
+        Follower {
+            store,
+            judge,
+            run,
+            version: None,
+            idle: 0,
+            current: None,
+            comparison: Followed::default(),
+            behind,
+            has_ended: false,
+        }
     }
 
     /// True once the last message of the run was given out.
@@ -100,14 +131,19 @@ impl Follower {
         // Asked before anything is read: what is committed from here on shows in the next version.
         let version = self.store.version()?;
         self.idle += 1;
-        if self.version == Some(version) && self.idle < IDLE_LOOKS {
+        let is_waiting = self.comparison.is_stale && self.comparison.may_sum();
+        if self.version == Some(version) && self.idle < IDLE_LOOKS && !is_waiting {
             return Ok(Vec::new());
         }
         let is_first = self.version.replace(version).is_none();
         self.idle = 0;
         let mut messages = Vec::new();
         // Before the entries: of a run that ends in between, none is missed.
-        let is_recording = matches!(self.store.run(&self.run)?.state, RunState::Recording);
+        let record = self.store.run(&self.run)?;
+        let is_recording = matches!(record.state, RunState::Recording);
+        if record.head.kind == RunKind::Bench {
+            return self.comparison(&record, is_first, is_recording);
+        }
         let marks = self.store.trial_marks(&self.run)?;
         if is_first && self.behind.is_none() {
             // A rung may have been judged between the page and this connection.
@@ -126,6 +162,29 @@ impl Follower {
             self.has_ended = true;
         }
         Ok(messages)
+    }
+
+    /// The seconds of the process that runs, and the whole when one began or ended. A reader who comes back gets the whole.
+    fn comparison(
+        &mut self,
+        record: &RunRecord,
+        is_first: bool,
+        is_recording: bool,
+    ) -> Result<Vec<Message>, StoreError> {
+        let followed = &mut self.comparison;
+        let news = followed.lines.read_on(&self.store, &self.run)?;
+        followed.is_stale |= news.is_structural || is_first;
+        if is_recording && (!followed.is_stale || !followed.may_sum()) {
+            let pages = news.processes.iter().filter_map(|number| followed.lines.process(*number));
+            return Ok(pages.map(|page| message(String::new(), "process", &page)).collect());
+        }
+        let began = Instant::now();
+        let page = Archive::new(&self.store, &*self.judge).bench_page(record, &followed.lines)?;
+        followed.is_stale = false;
+        followed.not_before = Some(Instant::now() + began.elapsed() * SUMMING_SHARE);
+        self.has_ended = !is_recording;
+        let id = if is_recording { String::new() } else { END.to_owned() };
+        Ok(vec![message(id, "run", &page)])
     }
 
     fn trial(&mut self, mark: &TrialMark, messages: &mut Vec<Message>) -> Result<(), StoreError> {

@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 use store::{RunId, Store, StoreError};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::archive::{Archive, Detail, POINTS, SharedJudge};
+use crate::archive::{Answers, Archive, Detail, POINTS, SharedJudge};
 use crate::bundle;
 use crate::connections::Seat;
 use crate::error::ViewError;
@@ -54,6 +54,7 @@ pub(crate) struct Shared {
     pub store: PathBuf,
     pub judge: SharedJudge,
     pub gate: Gate,
+    pub answers: Answers,
     pub ticks: Mutex<TickFiles>,
     pub followers: Arc<Semaphore>,
     /// a token that opens the page once, for the browser that we start ourselves
@@ -231,7 +232,7 @@ async fn page() -> Html<&'static str> {
 async fn runs(State(shared): App) -> Result<Response, Refusal> {
     aside(move || {
         let (rows, damaged) = match shared.reader() {
-            Ok(store) => Archive::new(&store, &*shared.judge).rows()?,
+            Ok(store) => Archive::new(&store, &*shared.judge).remembering(&shared.answers).rows()?,
             // Nobody has climbed yet.
             Err(StoreError::NoStore { .. }) => (Vec::new(), Vec::new()),
             Err(error) => return Err(error.into()),
@@ -244,7 +245,11 @@ async fn runs(State(shared): App) -> Result<Response, Refusal> {
 async fn run(State(shared): App, Path(id): Path<String>) -> Result<Response, Refusal> {
     aside(move || {
         let store = shared.reader()?;
-        as_json(&Archive::new(&store, &*shared.judge).run_page(&exactly(&store, &id)?, Detail::First)?)
+        as_json(
+            &Archive::new(&store, &*shared.judge)
+                .remembering(&shared.answers)
+                .run_page(&exactly(&store, &id)?, Detail::First)?,
+        )
     })
     .await
 }

@@ -14,6 +14,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use tokio::sync::oneshot;
 
 use crate::Judge;
+use crate::archive::Answers;
 use crate::bundle::policy_served;
 use crate::connections;
 use crate::error::ViewError;
@@ -117,6 +118,7 @@ pub fn serve(options: &Options, judge: Arc<dyn Judge>) -> Result<Viewer, ViewErr
         store: options.store.clone(),
         judge,
         gate: Gate::new(address.port(), token.clone()),
+        answers: Answers::default(),
         ticks: Mutex::new(TickFiles::new(&options.ticks)),
         followers: Shared::followers(),
         once: Mutex::new(None),

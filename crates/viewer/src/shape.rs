@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use ladder::duel::DuelAnswers;
+use ladder::in_flight::{Comparison, ProcessCurve};
 use ladder::objective::Op;
 use ladder::{Capacity, Climb, DisturbedAbove, HoldSpan, Objective, Rung, UnitKind, Verdict};
 use measure::ledger::ReceiverBooks;
@@ -18,6 +20,8 @@ pub struct RunRow {
     pub id: String,
     /// as the user wrote it
     pub subject: String,
+    /// what was measured
+    pub kind: Kind,
     /// path of the scenario file
     pub scenario: Option<String>,
     /// when it began
@@ -28,12 +32,26 @@ pub struct RunRow {
     pub verdict: Option<Verdict>,
     /// between which loads
     pub capacity: Option<Capacity>,
+    /// of a run without rungs: what it found, in one line
+    pub answer: Option<String>,
     /// the small ladder
     pub rungs: Vec<RowRung>,
     /// what it is drawn by
     pub main: Option<MainFigure>,
     /// what people wrote on it
     pub labels: BTreeMap<String, String>,
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// one server under rising loads
+    Climb,
+    /// client libraries on one server
+    Bench,
+    /// two servers under the same loads
+    Duel,
 }
 
 /// Where a run is.
@@ -123,8 +141,63 @@ pub struct RunPage {
     pub hold_s: Option<f64>,
     /// in their order
     pub trials: Vec<TrialPage>,
+    /// of a comparison of client libraries; it has neither `climb` nor trials
+    pub bench: Option<BenchPage>,
+    /// of a duel, whose trials are those of both sides: what is known, as in `duel --json`
+    pub duel: Option<DuelAnswers>,
     /// why nothing is said of it, where its plan cannot be read
     pub problem: Option<String>,
+}
+
+/// A comparison of client libraries.
+#[derive(Clone, Debug, Serialize, TS)]
+pub struct BenchPage {
+    /// its figures, as in `bench --json`
+    pub comparison: Comparison,
+    /// of each cell of the comparison: buckets [highest ns, count] of its latencies
+    pub latencies: Vec<Vec<(u64, u64)>>,
+    /// the processes, in the order in which they ran
+    pub processes: Vec<ProcessPage>,
+    /// how many it means to start, those that are profiled left out; null where its plan does not say
+    pub planned: Option<u64>,
+    /// random order of the runs
+    pub seed: u64,
+    /// version of Stepladder
+    pub stepladder: String,
+    /// the machine
+    #[ts(type = "Record<string, unknown>")]
+    pub environment: serde_json::Map<String, serde_json::Value>,
+    /// why it could not go on
+    pub reason: Option<String>,
+}
+
+/// One run of a client.
+#[derive(Clone, Debug, Serialize, TS)]
+pub struct ProcessPage {
+    /// within the run, from 0
+    pub number: u32,
+    /// as the user named it
+    pub client: String,
+    /// the task
+    pub op: String,
+    /// the task
+    pub value_bytes: u64,
+    /// the task
+    pub in_flight: String,
+    /// the task
+    pub total: u64,
+    /// each block has every client and task once
+    pub block: u64,
+    /// what was profiled; its figures do not count
+    pub profile: Option<String>,
+    /// it wrote its last line
+    pub has_ended: bool,
+    /// why it did not reach its total
+    pub stopped: Option<String>,
+    /// operations per second over its whole measured part
+    pub ops_per_s: Option<f64>,
+    /// second by second
+    pub curve: ProcessCurve,
 }
 
 /// A trial. Columns and buckets may be left out (empty); the page asks for them then.

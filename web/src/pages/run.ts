@@ -4,18 +4,19 @@ import { answers } from '../answers'
 import { api, follow, Refused } from '../api'
 import { phase, seconds } from '../columns'
 import type { MainFigure, Rung, RunPage, TrialPage } from '../data'
-import { askText, askTwice, tell } from '../dialog'
 import { h, replace, table } from '../dom'
 import { drawable, figureName, percentile, shown, soFar, valueOf } from '../figures'
-import { clock, inUnit, number, unitText, when } from '../format'
+import { clock, inUnit, number, unitText } from '../format'
 import { draw, type Step } from '../ladder'
+import { DuelView, sideOf } from '../duel-view'
 import { Host } from '../panels/host'
 import type { Context } from '../panels/panel'
 import { cellName } from '../panels/sweep'
-import { before, nameOf } from '../runs'
+import { RunHead } from '../run-head'
+import { nameOf } from '../runs'
 import { apply, running, rungsOf, type LiveEvent } from '../state'
 import { nth, onTheme, rem } from '../theme'
-import { badge, icon, STATES, VERDICTS } from '../verdict'
+import { badge, icon, VERDICTS } from '../verdict'
 import type { Page } from './page'
 
 export function runPage(page: RunPage, options: { isReport: boolean; seq: number | null; go: (hash: string) => void }): Page {
@@ -30,8 +31,10 @@ function figuresOf(page: RunPage): MainFigure[] {
 
 class RunView implements Page {
   readonly element = h('main', { class: 'run' })
-  private readonly head = h('header', { class: 'run-head' })
+  private readonly head: RunHead
   private readonly answers = h('div')
+  /** of a duel: in place of the answers and the ladder, which are of one server */
+  private readonly duel: DuelView | null
   private readonly progress = h('div', { class: 'progress', 'aria-live': 'off' })
   private readonly choice = h('select', { 'aria-label': 'figure shown in the ladder' })
   private readonly picture = h('div', { class: 'picture' })
@@ -55,14 +58,18 @@ class RunView implements Page {
   private readonly ticking: number
 
   constructor(private readonly page: RunPage, private readonly options: { isReport: boolean; seq: number | null; go: (hash: string) => void }) {
+    this.head = new RunHead(page, options)
+    this.duel = page.run.kind === 'duel' ? new DuelView() : null
     this.open = options.seq ?? this.first()
     this.isFollowing = options.seq === null && page.run.state === 'running'
     this.choice.addEventListener('change', () => { this.figure = this.choice.value; this.drawLadder() })
-    replace(this.element, this.head, this.answers, this.progress,
-      h('section', { class: 'ladder-box', 'aria-label': 'The ladder' },
-        h('div', { class: 'bar' }, h('h2', null, 'The ladder'), h('label', { class: 'quiet' }, 'figure ', this.choice)),
-        this.picture, this.legend(), this.rungTable),
-      this.ofRun.element, this.rungBox, this.ofMachine.element)
+    replace(this.element, this.head.element, this.duel ? null : this.answers, this.progress, this.duel?.element,
+      this.duel
+        ? h('section', { class: 'ladder-box', 'aria-label': 'The trials' }, h('h2', null, 'Trials'), this.rungTable)
+        : h('section', { class: 'ladder-box', 'aria-label': 'The ladder' },
+          h('div', { class: 'bar' }, h('h2', null, 'The ladder'), h('label', { class: 'quiet' }, 'figure ', this.choice)),
+          this.picture, this.legend(), this.rungTable),
+      this.duel ? null : this.ofRun.element, this.rungBox, this.ofMachine.element)
     this.observer = new ResizeObserver(() => {
       const width = Math.floor(this.picture.clientWidth)
       if (width !== this.width && width > 0) { this.width = width; this.drawLadder() }
@@ -94,6 +101,7 @@ class RunView implements Page {
     clearInterval(this.ticking)
     cancelAnimationFrame(this.frame)
     this.ofRun.destroy()
+    this.duel?.destroy()
     this.ofMachine.destroy()
     this.ofRung.destroy()
   }
@@ -127,8 +135,9 @@ class RunView implements Page {
   }
 
   private drawAll(): void {
-    this.drawHead()
-    replace(this.answers, answers(this.page))
+    this.head.draw()
+    if (this.duel) this.duel.update(this.page)
+    else replace(this.answers, answers(this.page))
     this.drawProgress()
     this.drawChoice()
     this.drawLadder()
@@ -139,6 +148,11 @@ class RunView implements Page {
 
   /** Panels of the run; those that compare rungs stay within the cell of the open one. */
   private drawRun(): void {
+    if (this.duel) {
+      const any = rungsOf(this.page)[0]
+      if (any) this.ofMachine.update(this.context(any))
+      return
+    }
     const all = rungsOf(this.page)
     const any = all.find(trial => trial.seq === this.open) ?? all[0]
     if (any) for (const host of [this.ofRun, this.ofMachine]) host.update(this.context(any))
@@ -146,68 +160,6 @@ class RunView implements Page {
 
   private context(trial: TrialPage): Context {
     return { page: this.page, trial, sync: `trial-${trial.seq}`, pick: seq => this.pick(seq, true), load: seq => this.load(seq) }
-  }
-
-  private drawHead(): void {
-    const { run } = this.page
-    const labels = run.labels ?? {}
-    const tags = (labels.tags ?? '').split(',').map(tag => tag.trim()).filter(Boolean)
-    const note = labels.note ?? this.page.note
-    const act = (word: string, title: string, does: () => void) => h('button', { class: 'quiet', type: 'button', title, onclick: does }, word)
-    const isPinned = labels.pinned === 'true'
-    replace(this.head,
-      h('div', { class: 'names' },
-        h('h1', null, nameOf(run), isPinned ? h('span', { class: 'pin', title: 'pinned runs cannot be deleted' }, ' pinned') : null),
-        badge(run.verdict ?? this.page.climb?.verdict ?? null, run.state),
-        run.state !== 'finished' && run.state !== 'running' ? h('span', { class: 'state' }, STATES[run.state]) : null,
-        ...tags.map(tag => h('span', { class: 'tag' }, tag)), h('span', { class: 'spring' }), this.options.isReport ? null : this.actions(isPinned, act)),
-      h('p', { class: 'facts-line' },
-        h('span', null, run.subject), run.scenario && run.scenario !== run.subject ? h('span', null, run.scenario) : null, h('span', null, when(run.started_unix_ms)),
-        labels.name && labels.name !== run.id ? h('span', null, `run ${run.id}`) : null, h('code', null, this.page.command)),
-      note ? h('p', { class: 'run-note' }, note) : null,
-      this.page.problem ? h('p', { class: 'bad' }, this.page.problem) : null)
-  }
-
-  private actions(isPinned: boolean, act: (word: string, title: string, does: () => void) => HTMLElement): HTMLElement {
-    const { run } = this.page
-    return h('div', { class: 'actions' },
-      act('Rename', 'Give the run a name', () => this.relabel('name', 'Name of this run')),
-      act('Note', 'What was this run for?', () => this.relabel('note', 'Note', 5)),
-      act('Tags', 'Separated by commas', () => this.relabel('tags', 'Tags, separated by commas')),
-      act(isPinned ? 'Unpin' : 'Pin', 'Pinned runs are listed first and cannot be deleted', () => this.label('pinned', isPinned ? 'false' : 'true')),
-      run.state === 'running' ? null : act('Compare', 'Old against new: with the run it repeats, or the previous one', () => this.compare()),
-      run.state === 'running' ? null : h('a', { class: 'button', href: api.report(run.id), download: `${run.id}.html` }, 'Report'),
-      run.state === 'running' || isPinned ? null : act('Delete', 'Asks for confirmation twice', () => this.remove()))
-  }
-
-  private async relabel(key: string, question: string, lines = 1): Promise<void> {
-    const value = await askText(question, this.page.run.labels?.[key] ?? '', lines)
-    if (value !== null) await this.label(key, value)
-  }
-
-  private async label(key: string, value: string): Promise<void> {
-    try {
-      await api.label(this.page.run.id, { [key]: value })
-      this.page.run.labels = { ...this.page.run.labels, [key]: value }
-      this.drawHead()
-    } catch (error) { await tell('Not saved', String((error as Error).message)) }
-  }
-
-  private async compare(): Promise<void> {
-    try {
-      const old = before(this.page.run, await api.runs())
-      if (old) this.options.go(`#/compare/${[old.id, this.page.run.id].map(encodeURIComponent).join(',')}`)
-      else await tell('Nothing to compare with', 'No earlier run of this subject has a rung. Repeat this one with: ', h('code', null, `stepladder again ${this.page.run.id}`))
-    } catch (error) { await tell('The runs cannot be read', String((error as Error).message)) }
-  }
-
-  private async remove(): Promise<void> {
-    const { id } = this.page.run
-    if (!await askTwice(`Delete ${nameOf(this.page.run)}?`, 'This removes the run and all its data. There is no undo.', id)) return
-    try {
-      await api.remove(id)
-      this.options.go('#/')
-    } catch (error) { await tell('Not deleted', String((error as Error).message)) }
   }
 
   private legend(): HTMLElement {
@@ -296,7 +248,7 @@ class RunView implements Page {
     const all = rungsOf(this.page)
     const judged = all.filter(trial => trial.rung)
     // A sweep has a table per cell (panels/sweep.ts).
-    if (judged.length === 0 || all.some(trial => Object.keys(trial.cell).length > 0)) { this.rungTable.replaceChildren(); return }
+    if (judged.length === 0 || !this.duel && all.some(trial => Object.keys(trial.cell).length > 0)) { this.rungTable.replaceChildren(); return }
     type Cell = [string, (rung: Rung) => Node | string]
     const where = (has: (rung: Rung) => unknown, ...cells: Cell[]) => judged.some(trial => has(trial.rung!)) ? cells : []
     const columns: Cell[] = [
@@ -317,10 +269,11 @@ class RunView implements Page {
       return [
         h('button', { class: 'link', type: 'button', 'data-row': trial.seq, onclick: () => this.pick(trial.seq, true) }, number(trial.load)),
         h('span', { class: 'nowrap', title: rung?.reason ?? '' }, icon(rung?.verdict ?? null), ` ${rung ? VERDICTS[rung.verdict].word : this.page.run.state === 'running' ? 'running' : 'not judged'}`),
+        ...this.duel ? [sideOf(trial)] : [],
         ...columns.map(([, of]) => rung ? of(rung) : ''),
       ]
     })
-    const body = table([unitText(all[0].load_unit), 'verdict', ...columns.map(([name]) => name)], rows, { class: 'rungs' })
+    const body = table([unitText(all[0].load_unit), 'verdict', ...this.duel ? ['side'] : [], ...columns.map(([name]) => name)], rows, { class: 'rungs' })
     replace(this.rungTable, body)
     this.markRow()
   }

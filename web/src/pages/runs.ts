@@ -11,6 +11,7 @@ import { badge, STATES } from '../verdict'
 import type { Page } from './page'
 
 const REFRESH_MS = 3000
+const KINDS = { climb: 'climb', bench: 'client libraries', duel: 'duel' } as const
 
 export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
   let runs = first
@@ -43,15 +44,20 @@ export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
       compare.textContent = chosen.size < 2 ? 'Choose two to compare' : `Compare ${chosen.size}`
     })
     const tags = (run.labels?.tags ?? '').split(',').map(tag => tag.trim()).filter(Boolean)
+    // Old against new is of climbs alone: a comparison of clients and a duel compare within themselves.
+    const isClimb = run.kind === 'climb'
+    box.disabled = !isClimb
     return h('li', { class: 'row' },
-      h('label', { class: 'choose' }, box),
+      h('label', { class: 'choose', title: isClimb ? null : `a ${run.kind} compares within itself` }, box),
       h('a', { class: 'open', href: `#/runs/${encodeURIComponent(run.id)}` },
         h('span', { class: 'who' },
           h('b', null, run.labels?.name || run.id), run.labels?.pinned === 'true' ? h('span', { class: 'pin' }, ' pinned') : null, ...tags.map(tag => h('span', { class: 'tag' }, tag)),
           h('small', null, `${run.subject} · ${when(run.started_unix_ms)}${run.state === 'finished' || run.state === 'running' ? '' : ` · ${STATES[run.state]}`}`),
           run.labels?.note ? h('small', { class: 'note' }, run.labels.note) : null),
-        h('span', { class: 'how-many' }, h('b', null, capacityWords(run)), run.main ? h('small', null, `by ${figureName(run.main.name)}`) : null),
-        h('span', { class: 'small-ladder' }, spark(run.rungs, run.main)),
+        ...isClimb
+          ? [h('span', { class: 'how-many' }, h('b', null, capacityWords(run)), run.main ? h('small', null, `by ${figureName(run.main.name)}`) : null),
+            h('span', { class: 'small-ladder' }, spark(run.rungs, run.main))]
+          : [h('span', { class: 'found' }, h('small', null, KINDS[run.kind]), run.answer ?? '—')],
         badge(run.verdict, run.state)))
   }
 

@@ -1,6 +1,6 @@
 import { h, table } from '../dom'
 import { percentile, shown } from '../figures'
-import { bytes } from '../format'
+import { machineFacts } from '../machine'
 import { redrawn, type Panel } from './panel'
 
 /** Where it was measured, with what, and how good that is against a server that does nothing. */
@@ -9,15 +9,11 @@ const panel: Panel = {
   shows: ({ page }) => page.climb !== null,
   mount: context => redrawn(context, ({ page }) => page.climb, ({ page }) => {
     const climb = page.climb!
-    const facts: [string, string | Node][] = [
+    const facts = machineFacts([
       ['command', h('code', null, climb.run.command)], ['seed', String(climb.run.seed)], ['arrivals', climb.run.arrivals],
       ['stepladder', climb.run.stepladder], ['commit', climb.run.git ?? '—'],
       ['server and generator', climb.run.shared_cores ? 'on the same cores' : 'on separate cores'],
-    ]
-    for (const [name, value] of Object.entries(climb.run.environment)) {
-      facts.push([name.replaceAll('_', ' ').replace(/ bytes$/, ''), name.endsWith('_bytes') && typeof value === 'number' ? bytes(value)
-        : value !== null && typeof value === 'object' ? Object.entries(value).filter(([, part]) => part !== null).map(([key, part]) => `${key} ${part}`).join(', ') : String(value ?? '—')])
-    }
+    ], climb.run.environment)
     const own = climb.generator
     const keys = ['p50', 'p90', 'p99', 'p999', 'max'] as const
     return [h('div', { class: 'tables' },

@@ -32,7 +32,8 @@ function ofCell(context: Context): TrialPage[] {
 
 const panel: Panel = {
   id: 'overlay', title: 'Rungs overlaid', of: 'machine', order: 10,
-  shows: context => ofCell(context).length > 1,
+  // The trials of a duel are at one load: its own picture compares them.
+  shows: context => context.page.run.kind === 'climb' && ofCell(context).length > 1,
   mount: context => new Overlay(context),
 }
 

@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ladder::in_flight::scene::{Plant, PlantedLine, process};
+use ladder::in_flight::{CellKey, LineError, Replay};
 use measure::Distribution;
 use measure::ticklog::TickLogReader;
 use plan::schema::{self, Schema};
@@ -67,6 +69,44 @@ pub(super) fn histogram(input: &[u8]) {
     if let Ok(bytes) = STANDARD.decode(input) {
         read(&bytes);
     }
+}
+
+/// What client libraries wrote (`!` before a note): whatever is taken can be summed and shown.
+pub(super) fn client_lines(input: &[u8]) {
+    let mut replay = Replay::default();
+    for line in String::from_utf8_lossy(input).lines() {
+        let _ = match line.strip_prefix('!') {
+            Some(note) => replay.note(0, note),
+            None => replay.line(0, line),
+        };
+    }
+    let report = replay.report::<LineError>(|_| Ok(String::from_utf8_lossy(input).into_owned()));
+    if let Ok(report) = report {
+        let comparison = report.contract();
+        assert_eq!(comparison.cells.len(), report.cells.len());
+        serde_json::to_string(&comparison).expect("figures are JSON");
+    }
+}
+
+pub(super) fn client_seeds() -> Vec<Vec<u8>> {
+    let key = CellKey { op: "get".to_owned(), value_bytes: 3, in_flight: "100".to_owned(), total: 1000 };
+    let plant = Plant {
+        client: "planted",
+        key,
+        cell: 0,
+        block: 0,
+        ops_per_s: 100,
+        seconds: 2,
+        p50_ns: 1_000_000,
+        failed: 1,
+        error: "no result",
+        has_runtime: true,
+    };
+    let line = |line: PlantedLine| format!("{}{}\n", if line.is_note { "!" } else { "" }, line.text);
+    let whole: String = process(&plant).into_iter().map(line).collect();
+    let stopped = whole.replace("\"hits\"", "\"stopped\":\"signal\",\"hits\"");
+    let profiled = whole.replace("\"profile\":null", "\"profile\":\"cpu\"");
+    [whole, stopped, profiled, "user:main;runtime:memmove 600000\n".to_owned()].map(String::into_bytes).into()
 }
 
 pub(super) fn histogram_seeds() -> Vec<Vec<u8>> {

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use ts_rs::TS;
 
 use crate::condition::{Condition, ConditionError, Op};
 use crate::duel::interval::Scale;
@@ -25,7 +26,7 @@ pub struct Gate {
 }
 
 /// Whether a gate is met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum GateState {
     /// the whole interval keeps the bound

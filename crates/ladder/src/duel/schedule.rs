@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use measure::Purpose;
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 use crate::duel::Duel;
 use crate::duel::gate::GateState;
@@ -112,7 +113,7 @@ pub enum DuelNext {
 }
 
 /// Why a duel ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum DuelStop {
     /// everything that was asked is known

@@ -9,9 +9,10 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 use crate::duel::gate::{Gate, GateState};
 use crate::duel::interval::{Pairs, Scale};
@@ -27,7 +28,7 @@ pub struct Rules {
     delta: f64,
     blocks_most: usize,
     /// by how many comparisons share the level
-    looks: RefCell<BTreeMap<usize, Rc<Looks>>>,
+    looks: RefCell<BTreeMap<usize, Arc<Looks>>>,
 }
 
 impl Rules {
@@ -37,9 +38,9 @@ impl Rules {
     }
 
     /// The looks of one of `sharing` comparisons that may err with `alpha` together.
-    pub fn looks(&self, sharing: usize) -> Rc<Looks> {
+    pub fn looks(&self, sharing: usize) -> Arc<Looks> {
         let sharing = sharing.max(1);
-        let make = || Rc::new(Looks::new(self.alpha / sharing as f64, self.blocks_most));
+        let make = || Arc::new(Looks::new(self.alpha / sharing as f64, self.blocks_most));
         self.looks.borrow_mut().entry(sharing).or_insert_with(make).clone()
     }
 
@@ -70,7 +71,7 @@ impl Sample {
 }
 
 /// What is known of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum DuelVerdict {
     /// B's is smaller than A's
@@ -92,7 +93,9 @@ pub struct Finding {
     pub scale: Scale,
     /// blocks that say something about it
     pub blocks: usize,
-    /// the blocks' values
+    /// its values at A and B, block by block
+    pub values: Vec<(FigureValue, FigureValue)>,
+    /// the blocks' values, compared
     pub pairs: Pairs,
     /// the estimate, on the scale; `None` before the first block
     pub centre: Option<f64>,
@@ -136,6 +139,7 @@ pub fn findings(samples: &[Sample], rules: &Rules) -> Vec<Finding> {
             Finding {
                 figure: sample.figure,
                 scale: Scale::of(sample.figure),
+                values: sample.blocks.clone(),
                 blocks: pairs.count(),
                 centre: pairs.centre(),
                 pairs,

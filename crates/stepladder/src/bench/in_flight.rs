@@ -3,18 +3,15 @@
 //! For each client a process carries out one plan (`clients/README.md`): N operations in flight, each one that ends
 //! starts the next. Runs are interleaved in random order, block by block, so that what disturbs the machine meets all of
 //! them; clients are compared by the ratio within a block. What the processes write is stored line by line, and everything
-//! that is shown is made of these lines (`replay`).
+//! that is shown is made of these lines (`ladder::in_flight`).
 
 mod compare;
-mod figures;
 mod lines;
 mod member;
 mod options;
 mod profile;
-mod replay;
 mod runner;
 pub(super) mod rust;
-mod statistics;
 mod sweep;
 mod table;
 mod timeline;
@@ -22,15 +19,14 @@ mod timeline;
 use std::path::Path;
 
 use anyhow::Context as _;
-use store::{Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState, RunWriter, Store};
+use ladder::in_flight::{Note, Replay, Report, Subject, artifact};
+use store::{LineSource, Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState, RunWriter, Store};
 
 pub(super) use self::compare::{compared, differences};
-pub(super) use self::figures::Report;
-use self::lines::{Note, Record};
+use self::lines::Record;
 use self::member::Member;
 pub use self::options::Options;
 use self::options::Task;
-use self::profile::Subject;
 use self::runner::{Client, How};
 use self::table::Table;
 use crate::climb;
@@ -38,6 +34,7 @@ use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::outputs::{check_writable, write_text};
 use crate::say;
 use crate::signals::Interrupt;
+use crate::view::Beside;
 
 /// Runs every client, prints the table. Exit code 1 when an operation failed, had a wrong value or an unknown outcome.
 pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Failure> {
@@ -52,6 +49,7 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     }
     let file = lines::open(options.lines.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&options.store).map_err(climb::no_store)?;
+    let beside = Beside::begin(&options.store, options.view, options.report.as_deref())?;
     let head = head(options, target, &clients).map_err(not_measured)?;
     let writer = store.begin_run(&head, None).map_err(not_measured)?;
     let run = writer.id().clone();
@@ -67,15 +65,15 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     drop(record);
     end(writer, &measured, interrupt).map_err(not_measured)?;
     measured.map_err(not_measured)?;
-    let report = Report::stored(&store, &run).map_err(not_measured)?;
+    let report = stored(&store, &run).map_err(not_measured)?;
     if interrupt.is_asked() && report.cells.is_empty() {
         say::err_line!(
             "stepladder: run {run} was interrupted before its first result; there is nothing to show"
         );
         return Ok(Exit::Interrupted);
     }
-    write_text("--json", &format!("{:#}", report.contract()), options.json.as_deref())
-        .map_err(not_measured)?;
+    let contract = serde_json::to_string_pretty(&report.contract()).map_err(not_measured)?;
+    write_text("--json", &contract, options.json.as_deref()).map_err(not_measured)?;
     let timeline = options.timeline.as_deref().filter(|_| !interrupt.is_asked() || timeline::is_in(&report));
     timeline::write(&report, timeline).map_err(not_measured)?;
     let drawn =
@@ -89,11 +87,13 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     } else {
         say::out_text!("{page}");
     }
-    Ok(match () {
+    let code = match () {
         () if interrupt.is_asked() => Exit::Interrupted,
         () if report.is_clean() => Exit::Met,
         () => Exit::NotMet,
-    })
+    };
+    beside.end(&options.store, &run, interrupt)?;
+    Ok(code)
 }
 
 /// What is to be done.
@@ -213,15 +213,19 @@ pub(super) fn page(report: &Report, run: &RunId) -> String {
     format!("{}\nrun {run} · stepladder show {run}\n", Table(report))
 }
 
-impl Report {
-    /// What a run of the store comes to. Errors: damage, or lines of another version.
-    pub(in crate::bench) fn stored(store: &Store, run: &RunId) -> anyhow::Result<Report> {
-        let folded = |process| {
-            let found = store.artifact(run, &profile::artifact(process))?;
-            Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default())
-        };
-        Report::of(&store.lines(run)?, folded)
+/// What a run of the store comes to. Errors: damage, or lines of another version.
+pub(super) fn stored(store: &Store, run: &RunId) -> anyhow::Result<Report> {
+    let mut replay = Replay::default();
+    for line in store.lines(run)? {
+        match line.source {
+            LineSource::Bench => replay.note(line.process, &line.text)?,
+            LineSource::Client => replay.line(line.process, &line.text)?,
+        }
     }
+    replay.report(|process| {
+        let found = store.artifact(run, &artifact(process))?;
+        Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default())
+    })
 }
 
 /// The answer of a run in the list of runs.
@@ -229,7 +233,7 @@ pub(super) fn answer(store: &Store, record: &RunRecord) -> String {
     if let RunState::Ended(RunEnd { reason: Some(reason), .. }) = &record.state {
         return reason.clone();
     }
-    match Report::stored(store, &record.id) {
+    match stored(store, &record.id) {
         Ok(report) => report.in_one_line(),
         Err(error) => format!("{error:#}"),
     }

@@ -3,9 +3,12 @@
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
-use ladder::Conclusion;
-use ladder::duel::{DuelStop, DuelVerdict, Finding, GateState, LoadStanding, Scale, Side, blocks};
+use ladder::duel::{
+    DuelAnswers, DuelStop, DuelVerdict, Finding, GateState, LoadStanding, SettingDifference, Side, Standing,
+    blocks, ended,
+};
 use ladder::wording::show_number;
+use ladder::{Climb, Conclusion};
 use measure::LoadUnit;
 use serde_json::{Value, json};
 
@@ -25,36 +28,44 @@ pub struct Answer {
     pub exit: Exit,
 }
 
-/// `None`: no trial of either side was held.
-pub fn answer(run: &DuelRun) -> anyhow::Result<Option<Answer>> {
+/// A duel in the form of a climb, what was asked first, and what is known block by block. `None`: no trial of either side was
+/// held.
+pub fn contract(run: &DuelRun) -> anyhow::Result<Option<(Climb, DuelAnswers)>> {
     let Some(mut climb) = run.climb()? else { return Ok(None) };
     let (standing, stop) = (run.standing(), run.stop());
     let unit = run.plan_of(Side::A).ladder.load_unit;
     let delta = run.plan.duel.delta;
-    let loads = || standing.loads.iter().filter(|load| load.blocks > 0 || !load.dropped.is_empty());
-    let mut conclusions: Vec<Conclusion> = loads()
+    let mut conclusions: Vec<Conclusion> = told(&standing)
         .map(|load| Conclusion::new("duel", &sentences(load, unit, delta), json!({ "load": load.load })))
         .collect();
     conclusions.push(Conclusion::new("duel_ended", &[ended(stop)], json!({})));
     // First what was asked; what a climb of the same trials would say comes behind it.
     conclusions.append(&mut climb.conclusions);
     climb.conclusions = conclusions;
-    let exit = exit(&standing.loads, stop);
+    let differs = differences(run.plan_of(Side::A), run.plan_of(Side::B))
+        .into_iter()
+        .map(|one| SettingDifference { what: one.what, old: one.old, new: one.new })
+        .collect();
+    let duel = DuelAnswers::of(&run.plan.duel, &standing, run.rules(), &run.plan.texts, stop, differs);
+    Ok(Some((climb, duel)))
+}
+
+/// Loads of which something can be said.
+fn told(standing: &Standing) -> impl Iterator<Item = &LoadStanding> {
+    standing.loads.iter().filter(|load| load.blocks > 0 || !load.dropped.is_empty())
+}
+
+/// `None`: no trial of either side was held.
+pub fn answer(run: &DuelRun) -> anyhow::Result<Option<Answer>> {
+    let Some((climb, duel)) = contract(run)? else { return Ok(None) };
+    let (standing, stop) = (run.standing(), run.stop());
     let mut json = serde_json::to_value(&climb)?;
     if let Value::Object(fields) = &mut json {
-        let loads: Vec<Value> = standing.loads.iter().map(|load| load_json(load, delta)).collect();
-        let settings = differences(run.plan_of(Side::A), run.plan_of(Side::B));
-        let duel = json!({
-            "a": run.plan.texts[0], "b": run.plan.texts[1],
-            "differs": settings.iter().map(|one| one.as_json()).collect::<Vec<_>>(),
-            "delta": delta, "level": 1.0 - ladder::duel::ALPHA, "blocks_most": run.plan.duel.blocks_most,
-            "budget_ns": run.plan.duel.budget_ns, "seed": run.plan.duel.seed,
-            "ended_because": stop, "loads": loads,
-        });
-        fields.insert("duel".to_owned(), duel);
+        fields.insert("duel".to_owned(), serde_json::to_value(&duel)?);
     }
-    let text = page(run, loads(), unit, stop);
-    Ok(Some(Answer { json, text, exit }))
+    let unit = run.plan_of(Side::A).ladder.load_unit;
+    let text = page(run, told(&standing), unit, stop);
+    Ok(Some(Answer { json, text, exit: exit(&standing.loads, stop) }))
 }
 
 /// Shows a duel, and says how the process ends.
@@ -79,13 +90,6 @@ fn exit(loads: &[LoadStanding], stop: Option<DuelStop>) -> Exit {
         _ if gates().any(|gate| gate.state == GateState::Undecided) => Exit::NotMeasured,
         _ if loads.iter().all(has_looked) => Exit::Met,
         _ => Exit::NotMeasured,
-    }
-}
-
-fn ended(stop: Option<DuelStop>) -> String {
-    match stop {
-        Some(stop) => format!("The duel ended because {}.", stop.text()),
-        None => "The duel was cut off; its trials up to there count.".to_owned(),
     }
 }
 
@@ -130,28 +134,6 @@ fn sentences(load: &LoadStanding, unit: LoadUnit, delta: f64) -> Vec<String> {
         sentences.push(format!("{} is not measured: {why}.", gate.figure().name));
     }
     sentences
-}
-
-fn load_json(load: &LoadStanding, delta: f64) -> Value {
-    let figures = load.findings.iter().map(|one| {
-        // What is infinite is null.
-        let plain = |value: f64| one.scale.plain(value);
-        json!({
-            "figure": one.figure.name, "verdict": one.verdict, "in_words": one.verdict_text(delta),
-            "compared_as": match one.scale { Scale::Ratio => "b / a", Scale::Difference => "b - a" },
-            "estimate": one.centre.map(plain),
-            "low": one.range.map(|(low, _)| plain(low)), "high": one.range.map(|(_, high)| plain(high)),
-            "median_a": one.medians.0, "median_b": one.medians.1,
-            "blocks": one.blocks, "known_after_blocks": one.known_after,
-            "blocks_unstated": one.pairs.unstated, "unstated_because": one.unstated_because,
-            "infinite_at_a_only": one.pairs.a_never, "infinite_at_b_only": one.pairs.b_never,
-        })
-    });
-    let gates = load.gates.iter().map(|gate| json!({ "gate": gate.gate.to_string(), "state": gate.state }));
-    json!({
-        "load": load.load, "blocks": load.blocks, "dropped": load.dropped,
-        "figures": figures.collect::<Vec<_>>(), "gates": gates.collect::<Vec<_>>(),
-    })
 }
 
 fn page<'a>(

@@ -131,6 +131,11 @@ impl DuelRun {
         }
     }
 
+    /// How sure its verdicts must be.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// Its id.
     pub fn id(&self) -> &RunId {
         &self.id

@@ -68,9 +68,6 @@ fn a_run_is_stored_listed_shown_compared_and_exported() {
     let exported = place.run(["export", "old"]);
     let ends = exported.out.lines().filter(|line| line.contains(r#""type":"end""#)).count();
     assert_eq!(ends, 2, "one last line for each of two runs");
-    place
-        .run(["report", "old", "-o", "r.html"])
-        .refused(3, &["reports are of climbs", "stepladder show old-1"]);
     place.run(["again", "old"]).refused(3, &["run old-1 compared client libraries", "bench --target null:"]);
 }
 

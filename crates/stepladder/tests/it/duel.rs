@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::main_job::assert_valid;
 use crate::place::Place;
+use crate::viewing::inside;
 
 #[track_caller]
 fn refused(words: &[&str], fragments: &[&str]) {
@@ -98,6 +99,13 @@ fn a_duel_is_one_run_of_both_sides_that_is_replayed_alike() {
     assert_eq!(shown.out, ran.out);
     let runs = place.run(["runs"]);
     assert!(runs.out.contains(id) && runs.out.contains("At 4 games"), "{runs:#?}");
+    if viewer::page_is_built() {
+        assert_eq!(place.run(["report", id, "-o", "duel.html"]).code, 0);
+        let page = inside(&std::fs::read_to_string(place.path("duel.html")).expect("the report"));
+        assert_eq!((&page["duel"], &page["run"]["kind"]), (&told["duel"], &"duel".into()));
+        assert_eq!(page["climb"]["conclusions"], told["conclusions"]);
+        assert_eq!(page["trials"].as_array().map(Vec::len), Some(rungs.len()), "without calibrations");
+    }
     place.run(["again", id]).refused(3, &["was a duel", "run its command again"]);
     place.run(["compare", id, id]).refused(3, &["each compares two servers itself"]);
 }

@@ -13,7 +13,7 @@ use crate::main_job::with_its_store;
 use crate::place::{Place, SHORT, parse};
 
 /// The run inside a report, read as the page reads it.
-fn inside(report: &str) -> Value {
+pub fn inside(report: &str) -> Value {
     let begin = report.find("id=\"stepladder-data\"").expect("a place for data");
     let open = begin + report[begin..].find('>').expect("its end") + 1;
     let close = open + report[open..].find("</script>").expect("the end of the data");
@@ -68,6 +68,32 @@ fn a_report_shows_the_figures_of_the_json() {
     assert_eq!(shown.code, 0, "{shown:#?}");
     let page = inside(&std::fs::read_to_string(place.path("report.html")).expect("the report"));
     assert_eq!(page["climb"], place.json("run.json"));
+}
+
+#[test]
+fn a_report_of_a_comparison_of_clients_shows_the_figures_of_its_json() {
+    let place = Place::new();
+    let words = [
+        "bench", "--target", "null:", "--total", "20000", "--runs", "2", "--name", "clients", "--json",
+        "run.json",
+    ];
+    let own = if viewer::page_is_built() { &["--report", "own.html"][..] } else { &[] };
+    let ran = place.run([&words[..], own].concat());
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let written = place.run(["report", "clients", "-o", "report.html"]);
+    if !viewer::page_is_built() {
+        assert_eq!(written.code, 2, "{written:#?}");
+        return;
+    }
+    assert_eq!(written.code, 0, "{written:#?}");
+    let page = inside(&std::fs::read_to_string(place.path("report.html")).expect("the report"));
+    assert_eq!(page["bench"]["comparison"], place.json("run.json"));
+    let own = std::fs::read_to_string(place.path("own.html")).expect("its own report");
+    assert_eq!(inside(&own), page, "the report of --report is that of report");
+    assert_eq!((&page["run"]["kind"], &page["climb"]), (&"bench".into(), &Value::Null));
+    let answer = page["run"]["answer"].as_str().expect("an answer");
+    assert!(answer.starts_with("get 3 B, 100 in flight: rust "), "{answer}");
+    assert_eq!(page["bench"]["processes"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]

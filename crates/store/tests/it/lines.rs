@@ -22,6 +22,10 @@ fn lines_come_back_as_they_were_written_and_in_their_order() {
     lines.iter().for_each(|line| writer.line(line.clone()).unwrap());
     writer.end_run(given::finished()).unwrap();
     assert_eq!(given.store.lines(&run).unwrap(), lines);
+    for known in 0..=4 {
+        let rest = given.store.lines_behind(&run, known as u64).unwrap();
+        assert_eq!(rest, lines.iter().skip(known).cloned().collect::<Vec<_>>());
+    }
     assert_eq!(given.store.run(&run).unwrap().head.kind, RunKind::Bench);
     assert_eq!(given.store.check().unwrap(), [""; 0]);
     let mut exported = Vec::new();

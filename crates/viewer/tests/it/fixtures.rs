@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use ladder::duel::{DuelAnswers, Side};
 use ladder::judge::Calibration;
 use ladder::{Climb, Objective, RunFacts, Terms, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
@@ -14,10 +15,12 @@ use measure::{
     Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
 };
 use serde_json::{Value, json};
-use store::{Outcome, RunEnd, RunHead, RunId, RunWriter, Store};
+use store::{Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store};
 use viewer::{Archive, Detail, Judge, Unjudged};
 
+use crate::benches;
 use crate::committed;
+use crate::duels;
 use crate::given::{self, HOLD_FROM_S, SECOND_NS, mark};
 
 /// Buckets of the distributions: wide, since nobody reads a figure off them.
@@ -71,6 +74,10 @@ impl Judge for BySubject {
             climb.conclusions.extend(plan.bots.conclusions(&climb.rungs));
         }
         Ok(climb)
+    }
+
+    fn duel(&self, store: &Store, run: &RunId) -> Result<Option<(Climb, DuelAnswers)>, Unjudged> {
+        Ok(duels::answers(store, run, self.climb(store, run)?))
     }
 
     fn objectives(&self, store: &Store, run: &RunId) -> Result<Vec<Objective>, Unjudged> {
@@ -378,7 +385,12 @@ fn page(store: &Store, head: RunHead, rungs: &[Plant], labels: Labels<'_>) -> Va
     for (key, value) in labels {
         store.set_label(&run, key, Some(value)).unwrap();
     }
-    let page = Archive::new(store, &BySubject).run_page(&run, Detail::All { width: WIDTH }).unwrap();
+    page_of(store, &run)
+}
+
+/// Its page, without what the page has no name for.
+fn page_of(store: &Store, run: &RunId) -> Value {
+    let page = Archive::new(store, &BySubject).run_page(run, Detail::All { width: WIDTH }).unwrap();
     let mut page = serde_json::to_value(page).unwrap();
     for trial in page["trials"].as_array_mut().unwrap() {
         trial["rung"] = Value::Null;
@@ -447,11 +459,67 @@ fn pages(store: &Store) -> Vec<Value> {
     runs.into_iter().map(|(head, rungs, labels)| page(store, head, &rungs, labels)).collect()
 }
 
+/// Comparisons of client libraries: a whole one, one that hostile clients wrote, one that broke off.
+fn comparisons(store: &Store) -> Vec<Value> {
+    let headed = |name: &str, at: u64| {
+        let RunHead { environment, started_unix_ms, .. } = head("", at, "");
+        RunHead { name: Some(name.to_owned()), environment, started_unix_ms, ..benches::head(benches::PLAN) }
+    };
+    let whole = benches::record(store, &headed("clients", 11), &benches::all());
+    let hostile = ladder::in_flight::scene::Plant {
+        client: HOSTILE,
+        error: HOSTILE,
+        failed: 3,
+        ..benches::plant(1, 0, 0)
+    };
+    let hostile = benches::record(store, &headed("hostile-clients", 12), &[hostile]);
+    let writer = store.begin_run(&headed("broken-clients", 13), None).unwrap();
+    benches::write(&writer, 0, &benches::plant(0, 0, 0));
+    let broken =
+        benches::end(writer, Outcome::Broken, Some("client node: it wrote nothing for 30 s and was stopped"));
+    [whole, hostile, broken].map(|run| page_of(store, &run)).into()
+}
+
+/// A duel whose truth is planted: B's responses take longer, more of its ticks are late, and both use the same CPU.
+fn duel(store: &Store) -> Value {
+    let head = RunHead {
+        kind: RunKind::Duel,
+        name: Some("duel".to_owned()),
+        ..head("arena against arena", 14, "stepladder duel arena 'arena -- --ticker catch-up' --rungs 500")
+    };
+    let writer = store.begin_run(&head, None).unwrap();
+    let run = writer.id().clone();
+    let plant = |block: u32, side: Side| Plant {
+        late_share: match side {
+            Side::A => 0.010 + 0.002 * f64::from(block % 3),
+            Side::B => 0.030 + 0.003 * f64::from(block % 2),
+        },
+        hold_s: 2,
+        cell: side.cell(),
+        ..arena(500.0, 1e6)
+    };
+    let orders = (0..6).flat_map(|block| {
+        let order = if block % 2 == 0 { [Side::A, Side::B] } else { [Side::B, Side::A] };
+        order.map(|side| plant(block, side))
+    });
+    (0..).zip(orders).for_each(|(seq, plant)| plant.record(&writer, seq));
+    let (climb, duel) = BySubject.duel(store, &run).unwrap().unwrap();
+    let mut told = serde_json::to_value(climb).unwrap();
+    told["duel"] = serde_json::to_value(duel).unwrap();
+    let climb = Some(told.to_string());
+    writer.end_run(RunEnd { outcome: Outcome::Finished, reason: None, ended_unix_ms: 0, climb }).unwrap();
+    page_of(store, &run)
+}
+
 #[test]
 fn the_page_is_tested_with_what_the_viewer_sends() {
     let given = given::store();
-    let pages: Vec<String> = pages(&given.store).iter().map(ToString::to_string).collect();
-    // A line per trial and rung, so that a change of one can be seen.
-    let lines = pages.join(",\n").replace("{\"seq\":", "\n{\"seq\":");
+    let mut pages = pages(&given.store);
+    pages.extend(comparisons(&given.store));
+    pages.push(duel(&given.store));
+    let pages: Vec<String> = pages.iter().map(ToString::to_string).collect();
+    // A line per trial, rung and process, so that a change of one can be seen.
+    let lines =
+        pages.join(",\n").replace("{\"seq\":", "\n{\"seq\":").replace("{\"number\":", "\n{\"number\":");
     committed::check("web/fixtures/runs.json", &format!("[\n{lines}\n]\n"));
 }

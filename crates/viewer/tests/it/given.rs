@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ladder::duel::DuelAnswers;
 use ladder::{Climb, Objective, RunFacts, Terms, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
@@ -64,6 +65,10 @@ impl Judge for ByRules {
             ..RunFacts::default()
         };
         Ok((!rungs.is_empty()).then(|| answers(&facts, None, rungs, ladder::Asked::default())))
+    }
+
+    fn duel(&self, _: &Store, _: &RunId) -> Result<Option<(Climb, DuelAnswers)>, Unjudged> {
+        Ok(None)
     }
 
     fn objectives(&self, _: &Store, _: &RunId) -> Result<Vec<Objective>, Unjudged> {
@@ -183,7 +188,12 @@ fn books() -> Books {
 
 /// Records a whole rung: `late_share` of its ticks come late.
 pub fn record_rung(writer: &RunWriter, seq: u32, load: f64, hold_s: u32, late_share: f64) {
-    writer.begin_trial(&trial_head(seq, load), 1_795_261_625_012).unwrap();
+    record_in(writer, &trial_head(seq, load), hold_s, late_share);
+}
+
+pub fn record_in(writer: &RunWriter, head: &TrialHead, hold_s: u32, late_share: f64) {
+    let load = head.load;
+    writer.begin_trial(head, 1_795_261_625_012).unwrap();
     let late = (load * 60.0 * late_share) as u64;
     for index in 0..HOLD_FROM_S + hold_s {
         let mut batch = Vec::new();

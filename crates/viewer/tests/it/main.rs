@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod benches;
 mod changing;
 mod committed;
 mod doors;
+mod duels;
 mod fixtures;
 mod floods;
 mod given;

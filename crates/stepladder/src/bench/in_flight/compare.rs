@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use ladder::in_flight::{Cell, Report, Run};
 use serde_json::{Value, json};
 
-use super::figures::{Cell, Report, Run};
 use crate::comparing::Difference;
 
 /// What differs in what was measured with: the server, the client libraries, their runtimes.
@@ -95,7 +95,10 @@ pub(in crate::bench) fn compared(old: &Report, new: &Report) -> (String, Value) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::tests::cell;
+    use std::sync::Arc;
+
+    use ladder::in_flight::scene::cell;
+
     use super::*;
 
     fn report(cells: Vec<Cell>) -> Report {
@@ -120,6 +123,7 @@ mod tests {
         let planted = |member: &str, client: &str, runtime: &str| {
             let mut cell = cell("node", &[1000.0, 1000.0]);
             for (_, run) in &mut cell.runs {
+                let run = Arc::make_mut(run);
                 run.member = Some(member.to_owned());
                 (run.client, run.runtime) = (client.to_owned(), runtime.to_owned());
             }

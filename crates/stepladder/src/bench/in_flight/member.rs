@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use ladder::in_flight::Usage;
 use procfs::net::TcpState;
 use procfs::process::FDTarget;
 use watch::{ControlGroup, ProcessTree};
@@ -11,13 +12,6 @@ pub(super) struct Member {
     pid: Option<u32>,
     /// it is read instead of the process
     group: Option<ControlGroup>,
-}
-
-/// What it has used so far.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Usage {
-    pub cpu_s: f64,
-    pub rss_bytes: u64,
 }
 
 impl Member {

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use inflight::Plan;
+use ladder::in_flight::CellKey;
 use serde_json::{Value, json};
 use watch::ControlGroup;
 
-use super::figures::CellKey;
 use super::profile::Asked;
 use super::runner::Client;
 use super::sweep::{self, Axis};
@@ -66,6 +66,13 @@ pub struct Options {
     /// Write the results here as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
+    /// Write the results here as one HTML file that opens anywhere
+    #[arg(long, value_name = "FILE.html")]
+    pub(super) report: Option<PathBuf>,
+    /// Show the comparison as a page on 127.0.0.1 while it goes on, opened where there is a desktop; on a terminal also
+    /// afterwards, until Ctrl-C
+    #[arg(long)]
+    pub(super) view: bool,
     /// Keep every line that the clients wrote in this file too
     #[arg(long, value_name = "FILE")]
     pub(super) lines: Option<PathBuf>,

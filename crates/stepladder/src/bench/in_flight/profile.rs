@@ -5,7 +5,6 @@
 //! made of them. `perf` records what does not profile itself.
 
 mod perf;
-mod stacks;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,40 +12,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use inferno::flamegraph;
 use inferno::flamegraph::color::{MultiPalette, Palette};
-use serde_json::{Value, json};
+use ladder::in_flight::{Kind, Profile, Report, Stacks, Subject};
 
 pub(super) use self::perf::Perf;
-use self::stacks::{Kind, Stacks};
-use super::figures::{CellKey, Report, Run};
-
-/// What is profiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
-    /// CPU time, µs
-    Cpu,
-    /// what was allocated, bytes
-    Alloc,
-}
-
-impl Subject {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Subject::Cpu => "cpu",
-            Subject::Alloc => "alloc",
-        }
-    }
-
-    pub(super) fn named(name: &str) -> Option<Subject> {
-        [Subject::Cpu, Subject::Alloc].into_iter().find(|subject| subject.name() == name)
-    }
-
-    fn unit(self) -> &'static str {
-        match self {
-            Subject::Cpu => "µs",
-            Subject::Alloc => "bytes",
-        }
-    }
-}
 
 /// What `--profile` asks for: `PATH`, `alloc` or `alloc:PATH`.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +82,7 @@ impl Asked {
         let mut drawn = Vec::new();
         for profile in &report.profiles {
             let path = self.path(profile);
-            let svg = profile.flame_graph()?;
+            let svg = flame_graph(profile)?;
             std::fs::write(&path, svg)
                 .with_context(|| format!("--profile {}: cannot be written", path.display()))?;
             drawn.push(path);
@@ -133,95 +101,47 @@ pub(super) fn folded(folder: &Path) -> PathBuf {
     folder.join("stacks.folded")
 }
 
-/// The artifact that keeps the stacks of a process.
-pub(super) fn artifact(process: u32) -> String {
-    format!("profile-{process}.folded")
+fn flame_graph(profile: &Profile) -> anyhow::Result<Vec<u8>> {
+    let mut options = flamegraph::Options::default();
+    options.title = format!(
+        "{}: {}, {}",
+        profile.client,
+        profile.key,
+        match profile.subject {
+            Subject::Cpu => "CPU time",
+            Subject::Alloc => "bytes allocated",
+        }
+    );
+    options.subtitle = Some(
+        "green: user code, aqua: garbage collection, orange: kernel, other colours: runtime and native"
+            .to_owned(),
+    );
+    options.count_name = profile.subject.unit().to_owned();
+    options.colors = Palette::Multi(MultiPalette::Java);
+    options.no_javascript = true;
+    let lines = for_colours(&profile.stacks);
+    let mut svg = Vec::new();
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)
+        .with_context(|| format!("the profile of client {} cannot be drawn", profile.client))?;
+    Ok(without_script(&String::from_utf8_lossy(&svg)).into_bytes())
 }
 
-/// The profile of one client at one task.
-#[derive(Debug)]
-pub(in crate::bench) struct Profile {
-    subject: Subject,
-    client: String,
-    key: CellKey,
-    stacks: Stacks,
-    /// the CPU time of the process meanwhile, µs; of allocations nothing else is known
-    total: Option<u64>,
+/// As inferno reads them, in the colours of their kinds.
+fn for_colours(stacks: &Stacks) -> Vec<String> {
+    let line = |(frames, weight): (&[(Kind, String)], u64)| {
+        let frames: Vec<String> = frames.iter().map(|(kind, name)| name.clone() + colour(*kind)).collect();
+        format!("{} {weight}", frames.join(";"))
+    };
+    stacks.each().map(line).collect()
 }
 
-/// Functions that are listed.
-const TOP: usize = 10;
-
-impl Profile {
-    /// Errors: its stacks are none of the format.
-    pub(super) fn read(
-        subject: Subject,
-        client: &str,
-        key: CellKey,
-        folded: &str,
-        run: &Run,
-    ) -> anyhow::Result<Profile> {
-        let stacks = Stacks::read(folded).with_context(|| format!("the profile of client {client}"))?;
-        let total = (subject == Subject::Cpu).then_some((run.cpu_s * 1e6) as u64);
-        Ok(Profile { subject, client: client.to_owned(), key, stacks, total })
-    }
-
-    /// Everything, that which no stack tells of too.
-    fn whole(&self) -> u64 {
-        self.stacks.sum().max(self.total.unwrap_or(0))
-    }
-
-    fn share(&self, weight: u64) -> f64 {
-        weight as f64 / self.whole().max(1) as f64
-    }
-
-    /// By kind, and what is unaccounted for.
-    fn shares(&self) -> Vec<(&'static str, f64)> {
-        let by_kind = self.stacks.by_kind();
-        let known = by_kind.into_iter().map(|(kind, weight)| (kind.name(), self.share(weight)));
-        let rest = self.whole() - self.stacks.sum();
-        known.chain([("unaccounted", self.share(rest))]).collect()
-    }
-
-    fn flame_graph(&self) -> anyhow::Result<Vec<u8>> {
-        let mut options = flamegraph::Options::default();
-        options.title = format!(
-            "{}: {}, {}",
-            self.client,
-            self.key,
-            match self.subject {
-                Subject::Cpu => "CPU time",
-                Subject::Alloc => "bytes allocated",
-            }
-        );
-        options.subtitle = Some(
-            "green: user code, aqua: garbage collection, orange: kernel, other colours: runtime and native"
-                .to_owned(),
-        );
-        options.count_name = self.subject.unit().to_owned();
-        options.colors = Palette::Multi(MultiPalette::Java);
-        options.no_javascript = true;
-        let lines = self.stacks.for_colours();
-        let mut svg = Vec::new();
-        flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)
-            .with_context(|| format!("the profile of client {} cannot be drawn", self.client))?;
-        Ok(without_script(&String::from_utf8_lossy(&svg)).into_bytes())
-    }
-
-    pub(super) fn as_json(&self) -> Value {
-        let top = self.stacks.top(TOP).into_iter().map(|one| {
-            json!({
-                "function": one.function, "kind": one.kind.name(), "share": self.share(one.own),
-                "share_without_callees": self.share(one.leaf), "weight": one.own,
-            })
-        });
-        let shares: serde_json::Map<String, Value> =
-            self.shares().into_iter().map(|(name, share)| (name.to_owned(), json!(share))).collect();
-        json!({
-            "subject": self.subject.name(), "unit": self.subject.unit(), "client": self.client, "op": self.key.op,
-            "value_bytes": self.key.value_bytes, "in_flight": self.key.in_flight, "total": self.whole(),
-            "shares": shares, "top": top.collect::<Vec<_>>(),
-        })
+/// What inferno's palette tells colours by: green, none, aqua, orange.
+fn colour(kind: Kind) -> &'static str {
+    match kind {
+        Kind::User => "_[j]",
+        Kind::Runtime => "",
+        Kind::Gc => "_[i]",
+        Kind::Kernel => "_[k]",
     }
 }
 
@@ -236,15 +156,19 @@ fn without_script(svg: &str) -> String {
     (clean + rest).replace(r#" onload="init(evt)""#, "")
 }
 
-impl fmt::Display for Profile {
+/// A profile as a table.
+pub(super) struct Costs<'p>(pub &'p Profile);
+
+impl fmt::Display for Costs<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Costs(profile) = self;
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
-        let what = match self.subject {
+        let what = match profile.subject {
             Subject::Cpu => "CPU time",
             Subject::Alloc => "bytes allocated",
         };
-        writeln!(out, "{}, {}: {what} by kind", self.client, self.key)?;
-        let shares: Vec<String> = self
+        writeln!(out, "{}, {}: {what} by kind", profile.client, profile.key)?;
+        let shares: Vec<String> = profile
             .shares()
             .into_iter()
             .filter(|(_, share)| *share > 0.0)
@@ -256,12 +180,12 @@ impl fmt::Display for Profile {
             "  {:>8} {:>8}  function (with what it calls outside user code; alone)",
             "with", "alone"
         )?;
-        for one in self.stacks.top(TOP) {
+        for one in profile.top() {
             writeln!(
                 out,
                 "  {:>8} {:>8}  {}{}",
-                percent(self.share(one.own)),
-                percent(self.share(one.leaf)),
+                percent(profile.share(one.own)),
+                percent(profile.share(one.leaf)),
                 one.function.chars().take(90).collect::<String>(),
                 if one.kind == Kind::User { String::new() } else { format!(" ({})", one.kind.name()) },
             )?;
@@ -272,12 +196,14 @@ impl fmt::Display for Profile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::tests::cell;
+    use ladder::in_flight::Run;
+    use ladder::in_flight::scene::cell;
+
     use super::*;
 
     fn profile(subject: Subject, folded: &str, cpu_s: f64) -> Profile {
         let cell = cell("planted", &[1000.0]);
-        let run = Run { cpu_s, ..cell.runs[0].1.clone() };
+        let run = Run { cpu_s, ..(*cell.runs[0].1).clone() };
         Profile::read(subject, "planted", cell.key, folded, &run).unwrap()
     }
 
@@ -285,24 +211,15 @@ mod tests {
         "user:main;user:decode;runtime:memmove 600000\nuser:main;user:encode 200000\ngc:sweep 100000\n";
 
     #[test]
-    fn shares_add_up_to_the_cpu_of_the_process() {
-        let shares = profile(Subject::Cpu, FOLDED, 1.0).shares();
-        assert!((shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9);
-        let of = |name: &str| shares.iter().find(|(each, _)| *each == name).map(|(_, share)| *share);
-        assert_eq!((of("user code"), of("runtime and native"), of("GC")), (Some(0.2), Some(0.6), Some(0.1)));
-        assert_eq!(of("unaccounted"), Some(0.1));
-    }
-
-    #[test]
     fn the_table_names_the_function_that_calls_what_costs() {
-        let text = profile(Subject::Cpu, FOLDED, 1.0).to_string();
+        let text = Costs(&profile(Subject::Cpu, FOLDED, 1.0)).to_string();
         let first = text.lines().nth(3).unwrap();
         assert!(first.contains("60.0 %") && first.contains("decode"), "{text}");
     }
 
     #[test]
     fn the_picture_holds_no_script_and_nothing_from_elsewhere() {
-        let svg = String::from_utf8(profile(Subject::Alloc, FOLDED, 1.0).flame_graph().unwrap()).unwrap();
+        let svg = String::from_utf8(flame_graph(&profile(Subject::Alloc, FOLDED, 1.0)).unwrap()).unwrap();
         assert!(svg.contains("decode") && svg.contains("planted: get 3 B"), "{svg}");
         for what in ["<script", "onload", "href=", "src=", "url(http"] {
             assert!(!svg.contains(what), "{what} in {svg}");

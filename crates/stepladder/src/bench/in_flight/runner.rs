@@ -8,13 +8,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
+use ladder::in_flight::{Line, Note, Run, Subject};
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal};
 use serde_json::Value;
 
-use super::figures::Run;
-use super::lines::{Line, Note, Record};
+use super::lines::Record;
 use super::member::Member;
-use super::profile::{self, Perf, Subject};
+use super::profile::{self, Perf};
 use crate::say;
 use crate::signals::Interrupt;
 
@@ -196,17 +196,17 @@ impl Client {
                             note_usage(member, record, false)?;
                         }
                         // The last of them is the end of the warm-up.
-                        Line::Second { is_warmup: true } => {
+                        Line::Second { is_warmup: true, .. } => {
                             note_usage(member, record, false)?;
                             perf.iter_mut().for_each(Perf::begins_now);
                         }
-                        Line::Second { is_warmup: false } | Line::Timeline(_) | Line::Other => {}
+                        Line::Second { is_warmup: false, .. } | Line::Timeline(_) | Line::Other => {}
                         Line::End(end) => {
                             let start = start.ok_or_else(|| anyhow!("it ended before it had started"))?;
                             note_usage(member, record, true)?;
                             perf.iter_mut().for_each(Perf::ends_now);
                             // What cannot be true is refused at once.
-                            Run::read(&start, &end, None)?;
+                            Run::read(&start, &end)?;
                             return Ok(());
                         }
                         Line::Error(message) => bail!("{message}"),

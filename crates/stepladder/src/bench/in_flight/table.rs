@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::figures::{Cell, Report};
-use super::sweep;
+use ladder::in_flight::{Cell, Report, conclusions};
+
+use super::profile::Costs;
 
 /// A report as a table.
 pub(super) struct Table<'r>(pub &'r Report);
@@ -37,9 +38,9 @@ impl fmt::Display for Table<'_> {
             trouble(out, cell)?;
         }
         for profile in &report.profiles {
-            write!(out, "\n{profile}")?;
+            write!(out, "\n{}", Costs(profile))?;
         }
-        for conclusion in sweep::conclusions(report) {
+        for conclusion in conclusions(report) {
             writeln!(out, "\n{}", textwrap::fill(&conclusion.text, 110))?;
         }
         Ok(())
@@ -128,7 +129,8 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::tests::cell;
+    use ladder::in_flight::scene::cell;
+
     use super::*;
 
     #[test]

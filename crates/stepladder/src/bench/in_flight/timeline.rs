@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use ladder::in_flight::{Cell, Report, Run};
 use serde_json::Value;
-
-use super::figures::{Cell, Report, Run};
 
 /// One operation, ns since the measured part began.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,9 +10,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 use inferno::collapse::Collapse as _;
 use inferno::collapse::perf::{Folder, Options};
+use ladder::in_flight::Kind;
 use rustix::time::{ClockId, clock_gettime};
-
-use super::stacks::Kind;
 
 /// CPU time between two samples.
 const PERIOD_NS: u64 = 1_000_000;

@@ -2,22 +2,27 @@
 
 /// Mean and standard deviation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spread {
+pub struct Spread {
+    /// of the values
     pub mean: f64,
+    /// of the sample; 0 below two values
     pub stddev: f64,
 }
 
 /// A ratio: its geometric mean with the 95 % interval of Student's t over the logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ratio {
+pub struct Ratio {
+    /// geometric
     pub mean: f64,
+    /// of the interval
     pub low: f64,
+    /// of the interval
     pub high: f64,
 }
 
 impl Ratio {
     /// From the logarithms of ratios that were measured independently. `None` below two of them.
-    pub(super) fn of_logs(logs: &[f64]) -> Option<Ratio> {
+    pub fn of_logs(logs: &[f64]) -> Option<Ratio> {
         if logs.len() < 2 {
             return None;
         }

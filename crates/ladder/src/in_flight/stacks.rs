@@ -2,19 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, bail};
+use super::error::LineError;
 
 /// What a function belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// client library and benchmark
     User,
+    /// runtime, standard library and native code
     Runtime,
+    /// garbage collection
     Gc,
+    /// of the operating system
     Kernel,
 }
 
 impl Kind {
-    pub(super) fn name(self) -> &'static str {
+    /// For people.
+    pub fn name(self) -> &'static str {
         match self {
             Kind::User => "user code",
             Kind::Runtime => "runtime and native",
@@ -24,7 +29,7 @@ impl Kind {
     }
 
     /// What stands before a function in a folded stack.
-    pub(super) fn prefix(self) -> &'static str {
+    pub fn prefix(self) -> &'static str {
         match self {
             Kind::User => "user",
             Kind::Runtime => "runtime",
@@ -33,29 +38,22 @@ impl Kind {
         }
     }
 
-    /// What inferno's palette of this name tells colours by: green, none, aqua, orange.
-    fn colour(self) -> &'static str {
-        match self {
-            Kind::User => "_[j]",
-            Kind::Runtime => "",
-            Kind::Gc => "_[i]",
-            Kind::Kernel => "_[k]",
-        }
-    }
-
     const ALL: [Kind; 4] = [Kind::User, Kind::Runtime, Kind::Gc, Kind::Kernel];
 }
 
-type Frame = (Kind, String);
+/// A function and what it belongs to.
+pub type Frame = (Kind, String);
 
 /// Stacks from the outermost function inwards, with their weights.
 #[derive(Debug)]
-pub(super) struct Stacks(Vec<(Vec<Frame>, u64)>);
+pub struct Stacks(Vec<(Vec<Frame>, u64)>);
 
 /// A function and what it costs.
 #[derive(Debug, PartialEq)]
-pub(super) struct Costly {
+pub struct Costly {
+    /// its name
     pub function: String,
+    /// what it belongs to
     pub kind: Kind,
     /// with what it calls outside user code
     pub own: u64,
@@ -65,17 +63,18 @@ pub(super) struct Costly {
 
 impl Stacks {
     /// Errors: a line that is no stack and weight, or a function that does not say what it belongs to.
-    pub(super) fn read(folded: &str) -> anyhow::Result<Stacks> {
+    pub fn read(folded: &str) -> Result<Stacks, LineError> {
         let lines = folded.lines().filter(|line| !line.trim().is_empty());
-        lines.map(stack).collect::<anyhow::Result<_>>().map(Stacks)
+        lines.map(stack).collect::<Result<_, _>>().map(Stacks)
     }
 
-    pub(super) fn sum(&self) -> u64 {
+    /// Of all weights.
+    pub fn sum(&self) -> u64 {
         self.0.iter().map(|(_, weight)| weight).sum()
     }
 
     /// By what the innermost function belongs to.
-    pub(super) fn by_kind(&self) -> Vec<(Kind, u64)> {
+    pub fn by_kind(&self) -> Vec<(Kind, u64)> {
         let of = |kind| {
             let ends = |frames: &[Frame]| frames.last().is_some_and(|(own, _)| *own == kind);
             self.0.iter().filter(|(frames, _)| ends(frames)).map(|(_, weight)| weight).sum()
@@ -85,7 +84,7 @@ impl Stacks {
 
     /// Those that cost most. What user code calls outside of it counts as its own, since that is where it can be changed;
     /// what nobody's code called stands for itself.
-    pub(super) fn top(&self, count: usize) -> Vec<Costly> {
+    pub fn top(&self, count: usize) -> Vec<Costly> {
         let mut costs: BTreeMap<&Frame, (u64, u64)> = BTreeMap::new();
         for (frames, weight) in &self.0 {
             let Some(leaf) = frames.last() else { continue };
@@ -110,30 +109,30 @@ impl Stacks {
         all
     }
 
-    /// As inferno reads them, in the colours of their kinds.
-    pub(super) fn for_colours(&self) -> Vec<String> {
-        let frame = |(kind, name): &Frame| name.clone() + kind.colour();
-        let line = |(frames, weight): &(Vec<Frame>, u64)| {
-            format!("{} {weight}", frames.iter().map(frame).collect::<Vec<_>>().join(";"))
-        };
-        self.0.iter().map(line).collect()
+    /// Stack by stack, from the outermost function inwards, with its weight.
+    pub fn each(&self) -> impl Iterator<Item = (&[Frame], u64)> {
+        self.0.iter().map(|(frames, weight)| (frames.as_slice(), *weight))
     }
 }
 
-fn stack(line: &str) -> anyhow::Result<(Vec<Frame>, u64)> {
+fn stack(line: &str) -> Result<(Vec<Frame>, u64), LineError> {
     let excerpt = || line.chars().take(120).collect::<String>();
-    let (frames, weight) =
-        line.rsplit_once(' ').with_context(|| format!("a line without a weight: {:?}", excerpt()))?;
-    let weight = weight.parse().with_context(|| format!("a line without a weight: {:?}", excerpt()))?;
+    let parts = line.rsplit_once(' ').and_then(|(frames, weight)| Some((frames, weight.parse().ok()?)));
+    let Some((frames, weight)) = parts else {
+        return Err(LineError::Stacks(format!("a line without a weight: {:?}", excerpt())));
+    };
     let frame = |text: &str| {
         let (prefix, name) = text.split_once(':')?;
         let kind = Kind::ALL.into_iter().find(|kind| kind.prefix() == prefix)?;
         Some((kind, name.replace(char::is_control, " ")))
     };
-    match frames.split(';').map(frame).collect::<Option<Vec<_>>>() {
-        Some(frames) => Ok((frames, weight)),
-        None => bail!("a function that is none of user:, runtime:, gc: and kernel:: {:?}", excerpt()),
-    }
+    let frames = frames.split(';').map(frame).collect::<Option<Vec<_>>>().ok_or_else(|| {
+        LineError::Stacks(format!(
+            "a function that is none of user:, runtime:, gc: and kernel:: {:?}",
+            excerpt()
+        ))
+    })?;
+    Ok((frames, weight))
 }
 
 #[cfg(test)]

@@ -2,23 +2,26 @@
 
 use std::fmt;
 use std::io::Read as _;
+use std::sync::Arc;
 
-use anyhow::Context as _;
 use base64::Engine as _;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::member::Usage;
+use super::curve::whole;
+use super::error::LineError;
+use super::lines::Usage;
 use super::profile::Profile;
 use super::statistics::{Ratio, Spread, spread};
-use super::sweep;
 
 /// What was asked of every client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::bench) struct CellKey {
+pub struct CellKey {
+    /// `get`, `set`, `mix`
     pub op: String,
+    /// length of each value
     pub value_bytes: u64,
     /// a number, or `unlimited`
     pub in_flight: String,
@@ -38,7 +41,8 @@ impl CellKey {
         }
     }
 
-    pub(super) fn is_unlimited(&self) -> bool {
+    /// All operations start at once.
+    pub fn is_unlimited(&self) -> bool {
         self.in_flight == "unlimited"
     }
 }
@@ -50,7 +54,7 @@ impl fmt::Display for CellKey {
 }
 
 /// A length for people.
-pub(super) fn bytes(count: u64) -> String {
+pub fn bytes(count: u64) -> String {
     match count {
         0..1024 => format!("{count} B"),
         count if count.is_multiple_of(1024) && count < 1 << 20 => format!("{} KB", count / 1024),
@@ -60,40 +64,94 @@ pub(super) fn bytes(count: u64) -> String {
 
 /// One run of a client.
 #[derive(Clone, Debug)]
-pub(in crate::bench) struct Run {
+pub struct Run {
+    /// the library with its version
     pub client: String,
+    /// the runtime with its version
     pub runtime: String,
+    /// version of the server, where the client knows it
     pub member: Option<String>,
+    /// what an operation costs the benchmark itself; NaN where it was not said
     pub own_overhead_ns: f64,
+    /// operations of the measured part
     pub ops: u64,
+    /// not carried out, or with a wrong value
     pub failed: u64,
+    /// carried out or not
     pub unknown: u64,
+    /// gets with the right value
     pub hits: u64,
+    /// gets that found nothing
     pub misses: u64,
+    /// gets with a wrong value, which count as failed
     pub wrong: u64,
+    /// of the measured part
     pub elapsed_s: f64,
+    /// of the process in the measured part
     pub cpu_s: f64,
+    /// most memory since the process began
     pub rss_peak_bytes: u64,
+    /// of the server in the measured part
     pub member_cpu_s: Option<f64>,
+    /// of the server behind it
     pub member_rss_bytes: Option<u64>,
+    /// ns from start to result of every operation
     pub latency: Histogram<u64>,
+    /// why it did not reach its total
     pub stopped: Option<String>,
+    /// by cause, the most frequent first
     pub errors: Vec<Value>,
+    /// of the runtime over the measured part
+    pub fitness: Fitness,
     /// the line of that type: the first operations of the measured part
     pub timeline: Option<Value>,
 }
 
+/// How much the runtime itself held operations up. What it does not say is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fitness {
+    /// how much later than due a timer ran
+    pub loop_delay_p99_ns: Option<u64>,
+    /// at worst
+    pub loop_delay_max_ns: Option<u64>,
+    /// all pauses to collect garbage
+    pub gc_pause_ns: Option<u64>,
+    /// the longest of them
+    pub gc_pause_max_ns: Option<u64>,
+    /// how many
+    pub gc_count: Option<u64>,
+    /// at the end
+    pub heap_bytes: Option<u64>,
+}
+
+impl Fitness {
+    fn read(runtime: &Value) -> Fitness {
+        let of = |name: &str| whole(&runtime[name]);
+        Fitness {
+            loop_delay_p99_ns: of("loop_delay_p99_ns"),
+            loop_delay_max_ns: of("loop_delay_max_ns"),
+            gc_pause_ns: of("gc_pause_ns"),
+            gc_pause_max_ns: of("gc_pause_max_ns"),
+            gc_count: of("gc_count"),
+            heap_bytes: of("heap_bytes"),
+        }
+    }
+}
+
 impl Run {
     /// From a runner's first and last line. Errors: a field that is missing or impossible.
-    pub(super) fn read(start: &Value, end: &Value, member: Option<(Usage, Usage)>) -> anyhow::Result<Run> {
-        let count =
-            |name: &str| end[name].as_u64().with_context(|| format!("its last line has no count {name:?}"));
+    pub fn read(start: &Value, end: &Value) -> Result<Run, LineError> {
+        let wrong = |detail: String| LineError::Figures(detail);
+        let count = |name: &str| {
+            end[name].as_u64().ok_or_else(|| wrong(format!("its last line has no count {name:?}")))
+        };
         let text = |value: &Value| {
             let part = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
             format!("{} {}", part("name"), part("version")).trim().to_owned()
         };
-        let encoded = end["latency"].as_str().context("its last line has no histogram")?;
-        let latency = decode(encoded).context("its histogram cannot be read")?;
+        let encoded =
+            end["latency"].as_str().ok_or_else(|| wrong("its last line has no histogram".to_owned()))?;
+        let latency = decode(encoded).map_err(|why| wrong(format!("its histogram cannot be read: {why}")))?;
         let run = Run {
             client: text(&start["client"]),
             runtime: text(&start["runtime"]),
@@ -106,27 +164,50 @@ impl Run {
             misses: count("misses")?,
             wrong: count("wrong")?,
             elapsed_s: count("elapsed_ns")? as f64 / 1e9,
-            cpu_s: (count("cpu_user_ns")? + count("cpu_system_ns")?) as f64 / 1e9,
+            cpu_s: (count("cpu_user_ns")?.saturating_add(count("cpu_system_ns")?)) as f64 / 1e9,
             rss_peak_bytes: count("rss_peak_bytes")?,
-            member_cpu_s: member.map(|(before, after)| (after.cpu_s - before.cpu_s).max(0.0)),
-            member_rss_bytes: member.map(|(_, after)| after.rss_bytes),
+            member_cpu_s: None,
+            member_rss_bytes: None,
             latency,
             stopped: end["stopped"].as_str().map(str::to_owned),
             errors: end["errors"].as_array().cloned().unwrap_or_default(),
+            fitness: Fitness::read(&end["runtime"]),
             timeline: None,
         };
-        let ended = count("ok")? + run.failed + run.unknown;
-        anyhow::ensure!(
-            ended == run.ops && run.latency.len() == run.ops,
-            "its counts do not agree: {} operations, {ended} outcomes, {} latencies",
-            run.ops,
-            run.latency.len(),
-        );
+        let ended = count("ok")?.saturating_add(run.failed).saturating_add(run.unknown);
+        if ended != run.ops || run.latency.len() != run.ops {
+            return Err(wrong(format!(
+                "its counts do not agree: {} operations, {ended} outcomes, {} latencies",
+                run.ops,
+                run.latency.len(),
+            )));
+        }
+        // Each is a part of the operations, and sums of them are made.
+        for (name, part) in [("hits", run.hits), ("misses", run.misses), ("wrong", run.wrong)] {
+            if part > run.ops {
+                return Err(wrong(format!(
+                    "its counts do not agree: {} operations, of them {name}: {part}",
+                    run.ops
+                )));
+            }
+        }
         Ok(run)
     }
 
-    pub(super) fn rate_per_s(&self) -> f64 {
+    /// What the server used between these readings.
+    pub(super) fn served(&mut self, before: Usage, after: Usage) {
+        self.member_cpu_s = Some((after.cpu_s - before.cpu_s).max(0.0));
+        self.member_rss_bytes = Some(after.rss_bytes);
+    }
+
+    /// Operations per second.
+    pub fn rate_per_s(&self) -> f64 {
         self.ops as f64 / self.elapsed_s
+    }
+
+    /// Whether an interruption ended it.
+    pub(super) fn is_cut(&self) -> bool {
+        self.stopped.as_deref() == Some("signal")
     }
 }
 
@@ -138,44 +219,50 @@ const RATIO: std::ops::Range<usize> = 32..40;
 const LONGEST_HISTOGRAM: u64 = 4 << 20;
 
 /// A histogram in HdrHistogram's V2 encoding, deflated, base64.
-fn decode(text: &str) -> anyhow::Result<Histogram<u64>> {
-    let outer = base64::engine::general_purpose::STANDARD.decode(text)?;
-    let deflated = outer.get(DEFLATED_FROM..).context("it is too short")?;
+fn decode(text: &str) -> Result<Histogram<u64>, String> {
+    let outer = base64::engine::general_purpose::STANDARD.decode(text).map_err(|error| error.to_string())?;
+    let deflated = outer.get(DEFLATED_FROM..).ok_or("it is too short")?;
     let mut inner = Vec::new();
-    ZlibDecoder::new(deflated).take(LONGEST_HISTOGRAM).read_to_end(&mut inner)?;
+    let mut inflating = ZlibDecoder::new(deflated).take(LONGEST_HISTOGRAM);
+    inflating.read_to_end(&mut inner).map_err(|error| error.to_string())?;
     // hdr-histogram-js writes the ratio 1 as an integer, which other libraries refuse.
-    inner.get_mut(RATIO).context("it is too short")?.copy_from_slice(&1f64.to_be_bytes());
-    Deserializer::new().deserialize(&mut inner.as_slice()).map_err(|error| anyhow::anyhow!("{error:?}"))
+    inner.get_mut(RATIO).ok_or("it is too short")?.copy_from_slice(&1f64.to_be_bytes());
+    Deserializer::new().deserialize(&mut inner.as_slice()).map_err(|error| format!("{error:?}"))
 }
 
 /// What one client did of one task.
 #[derive(Debug)]
-pub(in crate::bench) struct Cell {
+pub struct Cell {
+    /// the task
     pub key: CellKey,
+    /// as the user named it
     pub client: String,
     /// with their block
-    pub(super) runs: Vec<(u32, Run)>,
+    pub runs: Vec<(u32, Arc<Run>)>,
 }
 
 impl Cell {
-    pub(super) fn new(key: CellKey, client: &str) -> Cell {
+    /// Without any run yet.
+    pub fn new(key: CellKey, client: &str) -> Cell {
         Cell { key, client: client.to_owned(), runs: Vec::new() }
     }
 
-    pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
-        self.runs.iter().map(|(_, run)| run)
+    /// In their order.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().map(|(_, run)| &**run)
     }
 
     fn mean(&self, of: impl Fn(&Run) -> f64) -> f64 {
         self.runs().map(of).sum::<f64>() / self.runs.len() as f64
     }
 
-    pub(super) fn rate_per_s(&self) -> Spread {
+    /// Operations per second, over the runs.
+    pub fn rate_per_s(&self) -> Spread {
         spread(&self.runs().map(Run::rate_per_s).collect::<Vec<_>>())
     }
 
-    /// of all runs together
-    pub(super) fn latency(&self) -> Histogram<u64> {
+    /// Of all runs together, ns.
+    pub fn latency(&self) -> Histogram<u64> {
         let mut all = Histogram::new_from(&self.runs[0].1.latency);
         for run in self.runs() {
             // A runner may have used other bounds; then what does not fit is cut to them.
@@ -186,35 +273,40 @@ impl Cell {
         all
     }
 
-    /// CPU of the client per operation, in ns
-    pub(super) fn cpu_ns(&self) -> f64 {
+    /// CPU of the client per operation, ns.
+    pub fn cpu_ns(&self) -> f64 {
         self.mean(|run| run.cpu_s * 1e9 / run.ops as f64)
     }
 
-    pub(super) fn cores(&self) -> f64 {
+    /// Cores that the client used, on average.
+    pub fn cores(&self) -> f64 {
         self.mean(|run| run.cpu_s / run.elapsed_s)
     }
 
-    pub(super) fn member_cpu_ns(&self) -> Option<f64> {
+    /// CPU of the server per operation, ns; `None` where it is not known of every run.
+    pub fn member_cpu_ns(&self) -> Option<f64> {
         let all: Option<Vec<f64>> =
             self.runs().map(|run| Some(run.member_cpu_s? * 1e9 / run.ops as f64)).collect();
         Some(spread(&all?).mean)
     }
 
-    pub(super) fn rss_peak_bytes(&self) -> u64 {
+    /// The most memory that the client had in a run.
+    pub fn rss_peak_bytes(&self) -> u64 {
         self.runs().map(|run| run.rss_peak_bytes).max().unwrap_or_default()
     }
 
-    pub(super) fn own_overhead_ns(&self) -> f64 {
+    /// What an operation costs the benchmark itself, ns.
+    pub fn own_overhead_ns(&self) -> f64 {
         self.mean(|run| run.own_overhead_ns)
     }
 
-    pub(super) fn sum(&self, of: impl Fn(&Run) -> u64) -> u64 {
+    /// Of a count, over the runs.
+    pub fn sum(&self, of: impl Fn(&Run) -> u64) -> u64 {
         self.runs().map(of).sum()
     }
 
     /// How this client's rate compares with another's, by pairs of the same block. `None` below two pairs.
-    pub(super) fn ratio_to(&self, other: &Cell) -> Option<Ratio> {
+    pub fn ratio_to(&self, other: &Cell) -> Option<Ratio> {
         let logs: Vec<f64> = self
             .runs
             .iter()
@@ -228,124 +320,55 @@ impl Cell {
 }
 
 /// Everything that was measured.
-#[derive(Debug)]
-pub(in crate::bench) struct Report {
+#[derive(Debug, Default)]
+pub struct Report {
+    /// the server
     pub target: String,
     /// those that ran, task by task
     pub cells: Vec<Cell>,
+    /// those that were made
     pub profiles: Vec<Profile>,
 }
 
 impl Report {
     /// The operations of a run, where all did the same number.
-    pub(super) fn total(&self) -> Option<u64> {
+    pub fn total(&self) -> Option<u64> {
         let total = self.cells.first()?.key.total;
         self.cells.iter().all(|cell| cell.key.total == total).then_some(total)
     }
 
     /// Whether every operation of every run succeeded.
-    pub(in crate::bench) fn is_clean(&self) -> bool {
+    pub fn is_clean(&self) -> bool {
         self.cells.iter().all(|cell| cell.sum(|run| run.failed + run.unknown) == 0)
     }
 
     /// The first client's cell of the same task: what the others are compared with.
-    pub(super) fn first_of<'a>(&'a self, cell: &'a Cell) -> &'a Cell {
+    pub fn first_of<'a>(&'a self, cell: &'a Cell) -> &'a Cell {
         self.cells.iter().find(|each| each.key == cell.key).unwrap_or(cell)
     }
 
     /// The first task of the table in one line.
-    pub(super) fn in_one_line(&self) -> String {
+    pub fn in_one_line(&self) -> String {
         let Some(first) = self.cells.first() else { return "nothing was measured".to_owned() };
         let same = self.cells.iter().filter(|cell| cell.key == first.key);
         let each = |cell: &Cell| format!("{} {:.0}", cell.client, cell.rate_per_s().mean);
         format!("{}: {} operations/s", first.key, same.map(each).collect::<Vec<_>>().join(", "))
     }
-
-    /// The results as JSON. Additions are free, changes are not.
-    pub(in crate::bench) fn contract(&self) -> Value {
-        let cell = |cell: &Cell| {
-            let (rate, latency) = (cell.rate_per_s(), cell.latency());
-            let at = |share: f64| latency.value_at_quantile(share);
-            let first = self.first_of(cell);
-            let ratio = (!std::ptr::eq(first, cell)).then(|| cell.ratio_to(first)).flatten();
-            let last = cell.runs().last();
-            json!({
-                "client": cell.client, "library": last.map(|run| &run.client),
-                "runtime": last.map(|run| &run.runtime), "member_version": last.map(|run| &run.member),
-                "op": cell.key.op, "value_bytes": cell.key.value_bytes, "in_flight": cell.key.in_flight,
-                "total": cell.key.total, "runs": cell.runs().count(), "ops_per_s": rate.mean, "ops_per_s_stddev": rate.stddev,
-                "rates_per_s": cell.runs().map(Run::rate_per_s).collect::<Vec<_>>(),
-                "latency_ns": {
-                    "p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "p999": at(0.999), "max": latency.max(),
-                    "mean": latency.mean(), "count": latency.len(),
-                },
-                "cpu_ns_per_op": cell.cpu_ns(), "cpu_cores": cell.cores(), "rss_peak_bytes": cell.rss_peak_bytes(),
-                "member_cpu_ns_per_op": cell.member_cpu_ns(),
-                "member_rss_bytes": last.and_then(|run| run.member_rss_bytes),
-                "own_overhead_ns_per_op": cell.own_overhead_ns(),
-                "ops": cell.sum(|run| run.ops), "failed": cell.sum(|run| run.failed),
-                "unknown": cell.sum(|run| run.unknown), "hits": cell.sum(|run| run.hits),
-                "misses": cell.sum(|run| run.misses), "wrong": cell.sum(|run| run.wrong),
-                "stopped": last.and_then(|run| run.stopped.as_ref()),
-                "errors": cell.runs().flat_map(|run| run.errors.clone()).collect::<Vec<_>>(),
-                "ratio": ratio.map(|ratio| json!({
-                    "to": first.client, "mean": ratio.mean, "low": ratio.low, "high": ratio.high,
-                })),
-            })
-        };
-        json!({
-            "schema": 1, "subject": "in-flight", "target": self.target, "total": self.total(),
-            "cells": self.cells.iter().map(cell).collect::<Vec<_>>(),
-            "profiles": self.profiles.iter().map(Profile::as_json).collect::<Vec<_>>(),
-            "conclusions": sweep::conclusions(self).iter().map(sweep::Conclusion::as_json).collect::<Vec<_>>(),
-        })
-    }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+mod tests {
+    use serde_json::json;
 
     use super::*;
-
-    pub(in super::super) fn lines(ops: u64, elapsed_s: f64) -> (Value, Value) {
-        let mut latency = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
-        (0..ops).for_each(|i| latency.record(1000 * (i + 1)).unwrap());
-        let mut encoded = Vec::new();
-        V2DeflateSerializer::new().serialize(&latency, &mut encoded).unwrap();
-        let start = json!({
-            "type": "start", "format": 1, "client": {"name": "planted", "version": "1.2"},
-            "runtime": {"name": "none", "version": "0"}, "member": {"version": "5.5.0"}, "plan": {},
-            "own_overhead_ns_per_op": 80,
-        });
-        let end = json!({
-            "type": "end", "elapsed_ns": (elapsed_s * 1e9) as u64, "ops": ops, "ok": ops, "failed": 0, "unknown": 0,
-            "hits": ops, "misses": 0, "wrong": 0, "cpu_user_ns": ops * 1500, "cpu_system_ns": ops * 500,
-            "latency": base64::engine::general_purpose::STANDARD.encode(encoded),
-            "rss_bytes": 1, "rss_peak_bytes": 8 << 20, "runtime": {}, "errors": [],
-        });
-        (start, end)
-    }
-
-    pub(in super::super) fn cell(client: &str, rates_per_s: &[f64]) -> Cell {
-        let key = CellKey { op: "get".to_owned(), value_bytes: 3, in_flight: "100".to_owned(), total: 1000 };
-        cell_of(client, key, rates_per_s)
-    }
-
-    pub(in super::super) fn cell_of(client: &str, key: CellKey, rates_per_s: &[f64]) -> Cell {
-        let mut cell = Cell::new(key, client);
-        for (block, rate) in rates_per_s.iter().enumerate() {
-            let (start, end) = lines(1000, 1000.0 / rate);
-            cell.runs.push((block as u32, Run::read(&start, &end, None).unwrap()));
-        }
-        cell
-    }
+    use crate::in_flight::scene::{cell, lines};
 
     #[test]
     fn a_run_is_read_from_its_first_and_last_line() {
         let (start, end) = lines(1000, 0.5);
         let usage = |cpu_s| Usage { cpu_s, rss_bytes: 5 };
-        let run = Run::read(&start, &end, Some((usage(1.0), usage(1.25)))).unwrap();
+        let mut run = Run::read(&start, &end).unwrap();
+        run.served(usage(1.0), usage(1.25));
         assert_eq!((run.rate_per_s(), run.cpu_s, run.member_cpu_s), (2000.0, 0.002, Some(0.25)));
         assert_eq!(run.client, "planted 1.2");
     }
@@ -355,11 +378,13 @@ pub(super) mod tests {
         let check = |name: &str, value: Value, expected: &str| {
             let (start, mut end) = lines(1000, 0.5);
             end[name] = value;
-            let error = format!("{:#}", Run::read(&start, &end, None).unwrap_err());
+            let error = Run::read(&start, &end).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
         check("ops", json!(999), "999 operations, 1000 outcomes, 1000 latencies");
         check("ok", json!(998), "1000 operations, 998 outcomes");
+        check("hits", json!(u64::MAX), "1000 operations, of them hits: 18446744073709551615");
+        check("wrong", json!(1001), "1000 operations, of them wrong: 1001");
         check("failed", json!(-1), "no count \"failed\"");
         check("latency", json!("????"), "Invalid symbol");
         check("latency", json!("AAAA"), "histogram cannot be read");
@@ -396,7 +421,8 @@ pub(super) mod tests {
         let mut cell = cell("planted", &[1.0]);
         let (_, run) = cell.runs.pop().unwrap();
         for (block, rate) in rates_per_s.iter().enumerate() {
-            cell.runs.push((block as u32, Run { elapsed_s: run.ops as f64 / rate, ..run.clone() }));
+            let run = Run { elapsed_s: run.ops as f64 / rate, ..(*run).clone() };
+            cell.runs.push((block as u32, Arc::new(run)));
         }
         cell
     }

@@ -8,7 +8,7 @@
 use super::super::statistics::student_t;
 
 /// Fewer sizes do not tell a shape.
-pub(super) const SIZES_MIN: usize = 6;
+pub const SIZES_MIN: usize = 6;
 
 /// An estimate with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
