@@ -29,7 +29,7 @@ pub use error::{Unjudged, ViewError};
 pub use gate::{Gate, Ruling};
 pub use live::{Follower, Message};
 pub use report::report;
-pub use server::{FIRST_PORT, Options, Viewer, serve};
+pub use server::{FIRST_PORT, Options, Viewer, serve, yield_to_others};
 pub use shape::{MainFigure, RunPage, RunRow, TickFile, TrialPage};
 
 use ladder::{Climb, Objective};
