@@ -357,9 +357,9 @@ enum Line<'a> {
         from_ns: u64,
         to_ns: u64,
         counts: &'a TickCounts,
-        interval_ns: Option<Summary>,
-        busy_ns: Option<Summary>,
-        lateness_ns: Option<Summary>,
+        interval_ns: Option<Box<Summary>>,
+        busy_ns: Option<Box<Summary>>,
+        lateness_ns: Option<Box<Summary>>,
         counters: Counts<'a>,
     },
     Samples {
@@ -472,9 +472,9 @@ fn ticks_line<'a>(run: &'a str, trial: u32, second: &'a TickSecond) -> Line<'a> 
         from_ns: second.from_ns,
         to_ns: second.to_ns,
         counts: &second.counts,
-        interval_ns: second.interval.summary(),
-        busy_ns: second.busy.as_ref().and_then(|busy| busy.summary()),
-        lateness_ns: second.lateness.as_ref().and_then(|lateness| lateness.summary()),
+        interval_ns: second.interval.summary().map(Box::new),
+        busy_ns: second.busy.as_ref().and_then(|busy| busy.summary()).map(Box::new),
+        lateness_ns: second.lateness.as_ref().and_then(|lateness| lateness.summary()).map(Box::new),
         counters: second.counters.iter().map(|(name, count)| (name.as_str(), *count)).collect(),
     }
 }
