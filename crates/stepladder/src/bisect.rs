@@ -24,7 +24,7 @@ use crate::cli::Settings;
 use crate::climb::no_store;
 use crate::duel::{self, Asked, Decided, DuelRun, SidePlan};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::outputs::check_writable;
+use crate::outputs::{Followers, check_writable};
 use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::signals::Interrupt;
@@ -311,7 +311,8 @@ impl Bisecting<'_> {
             decided.remarks.clear();
         }
         duel::check(&decided, self.machine)?;
-        match duel::fight(&decided, self.machine, self.store, &mut self.progress, self.interrupt) {
+        let told = (&mut self.progress, &mut Followers::default());
+        match duel::fight(&decided, self.machine, self.store, told, self.interrupt) {
             Ok(_) if self.interrupt.is_asked() => Ok(Fought::Interrupted),
             Ok(run) => Ok(Fought::Ended(Box::new(run))),
             // A server that does not come up is this revision's doing; what fails behind that is not.

@@ -14,7 +14,7 @@ use plan::{Flags, Kind, Setting};
 use crate::bench;
 use crate::bisect;
 use crate::duel;
-use crate::outputs::ResultFiles;
+use crate::outputs::{Followed, ResultFiles};
 use crate::serve::Server;
 
 /// Finds out how many clients a real-time server holds, what gives first, and whether the answer can be
@@ -59,7 +59,7 @@ pub enum Command {
     View(ViewArgs),
     /// Write a stored run as one HTML file that opens anywhere
     Report(ReportArgs),
-    /// Export a stored run: every row as a line of JSON, or CSV files
+    /// Export a stored run: every row as a line of JSON, a line for each second and event, or CSV files
     Export(ExportArgs),
     /// What this machine can do: descriptors, ports, cores, clock, pacing, own ceiling
     Doctor(DoctorArgs),
@@ -98,6 +98,8 @@ pub struct ClimbArgs {
     pub allow_start: bool,
     #[command(flatten, next_help_heading = "Output")]
     pub(crate) results: ResultFiles,
+    #[command(flatten, next_help_heading = "Output")]
+    pub(crate) followed: Followed,
     /// Write the results here as one HTML file that opens anywhere
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
     pub report: Option<PathBuf>,
@@ -194,6 +196,8 @@ pub struct AgainArgs {
     pub run: String,
     #[command(flatten)]
     pub(crate) results: ResultFiles,
+    #[command(flatten)]
+    pub(crate) followed: Followed,
     /// Let the stored run start its command, and lead built-in servers to files and addresses
     #[arg(long)]
     pub allow_start: bool,
@@ -303,6 +307,9 @@ pub struct ExportArgs {
     /// Write HdrHistogram's interval logs (.hlog, one per trial) and percentile tables (.hgrm) into this folder instead
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["output", "csv"])]
     pub hdr: Option<PathBuf>,
+    /// Write a line of JSON for each second and each event here instead, as climb --ndjson does (- for standard output)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "csv", "hdr"])]
+    pub ndjson: Option<PathBuf>,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
     pub store: PathBuf,

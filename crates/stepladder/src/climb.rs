@@ -17,7 +17,7 @@ use crate::around::Around;
 use crate::consent::Consent;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::{JudgedRun, PROTOCOL, schedule};
-use crate::outputs::{self, Outputs};
+use crate::outputs::{self, Followers, Outputs};
 use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::say;
@@ -56,6 +56,7 @@ pub fn climb(
     // Before anything is started or written: what the ladder asks for that this machine does not have.
     machine.check(plan, None).map_err(not_measured)?;
     let unwritten = outputs.results.prepare().map_err(wrong_usage)?;
+    let mut followers = outputs.followed.prepare(&outputs.results.all()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&outputs.store).map_err(no_store)?;
     let mut progress = Progress::new();
     let mut subject = UnderTest::start(plan, consent).map_err(|error| {
@@ -63,9 +64,11 @@ pub fn climb(
         let is_usage = error.is::<plan::TargetRefused>();
         (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error)
     })?;
-    let outcome = climb_subject(plan, outputs, interrupt, &machine, &store, &mut progress, &mut subject);
+    let told = (&mut progress, &mut followers);
+    let outcome = climb_subject(plan, outputs, interrupt, &machine, &store, told, &mut subject);
     progress.clear();
     subject.stop();
+    followers.end();
     drop(unwritten);
     outcome.map_err(not_measured)
 }
@@ -76,7 +79,7 @@ fn climb_subject(
     interrupt: &Interrupt,
     machine: &Machine,
     store: &Store,
-    progress: &mut Progress,
+    (progress, followers): (&mut Progress, &mut Followers),
     subject: &mut UnderTest,
 ) -> anyhow::Result<(RunId, Exit)> {
     machine.check(plan, Some(subject.address))?;
@@ -86,6 +89,7 @@ fn climb_subject(
     let (tell, committed) = channel();
     let writer = store.begin_run(&run_head(plan, subject.address)?, Some(tell))?;
     let run = writer.id().clone();
+    followers.begin(&outputs.store, &run)?;
     let climbing = Climbing { plan, machine, store, writer: &writer, committed: &committed, interrupt };
     let mut judged = JudgedRun::open(store, &run)?;
     let outcome = climbing.all_trials(&mut judged, subject, progress);
@@ -116,7 +120,7 @@ fn climb_subject(
     outputs.results.write(&climb, ended_early)?;
     outputs::append_step_summary(&climb, ended_early);
     let page = show::closing(&climb);
-    if outputs.results.take_stdout() {
+    if outputs.take_stdout() {
         say::err_text!("{page}");
     } else {
         say::out_text!("{page}");

@@ -32,7 +32,8 @@ type Answer = Result<Exit, Failure>;
 pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let flags = args.flags().map_err(wrong_usage)?;
     let (plan, consent) = planned(&flags, args.allow_start, fastrand::u64(..)).map_err(wrong_usage)?;
-    let outputs = Outputs { store: args.store.clone(), results: args.results.clone() };
+    let outputs =
+        Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
     let beside = Beside::begin(&args.store, args.view, args.report.as_deref())?;
     let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
@@ -93,12 +94,13 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     let consent = consent.map_err(wrong_usage)?;
     plan.name = args.name.clone().or(plan.name);
     plan.note = args.note.clone().or_else(|| Some(format!("again {old}")));
-    let outputs = Outputs { store: args.store.clone(), results: args.results.clone() };
+    let outputs =
+        Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
     let (new, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     // The page lays it over the run that it repeats.
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
     let compared = show::old_against_new(&store, &old, &new).map_err(not_measured)?;
-    if args.results.take_stdout() {
+    if outputs.take_stdout() {
         say::err_text!("{compared}");
     } else {
         print(&compared)?;
@@ -217,12 +219,21 @@ pub fn export(args: &ExportArgs) -> Answer {
         store::export::hdr(&store, &run, folder).map_err(not_measured)?;
         return Ok(Exit::Met);
     }
+    let create = |path: &Path| {
+        let file = File::create(path).with_context(|| format!("{}: cannot be written", path.display()));
+        file.map(BufWriter::new).map_err(wrong_usage)
+    };
+    if let Some(path) = &args.ndjson {
+        // Masked and harmless in a file too, as the lines of a run that is followed.
+        let written = match path.as_path() == Path::new("-") {
+            true => store::export::seconds(&store, &run, &mut say::stdout()),
+            false => store::export::seconds(&store, &run, &mut say::Harmless::new(create(path)?)),
+        };
+        return written.map(|()| Exit::Met).map_err(not_measured);
+    }
     match &args.output {
         Some(path) => {
-            let file = File::create(path)
-                .with_context(|| format!("{}: cannot be written", path.display()))
-                .map_err(wrong_usage)?;
-            let mut out = BufWriter::new(file);
+            let mut out = create(path)?;
             store::export::ndjson(&store, &run, &mut out).map_err(not_measured)?;
             out.flush().map_err(not_measured)?;
         }

@@ -23,7 +23,7 @@ use self::record::DuelPlan;
 pub(crate) use self::record::DuelRun;
 use crate::climb::{self, Climbing, SubjectTrial, no_store};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::outputs::{check_writable, write_text};
+use crate::outputs::{Followers, check_writable, write_text};
 use crate::preflight::{self, Machine};
 use crate::progress::Progress;
 use crate::say;
@@ -37,9 +37,12 @@ pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let machine = Machine::prepare().map_err(not_measured)?;
     check(&decided, &machine)?;
     let unwritten = check_writable("--json", args.json.as_deref()).map_err(wrong_usage)?;
+    let others = [("--json", args.json.as_deref())];
+    let mut followers = args.followed.prepare(&others).map_err(wrong_usage)?;
     let store = Store::open_or_create(&args.store).map_err(no_store)?;
     let mut progress = Progress::new();
-    let run = fight(&decided, &machine, &store, &mut progress, interrupt)?;
+    let run = fight(&decided, &machine, &store, (&mut progress, &mut followers), interrupt)?;
+    followers.end();
     drop(unwritten);
     let Some(answer) = page::answer(&run).map_err(not_measured)? else {
         say::err_line!(
@@ -48,7 +51,7 @@ pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
         );
         return Ok(Exit::Interrupted);
     };
-    page::print(&answer, args.json.as_deref()).map_err(not_measured)?;
+    page::print(&answer, args.json.as_deref(), args.followed.takes_stdout()).map_err(not_measured)?;
     Ok(if interrupt.is_asked() { Exit::Interrupted } else { answer.exit })
 }
 
@@ -66,11 +69,11 @@ pub(crate) fn fight(
     decided: &Decided,
     machine: &Machine,
     store: &Store,
-    progress: &mut Progress,
+    (progress, followers): (&mut Progress, &mut Followers),
     interrupt: &Interrupt,
 ) -> Result<DuelRun, Failure> {
     let mut subjects = Subjects::start(decided)?;
-    let outcome = hold_all(decided, machine, store, &mut subjects, progress, interrupt);
+    let outcome = hold_all(decided, machine, store, &mut subjects, (progress, followers), interrupt);
     progress.clear();
     subjects.a.stop();
     subjects.b.stop();
@@ -135,7 +138,7 @@ fn hold_all(
     machine: &Machine,
     store: &Store,
     subjects: &mut Subjects,
-    progress: &mut Progress,
+    (progress, followers): (&mut Progress, &mut Followers),
     interrupt: &Interrupt,
 ) -> anyhow::Result<RunId> {
     for (side, plan) in [(Side::A, &decided.a.plan), (Side::B, &decided.b.plan)] {
@@ -148,6 +151,7 @@ fn hold_all(
     let (tell, committed) = channel();
     let writer = store.begin_run(&run_head(decided, subjects)?, Some(tell))?;
     let id = writer.id().clone();
+    followers.begin(store.path(), &id)?;
     let mut run = DuelRun::open(store, &id)?;
     let holding = Holding { machine, store, writer: &writer, committed: &committed, interrupt };
     let outcome = holding.all_trials(&mut run, subjects, progress);

@@ -90,7 +90,7 @@ impl JudgedRun {
 
     fn read(&mut self, store: &Store, is_final: impl Fn(bool) -> bool) -> anyhow::Result<()> {
         for mark in store.trial_marks(&self.id)?.into_iter().skip(self.read) {
-            if !is_final(mark.is_ended) {
+            if !is_final(mark.is_ended()) {
                 break;
             }
             match mark.head.purpose {

@@ -1,9 +1,11 @@
-//! Files that the results of a climb are written to: JSON, JUnit XML and Markdown, of a run that ends and of a stored one.
+//! What is written of a run besides the terminal: JSON, JUnit XML and Markdown at its end and of a stored one, and what is told
+//! while it goes on (`lines`).
 //!
-//! All three are made of the same `Climb`, and the words in them come from `ladder`. Texts of servers under test stand in
+//! The first three are made of the same `Climb`, and the words in them come from `ladder`. Texts of servers under test stand in
 //! them as text: escaped, without control characters, and with secrets masked.
 
 mod junit;
+mod lines;
 mod markdown;
 #[cfg(test)]
 mod planted;
@@ -15,8 +17,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use ladder::Climb;
-use store::{Outcome, RunState};
+use store::{Outcome, RunId, RunState};
 
+use self::lines::{LineFile, LineWriter};
 use crate::say;
 
 /// GitHub's runner shows what is appended to this file on the page of the job.
@@ -28,6 +31,76 @@ pub struct Outputs {
     pub store: PathBuf,
     /// the files
     pub results: ResultFiles,
+    /// what is told while the run goes on
+    pub followed: Followed,
+}
+
+impl Outputs {
+    /// Whether something else is written to standard output, so that the closing page goes to standard error.
+    pub fn take_stdout(&self) -> bool {
+        self.results.take_stdout() || self.followed.takes_stdout()
+    }
+}
+
+/// What is told of a run while it goes on.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Followed {
+    /// Write a line of JSON here for each second and each event while the run goes on (- for standard output; a FIFO will do)
+    #[arg(long, value_name = "FILE")]
+    pub ndjson: Option<PathBuf>,
+}
+
+impl Followed {
+    /// Whether it is written to standard output.
+    pub fn takes_stdout(&self) -> bool {
+        self.ndjson.as_deref() == Some(Path::new("-"))
+    }
+
+    /// Opens what is asked for. Call it before anything is started. Errors: mistakes of the user. `results`: other outputs, by
+    /// their flags.
+    pub(crate) fn prepare(&self, results: &[(&'static str, Option<&Path>)]) -> anyhow::Result<Followers> {
+        let Some(path) = self.ndjson.as_deref() else { return Ok(Followers::default()) };
+        if let Some((flag, _)) = results.iter().find(|(_, other)| *other == Some(path)) {
+            let path = path.display();
+            bail!("--ndjson {path} and {flag} {path}: one would overwrite the other; name two files");
+        }
+        let is_new = path != Path::new("-") && !path.exists();
+        let lines = Some(LineFile::open(path)?);
+        Ok(Followers { unwritten: Some(Unwritten(is_new.then(|| path.to_owned()))), lines, writer: None })
+    }
+}
+
+/// What tells of a run while it goes on: ready before it begins, then at work until `end`, which is also called when it is
+/// dropped.
+#[derive(Default)]
+pub(crate) struct Followers {
+    lines: Option<LineFile>,
+    writer: Option<LineWriter>,
+    unwritten: Option<Unwritten>,
+}
+
+impl Followers {
+    /// The run has an id now.
+    pub fn begin(&mut self, store: &Path, run: &RunId) -> anyhow::Result<()> {
+        if let Some(lines) = self.lines.take() {
+            self.writer = Some(lines.follow(store, run)?);
+        }
+        Ok(())
+    }
+
+    /// The run has ended: what is left is told, for a limited time.
+    pub fn end(&mut self) {
+        if let Some(trouble) = self.writer.take().and_then(LineWriter::finish) {
+            say::err_line!("stepladder: {trouble}");
+        }
+        self.unwritten = None;
+    }
+}
+
+impl Drop for Followers {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 /// The files that results are written to.
@@ -46,7 +119,7 @@ pub struct ResultFiles {
 }
 
 impl ResultFiles {
-    fn all(&self) -> [(&'static str, Option<&Path>); 3] {
+    pub(crate) fn all(&self) -> [(&'static str, Option<&Path>); 3] {
         [
             ("--json", self.json.as_deref()),
             ("--junit", self.junit.as_deref()),
@@ -60,7 +133,7 @@ impl ResultFiles {
     }
 
     /// Results that cannot be written are known before the climb, not after.
-    pub(crate) fn prepare(&self) -> anyhow::Result<Vec<Unwritten<'_>>> {
+    pub(crate) fn prepare(&self) -> anyhow::Result<Vec<Unwritten>> {
         let files = self.all();
         for (at, (flag, path)) in files.iter().enumerate() {
             if let Some((other, _)) = files[..at].iter().find(|(_, one)| path.is_some() && one == path) {
@@ -134,11 +207,11 @@ pub(crate) fn append_step_summary(climb: &Climb, ended_early: Option<&str>) {
 }
 
 /// The file that was made to see whether results can be written. A climb without results leaves none behind.
-pub(crate) struct Unwritten<'a>(Option<&'a Path>);
+pub(crate) struct Unwritten(Option<PathBuf>);
 
-impl Drop for Unwritten<'_> {
+impl Drop for Unwritten {
     fn drop(&mut self) {
-        if let Some(path) = self.0
+        if let Some(path) = &self.0
             && path.metadata().is_ok_and(|file| file.len() == 0)
         {
             // An empty file more is no reason to complain.
@@ -148,7 +221,7 @@ impl Drop for Unwritten<'_> {
 }
 
 /// A result that cannot be written is known before the climb, not after.
-pub(crate) fn check_writable<'a>(flag: &str, path: Option<&'a Path>) -> anyhow::Result<Unwritten<'a>> {
+pub(crate) fn check_writable(flag: &str, path: Option<&Path>) -> anyhow::Result<Unwritten> {
     let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Unwritten(None)) };
     let is_new = !path.exists();
     File::options()
@@ -156,7 +229,7 @@ pub(crate) fn check_writable<'a>(flag: &str, path: Option<&'a Path>) -> anyhow::
         .create(true)
         .open(path)
         .with_context(|| format!("{flag} {}: cannot be written; check the folder", path.display()))?;
-    Ok(Unwritten(is_new.then_some(path)))
+    Ok(Unwritten(is_new.then(|| path.to_owned())))
 }
 
 /// Writes a text where `flag` says.

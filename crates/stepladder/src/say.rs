@@ -7,7 +7,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd as _;
 
 use crate::secrets::mask;
 
@@ -132,6 +134,12 @@ impl<W: Write> Drop for Harmless<W> {
 /// Standard output for whatever writes pieces of text.
 pub fn stdout() -> Harmless<anstream::AutoStream<io::Stdout>> {
     Harmless::new(anstream::stdout())
+}
+
+/// Standard output as a file of its own, for a thread that may have to wait for its reader and so may not hold the lock that
+/// everybody else prints under. Whoever writes there makes each line harmless.
+pub fn stdout_as_file() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 /// Prints on standard error, as far as it takes it.

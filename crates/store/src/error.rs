@@ -205,6 +205,14 @@ pub enum StoreError {
         /// what stopped it
         cause: Arc<StoreError>,
     },
+    /// A comparison of client libraries has lines of its own, and no seconds. Remedy: the export of its rows.
+    #[error(
+        "run {run} compared client libraries and has no seconds; stepladder export {run} writes its rows"
+    )]
+    NoSeconds {
+        /// which
+        run: RunId,
+    },
     /// An export could not be written where it was to go.
     #[error("cannot write the export {to}: {detail}")]
     Output {

@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::row::ReadError;
 use crate::run::RunId;
 use crate::store::{Store, trial_head};
-use crate::tables::{TRIAL, TRIAL_END};
+use crate::tables::{self, TRIAL, TRIAL_END};
 
 /// How far a reader of one trial has come; the default is its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,8 +28,17 @@ pub struct Place {
 pub struct TrialMark {
     /// what it was asked to be
     pub head: TrialHead,
-    /// everything of it was handed over
-    pub is_ended: bool,
+    /// when it began
+    pub started_unix_ms: u64,
+    /// when everything of it was handed over; `None` while it runs and when it was cut off
+    pub ended_unix_ms: Option<u64>,
+}
+
+impl TrialMark {
+    /// Whether everything of it was handed over.
+    pub fn is_ended(&self) -> bool {
+        self.ended_unix_ms.is_some()
+    }
 }
 
 impl Store {
@@ -46,8 +55,10 @@ impl Store {
             let ends = TRIAL_END.select(&moment, "run = ?1", [run.as_str()])?;
             let rows = TRIAL.select(&moment, "run = ?1", [run.as_str()])?;
             let marks = rows.iter().map(|row| {
-                let is_ended = ends.iter().any(|end| end.key() == row.key());
-                Ok(TrialMark { head: trial_head(row)?.0, is_ended })
+                let end = ends.iter().find(|end| end.key() == row.key());
+                let end = end.map(|end| end.read(tables::trial_end::read)).transpose()?;
+                let (head, started_unix_ms) = trial_head(row)?;
+                Ok(TrialMark { head, started_unix_ms, ended_unix_ms: end.map(|(_, ended)| ended) })
             });
             marks.collect::<Result<Vec<_>, ReadError>>()
         };

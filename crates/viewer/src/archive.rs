@@ -242,7 +242,7 @@ impl<'a> Archive<'a> {
             let rung = climb.as_ref().and_then(|climb| rung_of(climb, mark.head.seq));
             trials.push(match detail {
                 Detail::All { width } => self.trial(run, mark, rung, Some(width), POINTS)?,
-                Detail::First if is_recording && !mark.is_ended => {
+                Detail::First if is_recording && !mark.is_ended() => {
                     self.trial(run, mark, None, None, POINTS)?
                 }
                 // The rung stands in `climb`.

@@ -30,7 +30,7 @@ pub use error::{Unjudged, ViewError};
 pub use gate::{Gate, Ruling};
 pub use live::{Follower, Message};
 pub use report::report;
-pub use server::{FIRST_PORT, Options, Viewer, serve};
+pub use server::{FIRST_PORT, Options, Viewer, serve, yield_to_others};
 pub use shape::{BenchPage, Kind, MainFigure, ProcessPage, RunPage, RunRow, TickFile, TrialPage};
 
 use ladder::duel::DuelAnswers;

@@ -225,7 +225,7 @@ impl Follower {
             // Late values of an old second do not take a reconnect back to it.
             messages.push(message(id(newest.max(Some(index))), "second", &second));
         }
-        if mark.is_ended
+        if mark.is_ended()
             && is_rung(mark)
             && !current.is_judged
             && !self.store.verdicts(&self.run, seq)?.is_empty()

@@ -169,8 +169,9 @@ fn listen(asked: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address)
 }
 
-/// Niceness belongs to a thread on Linux, and the threads it starts inherit it.
-fn yield_to_others() {
+/// Makes this thread less urgent than those that measure. Niceness belongs to a thread on Linux, and the threads it starts
+/// inherit it.
+pub fn yield_to_others() {
     let nice = rustix::process::nice(0).unwrap_or(0);
     // Where it is refused, the viewer is as urgent as the rest.
     let _ = rustix::process::setpriority_process(None, nice + NICER);

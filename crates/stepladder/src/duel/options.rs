@@ -16,6 +16,7 @@ use crate::commands::planned;
 use crate::comparing::{self, Difference};
 use crate::consent::Consent;
 use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS, hold_ns};
+use crate::outputs::Followed;
 
 /// Options of `duel`.
 #[derive(Debug, Args)]
@@ -54,6 +55,8 @@ pub struct DuelArgs {
     /// Write the results here as JSON (- for standard output)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Output")]
+    pub(crate) followed: Followed,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db", help_heading = "Output")]
     pub store: PathBuf,
@@ -223,7 +226,7 @@ fn side_flags(name: &str, text: &str) -> anyhow::Result<Flags> {
             "{name}, `{text}`: it begins with no subject; write a built-in server, a scenario or a URL first"
         );
     }
-    for id in ["json", "junit", "markdown", "report", "view", "store", "allow_start"] {
+    for id in ["json", "junit", "markdown", "ndjson", "report", "view", "store", "allow_start"] {
         if matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine) {
             let flag = id.replace('_', "-");
             bail!("{name}, `{text}`: --{flag} is not for one side; write it behind both");

@@ -68,10 +68,10 @@ pub fn answer(run: &DuelRun) -> anyhow::Result<Option<Answer>> {
     Ok(Some(Answer { json, text, exit: exit(&standing.loads, stop) }))
 }
 
-/// Shows a duel, and says how the process ends.
-pub fn print(answer: &Answer, json: Option<&Path>) -> anyhow::Result<()> {
+/// Shows a duel. `takes_stdout`: something else is written to standard output.
+pub fn print(answer: &Answer, json: Option<&Path>, takes_stdout: bool) -> anyhow::Result<()> {
     write_text("--json", &format!("{:#}", answer.json), json)?;
-    if json == Some(Path::new("-")) {
+    if takes_stdout || json == Some(Path::new("-")) {
         say::err_text!("{}", answer.text);
     } else {
         say::out_text!("{}", answer.text);

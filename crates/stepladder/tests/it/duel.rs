@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::follow::assert_lines_are_valid;
 use crate::main_job::assert_valid;
 use crate::place::Place;
 use crate::viewing::inside;
@@ -67,7 +68,7 @@ const DUEL: [&str; 12] = [
 #[test]
 fn a_duel_is_one_run_of_both_sides_that_is_replayed_alike() {
     let place = Place::new();
-    let ran = place.run([&DUEL[..], &["--json", "duel.json"]].concat());
+    let ran = place.run([&DUEL[..], &["--json", "duel.json", "--ndjson", "duel.ndjson"]].concat());
     assert!([0, 2].contains(&ran.code), "measured or not: {ran:#?}");
     let told = place.json("duel.json");
     assert_valid(&told);
@@ -97,6 +98,9 @@ fn a_duel_is_one_run_of_both_sides_that_is_replayed_alike() {
     assert_eq!(shown.code, 0, "{shown:#?}");
     assert_eq!(place.json("again.json"), told, "a replay says the same");
     assert_eq!(shown.out, ran.out);
+    let lines = std::fs::read_to_string(place.path("duel.ndjson")).expect("lines");
+    let trials = assert_lines_are_valid(&lines).into_iter().filter(|line| line["type"] == "trial_end");
+    assert_eq!(trials.count(), rungs.len(), "calibrations were left out");
     let runs = place.run(["runs"]);
     assert!(runs.out.contains(id) && runs.out.contains("At 4 games"), "{runs:#?}");
     if viewer::page_is_built() {

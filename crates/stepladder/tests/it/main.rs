@@ -17,6 +17,7 @@ mod ci;
 mod consent;
 mod duel;
 mod endings;
+mod follow;
 mod foreign_server;
 mod forged;
 mod grid;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::place::{Place, Ran, parse};
 
 /// Fast bullets make games of about a second, so that some are completed within a short hold.
-const CLIMB: [&str; 13] = [
+const CLIMB: [&str; 15] = [
     "climb",
     "arena",
     "--rungs",
@@ -21,6 +21,8 @@ const CLIMB: [&str; 13] = [
     "200ms",
     "--json",
     "run.json",
+    "--ndjson",
+    "run.ndjson",
     "--",
     "--bullet-speed",
     "1500",
@@ -43,6 +45,11 @@ pub fn with_its_store() -> Place {
     fs::copy(climbed().0.path("stepladder.db"), place.path("stepladder.db"))
         .expect("the store can be copied");
     place
+}
+
+/// What was written while it went on.
+pub fn followed_lines() -> String {
+    fs::read_to_string(climbed().0.path("run.ndjson")).expect("lines")
 }
 
 pub fn run_json() -> Value {

@@ -109,6 +109,8 @@ fn a_secret_that_a_server_says_back_stands_nowhere() {
         "run.json",
         "--report",
         "run.html",
+        "--ndjson",
+        "live.ndjson",
     ];
     let shown = terminal::run(&place, &words, "", &[("PLANTED", SECRET)]);
     assert!(place.path("run.json").exists(), "{shown:?}");
@@ -117,7 +119,7 @@ fn a_secret_that_a_server_says_back_stands_nowhere() {
     assert!(store.windows("•••".len()).any(|window| window == "•••".as_bytes()), "{shown:?}");
     assert_absent(shown.text.as_bytes(), "the terminal");
     assert_absent(&store, "the store");
-    for name in ["run.json", "run.html"] {
+    for name in ["run.json", "run.html", "live.ndjson"] {
         assert_absent(&std::fs::read(place.path(name)).expect(name), name);
     }
     let export = place.run(["export", "a", "-o", "run.ndjson"]);

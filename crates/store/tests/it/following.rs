@@ -56,9 +56,9 @@ fn a_follower_sees_each_entry_once_while_the_trial_grows() {
         assert_eq!(piece.len(), 2, "second {index}");
         seen.extend(piece);
     }
-    assert!(!reader.trial_marks(&run).unwrap()[0].is_ended);
+    assert!(!reader.trial_marks(&run).unwrap()[0].is_ended());
     writer.end_trial(1).unwrap();
-    assert!(reader.trial_marks(&run).unwrap()[0].is_ended);
+    assert!(reader.trial_marks(&run).unwrap()[0].is_ended());
     assert_eq!(seen, reader.trial_entries(&run, 0).unwrap());
 }
 

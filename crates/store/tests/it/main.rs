@@ -12,5 +12,6 @@ mod given;
 mod lines;
 mod round_trip;
 mod runs;
+mod second_lines;
 mod speed;
 mod sums;

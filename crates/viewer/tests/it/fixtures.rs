@@ -40,7 +40,7 @@ impl Judge for BySubject {
         let terms = Terms { objectives, patience_ns: SECOND_NS, ..Terms::default() };
         let mut calibration = None;
         let mut rungs = Vec::new();
-        for mark in store.trial_marks(run)?.into_iter().filter(|mark| mark.is_ended) {
+        for mark in store.trial_marks(run)?.into_iter().filter(|mark| mark.is_ended()) {
             let trial = store.trial(run, mark.head.seq, 0)?;
             if mark.head.purpose == Purpose::Rung {
                 rungs.push(rung(&trial, &judge(&trial, None, &terms)));

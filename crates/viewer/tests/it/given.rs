@@ -53,7 +53,7 @@ impl Judge for ByRules {
         let record = store.run(run)?;
         let terms = terms();
         let mut rungs = Vec::new();
-        for mark in store.trial_marks(run)?.into_iter().filter(|mark| mark.is_ended) {
+        for mark in store.trial_marks(run)?.into_iter().filter(|mark| mark.is_ended()) {
             let trial = store.trial(run, mark.head.seq, 0)?;
             rungs.push(rung(&trial, &judge(&trial, None, &terms)));
         }
