@@ -112,6 +112,7 @@ export type Climb = {
   /** the answers in words */ conclusions: Array<Conclusion>
   /** what was asked of the whole run; they decide the exit code and not the verdict */ gates?: Array<GateResult>
   /** of the whole run */ verdict: Verdict
+  /** why the run is not whole: it was interrupted, killed or broke off, or is still recorded; absent of a whole one */ ended_early?: string
 }
 
 /** Client libraries side by side on one server. */

@@ -32,6 +32,8 @@ pub struct Asked<'a> {
     pub search: Option<&'a SearchSchedule>,
     /// what the whole run must meet
     pub gates: &'a [Gate],
+    /// why the run is not whole; such a run never passes, because loads that were asked for may be missing
+    pub ended_early: Option<&'a str>,
 }
 
 /// The answers that every run has. What its workload concludes besides (`plan::Workload::conclusions`) the caller adds.
@@ -59,7 +61,11 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
         rungs,
         conclusions: Vec::new(),
         gates: Vec::new(),
-        verdict,
+        verdict: match (verdict, asked.ended_early) {
+            (Verdict::Pass, Some(_)) => Verdict::Invalid,
+            (verdict, _) => verdict,
+        },
+        ended_early: asked.ended_early.map(str::to_owned),
     };
     climb.gates = asked.gates.iter().map(|gate| gate.result(&climb.capacity, &climb.rungs)).collect();
     climb.conclusions = conclusions::conclusions(&climb);

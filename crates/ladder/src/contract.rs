@@ -44,6 +44,10 @@ pub struct Climb {
     pub gates: Vec<GateResult>,
     /// of the whole run
     pub verdict: Verdict,
+    /// why the run is not whole: it was interrupted, killed or broke off, or is still recorded; absent of a whole one
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub ended_early: Option<String>,
 }
 
 /// The part of a stored `Climb` that every version wrote alike.

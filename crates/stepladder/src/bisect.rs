@@ -81,10 +81,11 @@ const PORT: &str = "{port}";
 pub fn bisect(args: &BisectArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let asked = args.read().map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
-    let unwritten = check_writable("--json", args.json.as_deref()).map_err(wrong_usage)?;
+    check_writable("--json", args.json.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&args.store).map_err(no_store)?;
     let folder = tempfile::Builder::new().prefix("stepladder-bisect-").tempdir();
     let folder = folder.context("no folder for the working trees").map_err(not_measured)?;
+    let _last_will = asked.repository.give_back_when_killed(folder.path());
     let tree = |name: &str| {
         let path = folder.path().join(name);
         Tree::add(&asked.repository, path, &asked.history[0]).map_err(not_measured)
@@ -100,7 +101,6 @@ pub fn bisect(args: &BisectArgs, interrupt: &Interrupt) -> Result<Exit, Failure>
         steps: Vec::new(),
     };
     let ended = bisecting.run()?;
-    drop(unwritten);
     let Bisecting { steps, .. } = &bisecting;
     page::print(&asked, &ended, steps, args.json.as_deref()).map_err(not_measured)?;
     Ok(ended.exit())

@@ -55,7 +55,7 @@ pub fn climb(
     let plan = &machine.within_reach(plan);
     // Before anything is started or written: what the ladder asks for that this machine does not have.
     machine.check(plan, None).map_err(not_measured)?;
-    let unwritten = outputs.results.prepare().map_err(wrong_usage)?;
+    outputs.results.prepare().map_err(wrong_usage)?;
     let mut followers = outputs.followed.prepare(&outputs.results.all()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&outputs.store).map_err(no_store)?;
     let mut progress = Progress::new();
@@ -69,7 +69,6 @@ pub fn climb(
     progress.clear();
     subject.stop();
     followers.end();
-    drop(unwritten);
     outcome.map_err(not_measured)
 }
 
@@ -93,20 +92,12 @@ fn climb_subject(
     let climbing = Climbing { plan, machine, store, writer: &writer, committed: &committed, interrupt };
     let mut judged = JudgedRun::open(store, &run)?;
     let outcome = climbing.all_trials(&mut judged, subject, progress);
-    let climb = judged.read_rest(store).and_then(|()| judged.answers());
-    let end = RunEnd {
-        outcome: match &outcome {
-            Err(_) => Outcome::Broken,
-            Ok(()) if interrupt.is_asked() => Outcome::Interrupted,
-            Ok(()) => Outcome::Finished,
-        },
-        reason: outcome.as_ref().err().map(|error| mask(&format!("{error:#}")).into_owned()),
-        ended_unix_ms: unix_ms(),
-        climb: match &climb {
-            Ok(Some(climb)) => Some(serde_json::to_string(climb)?),
-            _ => None,
-        },
-    };
+    let mut end = run_end(&outcome, interrupt);
+    let ended_early = outputs::ended_early_by(&end);
+    let climb = judged.read_rest(store).and_then(|()| judged.answers(ended_early.as_deref()));
+    if let Ok(Some(climb)) = &climb {
+        end.climb = Some(serde_json::to_string(climb)?);
+    }
     writer.end_run(end)?;
     outcome?;
     progress.clear();
@@ -116,9 +107,8 @@ fn climb_subject(
         );
         return Ok((run, Exit::Interrupted));
     };
-    let ended_early = interrupt.is_asked().then_some(outputs::INTERRUPTED);
-    outputs.results.write(&climb, ended_early)?;
-    outputs::append_step_summary(&climb, ended_early);
+    outputs.results.write(&climb)?;
+    outputs::append_step_summary(&climb);
     let page = show::closing(&climb);
     if outputs.take_stdout() {
         say::err_text!("{page}");
@@ -126,6 +116,20 @@ fn climb_subject(
         say::out_text!("{page}");
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
+}
+
+/// How a run of trials ended, at this moment; its answers are not in it yet.
+pub(crate) fn run_end(outcome: &anyhow::Result<()>, interrupt: &Interrupt) -> RunEnd {
+    RunEnd {
+        outcome: match outcome {
+            Err(_) => Outcome::Broken,
+            Ok(()) if interrupt.is_asked() => Outcome::Interrupted,
+            Ok(()) => Outcome::Finished,
+        },
+        reason: outcome.as_ref().err().map(|error| mask(&format!("{error:#}")).into_owned()),
+        ended_unix_ms: unix_ms(),
+        climb: None,
+    }
 }
 
 /// A trial of the subject, as far as the plan does not say it.

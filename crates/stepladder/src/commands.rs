@@ -1,7 +1,6 @@
 //! The commands, one function each: what to do, what to print, which exit code.
 
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
@@ -144,15 +143,15 @@ pub fn show(args: &ShowArgs) -> Answer {
         args.results.only_json("a duel").map_err(wrong_usage)?;
         return duel::show(&store, &run, args.results.json.as_deref());
     }
-    let climb = JudgedRun::whole(&store, &run).and_then(|run| run.answers()).map_err(not_measured)?;
+    let ended_early = outputs::ended_early(&record.state);
+    let judged = JudgedRun::whole(&store, &run).and_then(|run| run.answers(ended_early.as_deref()));
+    let climb = judged.map_err(not_measured)?;
     let Some(climb) = climb else {
         say::err_line!("stepladder: run {run} holds no rung yet");
         return Ok(Exit::NotMeasured);
     };
-    let unwritten = args.results.prepare().map_err(wrong_usage)?;
-    let ended_early = outputs::ended_early(&record.state);
-    args.results.write(&climb, ended_early.as_deref()).map_err(not_measured)?;
-    drop(unwritten);
+    args.results.prepare().map_err(wrong_usage)?;
+    args.results.write(&climb).map_err(not_measured)?;
     if !args.results.take_stdout() {
         print(&show::closing(&climb))?;
     }
@@ -233,9 +232,9 @@ pub fn export(args: &ExportArgs) -> Answer {
     }
     match &args.output {
         Some(path) => {
-            let mut out = create(path)?;
-            store::export::ndjson(&store, &run, &mut out).map_err(not_measured)?;
-            out.flush().map_err(not_measured)?;
+            outputs::check_writable("--output", Some(path)).map_err(wrong_usage)?;
+            let written = outputs::write_whole(path, |out| Ok(store::export::ndjson(&store, &run, out)?));
+            written.map_err(not_measured)?;
         }
         None => store::export::ndjson(&store, &run, &mut say::stdout()).map_err(not_measured)?,
     }

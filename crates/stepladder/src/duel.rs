@@ -14,7 +14,7 @@ use ladder::NextTrial;
 use ladder::duel::{DuelNext, DuelTrial, Side};
 use measure::Purpose;
 use plan::{HoldLength, Plan};
-use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store};
+use store::{Committed, RunHead, RunId, RunKind, RunWriter, Store};
 
 pub use self::options::DuelArgs;
 pub(crate) use self::options::{Asked, Decided, SidePlan, budget_ns};
@@ -23,7 +23,7 @@ use self::record::DuelPlan;
 pub(crate) use self::record::DuelRun;
 use crate::climb::{self, Climbing, SubjectTrial, no_store};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::outputs::{Followers, check_writable, write_text};
+use crate::outputs::{Followers, check_writable, ended_early_by, write_text};
 use crate::preflight::{self, Machine};
 use crate::progress::Progress;
 use crate::say;
@@ -36,14 +36,13 @@ pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let decided = args.decide().map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
     check(&decided, &machine)?;
-    let unwritten = check_writable("--json", args.json.as_deref()).map_err(wrong_usage)?;
+    check_writable("--json", args.json.as_deref()).map_err(wrong_usage)?;
     let others = [("--json", args.json.as_deref())];
     let mut followers = args.followed.prepare(&others).map_err(wrong_usage)?;
     let store = Store::open_or_create(&args.store).map_err(no_store)?;
     let mut progress = Progress::new();
     let run = fight(&decided, &machine, &store, (&mut progress, &mut followers), interrupt)?;
     followers.end();
-    drop(unwritten);
     let Some(answer) = page::answer(&run).map_err(not_measured)? else {
         say::err_line!(
             "stepladder: run {} was interrupted before its first block; nothing can be compared",
@@ -155,20 +154,12 @@ fn hold_all(
     let mut run = DuelRun::open(store, &id)?;
     let holding = Holding { machine, store, writer: &writer, committed: &committed, interrupt };
     let outcome = holding.all_trials(&mut run, subjects, progress);
+    let mut end = climb::run_end(&outcome, interrupt);
+    run.ended_early = ended_early_by(&end);
     let answer = run.read_on(store).and_then(|()| page::answer(&run));
-    let end = RunEnd {
-        outcome: match &outcome {
-            Err(_) => Outcome::Broken,
-            Ok(()) if interrupt.is_asked() => Outcome::Interrupted,
-            Ok(()) => Outcome::Finished,
-        },
-        reason: outcome.as_ref().err().map(|error| mask(&format!("{error:#}")).into_owned()),
-        ended_unix_ms: climb::unix_ms(),
-        climb: match &answer {
-            Ok(Some(answer)) => Some(answer.json.to_string()),
-            _ => None,
-        },
-    };
+    if let Ok(Some(answer)) = &answer {
+        end.climb = Some(answer.json.to_string());
+    }
     writer.end_run(end)?;
     outcome?;
     answer?;

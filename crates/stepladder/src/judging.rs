@@ -145,13 +145,13 @@ impl JudgedRun {
         &self.rungs
     }
 
-    /// What its rungs say about the server; `None` without any.
-    pub fn answers(&self) -> anyhow::Result<Option<Climb>> {
+    /// What its rungs say about the server; `None` without any. `ended_early`: why the run is not whole.
+    pub fn answers(&self, ended_early: Option<&str>) -> anyhow::Result<Option<Climb>> {
         if self.rungs.is_empty() {
             return Ok(None);
         }
         let facts = facts(&self.id, &self.head, &self.plan)?;
-        let asked = Asked { search: self.plan.ladder.search.as_ref(), gates: &self.plan.gates };
+        let asked = Asked { search: self.plan.ladder.search.as_ref(), gates: &self.plan.gates, ended_early };
         let mut climb = answers(&facts, self.calibration.as_ref(), self.rungs.clone(), asked);
         climb.conclusions.extend(self.plan.bots.conclusions(&climb.rungs));
         Ok(Some(climb))

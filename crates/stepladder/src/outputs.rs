@@ -10,14 +10,15 @@ mod markdown;
 #[cfg(test)]
 mod planted;
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use ladder::Climb;
-use store::{Outcome, RunId, RunState};
+use store::{Outcome, RunEnd, RunId, RunState};
 
 use self::lines::{LineFile, LineWriter};
 use crate::say;
@@ -133,7 +134,7 @@ impl ResultFiles {
     }
 
     /// Results that cannot be written are known before the climb, not after.
-    pub(crate) fn prepare(&self) -> anyhow::Result<Vec<Unwritten>> {
+    pub(crate) fn prepare(&self) -> anyhow::Result<()> {
         let files = self.all();
         for (at, (flag, path)) in files.iter().enumerate() {
             if let Some((other, _)) = files[..at].iter().find(|(_, one)| path.is_some() && one == path) {
@@ -141,19 +142,19 @@ impl ResultFiles {
                 bail!("{other} {path} and {flag} {path}: one would overwrite the other; name two files");
             }
         }
-        files.into_iter().map(|(flag, path)| check_writable(flag, path)).collect()
+        files.into_iter().try_for_each(|(flag, path)| check_writable(flag, path))
     }
 
-    /// Writes the results of a climb. `ended_early`: why the run is not whole.
-    pub(crate) fn write(&self, climb: &Climb, ended_early: Option<&str>) -> anyhow::Result<()> {
+    /// Writes the results of a climb.
+    pub(crate) fn write(&self, climb: &Climb) -> anyhow::Result<()> {
         if self.json.is_some() {
             write_text("--json", &serde_json::to_string_pretty(climb)?, self.json.as_deref())?;
         }
         if self.junit.is_some() {
-            write_text("--junit", &junit::report(climb, ended_early)?, self.junit.as_deref())?;
+            write_text("--junit", &junit::report(climb)?, self.junit.as_deref())?;
         }
         if self.markdown.is_some() {
-            write_text("--markdown", &markdown::page(climb, ended_early), self.markdown.as_deref())?;
+            write_text("--markdown", &markdown::page(climb), self.markdown.as_deref())?;
         }
         Ok(())
     }
@@ -174,25 +175,27 @@ pub(crate) fn ended_early(state: &RunState) -> Option<String> {
     match state {
         RunState::Recording => Some("the run is still being recorded".to_owned()),
         RunState::CutOff(cut_off) => Some(cut_off.to_string()),
-        RunState::Ended(end) => match end.outcome {
-            Outcome::Finished => None,
-            Outcome::Interrupted => Some(INTERRUPTED.to_owned()),
-            Outcome::Broken => {
-                Some(format!("the run broke off: {}", end.reason.as_deref().unwrap_or("no reason is stored")))
-            }
-        },
+        RunState::Ended(end) => ended_early_by(end),
     }
 }
 
-/// What is said of a run that its user ended.
-pub(crate) const INTERRUPTED: &str = "the run was interrupted";
+/// Why a run with this end is not whole; `None`: it is.
+pub(crate) fn ended_early_by(end: &RunEnd) -> Option<String> {
+    match end.outcome {
+        Outcome::Finished => None,
+        Outcome::Interrupted => Some("the run was interrupted".to_owned()),
+        Outcome::Broken => {
+            Some(format!("the run broke off: {}", end.reason.as_deref().unwrap_or("no reason is stored")))
+        }
+    }
+}
 
 /// Appends the results to the summary of the job where GitHub's runner names a file for it. Trouble is said and changes nothing:
 /// the results are stored.
-pub(crate) fn append_step_summary(climb: &Climb, ended_early: Option<&str>) {
+pub(crate) fn append_step_summary(climb: &Climb) {
     let Some(path) = std::env::var_os(STEP_SUMMARY).filter(|path| !path.is_empty()) else { return };
     let path = PathBuf::from(path);
-    let page = markdown::page(climb, ended_early);
+    let page = markdown::page(climb);
     let appended = File::options()
         .append(true)
         .create(true)
@@ -206,30 +209,20 @@ pub(crate) fn append_step_summary(climb: &Climb, ended_early: Option<&str>) {
     }
 }
 
-/// The file that was made to see whether results can be written. A climb without results leaves none behind.
-pub(crate) struct Unwritten(Option<PathBuf>);
-
-impl Drop for Unwritten {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0
-            && path.metadata().is_ok_and(|file| file.len() == 0)
-        {
-            // An empty file more is no reason to complain.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-/// A result that cannot be written is known before the climb, not after.
-pub(crate) fn check_writable(flag: &str, path: Option<&Path>) -> anyhow::Result<Unwritten> {
-    let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Unwritten(None)) };
+/// A result that cannot be written is known before the climb, not after. Nothing is left of the attempt.
+pub(crate) fn check_writable(flag: &str, path: Option<&Path>) -> anyhow::Result<()> {
+    let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(()) };
     let is_new = !path.exists();
     File::options()
         .append(true)
         .create(true)
         .open(path)
         .with_context(|| format!("{flag} {}: cannot be written; check the folder", path.display()))?;
-    Ok(Unwritten(is_new.then(|| path.to_owned())))
+    if is_new {
+        // An empty file more is no reason to complain, but it would be all that a killed climb leaves.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 /// Writes a text where `flag` says.
@@ -239,7 +232,37 @@ pub(crate) fn write_text(flag: &str, text: &str, path: Option<&Path>) -> anyhow:
         say::out_line!("{text}");
         return Ok(());
     }
-    let file = File::create(path).with_context(|| format!("{flag} {}: cannot be written", path.display()))?;
-    let mut out = BufWriter::new(file);
-    writeln!(out, "{text}").and_then(|()| out.flush()).with_context(|| format!("{flag} {}", path.display()))
+    let what = || format!("{flag} {}: cannot be written", path.display());
+    write_whole(path, |out| Ok(writeln!(out, "{text}")?)).with_context(what)
+}
+
+/// Writes a file whole or not at all: where this process is killed meanwhile, what stood there before still does.
+///
+/// What is no regular file (a pipe, `/dev/stdout`, a link) is written in place, and so is a file in a folder that takes no
+/// other one.
+pub(crate) fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let found = std::fs::symlink_metadata(path);
+    let is_replaced = found.as_ref().map_or(true, std::fs::Metadata::is_file);
+    // What a file has it keeps; a new one gets what the umask leaves.
+    let permissions = found.map_or_else(|_| Permissions::from_mode(0o666), |found| found.permissions());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    let beside = builder.prefix(".stepladder-").suffix(".part").permissions(permissions);
+    match is_replaced.then(|| beside.tempfile_in(folder)) {
+        Some(Ok(part)) => {
+            let mut out = BufWriter::new(part);
+            write(&mut out)?;
+            let part = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+            part.persist(path)?;
+        }
+        None | Some(Err(_)) => {
+            let mut out = BufWriter::new(File::create(path)?);
+            write(&mut out)?;
+            out.flush()?;
+        }
+    }
+    Ok(())
 }

@@ -222,7 +222,7 @@ pub fn differing(old: &RunId, new: &RunId, differences: &[Difference]) -> String
 ///
 /// The two were not interleaved, so the difference may be the machine's; that is said below the table.
 pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<String> {
-    let answers = |run| JudgedRun::whole(store, run)?.answers();
+    let answers = |run| JudgedRun::whole(store, run)?.answers(None);
     let (Some(before), Some(after)) = (answers(old)?, answers(new)?) else {
         return Ok(String::new());
     };

@@ -23,6 +23,7 @@ use measure::ticklog::{Disagreement, TickLogReader, TickLogSummary};
 use ink::Ink;
 
 use crate::exit::Exit;
+use crate::outputs::write_whole;
 pub(crate) use ink::grouped;
 
 /// What `ticks` was asked for.
@@ -72,7 +73,8 @@ pub fn run(options: &Options, out: &mut impl Write, width: usize, colour: bool) 
         if to_out {
             out.write_all(text.as_bytes()).or_else(enough)?;
         } else {
-            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            write_whole(path, |out| Ok(out.write_all(text.as_bytes())?))
+                .with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
     if !to_out {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ladder::duel::DuelAnswers;
 use ladder::{Climb, Objective};
-use store::{RunId, Store, StoreError};
+use store::{RunId, RunState, Store, StoreError};
 use viewer::{Judge, Unjudged, ViewError, Viewer};
 
 use crate::cli::ViewArgs;
@@ -23,6 +23,7 @@ use crate::climb;
 use crate::duel::{self, DuelRun};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
+use crate::outputs;
 use crate::report::Report;
 use crate::say;
 use crate::signals::Interrupt;
@@ -47,7 +48,12 @@ impl Judge for Replay {
             other => &mut other.insert((run.clone(), JudgedRun::open(store, run)?)).1,
         };
         judged.read_on(store)?;
-        Ok(judged.answers()?)
+        let ended_early = match store.run(run)?.state {
+            // The page says so itself, beside figures that grow.
+            RunState::Recording => None,
+            state => outputs::ended_early(&state),
+        };
+        Ok(judged.answers(ended_early.as_deref())?)
     }
 
     fn duel(&self, store: &Store, run: &RunId) -> Result<Option<(Climb, DuelAnswers)>, Unjudged> {

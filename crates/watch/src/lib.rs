@@ -9,6 +9,7 @@
 mod control_group;
 pub mod cores;
 mod inherited;
+mod last_will;
 mod link;
 pub mod machine;
 mod others;
@@ -24,6 +25,7 @@ mod watched;
 pub use control_group::{ControlGroup, NoControlGroup};
 pub use cores::AllowedCores;
 pub use inherited::Inherited;
+pub use last_will::LastWill;
 pub use link::{LinkKind, NetworkLink};
 pub use machine::{Machine, MachineReading, environment};
 pub use others::{OtherPrograms, OthersReading};

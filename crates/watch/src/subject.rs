@@ -30,6 +30,7 @@ pub use exit::{Exit, ExitWatch};
 use output::Output;
 
 use crate::inherited::Inherited;
+use crate::last_will::LastWill;
 
 /// How long a subject may take to end by itself once it was asked to.
 pub const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -114,7 +115,7 @@ pub struct Started {
     child: Child,
     group: Pid,
     output: Output,
-    last_will: Option<Child>,
+    last_will: Option<LastWill>,
     mark: Mark,
     stopped: bool,
 }
@@ -190,22 +191,6 @@ pub fn refuse_taken(address: SocketAddr) -> Result<(), StartError> {
     }
 }
 
-/// Ends the whole group when we end without having stopped it: killed, or by a second Ctrl-C.
-///
-/// The death signal reaches the leader only, and where that is a shell, the server it started would go on. A process
-/// of its own waits for the pipe that closes with us, whatever ends us.
-fn last_will(group: Pid) -> io::Result<Child> {
-    let group = group.as_raw_nonzero();
-    Command::new("/bin/sh")
-        .arg("-c")
-        .arg(format!("read -r _; kill -TERM -{group}; sleep 5; kill -KILL -{group}"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-}
-
 impl Started {
     /// Starts `command`; `shown` is what the user wrote, for messages. Its standard streams are taken over.
     pub fn start(mut command: Command, shown: &str) -> Result<Self, StartError> {
@@ -237,7 +222,7 @@ impl Started {
         let output = Output::read(child.stdout.take(), child.stderr.take());
         let group = Pid::from_child(&child);
         // Without a shell there is no last will; then only the leader is told of our end, by its death signal.
-        let last_will = last_will(group).ok();
+        let last_will = LastWill::end_group(group).ok();
         Ok(Started { command: shown.to_owned(), child, group, output, last_will, mark, stopped: false })
     }
 
@@ -348,10 +333,8 @@ impl Started {
             is_left = !self.wait_for_group(&mut exit, KILL_PATIENCE);
         }
         let escaped_count = self.end_escaped(patience, &mut killed, &mut is_left);
-        if let Some(mut last_will) = self.last_will.take() {
-            // It must not speak for a group whose number may soon be another's.
-            let _ = last_will.kill().and_then(|()| last_will.wait());
-        }
+        // It must not speak for a group whose number may soon be another's.
+        drop(self.last_will.take());
         let exit = exit.unwrap_or(Exit::UNKNOWN);
         Stopped { exit, by_itself: before.is_some(), killed, is_left, escaped_count }
     }

@@ -196,6 +196,12 @@ fn why_not_more(climb: &Climb) -> Conclusion {
             )
         }
         Some(rung) => format!("{} could not be judged: {}.", load_of(climb, rung.load), reason(rung)),
+        None if capacity.lower_bound.is_some() && climb.ended_early.is_some() => {
+            format!(
+                "Nothing failed: {} was the largest load held before the run ended early.",
+                load_of(climb, top)
+            )
+        }
         None if capacity.lower_bound.is_some() => {
             format!("Nothing failed: {} was the largest load asked for.", load_of(climb, top))
         }
@@ -325,7 +331,14 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
     if climb.generator == Default::default() {
         parts.push("the generator was not calibrated".to_owned());
     }
-    let trusted = unjudged.is_empty() && counted > 0 && broken == 0 && not_steady.is_empty();
+    if let Some(why) = &climb.ended_early {
+        parts.insert(0, format!("the run is not whole ({why})"));
+    }
+    let trusted = climb.ended_early.is_none()
+        && unjudged.is_empty()
+        && counted > 0
+        && broken == 0
+        && not_steady.is_empty();
     let verdict = match (counted, trusted) {
         (0, _) => "No:",
         (_, true) => "Yes:",

@@ -42,8 +42,8 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     let tasks = options.tasks(target).map_err(wrong_usage)?;
     let clients = options.clients().map_err(wrong_usage)?;
     let group = options.group().map_err(wrong_usage)?;
-    let _unwritten = check_writable("--json", options.json.as_deref()).map_err(wrong_usage)?;
-    let _undrawn = check_writable("--timeline", options.timeline.as_deref()).map_err(wrong_usage)?;
+    check_writable("--json", options.json.as_deref()).map_err(wrong_usage)?;
+    check_writable("--timeline", options.timeline.as_deref()).map_err(wrong_usage)?;
     if let Some(asked) = &options.profile {
         asked.check(tasks.len() * clients.len()).map_err(wrong_usage)?;
     }

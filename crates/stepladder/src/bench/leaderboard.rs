@@ -120,7 +120,7 @@ impl Options {
 pub(super) fn run(options: &Options) -> Result<Exit, Failure> {
     let settings = options.settings().map_err(wrong_usage)?;
     let gates = options.gates(&settings).map_err(wrong_usage)?;
-    let _unwritten = check_writable("--json", options.json.as_deref()).map_err(wrong_usage)?;
+    check_writable("--json", options.json.as_deref()).map_err(wrong_usage)?;
     let report = bench::run(&settings);
     write_text("--json", &format!("{:#}", contract(&settings, &report, &gates)), options.json.as_deref())
         .map_err(not_measured)?;

@@ -10,7 +10,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use rustix::process::Pid;
 use serde::Serialize;
+use watch::LastWill;
 
 use crate::signals::Interrupt;
 
@@ -89,6 +91,13 @@ impl Repository {
         let mut fields = text.splitn(4, FIELD).map(|field| field.trim().to_owned());
         let mut next = || fields.next().with_context(|| format!("git does not tell about {hash}"));
         Ok(Revision { hash: next()?, subject: next()?, author: next()?, date: next()? })
+    }
+
+    /// Gives back all trees in `folder`, and takes it away, when this process is killed; what ran there then has 5 s to end.
+    pub fn give_back_when_killed(&self, folder: &Path) -> Option<LastWill> {
+        let line = "sleep 6; for tree in \"$2\"/*; do git -C \"$1\" worktree remove --force \"$tree\"; done; rm -rf -- \"$2\"";
+        // Without a shell `git worktree list` shows them.
+        LastWill::run(line, [self.root.as_path(), folder]).ok()
     }
 
     fn git(&self, arguments: &[&str]) -> anyhow::Result<String> {
@@ -196,6 +205,8 @@ fn run(
         .process_group(0)
         .spawn()
         .context("the build cannot be started")?;
+    // A build that outlived this process would go on in a tree that is gone.
+    let _last_will = LastWill::end_group(Pid::from_child(&child)).ok();
     let group = -(child.id() as i32);
     let mut told = None;
     loop {

@@ -3,7 +3,7 @@
 
 use anyhow::Context as _;
 use ladder::duel::{Duel, DuelNext, DuelStop, HeldTrial, Rules, Side, Standing};
-use ladder::{Calibration, Climb, Judged, Judgement, Link, Rung, Verdict, answers, rung};
+use ladder::{Asked, Calibration, Climb, Judged, Judgement, Link, Rung, Verdict, answers, rung};
 use measure::Purpose;
 use plan::Plan;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use serde_json::Value;
 use store::{RunHead, RunId, RunState, Store};
 
 use crate::judging::{calibrate, facts, judged_trial, link_of, terms};
+use crate::outputs::ended_early;
 
 /// Under this key of the run's plan, which is A's, stands what makes it a duel. So whatever reads plans of climbs can read it.
 const KEY: &str = "duel";
@@ -49,6 +50,8 @@ pub struct DuelRun {
     calibration: Option<Calibration>,
     held: Vec<HeldTrial>,
     rungs: Vec<Rung>,
+    /// why the run is not whole
+    pub ended_early: Option<String>,
 }
 
 impl DuelRun {
@@ -69,6 +72,7 @@ impl DuelRun {
             calibration: None,
             held: Vec::new(),
             rungs: Vec::new(),
+            ended_early: None,
         })
     }
 
@@ -76,6 +80,7 @@ impl DuelRun {
     pub fn whole(store: &Store, run: &RunId) -> anyhow::Result<DuelRun> {
         let mut whole = DuelRun::open(store, run)?;
         whole.read(store, |_| true)?;
+        whole.ended_early = ended_early(&store.run(run)?.state);
         Ok(whole)
     }
 
@@ -185,7 +190,8 @@ impl DuelRun {
             return Ok(None);
         }
         let facts = facts(&self.id, &self.head, &self.a)?;
-        Ok(Some(answers(&facts, self.calibration.as_ref(), self.rungs.clone(), ladder::Asked::default())))
+        let asked = Asked { ended_early: self.ended_early.as_deref(), ..Asked::default() };
+        Ok(Some(answers(&facts, self.calibration.as_ref(), self.rungs.clone(), asked)))
     }
 }
 

@@ -43,9 +43,9 @@ struct Case {
     state: State,
 }
 
-/// The whole file. `ended_early`: why the run is not whole.
-pub fn report(climb: &Climb, ended_early: Option<&str>) -> io::Result<String> {
-    let cases = cases(climb, ended_early);
+/// The whole file.
+pub fn report(climb: &Climb) -> io::Result<String> {
+    let cases = cases(climb);
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let count = |is: fn(&State) -> bool| cases.iter().filter(|case| is(&case.state)).count().to_string();
@@ -128,7 +128,7 @@ fn test_case(writer: &mut Writer<Vec<u8>>, suite: &str, case: &Case) -> io::Resu
         .map(drop)
 }
 
-fn cases(climb: &Climb, ended_early: Option<&str>) -> Vec<Case> {
+fn cases(climb: &Climb) -> Vec<Case> {
     // A rung decides only where its failure is one of the run.
     let rungs_decide = climb.gates.is_empty() && climb.verdict != Verdict::Pass;
     let names = names(&climb.rungs);
@@ -145,8 +145,8 @@ fn cases(climb: &Climb, ended_early: Option<&str>) -> Vec<Case> {
     }
     cases
         .extend(climb.gates.iter().map(|gate| whole("gates", &format!("gate {}", gate.gate), of_gate(gate))));
-    if let Some(why) = ended_early {
-        let found = Found { kind: "ENDED_EARLY", message: why.to_owned(), details: why.to_owned() };
+    if let Some(why) = &climb.ended_early {
+        let found = Found { kind: "ENDED_EARLY", message: why.clone(), details: why.clone() };
         cases.push(whole("run", "whole", State::Error(found)));
     }
     cases

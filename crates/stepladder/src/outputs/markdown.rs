@@ -16,11 +16,11 @@ const ROWS_MAX: usize = 200;
 /// Markup that shows nothing and keeps letters apart that would otherwise be a mention, a reference or a link.
 const NOTHING: &str = "<!-- -->";
 
-/// The whole page. `ended_early`: why the run is not whole.
-pub fn page(climb: &Climb, ended_early: Option<&str>) -> String {
+/// The whole page.
+pub fn page(climb: &Climb) -> String {
     let closing = ladder::closing(climb);
     let mut page = format!("## {}\n", escaped(&ladder::closing::headline(climb)));
-    if let Some(why) = ended_early {
+    if let Some(why) = &climb.ended_early {
         page += &format!("\n**Not whole:** {}.\n", escaped(why));
     }
     list(&mut page, &closing.gates);

@@ -38,7 +38,7 @@ pub fn climb(gates: &[&str], more: &[Verdict]) -> Climb {
         capacity_unit: LoadUnit::Games,
         ..RunFacts::default()
     };
-    answers(&facts, None, rungs, Asked { search: None, gates: &gates })
+    answers(&facts, None, rungs, Asked { search: None, gates: &gates, ended_early: None })
 }
 
 /// A climb in which every text that others can write is `text`.

@@ -22,6 +22,7 @@ mod foreign_server;
 mod forged;
 mod grid;
 mod http;
+mod kills;
 mod main_job;
 mod output;
 mod place;

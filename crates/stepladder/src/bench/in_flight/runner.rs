@@ -11,6 +11,7 @@ use anyhow::{Context as _, anyhow, bail};
 use ladder::in_flight::{Line, Note, Run, Subject};
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal};
 use serde_json::Value;
+use watch::LastWill;
 
 use super::lines::Record;
 use super::member::Member;
@@ -256,6 +257,8 @@ fn runners() -> anyhow::Result<PathBuf> {
 
 struct Process {
     child: Child,
+    /// a shell's programs are not reached by its death signal
+    _last_will: Option<LastWill>,
     lines: Receiver<String>,
     /// it was asked to end
     is_told: bool,
@@ -312,7 +315,8 @@ impl Process {
                 }
             });
         }
-        Ok(Process { child, lines, is_told: false })
+        let last_will = LastWill::end_group(Pid::from_child(&child)).ok();
+        Ok(Process { child, _last_will: last_will, lines, is_told: false })
     }
 
     /// Once, since runners end at once when they are told again. A shell between has programs of its own to be told.

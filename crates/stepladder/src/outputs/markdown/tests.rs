@@ -4,6 +4,11 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use super::*;
 use crate::outputs::planted::{HOSTILE, climb, climb_saying};
 
+/// The page of a climb that ended early, for this reason.
+fn page(climb: &Climb, ended_early: Option<&str>) -> String {
+    super::page(&Climb { ended_early: ended_early.map(str::to_owned), ..climb.clone() })
+}
+
 #[test]
 fn the_page_says_what_the_terminal_says() {
     let climb = climb(&["capacity >= 500", "capacity >= 700"], &[]);
