@@ -4,6 +4,8 @@
 
 pub(crate) mod log;
 pub(crate) mod schedule;
+#[cfg(feature = "truth")]
+pub mod truth;
 mod tally;
 
 pub(crate) use tally::TickTally;
