@@ -3,9 +3,7 @@
 use bots::http::Requests;
 use engine::simulation::{Exchanges, Says, Scene, Times, Wire};
 use measure::trial::kind;
-use measure::{
-    Entry, Event, Interval, LoadUnit, Measure, Phase, Purpose, Quantile, Trial, TrialHead,
-};
+use measure::{Entry, Event, Interval, LoadUnit, Measure, Phase, Purpose, Quantile, Trial, TrialHead};
 use plan::{
     Arrivals, BotSettings, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Ramp, Scheme, WorkerPlan,
 };
@@ -99,7 +97,8 @@ pub fn response_ms(sum: &Interval, q: f64) -> f64 {
 
 /// Their mean, ms.
 pub fn mean_ms(sum: &Interval) -> f64 {
-    sum.distribution(Measure::Response, true).summary().and_then(|summary| summary.mean).unwrap_or(f64::NAN) / 1e6
+    sum.distribution(Measure::Response, true).summary().and_then(|summary| summary.mean).unwrap_or(f64::NAN)
+        / 1e6
 }
 
 /// The seconds of a simulation as a stored trial is read.

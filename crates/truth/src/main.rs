@@ -16,7 +16,10 @@ fn main() -> ExitCode {
             id if ORACLES.iter().any(|oracle| oracle.id == id) => wanted.push(argument),
             other => {
                 let ids: Vec<&str> = ORACLES.iter().map(|oracle| oracle.id).collect();
-                eprintln!("truth: {other:?} is no oracle; known are {}, and the option --short", ids.join(", "));
+                eprintln!(
+                    "truth: {other:?} is no oracle; known are {}, and the option --short",
+                    ids.join(", ")
+                );
                 return ExitCode::from(3);
             }
         }
@@ -45,10 +48,7 @@ fn main() -> ExitCode {
     println!("| id | what | expected | got | allowed | |\n|---|---|---|---|---|---|");
     for row in &rows {
         let mark = if row.is_ok { "ok" } else { "**not**" };
-        println!(
-            "| {} | {} | {} | {} | {} | {mark} |",
-            row.id, row.what, row.expected, row.got, row.allowed
-        );
+        println!("| {} | {} | {} | {} | {} | {mark} |", row.id, row.what, row.expected, row.got, row.allowed);
     }
     let wrong = rows.iter().filter(|row| !row.is_ok).count();
     println!("\n{} rows, {wrong} out of range", rows.len());

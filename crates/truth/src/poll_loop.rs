@@ -109,8 +109,7 @@ pub(crate) fn refusals(form: Form) -> Vec<Row> {
         rows.push(Row::close(("POLL-14", format!("{rate_per_s} req/s, refused")), "%", exact, share, 0.1));
     }
     // Refusals are never answered, so above 1 % of them p99 is infinite.
-    let as_bad =
-        largest_rate(|rate_per_s| PollLoop::new(rate_per_s, Some(14)).share_within(50.0) >= 0.99);
+    let as_bad = largest_rate(|rate_per_s| PollLoop::new(rate_per_s, Some(14)).share_within(50.0) >= 0.99);
     let hold_s = form.of(600, 5_000);
     let (below_ms, above_ms) =
         (response_ms(&sum_of(as_bad * 0.9, hold_s), 0.99), response_ms(&sum_of(as_bad * 1.1, hold_s), 0.99));

@@ -41,10 +41,12 @@ pub(crate) fn rows(form: Form) -> Vec<Row> {
                 strictly += u64::from(error <= tenth);
             }
         }
-        let what = format!("{shape}, correlation {correlation}, {series} series, found within 10 % or a batch");
+        let what =
+            format!("{shape}, correlation {correlation}, {series} series, found within 10 % or a batch");
         rows.push(Row::share(("WARM", what), "100 %", found as f64 / series as f64, (0.95, 1.0)));
         if long >= 100 {
-            let what = format!("{shape}, correlation {correlation}, {long} of ten batches or more, within 10 %");
+            let what =
+                format!("{shape}, correlation {correlation}, {long} of ten batches or more, within 10 %");
             rows.push(Row::share(("WARM", what), "100 %", strictly as f64 / long as f64, (0.95, 1.0)));
         }
     }

@@ -4,8 +4,8 @@
 
 pub(crate) mod log;
 pub(crate) mod schedule;
+mod tally;
 #[cfg(feature = "truth")]
 pub mod truth;
-mod tally;
 
 pub(crate) use tally::TickTally;
