@@ -35,7 +35,10 @@ mod sleeper;
 mod stream;
 mod thread;
 mod thread_table;
+#[cfg(not(feature = "truth"))]
 mod ticks;
+#[cfg(feature = "truth")]
+pub mod ticks;
 mod wakeup;
 mod websocket;
 

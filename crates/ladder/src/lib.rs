@@ -22,7 +22,7 @@ pub mod judge;
 pub mod models;
 pub mod objective;
 mod schedule;
-mod steady;
+pub mod steady;
 pub mod wording;
 
 #[cfg(any(test, feature = "scene"))]

@@ -289,7 +289,8 @@ fn standard_errors(batches: &[f64], split: usize, least_scatter: f64) -> f64 {
     }
 }
 
-fn batch_length(values: usize) -> usize {
+/// How many values a batch has in a series of `values`: a cut is a multiple of it.
+pub fn batch_length(values: usize) -> usize {
     (values / BATCHES).clamp(1, LONGEST_BATCH_S)
 }
 

@@ -218,16 +218,16 @@ pub fn export(args: &ExportArgs) -> Answer {
         store::export::hdr(&store, &run, folder).map_err(not_measured)?;
         return Ok(Exit::Met);
     }
-    let create = |path: &Path| {
-        let file = File::create(path).with_context(|| format!("{}: cannot be written", path.display()));
-        file.map(BufWriter::new).map_err(wrong_usage)
-    };
     if let Some(path) = &args.ndjson {
         // Masked and harmless in a file too, as the lines of a run that is followed.
-        let written = match path.as_path() == Path::new("-") {
-            true => store::export::seconds(&store, &run, &mut say::stdout()),
-            false => store::export::seconds(&store, &run, &mut say::Harmless::new(create(path)?)),
-        };
+        if path.as_path() == Path::new("-") {
+            store::export::seconds(&store, &run, &mut say::stdout()).map_err(not_measured)?;
+            return Ok(Exit::Met);
+        }
+        outputs::check_writable("--ndjson", Some(path)).map_err(wrong_usage)?;
+        let written = outputs::write_whole(path, |out| {
+            Ok(store::export::seconds(&store, &run, &mut say::Harmless::new(out))?)
+        });
         return written.map(|()| Exit::Met).map_err(not_measured);
     }
     match &args.output {

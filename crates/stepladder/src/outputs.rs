@@ -209,6 +209,20 @@ pub(crate) fn append_step_summary(climb: &Climb) {
     }
 }
 
+/// A file that was made before there was anything to write: it is removed where nothing came.
+struct Unwritten(Option<PathBuf>);
+
+impl Drop for Unwritten {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0
+            && path.metadata().is_ok_and(|file| file.len() == 0)
+        {
+            // An empty file more is no reason to complain.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
 /// A result that cannot be written is known before the climb, not after. Nothing is left of the attempt.
 pub(crate) fn check_writable(flag: &str, path: Option<&Path>) -> anyhow::Result<()> {
     let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(()) };

@@ -5,5 +5,7 @@
 pub(crate) mod log;
 pub(crate) mod schedule;
 mod tally;
+#[cfg(feature = "truth")]
+pub mod truth;
 
 pub(crate) use tally::TickTally;

@@ -282,25 +282,6 @@ mod tests {
         assert_eq!((over, under), (250, 249), "the next tick comes in time, too soon after the late one");
     }
 
-    /// Oracle ISR: an outlier of s periods every λ ticks gives (s − 1)/(s + λ − 1).
-    #[test]
-    fn the_instability_ratio_of_regular_outliers_is_the_known_one() {
-        let grid = grid(Ticker::Steady);
-        for (s, every) in [(2u64, 10u64), (5, 20), (20, 50)] {
-            let mut ticks = GameTicks::new(&grid, 0);
-            let (mut unsteadiness_ns, mut due, mut n) = (0, 0, 0);
-            for recorded in 1..=every * 10_000 {
-                n += if recorded % every == 0 { s } else { 1 };
-                let tick = ticks.take(&grid, grid.turn_ns(n * 16)).unwrap();
-                unsteadiness_ns += tick.unsteadiness_ns;
-                due += 1 + tick.missed;
-            }
-            let ratio = unsteadiness_ns as f64 / (due as f64 * 2.0 * 1e9 / 60.0);
-            let known = (s - 1) as f64 / (s + every - 1) as f64;
-            assert!((ratio - known).abs() < 1e-4, "{ratio} instead of {known}");
-        }
-    }
-
     proptest! {
         #[test]
         fn recorded_and_missed_are_what_the_schedule_says_was_due(

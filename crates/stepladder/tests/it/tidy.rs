@@ -33,6 +33,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "watch",
             ],
         ),
+        ("truth", vec!["bots", "engine", "ladder", "measure", "plan", "servers"]),
         ("engine", vec!["drivers", "measure", "plan"]),
         ("bots", vec!["drivers", "engine", "inflight", "measure", "plan"]),
         ("watch", vec!["measure"]),

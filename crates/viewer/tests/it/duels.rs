@@ -24,7 +24,7 @@ pub fn answers(store: &Store, run: &RunId, climb: Option<Climb>) -> Option<(Clim
         budget_ns: 600_000_000_000,
     };
     let mut held = Vec::new();
-    for mark in store.trial_marks(run).unwrap().into_iter().filter(|mark| mark.is_ended) {
+    for mark in store.trial_marks(run).unwrap().into_iter().filter(|mark| mark.is_ended()) {
         let trial = store.trial(run, mark.head.seq, 0).unwrap();
         held.push(HeldTrial {
             seq: mark.head.seq,

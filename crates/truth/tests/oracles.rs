@@ -1,0 +1,39 @@
+//! The short form of every oracle.
+
+use truth::{Form, ORACLES};
+
+fn check(id: &str) {
+    let oracle = ORACLES.iter().find(|oracle| oracle.id == id).expect("an oracle of this name");
+    let rows = (oracle.rows)(Form::Short);
+    assert!(!rows.is_empty(), "{id} computes nothing");
+    let wrong: Vec<_> = rows.iter().filter(|row| !row.is_ok).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+macro_rules! oracles {
+    ($($name:ident: $id:literal,)*) => {
+        $(#[test]
+        fn $name() {
+            check($id);
+        })*
+
+        #[test]
+        fn every_oracle_has_a_test() {
+            assert_eq!(ORACLES.iter().map(|oracle| oracle.id).collect::<Vec<_>>(), [$($id),*]);
+        }
+    };
+}
+
+oracles! {
+    co_the_percentiles_of_a_server_that_freezes_are_exact: "CO",
+    poll_the_percentiles_of_a_poll_loop_are_those_of_its_chain: "POLL",
+    poll_max_the_ceiling_and_the_capacity_of_a_poll_loop_are_known: "POLL-max",
+    poll_14_refusals_are_as_many_as_its_chain_says: "POLL-14",
+    mm1_the_percentile_of_a_queue_is_the_known_one: "MM1",
+    hist_percentiles_are_those_of_a_sort_and_merge_in_any_order: "HIST",
+    ci_intervals_contain_the_change_as_often_as_they_say: "CI",
+    aa_equal_servers_are_rarely_told_apart: "AA",
+    rfc_loads_are_classified_as_the_rfc_says: "RFC",
+    warm_planted_warm_ups_are_found: "WARM",
+    isr_the_instability_ratio_of_regular_outliers_is_the_known_one: "ISR",
+}
