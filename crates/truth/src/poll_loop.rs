@@ -80,15 +80,15 @@ pub(crate) fn ceiling(form: Form) -> Vec<Row> {
         let name = ("POLL-max", format!("{requesters} requesters"));
         rows.push(Row::close(name, "resp./s", rate_per_s, answered, 0.005));
     }
-    // Of even arrivals the capacity has no such chain: 294 comes from simulations of 300,000 arrivals.
+    // Below 300 even arrivals per second no tick meets more than its ten slots, so nothing ever queues; above, the queue grows for
+    // ever. The 294 that was published comes from simulations.
     let random = largest_rate(|rate_per_s| PollLoop::new(rate_per_s, None).share_within(50.0) >= 0.99);
     let hold_s = form.of(1_500, 6_000);
-    for (arrivals, capacity) in [(Arrivals::Poisson, random), (Arrivals::Even, 294.0)] {
+    for (arrivals, capacity) in [(Arrivals::Poisson, random), (Arrivals::Even, 300.0)] {
         let below_ms = open_p99_ms(capacity * 0.98, arrivals, hold_s);
-        // 300 per second is where the loop ends: just above 2 % of 294.
-        let above_ms = open_p99_ms((capacity * 1.02).max(capacity + 7.0), arrivals, hold_s);
+        let above_ms = open_p99_ms(capacity * 1.02, arrivals, hold_s);
         let expected = format!("{capacity:.1} req/s at p99 ≤ 50 ms");
-        let got = format!("p99 {below_ms:.1} ms 2 % below, {above_ms:.1} ms above");
+        let got = format!("p99 {below_ms:.1} ms 2 % below, {above_ms:.1} ms 2 % above");
         let name = ("POLL-max", format!("capacity, {arrivals} arrivals"));
         rows.push(Row::new(name, expected, got, "± 2 %", below_ms <= 50.0 && above_ms > 50.0));
     }

@@ -125,9 +125,10 @@ fn looked_at(place: &Place, said: &str) -> String {
             (None, _) => assert_eq!(shown.code, 2, "{shown:#?}"),
         }
         let report = place.run(["report", id, "-o", "run.html"]);
-        let expected = if run.head.kind == RunKind::Bench { 3 } else { 0 };
-        assert_eq!(report.code, expected, "{report:#?}");
-        assert!(expected != 0 || whole_page(&place.path("run.html")), "the report is whole");
+        // Of a comparison whose clients had written nothing yet there is nothing to report.
+        let is_empty = run.head.kind == RunKind::Bench && result.is_none() && report.code == 2;
+        assert!(report.code == 0 || is_empty, "{report:#?}");
+        assert!(report.code != 0 || whole_page(&place.path("run.html")), "the report is whole");
         met.push(cut_off.unwrap_or_else(|| format!("run {id} had ended")));
     }
     if met.is_empty() { "no run yet".to_owned() } else { met.join("; ") }
