@@ -140,8 +140,7 @@ pub fn show(args: &ShowArgs) -> Answer {
         return bench::show(&store, &record, args.results.json.as_deref());
     }
     if record.head.kind == RunKind::Duel {
-        args.results.only_json("a duel").map_err(wrong_usage)?;
-        return duel::show(&store, &run, args.results.json.as_deref());
+        return duel::show(&store, &run, &args.results);
     }
     let ended_early = outputs::ended_early(&record.state);
     let judged = JudgedRun::whole(&store, &run).and_then(|run| run.answers(ended_early.as_deref()));

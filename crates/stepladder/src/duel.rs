@@ -7,7 +7,6 @@ mod options;
 mod page;
 mod record;
 
-use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 
 use ladder::NextTrial;
@@ -18,12 +17,12 @@ use store::{Committed, RunHead, RunId, RunKind, RunWriter, Store};
 
 pub use self::options::DuelArgs;
 pub(crate) use self::options::{Asked, Decided, SidePlan, budget_ns};
-pub(crate) use self::page::contract;
+pub(crate) use self::page::{DuelAnswer, contract};
 use self::record::DuelPlan;
 pub(crate) use self::record::DuelRun;
 use crate::climb::{self, Climbing, SubjectTrial, no_store};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::outputs::{Followers, check_writable, ended_early_by, write_text};
+use crate::outputs::{self, Followers, ResultFiles, ended_early_by};
 use crate::preflight::{self, Machine};
 use crate::progress::Progress;
 use crate::say;
@@ -36,22 +35,26 @@ pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let decided = args.decide().map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
     check(&decided, &machine)?;
-    check_writable("--json", args.json.as_deref()).map_err(wrong_usage)?;
-    let others = [("--json", args.json.as_deref())];
-    let mut followers = args.followed.prepare(&others).map_err(wrong_usage)?;
+    args.results.prepare().map_err(wrong_usage)?;
+    let mut followers = args.followed.prepare(&args.results.all()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&args.store).map_err(no_store)?;
     let mut progress = Progress::new();
     let run = fight(&decided, &machine, &store, (&mut progress, &mut followers), interrupt)?;
     followers.end();
-    let Some(answer) = page::answer(&run).map_err(not_measured)? else {
+    let Some(mut answer) = page::answer(&run).map_err(not_measured)? else {
         say::err_line!(
             "stepladder: run {} was interrupted before its first block; nothing can be compared",
             run.id()
         );
         return Ok(Exit::Interrupted);
     };
-    page::print(&answer, args.json.as_deref(), args.followed.takes_stdout()).map_err(not_measured)?;
-    Ok(if interrupt.is_asked() { Exit::Interrupted } else { answer.exit })
+    if interrupt.is_asked() {
+        answer.exit = Exit::Interrupted;
+    }
+    args.results.write(&answer).map_err(not_measured)?;
+    outputs::append_step_summary(&answer);
+    page::print(&answer, args.results.take_stdout() || args.followed.takes_stdout());
+    Ok(answer.exit)
 }
 
 /// Errors: a side has options that its server does not, or this machine cannot hold it.
@@ -80,15 +83,16 @@ pub(crate) fn fight(
 }
 
 /// `stepladder show` of a duel.
-pub fn show(store: &Store, run: &RunId, json: Option<&Path>) -> Result<Exit, Failure> {
+pub fn show(store: &Store, run: &RunId, results: &ResultFiles) -> Result<Exit, Failure> {
     let duel = DuelRun::whole(store, run).map_err(not_measured)?;
     let Some(answer) = page::answer(&duel).map_err(not_measured)? else {
         say::err_line!("stepladder: run {run} holds no block yet");
         return Ok(Exit::NotMeasured);
     };
     // On standard output there is one of the two, as with a climb.
-    write_text("--json", &format!("{:#}", answer.json), json).map_err(not_measured)?;
-    if json != Some(Path::new("-")) {
+    results.prepare().map_err(wrong_usage)?;
+    results.write(&answer).map_err(not_measured)?;
+    if !results.take_stdout() {
         say::out_text!("{}", answer.text);
     }
     Ok(Exit::Met)

@@ -4,14 +4,14 @@
 //! The first three are made of the same `Climb`, and the words in them come from `ladder`. Texts of servers under test stand in
 //! them as text: escaped, without control characters, and with secrets masked.
 
-mod junit;
+pub(crate) mod junit;
 mod lines;
-mod markdown;
+pub(crate) mod markdown;
 #[cfg(test)]
 mod planted;
 
 use std::fs::{File, Permissions};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -104,16 +104,40 @@ impl Drop for Followers {
     }
 }
 
+/// Results that can be written in each form.
+pub(crate) trait Results {
+    /// The JSON contract.
+    fn json(&self) -> anyhow::Result<String>;
+    /// There is a failure or an error in it exactly if the exit code is not 0.
+    fn junit(&self) -> io::Result<String>;
+    /// For summaries and comments.
+    fn markdown(&self) -> String;
+}
+
+impl Results for Climb {
+    fn json(&self) -> anyhow::Result<String> {
+        Ok(serde_json::to_string_pretty(self)?)
+    }
+
+    fn junit(&self) -> io::Result<String> {
+        junit::report(self)
+    }
+
+    fn markdown(&self) -> String {
+        markdown::page(self)
+    }
+}
+
 /// The files that results are written to.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ResultFiles {
     /// Write the results here as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write the results here as JUnit XML, with a test case per rung and gate (- for standard output)
+    /// Write the results here as JUnit XML, with a test case per rung, or figure of a duel, and gate (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Write the results here as Markdown (- for standard output). A climb also appends them to the file that the
+    /// Write the results here as Markdown (- for standard output). A climb or a duel also appends them to the file that the
     /// environment variable GITHUB_STEP_SUMMARY names
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
@@ -145,25 +169,25 @@ impl ResultFiles {
         files.into_iter().try_for_each(|(flag, path)| check_writable(flag, path))
     }
 
-    /// Writes the results of a climb.
-    pub(crate) fn write(&self, climb: &Climb) -> anyhow::Result<()> {
+    /// Writes them.
+    pub(crate) fn write(&self, results: &impl Results) -> anyhow::Result<()> {
         if self.json.is_some() {
-            write_text("--json", &serde_json::to_string_pretty(climb)?, self.json.as_deref())?;
+            write_text("--json", &results.json()?, self.json.as_deref())?;
         }
         if self.junit.is_some() {
-            write_text("--junit", &junit::report(climb)?, self.junit.as_deref())?;
+            write_text("--junit", &results.junit()?, self.junit.as_deref())?;
         }
         if self.markdown.is_some() {
-            write_text("--markdown", &markdown::page(climb), self.markdown.as_deref())?;
+            write_text("--markdown", &results.markdown(), self.markdown.as_deref())?;
         }
         Ok(())
     }
 
-    /// Errors: JUnit or Markdown is asked for of a run that has no such form. `what`: `a duel`.
+    /// Errors: JUnit or Markdown is asked for of a run that has no such form. `what`: `a comparison`.
     pub(crate) fn only_json(&self, what: &str) -> anyhow::Result<()> {
         for (flag, path) in &self.all()[1..] {
             if path.is_some() {
-                bail!("{flag}: the run is {what}, and only climbs have this form; use --json FILE");
+                bail!("{flag}: the run is {what}, and only climbs and duels have this form; use --json FILE");
             }
         }
         Ok(())
@@ -192,10 +216,10 @@ pub(crate) fn ended_early_by(end: &RunEnd) -> Option<String> {
 
 /// Appends the results to the summary of the job where GitHub's runner names a file for it. Trouble is said and changes nothing:
 /// the results are stored.
-pub(crate) fn append_step_summary(climb: &Climb) {
+pub(crate) fn append_step_summary(results: &impl Results) {
     let Some(path) = std::env::var_os(STEP_SUMMARY).filter(|path| !path.is_empty()) else { return };
     let path = PathBuf::from(path);
-    let page = markdown::page(climb);
+    let page = results.markdown();
     let appended = File::options()
         .append(true)
         .create(true)

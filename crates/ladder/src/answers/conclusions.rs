@@ -75,10 +75,12 @@ fn how_many(climb: &Climb) -> Conclusion {
             format!("{} held, {} did not: the capacity lies between the two.", of(lower), of(upper))
         }
         (Some(lower), None) => {
-            format!(
-                "{} held, and nothing failed: this is a lower bound; climb higher to find the limit.",
-                of(lower)
-            )
+            let further = if climb.rungs.iter().any(|rung| rung.load > lower && is_untold(climb, rung)) {
+                "larger loads could not be judged"
+            } else {
+                "climb higher to find the limit"
+            };
+            format!("{} held, and nothing failed: this is a lower bound; {further}.", of(lower))
         }
         (None, Some(upper)) => {
             format!("Fewer than {}: that load did not hold, and no smaller one did; start lower.", of(upper))
@@ -97,12 +99,12 @@ fn how_many(climb: &Climb) -> Conclusion {
     }
     for verdict in [Verdict::GeneratorLimited, Verdict::Inconclusive, Verdict::Invalid] {
         let untold = with_verdict(climb, verdict).filter(|rung| is_untold(climb, rung));
-        let loads: Vec<String> = untold.map(|rung| show_number(rung.load)).collect();
+        let loads: Vec<f64> = untold.map(|rung| rung.load).collect();
         if !loads.is_empty() && !capacity.cells.is_empty() {
             let of = climb.rungs.len();
             sentences.push(format!("{} of {of} rungs could not be judged ({verdict}).", loads.len()));
         } else if !loads.is_empty() {
-            sentences.push(format!("{} could not be judged ({verdict}).", loads.join(", ")));
+            sentences.push(format!("{} could not be judged ({verdict}).", each_once(&loads)));
         }
     }
     let evidence = json!({
@@ -111,6 +113,22 @@ fn how_many(climb: &Climb) -> Conclusion {
         "rungs": climb.rungs.iter().map(load_and_verdict).collect::<Vec<_>>(),
     });
     Conclusion::new("how_many", &sentences, evidence)
+}
+
+/// `8000 (2 times), 6286`.
+fn each_once(loads: &[f64]) -> String {
+    let mut counts: Vec<(f64, usize)> = Vec::new();
+    for load in loads {
+        match counts.iter_mut().find(|(known, _)| known == load) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((*load, 1)),
+        }
+    }
+    let shown = counts.iter().map(|(load, count)| match count {
+        1 => show_number(*load),
+        count => format!("{} ({count} times)", show_number(*load)),
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 /// Where the capacity most likely is, and whether a search reached what it was to reach.

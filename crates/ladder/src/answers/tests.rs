@@ -202,6 +202,41 @@ fn the_verdict_of_a_run_follows_from_its_rungs() {
     }
 }
 
+/// A run that was killed between two loads has only rungs that passed.
+#[test]
+fn a_run_that_is_not_whole_never_passes_and_says_so() {
+    let early = Asked { ended_early: Some("run 7 was interrupted in rung 1000"), ..Asked::default() };
+    let climb = answers(&facts(), None, vec![arena(500.0, 0.01)], early);
+    assert_eq!(climb.verdict, Verdict::Invalid);
+    assert!(
+        text_of(&climb, "why_not_more")
+            .contains("500 games (1000 clients) was the largest load held before the run")
+    );
+    assert!(
+        text_of(&climb, "can_i_trust_it")
+            .contains("the run is not whole (run 7 was interrupted in rung 1000)")
+    );
+    assert!(!text_of(&climb, "can_i_trust_it").starts_with("Yes"));
+    // What failed has failed, whatever came after it.
+    let failed = answers(&facts(), None, vec![arena(500.0, 0.01), arena(1000.0, 0.9)], early);
+    assert_eq!(failed.verdict, Verdict::Fail);
+    let whole = answers(&facts(), None, vec![arena(500.0, 0.01)], Asked::default());
+    assert_eq!((whole.verdict, whole.ended_early.as_deref()), (Verdict::Pass, None));
+}
+
+#[test]
+fn loads_above_a_lower_bound_that_could_not_be_judged_are_named_once() {
+    let limited = || {
+        let mut rung = arena(2000.0, 0.01);
+        rung.verdict = Verdict::GeneratorLimited;
+        rung
+    };
+    let climb = answers(&facts(), None, vec![arena(500.0, 0.01), limited(), limited()], Asked::default());
+    let text = text_of(&climb, "how_many");
+    assert!(text.contains("this is a lower bound; larger loads could not be judged."), "{text}");
+    assert!(text.contains("2000 (2 times) could not be judged (GENERATOR_LIMITED)."), "{text}");
+}
+
 #[test]
 fn the_closing_page_has_a_row_per_rung_and_three_answers() {
     let page = closing(&climb_of(&[arena(500.0, 0.02), arena(2000.0, 0.312)]));

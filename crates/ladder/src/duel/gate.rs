@@ -37,6 +37,17 @@ pub enum GateState {
     Undecided,
 }
 
+impl GateState {
+    /// As on screen.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            GateState::Met => "met",
+            GateState::NotMet => "not met",
+            GateState::Undecided => "undecided",
+        }
+    }
+}
+
 /// A gate that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GateError {

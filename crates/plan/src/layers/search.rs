@@ -211,12 +211,13 @@ pub fn search_sentence(plan: &Plan) -> Option<String> {
     let trials = search.goal.duration_sum_ns / search.goal.final_trial_ns.max(1);
     let full_ns = search.full_ns(search.start);
     let mut sentence = format!(
-        "search (RFC 9971): between {} and {} {}, bounds at most {} apart, decided by {trials} trials of {}; it takes {} to \
+        "search (RFC 9971): between {} and {} {}, bounds at most {} apart, decided by {trials} {} of {}; it takes {} to \
          {} where nothing disturbs it",
         show_number(search.least),
         show_number(search.most),
         plan.ladder.load_unit,
         show_share(search.goal.width),
+        if trials == 1 { "trial" } else { "trials" },
         show_length(search.goal.final_trial_ns),
         show_length(least_ns),
         show_length(most_ns),

@@ -16,7 +16,7 @@ use crate::commands::planned;
 use crate::comparing::{self, Difference};
 use crate::consent::Consent;
 use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS, hold_ns};
-use crate::outputs::Followed;
+use crate::outputs::{Followed, ResultFiles};
 
 /// Options of `duel`.
 #[derive(Debug, Args)]
@@ -52,9 +52,8 @@ pub struct DuelArgs {
     /// Let a scenario start its command, and lead built-in servers to files and addresses
     #[arg(long, help_heading = "Subject")]
     allow_start: bool,
-    /// Write the results here as JSON (- for standard output)
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub json: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Output")]
+    pub(crate) results: ResultFiles,
     #[command(flatten, next_help_heading = "Output")]
     pub(crate) followed: Followed,
     /// The project's store

@@ -1,6 +1,6 @@
 //! What is shown of a duel: the closing page, and the JSON contract, which is that of a climb with `duel` beside it.
 
-use std::path::Path;
+use std::io;
 
 use anstyle::{AnsiColor, Style};
 use ladder::duel::{
@@ -15,17 +15,48 @@ use serde_json::{Value, json};
 use crate::duel::options::differences;
 use crate::duel::record::DuelRun;
 use crate::exit::Exit;
-use crate::outputs::write_text;
+use crate::outputs::{Results, junit, markdown};
 use crate::{say, show};
 
 /// What a duel says, from its stored trials.
-pub struct Answer {
+pub struct DuelAnswer {
+    /// the trials of both sides in the form of a climb; its conclusions begin with those of the duel
+    pub climb: Climb,
+    /// what is known of each figure and gate
+    pub duel: DuelAnswers,
     /// the contract
     pub json: Value,
     /// the page
     pub text: String,
     /// of the whole
     pub exit: Exit,
+}
+
+impl DuelAnswer {
+    /// What was found, a text per load, and why the duel ended.
+    pub fn found(&self) -> impl Iterator<Item = &str> {
+        let is_of_duel = |one: &&Conclusion| one.id.starts_with("duel");
+        self.climb.conclusions.iter().filter(is_of_duel).map(|one| one.text.as_str())
+    }
+
+    /// The page without colours.
+    pub fn plain_text(&self) -> String {
+        anstream::adapter::strip_str(&self.text).to_string()
+    }
+}
+
+impl Results for DuelAnswer {
+    fn json(&self) -> anyhow::Result<String> {
+        Ok(format!("{:#}", self.json))
+    }
+
+    fn junit(&self) -> io::Result<String> {
+        junit::report_of_duel(self)
+    }
+
+    fn markdown(&self) -> String {
+        markdown::page_of_duel(self)
+    }
 }
 
 /// A duel in the form of a climb, what was asked first, and what is known block by block. `None`: no trial of either side was
@@ -56,7 +87,7 @@ fn told(standing: &Standing) -> impl Iterator<Item = &LoadStanding> {
 }
 
 /// `None`: no trial of either side was held.
-pub fn answer(run: &DuelRun) -> anyhow::Result<Option<Answer>> {
+pub fn answer(run: &DuelRun) -> anyhow::Result<Option<DuelAnswer>> {
     let Some((climb, duel)) = contract(run)? else { return Ok(None) };
     let (standing, stop) = (run.standing(), run.stop());
     let mut json = serde_json::to_value(&climb)?;
@@ -65,18 +96,16 @@ pub fn answer(run: &DuelRun) -> anyhow::Result<Option<Answer>> {
     }
     let unit = run.plan_of(Side::A).ladder.load_unit;
     let text = page(run, told(&standing), unit, stop);
-    Ok(Some(Answer { json, text, exit: exit(&standing.loads, stop) }))
+    Ok(Some(DuelAnswer { climb, duel, json, text, exit: exit(&standing.loads, stop) }))
 }
 
 /// Shows a duel. `takes_stdout`: something else is written to standard output.
-pub fn print(answer: &Answer, json: Option<&Path>, takes_stdout: bool) -> anyhow::Result<()> {
-    write_text("--json", &format!("{:#}", answer.json), json)?;
-    if takes_stdout || json == Some(Path::new("-")) {
+pub fn print(answer: &DuelAnswer, takes_stdout: bool) {
+    if takes_stdout {
         say::err_text!("{}", answer.text);
     } else {
         say::out_text!("{}", answer.text);
     }
-    Ok(())
 }
 
 fn exit(loads: &[LoadStanding], stop: Option<DuelStop>) -> Exit {
@@ -123,12 +152,7 @@ fn sentences(load: &LoadStanding, unit: LoadUnit, delta: f64) -> Vec<String> {
         sentences.push(format!("Undecided: {}.", listed(open)));
     }
     for gate in &load.gates {
-        let state = match gate.state {
-            GateState::Met => "met",
-            GateState::NotMet => "not met",
-            GateState::Undecided => "undecided",
-        };
-        sentences.push(format!("Gate {}: {state}.", gate.gate));
+        sentences.push(format!("Gate {}: {}.", gate.gate, gate.state.in_words()));
     }
     if let Some((gate, why)) = load.unmeasured_gate() {
         sentences.push(format!("{} is not measured: {why}.", gate.figure().name));
@@ -176,10 +200,11 @@ fn page<'a>(
             text += &show::columns(["figure", "A", "B", "B against A (95 %)", "with B"], rows);
         }
         for gate in &load.gates {
-            let (word, colour) = match gate.state {
-                GateState::Met => ("met", AnsiColor::Green),
-                GateState::NotMet => ("not met", AnsiColor::Red),
-                GateState::Undecided => ("undecided", AnsiColor::Yellow),
+            let word = gate.state.in_words();
+            let colour = match gate.state {
+                GateState::Met => AnsiColor::Green,
+                GateState::NotMet => AnsiColor::Red,
+                GateState::Undecided => AnsiColor::Yellow,
             };
             let paint = Style::new().fg_color(Some(colour.into())).bold();
             text += &format!("gate {}: {paint}{word}{paint:#}\n", gate.gate);

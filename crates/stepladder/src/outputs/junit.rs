@@ -1,19 +1,22 @@
-//! A climb as JUnit XML, for the test reports of CI systems.
+//! A climb or a duel as JUnit XML, for the test reports of CI systems.
 //!
-//! Shape: `testsuites` with one `testsuite`; a `testcase` per hold of a load and per gate; without gates one for the verdict of
-//! the whole run; `system-out` holds the command, the machine and the closing page. Times are seconds.
+//! Shape: `testsuites` with one `testsuite`; of a climb a `testcase` per hold of a load and per gate; without gates one for the verdict of
+//! the whole run; `system-out` holds the command, the machine and the closing page; of a duel, see `of_duel`. Times are seconds.
 //! Invariant: there is a failure or an error exactly if the exit code is not 0. What could not be told is an `error` and never
 //! passes; a rung that did not hold, where gates or the search decide, is `skipped` with its reason.
 //! Source of the form: the schema that Jenkins and Surefire accept (junit-10.xsd), in its order of elements.
+
+mod of_duel;
 
 use std::collections::BTreeMap;
 use std::io;
 
 use ladder::wording::{show_cell, show_number};
-use ladder::{Climb, GateResult, Rung, Verdict};
+use ladder::{Climb, GateResult, RunFacts, Rung, Verdict};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
+pub use self::of_duel::report as report_of_duel;
 use crate::say;
 
 /// What became of a test case.
@@ -36,6 +39,7 @@ struct Found {
     details: String,
 }
 
+/// One test case.
 struct Case {
     group: &'static str,
     name: String,
@@ -45,7 +49,11 @@ struct Case {
 
 /// The whole file.
 pub fn report(climb: &Climb) -> io::Result<String> {
-    let cases = cases(climb);
+    file(&climb.run, &properties(climb), &cases(climb), &ladder::closing(climb).to_string())
+}
+
+/// `page`: the closing page.
+fn file(run: &RunFacts, properties: &[(&str, String)], cases: &[Case], page: &str) -> io::Result<String> {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let count = |is: fn(&State) -> bool| cases.iter().filter(|case| is(&case.state)).count().to_string();
@@ -55,7 +63,7 @@ pub fn report(climb: &Climb) -> io::Result<String> {
     let skipped = count(|state| matches!(state, State::Skipped(_)));
     let time = format!("{:.3}", cases.iter().map(|case| case.seconds).sum::<f64>());
     let counts = [("tests", tests.as_str()), ("failures", &failures), ("errors", &errors), ("time", &time)];
-    let name = attribute(climb.run.name.as_ref().unwrap_or(&climb.run.subject));
+    let name = attribute(run.name.as_ref().unwrap_or(&run.subject));
     let suites = writer.create_element("testsuites").with_attribute(("name", "stepladder"));
     suites.with_attributes(counts).write_inner_content(|writer| {
         let suite = writer.create_element("testsuite").with_attribute(("name", name.as_str()));
@@ -63,13 +71,15 @@ pub fn report(climb: &Climb) -> io::Result<String> {
             ("skipped", skipped.as_str()),
             ("id", "0"),
             ("package", "stepladder"),
-            ("hostname", &attribute(&host(climb))),
-            ("timestamp", &timestamp(climb.run.started_unix_ms)),
+            ("hostname", &attribute(&host(run))),
+            ("timestamp", &timestamp(run.started_unix_ms)),
         ]);
         suite.write_inner_content(|writer| {
-            properties(writer, climb)?;
+            property_list(writer, properties)?;
             cases.iter().try_for_each(|case| test_case(writer, &name, case))?;
-            writer.create_element("system-out").write_text_content(BytesText::new(&text(&about(climb))))?;
+            writer
+                .create_element("system-out")
+                .write_text_content(BytesText::new(&text(&about(run, page))))?;
             Ok(())
         })?;
         Ok(())
@@ -77,10 +87,10 @@ pub fn report(climb: &Climb) -> io::Result<String> {
     String::from_utf8(writer.into_inner()).map_err(io::Error::other)
 }
 
-fn properties(writer: &mut Writer<Vec<u8>>, climb: &Climb) -> io::Result<()> {
+fn properties(climb: &Climb) -> Vec<(&'static str, String)> {
     let run = &climb.run;
     let bound = |bound: Option<f64>| bound.map_or(String::new(), show_number);
-    let properties = [
+    vec![
         ("run", run.id.clone()),
         ("subject", run.subject.clone()),
         ("verdict", climb.verdict.to_string()),
@@ -90,7 +100,10 @@ fn properties(writer: &mut Writer<Vec<u8>>, climb: &Climb) -> io::Result<()> {
         ("seed", run.seed.to_string()),
         ("stepladder", run.stepladder.clone()),
         ("git", run.git.clone().unwrap_or_default()),
-    ];
+    ]
+}
+
+fn property_list(writer: &mut Writer<Vec<u8>>, properties: &[(&str, String)]) -> io::Result<()> {
     writer.create_element("properties").write_inner_content(|writer| {
         for (name, value) in properties.iter().filter(|(_, value)| !value.is_empty()) {
             let property = writer.create_element("property").with_attribute(("name", *name));
@@ -209,13 +222,13 @@ fn of_gate(gate: &GateResult) -> State {
     }
 }
 
-fn about(climb: &Climb) -> String {
-    let machine = serde_json::to_string(&climb.run.environment).unwrap_or_default();
-    format!("command: {}\nmachine: {machine}\n\n{}", climb.run.command, ladder::closing(climb))
+fn about(run: &RunFacts, page: &str) -> String {
+    let machine = serde_json::to_string(&run.environment).unwrap_or_default();
+    format!("command: {}\nmachine: {machine}\n\n{page}", run.command)
 }
 
-fn host(climb: &Climb) -> String {
-    let name = climb.run.environment.get("hostname").and_then(|name| name.as_str());
+fn host(run: &RunFacts) -> String {
+    let name = run.environment.get("hostname").and_then(|name| name.as_str());
     name.filter(|name| !name.is_empty()).unwrap_or("localhost").to_owned()
 }
 

@@ -1,4 +1,4 @@
-//! A climb as Markdown: verdict, gates, the three answers, the table of rungs. GitHub's dialect, for summaries and comments.
+//! A climb or a duel as Markdown: verdict, gates, the three answers, the table of rungs. GitHub's dialect, for summaries and comments.
 //!
 //! The words are those of the closing page. None of them can become markup: whatever a server or a scenario wrote is escaped, and
 //! neither mentions a person, nor refers to an issue, nor becomes a link.
@@ -6,7 +6,10 @@
 use std::fmt::Write;
 
 use ladder::Climb;
+use ladder::duel::DuelFigure;
+use ladder::wording::show_number;
 
+use crate::duel::DuelAnswer;
 use crate::say;
 use crate::secrets::mask;
 
@@ -45,6 +48,33 @@ pub fn page(climb: &Climb) -> String {
         page += &format!("\n**{}:** {}\n", escaped(heading), escaped(words));
     }
     page += &format!("\nRun {}, stepladder {}.", escaped(&climb.run.id), escaped(&climb.run.stepladder));
+    page
+}
+
+/// The whole page of a duel: both sides, what is known, a table per load, and why it ended.
+pub fn page_of_duel(answer: &DuelAnswer) -> String {
+    let duel = &answer.duel;
+    let mut page = format!("## {} against {}\n", escaped(&duel.b), escaped(&duel.a));
+    let differ = duel.differs.iter().map(|one| format!("{}: {} at A, {} at B", one.what, one.old, one.new));
+    list(&mut page, &differ.collect::<Vec<_>>());
+    for load in &duel.loads {
+        let at = format!("{} {}", show_number(load.load), answer.climb.capacity.unit);
+        let _ = writeln!(page, "\n### {}, {}\n", escaped(&at), ladder::duel::blocks(load.blocks));
+        page += &row(&["figure", "B against A (95 %)", "with B", "blocks"].map(str::to_owned));
+        page += "| :--- | ---: | :--- | ---: |\n";
+        let of = |one: &DuelFigure| {
+            row(&[one.figure.clone(), one.change.clone(), one.in_words.clone(), one.blocks.to_string()])
+        };
+        load.figures.iter().take(ROWS_MAX).for_each(|figure| page += &of(figure));
+        let gates = load.gates.iter().map(|gate| format!("gate {}: {}", gate.gate, gate.state.in_words()));
+        list(&mut page, &gates.collect::<Vec<_>>());
+    }
+    page.push('\n');
+    for sentence in answer.found() {
+        let _ = writeln!(page, "{}", escaped(sentence));
+    }
+    let run = &answer.climb.run;
+    page += &format!("\nRun {}, stepladder {}.", escaped(&run.id), escaped(&run.stepladder));
     page
 }
 

@@ -2,9 +2,13 @@
 
 use std::sync::LazyLock;
 
+use ladder::duel::{DuelAnswers, DuelFigure, DuelGate, DuelLoad, DuelStop, DuelVerdict, GateState};
 use ladder::scene::Scene;
-use ladder::{Asked, Climb, Gate, GateResult, RunFacts, Rung, Terms, Verdict, answers, rung};
+use ladder::{Asked, Climb, Conclusion, Gate, GateResult, RunFacts, Rung, Terms, Verdict, answers, rung};
 use measure::LoadUnit;
+
+use crate::duel::DuelAnswer;
+use crate::exit::Exit;
 
 /// Arenas at 500 games, which hold, and at 1000, which do not.
 static HELD: LazyLock<[Rung; 2]> = LazyLock::new(|| {
@@ -39,6 +43,67 @@ pub fn climb(gates: &[&str], more: &[Verdict]) -> Climb {
         ..RunFacts::default()
     };
     answers(&facts, None, rungs, Asked { search: None, gates: &gates, ended_early: None })
+}
+
+/// A duel of two arenas with two figures, of which one is not known yet, and these gates.
+pub fn duel(gates: &[GateState], exit: Exit) -> DuelAnswer {
+    let figure = |name: &str, verdict: DuelVerdict| DuelFigure {
+        figure: name.to_owned(),
+        verdict,
+        in_words: format!("{verdict:?}").to_lowercase(),
+        change: "−31 pp (−33 pp to −29 pp)".to_owned(),
+        compared_as: "b - a".to_owned(),
+        unit: "share".to_owned(),
+        estimate: Some(-0.31),
+        low: Some(-0.33),
+        high: Some(-0.29),
+        median_a: Some(0.4),
+        median_b: Some(0.09),
+        blocks: 7,
+        known_after_blocks: Some(4),
+        blocks_unstated: 0,
+        unstated_because: None,
+        infinite_at_a_only: 0,
+        infinite_at_b_only: 0,
+        by_block: Vec::new(),
+    };
+    let gate = |(at, state): (usize, &GateState)| DuelGate {
+        gate: format!("ticks.late_share <= +{at}pp"),
+        state: *state,
+    };
+    let load = DuelLoad {
+        load: 500.0,
+        blocks: 7,
+        dropped: Vec::new(),
+        figures: vec![
+            figure("ticks.late_share", DuelVerdict::Smaller),
+            figure("response.p99", DuelVerdict::Undecided),
+        ],
+        gates: gates.iter().enumerate().map(gate).collect(),
+    };
+    let duel = DuelAnswers {
+        a: "arena -- --ticker steady".to_owned(),
+        b: "arena -- --ticker catch-up".to_owned(),
+        differs: Vec::new(),
+        delta: 0.05,
+        level: 0.95,
+        blocks_most: 20,
+        budget_ns: 600_000_000_000,
+        seed: 7,
+        ended_because: Some(DuelStop::Known),
+        ended: "Ended: everything asked is known.".to_owned(),
+        loads: vec![load],
+    };
+    let mut climb = climb(&[], &[]);
+    let found = "At 500 games, 7 blocks: ticks.late_share is less with B.".to_owned();
+    climb.conclusions.insert(0, Conclusion::new("duel", &[found], serde_json::json!({})));
+    DuelAnswer {
+        climb,
+        duel,
+        json: serde_json::json!({}),
+        text: "\u{1b}[1mA\u{1b}[0m  arena\n".to_owned(),
+        exit,
+    }
 }
 
 /// A climb in which every text that others can write is `text`.

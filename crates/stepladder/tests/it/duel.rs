@@ -68,7 +68,8 @@ const DUEL: [&str; 12] = [
 #[test]
 fn a_duel_is_one_run_of_both_sides_that_is_replayed_alike() {
     let place = Place::new();
-    let ran = place.run([&DUEL[..], &["--json", "duel.json", "--ndjson", "duel.ndjson"]].concat());
+    let outputs = "--json duel.json --ndjson duel.ndjson --junit duel.xml --markdown duel.md";
+    let ran = place.run(DUEL.into_iter().chain(outputs.split(' ')));
     assert!([0, 2].contains(&ran.code), "measured or not: {ran:#?}");
     let told = place.json("duel.json");
     assert_valid(&told);
@@ -93,6 +94,9 @@ fn a_duel_is_one_run_of_both_sides_that_is_replayed_alike() {
         assert!(names.contains(&"ticks.late_share"), "{names:?}");
         assert!(ran.out.contains("B against A") && ran.out.contains("ticks.late_share"), "{ran:#?}");
     }
+    let of = |name: &str| std::fs::read_to_string(place.path(name)).expect("it was written");
+    assert_eq!(of("duel.xml").contains("failures=\"0\" errors=\"0\""), ran.code == 0, "{}", of("duel.xml"));
+    assert!(of("duel.md").contains("\n### 4 games, "), "{}", of("duel.md"));
     let id = told["run"]["id"].as_str().expect("an id");
     let shown = place.run(["show", id, "--json", "again.json"]);
     assert_eq!(shown.code, 0, "{shown:#?}");

@@ -7,11 +7,11 @@ use crate::outputs::planted::{HOSTILE, climb, climb_saying};
 
 /// An element as a reader of the file sees it.
 #[derive(Debug, Default)]
-struct Element {
+pub(super) struct Element {
     tag: String,
     attributes: BTreeMap<String, String>,
-    text: String,
-    children: Vec<Element>,
+    pub text: String,
+    pub children: Vec<Element>,
 }
 
 impl Element {
@@ -19,13 +19,13 @@ impl Element {
         self.children.iter().filter(move |child| child.tag == tag)
     }
 
-    fn number(&self, name: &str) -> usize {
+    pub fn number(&self, name: &str) -> usize {
         self.attributes[name].parse().expect("a number")
     }
 }
 
 /// Reads the file strictly: whatever is not well-formed panics.
-fn parsed(xml: &str) -> Element {
+pub(super) fn parsed(xml: &str) -> Element {
     let legal = |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
     assert!(xml.chars().all(legal), "a character that XML 1.0 does not have: {xml:?}");
     let mut reader = Reader::from_str(xml);
@@ -72,7 +72,7 @@ fn suite_of(climb: &Climb, ended_early: Option<&str>) -> Element {
 }
 
 /// `500 games: passed`
-fn states(suite: &Element) -> Vec<String> {
+pub(super) fn states(suite: &Element) -> Vec<String> {
     let state = |case: &Element| case.children.first().map_or("passed".to_owned(), |child| child.tag.clone());
     suite.all("testcase").map(|case| format!("{}: {}", case.attributes["name"], state(case))).collect()
 }

@@ -2,7 +2,10 @@ use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use super::*;
-use crate::outputs::planted::{HOSTILE, climb, climb_saying};
+use ladder::duel::GateState;
+
+use crate::exit::Exit;
+use crate::outputs::planted::{HOSTILE, climb, climb_saying, duel};
 
 /// The page of a climb that ended early, for this reason.
 fn page(climb: &Climb, ended_early: Option<&str>) -> String {
@@ -20,6 +23,17 @@ fn the_page_says_what_the_terminal_says() {
     {
         assert!(page.contains(&escaped(line)), "{line}");
     }
+}
+
+#[test]
+fn the_page_of_a_duel_has_a_row_per_figure_and_its_gates() {
+    let answer = duel(&[GateState::Met, GateState::Undecided], Exit::NotMeasured);
+    let page = page_of_duel(&answer);
+    assert!(page.starts_with("## arena -- --ticker catch-up against arena -- --ticker steady\n"), "{page}");
+    assert!(page.contains("\n### 500 games, 7 blocks\n"), "{page}");
+    assert!(page.contains("| ticks.late\\_share | −31 pp (−33 pp to −29 pp) | smaller | 7 |\n"), "{page}");
+    assert!(page.contains("- gate ticks.late\\_share \\<= +1pp: undecided\n"), "{page}");
+    assert!(page.contains("At 500 games, 7 blocks: ticks.late\\_share is less with B."), "{page}");
 }
 
 #[test]
