@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use measure::Interval;
 use plan::Visit;
 
 use super::*;
@@ -86,4 +87,14 @@ fn connections_of_a_rate_are_renewed_between_requests_and_none_is_lost() {
     assert_eq!(doors.0.values().copied().max(), Some(5));
     let taken = sum.distribution(Measure::Handshake, true);
     assert!(taken.count() > 1_900, "handshakes are counted apart: {}", taken.count());
+}
+
+fn mean_ms(sum: &Interval) -> f64 {
+    sum.distribution(Measure::Response, true).summary().and_then(|summary| summary.mean).unwrap() / 1e6
+}
+
+#[track_caller]
+fn assert_close(what: &str, measured: f64, exact: f64, error_max: f64) {
+    let error = measured / exact - 1.0;
+    assert!(error.abs() <= error_max, "{what}: {measured:.3} instead of {exact}, {:+.2} %", error * 100.0);
 }
