@@ -145,6 +145,7 @@ test('a comparison that broke off says why and how far it got, and no climb is c
   assert.equal(await page.textContent('.reason'), 'This comparison could not go on: client node: it wrote nothing for 30 s and was stopped. 1 of 18 runs were measured.')
   assert.match(await page.textContent('.doubts'), /Each client ran once/)
   await open('#/')
+  await page.waitForSelector('.row:has-text("broken-clients-1")')
   assert.equal(await page.locator('.choose input:disabled').count(), 3)
   assert.match(await page.textContent('.row:has-text("broken-clients-1") .found'), /it wrote nothing for 30 s/)
 })

@@ -52,3 +52,14 @@ export function table(
       h('tbody', null, ...rows.map(row =>
         h('tr', null, ...row.map((cell, at) => at === 0 ? h('th', { scope: 'row' }, cell) : h('td', null, cell)))))))
 }
+
+/** Calls `draw` with the element's width in whole px whenever that changes and there is any. Returns what ends it. */
+export function onWidth(element: HTMLElement, draw: (width: number) => void): () => void {
+  let known = 0
+  const observer = new ResizeObserver(() => {
+    const width = Math.floor(element.clientWidth)
+    if (width !== known && width > 0) draw(known = width)
+  })
+  observer.observe(element)
+  return () => observer.disconnect()
+}

@@ -1,7 +1,7 @@
 // What a duel knows: both sides, each figure with its verdict and interval, and how the interval narrowed block by block.
 
 import type { DuelAnswers, DuelFigure, DuelLoad, RunPage, TrialPage } from './data'
-import { h, replace, table } from './dom'
+import { h, onWidth, replace, table } from './dom'
 import { duelChart } from './duel-chart'
 import { changeText, isRatio, valueText } from './duel'
 import { figureName } from './figures'
@@ -18,23 +18,19 @@ export class DuelView {
   private readonly load = h('select', { 'aria-label': 'load that is drawn' })
   private readonly figure = h('select', { 'aria-label': 'figure that is drawn' })
   private readonly behind = h('details', null)
-  private readonly observer: ResizeObserver
+  private readonly unwatch: () => void
   private readonly unlisten: () => void
   private duel: DuelAnswers | null = null
   private width = 0
 
   constructor() {
     for (const choice of [this.load, this.figure]) choice.addEventListener('change', () => this.draw())
-    this.observer = new ResizeObserver(() => {
-      const width = Math.floor(this.picture.clientWidth)
-      if (width !== this.width && width > 0) { this.width = width; this.draw() }
-    })
-    this.observer.observe(this.picture)
+    this.unwatch = onWidth(this.picture, width => { this.width = width; this.draw() })
     this.unlisten = onTheme(() => this.draw())
   }
 
   destroy(): void {
-    this.observer.disconnect()
+    this.unwatch()
     this.unlisten()
   }
 

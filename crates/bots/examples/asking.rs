@@ -12,7 +12,7 @@ use engine::collector::FromWorker;
 use engine::thread::{Setup, spawn};
 use engine::{Collector, MonotonicClock, Progress, Shared, Timeline};
 use measure::{Distribution, Measure, Phase};
-use plan::{Arrivals, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Scheme, Target, WorkerPlan};
+use plan::{Arrivals, HttpBots, HttpModel, HttpRequest, Scheme, Target, WorkerPlan};
 
 fn main() {
     let mut words = std::env::args().skip(1);
@@ -26,28 +26,7 @@ fn main() {
     } else {
         HttpModel::Closed { think_ns: 0 }
     };
-    let request = HttpRequest {
-        name: "root".to_owned(),
-        weight: 1.0,
-        method: "GET".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        body: String::new(),
-        check: HttpCheck::default(),
-        capture: Vec::new(),
-    };
-    let http = HttpBots {
-        model,
-        version: HttpVersion::One,
-        keep_alive: true,
-        streams: 1,
-        visit: Default::default(),
-        requests: vec![request],
-        variables: Vec::new(),
-        timeout_ns: 30_000_000_000,
-        redirects_max: 0,
-        body_bytes_max: 1 << 20,
-    };
+    let http = HttpBots::plain(model, vec![HttpRequest::get("/")], 30_000_000_000);
     let target = Target::at(Scheme::Http, socket);
     let plan = WorkerPlan {
         arrivals: if rate_per_s > 0.0 { Arrivals::Poisson } else { Arrivals::Closed },

@@ -4,6 +4,7 @@
 //! loss or winner must be recorded as exactly that. For tests and oracles; never part of a run.
 //! A message takes no time on the wire; what takes time is what the simulated server says takes time.
 
+mod law;
 mod wire;
 
 use std::cell::RefCell;
@@ -24,6 +25,7 @@ use crate::pairing_lock::PairingLock;
 use crate::state::{ConnectionId, Shared};
 use crate::timeline::{Progress, Timeline};
 use crate::worker::{Handover, Worker};
+pub use law::Law;
 pub use wire::{Blocks, Exchanges, Freight, GridSays, Messages, Operations, Simulated, Wire};
 use wire::{WIRES, Wires};
 

@@ -5,8 +5,8 @@
 //! The same for a climb, which stores them, and for `doctor`, which only shows them.
 
 use plan::{
-    Arrivals, BotSettings, EchoBots, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Plan, Ramp,
-    RampRule, Scheme, Transport,
+    Arrivals, BotSettings, EchoBots, HttpBots, HttpModel, HttpRequest, Plan, Ramp, RampRule, Scheme,
+    Transport,
 };
 
 use crate::judging::LATENCY_RATE_PER_S;
@@ -56,24 +56,7 @@ pub fn plan_of(plan: &Plan, scheme: Scheme, is_closed: bool, clients: u64) -> Pl
 
 fn requests(model: HttpModel) -> HttpBots {
     HttpBots {
-        model,
-        version: HttpVersion::One,
-        keep_alive: true,
-        streams: 1,
-        visit: Default::default(),
-        requests: vec![HttpRequest {
-            name: "GET /".to_owned(),
-            weight: 1.0,
-            method: "GET".to_owned(),
-            path: "/".to_owned(),
-            headers: Vec::new(),
-            body: String::new(),
-            check: HttpCheck::default(),
-            capture: Vec::new(),
-        }],
-        variables: Vec::new(),
-        timeout_ns: TIMEOUT_NS,
-        redirects_max: 0,
         body_bytes_max: BODY_BYTES_MAX,
+        ..HttpBots::plain(model, vec![HttpRequest::get("/")], TIMEOUT_NS)
     }
 }

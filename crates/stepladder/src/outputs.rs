@@ -1,7 +1,7 @@
-//! What is written of a run besides the terminal: JSON, JUnit XML and Markdown at its end and of a stored one, and what is told
-//! while it goes on (`lines`).
+//! What is written of a run besides the terminal: JSON, JUnit XML and Markdown at its end and of a stored one, and lines of
+//! JSON while it goes on (`lines`).
 //!
-//! The first three are made of the same `Climb`, and the words in them come from `ladder`. Texts of servers under test stand in
+//! The first three are made of the same answers, and the words in them come from `ladder`. Texts of servers under test stand in
 //! them as text: escaped, without control characters, and with secrets masked.
 
 pub(crate) mod junit;
@@ -32,7 +32,7 @@ pub struct Outputs {
     pub store: PathBuf,
     /// the files
     pub results: ResultFiles,
-    /// what is told while the run goes on
+    /// what is written while the run goes on
     pub followed: Followed,
 }
 
@@ -43,7 +43,7 @@ impl Outputs {
     }
 }
 
-/// What is told of a run while it goes on.
+/// What is written while a run goes on.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Followed {
     /// Write a line of JSON here for each second and each event while the run goes on (- for standard output; a FIFO will do)
@@ -71,7 +71,7 @@ impl Followed {
     }
 }
 
-/// What tells of a run while it goes on: ready before it begins, then at work until `end`, which is also called when it is
+/// Writes lines while a run goes on: ready before it begins, then at work until `end`, which is also called when it is
 /// dropped.
 #[derive(Default)]
 pub(crate) struct Followers {
@@ -89,7 +89,7 @@ impl Followers {
         Ok(())
     }
 
-    /// The run has ended: what is left is told, for a limited time.
+    /// The run has ended: what is left is written, for a limited time.
     pub fn end(&mut self) {
         if let Some(trouble) = self.writer.take().and_then(LineWriter::finish) {
             say::err_line!("stepladder: {trouble}");

@@ -21,11 +21,12 @@ fn by_the_rfc([full_low, full_high, short_low, short_high]: [u64; 4], sum_s: u64
     }
 }
 
-pub(crate) fn rows(form: Form) -> Vec<Row> {
-    let sets = form.of(1_000_000, 10_000_000);
+/// Both forms ask for as many sets: the classification has no other test against the formulas.
+pub(crate) fn rows(_: Form) -> Vec<Row> {
+    const SETS: u64 = 10_000_000;
     let mut random = fastrand::Rng::with_seed(9971);
-    let mut different = 0;
-    for _ in 0..sets {
+    let mut different = Vec::new();
+    for _ in 0..SETS {
         let tenths = [400, 400, 400, 400].map(|most| random.u64(0..most));
         let (sum_s, exceed) = (random.u64(1..200), random.u64(0..10));
         let [full_low_ns, full_high_ns, short_low_ns, short_high_ns] = tenths.map(|tenth| tenth as f64 * 1e8);
@@ -36,8 +37,15 @@ pub(crate) fn rows(form: Form) -> Vec<Row> {
             width: 0.05,
         };
         let found = Tally { full_low_ns, full_high_ns, short_low_ns, short_high_ns }.class(&goal);
-        different += u64::from(found != by_the_rfc(tenths, sum_s, exceed));
+        let exact = by_the_rfc(tenths, sum_s, exceed);
+        if found != exact {
+            different.push(format!("{tenths:?} {sum_s} {exceed}: {found:?} instead of {exact:?}"));
+        }
     }
-    let name = ("RFC", format!("{sets} random sets of trials, classified differently"));
-    vec![Row::new(name, 0, different, 0, different == 0)]
+    let name = ("RFC", format!("{SETS} random sets of trials, classified differently"));
+    let got = match different.first() {
+        None => "0".to_owned(),
+        Some(first) => format!("{}, the first {first}", different.len()),
+    };
+    vec![Row::new(name, 0, got, 0, different.is_empty())]
 }

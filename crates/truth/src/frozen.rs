@@ -1,10 +1,10 @@
 //! CO: open arrivals over a fixed set of open connections, against a server that answers nothing for 1 s of every 10 s.
 
-use engine::simulation::{Times, simulate, simulate_sum};
+use engine::simulation::{Law, Times, simulate, simulate_sum};
 use measure::{Measure, Quantile};
 use plan::Arrivals;
 
-use crate::http::{Law, SECOND_NS, Simulated, open, response_ms, trial};
+use crate::http::{SECOND_NS, Simulated, open, response_ms, trial};
 use crate::{Form, Row};
 
 const ID: &str = "CO";

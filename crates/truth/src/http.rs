@@ -1,12 +1,10 @@
 //! Requests against servers of which everything is known, in virtual time.
 
 use bots::http::Requests;
-use engine::simulation::{Exchanges, Says, Scene, Times, Wire};
+use engine::simulation::{Exchanges, Times, Wire};
 use measure::trial::kind;
 use measure::{Entry, Event, Interval, LoadUnit, Measure, Phase, Purpose, Quantile, Trial, TrialHead};
-use plan::{
-    Arrivals, BotSettings, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Ramp, Scheme, WorkerPlan,
-};
+use plan::{Arrivals, BotSettings, HttpBots, HttpModel, HttpRequest, Ramp, Scheme, WorkerPlan};
 
 /// One second.
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -15,28 +13,7 @@ pub const SECOND_NS: u64 = 1_000_000_000;
 pub type Simulated = Requests<Wire<Exchanges>>;
 
 fn worker_plan(model: HttpModel, arrivals: Arrivals, units: u64) -> WorkerPlan {
-    let root = HttpRequest {
-        name: "root".to_owned(),
-        weight: 1.0,
-        method: "GET".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        body: String::new(),
-        check: HttpCheck::default(),
-        capture: Vec::new(),
-    };
-    let bots = BotSettings::Http(HttpBots {
-        model,
-        version: HttpVersion::One,
-        keep_alive: true,
-        streams: 1,
-        visit: Default::default(),
-        requests: vec![root],
-        variables: Vec::new(),
-        timeout_ns: 60 * SECOND_NS,
-        redirects_max: 0,
-        body_bytes_max: 1 << 20,
-    });
+    let bots = BotSettings::Http(HttpBots::plain(model, vec![HttpRequest::get("/")], 60 * SECOND_NS));
     let address = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 1));
     WorkerPlan {
         arrivals,
@@ -67,21 +44,6 @@ pub fn closed(requesters: u64) -> WorkerPlan {
 /// A hold of so many seconds after one second.
 pub fn times(hold_s: u64) -> Times {
     Times { hold_ns: SECOND_NS, drain_ns: (1 + hold_s) * SECOND_NS, generator_stall: None }
-}
-
-/// A server that answers each request at the instant that a law names, or refuses it at once (`None`).
-pub struct Law<F>(pub F);
-
-impl<F: FnMut(u64) -> Option<u64>> Scene for Law<F> {
-    fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
-
-    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
-        let (tag, _) = Exchanges::request(message);
-        match (self.0)(at_ns) {
-            Some(answered_ns) => says.message(answered_ns, peer, Exchanges::answer(tag, 200, b"ok")),
-            None => says.message(at_ns, peer, Exchanges::answer(tag, 503, b"")),
-        }
-    }
 }
 
 /// p of the responses in ms, those that failed counted as infinite; NaN where there are too few for it.

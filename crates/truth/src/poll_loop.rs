@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use engine::simulation::simulate_sum;
+use engine::simulation::{Law, simulate_sum};
 use measure::Phase;
 use plan::Arrivals;
 
 use crate::chain::{PollLoop, largest_rate};
-use crate::http::{Law, SECOND_NS, Simulated, closed, mean_ms, open, response_ms, times};
+use crate::http::{SECOND_NS, Simulated, closed, mean_ms, open, response_ms, times};
 use crate::{Form, Row};
 
 const TICKS_PER_S: u64 = 30;

@@ -1,10 +1,10 @@
 //! MM1: one queue, one server, exponential service times; p99 = ln 100 / (µ − λ).
 
-use engine::simulation::simulate_sum;
+use engine::simulation::{Law, simulate_sum};
 use ladder::duel::Pairs;
 use plan::Arrivals;
 
-use crate::http::{Law, Simulated, open, response_ms, times};
+use crate::http::{Simulated, open, response_ms, times};
 use crate::{Form, Row};
 
 const ID: &str = "MM1";

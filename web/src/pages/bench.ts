@@ -4,7 +4,7 @@ import { follow } from '../api'
 import { cellsOf, clientsOf, isOf, measured, runAfterRun, runningProcess, spread, taskName, tasksOf, type CurveColumn, type Task } from '../bench'
 import { Chart, type ChartOptions, type Plot } from '../chart'
 import type { BenchPage, CellFigures, ProfileFigures, RunPage } from '../data'
-import { h, replace, table } from '../dom'
+import { h, onWidth, replace, table } from '../dom'
 import { shown } from '../figures'
 import { bytes, ns, number, perSecond, ratio, share } from '../format'
 import { machineFacts } from '../machine'
@@ -42,7 +42,7 @@ class BenchView implements Page {
   private readonly curves = h('div', { class: 'charts' })
   private readonly profiles = h('div')
   private readonly drawn = new Map<string, Chart>()
-  private readonly observer: ResizeObserver
+  private readonly unwatch: () => void
   private readonly unlisten: () => void
   private unfollow: (() => void) | null = null
   private frame = 0
@@ -66,11 +66,7 @@ class BenchView implements Page {
       this.profiles,
       h('section', { class: 'panel', id: 'panel-machine', 'aria-label': 'Machine' }, h('h3', null, 'Machine and command'),
         table(['fact', 'value'], machineFacts([['command', h('code', null, page.command)], ['seed', String(bench.seed)], ['stepladder', bench.stepladder]], bench.environment), { class: 'words' })))
-    this.observer = new ResizeObserver(() => {
-      const width = Math.floor(this.bars.clientWidth)
-      if (width !== this.width && width > 0) { this.width = width; this.drawBars() }
-    })
-    this.observer.observe(this.bars)
+    this.unwatch = onWidth(this.bars, width => { this.width = width; this.drawBars() })
     this.unlisten = onTheme(() => this.drawBars())
     this.drawAll()
     if (!options.isReport && page.run.state === 'running') {
@@ -92,7 +88,7 @@ class BenchView implements Page {
 
   destroy(): void {
     this.unfollow?.()
-    this.observer.disconnect()
+    this.unwatch()
     this.unlisten()
     cancelAnimationFrame(this.frame)
     for (const chart of this.drawn.values()) chart.destroy()

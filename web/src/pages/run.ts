@@ -4,7 +4,7 @@ import { answers } from '../answers'
 import { api, follow, Refused } from '../api'
 import { phase, seconds } from '../columns'
 import type { MainFigure, Rung, RunPage, TrialPage } from '../data'
-import { h, replace, table } from '../dom'
+import { h, onWidth, replace, table } from '../dom'
 import { drawable, figureName, percentile, shown, soFar, valueOf } from '../figures'
 import { clock, inUnit, number, unitText } from '../format'
 import { draw, type Step } from '../ladder'
@@ -53,7 +53,7 @@ class RunView implements Page {
   private dirty = { page: true, second: true }
   private connected = true
   private readonly fetched = new Set<number>()
-  private readonly observer: ResizeObserver
+  private readonly unwatch: () => void
   private readonly unlisten: () => void
   private readonly ticking: number
 
@@ -70,11 +70,7 @@ class RunView implements Page {
           h('div', { class: 'bar' }, h('h2', null, 'The ladder'), h('label', { class: 'quiet' }, 'figure ', this.choice)),
           this.picture, this.legend(), this.rungTable),
       this.duel ? null : this.ofRun.element, this.rungBox, this.ofMachine.element)
-    this.observer = new ResizeObserver(() => {
-      const width = Math.floor(this.picture.clientWidth)
-      if (width !== this.width && width > 0) { this.width = width; this.drawLadder() }
-    })
-    this.observer.observe(this.picture)
+    this.unwatch = onWidth(this.picture, width => { this.width = width; this.drawLadder() })
     this.unlisten = onTheme(() => this.drawLadder())
     this.ticking = window.setInterval(() => { if (this.page.run.state === 'running') this.drawProgress() }, 1000)
     this.drawAll()
@@ -96,7 +92,7 @@ class RunView implements Page {
 
   destroy(): void {
     this.unfollow?.()
-    this.observer.disconnect()
+    this.unwatch()
     this.unlisten()
     clearInterval(this.ticking)
     cancelAnimationFrame(this.frame)

@@ -4,37 +4,16 @@ mod visits;
 
 use bots::http::Requests;
 use engine::Bots;
-use engine::simulation::{Exchanges, Says, Scene, Times, Wire, simulate, simulate_sum};
+use engine::simulation::{Exchanges, Law, Says, Scene, Times, Wire, simulate, simulate_sum};
 use measure::{Measure, Phase};
-use plan::{Arrivals, BotSettings, HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, WorkerPlan};
+use plan::{Arrivals, BotSettings, HttpBots, HttpModel, HttpRequest, WorkerPlan};
 
 use crate::{SECOND_NS, sum_up, worker_plan};
 
 type Simulated = Requests<Wire<Exchanges>>;
 
 fn requests(model: HttpModel) -> HttpBots {
-    let root = HttpRequest {
-        name: "root".to_owned(),
-        weight: 1.0,
-        method: "GET".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        body: String::new(),
-        check: HttpCheck::default(),
-        capture: Vec::new(),
-    };
-    HttpBots {
-        model,
-        version: HttpVersion::One,
-        keep_alive: true,
-        streams: 1,
-        visit: Default::default(),
-        requests: vec![root],
-        variables: Vec::new(),
-        timeout_ns: 60 * SECOND_NS,
-        redirects_max: 0,
-        body_bytes_max: 1 << 20,
-    }
+    HttpBots::plain(model, vec![HttpRequest::get("/")], 60 * SECOND_NS)
 }
 
 fn open(rate_per_s: f64, connections: u64, arrivals: Arrivals, seed: u64) -> WorkerPlan {
@@ -57,21 +36,6 @@ fn closed(requesters: u64) -> WorkerPlan {
 
 fn times(hold_s: u64) -> Times {
     Times { hold_ns: SECOND_NS, drain_ns: (1 + hold_s) * SECOND_NS, generator_stall: None }
-}
-
-/// A server that answers each request at the instant that a law names, or refuses it at once (`None`).
-struct Law<F>(F);
-
-impl<F: FnMut(u64) -> Option<u64>> Scene for Law<F> {
-    fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
-
-    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
-        let (tag, _) = Exchanges::request(message);
-        match (self.0)(at_ns) {
-            Some(answered_ns) => says.message(answered_ns, peer, Exchanges::answer(tag, 200, b"ok")),
-            None => says.message(at_ns, peer, Exchanges::answer(tag, 503, b"")),
-        }
-    }
 }
 
 /// Answers the first request of each connection, and allows no further one.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use ts_rs::TS;
 
-/// Less than so many seconds, as at the end of a phase, are left out: the rate of so short a time is noise.
+/// An interval shorter than this, as at the end of a phase, is left out, s: its rate would be noise.
 const SHORT_S: f64 = 0.2;
 
 /// A process second by second. Columns have a value per second of the measured part.

@@ -2,11 +2,11 @@
 
 use super::figures::{Cell, Report, Run};
 
-/// An operation's own cost to the benchmark from which it is told, as a share of the time per operation.
+/// From this share of the time per operation on, the benchmark's own cost is reported.
 const OWN_COST: f64 = 0.1;
 /// Shares of misses that differ by more make rates of gets incomparable: a miss carries no value.
 const MISSES: f64 = 0.01;
-/// How late a timer of the runtime ran, as a share of the p99 of the latencies, from which it is told.
+/// From this share of the latencies' p99 on, late timers of the runtime are reported.
 const LOOP_DELAY: f64 = 0.5;
 
 /// In sentences, the gravest first; the last always holds.

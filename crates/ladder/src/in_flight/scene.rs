@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Cell, CellKey, Note, Run, Usage};
 
-/// First and last line of a run of so many operations.
+/// The first and the last line of a run with this many operations.
 pub fn lines(ops: u64, elapsed_s: f64) -> (Value, Value) {
     let mut latency = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
     (0..ops).for_each(|i| latency.record(1000 * (i + 1)).unwrap());

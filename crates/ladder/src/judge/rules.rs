@@ -195,7 +195,7 @@ pub(super) fn not_admitted(case: &Case<'_>) -> Option<Ruling> {
         "the server had not let in {outside} of {asked} clients when the hold began{}",
         first_words(trial, cause)
     );
-    // A machine that is taken away delays some; it keeps nobody from letting in anybody.
+    // A disturbance can delay some clients; it does not explain that nobody was let in.
     if case.disturbance.any() && outside < asked {
         let reason = format!("{reason}, and that may not be the server: {}", case.disturbance.culprit());
         return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));

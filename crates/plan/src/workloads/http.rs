@@ -40,6 +40,24 @@ pub struct HttpBots {
     pub body_bytes_max: u64,
 }
 
+impl HttpBots {
+    /// Requests over HTTP/1.1 and connections that stay; no redirect is followed, and a body may have 1 MiB.
+    pub fn plain(model: HttpModel, requests: Vec<HttpRequest>, timeout_ns: u64) -> HttpBots {
+        HttpBots {
+            model,
+            version: HttpVersion::One,
+            keep_alive: true,
+            streams: 1,
+            visit: Visit::default(),
+            requests,
+            variables: Vec::new(),
+            timeout_ns,
+            redirects_max: 0,
+            body_bytes_max: 1 << 20,
+        }
+    }
+}
+
 /// How long a client stays, and how long it keeps its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visit {
@@ -105,6 +123,23 @@ pub struct HttpRequest {
     pub check: HttpCheck,
     /// what is kept of an answer for later requests of the same connection: variable and JSON pointer (RFC 6901)
     pub capture: Vec<(String, String)>,
+}
+
+impl HttpRequest {
+    /// A GET that is right when its status says so, called by what it asks for.
+    pub fn get(path: impl Into<String>) -> HttpRequest {
+        let path = path.into();
+        HttpRequest {
+            name: format!("GET {path}"),
+            weight: 1.0,
+            method: "GET".to_owned(),
+            path,
+            headers: Vec::new(),
+            body: String::new(),
+            check: HttpCheck::default(),
+            capture: Vec::new(),
+        }
+    }
 }
 
 /// What a right answer is. An answer that is not right fails the rung.

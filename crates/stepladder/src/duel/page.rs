@@ -62,11 +62,18 @@ impl Results for DuelAnswer {
 /// A duel in the form of a climb, what was asked first, and what is known block by block. `None`: no trial of either side was
 /// held.
 pub fn contract(run: &DuelRun) -> anyhow::Result<Option<(Climb, DuelAnswers)>> {
+    of(run, &run.standing(), run.stop())
+}
+
+fn of(
+    run: &DuelRun,
+    standing: &Standing,
+    stop: Option<DuelStop>,
+) -> anyhow::Result<Option<(Climb, DuelAnswers)>> {
     let Some(mut climb) = run.climb()? else { return Ok(None) };
-    let (standing, stop) = (run.standing(), run.stop());
     let unit = run.plan_of(Side::A).ladder.load_unit;
     let delta = run.plan.duel.delta;
-    let mut conclusions: Vec<Conclusion> = told(&standing)
+    let mut conclusions: Vec<Conclusion> = told(standing)
         .map(|load| Conclusion::new("duel", &sentences(load, unit, delta), json!({ "load": load.load })))
         .collect();
     conclusions.push(Conclusion::new("duel_ended", &[ended(stop)], json!({})));
@@ -77,7 +84,7 @@ pub fn contract(run: &DuelRun) -> anyhow::Result<Option<(Climb, DuelAnswers)>> {
         .into_iter()
         .map(|one| SettingDifference { what: one.what, old: one.old, new: one.new })
         .collect();
-    let duel = DuelAnswers::of(&run.plan.duel, &standing, run.rules(), &run.plan.texts, stop, differs);
+    let duel = DuelAnswers::of(&run.plan.duel, standing, run.rules(), &run.plan.texts, stop, differs);
     Ok(Some((climb, duel)))
 }
 
@@ -88,8 +95,8 @@ fn told(standing: &Standing) -> impl Iterator<Item = &LoadStanding> {
 
 /// `None`: no trial of either side was held.
 pub fn answer(run: &DuelRun) -> anyhow::Result<Option<DuelAnswer>> {
-    let Some((climb, duel)) = contract(run)? else { return Ok(None) };
     let (standing, stop) = (run.standing(), run.stop());
+    let Some((climb, duel)) = of(run, &standing, stop)? else { return Ok(None) };
     let mut json = serde_json::to_value(&climb)?;
     if let Value::Object(fields) = &mut json {
         fields.insert("duel".to_owned(), serde_json::to_value(&duel)?);

@@ -24,7 +24,7 @@ use crate::secrets::mask;
 const LOOK: Duration = Duration::from_millis(100);
 /// After the run a reader who takes nothing for so long is left.
 const STALLED: Duration = Duration::from_secs(2);
-/// After the run nobody is waited for longer.
+/// After the run the writer waits no longer than this for any reader.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// A pipe that is ready takes so much without blocking (PIPE_BUF).
 const PIECE_BYTES: usize = 4096;

@@ -9,9 +9,7 @@ use crate::scheme::{Scheme, Transport};
 use crate::settings::{Setting, Shape};
 use crate::units;
 use crate::workloads::http::settings::{Loop, OF_HTTP_ALONE, transport};
-use crate::workloads::{
-    HttpBots, HttpCheck, HttpModel, HttpRequest, LeaderboardBots, LeaderboardProtocol, SigningKey,
-};
+use crate::workloads::{HttpBots, HttpModel, HttpRequest, LeaderboardBots, LeaderboardProtocol, SigningKey};
 
 /// How a plan comes to these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
@@ -111,12 +109,7 @@ fn read(reader: &mut Reader, scheme: Option<Scheme>, loads: Option<&Loads>) -> L
     let request = |(at, name): (usize, &&str)| HttpRequest {
         name: (*name).to_owned(),
         weight: if at == 0 { 1.0 - reads } else { reads / (REQUESTS.len() - 1) as f64 },
-        method: "GET".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        body: String::new(),
-        check: HttpCheck::default(),
-        capture: Vec::new(),
+        ..HttpRequest::get("/")
     };
     let mut http = transport(reader, loads, Loop::Open);
     http.requests = REQUESTS.iter().enumerate().map(request).collect();

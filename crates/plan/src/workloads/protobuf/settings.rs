@@ -232,7 +232,7 @@ fn usual(path: &str, over: &ProtobufOver) -> HttpRequest {
         ProtobufOver::Grpc => path.trim_start_matches('/').rsplit('.').next().unwrap_or_default().to_owned(),
         ProtobufOver::WebSocket(_) => "message".to_owned(),
     };
-    HttpRequest { name, method: "POST".to_owned(), ..requests::plain(path) }
+    HttpRequest { name, method: "POST".to_owned(), ..HttpRequest::get(path) }
 }
 
 /// Holds everything that is asked and checked against the schema, and writes pointers and values as the schema does.

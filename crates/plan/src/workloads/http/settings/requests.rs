@@ -163,21 +163,7 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> Vec<(HttpRequest
         }
         requests.push((request, place));
     }
-    if requests.is_empty() { vec![(plain("/".into()), whole.place)] } else { requests }
-}
-
-/// A GET that is right when its status says so.
-pub(crate) fn plain(path: String) -> HttpRequest {
-    HttpRequest {
-        name: format!("GET {path}"),
-        weight: 1.0,
-        method: "GET".into(),
-        path,
-        headers: Vec::new(),
-        body: String::new(),
-        check: HttpCheck::default(),
-        capture: Vec::new(),
-    }
+    if requests.is_empty() { vec![(HttpRequest::get("/"), whole.place)] } else { requests }
 }
 
 /// The request of a URL, as the flags describe it.
@@ -193,7 +179,7 @@ fn one(reader: &mut Reader, path: &str) -> (HttpRequest, Place) {
     let usual = if reader.flags.text(&BODY).is_some() { "POST" } else { "GET" };
     let method = reader.value(&METHOD, http::method).unwrap_or_else(|| usual.into());
     let name = format!("{method} {path}");
-    let request = HttpRequest { method, name, ..plain(path) };
+    let request = HttpRequest { method, name, ..HttpRequest::get(path) };
     (of_flags(reader, request, http::status), place)
 }
 
@@ -217,7 +203,7 @@ pub(crate) fn of_flags(
 fn listed(reader: &mut Reader, written: &Node) -> HttpRequest {
     let (method, path) = method_and_path(reader, written);
     let name = format!("{method} {path}");
-    let request = HttpRequest { method, name, ..plain(path) };
+    let request = HttpRequest { method, name, ..HttpRequest::get(path) };
     let mut request = entry(reader, written, request, http::status);
     let has_type = |(name, _): &(String, String)| name.eq_ignore_ascii_case("content-type");
     if written.get(JSON_BODY.name()).is_some() && !request.headers.iter().any(has_type) {
