@@ -14,6 +14,11 @@ if grep -rnE ':\s*any\b|<[^>]*\bany\b[^>]*>|as any|any\[\]' src --include=*.ts; 
     echo "web/check.sh: the lines above use the type any; name the type, or use unknown" >&2
     exit 1
 fi
+# What a page shows comes some time after what led to it: an assertion that looks once passes or fails by chance.
+if grep -nE '^ *assert\.[a-zA-Z]+\(await (page|heading|seconds|rows|blocks|ground|tickRows)\b' e2e/run.mjs e2e/real.mjs; then
+    echo "web/check.sh: the lines above look at the page once; put them into \`await eventually(async () => …)\`" >&2
+    exit 1
+fi
 npm run --silent types
 say "the page: unit tests"
 npm run --silent test

@@ -17,6 +17,26 @@ export function test(name, options, body) {
   tests.push({ name, options, body })
 }
 
+/** Longer than any page needs to draw, on any machine. */
+const PATIENCE_MS = 30_000
+
+/**
+ * Tries `check`, which throws while it is not so, until it is so, and gives what it gives; after 30 s its last words are
+ * the test's. What an action on a page leads to is asserted by this alone: a key that was pressed, an answer that came,
+ * even a dialog that was closed are seen on the page only some time after.
+ */
+export async function eventually(check) {
+  const until = Date.now() + PATIENCE_MS
+  for (;;) {
+    try {
+      return await check()
+    } catch (error) {
+      if (Date.now() > until) throw error
+    }
+    await new Promise(resolved => setTimeout(resolved, 20))
+  }
+}
+
 /** One reader more, with its own cookies; `heard` collects what it must not have done. */
 async function newReader(browser, { width = 1280, offline = false, expected }, heard) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, offline })

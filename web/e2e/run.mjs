@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { deflateSync } from 'node:zlib'
 import { held, planted } from '../fixtures/planted.mjs'
-import { test as testOf, walk } from './harness.mjs'
+import { eventually, test as testOf, walk } from './harness.mjs'
 import { reportOf, serve } from './server.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'stepladder-e2e-'))
@@ -27,7 +27,7 @@ const test = (name, options, body) => testOf(name, options, given => body({
 test('a rung appears, its seconds arrive, its verdict is shown, and the run ends with three answers', { pace: 200 }, async ({ page, open }) => {
   await open('#/runs/live-1')
   await page.waitForSelector('.progress .phase')
-  assert.match(await page.textContent('.progress'), /rung 500 games/)
+  await eventually(async () => assert.match(await page.textContent('.progress'), /rung 500 games/))
   await page.waitForSelector('.rung-head .badge.live')
   // The table behind a chart grows as seconds arrive.
   await page.click('#panel-flow .chart button')
@@ -35,13 +35,13 @@ test('a rung appears, its seconds arrive, its verdict is shown, and the run ends
   const before = await rows()
   await page.waitForFunction(was => document.querySelectorAll('#panel-flow .behind tbody tr').length > was, before, { timeout: 20_000 })
   await page.waitForSelector('.rungs tr:nth-child(1) .mark.pass', { timeout: 20_000 })
-  assert.match(await page.textContent('#why_not_more'), /nothing failed yet/)
+  await eventually(async () => assert.match(await page.textContent('#why_not_more'), /nothing failed yet/))
   await page.waitForSelector('.rungs tr:nth-child(2) .mark.fail', { timeout: 20_000 })
   await page.waitForSelector('.progress', { state: 'hidden', timeout: 20_000 })
-  assert.equal(await page.textContent('#how_many .lead'), '500 – 1000 games')
-  assert.match(await page.textContent('#why_not_more .lead'), /late share of ticks \d\d\.\d %/)
-  assert.equal(await page.textContent('#can_i_trust_it .lead'), 'Yes')
-  assert.equal(await page.locator('.ladder .rung').count(), 2)
+  await eventually(async () => assert.equal(await page.textContent('#how_many .lead'), '500 – 1000 games'))
+  await eventually(async () => assert.match(await page.textContent('#why_not_more .lead'), /late share of ticks \d\d\.\d %/))
+  await eventually(async () => assert.equal(await page.textContent('#can_i_trust_it .lead'), 'Yes'))
+  await eventually(async () => assert.equal(await page.locator('.ladder .rung').count(), 2))
 })
 
 test('the three answers are the words of the run, letter by letter', {}, async ({ page, open, server }) => {
@@ -49,7 +49,7 @@ test('the three answers are the words of the run, letter by letter', {}, async (
     await open(`#/runs/${id}`)
     await page.waitForSelector('#how_many')
     for (const { id: answer, text } of server.state.runs.get(id).climb.conclusions.slice(0, 3)) {
-      assert.equal(await page.textContent(`#${answer} .words`), text, `${id} ${answer}`)
+      await eventually(async () => assert.equal(await page.textContent(`#${answer} .words`), text, `${id} ${answer}`))
     }
   }
 })
@@ -58,40 +58,43 @@ test('a rung opens by click, by j and k, and by Enter on the ladder; its address
   await open('#/runs/arena-1')
   const heading = () => page.textContent('.rung-head h2')
   await page.waitForSelector('.rung-head')
-  assert.equal(await heading(), 'Rung 2000 games', 'the first that failed is open')
+  await eventually(async () => assert.equal(await heading(), 'Rung 2000 games', 'the first that failed is open'))
   await page.click('.ladder .rung[data-seq="1"]')
-  assert.equal(await heading(), 'Rung 500 games')
+  await eventually(async () => assert.equal(await heading(), 'Rung 500 games'))
   await page.keyboard.press('j')
-  assert.equal(await heading(), 'Rung 1000 games')
+  await eventually(async () => assert.equal(await heading(), 'Rung 1000 games'))
   await page.keyboard.press('k')
   await page.keyboard.press('k')
-  assert.equal(await heading(), 'Rung 500 games')
+  await eventually(async () => assert.equal(await heading(), 'Rung 500 games'))
   await page.focus('.ladder .rung[data-seq="3"]')
   await page.keyboard.press('Enter')
-  assert.equal(await heading(), 'Rung 2000 games')
+  await eventually(async () => assert.equal(await heading(), 'Rung 2000 games'))
   await page.reload()
   await page.waitForSelector('.rung-head')
-  assert.equal(await heading(), 'Rung 2000 games')
-  assert.match(page.url(), /#\/runs\/arena-1\/3$/)
+  await eventually(async () => assert.equal(await heading(), 'Rung 2000 games'))
+  await eventually(() => assert.match(page.url(), /#\/runs\/arena-1\/3$/))
 })
 
 test('t shows the numbers behind every chart, d changes the light, ? tells the keys', {}, async ({ page, open }) => {
   await open('#/runs/arena-1')
   await page.waitForSelector('.chart canvas')
-  const charts = await page.locator('.chart').count()
-  assert.ok(charts >= 10, `${charts} charts`)
+  const charts = await eventually(async () => {
+    const charts = await page.locator('.chart').count()
+    assert.ok(charts >= 10, `${charts} charts`)
+    return charts
+  })
   await page.keyboard.press('t')
-  assert.equal(await page.locator('.chart .behind table').count(), charts)
+  await eventually(async () => assert.equal(await page.locator('.chart .behind table').count(), charts))
   await page.keyboard.press('t')
-  assert.equal(await page.locator('.chart .behind table').count(), 0)
+  await eventually(async () => assert.equal(await page.locator('.chart .behind table').count(), 0))
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
   const light = await ground()
   await page.keyboard.press('d')
-  assert.notEqual(await ground(), light)
+  await eventually(async () => assert.notEqual(await ground(), light))
   await page.keyboard.press('?')
   await page.waitForSelector('dialog kbd')
   await page.keyboard.press('Escape')
-  assert.equal(await page.locator('dialog').count(), 0)
+  await eventually(async () => assert.equal(await page.locator('dialog').count(), 0))
 })
 
 test('the cursor of one chart is the cursor of all, and a zoom too', {}, async ({ page, open }) => {
@@ -102,7 +105,7 @@ test('the cursor of one chart is the cursor of all, and a zoom too', {}, async (
   const box = await over.boundingBox()
   await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2)
   await page.waitForFunction(() => document.querySelector('#panel-ticks .legend b').textContent.trim() !== '')
-  assert.match(await page.textContent('#panel-latency .legend'), /p99 \d/)
+  await eventually(async () => assert.match(await page.textContent('#panel-latency .legend'), /p99 \d/))
   await page.mouse.move(box.x + box.width * 0.3, box.y + 20)
   await page.mouse.down()
   await page.mouse.move(box.x + box.width * 0.6, box.y + 30, { steps: 4 })
@@ -121,86 +124,90 @@ test('a comparison of clients shows its figures, its limits, and its runs one af
   await page.click('.row >> text=clients-1 >> nth=-1')
   await page.waitForSelector('#panel-clients table')
   const { comparison } = server.state.runs.get('clients-1').bench
-  const rows = await page.locator('#panel-clients .clients').first().locator('tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
-  assert.deepEqual(rows.map(row => row[0]), ['get 3 B, 100 in flight', 'rust', 'node', 'python', 'get 1 KB, 100 in flight', 'rust', 'node', 'python'])
-  assert.deepEqual(rows[2].slice(1, 4), ['30\u202f600/s', '1.96 %', '0.51 × (0.49–0.54)'])
-  assert.deepEqual(await page.locator('.doubts li').allTextContents(), comparison.limits)
-  assert.equal(await page.locator('#panel-clients b.bad').textContent(), '7', 'what failed stands out')
-  assert.match(await page.textContent('.errors'), /no result within 10000 ms/)
-  assert.equal(await page.locator('.rates circle').count(), 9, 'a dot per run')
+  await eventually(async () => {
+    const rows = await page.locator('#panel-clients .clients').first().locator('tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
+    assert.deepEqual(rows.map(row => row[0]), ['get 3 B, 100 in flight', 'rust', 'node', 'python', 'get 1 KB, 100 in flight', 'rust', 'node', 'python'])
+    assert.deepEqual(rows[2].slice(1, 4), ['30\u202f600/s', '1.96 %', '0.51 × (0.49–0.54)'])
+  })
+  await eventually(async () => assert.deepEqual(await page.locator('.doubts li').allTextContents(), comparison.limits))
+  await eventually(async () => assert.equal(await page.locator('#panel-clients b.bad').textContent(), '7', 'what failed stands out'))
+  await eventually(async () => assert.match(await page.textContent('.errors'), /no result within 10000 ms/))
+  await eventually(async () => assert.equal(await page.locator('.rates circle').count(), 9, 'a dot per run'))
   // Three runs of five seconds each of three clients, with a gap between any two.
   await page.click('#panel-task .chart.wide button')
   const seconds = () => page.locator('#panel-task .chart.wide .behind tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
-  assert.equal((await seconds()).length, 45)
-  assert.deepEqual((await seconds())[0].slice(1), ['60\u202f000/s', '—', '—'])
+  await eventually(async () => assert.equal((await seconds()).length, 45))
+  await eventually(async () => assert.deepEqual((await seconds())[0].slice(1), ['60\u202f000/s', '—', '—']))
   await page.keyboard.press('j')
-  assert.equal(await page.locator('#panel-task select').inputValue(), '1')
-  assert.deepEqual((await seconds())[0].slice(1), ['30\u202f000/s', '—', '—'])
-  assert.equal(await page.locator('.actions >> text=Compare').count(), 0)
+  await eventually(async () => assert.equal(await page.locator('#panel-task select').inputValue(), '1'))
+  await eventually(async () => assert.deepEqual((await seconds())[0].slice(1), ['30\u202f000/s', '—', '—']))
+  await eventually(async () => assert.equal(await page.locator('.actions >> text=Compare').count(), 0))
 })
 
 test('a comparison that broke off says why and how far it got, and no climb is compared with it', {}, async ({ page, open }) => {
   await open('#/runs/broken-clients-1')
   await page.waitForSelector('#panel-clients table')
-  assert.equal(await page.textContent('.reason'), 'This comparison could not go on: client node: it wrote nothing for 30 s and was stopped. 1 of 18 runs were measured.')
-  assert.match(await page.textContent('.doubts'), /Each client ran once/)
+  await eventually(async () => assert.equal(await page.textContent('.reason'), 'This comparison could not go on: client node: it wrote nothing for 30 s and was stopped. 1 of 18 runs were measured.'))
+  await eventually(async () => assert.match(await page.textContent('.doubts'), /Each client ran once/))
   await open('#/')
   await page.waitForSelector('.row:has-text("broken-clients-1")')
-  assert.equal(await page.locator('.choose input:disabled').count(), 3)
-  assert.match(await page.textContent('.row:has-text("broken-clients-1") .found'), /it wrote nothing for 30 s/)
+  await eventually(async () => assert.equal(await page.locator('.choose input:disabled').count(), 3))
+  await eventually(async () => assert.match(await page.textContent('.row:has-text("broken-clients-1") .found'), /it wrote nothing for 30 s/))
 })
 
 test('a duel shows its verdicts and how the interval narrowed block by block', {}, async ({ page, open, server }) => {
   await open('#/')
-  assert.match(await page.textContent('.row:has-text("duel-1") .found'), /response.p50 is slower with B/)
+  await eventually(async () => assert.match(await page.textContent('.row:has-text("duel-1") .found'), /response.p50 is slower with B/))
   await page.click('.row >> text=duel-1 >> nth=-1')
   await page.waitForSelector('.found-by table')
   const [load] = server.state.runs.get('duel-1').duel.loads
-  const rows = await page.locator('.found-by tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
-  assert.deepEqual(rows.map(row => [row[2], row[1]]), load.figures.map(one => [one.change, one.in_words]))
-  assert.equal(rows[0][1], 'slower')
-  assert.match(await page.textContent('.gates'), /response.p50 < \+5%: not met/)
-  assert.equal((await page.textContent('.run-head .badge')).trim(), 'finished', 'both sides together pass nothing')
+  await eventually(async () => {
+    const rows = await page.locator('.found-by tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
+    assert.deepEqual(rows.map(row => [row[2], row[1]]), load.figures.map(one => [one.change, one.in_words]))
+    assert.equal(rows[0][1], 'slower')
+  })
+  await eventually(async () => assert.match(await page.textContent('.gates'), /response.p50 < \+5%: not met/))
+  await eventually(async () => assert.equal((await page.textContent('.run-head .badge')).trim(), 'finished', 'both sides together pass nothing'))
   // What is known to differ first is drawn first; a dot for each block.
-  assert.equal(await page.inputValue('#panel-blocks select >> nth=1'), 'response.p50')
-  assert.equal(await page.locator('.duel-chart .block').count(), 6)
-  assert.equal(await page.locator('.duel-chart .ends').count(), 3, 'an interval from the fourth block on')
+  await eventually(async () => assert.equal(await page.inputValue('#panel-blocks select >> nth=1'), 'response.p50'))
+  await eventually(async () => assert.equal(await page.locator('.duel-chart .block').count(), 6))
+  await eventually(async () => assert.equal(await page.locator('.duel-chart .ends').count(), 3, 'an interval from the fourth block on'))
   await page.click('#panel-blocks summary')
   const blocks = () => page.locator('#panel-blocks tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
-  assert.deepEqual((await blocks()).map(row => row[5] !== ''), [false, false, false, true, true, true])
+  await eventually(async () => assert.deepEqual((await blocks()).map(row => row[5] !== ''), [false, false, false, true, true, true]))
   await page.selectOption('#panel-blocks select >> nth=1', 'ticks.late_share')
-  assert.equal((await blocks())[0][3], '+2 pp')
+  await eventually(async () => assert.equal((await blocks())[0][3], '+2 pp'))
   // Each trial of both sides opens below.
-  assert.equal(await page.locator('.rungs tbody tr').count(), 12)
+  await eventually(async () => assert.equal(await page.locator('.rungs tbody tr').count(), 12))
   await page.click('.rungs [data-row="1"]')
-  assert.match(await page.textContent('.rung-head h2'), /side B/)
-  assert.equal(await page.locator('.ladder, #panel-overlay, #how_many').count(), 0)
+  await eventually(async () => assert.match(await page.textContent('.rung-head h2'), /side B/))
+  await eventually(async () => assert.equal(await page.locator('.ladder, #panel-overlay, #how_many').count(), 0))
 })
 
 test('charts without data are not shown', {}, async ({ page, open }) => {
   await open('#/runs/chat-1')
   await page.waitForSelector('#panel-deliveries')
-  assert.equal(await page.locator('#panel-ticks, #panel-intervals, #panel-latency').count(), 0)
+  await eventually(async () => assert.equal(await page.locator('#panel-ticks, #panel-intervals, #panel-latency').count(), 0))
   await open('#/runs/arena-1')
   await page.waitForSelector('#panel-ticks')
-  assert.equal(await page.locator('#panel-deliveries').count(), 0)
-  assert.equal(await page.locator('#panel-generator').count(), 1)
+  await eventually(async () => assert.equal(await page.locator('#panel-deliveries').count(), 0))
+  await eventually(async () => assert.equal(await page.locator('#panel-generator').count(), 1))
 })
 
 test('a figure that may not be stated is a dash that tells why', {}, async ({ page, open }) => {
   await open('#/runs/arena-1/1')
   const dash = page.locator('#panel-figures abbr.unstated').first()
   await dash.waitFor()
-  assert.equal(await dash.textContent(), '—')
-  assert.match(await dash.getAttribute('title'), /needs .* samples .* there are/)
+  await eventually(async () => assert.equal(await dash.textContent(), '—'))
+  await eventually(async () => assert.match(await dash.getAttribute('title'), /needs .* samples .* there are/))
 })
 
 test('a sweep has a table per cell and its other conclusions', {}, async ({ page, open }) => {
   await open('#/runs/poll-loop-1')
   await page.waitForSelector('#panel-sweep table')
-  assert.equal(await page.locator('#panel-sweep table').count(), 3)
-  assert.match(await page.textContent('#panel-sweep table'), /10\D.*300\.0\/s10\.00/)
-  assert.match(await page.textContent('#panel-conclusions'), /Failures begin at 15 requesters/)
+  await eventually(async () => assert.equal(await page.locator('#panel-sweep table').count(), 3))
+  await eventually(async () => assert.match(await page.textContent('#panel-sweep table'), /10\D.*300\.0\/s10\.00/))
+  await eventually(async () => assert.match(await page.textContent('#panel-conclusions'), /Failures begin at 15 requesters/))
 })
 
 test('a comparison opens from two chosen runs and says how weak it is', {}, async ({ page, open }) => {
@@ -209,12 +216,11 @@ test('a comparison opens from two chosen runs and says how weak it is', {}, asyn
   await page.check('[data-run="arena-1"]')
   await page.click('text=Compare 2')
   await page.waitForSelector('.compare .ladder')
-  assert.equal(await page.textContent('.compare h1'), 'Old against new')
-  assert.match(await page.textContent('.doubts'), /not interleaved/)
-  assert.equal(await page.locator('.compare .ladder .rung').count(), 6)
-  const head = await page.locator('.side-by-side thead th').allTextContents()
-  assert.deepEqual(head, ['load', 'figure', 'main', 'new ticker', 'new : old'], 'the older run stands first')
-  assert.ok(await page.locator('.compare .chart canvas').count() >= 3)
+  await eventually(async () => assert.equal(await page.textContent('.compare h1'), 'Old against new'))
+  await eventually(async () => assert.match(await page.textContent('.doubts'), /not interleaved/))
+  await eventually(async () => assert.equal(await page.locator('.compare .ladder .rung').count(), 6))
+  await eventually(async () => assert.deepEqual(await page.locator('.side-by-side thead th').allTextContents(), ['load', 'figure', 'main', 'new ticker', 'new : old'], 'the older run stands first'))
+  await eventually(async () => assert.ok(await page.locator('.compare .chart canvas').count() >= 3))
 })
 
 test('runs are found by the words of a search, and / leads there', {}, async ({ page, open }) => {
@@ -222,9 +228,9 @@ test('runs are found by the words of a search, and / leads there', {}, async ({ 
   await page.waitForSelector('.runs .row')
   await page.keyboard.press('/')
   await page.keyboard.type('ticker release')
-  assert.deepEqual(await page.locator('.runs .who b').allTextContents(), ['main', 'new ticker'])
+  await eventually(async () => assert.deepEqual(await page.locator('.runs .who b').allTextContents(), ['main', 'new ticker']))
   await page.keyboard.type(' nobody')
-  assert.match(await page.textContent('.runs'), /No run matches/)
+  await eventually(async () => assert.match(await page.textContent('.runs'), /No run matches/))
 })
 
 test('a run is renamed, noted, pinned; a pinned one is not deleted, another only when asked twice', {}, async ({ page, open, server }) => {
@@ -233,21 +239,21 @@ test('a run is renamed, noted, pinned; a pinned one is not deleted, another only
   await page.fill('dialog input', 'a <b>new</b> name')
   await page.keyboard.press('Enter')
   await page.waitForFunction(() => document.querySelector('h1').textContent.startsWith('a <b>new</b> name'))
-  assert.equal(server.state.runs.get('arena-4').run.labels.name, 'a <b>new</b> name')
+  await eventually(() => assert.equal(server.state.runs.get('arena-4').run.labels.name, 'a <b>new</b> name'))
   await page.click('text=Pin')
   await page.waitForSelector('.pin')
-  assert.equal(await page.locator('.actions >> text=Delete').count(), 0)
+  await eventually(async () => assert.equal(await page.locator('.actions >> text=Delete').count(), 0))
   await page.click('text=Unpin')
   await page.click('.actions >> text=Delete')
   await page.click('dialog >> text=Delete…')
   await page.fill('dialog input', 'arena')
-  assert.ok(await page.isDisabled('dialog >> text=Delete for good'))
+  await eventually(async () => assert.ok(await page.isDisabled('dialog >> text=Delete for good')))
   await page.keyboard.press('Enter')
   assert.ok(server.state.runs.has('arena-4'), 'half an id deletes nothing')
   await page.fill('dialog input', 'arena-4')
   await page.click('dialog >> text=Delete for good')
   await page.waitForSelector('.runs .row')
-  assert.ok(!server.state.runs.has('arena-4'))
+  await eventually(() => assert.ok(!server.state.runs.has('arena-4')))
 })
 
 test('a tick log is dropped and its figures are those of the file', {}, async ({ page, open }) => {
@@ -264,9 +270,11 @@ test('a tick log is dropped and its figures are those of the file', {}, async ({
   }, lines)
   await page.dispatchEvent('.drop', 'drop', { dataTransfer: dropping })
   await page.waitForSelector('.ticks table')
-  const row = await page.locator('.ticks tbody tr').first().locator('th, td').allTextContents()
-  assert.deepEqual(row.slice(1, 7), ['7', '190', '10', '0', '0', '5 %'])
-  assert.match(row[0], /<b>game<\/b>\.log 1 lines could not be read/)
+  await eventually(async () => {
+    const row = await page.locator('.ticks tbody tr').first().locator('th, td').allTextContents()
+    assert.deepEqual(row.slice(1, 7), ['7', '190', '10', '0', '0', '5 %'])
+    assert.match(row[0], /<b>game<\/b>\.log 1 lines could not be read/)
+  })
   await page.waitForSelector('.ticks .chart canvas')
 })
 
@@ -284,17 +292,21 @@ test('a report opens from a file without network, and shows the figures of the r
     writeFileSync(file, html)
     await page.goto(pathToFileURL(file).href)
     await page.waitForSelector('.rung-head')
-    for (const { id, text } of run.climb.conclusions) assert.equal(await page.textContent(`#${id} .words`), text)
-    const shown = await page.locator('.rungs tbody tr').evaluateAll(rows => rows.map(row => [...row.children].map(cell => cell.textContent)))
+    for (const { id, text } of run.climb.conclusions) await eventually(async () => assert.equal(await page.textContent(`#${id} .words`), text))
     const share = value => { const percent = value * 100; return `${Number(percent.toFixed(percent < 9.995 ? 2 : 1))} %` }
-    assert.deepEqual(shown.map(row => [row[0], row[1].trim(), row[2]]), run.climb.rungs.map(rung => [String(rung.load), rung.verdict.toLowerCase(), share(rung.ticks.late_share)]))
+    await eventually(async () => {
+      const shown = await page.locator('.rungs tbody tr').evaluateAll(rows => rows.map(row => [...row.children].map(cell => cell.textContent)))
+      assert.deepEqual(shown.map(row => [row[0], row[1].trim(), row[2]]), run.climb.rungs.map(rung => [String(rung.load), rung.verdict.toLowerCase(), share(rung.ticks.late_share)]))
+    })
     for (const trial of run.trials.filter(trial => trial.rung)) {
       await page.click(`.ladder .rung[data-seq="${trial.seq}"]`)
       const p99 = trial.rung.response_ns.p99
-      const text = await page.locator('#panel-figures tbody tr').first().locator('td').nth(2).textContent()
-      assert.ok(Math.abs(parseFloat(text) * (text.endsWith('ms') ? 1e6 : 1e3) / p99 - 1) < 0.006, `${text} for ${p99} ns`)
+      await eventually(async () => {
+        const text = await page.locator('#panel-figures tbody tr').first().locator('td').nth(2).textContent()
+        assert.ok(Math.abs(parseFloat(text) * (text.endsWith('ms') ? 1e6 : 1e3) / p99 - 1) < 0.006, `${text} for ${p99} ns`)
+      })
     }
-    assert.equal(await page.locator('.actions, nav.top a').count(), 0, 'a report offers nothing that needs a viewer')
+    await eventually(async () => assert.equal(await page.locator('.actions, nav.top a').count(), 0, 'a report offers nothing that needs a viewer'))
   }
   assert.deepEqual(asked.filter(url => !url.startsWith('data:')), ['plain', 'deflate'].map(encoding => pathToFileURL(join(folder, `${encoding}.html`)).href))
 })
@@ -304,16 +316,16 @@ test('names that try to become markup are text, on every page', { runs: [planted
     await open(hash)
     await page.waitForTimeout(300)
     await page.keyboard.press('t')
-    assert.equal(await page.evaluate(() => window.hacked), undefined, hash)
-    assert.equal(await page.locator('#app img, #app script, #app iframe, #app [onerror]').count(), 0, hash)
+    await eventually(async () => assert.equal(await page.evaluate(() => window.hacked), undefined, hash))
+    await eventually(async () => assert.equal(await page.locator('#app img, #app script, #app iframe, #app [onerror]').count(), 0, hash))
   }
   allow('file:')
   const file = join(folder, 'hostile.html')
   writeFileSync(file, reportOf(planted('hostile-1')))
   await page.goto(pathToFileURL(file).href)
   await page.waitForSelector('.rung-head')
-  assert.equal(await page.evaluate(() => window.hacked), undefined)
-  assert.match(await page.textContent('h1'), /<img src=x/)
+  await eventually(async () => assert.equal(await page.evaluate(() => window.hacked), undefined))
+  await eventually(async () => assert.match(await page.textContent('h1'), /<img src=x/))
 })
 
 test('a run that is not there, and a viewer that went away, are said in words', { expected: /status of 404|ERR_CONNECTION_REFUSED/ }, async ({ page, open, server }) => {
@@ -327,21 +339,21 @@ test('a run that is not there, and a viewer that went away, are said in words', 
 test('an empty store tells how to begin', { runs: [] }, async ({ page, open }) => {
   await open('#/')
   await page.waitForSelector('text=No run yet')
-  assert.match(await page.textContent('.empty pre'), /stepladder climb arena --view/)
+  await eventually(async () => assert.match(await page.textContent('.empty pre'), /stepladder climb arena --view/))
 })
 
 test('no page is wider than a phone', { width: 360 }, async ({ page, open }) => {
   for (const hash of ['#/', '#/runs/arena-3', '#/runs/chat-1', '#/runs/poll-loop-1', '#/runs/arena-7', '#/runs/clients-1', '#/runs/duel-1', '#/compare/arena-1,arena-2', '#/ticks']) {
     await open(hash)
     await page.waitForTimeout(250)
-    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, hash)
+    await eventually(async () => assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, hash))
   }
 })
 
 test('an hour at one second is thinned, and the chart says so', { runs: [held('hour', [30_000], { seconds: 3595 })] }, async ({ page, open }) => {
   await open('#/runs/hour')
   await page.waitForSelector('#panel-flow .thinned')
-  assert.match(await page.textContent('#panel-flow .thinned'), /lowest and highest of \d/)
+  await eventually(async () => assert.match(await page.textContent('#panel-flow .thinned'), /lowest and highest of \d/))
 })
 
 test('a page that is left takes its listeners and charts along', {}, async ({ page, open }) => {
