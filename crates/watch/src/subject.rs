@@ -37,6 +37,8 @@ pub const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// How long what was killed is waited for: a process that is stuck in the kernel may take for ever.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(10);
+/// Listing all processes costs milliseconds.
+const LOOKS_PER_LISTING: u32 = 5;
 const CONNECT_PATIENCE: Duration = Duration::from_millis(500);
 /// How many of its last lines go into a message.
 const TOLD_LINES: usize = 12;
@@ -372,15 +374,18 @@ impl Started {
     /// Waits for the leader, reaps it, and waits for the rest of its group; false when time is up.
     fn wait_for_group(&mut self, exit: &mut Option<Exit>, patience: Duration) -> bool {
         let begin = Instant::now();
+        let mut looked = 0u32;
         loop {
             if exit.is_none() {
                 *exit = self.try_exit();
             }
             // While the leader is not reaped it keeps the group's number for us, but counts as a member.
             if exit.is_some() && self.child.try_wait().is_ok_and(|status| status.is_some()) {
-                // Any other error means that there are processes, which we may not signal.
+                // Any other error means that there are processes, which we may not signal. What ended and was reaped by
+                // nobody is still a member: process 1 of a container may reap late or never.
                 let is_empty = test_kill_process_group(self.group) == Err(Errno::SRCH);
-                if is_empty {
+                looked += 1;
+                if is_empty || looked % LOOKS_PER_LISTING == 0 && !escaped::is_anybody_in(self.group) {
                     return true;
                 }
             }

@@ -44,6 +44,15 @@ impl Mark {
     }
 }
 
+/// Whether a process of this group lives. Those that ended and wait to be reaped do not.
+pub(super) fn is_anybody_in(group: Pid) -> bool {
+    let Ok(processes) = procfs::process::all_processes() else { return true };
+    let is_member = |stat: procfs::process::Stat| {
+        stat.pgrp == group.as_raw_nonzero().get() && !matches!(stat.state, 'Z' | 'X')
+    };
+    processes.flatten().filter_map(|process| process.stat().ok()).any(is_member)
+}
+
 /// Sends a signal to each of them; one that has ended meanwhile needs none.
 pub(super) fn signal(processes: &[Pid], signal: Signal) {
     for pid in processes {
