@@ -34,6 +34,10 @@ const CHANGE_STANDARD_ERRORS: f64 = 4.5;
 const CHANGE_DEVIATIONS: f64 = 2.0;
 /// … and this large against the lower of the two levels.
 const CHANGE_RATIO: f64 = 1.5;
+/// So many seconds at the end that are worse than all before them are a level too, however long a batch is.
+const END_S: usize = 4;
+/// Of the failed share of the replies.
+const FAILED_SHARE_FLOOR: f64 = 0.05;
 
 /// How a hold went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -90,6 +94,8 @@ pub enum Series {
     Delivery,
     /// late share of the ticks
     LateShare,
+    /// of what was replied to or cut off: the share that was refused, wrong or cut off
+    FailedShare,
 }
 
 /// What counts as a change: smaller ones are too small to matter, however certain.
@@ -112,6 +118,7 @@ impl Series {
             Series::Response => "the mean response",
             Series::Delivery => "the mean delivery latency",
             Series::LateShare => "the late share of the ticks",
+            Series::FailedShare => "the failed share of the replies",
         }
     }
 
@@ -120,7 +127,7 @@ impl Series {
         match self {
             Series::Backlog => format!("{value:.0} messages"),
             Series::Response | Series::Delivery => show_ns(value),
-            Series::LateShare => show_share(value),
+            Series::LateShare | Series::FailedShare => show_share(value),
         }
     }
 }
@@ -161,6 +168,7 @@ pub fn steadiness(trial: &Trial, floors: &Floors) -> Option<Finding> {
         (Series::Response, floors.response_ns),
         (Series::Delivery, floors.response_ns),
         (Series::LateShare, Some(floors.late_share)),
+        (Series::FailedShare, Some(FAILED_SHARE_FLOOR)),
     ];
     let mut found = None;
     for (of, floor) in floors {
@@ -200,6 +208,11 @@ fn series(trial: &Trial, of: Series) -> Vec<f64> {
             Series::Response => second.response_mean_ns,
             Series::Delivery => second.delivery_mean_ns,
             Series::LateShare => second.ticks.late_share(),
+            Series::FailedShare => {
+                let failed = second.flow.failed + second.flow.lost;
+                let ended = second.flow.answered + failed;
+                (ended > 0).then(|| failed as f64 / ended as f64)
+            }
         })
         .collect()
 }
@@ -267,6 +280,9 @@ fn change(values: &[f64], floor: f64) -> Option<(Steadiness, Option<LevelStep>)>
     let matters = difference >= floor && before.max(after) >= CHANGE_RATIO * before.min(after);
     // Few batches say little about their own scatter, as in Student's distribution.
     let asked = CHANGE_STANDARD_ERRORS * (1.0 + 2.0 / (count - 2) as f64);
+    if let Some(end) = high_end(values, floor) {
+        return Some((Steadiness::Drifting, Some(end)));
+    }
     if !matters || certainty < asked || difference < CHANGE_DEVIATIONS * scatter {
         return Some((Steadiness::Steady, None));
     }
@@ -274,6 +290,22 @@ fn change(values: &[f64], floor: f64) -> Option<(Steadiness, Option<LevelStep>)>
     let stays_up = after > before && median(last) >= before + 0.5 * difference;
     let steadiness = if stays_up { Steadiness::Drifting } else { Steadiness::Unsteady };
     Some((steadiness, Some((split * batch_s, before, after))))
+}
+
+/// A level that rose too late for two batches to show it: all of the last seconds are higher than any before, single odd ones
+/// aside, by more than those scatter.
+fn high_end(values: &[f64], floor: f64) -> Option<LevelStep> {
+    let split = values.len().checked_sub(END_S).filter(|split| *split >= 2 * END_S)?;
+    let smoothed = smooth(&values[..split], false);
+    let end = &values[split..];
+    let lowest = end.iter().copied().fold(f64::INFINITY, f64::min);
+    // The level may have risen within the last second before.
+    let before = &smoothed[..smoothed.len() - 1];
+    let highest = before.iter().copied().fold(0.0, f64::max);
+    let usual = mean(before);
+    let asked = (highest - usual).max(CHANGE_STANDARD_ERRORS * deviation(&values[..split - 1])).max(floor);
+    let matters = lowest >= CHANGE_RATIO * usual;
+    (matters && lowest - usual > asked).then(|| (split, usual, mean(end)))
 }
 
 /// How many standard errors lie between the levels before and after a split.

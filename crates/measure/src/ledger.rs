@@ -15,9 +15,9 @@
 mod books;
 mod cell;
 mod close;
-#[cfg(test)]
-mod oracle;
 mod part;
+#[cfg(test)]
+mod tests;
 
 pub use books::{Books, BooksImbalance, PairBooks, ReceiverBooks, SumOfBooks};
 pub use cell::SEQ_END;

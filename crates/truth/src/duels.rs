@@ -8,7 +8,8 @@ use crate::{Form, Row, share_of};
 /// Of ln(B / A) within a block; 2 to 4 % are usual on busy machines.
 const BLOCK_SD: f64 = 0.04;
 
-fn name(noise: Noise) -> &'static str {
+/// In words.
+pub(crate) fn name(noise: Noise) -> &'static str {
     match noise {
         Noise::Independent => "independent noise",
         Noise::Drifting => "AR(1) noise",

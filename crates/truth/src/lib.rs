@@ -13,14 +13,19 @@ use std::fmt::Display;
 
 pub mod http;
 
+mod bisection;
 mod chain;
 mod classification;
 mod duels;
 mod frozen;
 mod histograms;
 mod instability;
+mod late;
+mod ledger;
 mod poll_loop;
 mod queue;
+mod search;
+mod usl;
 mod warm_up;
 
 /// How much of an oracle is computed.
@@ -128,9 +133,14 @@ pub const ORACLES: &[Oracle] = &[
     Oracle { id: "HIST", rows: histograms::rows },
     Oracle { id: "CI", rows: duels::intervals },
     Oracle { id: "AA", rows: duels::equal_servers },
+    Oracle { id: "SEARCH", rows: search::rows },
     Oracle { id: "RFC", rows: classification::rows },
     Oracle { id: "WARM", rows: warm_up::rows },
+    Oracle { id: "USL", rows: usl::rows },
     Oracle { id: "ISR", rows: instability::rows },
+    Oracle { id: "LEDGER", rows: ledger::rows },
+    Oracle { id: "LATE", rows: late::rows },
+    Oracle { id: "BISECT", rows: bisection::rows },
 ];
 
 /// Of `seeds`, the share for which something happens.

@@ -33,7 +33,12 @@ oracles! {
     hist_percentiles_are_those_of_a_sort_and_merge_in_any_order: "HIST",
     ci_intervals_contain_the_change_as_often_as_they_say: "CI",
     aa_equal_servers_are_rarely_told_apart: "AA",
+    search_planted_capacities_are_found_in_spite_of_failures_for_no_reason: "SEARCH",
     rfc_loads_are_classified_as_the_rfc_says: "RFC",
     warm_planted_warm_ups_are_found: "WARM",
+    usl_planted_parameters_lie_in_their_intervals: "USL",
     isr_the_instability_ratio_of_regular_outliers_is_the_known_one: "ISR",
+    ledger_broadcasts_are_settled_exactly_as_planted: "LEDGER",
+    late_what_gives_after_a_while_is_no_lower_bound: "LATE",
+    bisect_the_change_that_costs_ten_percent_is_found: "BISECT",
 }

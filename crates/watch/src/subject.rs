@@ -385,7 +385,8 @@ impl Started {
                 // nobody is still a member: process 1 of a container may reap late or never.
                 let is_empty = test_kill_process_group(self.group) == Err(Errno::SRCH);
                 looked += 1;
-                if is_empty || looked % LOOKS_PER_LISTING == 0 && !escaped::is_anybody_in(self.group) {
+                if is_empty || looked.is_multiple_of(LOOKS_PER_LISTING) && !escaped::is_anybody_in(self.group)
+                {
                     return true;
                 }
             }

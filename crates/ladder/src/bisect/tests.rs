@@ -72,60 +72,6 @@ fn fight(plan: &Duel, ratio: f64, block_sd: f64, noise: Noise, seed: u64) -> Sta
     plan.standing(&held, &rules)
 }
 
-/// A bisection over 32 revisions, the first and 32 behind it, of which one makes p50 ten percent longer.
-fn planted(culprit: usize, noise: Noise, seed: u64) -> Option<Found> {
-    const REVISIONS: usize = 33;
-    const BLOCK_SD: f64 = 0.05;
-    let mut random = fastrand::Rng::with_seed(seed);
-    let ratio = |a: usize, b: usize| if (a < culprit) == (b < culprit) { 1.0 } else { 1.1 };
-    let first = duel(1, 24, 0.02, random.u64(..));
-    let standing = fight(&first, ratio(0, REVISIONS - 1), BLOCK_SD, noise, random.u64(..));
-    let gate = gate(effect(&standing.loads[0].findings)?)?;
-    let mut is_repeated = false;
-    let mut made: Vec<Made> = Vec::new();
-    loop {
-        let (a, b) = match next(REVISIONS, &made) {
-            Next::Done(found) => return Some(found),
-            Next::Look { revision, is_repeated: again } => {
-                is_repeated = again;
-                (0, revision)
-            }
-            Next::Confirm { before, changed } => (before, changed),
-        };
-        let blocks_most = if is_repeated { 48 } else { 24 };
-        let plan = Duel { gates: vec![gate.clone()], ..duel(1, blocks_most, 0.02, random.u64(..)) };
-        let standing = fight(&plan, ratio(a, b), BLOCK_SD, noise, random.u64(..));
-        let look = Look::of(standing.loads[0].gates[0].state);
-        made.push(if a == 0 && matches!(next(REVISIONS, &made), Next::Look { .. }) {
-            Made::Looked { revision: b, look }
-        } else {
-            Made::Confirmed(look)
-        });
-    }
-}
-
-#[test]
-fn of_32_revisions_the_one_that_costs_ten_percent_is_found_in_nine_of_ten() {
-    const BISECTIONS: u64 = 60;
-    for noise in Noise::ALL {
-        let mut right = 0;
-        let mut wrong = 0;
-        for seed in 0..BISECTIONS {
-            let culprit = 1 + fastrand::Rng::with_seed(seed).usize(0..32);
-            match planted(culprit, noise, seed) {
-                Some(Found::Revision { revision, .. }) if revision == culprit => right += 1,
-                Some(Found::Revision { .. }) => wrong += 1,
-                _ => {}
-            }
-        }
-        println!(
-            "{noise:?}: {right} of {BISECTIONS} right, {wrong} wrong, the others said that they do not know"
-        );
-        assert!(right * 10 >= BISECTIONS * 9, "{noise:?}: {right} of {BISECTIONS}");
-        assert!(wrong * 20 <= BISECTIONS, "{noise:?}: {wrong} of {BISECTIONS} name another revision");
-    }
-}
-
 #[test]
 fn where_nothing_changed_there_is_no_effect() {
     let mut found = 0;

@@ -270,7 +270,7 @@ impl SearchSchedule {
     }
 
     /// The trials of a search on a server that holds these loads.
-    pub(crate) fn followed(&self, mut holds: impl FnMut(f64) -> bool) -> Vec<Judged> {
+    pub fn followed(&self, mut holds: impl FnMut(f64) -> bool) -> Vec<Judged> {
         let mut done = Vec::new();
         while let Next::Trial(order) = self.next(&done) {
             let met = (order.purpose == Purpose::Rung).then(|| holds(order.load));

@@ -36,36 +36,6 @@ fn share_of(seeds: std::ops::Range<u64>, happens: impl Fn(u64) -> bool) -> f64 {
     seeds.filter(|&seed| happens(seed)).count() as f64 / all
 }
 
-/// Oracle WARM: planted lengths over 10,000 series, steps and decays, independent and correlated noise.
-#[test]
-fn planted_warm_ups_are_found_within_a_tenth_or_a_batch() {
-    for (shape, correlation) in [("step", 0.0), ("step", 0.4), ("decay", 0.0), ("below", 0.0)] {
-        let missed: Vec<String> = (0..2_500u64)
-            .filter_map(|seed| {
-                let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed);
-                let length = random.usize(30..300);
-                let planted = random.usize(length / 20 + 1..length * 2 / 5);
-                let height = 5.0 + 15.0 * random.f64();
-                let mut values = stationary(seed, length, correlation);
-                for (at, value) in values.iter_mut().take(planted).enumerate() {
-                    let share = at as f64 / planted as f64;
-                    *value += match shape {
-                        "step" => height,
-                        "decay" => 2.0 * height * (1.0 - share.powi(4)),
-                        _ => -height,
-                    };
-                }
-                let found = warm_up(&values, 0.1);
-                let tolerance = (planted as f64 * 0.1).max(batch_length(length) as f64);
-                let is_found = (found as f64 - planted as f64).abs() <= tolerance;
-                (!is_found).then(|| format!("seed {seed}: {planted} of {length} s planted, {found} found"))
-            })
-            .collect();
-        let share = missed.len() as f64 / 2_500.0;
-        assert!(share <= 0.05, "{shape} {correlation}: {share} missed, such as {:?}", &missed[..10]);
-    }
-}
-
 #[test]
 fn stationary_noise_is_rarely_cut_and_rarely_called_a_change() {
     for (length, correlation) in [(10, 0.0), (30, 0.0), (60, 0.0), (60, 0.5), (200, 0.0), (200, 0.5)] {
@@ -101,6 +71,23 @@ fn a_collapse_late_in_the_hold_is_drifting() {
         // Only a collapse in the first half could be taken for a warm-up; then the collapsed part is what is judged.
         assert!(warm_up(&values, 0.01) <= 21);
     }
+}
+
+#[test]
+fn the_last_four_seconds_are_drifting_when_all_are_worse_than_any_before() {
+    let collapsing = |seconds: usize| -> Vec<f64> {
+        let mut values = stationary(11, 60, 0.3);
+        values[60 - seconds..].iter_mut().for_each(|value| *value += 40.0);
+        values
+    };
+    for seconds in 4..10 {
+        assert_eq!(change(&collapsing(seconds), 0.1).unwrap().0, Steadiness::Drifting, "{seconds} s");
+    }
+    assert_eq!(change(&collapsing(2), 0.1).unwrap().0, Steadiness::Steady, "two odd seconds");
+    // Such seconds came before, and went.
+    let mut again = collapsing(4);
+    again[20..24].iter_mut().for_each(|value| *value += 40.0);
+    assert_ne!(change(&again, 0.1).unwrap().0, Steadiness::Drifting);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ledger::{SEQ_END, Told};
+use measure::ledger::{SEQ_END, Told};
 
 const NEVER: u64 = u64::MAX;
 const MS: u64 = 1_000_000;
