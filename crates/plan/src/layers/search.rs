@@ -76,6 +76,10 @@ static BUDGET: Setting = HOW
 const HOLD_LEAST_NS: u64 = 30_000_000_000;
 /// Without a range a search starts at the smallest default load and doubles this often at most.
 const DOUBLINGS: f64 = 10.0;
+/// … and goes neither where a full-length trial takes longer than this for the samples of its percentiles, s,
+const TRIAL_MOST_S: f64 = 600.0;
+/// … nor where the clients take longer than this to arrive.
+const RAMP_MOST_NS: u64 = 300_000_000_000;
 /// Widths that a budget may buy, best first.
 const WIDTHS: [f64; 9] = [0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3];
 /// Whole seconds are held, the end of a trial is waited for, and the store is written, ns.
@@ -177,10 +181,17 @@ fn within(
     let is_whole = bots.loads() != LoadKind::Rate;
     let (first, last) = (ladder.rungs[0], ladder.rungs[ladder.rungs.len() - 1]);
     let has_range = is_said && last > first;
-    let least = if is_whole { 1.0 } else { (first / DOUBLINGS.exp2()).min(1.0) };
-    let most = first * DOUBLINGS.exp2();
     let samples = objectives.iter().filter_map(Objective::samples_of_responses).max();
     let rate_per_load = bots.intended_per_s(first).map_or(0.0, |per_s| per_s / first);
+    let enough = match samples {
+        Some(samples) if rate_per_load > 0.0 => (samples as f64 / (TRIAL_MOST_S * rate_per_load)).ceil(),
+        _ => 0.0,
+    };
+    let smallest = if is_whole { 1.0 } else { (first / DOUBLINGS.exp2()).min(1.0) };
+    let least = smallest.max(enough).min(first);
+    let ramp_ns = |load: f64| length_ns(ladder.ramp.of(bots.units(load)), bots.units(load));
+    let doublings = (0..=DOUBLINGS as u32).rev().map(|times| first * f64::from(times).exp2());
+    let most = doublings.into_iter().find(|most| ramp_ns(*most) <= RAMP_MOST_NS).unwrap_or(first);
     SearchSchedule {
         start: first,
         least: if has_range { first } else { least },

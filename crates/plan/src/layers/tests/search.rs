@@ -18,12 +18,21 @@ fn check_refused(flags: &str, words: &str) {
 #[test]
 fn a_search_alone_is_the_standard_one_from_the_first_usual_load() {
     let search = plan_of_flags("arena --search").ladder.search.unwrap();
-    assert_eq!((search.start, search.least, search.most, search.is_whole), (500.0, 1.0, 512_000.0, true));
+    // Eight doublings: at 2 ms per game, the games of a ninth would take more than five minutes to arrive.
+    assert_eq!((search.start, search.least, search.most, search.is_whole), (500.0, 1.0, 128_000.0, true));
     let hold_ns = 30 * SECOND_NS;
     let goal = Goal { final_trial_ns: hold_ns, duration_sum_ns: 3 * hold_ns, exceed_ratio: 0.5, width: 0.05 };
     assert_eq!(search.goal, goal);
     assert!(search.restarts_subject);
     assert_eq!(plan_of_flags("arena").ladder.search, None);
+}
+
+#[test]
+fn a_search_of_a_rate_goes_no_lower_than_ten_minutes_give_the_samples_of_its_percentiles() {
+    let search = plan_of_flags("leaderboard --search").ladder.search.unwrap();
+    assert_eq!((search.start, search.least, search.samples), (1000.0, 17.0, 10_000.0));
+    let search = plan_of_flags("leaderboard --search --rate 2,8").ladder.search.unwrap();
+    assert_eq!((search.least, search.most), (2.0, 8.0), "a range that was given is searched");
 }
 
 #[test]
