@@ -5,6 +5,7 @@
 
 mod conclusions;
 mod deliveries;
+mod overload;
 mod shots;
 
 use measure::{Distribution, Measure, Quantile, Summary, Trial};
@@ -30,6 +31,8 @@ const ERROR_SAMPLES: usize = 3;
 pub struct Asked<'a> {
     /// the search for the capacity; `None`: rungs were given
     pub search: Option<&'a SearchSchedule>,
+    /// loads beyond the capacity were held to see what the server still gives there
+    pub has_overload: bool,
     /// what the whole run must meet
     pub gates: &'a [Gate],
     /// why the run is not whole; such a run never passes, because loads that were asked for may be missing
@@ -69,6 +72,9 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
     };
     climb.gates = asked.gates.iter().map(|gate| gate.result(&climb.capacity, &climb.rungs)).collect();
     climb.conclusions = conclusions::conclusions(&climb);
+    if asked.has_overload {
+        climb.conclusions.extend(overload::conclusion(&climb));
+    }
     climb
 }
 
@@ -254,6 +260,9 @@ fn extra(trial: &Trial, rung: &Rung) -> Map<String, Value> {
     }
     if let Some(shots) = shots::shots(trial) {
         put("shots", shots);
+    }
+    if let Some(goodput) = overload::goodput(trial, &rung.evidence) {
+        put("goodput", goodput);
     }
     let never = figures::never_answered(trial);
     if never > 0 {

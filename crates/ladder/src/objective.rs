@@ -173,6 +173,12 @@ impl Objective {
         }
     }
 
+    /// The bound in ns when this limits the response from above, whichever percentile.
+    pub(crate) fn response_bound_ns(&self) -> Option<f64> {
+        let is_response = matches!(self.figure.distribution(), Some(Of::Response));
+        (is_response && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
+    }
+
     /// The bound in ns when this limits a latency from above, whichever percentile: response, service, deliveries.
     pub fn latency_bound_ns(&self) -> Option<f64> {
         let is_latency =

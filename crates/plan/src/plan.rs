@@ -179,6 +179,9 @@ pub struct Ladder {
     /// how often each load is held
     #[serde(default)]
     pub repeat: Repeats,
+    /// multiples of the largest load that held, > 1, ascending; each is held once at the end
+    #[serde(default)]
+    pub overload: Vec<f64>,
     /// the capacity is searched for, and `rungs` holds only where the search starts
     #[serde(default)]
     pub search: Option<SearchSchedule>,

@@ -31,6 +31,7 @@ pub fn schedule(plan: &Plan) -> Schedule {
         is_open_ended: plan.ladder.is_open_ended,
         repeats: plan.ladder.repeat,
         seed: plan.seed,
+        overload: plan.ladder.overload.clone(),
     };
     Schedule {
         calibrations: if plan.generator.calibrate { calibrations.to_vec() } else { Vec::new() },
@@ -151,7 +152,13 @@ impl JudgedRun {
             return Ok(None);
         }
         let facts = facts(&self.id, &self.head, &self.plan)?;
-        let asked = Asked { search: self.plan.ladder.search.as_ref(), gates: &self.plan.gates, ended_early };
+        let ladder = &self.plan.ladder;
+        let asked = Asked {
+            search: ladder.search.as_ref(),
+            has_overload: !ladder.overload.is_empty(),
+            gates: &self.plan.gates,
+            ended_early,
+        };
         let mut climb = answers(&facts, self.calibration.as_ref(), self.rungs.clone(), asked);
         climb.conclusions.extend(self.plan.bots.conclusions(&climb.rungs));
         Ok(Some(climb))

@@ -11,6 +11,8 @@ use crate::judge::Verdict;
 
 /// An open end goes on to this load at most: a server that refuses nobody until then will hardly begin to.
 const OPEN_END_MOST: f64 = 1_000.0;
+/// 1.1 times 100 is 110, and not 111.
+const ROUNDING: f64 = 1e-6;
 /// `UntilSure` ends when the capacity is this certain.
 pub(crate) const SURE: f64 = 0.95;
 /// … or when a bounding load was held so often: what is not clear by then lies at the knee.
@@ -51,18 +53,26 @@ pub struct ListSchedule {
     /// of the random order of repeats
     #[serde(default)]
     pub seed: u64,
+    /// multiples of the largest load that held, each > 1, ascending; held once each after everything else, where a load failed
+    #[serde(default)]
+    pub overload: Vec<f64>,
 }
 
 /// The trials of one cell.
 struct OfCell<'a> {
     names: &'a BTreeMap<String, String>,
     done: &'a [Judged],
+    /// only these loads count; `None`: all. The loads of an overload must not move the capacity that they are multiples of
+    listed: Option<&'a [f64]>,
 }
 
 impl<'a> OfCell<'a> {
     fn trials(&self) -> impl Iterator<Item = &'a Judged> {
-        let names = self.names;
-        self.done.iter().filter(move |trial| trial.purpose == Purpose::Rung && trial.cell == *names)
+        let (names, listed) = (self.names, self.listed);
+        let is_listed = move |load| listed.is_none_or(|listed| listed.contains(&load));
+        self.done.iter().filter(move |trial| {
+            trial.purpose == Purpose::Rung && trial.cell == *names && is_listed(trial.load)
+        })
     }
 
     fn held(&self, load: f64) -> usize {
@@ -91,7 +101,11 @@ impl ListSchedule {
         let nameless = BTreeMap::new();
         for cell in 0..self.cells.len().max(1) {
             let names = self.cells.get(cell).unwrap_or(&nameless);
-            if let Some(load) = self.load_in(&OfCell { names, done }) {
+            let listed = (!self.overload.is_empty()).then_some(self.rungs.as_slice());
+            let (among_listed, among_all) =
+                (OfCell { names, done, listed }, OfCell { names, done, listed: None });
+            let load = self.load_in(&among_listed).or_else(|| self.overload_in(&among_listed, &among_all));
+            if let Some(load) = load {
                 let (seq, cell) = (done.len() as u32, (cell < self.cells.len()).then_some(cell));
                 let purpose = Purpose::Rung;
                 return Next::Trial(NextTrial { seq, purpose, load, cell, hold_ns: None });
@@ -120,6 +134,19 @@ impl ListSchedule {
             Repeats::Times(times) => self.repeated(rungs, times, cell),
             Repeats::UntilSure => self.until_sure(cell),
         }
+    }
+
+    /// The next multiple of the capacity that was not held yet; `None` where no load failed, since nothing is known to lie
+    /// beyond the capacity then.
+    fn overload_in(&self, among_listed: &OfCell<'_>, among_all: &OfCell<'_>) -> Option<f64> {
+        if self.overload.is_empty() {
+            return None;
+        }
+        let found = among_listed.capacity();
+        found.upper_bound?;
+        let lower = found.lower_bound?;
+        let loads = self.overload.iter().map(|factor| (lower * factor - ROUNDING).ceil());
+        loads.into_iter().find(|load| among_all.held(*load) == 0)
     }
 
     /// Round by round all loads, each round in an order of its own: what the machine does in the meantime then falls on

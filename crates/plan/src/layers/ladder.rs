@@ -181,6 +181,7 @@ pub(super) fn read(
         is_open_ended,
         stop: None,
         repeat: Repeats::default(),
+        overload: Vec::new(),
         search: None,
     }
 }

@@ -12,7 +12,7 @@ use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, Duration};
 use crate::workloads::{BotSettings, LoadKind};
 
-pub(super) const SETTINGS: &[&Setting] = &[&REPEAT, &SEARCH, &WIDTH, &DECIDES, &EXCEED, &BUDGET];
+pub(super) const SETTINGS: &[&Setting] = &[&REPEAT, &OVERLOAD, &SEARCH, &WIDTH, &DECIDES, &EXCEED, &BUDGET];
 const HOW: Setting = Setting::of("How", &[]).of_climbs();
 
 static REPEAT: Setting = HOW
@@ -24,6 +24,15 @@ static REPEAT: Setting = HOW
          the capacity again until it is certain to 95 %",
     )
     .flag_example("5");
+static OVERLOAD: Setting = HOW
+    .key("ladder.overload", Shape::OneOrMore, "[1.2, 1.5, 2]")
+    .about("Multiples of the largest load that held, held once each at the end: how many good answers the server still gives.")
+    .flag("--overload", "FACTOR,…")
+    .help(
+        "When a load failed, hold these multiples of the largest that held too, and say how many good answers per second the \
+         server still gives there (goodput)",
+    )
+    .flag_example("1.2,1.5,2");
 /// What a word behind `--search` means.
 struct Preset {
     name: &'static str,
@@ -98,6 +107,7 @@ pub(super) fn read(
         "until-sure" => Ok(Repeats::UntilSure),
         number => units::whole_within(number, 1, 1_000).map(|times| Repeats::Times(times as u32)),
     });
+    read_overload(reader, ladder);
     let trials = reader.value(&DECIDES, |text| units::whole_within(text, 1, 100));
     let width = reader.value(&WIDTH, |text| share_within(text, 0.001, 0.5));
     let exceed = reader.value(&EXCEED, |text| share_within(text, 0.0, 0.9));
@@ -159,6 +169,21 @@ pub(super) fn read(
     }
     ladder.rungs = vec![search.start];
     ladder.search = Some(search);
+}
+
+/// The multiples of the capacity, where the climb is one that can hold them.
+fn read_overload(reader: &mut Reader, ladder: &mut Ladder) {
+    let Some(said) = reader.all(&OVERLOAD) else { return };
+    let Some(place) = said.first().map(|one| one.place.clone()) else { return };
+    let is_search = reader.said(&SEARCH).is_some();
+    if is_search || ladder.stop.is_some() || ladder.is_open_ended || ladder.cells.len() > 1 {
+        reader.refuse_plainly(place, SearchError::Overload);
+        return;
+    }
+    let mut factors = reader.read_all(&said, |text| units::number_within(text, 1.01, 10.0));
+    factors.sort_by(f64::total_cmp);
+    factors.dedup();
+    ladder.overload = factors;
 }
 
 fn share_within(text: &str, least: f64, most: f64) -> Result<f64, units::UnitError> {

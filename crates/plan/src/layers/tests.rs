@@ -84,6 +84,7 @@ fn climb_arena_needs_nothing_else() {
             is_open_ended: false,
             stop: None,
             repeat: Repeats::default(),
+            overload: Vec::new(),
             search: None,
         },
         objectives: vec!["ticks.late_share < 25%".parse().unwrap()],

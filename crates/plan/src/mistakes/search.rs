@@ -19,6 +19,12 @@ pub enum SearchError {
         "a search repeats by itself where that says something; leave --repeat out, or raise --search-trials"
     )]
     Repeats,
+    /// multiples of a capacity that is no one load of a list
+    #[error(
+        "multiples of the capacity are held after a list of loads in one cell; leave --overload out, or name loads \
+         (--rungs, --rate) without --search, --stop-at, an open end and a sweep"
+    )]
+    Overload,
     /// the subject is told to end
     #[error("with --stop-at every trial ends the subject; climb a list of loads instead (--rungs, --rate)")]
     Stops,

@@ -38,6 +38,7 @@ fn plan_of(bots: BotSettings, ramp: Ramp) -> Plan {
             is_open_ended: false,
             stop: None,
             repeat: Repeats::default(),
+            overload: Vec::new(),
             search: None,
         },
         objectives: Vec::new(),

@@ -257,7 +257,11 @@ fn check_holdable(name: &str, plan: &Plan) -> anyhow::Result<()> {
     if ladder.is_open_ended {
         bail!("{name}: loads without an end cannot be held in blocks; name them, as in --requesters 1,5,10");
     }
-    if ladder.search.is_some() || ladder.repeat != Repeats::default() || !plan.gates.is_empty() {
+    if ladder.search.is_some()
+        || ladder.repeat != Repeats::default()
+        || !ladder.overload.is_empty()
+        || !plan.gates.is_empty()
+    {
         bail!(
             "{name}: its scenario searches, repeats loads or has gates, which are about a whole climb; a duel repeats by \
              itself and has --gate: leave ladder.search, ladder.repeat and gates out"

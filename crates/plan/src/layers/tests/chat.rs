@@ -40,6 +40,7 @@ fn climb_chat_needs_nothing_else() {
             is_open_ended: false,
             stop: None,
             repeat: Repeats::default(),
+            overload: Vec::new(),
             search: None,
         },
         objectives: vec![
