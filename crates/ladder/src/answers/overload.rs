@@ -136,3 +136,6 @@ pub(super) fn conclusion(climb: &Climb) -> Option<Conclusion> {
     });
     Some(Conclusion::new("overload", &[figures, sentence], evidence))
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,6 +50,27 @@ fn a_search_finds_the_queue_of_the_poll_loop_and_says_what_it_did() {
     assert_eq!(place.json("shown.json")["capacity"], climb["capacity"]);
 }
 
+#[test]
+fn multiples_of_the_capacity_are_held_and_their_goodput_is_said() {
+    let place = Place::new();
+    let options = ["--requesters", "12,18", "--hold", "3s", "--overload", "2,1.25", "--json", "found.json"];
+    let ran = place.climb(&[&POLL_LOOP[..], &options].concat());
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    let climb = place.json("found.json");
+    assert_valid(&climb);
+    assert_eq!(loads(&climb), [12, 18, 15, 24]);
+    let conclusions = climb["conclusions"].as_array().expect("conclusions");
+    let found = conclusions.iter().find(|one| one["id"] == "overload").expect("an overload");
+    assert_eq!(
+        (&found["evidence"]["held"]["load"], &found["evidence"]["limit_ns"]),
+        (&json!(12.0), &Value::Null)
+    );
+    assert!(ran.out.contains("Goodput (right answers): "), "{ran:#?}");
+    let shown = place.run(["show", climb["run"]["id"].as_str().unwrap(), "--json", "shown.json"]);
+    assert_eq!(shown.code, 0, "{shown:#?}");
+    assert_eq!(place.json("shown.json")["conclusions"], climb["conclusions"]);
+}
+
 /// Answers the first requests rightly, and then holds its connections and says nothing.
 fn falls_silent_after(answers: u32) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -226,3 +226,37 @@ fn a_sweep_that_was_cut_off_anywhere_goes_on_as_if_it_had_not_been() {
     places.dedup();
     assert_eq!(places.len(), 3 * 5, "nothing twice");
 }
+
+/// Loads of a list with an overload; `holds` says which loads pass.
+fn overloaded(overload: &[f64], repeats: Repeats, holds: impl Fn(f64) -> bool) -> Vec<f64> {
+    let (rungs, overload) = (vec![100.0, 200.0, 400.0], overload.to_vec());
+    let list = ListSchedule { rungs, overload, repeats, seed: 7, ..ListSchedule::default() };
+    let schedule = Schedule { calibrations: Vec::new(), loads: Loads::List(list) };
+    let held = |order: &NextTrial| Judged {
+        verdict: Some(if holds(order.load) { Verdict::Pass } else { Verdict::Fail }),
+        ..passes(order)
+    };
+    let (orders, stop) = follow(&schedule, held);
+    assert_eq!(stop, Stop::Complete);
+    loads(&orders)
+}
+
+#[test]
+fn multiples_of_the_largest_load_that_held_come_last_and_once() {
+    let once = Repeats::Times(1);
+    let all = overloaded(&[1.1, 1.5, 2.0], once, |load| load < 250.0);
+    assert_eq!(all, [100.0, 200.0, 400.0, 220.0, 300.0], "400 was held already");
+    // A multiple that holds does not move the capacity that the others are multiples of.
+    let all = overloaded(&[1.2, 1.5], once, |load| load < 300.0);
+    assert_eq!(all, [100.0, 200.0, 400.0, 240.0, 300.0]);
+    let twice = overloaded(&[1.5], Repeats::Times(2), |load| load < 250.0);
+    assert_eq!((twice.len(), twice.last()), (7, Some(&300.0)));
+    let sure = overloaded(&[1.5], Repeats::UntilSure, |load| load < 250.0);
+    assert_eq!(sure.iter().filter(|load| **load == 300.0).count(), 1);
+}
+
+#[test]
+fn without_both_bounds_nothing_is_known_to_lie_beyond_the_capacity() {
+    assert_eq!(overloaded(&[1.5, 2.0], Repeats::Times(1), |_| true).len(), 3);
+    assert_eq!(overloaded(&[1.5, 2.0], Repeats::Times(1), |_| false).len(), 3);
+}

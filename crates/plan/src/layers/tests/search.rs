@@ -113,3 +113,9 @@ fn gates_ask_for_loads_that_are_held_and_figures_that_are_measured() {
     check_refused("arena --gate 'capacity = 1000'", "is no comparison");
     check_refused("arena --gate 'audit at 1000 == ok'", "would never be measured");
 }
+
+#[test]
+fn multiples_of_the_capacity_are_sorted_and_belong_to_a_list() {
+    assert_eq!(plan_of_flags("arena --overload 2,1.2,2").ladder.overload, [1.2, 2.0]);
+    assert!(plan_of_flags("arena").ladder.overload.is_empty());
+}
