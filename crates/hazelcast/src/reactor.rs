@@ -14,7 +14,7 @@ mod operation;
 mod outcome;
 mod route;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -22,12 +22,14 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
+use rustls::pki_types::ServerName;
 use slab::Slab;
 
+use crate::tls::Stream;
 use crate::wire::{Credentials, Event, Member, PartitionTable, Request, Session, Settings, Uuid};
 use cluster::Cluster;
-pub use config::Config;
 use config::nanos;
+pub use config::{Config, Tls};
 use connection::Connection;
 use gather::Gather;
 use operation::{End, Next, Operation};
@@ -63,12 +65,22 @@ pub struct Reactor<T> {
     gather: Gather,
     /// connections that are read in this turn
     readable: Vec<usize>,
+    /// hosts that certificates must name, where that is not the address; with TLS only
+    hosts: HashMap<SocketAddr, String>,
 }
 
 impl<T> Reactor<T> {
     /// A reactor that begins to connect with its first `poll`. Errors: an address that is none, or no descriptor left.
     pub fn new(config: Config) -> Result<Self, ConnectError> {
-        let seeds = config.resolve()?;
+        let resolved = config.resolve()?;
+        let seeds = resolved.iter().map(|(address, _)| *address).collect();
+        let hosts = match &config.tls {
+            None => HashMap::new(),
+            Some(Tls { host: None, .. }) => resolved.into_iter().collect(),
+            Some(Tls { host: Some(host), .. }) => {
+                resolved.into_iter().map(|(address, _)| (address, host.clone())).collect()
+            }
+        };
         let client_uuid = Uuid::from_random(fastrand::u128(..));
         Ok(Reactor {
             poll: Poll::new()?,
@@ -85,6 +97,7 @@ impl<T> Reactor<T> {
             ended: VecDeque::new(),
             gather: Gather::new(config.gather_share),
             readable: Vec::new(),
+            hosts,
             config,
         })
     }
@@ -246,7 +259,7 @@ impl<T> Reactor<T> {
         let mut in_flight = 0;
         for (_, connection) in &self.connections {
             // More to read than one turn takes, or to write than the kernel takes: there is no lack of work.
-            if connection.is_readable || !connection.session.outbox().is_empty() {
+            if connection.is_readable || connection.is_behind() {
                 return false;
             }
             in_flight += connection.session.in_flight();
@@ -338,8 +351,14 @@ impl<T> Reactor<T> {
                 }
                 Event::Members(view) => {
                     let may_connect = self.config.may_connect;
+                    let has_tls = self.config.tls.is_some();
+                    let hosts = &mut self.hosts;
                     let permitted = |host: &str, port| {
-                        resolve(host, port).filter(|address: &SocketAddr| may_connect(address.ip()))
+                        let address = resolve(host, port).filter(|address| may_connect(address.ip()))?;
+                        if has_tls {
+                            hosts.entry(address).or_insert_with(|| host.to_owned());
+                        }
+                        Some(address)
                     };
                     self.cluster.take_members(view, now_ns, permitted);
                     self.close_left(now_ns);
@@ -458,7 +477,7 @@ impl<T> Reactor<T> {
         self.cluster.opened(address, at);
         let stream = TcpStream::connect(address).and_then(|mut stream| {
             self.poll.registry().register(&mut stream, Token(at), Interest::READABLE | Interest::WRITABLE)?;
-            Ok(stream)
+            self.with_tls(stream, address)
         });
         match stream {
             Ok(stream) => {
@@ -470,6 +489,18 @@ impl<T> Reactor<T> {
                 self.cluster.failed(down, now_ns, fastrand::f64());
             }
         }
+    }
+
+    fn with_tls(&self, socket: TcpStream, address: SocketAddr) -> io::Result<Stream<TcpStream>> {
+        let tls = match &self.config.tls {
+            None => None,
+            Some(Tls { config, .. }) => {
+                let host = self.hosts.get(&address).cloned().unwrap_or_else(|| address.ip().to_string());
+                let name = ServerName::try_from(host).map_err(io::Error::other)?;
+                Some((config.clone(), name))
+            }
+        };
+        Stream::new(socket, tls).map_err(io::Error::other)
     }
 
     /// Ends everything: what was sent as unknown, the rest as failed.

@@ -40,7 +40,7 @@ use crate::view::Beside;
 pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let target = options.target().map_err(wrong_usage)?;
     let tasks = options.tasks(target).map_err(wrong_usage)?;
-    let clients = options.clients().map_err(wrong_usage)?;
+    let clients = options.clients(target).map_err(wrong_usage)?;
     let group = options.group().map_err(wrong_usage)?;
     check_writable("--json", options.json.as_deref()).map_err(wrong_usage)?;
     check_writable("--timeline", options.timeline.as_deref()).map_err(wrong_usage)?;
