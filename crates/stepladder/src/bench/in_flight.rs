@@ -22,7 +22,7 @@ use anyhow::Context as _;
 use ladder::in_flight::{Note, Replay, Report, Subject, artifact};
 use store::{LineSource, Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState, RunWriter, Store};
 
-pub(super) use self::compare::{compared, differences};
+pub(super) use self::compare::page as compared;
 use self::lines::Record;
 use self::member::Member;
 pub use self::options::Options;
