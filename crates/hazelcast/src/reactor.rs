@@ -43,6 +43,21 @@ const READS_PER_TURN: usize = 16;
 /// Operations that may wait for a connection.
 const WAITING_MAX: usize = 100_000;
 
+/// A part of `poll`, for whoever measures what each costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// deadlines, heartbeats, connecting
+    Tend,
+    /// to the kernel
+    Write,
+    /// for readiness, or for answers to gather
+    Wait,
+    /// from the kernel
+    Read,
+    /// bytes to the operations that they end, the caller's own part of that included
+    Resolve,
+}
+
 /// One thread's client of a cluster. `T`: what the caller recognises an operation by.
 pub struct Reactor<T> {
     poll: Poll,
@@ -65,6 +80,7 @@ pub struct Reactor<T> {
     gather: Gather,
     /// connections that are read in this turn
     readable: Vec<usize>,
+    on_step: Option<fn(Step)>,
     /// hosts that certificates must name, where that is not the address; with TLS only
     hosts: HashMap<SocketAddr, String>,
 }
@@ -97,6 +113,7 @@ impl<T> Reactor<T> {
             ended: VecDeque::new(),
             gather: Gather::new(config.gather_share),
             readable: Vec::new(),
+            on_step: None,
             hosts,
             config,
         })
@@ -175,6 +192,17 @@ impl<T> Reactor<T> {
         self.started.elapsed().as_nanos() as u64
     }
 
+    /// Calls `on_step` after each step of a `poll`: a few times per turn, never per operation.
+    pub fn watch_steps(&mut self, on_step: fn(Step)) {
+        self.on_step = Some(on_step);
+    }
+
+    fn did(&self, step: Step) {
+        if let Some(on_step) = self.on_step {
+            on_step(step);
+        }
+    }
+
     /// Starts an operation. It ends in a `poll`, with `token`, whatever happens.
     pub fn submit(&mut self, request: Request, token: T) {
         let now_ns = self.now_ns();
@@ -214,11 +242,14 @@ impl<T> Reactor<T> {
         if now_ns >= self.wake_ns() {
             self.tick(now_ns);
         }
+        self.did(Step::Tend);
         self.flush(now_ns);
+        self.did(Step::Write);
         let mut count = self.hand_over(&mut on_end);
         let is_busy = count > 0 || self.connections.iter().any(|(_, connection)| connection.is_readable);
         let wake = Duration::from_nanos(self.wake_ns().saturating_sub(now_ns));
         let wait = if is_busy { Duration::ZERO } else { timeout.map_or(wake, |timeout| timeout.min(wake)) };
+        self.did(Step::Resolve);
         match self.poll.poll(&mut self.events, Some(wait)) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
@@ -229,12 +260,14 @@ impl<T> Reactor<T> {
                 connection.is_writable |= event.is_writable();
             }
         }
+        self.did(Step::Wait);
         count += self.read_all(self.now_ns(), &mut on_end);
         if count > 0 && self.let_gather(count, timeout) {
             count += self.read_all(self.now_ns(), &mut on_end);
         }
         count += self.hand_over(&mut on_end);
         self.gather.ended(count, self.now_ns());
+        self.did(Step::Resolve);
         Ok(count)
     }
 
@@ -269,6 +302,7 @@ impl<T> Reactor<T> {
             return false;
         }
         std::thread::sleep(pause);
+        self.did(Step::Wait);
         for (_, connection) in &mut self.connections {
             // The kernel would only say so at the next wait.
             connection.is_readable = connection.session.in_flight() > 0;
@@ -310,11 +344,14 @@ impl<T> Reactor<T> {
             if !connection.is_readable {
                 return Ok(());
             }
-            match connection.read(now_ns)? {
+            let read = connection.read(now_ns);
+            self.did(Step::Read);
+            match read? {
                 0 => return Ok(()),
                 bytes => self.gather.received(bytes),
             }
             self.take_events(at, now_ns, count, on_end)?;
+            self.did(Step::Resolve);
         }
         Ok(())
     }
