@@ -261,7 +261,9 @@ pub enum ConfigError {
     )]
     NothingToRestart,
     /// a certificate without TLS
-    #[error("{0} is about certificates, but the target is neither wss:// nor https://")]
+    #[error(
+        "{0} is about certificates, but the target is not over TLS, as wss://, https:// or rediss:// are"
+    )]
     CertificateWithoutTls(&'static str),
     /// trusting one authority and everybody
     #[error("ca names whom to trust, insecure trusts everybody; only one of them can be meant")]

@@ -374,8 +374,8 @@ fn settings_that_contradict_each_other_are_refused() {
     check(
         "ws://127.0.0.1:1 --ca ca.pem --insecure",
         &[
-            "--ca: ca is about certificates, but the target is neither wss:// nor https://",
-            "--insecure: insecure is about certificates, but the target is neither wss:// nor https://",
+            "--ca: ca is about certificates, but the target is not over TLS, as wss://, https:// or rediss:// are",
+            "--insecure: insecure is about certificates, but the target is not over TLS, as wss://, https:// or rediss:// are",
         ],
     );
     check(
