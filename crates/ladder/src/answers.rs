@@ -5,6 +5,7 @@
 
 mod conclusions;
 mod deliveries;
+mod from_above;
 mod shots;
 
 use measure::{Distribution, Measure, Quantile, Summary, Trial};
@@ -30,6 +31,8 @@ const ERROR_SAMPLES: usize = 3;
 pub struct Asked<'a> {
     /// the search for the capacity; `None`: rungs were given
     pub search: Option<&'a SearchSchedule>,
+    /// loads were held upwards and then downwards
+    pub from_above: bool,
     /// what the whole run must meet
     pub gates: &'a [Gate],
     /// why the run is not whole; such a run never passes, because loads that were asked for may be missing
@@ -69,6 +72,9 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
     };
     climb.gates = asked.gates.iter().map(|gate| gate.result(&climb.capacity, &climb.rungs)).collect();
     climb.conclusions = conclusions::conclusions(&climb);
+    if asked.from_above {
+        climb.conclusions.extend(from_above::conclusion(&climb));
+    }
     climb
 }
 

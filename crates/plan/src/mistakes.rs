@@ -19,7 +19,7 @@ mod search;
 mod stop;
 
 pub use http::RequestConfigError;
-pub use search::{GatePlaceError, SearchError};
+pub use search::{FromAboveError, GatePlaceError, SearchError};
 pub use stop::StopError;
 
 /// Where a mistake stands.
@@ -71,6 +71,9 @@ pub enum ConfigError {
     /// a search that makes no sense
     #[error(transparent)]
     Search(#[from] SearchError),
+    /// loads that cannot be held downwards
+    #[error(transparent)]
+    FromAbove(#[from] FromAboveError),
     /// a URL that cannot be read
     #[error(transparent)]
     Target(#[from] TargetError),

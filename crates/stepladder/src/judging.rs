@@ -29,6 +29,7 @@ pub fn schedule(plan: &Plan) -> Schedule {
         rungs: plan.ladder.rungs.clone(),
         cells: plan.ladder.cells.iter().map(|cell| cell.names.clone()).collect(),
         is_open_ended: plan.ladder.is_open_ended,
+        from_above: plan.ladder.from_above,
         repeats: plan.ladder.repeat,
         seed: plan.seed,
     };
@@ -151,7 +152,12 @@ impl JudgedRun {
             return Ok(None);
         }
         let facts = facts(&self.id, &self.head, &self.plan)?;
-        let asked = Asked { search: self.plan.ladder.search.as_ref(), gates: &self.plan.gates, ended_early };
+        let asked = Asked {
+            search: self.plan.ladder.search.as_ref(),
+            from_above: self.plan.ladder.from_above,
+            gates: &self.plan.gates,
+            ended_early,
+        };
         let mut climb = answers(&facts, self.calibration.as_ref(), self.rungs.clone(), asked);
         climb.conclusions.extend(self.plan.bots.conclusions(&climb.rungs));
         Ok(Some(climb))

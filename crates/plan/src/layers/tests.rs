@@ -83,6 +83,7 @@ fn climb_arena_needs_nothing_else() {
             cells: Vec::new(),
             is_open_ended: false,
             stop: None,
+            from_above: false,
             repeat: Repeats::default(),
             search: None,
         },

@@ -42,7 +42,7 @@ pub fn climb(gates: &[&str], more: &[Verdict]) -> Climb {
         capacity_unit: LoadUnit::Games,
         ..RunFacts::default()
     };
-    answers(&facts, None, rungs, Asked { search: None, gates: &gates, ended_early: None })
+    answers(&facts, None, rungs, Asked { gates: &gates, ..Asked::default() })
 }
 
 /// A duel of two arenas with two figures, of which one is not known yet, and these gates.

@@ -53,5 +53,8 @@ fn table(distribution: &Distribution) -> String {
         let _ = writeln!(table, "#[Mean    = {mean:>12.6}, StdDeviation   = {deviation:>12.6}]");
         let _ = writeln!(table, "#[Max     = {max:>12.6}, Total count    = {total:>12}]");
     }
+    if let Some((buckets, sub_buckets)) = distribution.layout() {
+        let _ = writeln!(table, "#[Buckets = {buckets:>12}, SubBuckets     = {sub_buckets:>12}]");
+    }
     table
 }

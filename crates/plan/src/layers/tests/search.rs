@@ -113,3 +113,14 @@ fn gates_ask_for_loads_that_are_held_and_figures_that_are_measured() {
     check_refused("arena --gate 'capacity = 1000'", "is no comparison");
     check_refused("arena --gate 'audit at 1000 == ok'", "would never be measured");
 }
+
+#[test]
+fn loads_are_held_downwards_too_where_a_load_can_come_after_a_higher_one() {
+    assert!(plan_of_flags("arena --from-above").ladder.from_above);
+    assert!(plan_of_flags("poll-loop --requesters 1.. --from-above").ladder.from_above);
+    assert!(!plan_of_flags("arena").ladder.from_above);
+    check_refused("arena --from-above --search", "a search chooses the order");
+    check_refused("arena --from-above --restart-per-rung", "no server has held a higher load");
+    check_refused("leaderboard --rate 100,200 --from-above --stop-at 5s", "every load ends the server");
+    check_refused("arena --from-above --rungs 500", "name at least two");
+}
