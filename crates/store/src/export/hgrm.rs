@@ -23,7 +23,9 @@ pub(super) fn of_run(store: &Store, run: &RunId, dir: &Path) -> Result<(), Store
             if !distribution.is_empty() {
                 let path = dir.join(format!("trial-{seq}-{}.hgrm", measure.name()));
                 let table = table(distribution);
-                create(&path)?.write_all(table.as_bytes()).map_err(|error| failed(&path, error))?;
+                let mut file = create(&path)?;
+                file.write_all(table.as_bytes()).map_err(|error| failed(&path, error))?;
+                file.finish()?;
             }
         }
     }
