@@ -144,15 +144,33 @@ test('a comparison of clients shows its figures, its limits, and its runs one af
   await eventually(async () => assert.equal(await page.locator('.actions >> text=Compare').count(), 0))
 })
 
-test('a comparison that broke off says why and how far it got, and no climb is compared with it', {}, async ({ page, open }) => {
+test('a comparison that broke off says why and how far it got', {}, async ({ page, open }) => {
   await open('#/runs/broken-clients-1')
   await page.waitForSelector('#panel-clients table')
   await eventually(async () => assert.equal(await page.textContent('.reason'), 'This comparison could not go on: client node: it wrote nothing for 30 s and was stopped. 1 of 18 runs were measured.'))
   await eventually(async () => assert.match(await page.textContent('.doubts'), /Each client ran once/))
   await open('#/')
   await page.waitForSelector('.row:has-text("broken-clients-1")')
-  await eventually(async () => assert.equal(await page.locator('.choose input:disabled').count(), 3))
   await eventually(async () => assert.match(await page.textContent('.row:has-text("broken-clients-1") .found'), /it wrote nothing for 30 s/))
+})
+
+test('two comparisons of clients are chosen and laid beside each other, and nothing else with them', {}, async ({ page, open }) => {
+  await open('#/')
+  await page.waitForSelector('[data-run="clients-1"]')
+  await eventually(async () => assert.ok(await page.isDisabled('[data-run="duel-1"]')))
+  await eventually(async () => assert.ok(await page.isEnabled('[data-run="arena-1"]')))
+  await page.check('[data-run="clients-1"]')
+  await page.waitForSelector('[data-run="arena-1"]:disabled')
+  await page.check('[data-run="clients-2"]')
+  await page.waitForSelector('[data-run="broken-clients-1"]:disabled')
+  await page.click('text=Compare 2')
+  await page.waitForSelector('.beside .pairs svg')
+  await eventually(async () => assert.equal(await page.textContent('.compare h1'), 'Old against new'))
+  await eventually(async () => assert.match(await page.textContent('.doubts'), /The machines differ \(kernel\).*single runs overlap in 1 of 2 rows.*not interleaved/s))
+  const row = () => page.locator('.pairs section:first-child tbody tr:first-child').allTextContents()
+  await eventually(async () => assert.deepEqual(await row(), ['operations60\u202f000/s66\u202f000/s+10 %']))
+  await eventually(async () => assert.match(await page.textContent('.beside'), /Only in clients-1: python, get 3 B, 100 in flight; rust, get 1 KB/))
+  await eventually(async () => assert.equal(await page.locator('.pairs svg.rates circle').count(), 3 + 2 + 3 + 2))
 })
 
 test('a duel shows its verdicts and how the interval narrowed block by block', {}, async ({ page, open, server }) => {
@@ -343,7 +361,7 @@ test('an empty store tells how to begin', { runs: [] }, async ({ page, open }) =
 })
 
 test('no page is wider than a phone', { width: 360 }, async ({ page, open }) => {
-  for (const hash of ['#/', '#/runs/arena-3', '#/runs/chat-1', '#/runs/poll-loop-1', '#/runs/arena-7', '#/runs/clients-1', '#/runs/duel-1', '#/compare/arena-1,arena-2', '#/ticks']) {
+  for (const hash of ['#/', '#/runs/arena-3', '#/runs/chat-1', '#/runs/poll-loop-1', '#/runs/arena-7', '#/runs/clients-1', '#/runs/duel-1', '#/compare/arena-1,arena-2', '#/compare/clients-1,clients-2', '#/ticks']) {
     await open(hash)
     await page.waitForTimeout(250)
     await eventually(async () => assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, hash))

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { begun, HISTORY, planted } from '../fixtures/planted.mjs'
+import beside from '../fixtures/beside.json' with { type: 'json' }
 
 export const BUNDLE = fileURLToPath(new URL('../dist/index.html', import.meta.url))
 
@@ -121,6 +122,7 @@ export async function serve({ port = 0, runs = HISTORY.map(id => planted(id)), t
     if (url.pathname === '/') { answer.writeHead(200, { ...headers, 'content-type': 'text/html; charset=utf-8' }); answer.end(html); return }
     if (parts[0] === 'report') { answer.writeHead(200, { 'content-type': 'text/html' }); answer.end(reportOf(state.runs.get(parts[1].replace(/\.html$/, '')))); return }
     if (parts[0] !== 'api') { json(404, { error: 'no such page' }); return }
+    if (parts[1] === 'beside') { json(200, beside); return }
     if (parts[1] === 'runs' && parts.length === 2) { json(200, { runs: [...state.runs.values()].map(run => run.run) }); return }
     if (parts[1] === 'runs') {
       const run = state.runs.get(parts[2])

@@ -29,6 +29,36 @@ export type BenchPage = {
   /** why it could not go on */ reason: string | null
 }
 
+/** Old against new. */
+export type Beside = {
+  /** of this contract: 1 */ schema: number
+  /** id of the run */ old: string
+  /** id of the run */ new: string
+  /** in machine, programs, settings, server, libraries and runtimes */ differs: Array<Difference>
+  /** in sentences, the gravest first: what the figures below are worth */ limits: Array<string>
+  /** what both did, in the order of the new run */ cells: Array<BesideCell>
+  /** what only the old run did, in words */ only_old: Array<string>
+  /** what only the new run did, in words */ only_new: Array<string>
+}
+
+/** One client at one task, in both runs. */
+export type BesideCell = {
+  /** as the user named it */ client: string
+  /** `get`, `set`, `mix` */ op: string
+  /** length of each value */ value_bytes: number
+  /** a number, or `unlimited` */ in_flight: string
+  /** operations of a run, its warm-up included */ total: number
+  /** means of the runs */ ops_per_s: OldAndNew
+  /** lowest and highest rate of the old runs */ old_range_per_s: [number, number]
+  /** lowest and highest rate of the new runs */ new_range_per_s: [number, number]
+  /** whether these ranges have a rate in common, so that the single runs do not tell old from new */ ranges_overlap: boolean
+  /** of all runs together */ p50_ns: OldAndNew
+  /** of all runs together */ p99_ns: OldAndNew
+  /** CPU of the client */ cpu_ns_per_op: OldAndNew
+  /** most memory of the client in a run */ rss_peak_bytes: OldAndNew
+  /** CPU of the server; null where one run does not know it */ member_cpu_ns_per_op: OldAndNew | null
+}
+
 /** What is known about the capacity, as in the JSON contract. */
 export type Capacity = {
   /** `games`, `clients` … */ unit: LoadUnit
@@ -174,6 +204,13 @@ export type DeliveryFigures = {
   /** receivers, members when the last message left, that never had the server's word that everything had come */ not_caught_up: number
 }
 
+/** Something that is not the same in both. */
+export type Difference = {
+  /** what, in words or as the path of a setting */ what: string
+  /** as it was, or A's */ old: unknown
+  /** as it is, or B's */ new: unknown
+}
+
 /** What disturbed a hold. */
 export type Disturbance = {
   /** seconds of the hold that could be looked at */ seconds: number
@@ -198,7 +235,7 @@ export type DisturbedAbove = {
 export type DuelAnswers = {
   /** what B is compared with, as it was written */ a: string
   /** what is compared, as it was written */ b: string
-  /** settings that are not the same on both sides */ differs: Array<SettingDifference>
+  /** settings that are not the same on both sides */ differs: Array<Difference>
   /** ratios that differ by less count as equal */ delta: number
   /** of the intervals */ level: number
   /** blocks under each load at most */ blocks_most: number
@@ -388,6 +425,13 @@ export type ObjectiveResult = {
   /** the value for people where it was not met, or what is missing */ note: string | null
   /** which seconds decided */ judged_by: string
   /** of a percentile that too few samples state: whether the share of samples beyond the bound would meet it */ met_by_share?: boolean | null
+}
+
+/** A figure of both. */
+export type OldAndNew = {
+  /** as it was */ old: number
+  /** as it is */ new: number
+  /** new / old; null where the old one is 0 */ ratio: number | null
 }
 
 /** One sender at one receiver. */
@@ -612,13 +656,6 @@ export type Second = {
 
 /** Columns by name, each as long as the first, which is `t`. */
 export type Series = Partial<Record<ColumnName, (number | null)[]>>
-
-/** A setting that is not the same on both sides. */
-export type SettingDifference = {
-  /** its path */ what: string
-  /** A's */ old: unknown
-  /** B's */ new: unknown
-}
 
 /** A server that was told to end under load (SIGTERM). */
 export type ShutdownFigures = {

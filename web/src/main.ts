@@ -9,6 +9,7 @@ import type { RunPage } from './data'
 import { help } from './dialog'
 import { h, replace } from './dom'
 import { benchPage } from './pages/bench'
+import { besidePage } from './pages/beside'
 import { comparePage } from './pages/compare'
 import type { Page } from './pages/page'
 import { runPage } from './pages/run'
@@ -93,7 +94,7 @@ async function route(): Promise<void> {
       return await route()
     }
     else if (room === 'runs') next = pageOf(await api.run(decodeURIComponent(first)), { isReport: false, seq: second === '' ? null : Number(second), go })
-    else if (room === 'compare') next = comparePage(await withSeconds(first.split(',').map(decodeURIComponent)))
+    else if (room === 'compare') next = await compared(await withSeconds(first.split(',').map(decodeURIComponent)))
     else if (room === 'ticks') next = ticksPage(await api.ticks())
     else next = words('There is no such page', link('#/', 'All runs'))
     if (mine === visit) { show(next); scrollTo(0, 0) } else next.destroy()
@@ -103,6 +104,16 @@ async function route(): Promise<void> {
     show(words(refused?.status === 404 ? 'There is no such run' : refused?.status === 401 ? 'This page needs its token' : 'Something went wrong',
       refused?.status === 401 ? 'Open the address that stepladder printed when it started; it carries the token.' : String((error as Error).message), link('#/', 'All runs')))
   }
+}
+
+/** Runs of one kind beside each other. */
+async function compared(pages: RunPage[]): Promise<Page> {
+  if (!pages.some(page => page.bench)) return comparePage(pages)
+  const [old, young] = pages.slice().sort((a, b) => a.run.started_unix_ms - b.run.started_unix_ms)
+  if (pages.length !== 2 || !old.bench || !young.bench) {
+    return words('These runs cannot be compared', 'Two comparisons of client libraries can be laid beside each other, and they have no figures in common with climbs.', link('#/', 'All runs'))
+  }
+  return besidePage(await api.beside(old.run.id, young.run.id), old, young)
 }
 
 /** The run that goes on, waited for while it prepares itself; else the newest one, null without any. */

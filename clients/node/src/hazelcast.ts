@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module'
 import hazelcast from 'hazelcast-client'
 import type { Plan } from './plan.js'
-import { connectTimeoutMs, type Store } from './store.js'
+import { connectTimeoutMs, trust, type Store } from './store.js'
 
 const { version } = createRequire(import.meta.url)('hazelcast-client/package.json') as { version: string }
 /** The connection broke, or the client's own time ran out, after the operation may have been sent. */
@@ -13,12 +13,17 @@ const unknown = new Set([
 ])
 
 export async function connectHazelcast(plan: Plan): Promise<Store> {
-  const [, addresses, mapName] = /^hazelcast:\/\/([^/]+)\/(.+)$/.exec(plan.target)!
+  const [, addresses, mapName] = /^hazelcasts?:\/\/([^/]+)\/(.+)$/.exec(plan.target)!
   const warn = (_name: string, message: string) => console.error(message)
   const quiet = () => {}
+  const tls = trust(plan)
   const client = await hazelcast.Client.newHazelcastClient({
     clusterName: plan.cluster,
-    network: { clusterMembers: addresses!.split(','), connectionTimeout: connectTimeoutMs },
+    network: {
+      clusterMembers: addresses!.split(','),
+      connectionTimeout: connectTimeoutMs,
+      ...(tls && { ssl: { enabled: true, sslOptions: tls } }),
+    },
     connectionStrategy: { connectionRetry: { clusterConnectTimeoutMillis: connectTimeoutMs } },
     properties: { 'hazelcast.client.invocation.timeout.millis': plan.timeout_ms },
     // The client's own logger writes to standard output.

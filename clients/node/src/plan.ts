@@ -16,6 +16,10 @@ export interface Plan {
   cluster: string
   timeout_ms: number
   memory_cap_bytes: number
+  /** Over TLS: a PEM file with authorities to trust besides the usual ones. */
+  ca?: string
+  /** Over TLS: any certificate is accepted. */
+  insecure?: true
 }
 
 export class BadPlan extends Error {
@@ -23,14 +27,14 @@ export class BadPlan extends Error {
 }
 
 const targets = [
-  /^hazelcast:\/\/[^/,]+:\d+(,[^/,]+:\d+)*\/.+$/,
-  /^redis:\/\/(\[[^\]]+\]|[^/:,]+):\d+(\/\d+)?$/,
+  /^hazelcasts?:\/\/[^/,]+:\d+(,[^/,]+:\d+)*\/.+$/,
+  /^rediss?:\/\/(\[[^\]]+\]|[^/:,]+):\d+(\/\d+)?$/,
   /^null:$/,
   /^fake:$/,
 ]
 const keysOfPlan = [
   'target', 'op', 'value_bytes', 'total', 'warmup', 'in_flight', 'keys', 'seed', 'cluster', 'timeout_ms',
-  'memory_cap_bytes', 'variant',
+  'memory_cap_bytes', 'ca', 'insecure', 'variant',
 ]
 
 /** Reads a plan and fills in the defaults. @throws BadPlan naming every mistake. */
@@ -62,7 +66,7 @@ export function readPlan(text: string): Plan {
   if (given['variant'] !== undefined) mistakes.push('"variant" is for the Java runner only')
   let target = given['target']
   if (typeof target !== 'string' || !targets.some((form) => form.test(target as string))) {
-    target = refuse('target', 'hazelcast://HOST:PORT/MAP, redis://HOST:PORT, null: or fake:', target, '')
+    target = refuse('target', 'hazelcast://HOST:PORT/MAP, redis://HOST:PORT, over TLS hazelcasts:// and rediss://, null: or fake:', target, '')
   }
   const op = word('op', given['op'], ['get', 'set', 'mix'] as const, 'get, set or mix')
   const value_bytes = whole('value_bytes', given['value_bytes'], 1, 16_777_216, 3)
@@ -92,10 +96,14 @@ export function readPlan(text: string): Plan {
   }
   const timeout_ms = whole('timeout_ms', given['timeout_ms'], 1, 600_000, 10_000)
   const memory_cap_bytes = whole('memory_cap_bytes', given['memory_cap_bytes'], 1_048_576, 1_099_511_627_776, 536_870_912)
+  let ca = given['ca']
+  if (ca !== undefined && (typeof ca !== 'string' || ca === '')) ca = refuse('ca', 'the path of a PEM file', ca, undefined)
+  const insecure = given['insecure'] ?? false
+  if (given['insecure'] === null || typeof insecure !== 'boolean') refuse('insecure', 'true or false', given['insecure'], false)
   if (mistakes.length > 0) throw new BadPlan(mistakes.join('; '))
   return {
     target: target as string, op, value_bytes, total, warmup, in_flight, keys, seed, cluster: cluster as string,
-    timeout_ms, memory_cap_bytes,
+    timeout_ms, memory_cap_bytes, ...(ca !== undefined && { ca: ca as string }), ...(insecure === true && { insecure }),
   }
 }
 

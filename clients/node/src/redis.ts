@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module'
 import { createClient } from '@redis/client'
 import type { Plan } from './plan.js'
-import { connectTimeoutMs, type Store } from './store.js'
+import { connectTimeoutMs, trust, type Store } from './store.js'
 
 const { version } = createRequire(import.meta.url)('@redis/client/package.json') as { version: string }
 /** The connection broke after the command may have been sent. Commands that were never sent are failed. */
@@ -16,6 +16,7 @@ export async function connectRedis(plan: Plan): Promise<Store> {
     // A command that finds no connection fails at once instead of waiting in a queue without a limit.
     disableOfflineQueue: true,
     socket: {
+      ...(trust(plan) && { tls: true, ...trust(plan) }),
       connectTimeout: connectTimeoutMs,
       reconnectStrategy: (_retries, cause) => (connected ? 100 : cause),
     },

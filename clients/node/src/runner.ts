@@ -86,7 +86,7 @@ async function run(plan: Plan): Promise<number> {
     store = plan.target === 'null:' ? nullStore(workload) : await connect(plan)
     await preload(plan, store, workload)
   } catch (error) {
-    const cluster = plan.target.startsWith('hazelcast:') ? ` (cluster ${plan.cluster})` : ''
+    const cluster = /^hazelcasts?:/.test(plan.target) ? ` (cluster ${plan.cluster})` : ''
     return say(`cannot ${store ? 'put the first values into' : 'connect to'} ${plan.target}${cluster}: ${(error as Error).message}`, 3)
   }
   const { client, member } = store

@@ -1,5 +1,7 @@
 // The stores that a runner can benchmark, each behind the same few calls.
 
+import { readFileSync } from 'node:fs'
+import { rootCertificates } from 'node:tls'
 import type { Plan } from './plan.js'
 import type { Workload } from './workload.js'
 
@@ -17,9 +19,16 @@ export interface Store {
 
 /** Connects, or rejects with what is wrong. Each client library is loaded only when it is asked for. */
 export async function connect(plan: Plan): Promise<Store> {
-  if (plan.target.startsWith('hazelcast:')) return (await import('./hazelcast.js')).connectHazelcast(plan)
-  if (plan.target.startsWith('redis:')) return (await import('./redis.js')).connectRedis(plan)
+  if (/^hazelcasts?:/.test(plan.target)) return (await import('./hazelcast.js')).connectHazelcast(plan)
+  if (/^rediss?:/.test(plan.target)) return (await import('./redis.js')).connectRedis(plan)
   throw new Error(`${plan.target} is no store`)
+}
+
+/** What Node.js's TLS trusts, by a plan; undefined without TLS. An option `ca` takes the place of the usual authorities. */
+export function trust(plan: Plan): { ca?: string[]; rejectUnauthorized: boolean } | undefined {
+  if (!/^(hazelcasts|rediss):/.test(plan.target)) return undefined
+  const ca = plan.ca === undefined ? {} : { ca: [...rootCertificates, readFileSync(plan.ca, 'utf8')] }
+  return { ...ca, rejectUnauthorized: !plan.insecure }
 }
 
 /** How long connecting may take. */

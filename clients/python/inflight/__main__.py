@@ -106,7 +106,7 @@ def run(plan):
         if plan["target"] == "fake:":
             fake = Fake(options["in_flight"], plan["warmup"], plan["total"])
             benchmark(fake.next_op, **{**options, "null_op": None}, clock=fake.clock, client={"name": "fake", "version": "1"})
-        elif plan["target"].startswith("redis:"):
+        elif plan["target"].startswith(("redis:", "rediss:")):
             asyncio.run(run_redis(plan, options, workload))
         else:
             run_futures(plan, options, workload)
@@ -149,7 +149,7 @@ async def run_redis(plan, options, workload):
 
 
 def cannot(plan, store, error):
-    cluster = f" (cluster {plan['cluster']})" if plan["target"].startswith("hazelcast:") else ""
+    cluster = f" (cluster {plan['cluster']})" if plan["target"].startswith("hazelcast") else ""
     return f"cannot {'put the first values into' if store else 'connect to'} {plan['target']}{cluster}: {error}"
 
 

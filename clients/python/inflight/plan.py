@@ -4,10 +4,10 @@ import json
 import re
 
 TARGETS = re.compile(
-    r"hazelcast://[^/,]+:\d+(,[^/,]+:\d+)*/.+|redis://(\[[^\]]+\]|[^/:,]+):\d+(/\d+)?|null:|fake:"
+    r"hazelcasts?://[^/,]+:\d+(,[^/,]+:\d+)*/.+|rediss?://(\[[^\]]+\]|[^/:,]+):\d+(/\d+)?|null:|fake:"
 )
 KEYS_OF_PLAN = (
-    "target op value_bytes total warmup in_flight keys seed cluster timeout_ms memory_cap_bytes variant"
+    "target op value_bytes total warmup in_flight keys seed cluster timeout_ms memory_cap_bytes ca insecure variant"
 ).split()
 KEYS_OF_KEYS = ["pattern", "count", "theta"]
 
@@ -30,7 +30,7 @@ def read_plan(text):
         reader.mistakes.append('"variant" is for the Java runner only')
     target = given.get("target", ABSENT)
     if not isinstance(target, str) or not TARGETS.fullmatch(target):
-        reader.refuse("target", "hazelcast://HOST:PORT/MAP, redis://HOST:PORT, null: or fake:", target)
+        reader.refuse("target", "hazelcast://HOST:PORT/MAP, redis://HOST:PORT, over TLS hazelcasts:// and rediss://, null: or fake:", target)
     plan = {"target": target}
     plan["op"] = reader.word("op", given, ["get", "set", "mix"], "get, set or mix")
     plan["value_bytes"] = reader.whole("value_bytes", given, 1, 16_777_216, 3)
@@ -47,6 +47,15 @@ def read_plan(text):
         reader.refuse("cluster", "a name", plan["cluster"])
     plan["timeout_ms"] = reader.whole("timeout_ms", given, 1, 600_000, 10_000)
     plan["memory_cap_bytes"] = reader.whole("memory_cap_bytes", given, 1_048_576, 1_099_511_627_776, 536_870_912)
+    if "ca" in given:
+        plan["ca"] = given["ca"]
+        if not isinstance(plan["ca"], str) or plan["ca"] == "":
+            reader.refuse("ca", "the path of a PEM file", plan["ca"])
+    insecure = given.get("insecure", False)
+    if not isinstance(insecure, bool):
+        reader.refuse("insecure", "true or false", insecure)
+    if insecure is True:
+        plan["insecure"] = True
     if reader.mistakes:
         raise BadPlan("; ".join(reader.mistakes))
     return plan

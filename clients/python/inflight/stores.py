@@ -4,8 +4,31 @@
 """
 
 import re
+import ssl
 
 CONNECT_TIMEOUT_S = 10
+
+
+def _hazelcast_tls(plan):
+    """hazelcast-python-client trusts any certificate unless it is given a file of authorities."""
+    if not plan["target"].startswith("hazelcasts:"):
+        return {}
+    if plan.get("insecure"):
+        return {"ssl_enabled": True}
+    return {"ssl_enabled": True, "ssl_cafile": _authorities(plan), "ssl_check_hostname": True}
+
+
+def _redis_tls(plan):
+    if not plan["target"].startswith("rediss:"):
+        return {}
+    if plan.get("insecure"):
+        return {"ssl_cert_reqs": "none", "ssl_check_hostname": False}
+    return {"ssl_ca_certs": _authorities(plan), "ssl_check_hostname": True}
+
+
+def _authorities(plan):
+    """The plan's file, or the system's."""
+    return plan.get("ca") or ssl.get_default_verify_paths().cafile
 
 
 class NullStore:
@@ -57,13 +80,14 @@ class HazelcastStore:
         from hazelcast import errors
 
         logging.getLogger("hazelcast").setLevel(logging.ERROR)
-        addresses, name = re.fullmatch(r"hazelcast://([^/]+)/(.+)", plan["target"]).groups()
+        addresses, name = re.fullmatch(r"hazelcasts?://([^/]+)/(.+)", plan["target"]).groups()
         self._client = hazelcast.HazelcastClient(
             cluster_name=plan["cluster"],
             cluster_members=addresses.split(","),
             connection_timeout=CONNECT_TIMEOUT_S,
             cluster_connect_timeout=CONNECT_TIMEOUT_S,
             invocation_timeout=plan["timeout_ms"] / 1000,
+            **_hazelcast_tls(plan),
         )
         members = self._client.cluster_service.get_members()
         version = members[0].version if members else None
@@ -110,6 +134,7 @@ class RedisStore:
             socket_timeout=timeout_s,
             # A command that was sent twice would count once.
             retry=Retry(NoBackoff(), 0),
+            **_redis_tls(plan),
         )
         self._client = aio.Redis(connection_pool=pool)
         self._unknown = (redis.ConnectionError, redis.TimeoutError)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 14] = [
     "target",
     "op",
     "value_bytes",
@@ -16,10 +16,13 @@ const KNOWN: [&str; 12] = [
     "cluster",
     "timeout_ms",
     "memory_cap_bytes",
+    "ca",
+    "insecure",
     "variant",
 ];
 const KNOWN_OF_KEYS: [&str; 3] = ["pattern", "count", "theta"];
-const TARGETS: &str = "hazelcast://HOST:PORT/MAP, redis://HOST:PORT, null: or fake:";
+const TARGETS: &str =
+    "hazelcast://HOST:PORT/MAP, redis://HOST:PORT, over TLS hazelcasts:// and rediss://, null: or fake:";
 
 /// Of zipf, unless a plan says otherwise.
 pub const ZIPF_THETA: f64 = 0.99;
@@ -70,6 +73,10 @@ pub struct Plan {
     pub timeout_ms: u64,
     /// where "unlimited" stops
     pub memory_cap_bytes: u64,
+    /// over TLS: a file with certificate authorities to trust besides the usual ones (PEM)
+    pub ca: Option<String>,
+    /// over TLS: any certificate is accepted
+    pub insecure: bool,
 }
 
 /// Every mistake of a plan, in one sentence each.
@@ -124,6 +131,22 @@ impl Plan {
         let timeout_ms = reader.whole("timeout_ms", 1..=600_000, 10_000, "");
         let memory_cap_bytes =
             reader.whole("memory_cap_bytes", 1_048_576..=1_099_511_627_776, 536_870_912, "");
+        let ca = match given.get("ca") {
+            None => None,
+            Some(Value::String(path)) if !path.is_empty() => Some(path.clone()),
+            other => {
+                reader.refuse("ca", "the path of a PEM file", other);
+                None
+            }
+        };
+        let insecure = match given.get("insecure") {
+            None => false,
+            Some(Value::Bool(insecure)) => *insecure,
+            other => {
+                reader.refuse("insecure", "true or false", other);
+                false
+            }
+        };
         if !reader.mistakes.is_empty() {
             return Err(BadPlan(reader.mistakes.join("; ")));
         }
@@ -139,12 +162,14 @@ impl Plan {
             cluster,
             timeout_ms,
             memory_cap_bytes,
+            ca,
+            insecure,
         })
     }
 
     /// The plan as it is run, with its defaults.
     pub fn as_json(&self) -> Value {
-        json!({
+        let mut plan = json!({
             "target": self.target,
             "op": self.op,
             "value_bytes": self.value_bytes,
@@ -160,17 +185,25 @@ impl Plan {
             "cluster": self.cluster,
             "timeout_ms": self.timeout_ms,
             "memory_cap_bytes": self.memory_cap_bytes,
-        })
+        });
+        if let Some(ca) = &self.ca {
+            plan["ca"] = json!(ca);
+        }
+        if self.insecure {
+            plan["insecure"] = json!(true);
+        }
+        plan
     }
 }
 
 fn is_target(text: &str) -> bool {
-    if let Some(rest) = text.strip_prefix("hazelcast://") {
+    let after = |scheme, over_tls| text.strip_prefix(scheme).or_else(|| text.strip_prefix(over_tls));
+    if let Some(rest) = after("hazelcast://", "hazelcasts://") {
         return rest.split_once('/').is_some_and(|(members, map)| {
             !map.is_empty() && members.split(',').all(|member| has_port(member).is_some())
         });
     }
-    if let Some(rest) = text.strip_prefix("redis://") {
+    if let Some(rest) = after("redis://", "rediss://") {
         let (member, number) = rest.split_once('/').unwrap_or((rest, "0"));
         let is_one = |host: &str| host.starts_with('[') || !host.contains([':', ',']);
         return has_port(member).is_some_and(is_one) && number.parse::<u32>().is_ok();

@@ -96,6 +96,8 @@ struct Person {
     is_pending: bool,
     /// in a row
     failures: u32,
+    /// by the last line of what came: what its dialect must know of the next one
+    announced: Option<u32>,
 }
 
 /// All chatters of one worker, in one dialect.
@@ -171,6 +173,7 @@ where
                 has_met: false,
                 is_pending: false,
                 failures: 0,
+                announced: None,
             }
         };
         Chat {
@@ -214,6 +217,7 @@ where
         let now_ns = ctx.now_ns();
         let person = &mut self.people[bot as usize];
         (person.connection, person.standing, person.asked_ns) = (Some(connection), Standing::Joining, now_ns);
+        person.announced = None;
         self.out.clear();
         L::hello(&mut self.out, who(&self.plan, self.first_unit, self.unit_step, bot));
         ctx.send(connection, KEEP, now_ns, &self.out);
@@ -231,7 +235,7 @@ where
             let who = who(&self.plan, self.first_unit, self.unit_step, bot);
             let delivered = {
                 let mut book = ctx.deliveries(bot, at_ns);
-                block = L::book(block, who.room, &mut book);
+                block = L::book(block, who.room, &mut book, &mut self.people[bot as usize].announced);
                 book.new_count()
             };
             ctx.count(DELIVERED, delivered);

@@ -1,6 +1,6 @@
 //! Where to connect: resolved, pinned, with the names that the protocol repeats.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -90,6 +90,11 @@ impl TlsSettings {
         };
         let (config_http1, config_http2) = (offering(b"http/1.1"), offering(b"h2"));
         Ok(TlsSettings { name, config: Arc::new(config), config_http1, config_http2 })
+    }
+
+    /// The same settings for a server whose certificate must carry this address.
+    pub fn of(&self, ip: IpAddr) -> Self {
+        TlsSettings { name: ServerName::from(ip), ..self.clone() }
     }
 }
 

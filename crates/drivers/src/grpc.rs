@@ -48,6 +48,13 @@ pub(crate) fn message_bytes(begin: &[u8]) -> Option<u64> {
     Some(u64::from(u32::from_be_bytes(*length)) + PREFIX_BYTES as u64)
 }
 
+/// Whether an answer says that it is of gRPC: `application/grpc`, alone or with the format of its messages.
+pub(crate) fn is_content_type(value: &[u8]) -> bool {
+    const NAME: &[u8] = b"application/grpc";
+    let is_named = value.len() >= NAME.len() && value[..NAME.len()].eq_ignore_ascii_case(NAME);
+    is_named && matches!(value.get(NAME.len()), None | Some(b'+' | b';' | b' '))
+}
+
 /// The names of all codes but OK, in their order.
 pub const NAMES: [&str; CODES.len()] = {
     let mut names = [""; CODES.len()];
@@ -173,6 +180,20 @@ mod tests {
         check(answer(200, Some(5), b"no such board"), Ok((404, b"no such board")));
         check(answer(200, Some(77), b""), Ok((500, b"")));
         check(answer(502, None, b"<html>"), Ok((502, b"<html>")));
+    }
+
+    #[test]
+    fn the_content_type_of_grpc_may_name_a_format() {
+        for (value, expected) in [
+            ("application/grpc", true),
+            ("application/grpc+proto", true),
+            ("Application/gRPC; charset=x", true),
+            ("application/grpc-web", false),
+            ("application/json", false),
+            ("", false),
+        ] {
+            assert_eq!(is_content_type(value.as_bytes()), expected, "{value}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! tenth is a warm-up. Exit code 1 when the steps do not add up to the process's own CPU time within 10 %.
 
 mod closed_loop;
+mod meter;
 
 use std::io::{IoSlice, Read, Write};
 use std::net::TcpStream;
@@ -17,6 +18,7 @@ use hazelcast::wire::{
 };
 
 use closed_loop::Arguments;
+use meter::{Meter, process_cpu_ns};
 
 const USAGE: &str = "usage: steps ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT";
 /// How far the sum of the steps may be from the whole.
@@ -39,31 +41,6 @@ fn main() -> ExitCode {
             eprintln!("steps: {message}");
             ExitCode::from(2)
         }
-    }
-}
-
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: clock_gettime only writes into the timespec it is given.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Adds the CPU time since the last call to a step.
-struct Meter {
-    last_ns: u64,
-    steps_ns: [u64; STEPS.len()],
-}
-
-impl Meter {
-    fn new() -> Meter {
-        Meter { last_ns: clock_ns(libc::CLOCK_THREAD_CPUTIME_ID), steps_ns: [0; STEPS.len()] }
-    }
-
-    fn step(&mut self, step: usize) {
-        let now_ns = clock_ns(libc::CLOCK_THREAD_CPUTIME_ID);
-        self.steps_ns[step] += now_ns - self.last_ns;
-        self.last_ns = now_ns;
     }
 }
 
@@ -134,7 +111,7 @@ fn run() -> Result<bool, String> {
     // The value that gets find.
     send(&mut connection, &set(map.clone()))?;
     let (mut submitted, mut ended, mut wrong) = (0, 0, 0u64);
-    let (mut meter, mut turns, mut whole_from_ns) = (Meter::new(), 0u64, 0);
+    let (mut meter, mut turns, mut whole_from_ns) = (Meter::<{ STEPS.len() }>::new(), 0u64, 0);
     let warmup = total / 10;
     let mut pending = Vec::new();
     let mut values: Vec<Vec<u8>> = Vec::new();
@@ -181,35 +158,21 @@ fn run() -> Result<bool, String> {
         }
         if ended < warmup && ended + count >= warmup {
             (meter, turns) = (Meter::new(), 0);
-            whole_from_ns = clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
+            whole_from_ns = process_cpu_ns();
         }
         ended += count;
         turns += 1;
         due = count.min(total - submitted);
     }
-    let whole_ns = clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID) - whole_from_ns;
+    let whole_ns = process_cpu_ns() - whole_from_ns;
     let counted = (total - warmup) as f64;
     println!(
         "{op} {value_bytes} B, {in_flight} in flight, {:.1} operations per turn; CPU ns per operation:",
         counted / turns as f64
     );
-    for ((name, what), ns) in STEPS.iter().zip(meter.steps_ns) {
-        println!(
-            "{name:<12}{:>8.0}  {:>4.1} %  {what}",
-            ns as f64 / counted,
-            ns as f64 / whole_ns as f64 * 100.0
-        );
-    }
-    let sum = meter.steps_ns.iter().sum::<u64>() as f64 / whole_ns as f64;
-    println!(
-        "{:<12}{:>8.0}  {:>4.1} %  of the process's {:.0}",
-        "sum",
-        sum * whole_ns as f64 / counted,
-        sum * 100.0,
-        whole_ns as f64 / counted
-    );
+    let share = meter.print(&STEPS, counted, whole_ns);
     if wrong > 0 {
         return Err(format!("{wrong} answers were wrong"));
     }
-    Ok((sum - 1.0).abs() <= TOLERANCE)
+    Ok((share - 1.0).abs() <= TOLERANCE)
 }

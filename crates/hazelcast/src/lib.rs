@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod reactor;
+pub mod tls;
 pub mod wire;
 
 pub use client::{Client, Error, IMap, Operation, Status};

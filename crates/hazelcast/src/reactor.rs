@@ -14,7 +14,7 @@ mod operation;
 mod outcome;
 mod route;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -22,12 +22,14 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
+use rustls::pki_types::ServerName;
 use slab::Slab;
 
+use crate::tls::Stream;
 use crate::wire::{Credentials, Event, Member, PartitionTable, Request, Session, Settings, Uuid};
 use cluster::Cluster;
-pub use config::Config;
 use config::nanos;
+pub use config::{Config, Tls};
 use connection::Connection;
 use gather::Gather;
 use operation::{End, Next, Operation};
@@ -40,6 +42,21 @@ const WAKER: Token = Token(usize::MAX - 1);
 const READS_PER_TURN: usize = 16;
 /// Operations that may wait for a connection.
 const WAITING_MAX: usize = 100_000;
+
+/// A part of `poll`, for whoever measures what each costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// deadlines, heartbeats, connecting
+    Tend,
+    /// to the kernel
+    Write,
+    /// for readiness, or for answers to gather
+    Wait,
+    /// from the kernel
+    Read,
+    /// bytes to the operations that they end, the caller's own part of that included
+    Resolve,
+}
 
 /// One thread's client of a cluster. `T`: what the caller recognises an operation by.
 pub struct Reactor<T> {
@@ -63,12 +80,23 @@ pub struct Reactor<T> {
     gather: Gather,
     /// connections that are read in this turn
     readable: Vec<usize>,
+    on_step: Option<fn(Step)>,
+    /// hosts that certificates must name, where that is not the address; with TLS only
+    hosts: HashMap<SocketAddr, String>,
 }
 
 impl<T> Reactor<T> {
     /// A reactor that begins to connect with its first `poll`. Errors: an address that is none, or no descriptor left.
     pub fn new(config: Config) -> Result<Self, ConnectError> {
-        let seeds = config.resolve()?;
+        let resolved = config.resolve()?;
+        let seeds = resolved.iter().map(|(address, _)| *address).collect();
+        let hosts = match &config.tls {
+            None => HashMap::new(),
+            Some(Tls { host: None, .. }) => resolved.into_iter().collect(),
+            Some(Tls { host: Some(host), .. }) => {
+                resolved.into_iter().map(|(address, _)| (address, host.clone())).collect()
+            }
+        };
         let client_uuid = Uuid::from_random(fastrand::u128(..));
         Ok(Reactor {
             poll: Poll::new()?,
@@ -85,6 +113,8 @@ impl<T> Reactor<T> {
             ended: VecDeque::new(),
             gather: Gather::new(config.gather_share),
             readable: Vec::new(),
+            on_step: None,
+            hosts,
             config,
         })
     }
@@ -162,6 +192,17 @@ impl<T> Reactor<T> {
         self.started.elapsed().as_nanos() as u64
     }
 
+    /// Calls `on_step` after each step of a `poll`: a few times per turn, never per operation.
+    pub fn watch_steps(&mut self, on_step: fn(Step)) {
+        self.on_step = Some(on_step);
+    }
+
+    fn did(&self, step: Step) {
+        if let Some(on_step) = self.on_step {
+            on_step(step);
+        }
+    }
+
     /// Starts an operation. It ends in a `poll`, with `token`, whatever happens.
     pub fn submit(&mut self, request: Request, token: T) {
         let now_ns = self.now_ns();
@@ -201,11 +242,14 @@ impl<T> Reactor<T> {
         if now_ns >= self.wake_ns() {
             self.tick(now_ns);
         }
+        self.did(Step::Tend);
         self.flush(now_ns);
+        self.did(Step::Write);
         let mut count = self.hand_over(&mut on_end);
         let is_busy = count > 0 || self.connections.iter().any(|(_, connection)| connection.is_readable);
         let wake = Duration::from_nanos(self.wake_ns().saturating_sub(now_ns));
         let wait = if is_busy { Duration::ZERO } else { timeout.map_or(wake, |timeout| timeout.min(wake)) };
+        self.did(Step::Resolve);
         match self.poll.poll(&mut self.events, Some(wait)) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
@@ -216,12 +260,14 @@ impl<T> Reactor<T> {
                 connection.is_writable |= event.is_writable();
             }
         }
+        self.did(Step::Wait);
         count += self.read_all(self.now_ns(), &mut on_end);
         if count > 0 && self.let_gather(count, timeout) {
             count += self.read_all(self.now_ns(), &mut on_end);
         }
         count += self.hand_over(&mut on_end);
         self.gather.ended(count, self.now_ns());
+        self.did(Step::Resolve);
         Ok(count)
     }
 
@@ -246,7 +292,7 @@ impl<T> Reactor<T> {
         let mut in_flight = 0;
         for (_, connection) in &self.connections {
             // More to read than one turn takes, or to write than the kernel takes: there is no lack of work.
-            if connection.is_readable || !connection.session.outbox().is_empty() {
+            if connection.is_readable || connection.is_behind() {
                 return false;
             }
             in_flight += connection.session.in_flight();
@@ -256,6 +302,7 @@ impl<T> Reactor<T> {
             return false;
         }
         std::thread::sleep(pause);
+        self.did(Step::Wait);
         for (_, connection) in &mut self.connections {
             // The kernel would only say so at the next wait.
             connection.is_readable = connection.session.in_flight() > 0;
@@ -297,11 +344,14 @@ impl<T> Reactor<T> {
             if !connection.is_readable {
                 return Ok(());
             }
-            match connection.read(now_ns)? {
+            let read = connection.read(now_ns);
+            self.did(Step::Read);
+            match read? {
                 0 => return Ok(()),
                 bytes => self.gather.received(bytes),
             }
             self.take_events(at, now_ns, count, on_end)?;
+            self.did(Step::Resolve);
         }
         Ok(())
     }
@@ -338,8 +388,14 @@ impl<T> Reactor<T> {
                 }
                 Event::Members(view) => {
                     let may_connect = self.config.may_connect;
+                    let has_tls = self.config.tls.is_some();
+                    let hosts = &mut self.hosts;
                     let permitted = |host: &str, port| {
-                        resolve(host, port).filter(|address: &SocketAddr| may_connect(address.ip()))
+                        let address = resolve(host, port).filter(|address| may_connect(address.ip()))?;
+                        if has_tls {
+                            hosts.entry(address).or_insert_with(|| host.to_owned());
+                        }
+                        Some(address)
                     };
                     self.cluster.take_members(view, now_ns, permitted);
                     self.close_left(now_ns);
@@ -458,7 +514,7 @@ impl<T> Reactor<T> {
         self.cluster.opened(address, at);
         let stream = TcpStream::connect(address).and_then(|mut stream| {
             self.poll.registry().register(&mut stream, Token(at), Interest::READABLE | Interest::WRITABLE)?;
-            Ok(stream)
+            self.with_tls(stream, address)
         });
         match stream {
             Ok(stream) => {
@@ -470,6 +526,18 @@ impl<T> Reactor<T> {
                 self.cluster.failed(down, now_ns, fastrand::f64());
             }
         }
+    }
+
+    fn with_tls(&self, socket: TcpStream, address: SocketAddr) -> io::Result<Stream<TcpStream>> {
+        let tls = match &self.config.tls {
+            None => None,
+            Some(Tls { config, .. }) => {
+                let host = self.hosts.get(&address).cloned().unwrap_or_else(|| address.ip().to_string());
+                let name = ServerName::try_from(host).map_err(io::Error::other)?;
+                Some((config.clone(), name))
+            }
+        };
+        Stream::new(socket, tls).map_err(io::Error::other)
     }
 
     /// Ends everything: what was sent as unknown, the rest as failed.

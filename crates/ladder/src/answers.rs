@@ -5,6 +5,7 @@
 
 mod conclusions;
 mod deliveries;
+mod from_above;
 mod overload;
 mod shots;
 
@@ -33,6 +34,8 @@ pub struct Asked<'a> {
     pub search: Option<&'a SearchSchedule>,
     /// loads beyond the capacity were held to see what the server still gives there
     pub has_overload: bool,
+    /// loads were held upwards and then downwards
+    pub from_above: bool,
     /// what the whole run must meet
     pub gates: &'a [Gate],
     /// why the run is not whole; such a run never passes, because loads that were asked for may be missing
@@ -74,6 +77,9 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
     climb.conclusions = conclusions::conclusions(&climb);
     if asked.has_overload {
         climb.conclusions.extend(overload::conclusion(&climb));
+    }
+    if asked.from_above {
+        climb.conclusions.extend(from_above::conclusion(&climb));
     }
     climb
 }

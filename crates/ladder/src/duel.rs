@@ -15,7 +15,7 @@ mod schedule;
 mod verdicts;
 mod wording;
 
-pub use contract::{DuelAnswers, DuelBlock, DuelFigure, DuelGate, DuelLoad, SettingDifference, ended};
+pub use contract::{DuelAnswers, DuelBlock, DuelFigure, DuelGate, DuelLoad, ended};
 pub use gate::{Gate, GateError, GateState};
 pub use interval::{Pairs, Scale};
 pub use looks::{BLOCKS_LEAST, BLOCKS_MOST, Looks};

@@ -5,6 +5,7 @@
 //! page have it. The format of the lines and how they come about: clients/README.md, docs/method/clients.md.
 //! Pure: the same lines give the same results, right after the run and years later.
 
+mod beside;
 mod contract;
 mod curve;
 mod error;
@@ -20,6 +21,7 @@ mod sweep;
 #[cfg(any(test, feature = "scene"))]
 pub mod scene;
 
+pub use beside::{Beside, BesideCell, OldAndNew, Told};
 pub use contract::{
     CellFigures, Comparison, FirstError, LatencyFigures, ProfileFigures, ProfileFunction, RateRatio,
     RuntimeFitness,

@@ -13,6 +13,7 @@ pub mod closing;
 mod condition;
 mod confidence;
 mod contract;
+pub mod differing;
 pub mod disturbance;
 pub mod duel;
 mod figures;
@@ -36,6 +37,7 @@ pub use condition::{Condition, ConditionError};
 pub use contract::{
     Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, RunFacts, Rung, StoredAnswers,
 };
+pub use differing::{Difference, Origin};
 pub use disturbance::{Disturbance, DisturbedAbove, disturbance, least_disturbed};
 pub use figures::{FIGURES, FigureDoc, FigureValue, UnitKind};
 pub use gate::{Gate, GateError, GateResult};

@@ -19,7 +19,7 @@ mod search;
 mod stop;
 
 pub use http::RequestConfigError;
-pub use search::{GatePlaceError, SearchError};
+pub use search::{FromAboveError, GatePlaceError, SearchError};
 pub use stop::StopError;
 
 /// Where a mistake stands.
@@ -71,6 +71,9 @@ pub enum ConfigError {
     /// a search that makes no sense
     #[error(transparent)]
     Search(#[from] SearchError),
+    /// loads that cannot be held downwards
+    #[error(transparent)]
+    FromAbove(#[from] FromAboveError),
     /// a URL that cannot be read
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -261,7 +264,9 @@ pub enum ConfigError {
     )]
     NothingToRestart,
     /// a certificate without TLS
-    #[error("{0} is about certificates, but the target is neither wss:// nor https://")]
+    #[error(
+        "{0} is about certificates, but the target is not over TLS, as wss://, https:// or rediss:// are"
+    )]
     CertificateWithoutTls(&'static str),
     /// trusting one authority and everybody
     #[error("ca names whom to trust, insecure trusts everybody; only one of them can be meant")]

@@ -176,6 +176,9 @@ pub struct Ladder {
     /// the subject is told to end under each load
     #[serde(default)]
     pub stop: Option<SubjectStop>,
+    /// after the highest load the others once more, from the highest down
+    #[serde(default)]
+    pub from_above: bool,
     /// how often each load is held
     #[serde(default)]
     pub repeat: Repeats,

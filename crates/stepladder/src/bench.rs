@@ -10,10 +10,10 @@ mod leaderboard;
 use std::path::Path;
 
 use clap::Subcommand;
-use store::{RunEnd, RunId, RunRecord, RunState, Store};
+use ladder::in_flight::Beside;
+use store::{RunEnd, RunRecord, RunState, Store};
 
 use self::in_flight::stored;
-use crate::comparing::Difference;
 use crate::exit::{Exit, Failure, not_measured};
 use crate::outputs::write_text;
 use crate::say;
@@ -64,22 +64,9 @@ pub fn show(store: &Store, record: &RunRecord, json: Option<&Path>) -> Result<Ex
     Ok(Exit::Met)
 }
 
-/// Two comparisons of client libraries side by side.
-pub struct Compared {
-    /// in servers, libraries and runtimes
-    pub differences: Vec<Difference>,
-    /// old against new, for the terminal
-    pub text: String,
-    /// the same as JSON
-    pub cells: serde_json::Value,
-}
-
-/// Lays a stored run beside an older one. Errors: damage, or lines of another version.
-pub fn compared(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<Compared> {
-    let (old, new) = (stored(store, old)?, stored(store, new)?);
-    let (mut text, cells) = in_flight::compared(&old, &new);
-    text += "\nThe two runs were not interleaved: a difference may be the machine's. For a claim run both clients in one bench.\n";
-    Ok(Compared { differences: in_flight::differences(&old, &new), text, cells })
+/// Two stored comparisons beside each other, for the terminal.
+pub fn compared(both: &Beside) -> String {
+    in_flight::compared(both)
 }
 
 /// Measures, prints and checks the gates.

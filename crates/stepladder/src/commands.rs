@@ -23,7 +23,7 @@ use crate::judging::JudgedRun;
 use crate::outputs::{self, Outputs};
 use crate::signals::Interrupt;
 use crate::view::Beside;
-use crate::{bench, comparing, doctor, duel, say, selftest, show, ticks};
+use crate::{bench, doctor, duel, say, selftest, show, ticks};
 
 type Answer = Result<Exit, Failure>;
 
@@ -182,21 +182,22 @@ pub fn compare(args: &CompareArgs) -> Answer {
             new.id
         )));
     }
-    let mut differences = comparing::differences(&old, &new);
-    let (figures, cells) = match old.head.kind {
+    let (differences, figures, contract) = match old.head.kind {
         RunKind::Climb | RunKind::Duel => {
-            (show::old_against_new(&store, &old.id, &new.id).map_err(not_measured)?, serde_json::Value::Null)
+            let differences =
+                ladder::differing::differences(&viewer::origin(&old.head), &viewer::origin(&new.head));
+            let contract = json!({
+                "schema": 1, "old": old.id.as_str(), "new": new.id.as_str(), "differs": differences, "cells": null,
+            });
+            let figures = show::old_against_new(&store, &old.id, &new.id).map_err(not_measured)?;
+            (differences, figures, contract)
         }
         RunKind::Bench => {
-            let compared = bench::compared(&store, &old.id, &new.id).map_err(not_measured)?;
-            differences.extend(compared.differences);
-            (compared.text, compared.cells)
+            let both = viewer::beside(&store, &old.id, &new.id).map_err(not_measured)?;
+            let contract = serde_json::to_value(&both).map_err(not_measured)?;
+            (both.differs.clone(), bench::compared(&both), contract)
         }
     };
-    let contract = json!({
-        "schema": 1, "old": old.id.as_str(), "new": new.id.as_str(),
-        "differs": differences.iter().map(comparing::Difference::as_json).collect::<Vec<_>>(), "cells": cells,
-    });
     outputs::write_text("--json", &format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;
     if args.json.as_deref() != Some(Path::new("-")) {
         print(&show::differing(&old.id, &new.id, &differences))?;

@@ -29,6 +29,7 @@ pub fn schedule(plan: &Plan) -> Schedule {
         rungs: plan.ladder.rungs.clone(),
         cells: plan.ladder.cells.iter().map(|cell| cell.names.clone()).collect(),
         is_open_ended: plan.ladder.is_open_ended,
+        from_above: plan.ladder.from_above,
         repeats: plan.ladder.repeat,
         seed: plan.seed,
         overload: plan.ladder.overload.clone(),
@@ -156,6 +157,7 @@ impl JudgedRun {
         let asked = Asked {
             search: ladder.search.as_ref(),
             has_overload: !ladder.overload.is_empty(),
+            from_above: ladder.from_above,
             gates: &self.plan.gates,
             ended_early,
         };

@@ -12,8 +12,9 @@ use ladder::{Climb, Rung, Verdict};
 use store::{RunId, RunKind, RunRecord, RunState, Store};
 
 use crate::bench;
-use crate::comparing::Difference;
+use crate::comparing;
 use crate::judging::JudgedRun;
+use ladder::Difference;
 
 const NOT_STATED: &str = ladder::closing::NOT_STATED;
 
@@ -213,7 +214,7 @@ pub fn differing(old: &RunId, new: &RunId, differences: &[Difference]) -> String
     }
     let mut text = format!("{old} and {new} differ in\n");
     for difference in differences {
-        text += &format!("  {}\n", wrapped(&difference.as_text(), 4));
+        text += &format!("  {}\n", wrapped(&comparing::as_text(difference), 4));
     }
     text
 }

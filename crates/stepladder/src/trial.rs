@@ -474,7 +474,10 @@ fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>>
             socket,
             host: host.clone(),
             path: path.clone(),
-            tls: tls.clone(),
+            // Another member of a cluster shows the certificate of its own address.
+            tls: tls
+                .as_ref()
+                .map(|tls| if socket == plan.address { tls.clone() } else { tls.of(socket.ip()) }),
             reply_bytes_max,
         })
     };

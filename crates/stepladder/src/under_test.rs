@@ -109,8 +109,7 @@ impl UnderTest {
 
     /// All members of the cluster that the target belongs to, each of which must be one that may be loaded.
     fn find_members(&self, plan: &Plan, consent: &Consent) -> anyhow::Result<Vec<SocketAddr>> {
-        // Members do not name the proxy in front of them that speaks TLS.
-        if self.target.scheme.transport() != Transport::Hazelcast || self.target.scheme.is_tls() {
+        if self.target.scheme.transport() != Transport::Hazelcast {
             return Ok(Vec::new());
         }
         probe::cluster::members(&self.target, self.address, |member| {

@@ -9,7 +9,7 @@ use measure::{Entry, Event, TrialHead};
 
 use crate::entries::{marks, recall_behind};
 use crate::error::StoreError;
-use crate::row::ReadError;
+use crate::row::{ReadError, Row};
 use crate::run::RunId;
 use crate::store::{Store, trial_head};
 use crate::tables::{self, TRIAL, TRIAL_END};
@@ -53,9 +53,13 @@ impl Store {
         let moment = self.moment()?;
         let read = || {
             let ends = TRIAL_END.select(&moment, "run = ?1", [run.as_str()])?;
+            let ends: Vec<(u32, Row)> =
+                ends.into_iter().map(|end| Ok((end.trial()?, end))).collect::<Result<_, ReadError>>()?;
             let rows = TRIAL.select(&moment, "run = ?1", [run.as_str()])?;
             let marks = rows.iter().map(|row| {
-                let end = ends.iter().find(|end| end.key() == row.key());
+                let trial = row.trial()?;
+                // Rows come in the order of their keys.
+                let end = ends.binary_search_by_key(&trial, |(trial, _)| *trial).ok().map(|at| &ends[at].1);
                 let end = end.map(|end| end.read(tables::trial_end::read)).transpose()?;
                 let (head, started_unix_ms) = trial_head(row)?;
                 Ok(TrialMark { head, started_unix_ms, ended_unix_ms: end.map(|(_, ended)| ended) })

@@ -183,12 +183,16 @@ impl Store {
 
     /// What judges said of a trial, oldest first: the last of each judge stands.
     pub fn verdicts(&self, run: &RunId, seq: u32) -> Result<Vec<StoredVerdict>, StoreError> {
-        let mut verdicts = Vec::new();
+        Ok(self.all_verdicts(run)?.remove(&seq).unwrap_or_default())
+    }
+
+    /// The same of all trials of a run, by their numbers. Who wants those of many trials reads the table once with it:
+    /// `verdicts` reads all of the run for each, so that a row whose key is damaged is seen and not just missing.
+    pub(crate) fn all_verdicts(&self, run: &RunId) -> Result<BTreeMap<u32, Vec<StoredVerdict>>, StoreError> {
+        let mut verdicts: BTreeMap<u32, Vec<StoredVerdict>> = BTreeMap::new();
         let keep = |row: Row| {
             let (_, said) = row.read(tables::verdict::read)?;
-            if row.trial()? == seq {
-                verdicts.push(said);
-            }
+            verdicts.entry(row.trial()?).or_default().push(said);
             Ok(())
         };
         let read = VERDICT.for_each(&self.connection, "run = ?1", [run.as_str()], keep);

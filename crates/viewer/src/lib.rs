@@ -9,6 +9,7 @@
 
 mod archive;
 mod bench;
+mod beside;
 mod bundle;
 mod connections;
 mod decimate;
@@ -25,6 +26,7 @@ mod tick_files;
 mod typescript;
 
 pub use archive::{Answers, Archive, Detail};
+pub use beside::{NotBeside, beside, origin};
 pub use bundle::page_is_built;
 pub use error::{Unjudged, ViewError};
 pub use gate::{Gate, Ruling};

@@ -26,6 +26,7 @@ use store::{RunId, Store, StoreError};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::archive::{Answers, Archive, Detail, POINTS, SharedJudge};
+use crate::beside::{NotBeside, beside};
 use crate::bundle;
 use crate::connections::Seat;
 use crate::error::ViewError;
@@ -84,6 +85,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/runs", get(runs))
         .route("/api/runs/{id}", get(run).delete(delete))
         .route("/api/runs/{id}/trials/{seq}", get(trial))
+        .route("/api/beside/{old}/{new}", get(old_beside_new))
         .route("/api/runs/{id}/live", get(live))
         .route("/api/runs/{id}/labels", put(labels).layer(DefaultBodyLimit::max(LABELS_BYTES)))
         .route("/api/ticks", get(ticks).post(drop_ticks).layer(DefaultBodyLimit::max(DROPPED_BYTES)))
@@ -250,6 +252,21 @@ async fn run(State(shared): App, Path(id): Path<String>) -> Result<Response, Ref
                 .remembering(&shared.answers)
                 .run_page(&exactly(&store, &id)?, Detail::First)?,
         )
+    })
+    .await
+}
+
+async fn old_beside_new(
+    State(shared): App,
+    Path((old, new)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    aside(move || {
+        let store = shared.reader()?;
+        match beside(&store, &exactly(&store, &old)?, &exactly(&store, &new)?) {
+            Ok(both) => as_json(&both),
+            Err(NotBeside::Store(error)) => Err(error.into()),
+            Err(error) => Err(Refusal(StatusCode::CONFLICT, error.to_string())),
+        }
     })
     .await
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ladder::in_flight::Beside;
 use measure::Measure;
 use measure::Purpose;
 use ts_rs::{Config, TS, TypeVisitor};
@@ -67,6 +68,7 @@ fn typescript_has_the_types_of_what_is_sent() {
     declared.visit::<RunPage>();
     declared.visit::<Second>();
     declared.visit::<TickFile>();
+    declared.visit::<Beside>();
     declared.visit::<Purpose>();
     let columns = union("ColumnName", std::iter::once("t").chain(NAMES.iter().copied()));
     let measures = Measure::ALL.iter().map(|measure| measure.name());

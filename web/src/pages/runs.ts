@@ -21,12 +21,29 @@ export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
   const compare = h('button', { class: 'strong', type: 'button', onclick: () => go(`#/compare/${[...chosen].map(encodeURIComponent).join(',')}`) })
   const element = h('main', { class: 'history' }, h('div', { class: 'bar' }, h('h1', null, 'Runs'), search, h('span', { class: 'spring' }), compare), list)
 
+  const kindOf = () => runs.find(run => chosen.has(run.id))?.kind ?? null
+  /** Whether a run may be chosen besides those that are. A duel compares within itself. */
+  const choice = (run: RunRow): { disabled: boolean; why: string | null } => {
+    if (run.kind === 'duel') return { disabled: true, why: 'a duel compares within itself' }
+    const kind = kindOf()
+    if (chosen.has(run.id) || kind === null) return { disabled: false, why: null }
+    if (run.kind !== kind) return { disabled: true, why: 'it has no figures in common with those that are chosen' }
+    return run.kind === 'bench' && chosen.size > 1 ? { disabled: true, why: 'two comparisons of clients can be compared' } : { disabled: false, why: null }
+  }
+  const boxes = (): [HTMLInputElement, { disabled: boolean }][] => [...list.querySelectorAll<HTMLInputElement>('input[data-run]')].flatMap(box => {
+    const run = runs.find(one => one.id === box.dataset.run)
+    return run ? [[box, choice(run)] as [HTMLInputElement, { disabled: boolean }]] : []
+  })
+  const count = () => {
+    compare.disabled = chosen.size < 2
+    compare.textContent = chosen.size < 2 ? 'Choose two to compare' : `Compare ${chosen.size}`
+  }
+
   const draw = () => {
     const words = search.value.trim()
     const found = runs.filter(run => words === '' || matches(run, words))
       .sort((a, b) => Number(b.labels?.pinned === 'true') - Number(a.labels?.pinned === 'true') || b.started_unix_ms - a.started_unix_ms)
-    compare.disabled = chosen.size < 2
-    compare.textContent = chosen.size < 2 ? 'Choose two to compare' : `Compare ${chosen.size}`
+    count()
     compare.hidden = runs.length < 2
     search.hidden = runs.length === 0
     if (runs.length === 0) { replace(list, empty()); return }
@@ -40,15 +57,15 @@ export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
     box.addEventListener('change', () => {
       if (box.checked) chosen.add(run.id)
       else chosen.delete(run.id)
-      compare.disabled = chosen.size < 2
-      compare.textContent = chosen.size < 2 ? 'Choose two to compare' : `Compare ${chosen.size}`
+      count()
+      for (const [other, { disabled }] of boxes()) other.disabled = disabled
     })
     const tags = (run.labels?.tags ?? '').split(',').map(tag => tag.trim()).filter(Boolean)
-    // Old against new is of climbs alone: a comparison of clients and a duel compare within themselves.
     const isClimb = run.kind === 'climb'
-    box.disabled = !isClimb
+    const { disabled, why } = choice(run)
+    box.disabled = disabled
     return h('li', { class: 'row' },
-      h('label', { class: 'choose', title: isClimb ? null : `a ${run.kind} compares within itself` }, box),
+      h('label', { class: 'choose', title: why }, box),
       h('a', { class: 'open', href: `#/runs/${encodeURIComponent(run.id)}` },
         h('span', { class: 'who' },
           h('b', null, run.labels?.name || run.id), run.labels?.pinned === 'true' ? h('span', { class: 'pin' }, ' pinned') : null, ...tags.map(tag => h('span', { class: 'tag' }, tag)),

@@ -80,7 +80,7 @@ func run(p plan.Plan) int {
 
 // named is the target with all that a mistake may be in.
 func named(p plan.Plan) string {
-	if strings.HasPrefix(p.Target, "hazelcast:") {
+	if strings.HasPrefix(p.Target, "hazelcast") {
 		return fmt.Sprintf("%s (cluster %s)", p.Target, p.Cluster)
 	}
 	return p.Target

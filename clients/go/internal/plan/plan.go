@@ -28,6 +28,10 @@ type Plan struct {
 	Cluster        string `json:"cluster"`
 	TimeoutMs      int64  `json:"timeout_ms"`
 	MemoryCapBytes int64  `json:"memory_cap_bytes"`
+	// Ca is, over TLS, a PEM file with authorities to trust besides the usual ones.
+	Ca string `json:"ca,omitempty"`
+	// Insecure accepts, over TLS, any certificate.
+	Insecure bool `json:"insecure,omitempty"`
 }
 
 // Keys that operations choose from.
@@ -41,8 +45,8 @@ type Keys struct {
 func (p Plan) Unlimited() bool { return p.InFlight == "unlimited" }
 
 var targets = []*regexp.Regexp{
-	regexp.MustCompile(`^hazelcast://[^/,]+:\d+(,[^/,]+:\d+)*/.+$`),
-	regexp.MustCompile(`^redis://(\[[^\]]+\]|[^/:,]+):\d+(/\d+)?$`),
+	regexp.MustCompile(`^hazelcasts?://[^/,]+:\d+(,[^/,]+:\d+)*/.+$`),
+	regexp.MustCompile(`^rediss?://(\[[^\]]+\]|[^/:,]+):\d+(/\d+)?$`),
 	regexp.MustCompile(`^null:$`),
 	regexp.MustCompile(`^fake:$`),
 }
@@ -50,7 +54,7 @@ var targets = []*regexp.Regexp{
 var (
 	keysOfPlan = []string{
 		"target", "op", "value_bytes", "total", "warmup", "in_flight", "keys", "seed", "cluster", "timeout_ms",
-		"memory_cap_bytes", "variant",
+		"memory_cap_bytes", "ca", "insecure", "variant",
 	}
 	keysOfKeys = []string{"pattern", "count", "theta"}
 )
@@ -72,7 +76,7 @@ func Read(text string) (Plan, error) {
 	isTarget := json.Unmarshal(given["target"], &p.Target) == nil &&
 		slices.ContainsFunc(targets, func(form *regexp.Regexp) bool { return form.MatchString(p.Target) })
 	if !isTarget {
-		r.refuse("target", "hazelcast://HOST:PORT/MAP, redis://HOST:PORT, null: or fake:", given["target"])
+		r.refuse("target", "hazelcast://HOST:PORT/MAP, redis://HOST:PORT, over TLS hazelcasts:// and rediss://, null: or fake:", given["target"])
 	}
 	p.Op = r.word("op", given["op"], []string{"get", "set", "mix"}, "get, set or mix")
 	p.ValueBytes = int(r.whole("value_bytes", given["value_bytes"], 1, 16_777_216, 3, ""))
@@ -93,6 +97,16 @@ func Read(text string) (Plan, error) {
 	}
 	p.TimeoutMs = r.whole("timeout_ms", given["timeout_ms"], 1, 600_000, 10_000, "")
 	p.MemoryCapBytes = r.whole("memory_cap_bytes", given["memory_cap_bytes"], 1<<20, 1<<40, 512<<20, "")
+	if raw := given["ca"]; raw != nil {
+		if json.Unmarshal(raw, &p.Ca) != nil || p.Ca == "" || isNull(raw) {
+			r.refuse("ca", "the path of a PEM file", raw)
+		}
+	}
+	if raw := given["insecure"]; raw != nil {
+		if json.Unmarshal(raw, &p.Insecure) != nil || isNull(raw) {
+			r.refuse("insecure", "true or false", raw)
+		}
+	}
 	if len(r.mistakes) > 0 {
 		return Plan{}, errors.New(strings.Join(r.mistakes, "; "))
 	}

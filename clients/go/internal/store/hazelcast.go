@@ -34,13 +34,24 @@ type hazelcastStore struct {
 }
 
 func connectHazelcast(ctx context.Context, p plan.Plan) (Store, error) {
-	addresses, mapName, _ := strings.Cut(strings.TrimPrefix(p.Target, "hazelcast://"), "/")
+	addresses, mapName, _ := strings.Cut(p.Target[strings.Index(p.Target, "://")+3:], "/")
 	config := hazelcast.Config{}
 	config.Cluster.Name = p.Cluster
 	config.Cluster.Network.SetAddresses(strings.Split(addresses, ",")...)
 	config.Cluster.Network.ConnectionTimeout = types.Duration(ConnectTimeout)
 	config.Cluster.ConnectionStrategy.Timeout = types.Duration(ConnectTimeout)
 	config.Cluster.InvocationTimeout = types.Duration(time.Duration(p.TimeoutMs) * time.Millisecond)
+	trusted, err := trust(p)
+	if err != nil {
+		return nil, err
+	}
+	if trusted != nil {
+		// The library takes one name for all members.
+		first, _, _ := strings.Cut(addresses, ",")
+		trusted.ServerName, _, _ = net.SplitHostPort(first)
+		config.Cluster.Network.SSL.Enabled = true
+		config.Cluster.Network.SSL.SetTLSConfig(trusted)
+	}
 	config.Logger.Level = logger.ErrorLevel
 	var version atomic.Pointer[inflight.Member]
 	config.AddMembershipListener(func(event cluster.MembershipStateChanged) {

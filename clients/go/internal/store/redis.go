@@ -28,6 +28,15 @@ func connectRedis(ctx context.Context, p plan.Plan) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	trusted, err := trust(p)
+	if err != nil {
+		return nil, err
+	}
+	if trusted != nil {
+		// The URL has set the name that the certificate must carry.
+		trusted.ServerName = options.TLSConfig.ServerName
+		options.TLSConfig = trusted
+	}
 	if inFlight, is := p.InFlight.(int64); is {
 		options.PoolSize = int(min(inFlight, connectionsMax))
 	}

@@ -3,7 +3,10 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -34,12 +37,36 @@ func Connect(p plan.Plan) (Store, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), ConnectTimeout)
 	defer cancel()
 	switch {
-	case strings.HasPrefix(p.Target, "hazelcast:"):
+	case strings.HasPrefix(p.Target, "hazelcast:"), strings.HasPrefix(p.Target, "hazelcasts:"):
 		return connectHazelcast(ctx, p)
-	case strings.HasPrefix(p.Target, "redis:"):
+	case strings.HasPrefix(p.Target, "redis:"), strings.HasPrefix(p.Target, "rediss:"):
 		return connectRedis(ctx, p)
 	}
 	return nil, fmt.Errorf("%s is no store", p.Target)
+}
+
+// trust is what TLS trusts by a plan; nil without TLS.
+func trust(p plan.Plan) (*tls.Config, error) {
+	if !strings.HasPrefix(p.Target, "hazelcasts:") && !strings.HasPrefix(p.Target, "rediss:") {
+		return nil, nil
+	}
+	config := &tls.Config{InsecureSkipVerify: p.Insecure}
+	if p.Ca == "" {
+		return config, nil
+	}
+	pem, err := os.ReadFile(p.Ca)
+	if err != nil {
+		return nil, err
+	}
+	// Where the system has no authorities, the file's are all there are.
+	config.RootCAs, err = x509.SystemCertPool()
+	if err != nil {
+		config.RootCAs = x509.NewCertPool()
+	}
+	if !config.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: no certificate in it", p.Ca)
+	}
+	return config, nil
 }
 
 // Null answers at once. Values are copies, so that checking one compares its bytes as it does with a real store.

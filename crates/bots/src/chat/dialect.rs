@@ -60,7 +60,13 @@ pub trait Dialect: 'static {
     fn text<'l>(line: &'l [u8], room: &str) -> &'l [u8];
 
     /// Books the deliveries at the front of a block of whole lines. Returns the rest, which begins with another line.
-    fn book<'b>(mut block: &'b [u8], room: &str, book: &mut Deliveries<'_>) -> &'b [u8] {
+    /// `announced`: what the last line of the connection's block before said of the next one, kept for the dialect.
+    fn book<'b>(
+        mut block: &'b [u8],
+        room: &str,
+        book: &mut Deliveries<'_>,
+        _announced: &mut Option<u32>,
+    ) -> &'b [u8] {
         while let Some(end) = memchr(b'\n', block) {
             let line = without_return(&block[..end]);
             let Some(stamp) = payload::read(Self::text(line, room)) else { return block };

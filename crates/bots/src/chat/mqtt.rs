@@ -76,7 +76,7 @@ impl Dialect for Mqtt {
         }
     }
 
-    fn book<'b>(mut block: &'b [u8], room: &str, book: &mut Deliveries<'_>) -> &'b [u8] {
+    fn book<'b>(mut block: &'b [u8], room: &str, book: &mut Deliveries<'_>, _: &mut Option<u32>) -> &'b [u8] {
         while block.first() == Some(&PUBLISH)
             && let Some((packet, rest)) = split_packet(block)
             && let Some(stamp) = payload::read(Self::text(packet, room))

@@ -1,7 +1,6 @@
 //! The NATS client protocol: SUB, PUB, MSG, PING.
 //!
-//! Our payloads hold no line's end, so each is one line behind its MSG line, which says how long it is. Where the two came
-//! in different blocks the length is checked by the payload's own stamp alone.
+//! Our payloads hold no line's end, so each is one line behind its MSG line, which says how long it is.
 //! `echo: false` asks the server not to send a message back to its publisher. PONG comes behind what is queued.
 
 use std::io::Write as _;
@@ -53,17 +52,21 @@ impl Dialect for Nats {
         line
     }
 
-    fn book<'b>(mut block: &'b [u8], room: &str, book: &mut Deliveries<'_>) -> &'b [u8] {
-        let mut announced = None;
+    fn book<'b>(
+        mut block: &'b [u8],
+        room: &str,
+        book: &mut Deliveries<'_>,
+        announced: &mut Option<u32>,
+    ) -> &'b [u8] {
         while let Some(end) = memchr(b'\n', block) {
             let line = without_return(&block[..end]);
             if line.starts_with(b"MSG ") {
-                announced = announced_bytes(line, room);
+                *announced = announced_bytes(line, room);
                 if announced.is_none() {
                     return block;
                 }
             } else {
-                if announced.take().is_some_and(|bytes| bytes != line.len()) {
+                if announced.take().is_none_or(|bytes| bytes as usize != line.len()) {
                     return block;
                 }
                 let Some(stamp) = payload::read(line) else { return block };
@@ -77,10 +80,10 @@ impl Dialect for Nats {
 
 /// How long the payload is that `MSG room 1 LENGTH` announces; `None`: it is for another room or subscription, or is none.
 #[inline]
-fn announced_bytes(line: &[u8], room: &str) -> Option<usize> {
+fn announced_bytes(line: &[u8], room: &str) -> Option<u32> {
     let digits = line.strip_prefix(b"MSG ")?.strip_prefix(room.as_bytes())?.strip_prefix(b" 1 ")?;
     let is_number = (1..=LENGTH_DIGITS_MAX).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
-    is_number.then(|| digits.iter().fold(0, |length, digit| 10 * length + usize::from(digit - b'0')))
+    is_number.then(|| digits.iter().fold(0, |length, digit| 10 * length + u32::from(digit - b'0')))
 }
 
 #[cfg(test)]
@@ -127,6 +130,38 @@ mod tests {
         ] {
             assert_eq!(announced_bytes(line.as_bytes(), "lobby"), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn a_payload_counts_behind_its_announcement_alone_whatever_the_blocks() {
+        let mut payload = Vec::new();
+        payload::write(&mut payload, payload::Stamp { sender: 0, seq: 0, planned_ns: 5 }, 60);
+        let line = [&payload[..], b"\r\n"].concat();
+        let announcement = format!("MSG lobby 1 {}\r\n", payload.len()).into_bytes();
+        let booked = |blocks: &[&[u8]]| {
+            let shape = measure::LedgerShape {
+                senders: 1,
+                locals: 1,
+                first: 0,
+                step: 1,
+                patience_ns: 1,
+                echoes: true,
+            };
+            let (mut part, mut announced) = (measure::LedgerPart::new(shape), None);
+            let (mut hold, mut other) = (measure::Distribution::new(), measure::Distribution::new());
+            let mut rest = Vec::new();
+            for block in blocks {
+                let mut book = part.deliveries(0, 10, (0, 100), (&mut hold, &mut other));
+                rest.extend_from_slice(Nats::book(block, "lobby", &mut book, &mut announced));
+            }
+            (hold.count(), rest.len())
+        };
+        assert_eq!(booked(&[&announcement, &line]), (1, 0), "in two blocks");
+        assert_eq!(booked(&[&[&announcement[..], &line].concat()]), (1, 0), "in one");
+        assert_eq!(booked(&[&line]), (0, line.len()), "unannounced");
+        let twice = [&announcement[..], &line, &line].concat();
+        assert_eq!(booked(&[&twice]), (1, line.len()), "announced once, sent twice");
+        assert_eq!(booked(&[b"MSG lobby 1 3\r\n", &line]), (0, line.len()), "of another length");
     }
 
     #[test]

@@ -171,7 +171,7 @@ impl Cluster {
         &mut self,
         view: MembersView,
         now_ns: u64,
-        resolve: impl Fn(&str, u16) -> Option<SocketAddr>,
+        mut resolve: impl FnMut(&str, u16) -> Option<SocketAddr>,
     ) {
         self.members = view.members;
         let mut listed = Vec::with_capacity(self.members.len());
@@ -221,6 +221,9 @@ impl Cluster {
     pub fn connect_error(&self, cluster: &str, elapsed_ns: u64) -> ConnectError {
         let addresses: Vec<String> = self.targets.iter().map(|target| target.address.to_string()).collect();
         let last = self.last_down.as_ref();
+        if let Some(Down { address, cause: DownCause::Tls(why) }) = last.map(Arc::as_ref) {
+            return ConnectError::Tls { address: *address, why: why.to_string() };
+        }
         ConnectError::NoMember {
             cluster: cluster.to_owned(),
             addresses: addresses.join(", "),

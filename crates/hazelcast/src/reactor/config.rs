@@ -1,6 +1,7 @@
 //! How a client finds its cluster, and its limits.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::cluster::Backoff;
@@ -19,6 +20,8 @@ pub struct Config {
     /// Whether a member that the cluster names may be connected to, by its address; those of `addresses` always may. The
     /// partitions of others are reached through the members that are connected. Default: all may.
     pub may_connect: fn(IpAddr) -> bool,
+    /// Default: no TLS.
+    pub tls: Option<Tls>,
     /// The cluster's name. Default: "dev", as the members'.
     pub cluster_name: String,
     /// Only where the members ask for one.
@@ -47,11 +50,22 @@ pub struct Config {
     pub limits: Limits,
 }
 
+/// How connections are encrypted. The certificate of each member must carry the host by which it is connected to: as it
+/// stands in `Config::addresses`, or as the member calls itself.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// trust, versions, ciphers
+    pub config: Arc<rustls::ClientConfig>,
+    /// what the certificates of `Config::addresses` must carry instead, where these were looked up before
+    pub host: Option<String>,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
             addresses: vec![format!("127.0.0.1:{DEFAULT_PORT}")],
             may_connect: |_| true,
+            tls: None,
             cluster_name: "dev".to_owned(),
             username: None,
             password: None,
@@ -96,16 +110,16 @@ impl Config {
         Backoff { least_ns: nanos(self.reconnect_pause.0), most_ns: nanos(self.reconnect_pause.1) }
     }
 
-    /// All addresses, in their order.
-    pub(super) fn resolve(&self) -> Result<Vec<SocketAddr>, ConnectError> {
+    /// All addresses, in their order, each with its host as it was given.
+    pub(super) fn resolve(&self) -> Result<Vec<(SocketAddr, String)>, ConnectError> {
         let mut resolved = Vec::new();
         for address in &self.addresses {
             let why = |why: String| ConnectError::Address { address: address.clone(), why };
             let (host, port) = host_and_port(address).map_err(|text| why(text.to_owned()))?;
             let found = (host, port).to_socket_addrs().map_err(|error| why(error.to_string()))?;
             found.for_each(|address| {
-                if !resolved.contains(&address) {
-                    resolved.push(address);
+                if !resolved.iter().any(|(known, _)| *known == address) {
+                    resolved.push((address, host.to_owned()));
                 }
             });
         }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use mio::net::TcpStream;
 
 use super::outcome::DownCause;
+use crate::tls::Stream;
 use crate::wire::{Session, Uuid};
 
 /// Slices of one vectored write.
@@ -13,7 +14,7 @@ const SLICES: usize = 64;
 
 /// One connection. Readiness is edge-triggered: a flag stays until the kernel says that it has no more.
 pub(super) struct Connection<T> {
-    pub stream: TcpStream,
+    pub stream: Stream<TcpStream>,
     pub session: Session<T>,
     pub address: SocketAddr,
     /// once it has let us in
@@ -25,7 +26,7 @@ pub(super) struct Connection<T> {
 
 impl<T> Connection<T> {
     /// A connection on its way.
-    pub fn new(stream: TcpStream, session: Session<T>, address: SocketAddr) -> Self {
+    pub fn new(stream: Stream<TcpStream>, session: Session<T>, address: SocketAddr) -> Self {
         Connection {
             stream,
             session,
@@ -43,10 +44,10 @@ impl<T> Connection<T> {
             if !self.is_writable {
                 return Ok(());
             }
-            if let Some(error) = self.stream.take_error()? {
+            if let Some(error) = self.stream.socket().take_error()? {
                 return Err(error.into());
             }
-            self.stream.set_nodelay(true)?;
+            self.stream.socket().set_nodelay(true)?;
             self.is_open = true;
         }
         while self.is_writable && !self.session.outbox().is_empty() {
@@ -64,7 +65,18 @@ impl<T> Connection<T> {
                 Err(error) => return Err(error.into()),
             }
         }
+        if self.is_writable && self.stream.has_unsent() {
+            match self.stream.flush() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.is_writable = false,
+                flushed => flushed?,
+            }
+        }
         Ok(())
+    }
+
+    /// Whether the kernel has not taken everything that is to be sent.
+    pub fn is_behind(&self) -> bool {
+        !self.session.outbox().is_empty() || self.stream.has_unsent()
     }
 
     /// Reads once; returns how many bytes came, 0 when there are none for now.
@@ -76,7 +88,7 @@ impl<T> Connection<T> {
                 Ok(0) => Err(DownCause::ClosedByMember),
                 Ok(count) => {
                     // Less than there was room for: the kernel had no more, so the next byte is a new edge.
-                    self.is_readable = count == room_bytes;
+                    self.is_readable = count == room_bytes || self.stream.may_have_more();
                     self.session.filled(count, now_ns);
                     Ok(count)
                 }

@@ -76,7 +76,10 @@ impl fmt::Display for Down {
 pub enum DownCause {
     /// The kernel reported an error.
     #[error("{0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
+    /// TLS failed: the certificate is not trusted, or the other side speaks no TLS.
+    #[error("no TLS connection ({0})")]
+    Tls(rustls::Error),
     /// The member ended it.
     #[error("the member closed the connection")]
     ClosedByMember,
@@ -94,12 +97,21 @@ pub enum DownCause {
     Left,
 }
 
+impl From<io::Error> for DownCause {
+    fn from(error: io::Error) -> Self {
+        match error.downcast() {
+            Ok(tls) => DownCause::Tls(tls),
+            Err(error) => DownCause::Io(error),
+        }
+    }
+}
+
 impl DownCause {
     /// Whether trying again cannot help, unless another process begins to listen there.
     pub fn is_hopeless(&self) -> bool {
         match self {
             DownCause::Session(SessionError::Silent(_) | SessionError::AuthenticationTimeout) => false,
-            DownCause::Session(_) | DownCause::OtherCluster => true,
+            DownCause::Session(_) | DownCause::OtherCluster | DownCause::Tls(_) => true,
             _ => false,
         }
     }
@@ -133,6 +145,14 @@ pub enum ConnectError {
         tries: u32,
         /// how long it was tried
         elapsed: Duration,
+    },
+    /// No member let us in, and with the last one TLS failed. `Config::tls` says what is trusted.
+    #[error("{address}: no TLS connection ({why})")]
+    Tls {
+        /// of the member
+        address: SocketAddr,
+        /// what failed
+        why: String,
     },
     /// The kernel gave no poll, thread or waker.
     #[error("cannot start the client: {0}")]

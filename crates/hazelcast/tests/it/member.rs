@@ -3,7 +3,7 @@
 //! Where the jar or Java is absent a test says NOT RUN and passes; `crates/hazelcast/fetch-member` downloads the jar.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -33,6 +33,21 @@ pub fn free_ports<const N: usize>() -> [u16; N] {
     listeners.map(|listener| listener.local_addr().expect("an address").port())
 }
 
+const INTERFACES: &str = r#"<interfaces enabled="true"><interface>127.0.0.1</interface></interfaces>"#;
+
+/// How members find each other at these ports.
+fn join(ports: &[u16]) -> String {
+    let members: String = ports.iter().map(|port| format!("<member>127.0.0.1:{port}</member>")).collect();
+    format!(
+        r#"<join>
+      <auto-detection enabled="false"/>
+      <multicast enabled="false"/>
+      <tcp-ip enabled="{}"><member-list>{members}</member-list></tcp-ip>
+    </join>"#,
+        ports.len() > 1,
+    )
+}
+
 /// A running member.
 pub struct Member {
     child: Child,
@@ -48,23 +63,42 @@ impl Member {
 
     /// Starts a member without waiting.
     pub fn launch(jar: &Path, cluster: &str, ports: &[u16]) -> Starting {
-        let port = ports[0];
-        let members: String =
-            ports[1..].iter().map(|port| format!("<member>127.0.0.1:{port}</member>")).collect();
+        let (port, join) = (ports[0], join(ports));
+        let network =
+            format!(r#"<network><port auto-increment="false">{port}</port>{join}{INTERFACES}</network>"#);
+        Member::launch_with(jar, cluster, port, &network)
+    }
+
+    /// Starts a member that tells clients `public` as its own address, as one behind a proxy does, without waiting. Clients
+    /// reach it at `client_port`, other members at the first of `ports`.
+    #[allow(dead_code, reason = "only the tests of stepladder have proxies")]
+    pub fn launch_behind(
+        jar: &Path,
+        cluster: &str,
+        ports: &[u16],
+        client_port: u16,
+        public: SocketAddr,
+    ) -> Starting {
+        let (port, join) = (ports[0], join(ports));
+        let network = format!(
+            r#"<advanced-network enabled="true">
+    {join}
+    <member-server-socket-endpoint-config><port auto-increment="false">{port}</port>{INTERFACES}</member-server-socket-endpoint-config>
+    <client-server-socket-endpoint-config>
+      <port auto-increment="false">{client_port}</port><public-address>{public}</public-address>{INTERFACES}
+    </client-server-socket-endpoint-config>
+  </advanced-network>"#
+        );
+        Member::launch_with(jar, cluster, client_port, &network)
+    }
+
+    /// `port` is where clients reach it, `network` the part of its configuration with that name.
+    fn launch_with(jar: &Path, cluster: &str, port: u16, network: &str) -> Starting {
         let text = format!(
             r#"<hazelcast xmlns="http://www.hazelcast.com/schema/config">
   <cluster-name>{cluster}</cluster-name>
-  <network>
-    <port auto-increment="false">{port}</port>
-    <join>
-      <auto-detection enabled="false"/>
-      <multicast enabled="false"/>
-      <tcp-ip enabled="{}"><member-list><member>127.0.0.1:{port}</member>{members}</member-list></tcp-ip>
-    </join>
-    <interfaces enabled="true"><interface>127.0.0.1</interface></interfaces>
-  </network>
-</hazelcast>"#,
-            !members.is_empty(),
+  {network}
+</hazelcast>"#
         );
         let config = std::env::temp_dir().join(format!("hazelcast-test-{}-{port}.xml", std::process::id()));
         std::fs::write(&config, text).expect("a temporary file");

@@ -1,10 +1,11 @@
 //! What is no Hazelcast member, or not ours: each is named for what it is, in time.
 
+use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use hazelcast::reactor::{ConnectError, Reactor};
+use hazelcast::reactor::{ConnectError, Reactor, Step};
 use hazelcast::{Client, Config};
 
 use crate::member::{free_ports, shared};
@@ -34,6 +35,22 @@ fn a_wrong_cluster_name_is_named_as_the_likely_cause_at_once() {
     let (message, took) = refused(config);
     assert!(message.contains("cluster \"prod\"") && message.contains("check the cluster name"), "{message}");
     assert!(took < Duration::from_secs(30), "{took:?}");
+}
+
+#[test]
+fn the_steps_of_a_turn_are_told_in_their_order_only_to_whoever_asks() {
+    thread_local! {
+        static STEPS: RefCell<Vec<Step>> = const { RefCell::new(Vec::new()) };
+    }
+    let [port] = free_ports();
+    let mut reactor: Reactor<()> = Reactor::new(Config::at(format!("127.0.0.1:{port}"))).expect("a reactor");
+    reactor.poll(Some(Duration::ZERO), |(), _| {}).expect("a turn");
+    assert!(STEPS.take().is_empty());
+    reactor.watch_steps(|step| STEPS.with_borrow_mut(|steps| steps.push(step)));
+    reactor.poll(Some(Duration::ZERO), |(), _| {}).expect("a turn");
+    let told = STEPS.take();
+    assert_eq!(told[..4], [Step::Tend, Step::Write, Step::Resolve, Step::Wait]);
+    assert_eq!(told.last(), Some(&Step::Resolve));
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(super) fn conclusions(climb: &Climb) -> Vec<Conclusion> {
 }
 
 /// `2000 games (4000 clients)`
-fn load_of(climb: &Climb, load: f64) -> String {
+pub(super) fn load_of(climb: &Climb, load: f64) -> String {
     let unit = climb.capacity.unit;
     let bots = climb.rungs.iter().find(|rung| rung.load == load).map(|rung| rung.bots);
     match bots {

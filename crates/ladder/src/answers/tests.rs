@@ -551,6 +551,7 @@ proptest! {
     }
 }
 
+mod from_above;
 mod words;
 
 #[test]

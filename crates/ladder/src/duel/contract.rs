@@ -1,7 +1,7 @@
 //! A duel as `duel --json` and the page have it. Additions are free, changes are not.
 
+use crate::Difference;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use ts_rs::TS;
 
 use crate::UnitKind;
@@ -19,7 +19,7 @@ pub struct DuelAnswers {
     /// what is compared, as it was written
     pub b: String,
     /// settings that are not the same on both sides
-    pub differs: Vec<SettingDifference>,
+    pub differs: Vec<Difference>,
     /// ratios that differ by less count as equal
     pub delta: f64,
     /// of the intervals
@@ -36,19 +36,6 @@ pub struct DuelAnswers {
     pub ended: String,
     /// ascending
     pub loads: Vec<DuelLoad>,
-}
-
-/// A setting that is not the same on both sides.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
-pub struct SettingDifference {
-    /// its path
-    pub what: String,
-    /// A's
-    #[ts(type = "unknown")]
-    pub old: Value,
-    /// B's
-    #[ts(type = "unknown")]
-    pub new: Value,
 }
 
 /// What is known under one load.
@@ -141,7 +128,7 @@ impl DuelAnswers {
         rules: &Rules,
         texts: &[String; 2],
         stop: Option<DuelStop>,
-        differs: Vec<SettingDifference>,
+        differs: Vec<Difference>,
     ) -> DuelAnswers {
         let [a, b] = texts.clone();
         DuelAnswers {

@@ -36,7 +36,7 @@ impl Default for Repeats {
     }
 }
 
-/// Cell by cell each rung once in ascending order, then again in random order.
+/// Cell by cell each rung once in ascending order, if asked for once more in descending order, then again in random order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ListSchedule {
     /// loads of the rungs, in any order, no two alike
@@ -47,6 +47,9 @@ pub struct ListSchedule {
     /// beyond the last rung loads go on by one until a request fails
     #[serde(default)]
     pub is_open_ended: bool,
+    /// after the highest rung the others once more, from the highest down
+    #[serde(default)]
+    pub from_above: bool,
     /// how often
     #[serde(default)]
     pub repeats: Repeats,
@@ -130,6 +133,9 @@ impl ListSchedule {
                 rungs.push(trial.load);
             }
         }
+        if let Some(load) = self.downwards(&rungs, cell) {
+            return Some(load);
+        }
         match self.repeats {
             Repeats::Times(times) => self.repeated(rungs, times, cell),
             Repeats::UntilSure => self.until_sure(cell),
@@ -147,6 +153,15 @@ impl ListSchedule {
         let lower = found.lower_bound?;
         let loads = self.overload.iter().map(|factor| (lower * factor - ROUNDING).ceil());
         loads.into_iter().find(|load| among_all.held(*load) == 0)
+    }
+
+    /// The highest load below the top that was held on the way up only.
+    ///
+    /// The top is the load that the others come after, so it is not held again.
+    fn downwards(&self, rungs: &[f64], cell: &OfCell<'_>) -> Option<f64> {
+        let top = rungs.iter().copied().max_by(f64::total_cmp).filter(|_| self.from_above)?;
+        let left = rungs.iter().copied().filter(|load| *load < top && cell.held(*load) == 1);
+        left.max_by(f64::total_cmp)
     }
 
     /// Round by round all loads, each round in an order of its own: what the machine does in the meantime then falls on

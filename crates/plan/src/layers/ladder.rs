@@ -180,6 +180,7 @@ pub(super) fn read(
         cells,
         is_open_ended,
         stop: None,
+        from_above: false,
         repeat: Repeats::default(),
         overload: Vec::new(),
         search: None,

@@ -1,20 +1,29 @@
-//! How often each load is held, or that the capacity is searched for, and what a search must reach.
+//! In which order and how often each load is held, or that the capacity is searched for, and what a search must reach.
 
 use ladder::wording::{show_number, show_share};
 use ladder::{Goal, Objective, Repeats, SearchSchedule};
 
 use crate::layers::ladder::Loads;
 use crate::layers::reader::Reader;
-use crate::mistakes::SearchError;
+use crate::mistakes::{FromAboveError, SearchError};
 use crate::plan::{HoldLength, Ladder, Plan};
 use crate::ramp::{length_ns, show_length};
 use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, Duration};
 use crate::workloads::{BotSettings, LoadKind};
 
-pub(super) const SETTINGS: &[&Setting] = &[&REPEAT, &OVERLOAD, &SEARCH, &WIDTH, &DECIDES, &EXCEED, &BUDGET];
+pub(super) const SETTINGS: &[&Setting] =
+    &[&FROM_ABOVE, &REPEAT, &OVERLOAD, &SEARCH, &WIDTH, &DECIDES, &EXCEED, &BUDGET];
 const HOW: Setting = Setting::of("How", &[]).of_climbs();
 
+static FROM_ABOVE: Setting = HOW
+    .key("ladder.from_above", Shape::Switch, "true")
+    .about("After the highest load the others once more, from the highest down: what a load gives after a higher one.")
+    .switch(Kind::Switch, "--from-above")
+    .help(
+        "After the highest load hold the others once more, from the highest down, and say which of them gives something else \
+         after a higher one than before it",
+    );
 static REPEAT: Setting = HOW
     .key("ladder.repeat", Shape::NumberOrText, "5")
     .about("How often each load is held: a number, or until-sure.")
@@ -108,6 +117,7 @@ pub(super) fn read(
         number => units::whole_within(number, 1, 1_000).map(|times| Repeats::Times(times as u32)),
     });
     read_overload(reader, ladder);
+    from_above(reader, ladder);
     let trials = reader.value(&DECIDES, |text| units::whole_within(text, 1, 100));
     let width = reader.value(&WIDTH, |text| share_within(text, 0.001, 0.5));
     let exceed = reader.value(&EXCEED, |text| share_within(text, 0.0, 0.9));
@@ -184,6 +194,24 @@ fn read_overload(reader: &mut Reader, ladder: &mut Ladder) {
     factors.sort_by(f64::total_cmp);
     factors.dedup();
     ladder.overload = factors;
+}
+
+/// Whether the loads are held downwards too.
+fn from_above(reader: &mut Reader, ladder: &mut Ladder) {
+    ladder.from_above = reader.value(&FROM_ABOVE, units::boolean).unwrap_or(false);
+    let Some(said) = reader.said(&FROM_ABOVE).filter(|_| ladder.from_above) else { return };
+    let wrong = if reader.said(&SEARCH).is_some() {
+        FromAboveError::Search
+    } else if ladder.restart_per_rung {
+        FromAboveError::Restarts
+    } else if ladder.stop.is_some() {
+        FromAboveError::Stops
+    } else if ladder.rungs.len() < 2 && !ladder.is_open_ended {
+        FromAboveError::OneLoad
+    } else {
+        return;
+    };
+    reader.refuse_plainly(said.place, wrong);
 }
 
 fn share_within(text: &str, least: f64, most: f64) -> Result<f64, units::UnitError> {

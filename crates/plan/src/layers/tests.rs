@@ -83,6 +83,7 @@ fn climb_arena_needs_nothing_else() {
             cells: Vec::new(),
             is_open_ended: false,
             stop: None,
+            from_above: false,
             repeat: Repeats::default(),
             overload: Vec::new(),
             search: None,
@@ -375,8 +376,8 @@ fn settings_that_contradict_each_other_are_refused() {
     check(
         "ws://127.0.0.1:1 --ca ca.pem --insecure",
         &[
-            "--ca: ca is about certificates, but the target is neither wss:// nor https://",
-            "--insecure: insecure is about certificates, but the target is neither wss:// nor https://",
+            "--ca: ca is about certificates, but the target is not over TLS, as wss://, https:// or rediss:// are",
+            "--insecure: insecure is about certificates, but the target is not over TLS, as wss://, https:// or rediss:// are",
         ],
     );
     check(

@@ -58,6 +58,27 @@ pub enum SearchError {
     },
 }
 
+/// Why loads cannot be held downwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum FromAboveError {
+    /// a search has an order of its own
+    #[error(
+        "a search chooses the order of its loads; leave --search out and name loads (--rungs, --rate, --requesters)"
+    )]
+    Search,
+    /// nothing is left of a higher load
+    #[error("with --restart-per-rung no server has held a higher load before; leave one of the two out")]
+    Restarts,
+    /// the server ends under each load
+    #[error(
+        "with --stop-at every load ends the server, so none comes after a higher one; leave one of the two out"
+    )]
+    Stops,
+    /// nothing lies below it
+    #[error("there is only one load and none below it; name at least two, for example --rungs 500,1000")]
+    OneLoad,
+}
+
 /// A gate about a load that is not held.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum GatePlaceError {

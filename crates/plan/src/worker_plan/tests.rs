@@ -37,6 +37,7 @@ fn plan_of(bots: BotSettings, ramp: Ramp) -> Plan {
             cells: Vec::new(),
             is_open_ended: false,
             stop: None,
+            from_above: false,
             repeat: Repeats::default(),
             overload: Vec::new(),
             search: None,

@@ -22,7 +22,7 @@ use anyhow::Context as _;
 use ladder::in_flight::{Note, Replay, Report, Subject, artifact};
 use store::{LineSource, Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState, RunWriter, Store};
 
-pub(super) use self::compare::{compared, differences};
+pub(super) use self::compare::page as compared;
 use self::lines::Record;
 use self::member::Member;
 pub use self::options::Options;
@@ -40,7 +40,7 @@ use crate::view::Beside;
 pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let target = options.target().map_err(wrong_usage)?;
     let tasks = options.tasks(target).map_err(wrong_usage)?;
-    let clients = options.clients().map_err(wrong_usage)?;
+    let clients = options.clients(target).map_err(wrong_usage)?;
     let group = options.group().map_err(wrong_usage)?;
     check_writable("--json", options.json.as_deref()).map_err(wrong_usage)?;
     check_writable("--timeline", options.timeline.as_deref()).map_err(wrong_usage)?;

@@ -13,7 +13,7 @@ use plan::{Arrivals, Flags, HoldLength, Plan, SubjectSource};
 
 use crate::cli::{ClimbArgs, Settings};
 use crate::commands::planned;
-use crate::comparing::{self, Difference};
+use crate::comparing;
 use crate::consent::Consent;
 use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS, hold_ns};
 use crate::outputs::{Followed, ResultFiles};
@@ -332,7 +332,7 @@ fn remarks(a: &SidePlan, b: &SidePlan) -> Vec<String> {
         );
     }
     let of_load: Vec<String> =
-        differences.iter().filter(|one| !one.what.starts_with("subject")).map(Difference::as_text).collect();
+        differences.iter().filter(|one| !one.what.starts_with("subject")).map(comparing::as_text).collect();
     if !of_load.is_empty() {
         remarks.push(format!(
             "A and B are not loaded alike, so a difference may be the load's: {}",
@@ -351,7 +351,7 @@ fn remarks(a: &SidePlan, b: &SidePlan) -> Vec<String> {
 }
 
 /// The settings in which two plans differ.
-pub fn differences(a: &Plan, b: &Plan) -> Vec<Difference> {
+pub fn differences(a: &Plan, b: &Plan) -> Vec<ladder::Difference> {
     let read = |plan: &Plan| serde_json::to_value(plan).unwrap_or_default();
-    comparing::settings_that_differ(&read(a), &read(b))
+    ladder::differing::settings_that_differ(&read(a), &read(b))
 }

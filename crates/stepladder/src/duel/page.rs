@@ -4,14 +4,14 @@ use std::io;
 
 use anstyle::{AnsiColor, Style};
 use ladder::duel::{
-    DuelAnswers, DuelStop, DuelVerdict, Finding, GateState, LoadStanding, SettingDifference, Side, Standing,
-    blocks, ended,
+    DuelAnswers, DuelStop, DuelVerdict, Finding, GateState, LoadStanding, Side, Standing, blocks, ended,
 };
 use ladder::wording::show_number;
 use ladder::{Climb, Conclusion};
 use measure::LoadUnit;
 use serde_json::{Value, json};
 
+use crate::comparing;
 use crate::duel::options::differences;
 use crate::duel::record::DuelRun;
 use crate::exit::Exit;
@@ -80,10 +80,7 @@ fn of(
     // First what was asked; what a climb of the same trials would say comes behind it.
     conclusions.append(&mut climb.conclusions);
     climb.conclusions = conclusions;
-    let differs = differences(run.plan_of(Side::A), run.plan_of(Side::B))
-        .into_iter()
-        .map(|one| SettingDifference { what: one.what, old: one.old, new: one.new })
-        .collect();
+    let differs = differences(run.plan_of(Side::A), run.plan_of(Side::B));
     let duel = DuelAnswers::of(&run.plan.duel, standing, run.rules(), &run.plan.texts, stop, differs);
     Ok(Some((climb, duel)))
 }
@@ -181,7 +178,7 @@ fn page<'a>(
         say::in_line(&run.plan.texts[1])
     );
     for difference in differences(run.plan_of(Side::A), run.plan_of(Side::B)) {
-        text += &format!("   {}\n", difference.as_text());
+        text += &format!("   {}\n", comparing::as_text(&difference));
     }
     for load in loads {
         let dropped = match load.dropped.len() {

@@ -1,6 +1,9 @@
 //! `stepladder bench --target`: client libraries as processes, honest and planted ones.
 
+use std::path::Path;
+
 use crate::place::{Place, children, command_line, eventually, is_gone};
+use crate::tls_proxy;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stepladder");
 const NULL: [&str; 7] = ["bench", "--target", "null:", "--total", "20000", "--runs", "2"];
@@ -300,6 +303,75 @@ fn a_client_whose_figures_cannot_be_true_is_no_result() {
     check(
         &format!("{PROGRAM} bench runner '{{\"target\":\"redis://127.0.0.1:1\"}}' #"),
         "cannot connect to redis",
+    );
+}
+
+/// Whether a runner was built by `clients/setup`.
+fn is_set_up(language: &str) -> bool {
+    let built = match language {
+        "node" => "node/dist/src/runner.js",
+        "java" => "java/inflight.jar",
+        "go" => "go/runner",
+        _ => "python/installed",
+    };
+    let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/clients");
+    Path::new(clients).join(built).exists()
+}
+
+#[test]
+fn all_clients_speak_to_a_store_behind_tls_when_they_are_told_whom_to_trust() {
+    let place = Place::new();
+    let mut store = place.start(["serve", "redis", "--listen", "127.0.0.1:0"]);
+    let said = store.wait_for_out("listening on");
+    let address =
+        said.split_whitespace().find_map(|word| word.strip_prefix("redis://")).expect("its address");
+    let proxy = tls_proxy::before(address.trim_end_matches('/').parse().expect("an address"));
+    let url = format!("rediss://{}", proxy.address);
+    let (mut clients, mut missing) = (vec!["rust"], Vec::new());
+    for language in ["node", "java", "go", "python"] {
+        if is_set_up(language) { clients.push(language) } else { missing.push(language) }
+    }
+    if !missing.is_empty() {
+        println!("NOT RUN: {} over TLS; run clients/setup", missing.join(", "));
+    }
+    let named = clients.join(",");
+    let bench = |more: &[&str]| {
+        let words = ["bench", "--target", &url, "--op", "mix", "--value", "102400", "--keys", "uniform:10"];
+        place.run(words.iter().chain(&["--total", "1000", "--runs", "1"]).chain(more).copied())
+    };
+    let ran = bench(&["--client", &named, "--ca", tls_proxy::AUTHORITY, "--json", "r.json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let report = place.json("r.json");
+    let cells = report["cells"].as_array().expect("cells");
+    assert_eq!(cells.len(), clients.len(), "{report}");
+    cells.iter().for_each(|cell| assert_eq!(cell["ops"], 900, "{cell}"));
+    // Each checks the certificate unless it is told not to.
+    for client in &clients {
+        bench(&["--client", client]).fails(2, &["client"]);
+    }
+    bench(&[]).fails(2, &["no TLS connection", "--ca FILE trusts its authority, --insecure accepts any"]);
+    let ran = bench(&["--insecure"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}
+
+#[test]
+fn what_cannot_be_meant_with_tls_is_refused_before_anything_is_started() {
+    let place = Place::new();
+    let check = |target: &str, more: &[&str], fragments: &[&str]| {
+        let words = ["bench", "--target", target, "--client", "rust"];
+        place.run(words.iter().chain(more).copied()).refused(3, fragments);
+    };
+    let ca = tls_proxy::AUTHORITY;
+    check("redis://127.0.0.1:1", &["--ca", ca], &["--ca is about certificates", "rediss://"]);
+    check("null:", &["--insecure"], &["--insecure is about certificates"]);
+    check("rediss://127.0.0.1:1", &["--ca", ca, "--insecure"], &["only one of them can be meant"]);
+    check("rediss://127.0.0.1:1", &["--ca", "none.pem"], &["none.pem: no certificate in it"]);
+    check("rediss://10.0.0.1:1", &["--insecure"], &["10.0.0.1 is not this machine"]);
+    let java = ["--client", "java"];
+    check(
+        "hazelcasts://127.0.0.1:1/m",
+        &java,
+        &["--client java", "has no TLS", "rust, node, go and python can"],
     );
 }
 

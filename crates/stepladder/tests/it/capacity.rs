@@ -1,4 +1,4 @@
-//! `climb --search`, `--repeat` and `--gate`: bounds, exit codes, and servers that must not pass.
+//! `climb --search`, `--repeat`, `--from-above` and `--gate`: bounds, exit codes, and servers that must not pass.
 //!
 //! poll-loop refuses what does not fit into its queue of 14, whatever the machine does: an edge that no noise moves.
 
@@ -151,4 +151,81 @@ fn what_could_never_be_told_is_refused_before_any_load() {
         .climb(&["arena", "--search", "--budget", "10s"])
         .refused(3, &["--budget:", "are too few", "need up to"]);
     place.run(["climb", "--search", "arena"]).refused(3, &["--search:", "the subject goes first"]);
+}
+
+/// The text of the conclusion on the way down.
+fn from_above(climb: &Value) -> &str {
+    let conclusions = climb["conclusions"].as_array().expect("conclusions");
+    let found = conclusions.iter().find(|one| one["id"] == "from_above").expect("what came from above");
+    found["text"].as_str().expect("a text")
+}
+
+#[test]
+fn a_load_is_held_again_after_a_higher_one_and_a_server_that_forgets_gives_the_same() {
+    let place = Place::new();
+    let options = ["--requesters", "10,16", "--hold", "1s", "--settle", "500ms", "--no-calibration"];
+    let ran = place.climb(&[&POLL_LOOP[..], &options, &["--from-above", "--json", "down.json"]].concat());
+    assert_eq!(ran.code, 1, "16 requesters do not fit into the queue: {ran:#?}");
+    let climb = place.json("down.json");
+    assert_valid(&climb);
+    assert_eq!(loads(&climb), [10, 16, 10]);
+    assert_eq!(bounds(&climb), (json!(10.0), json!(16.0)));
+    assert_eq!(
+        from_above(&climb),
+        "The load that was held both ways gave the same verdict on the way down as on the way up."
+    );
+    assert!(ran.out.contains("From above"), "{ran:#?}");
+    // The replay of what is stored says the same.
+    let shown = place.run(["show", climb["run"]["id"].as_str().unwrap(), "--json", "shown.json"]);
+    assert_eq!(shown.code, 0, "{shown:#?}");
+    assert_eq!(from_above(&place.json("shown.json")), from_above(&climb));
+}
+
+/// Answers every request rightly until three connections were open at once, and from then on with an error.
+fn never_recovers() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (open, broken) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let (open, broken) = (open.clone(), broken.clone());
+            std::thread::spawn(move || {
+                if open.fetch_add(1, Ordering::SeqCst) + 1 >= 3 {
+                    broken.store(1, Ordering::SeqCst);
+                }
+                let mut buffer = [0; 4096];
+                while stream.read(&mut buffer).is_ok_and(|count| count > 0) {
+                    let is_broken = broken.load(Ordering::SeqCst) > 0;
+                    let status = if is_broken { "503 Service Unavailable" } else { "200 OK" };
+                    let reply = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok");
+                    if stream.write_all(reply.as_bytes()).is_err() {
+                        break;
+                    }
+                    // Three requesters in a closed loop would otherwise fill the machine.
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                open.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn a_server_that_never_recovers_is_named_and_holds_nothing() {
+    let place = Place::new();
+    let url = format!("http://127.0.0.1:{}/", never_recovers());
+    let options = ["--requesters", "1,3", "--hold", "1s", "--settle", "500ms", "--no-calibration"];
+    let asked = ["--objective", "errors == 0", "--from-above", "--json", "down.json"];
+    let ran = place.climb(&[&[url.as_str()][..], &options, &asked].concat());
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    let climb = place.json("down.json");
+    assert_valid(&climb);
+    assert_eq!(loads(&climb), [1, 3, 1]);
+    assert_eq!(bounds(&climb), (Value::Null, json!(1.0)));
+    let text = from_above(&climb);
+    assert!(
+        text.contains("1 requester passed on the way up and failed on the way down, after 3: "),
+        "{text}"
+    );
 }

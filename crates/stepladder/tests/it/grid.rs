@@ -9,11 +9,14 @@ mod member;
 #[path = "../../../../servers/tests/it/redis_server.rs"]
 mod redis_server;
 
+use std::net::SocketAddr;
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
 use crate::place::{Place, Ran};
-use crate::tls_proxy;
+use crate::tls_proxy::{self, Proxy};
 use member::Member;
 use redis_server::RedisServer;
 
@@ -95,8 +98,9 @@ fn a_store_behind_tls_is_climbed_when_its_certificate_is_trusted() {
     let address =
         said.split_whitespace().find_map(|word| word.strip_prefix("redis://")).expect("its address");
     let proxy = tls_proxy::before(address.trim_end_matches('/').parse().expect("an address"));
-    climbs_over_tls(&format!("rediss://{proxy}"), &["--ca", tls_proxy::AUTHORITY]);
-    let refused = place.climb(&[&format!("rediss://{proxy}")]);
+    let url = format!("rediss://{}", proxy.address);
+    climbs_over_tls(&url, &["--ca", tls_proxy::AUTHORITY]);
+    let refused = place.climb(&[&url]);
     refused.fails(2, &["certificate"]);
 }
 
@@ -106,7 +110,46 @@ fn a_hazelcast_member_behind_a_tls_proxy_is_climbed() {
     let [port] = member::free_ports();
     let member = Member::start(&jar, "dev", &[port]);
     let proxy = tls_proxy::before(member.address().parse().expect("an address"));
-    climbs_over_tls(&format!("hazelcasts://{proxy}/tls"), &["--insecure"]);
+    climbs_over_tls(&format!("hazelcasts://{}/tls", proxy.address), &["--insecure"]);
+}
+
+/// Two members of one cluster, each of which clients reach through a TLS proxy of its own, by whose address it calls itself.
+fn two_behind_proxies(jar: &Path, cluster: &str) -> [(Member, Proxy); 2] {
+    let ports: [u16; 4] = member::free_ports();
+    let starting = [0, 1].map(|at: usize| {
+        let proxy = tls_proxy::before(SocketAddr::from(([127, 0, 0, 1], ports[2 + at])));
+        let among = [ports[at], ports[1 - at]];
+        let member = Member::launch_behind(jar, cluster, &among, ports[2 + at], proxy.address);
+        (member, proxy)
+    });
+    starting.map(|(member, proxy)| (member.wait(), proxy))
+}
+
+#[test]
+fn members_behind_a_tls_proxy_each_are_found_and_asked_for_what_they_own() {
+    let Some(jar) = member::jar("hazelcasts://… with two members") else { return };
+    let members = two_behind_proxies(&jar, "proxied");
+    let (first, second) = (&members[0].1, &members[1].1);
+    let place = Place::new();
+    let trust = ["--ca", tls_proxy::AUTHORITY];
+    let url = format!("hazelcasts://{}/tls", first.address);
+
+    let options = ["--client", "rust", "--cluster", "proxied", "--keys", "uniform:200", "--op", "mix"];
+    let more = ["--value", "1024", "--total", "5000", "--runs", "1", "--json", "bench.json"];
+    let bench = [&["bench", "--target", &url], &options[..], &more[..], &trust[..]].concat();
+    let ran = place.run(&bench);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(place.json("bench.json")["cells"][0]["ops"], 4500);
+    let by_bench = second.opened();
+    assert!(by_bench > 0, "the second member was found");
+
+    let climbed = format!("{url}?cluster=proxied");
+    let climb = ["--op", "9:1", "--keys", "uniform:200", "--rungs", "20", "--no-calibration"];
+    let words = [&[climbed.as_str()], &climb[..], &["--json", "run.json"], &trust[..]].concat();
+    let run = run_of(&place, &place.climb(&words));
+    assert_all_right(&run["rungs"][0], 20);
+    // One connection asks whether TLS is spoken there; the load has its own.
+    assert!(second.opened() >= by_bench + 2, "{} after {by_bench}", second.opened());
 }
 
 #[test]
@@ -228,6 +271,13 @@ fn when_one_of_three_real_members_is_killed_its_operations_are_lost_and_all_othe
     members.extend(
         [1, 2].map(|at| Member::launch(&jar, "three", &ports_of(at))).map(|starting| starting.wait()),
     );
+    let place = Place::new();
+    let proxy = tls_proxy::before(members[0].address().parse().expect("an address"));
+    let url = format!("hazelcasts://{}/prices?cluster=three", proxy.address);
+    let ran = place.climb(&[&url, "--insecure", "--rungs", "20", "--no-calibration", "--json", "run.json"]);
+    assert_all_right(&run_of(&place, &ran)["rungs"][0], 20);
+    assert!(ran.err.contains("its 3 members speak no TLS at the addresses"), "{}", ran.err);
+
     let place = Place::new();
     let url = format!("hazelcast://{}/prices?cluster=three", members[0].address());
     let options = ["--op", "9:1", "--keys", "uniform:500", "--rungs", "50", "--hold", "6s", "--settle", "1s"];

@@ -148,7 +148,8 @@ fn same_figures(result: &Value, rows: &[Value]) {
     assert_balanced(result);
     for rung in result["rungs"].as_array().expect("rungs") {
         assert_eq!(rows_of(rows, "trial", &rung["seq"]).count(), 1, "{rung:#}");
-        let has_ended = rows_of(rows, "trial_end", &rung["seq"]).count() == 1;
+        // Its last entry; that it has ended is noted in a commit of its own, before which a kill may come.
+        let has_ended = rows_of(rows, "event", &rung["seq"]).any(|row| row["kind"] == "end");
         assert!(has_ended || rung["verdict"] != "PASS", "a trial that did not end passed: {rung:#}");
         if !has_ended || rung["extra"]["warm_up_cut_s"] != 0 {
             continue;
@@ -213,7 +214,6 @@ fn a_climb_that_is_killed_at_any_instant_shows_what_was_committed() {
 }
 
 #[test]
-#[ignore = "failed once in 3 kills of --repeat, and why is not known yet; bench/adversary/kills runs it"]
 fn repeats_and_searches_that_are_killed_never_pass() {
     let words = format!("climb poll-loop --requesters 1,2 --repeat 2 {LOAD}");
     check("climb --repeat", &words, Duration::from_secs(6), 1);

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -15,20 +16,36 @@ const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/lo
 /// What signed it.
 pub const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/ca.pem");
 
-/// Starts one on a free port of 127.0.0.1; it goes on until the tests end.
-pub fn before(server: SocketAddr) -> SocketAddr {
+/// One that goes on until the tests end.
+pub struct Proxy {
+    /// where it listens
+    pub address: SocketAddr,
+    opened: Arc<AtomicUsize>,
+}
+
+impl Proxy {
+    /// How many TLS connections it has opened to the server.
+    pub fn opened(&self) -> usize {
+        self.opened.load(Ordering::Relaxed)
+    }
+}
+
+/// Starts one on a free port of 127.0.0.1. The server need not listen yet.
+pub fn before(server: SocketAddr) -> Proxy {
     let listener = StdListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("a listener for tokio");
     let address = listener.local_addr().expect("its address");
+    let opened = Arc::new(AtomicUsize::new(0));
+    let counter = opened.clone();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
         let tasks = tokio::task::LocalSet::new();
-        tasks.block_on(&runtime, serve(listener, server));
+        tasks.block_on(&runtime, serve(listener, server, counter));
     });
-    address
+    Proxy { address, opened }
 }
 
-async fn serve(listener: StdListener, server: SocketAddr) {
+async fn serve(listener: StdListener, server: SocketAddr, opened: Arc<AtomicUsize>) {
     let certificate = CertificateDer::from_pem_file(CERTIFICATE).expect("the certificate");
     let key = PrivateKeyDer::from_pem_file(KEY).expect("its key");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -39,11 +56,12 @@ async fn serve(listener: StdListener, server: SocketAddr) {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::from_std(listener).expect("a listener");
     while let Ok((near, _)) = listener.accept().await {
-        let acceptor = acceptor.clone();
+        let (acceptor, opened) = (acceptor.clone(), opened.clone());
         tokio::task::spawn_local(async move {
             // A client that does not trust the certificate ends here.
             let Ok(mut near) = acceptor.accept(near).await else { return };
             let Ok(mut far) = TcpStream::connect(server).await else { return };
+            opened.fetch_add(1, Ordering::Relaxed);
             let _ = copy_bidirectional(&mut near, &mut far).await;
             let _ = near.shutdown().await;
         });

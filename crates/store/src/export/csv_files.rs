@@ -1,13 +1,12 @@
 //! A run as a folder of CSV files, one per table, with percentile tables beside them.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
 use measure::Distribution;
 use rusqlite::types::Value;
 
-use super::files::{create, failed};
+use super::files::{NewFile, create, failed};
 use super::{hgrm, histogram, readable, rows};
 use crate::error::StoreError;
 use crate::form::Kind;
@@ -19,7 +18,8 @@ use crate::tables::{self, ARTIFACT, TABLES};
 /// The figures that stand beside a histogram column.
 const FIGURES: [&str; 7] = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "mean_ns", "stddev_ns"];
 
-/// Writes a run into the folder `dir`, which is made if need be; no file that exists is overwritten.
+/// Writes a run into the folder `dir`, which is made if need be; each file is whole or not
+/// there, and none that exists is overwritten.
 ///
 /// Shape: `run.csv`, `label.csv`, `trial.csv`, `flow.csv` … one file per table that has rows of this run, RFC 4180, a
 /// first line of column names, rows in the order of the key. A histogram column `v2` (`interval_v2`, …) is base64 and
@@ -130,14 +130,16 @@ fn artifacts(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
         std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
         // A name is a name and not a path: whatever a store that was sent along says, nothing is written elsewhere.
         let path = folder.join(name.replace(['/', '\\'], "_").trim_start_matches('.'));
-        create(&path)?.write_all(&content).map_err(|error| failed(&path, error))
+        let mut file = create(&path)?;
+        file.write_all(&content).map_err(|error| failed(&path, error))?;
+        file.finish()
     })
 }
 
 /// One CSV file under way.
 struct Sheet {
     path: std::path::PathBuf,
-    writer: csv::Writer<File>,
+    writer: csv::Writer<NewFile>,
 }
 
 impl Sheet {
@@ -153,7 +155,7 @@ impl Sheet {
             .map_err(|error| failed(&self.path, error))
     }
 
-    fn finish(mut self) -> Result<(), StoreError> {
-        self.writer.flush().map_err(|error| failed(&self.path, error))
+    fn finish(self) -> Result<(), StoreError> {
+        self.writer.into_inner().map_err(|error| failed(&self.path, error))?.finish()
     }
 }

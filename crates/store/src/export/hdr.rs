@@ -1,6 +1,5 @@
 //! Distributions for HdrHistogram's own tools: an interval log per trial, percentile tables beside it.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use measure::{Distribution, Entry, Interval, Measure};
 
-use super::files::{create, failed};
+use super::files::{NewFile, create, failed};
 use super::hgrm;
 use crate::entries::visit;
 use crate::error::StoreError;
@@ -20,7 +19,8 @@ use crate::store::Store;
 /// The largest value of a line stands there in ms, as HdrHistogram's own writer has it; the histograms count ns.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
-/// Writes the distributions of a run into the folder `dir`, which is made if need be; no file that exists is overwritten.
+/// Writes the distributions of a run into the folder `dir`, which is made if need be; each file is whole or not
+/// there, and none that exists is overwritten.
 ///
 /// Shape: per trial `trial-N.hlog`, HdrHistogram's interval log (version 1.3): `StartTime` and `BaseTime` are the start of the
 /// trial, then one line per second and measure, `Tag=NAME,start,length,max,histogram`, the histogram in the compressed V2
@@ -50,11 +50,12 @@ fn interval_log(store: &Store, run: &RunId, trial: &TrialRecord, path: &Path) ->
         }
     });
     read.map_err(|error| store.read(error))?;
-    written.and_then(|()| log.out.flush()).map_err(|error| failed(path, error))
+    written.map_err(|error| failed(path, error))?;
+    log.out.into_inner().map_err(|error| failed(path, error))?.finish()
 }
 
 struct Log {
-    out: BufWriter<File>,
+    out: BufWriter<NewFile>,
     serializer: V2DeflateSerializer,
 }
 

@@ -23,7 +23,9 @@ pub(super) fn of_run(store: &Store, run: &RunId, dir: &Path) -> Result<(), Store
             if !distribution.is_empty() {
                 let path = dir.join(format!("trial-{seq}-{}.hgrm", measure.name()));
                 let table = table(distribution);
-                create(&path)?.write_all(table.as_bytes()).map_err(|error| failed(&path, error))?;
+                let mut file = create(&path)?;
+                file.write_all(table.as_bytes()).map_err(|error| failed(&path, error))?;
+                file.finish()?;
             }
         }
     }
@@ -52,6 +54,9 @@ fn table(distribution: &Distribution) -> String {
         let max = ms(summary.max.unwrap_or(0) as f64);
         let _ = writeln!(table, "#[Mean    = {mean:>12.6}, StdDeviation   = {deviation:>12.6}]");
         let _ = writeln!(table, "#[Max     = {max:>12.6}, Total count    = {total:>12}]");
+    }
+    if let Some((buckets, sub_buckets)) = distribution.layout() {
+        let _ = writeln!(table, "#[Buckets = {buckets:>12}, SubBuckets     = {sub_buckets:>12}]");
     }
     table
 }

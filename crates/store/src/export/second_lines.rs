@@ -56,6 +56,8 @@ pub struct SecondLines {
     /// a round of the sampler that may not be whole
     readings: Option<Readings>,
     marks: Vec<TrialMark>,
+    /// of all trials, read after `marks`; `None`: not read since
+    said: Option<BTreeMap<u32, Vec<StoredVerdict>>>,
     /// how it ended, once it has
     state: Option<RunState>,
 }
@@ -80,6 +82,7 @@ impl SecondLines {
             verdicts: 0,
             readings: None,
             marks: Vec::new(),
+            said: None,
             state: None,
         }
     }
@@ -143,7 +146,7 @@ impl SecondLines {
             let has_next = known.is_some_and(|at| self.marks.len() > at + 1);
             // An ended trial with another behind it does not change any more.
             if !has_next && (self.state.is_none() || self.marks.is_empty()) {
-                self.marks = store.trial_marks(&self.run)?;
+                (self.marks, self.said) = (store.trial_marks(&self.run)?, None);
             }
             let Some(at) = self.marks.iter().position(|mark| mark.head.seq == self.seq) else {
                 return Ok(Vec::new());
@@ -173,11 +176,16 @@ impl SecondLines {
                     }
                 }
                 Stage::Verdicts => {
-                    let said = store.verdicts(&self.run, self.seq)?;
+                    // The next trial begins after the verdict on this one, and its mark was read before.
+                    let all = match self.said.take() {
+                        Some(all) => all,
+                        None => store.all_verdicts(&self.run)?,
+                    };
+                    let said = all.get(&self.seq).map_or(&[][..], Vec::as_slice);
                     let lines: Vec<String> =
                         said.iter().skip(self.verdicts).map(|verdict| self.verdict(verdict)).collect();
                     self.verdicts = said.len().max(self.verdicts);
-                    // The next trial begins after the verdict on this one, and its mark was read before.
+                    self.said = Some(all);
                     if has_next {
                         (self.stage, self.seq) = (Stage::Trial, self.seq + 1);
                     }

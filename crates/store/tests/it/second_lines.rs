@@ -158,3 +158,29 @@ proptest! {
         prop_assert_eq!(lines, exported(&given.store, &run));
     }
 }
+
+/// A run of so many trials without entries, each with a verdict.
+fn of_trials(count: u32) -> (Given, RunId) {
+    let given = given::store();
+    let writer = given.store.begin_run(&given::run_head(Some("long")), None).unwrap();
+    let run = writer.id().clone();
+    for seq in 0..count {
+        writer.begin_trial(&given::trial_head(seq, f64::from(seq + 1)), 1).unwrap();
+        writer.end_trial(2).unwrap();
+        let evidence = format!("{{\"late\":{seq},\"text\":\"{}\"}}", "x".repeat(2_000));
+        writer.verdict(seq, StoredVerdict { evidence, ..verdict("PASS") }).unwrap();
+    }
+    writer.end_run(given::finished()).unwrap();
+    (given, run)
+}
+
+#[test]
+fn each_of_many_trials_has_its_own_verdict() {
+    let (given, run) = of_trials(60);
+    let lines = parsed(&exported(&given.store, &run));
+    let verdicts: Vec<&Value> = lines.iter().filter(|line| line["type"] == "verdict").collect();
+    assert_eq!(verdicts.len(), 60);
+    for (seq, line) in verdicts.into_iter().enumerate() {
+        assert_eq!((&line["trial"], &line["evidence"]["late"]), (&json!(seq), &json!(seq)));
+    }
+}

@@ -123,6 +123,29 @@ fn a_comparison_is_listed_with_its_answer_and_has_a_page_with_its_figures() {
 }
 
 #[test]
+fn two_comparisons_are_laid_beside_each_other_and_nothing_else_is() {
+    let given = given::store();
+    let old = record(&given.store, &head(PLAN), &all());
+    let new = record(&given.store, &head(PLAN), &[plant(0, 0, 0), plant(1, 0, 0)]);
+    let climb = given::record_run(&given, "climb", &[500.0], 3);
+    let viewer = given::serve(&given, Vec::new());
+    let client = Client::of(&viewer);
+    let both = client.get(&format!("/api/beside/{old}/{new}")).json();
+    assert_eq!((&both["old"], &both["new"]), (&old.as_str().into(), &new.as_str().into()));
+    assert_eq!(
+        (both["cells"].as_array().map(Vec::len), &both["differs"]),
+        (Some(2), &Value::Array(Vec::new()))
+    );
+    let node = &both["cells"][1]["ops_per_s"];
+    assert_eq!((&node["old"], &node["new"]), (&30_600.0.into(), &30_000.0.into()));
+    assert_eq!(both["only_old"].as_array().map(Vec::len), Some(4));
+    let refused = client.get(&format!("/api/beside/{old}/{climb}"));
+    assert_eq!(refused.status, 409);
+    assert!(refused.text().contains("compares no client libraries"), "{}", refused.text());
+    assert_eq!(client.get(&format!("/api/beside/{old}/none")).status, 404);
+}
+
+#[test]
 fn a_comparison_that_goes_on_grows_second_by_second_and_process_by_process() {
     let given = given::store();
     let writer = given.store.begin_run(&head(PLAN), None).unwrap();

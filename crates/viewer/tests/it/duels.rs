@@ -1,6 +1,6 @@
 //! Duels: planted trials of both sides, as a page.
 
-use ladder::duel::{Duel, DuelAnswers, DuelStop, HeldTrial, SettingDifference};
+use ladder::duel::{Duel, DuelAnswers, DuelStop, HeldTrial};
 use ladder::{Climb, Conclusion, Judged, Objective, Terms, judge};
 use measure::TrialHead;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub fn answers(store: &Store, run: &RunId, climb: Option<Climb>) -> Option<(Clim
     let texts = ["arena".to_owned(), "arena -- --ticker catch-up".to_owned()];
     let options = "subject.source.built_in.options".to_owned();
     let differs =
-        vec![SettingDifference { what: options, old: json!([]), new: json!(["--ticker", "catch-up"]) }];
+        vec![ladder::Difference { what: options, old: json!([]), new: json!(["--ticker", "catch-up"]) }];
     let duel = DuelAnswers::of(&duel, &standing, &rules, &texts, Some(DuelStop::Known), differs);
     let blocks = duel.loads.first().map_or(0, |load| load.blocks);
     let text = format!("At 500 games, {blocks} blocks: response.p50 is slower with B.");

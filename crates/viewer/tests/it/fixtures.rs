@@ -459,7 +459,8 @@ fn pages(store: &Store) -> Vec<Value> {
     runs.into_iter().map(|(head, rungs, labels)| page(store, head, &rungs, labels)).collect()
 }
 
-/// Comparisons of client libraries: a whole one, one that hostile clients wrote, one that broke off.
+/// Comparisons of client libraries: a whole one, one that hostile clients wrote, one that broke off, and a later one of two
+/// clients, of another version on another machine.
 fn comparisons(store: &Store) -> Vec<Value> {
     let headed = |name: &str, at: u64| {
         let RunHead { environment, started_unix_ms, .. } = head("", at, "");
@@ -477,7 +478,19 @@ fn comparisons(store: &Store) -> Vec<Value> {
     benches::write(&writer, 0, &benches::plant(0, 0, 0));
     let broken =
         benches::end(writer, Outcome::Broken, Some("client node: it wrote nothing for 30 s and was stopped"));
-    [whole, hostile, broken].map(|run| page_of(store, &run)).into()
+    let mut later = headed("clients", 15);
+    later.environment = later.environment.replacen("6.1.0", "6.6.0", 1);
+    later.plan = later.plan.replace("\"runs\":3", "\"runs\":2");
+    let faster = |at: usize, row: u64, block: u64| {
+        let plant = benches::plant(at, row, block);
+        let ops_per_s = if at == 0 { plant.ops_per_s * (105 + 10 * block) / 100 } else { plant.ops_per_s };
+        ladder::in_flight::scene::Plant { ops_per_s, ..plant }
+    };
+    let plants: Vec<_> = [(0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1)]
+        .map(|(at, row, block)| ladder::in_flight::scene::Plant { cell: at as u64, ..faster(at, row, block) })
+        .into();
+    let later = benches::record(store, &later, &plants);
+    [whole, hostile, broken, later].map(|run| page_of(store, &run)).into()
 }
 
 /// A duel whose truth is planted: B's responses take longer, more of its ticks are late, and both use the same CPU.
@@ -522,4 +535,8 @@ fn the_page_is_tested_with_what_the_viewer_sends() {
     let lines =
         pages.join(",\n").replace("{\"seq\":", "\n{\"seq\":").replace("{\"number\":", "\n{\"number\":");
     committed::check("web/fixtures/runs.json", &format!("[\n{lines}\n]\n"));
+    let run = |id: &str| given.store.find_run(id).unwrap();
+    let both = viewer::beside(&given.store, &run("clients-1"), &run("clients-2")).unwrap();
+    let both = serde_json::to_string_pretty(&both).unwrap();
+    committed::check("web/fixtures/beside.json", &format!("{both}\n"));
 }

@@ -56,6 +56,8 @@ struct Asked {
     location_bytes: usize,
     body_bytes: u64,
     has_begun: bool,
+    /// it was asked by gRPC, and the answer says that it is of gRPC
+    is_grpc: bool,
     grpc: Option<u8>,
 }
 
@@ -160,6 +162,7 @@ impl Talk {
             location_bytes: 0,
             body_bytes: 0,
             has_begun: false,
+            is_grpc: false,
             grpc: None,
         });
         self.closes |= request.closes;
@@ -367,16 +370,20 @@ impl Asked {
             self.store.extend_from_slice(location.as_bytes());
             self.location_bytes = self.store.len();
         }
-        if self.request.is_grpc {
-            // An answer without messages has its status here.
-            self.learn_status(Some(&head.headers));
-        }
+        let content_type = head.headers.get("content-type").map(|value| value.as_bytes());
+        self.is_grpc = self.request.is_grpc && content_type.is_some_and(crate::grpc::is_content_type);
+        // An answer without messages has its status here.
+        self.learn_status(Some(&head.headers));
         self.stage = Stage::Body(body);
         true
     }
 
     /// A status other than 0 has its text in place of a body.
     fn learn_status(&mut self, fields: Option<&http::HeaderMap>) {
+        // Whoever does not say that this is gRPC has no status of gRPC either.
+        if !self.is_grpc {
+            return;
+        }
         let Some(code) = fields.and_then(|fields| fields.get("grpc-status")) else { return };
         // What is no code counts as the one for "unknown".
         let code = code.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(crate::grpc::UNKNOWN);

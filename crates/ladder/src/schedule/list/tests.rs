@@ -260,3 +260,81 @@ fn without_both_bounds_nothing_is_known_to_lie_beyond_the_capacity() {
     assert_eq!(overloaded(&[1.5, 2.0], Repeats::Times(1), |_| true).len(), 3);
     assert_eq!(overloaded(&[1.5, 2.0], Repeats::Times(1), |_| false).len(), 3);
 }
+
+/// A server that holds up to 1000 and, once it was loaded beyond that, so many rungs later only 500.
+struct Remembers {
+    rungs: usize,
+}
+
+impl Remembers {
+    /// Climbs it from above; each load with its verdict, in the order held.
+    fn climbed(&self, repeats: Repeats) -> Vec<(f64, Verdict)> {
+        let rungs = vec![1000.0, 500.0, 2000.0, 750.0];
+        let list = ListSchedule { rungs, repeats, from_above: true, seed: 7, ..ListSchedule::default() };
+        let schedule = Schedule { calibrations: Vec::new(), loads: Loads::List(list) };
+        let (mut done, mut shaken) = (Vec::new(), 0);
+        while let Next::Trial(order) = schedule.next(&done) {
+            let holds = if shaken > 0 { 500.0 } else { 1000.0 };
+            shaken = if order.load > 1000.0 { self.rungs } else { shaken.saturating_sub(1) };
+            let verdict = if order.load <= holds { Verdict::Pass } else { Verdict::Fail };
+            done.push(Judged { verdict: Some(verdict), ..passes(&order) });
+            assert!(done.len() < 100, "a schedule must end");
+        }
+        done.iter().filter_map(|trial| Some((trial.load, trial.verdict?))).collect()
+    }
+}
+
+use Verdict::{Fail, Pass};
+
+const UPWARDS: [(f64, Verdict); 4] = [(500.0, Pass), (750.0, Pass), (1000.0, Pass), (2000.0, Fail)];
+
+#[test]
+fn from_above_each_load_below_the_top_is_held_once_more_downwards() {
+    let forgets = Remembers { rungs: 0 }.climbed(Repeats::Times(1));
+    assert_eq!(forgets, [&UPWARDS[..], &[(1000.0, Pass), (750.0, Pass), (500.0, Pass)]].concat());
+    let remembers = Remembers { rungs: 2 }.climbed(Repeats::Times(1));
+    assert_eq!(remembers, [&UPWARDS[..], &[(1000.0, Fail), (750.0, Fail), (500.0, Pass)]].concat());
+    let never = Remembers { rungs: usize::MAX }.climbed(Repeats::Times(1));
+    assert_eq!(never, remembers);
+}
+
+#[test]
+fn a_load_that_a_server_holds_only_before_a_higher_one_is_no_lower_bound() {
+    let of = |rungs: usize| {
+        let held = Remembers { rungs }.climbed(Repeats::Times(1));
+        let judged = |(load, verdict)| Judged { load, verdict: Some(verdict), ..Judged::default() };
+        let found = capacity(LoadUnit::Games, &held.into_iter().map(judged).collect::<Vec<_>>(), None);
+        (found.lower_bound, found.upper_bound)
+    };
+    assert_eq!(of(0), (Some(1000.0), Some(2000.0)));
+    assert_eq!(of(1), (Some(750.0), Some(1000.0)));
+    assert_eq!(of(2), (Some(500.0), Some(750.0)));
+}
+
+#[test]
+fn repeats_come_after_the_way_down_and_count_it() {
+    let held = Remembers { rungs: 0 }.climbed(Repeats::Times(3));
+    let loads: Vec<f64> = held.iter().map(|(load, _)| *load).collect();
+    assert_eq!(loads[..7], [500.0, 750.0, 1000.0, 2000.0, 1000.0, 750.0, 500.0]);
+    for load in [500.0, 750.0, 1000.0, 2000.0] {
+        assert_eq!(loads.iter().filter(|one| **one == load).count(), 3, "{load}");
+    }
+}
+
+#[test]
+fn nothing_is_held_downwards_on_a_dead_server_and_cells_and_open_ends_come_down_each_by_itself() {
+    let from_above = |schedule: Schedule| match schedule.loads {
+        Loads::List(list) => {
+            Schedule { loads: Loads::List(ListSchedule { from_above: true, ..list }), ..schedule }
+        }
+        Loads::Search(_) => unreachable!(),
+    };
+    let dies = |order: &NextTrial| Judged { subject_exited: order.load == 2000.0, ..passes(order) };
+    let (orders, stop) = follow(&from_above(schedule()), dies);
+    assert_eq!((loads(&orders), stop), (vec![500.0, 1000.0, 2000.0], Stop::SubjectExited));
+    let refuses = |order: &NextTrial| Judged { request_failed: order.load > 3.0, ..passes(order) };
+    let (orders, _) = follow(&from_above(sweep(&[2.0], true)), refuses);
+    assert_eq!(loads(&orders), [2.0, 3.0, 4.0, 3.0, 2.0].repeat(3));
+    let cells: Vec<_> = orders.iter().filter_map(|order| order.cell).collect();
+    assert_eq!(cells, [[0; 5], [1; 5], [2; 5]].concat());
+}

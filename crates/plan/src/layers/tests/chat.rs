@@ -39,6 +39,7 @@ fn climb_chat_needs_nothing_else() {
             cells: Vec::new(),
             is_open_ended: false,
             stop: None,
+            from_above: false,
             repeat: Repeats::default(),
             overload: Vec::new(),
             search: None,

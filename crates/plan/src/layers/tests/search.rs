@@ -118,4 +118,18 @@ fn gates_ask_for_loads_that_are_held_and_figures_that_are_measured() {
 fn multiples_of_the_capacity_are_sorted_and_belong_to_a_list() {
     assert_eq!(plan_of_flags("arena --overload 2,1.2,2").ladder.overload, [1.2, 2.0]);
     assert!(plan_of_flags("arena").ladder.overload.is_empty());
+    check_refused("arena --overload 1", "1.01");
+    check_refused("arena --overload 1.5 --search", "multiples of the capacity");
+    check_refused("arena --overload 1.5 --rungs 500..", "multiples of the capacity");
+}
+
+#[test]
+fn loads_are_held_downwards_too_where_a_load_can_come_after_a_higher_one() {
+    assert!(plan_of_flags("arena --from-above").ladder.from_above);
+    assert!(plan_of_flags("poll-loop --requesters 1.. --from-above").ladder.from_above);
+    assert!(!plan_of_flags("arena").ladder.from_above);
+    check_refused("arena --from-above --search", "a search chooses the order");
+    check_refused("arena --from-above --restart-per-rung", "no server has held a higher load");
+    check_refused("leaderboard --rate 100,200 --from-above --stop-at 5s", "every load ends the server");
+    check_refused("arena --from-above --rungs 500", "name at least two");
 }

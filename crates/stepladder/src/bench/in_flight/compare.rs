@@ -1,138 +1,86 @@
-//! Two stored runs of client libraries, old against new.
+//! Two stored runs of client libraries, old against new, for the terminal.
 
 use std::fmt::Write as _;
 
-use ladder::in_flight::{Cell, Report, Run};
-use serde_json::{Value, json};
+use ladder::in_flight::{Beside, BesideCell, CellKey, OldAndNew};
 
-use crate::comparing::Difference;
+/// A figure's name, where it is and how it is shown.
+type Figure = (&'static str, fn(&BesideCell) -> Option<OldAndNew>, fn(f64) -> String);
 
-/// What differs in what was measured with: the server, the client libraries, their runtimes.
-pub(in crate::bench) fn differences(old: &Report, new: &Report) -> Vec<Difference> {
-    let mut all = vec![(
-        "server version".to_owned(),
-        versions(old.cells.iter(), |run| run.member.clone().unwrap_or_default()),
-        versions(new.cells.iter(), |run| run.member.clone().unwrap_or_default()),
-    )];
-    let mut clients: Vec<&str> = Vec::new();
-    for cell in &new.cells {
-        if !clients.contains(&cell.client.as_str())
-            && old.cells.iter().any(|other| other.client == cell.client)
-        {
-            clients.push(&cell.client);
-        }
-    }
-    for client in clients {
-        let of = |report: &Report, what: fn(&Run) -> String| {
-            versions(report.cells.iter().filter(|cell| cell.client == client), what)
-        };
-        let library: fn(&Run) -> String = |run| run.client.clone();
-        let runtime: fn(&Run) -> String = |run| run.runtime.clone();
-        all.push((format!("{client}: library"), of(old, library), of(new, library)));
-        all.push((format!("{client}: runtime"), of(old, runtime), of(new, runtime)));
-    }
-    all.into_iter().filter_map(|(what, old, new)| Difference::of(what, json!(old), json!(new))).collect()
-}
-
-/// All that occur, in their order.
-fn versions<'c>(cells: impl Iterator<Item = &'c Cell>, of: impl Fn(&Run) -> String) -> String {
-    let mut found: Vec<String> = Vec::new();
-    for version in cells.flat_map(Cell::runs).map(of) {
-        if !version.is_empty() && !found.contains(&version) {
-            found.push(version);
-        }
-    }
-    found.join(", ")
-}
-
-/// A figure's name, its unit in JSON, how it is taken and how it is shown.
-type Figure = (&'static str, &'static str, fn(&Cell) -> Option<f64>, fn(f64) -> String);
-
-const FIGURES: [Figure; 5] = [
-    ("operations/s", "ops_per_s", |cell| Some(cell.rate_per_s().mean), |rate| format!("{rate:.0}")),
-    (
-        "p99",
-        "p99_ns",
-        |cell| Some(cell.latency().value_at_quantile(0.99) as f64),
-        |ns| format!("{:.2} ms", ns / 1e6),
-    ),
-    ("CPU", "cpu_ns_per_op", |cell| Some(cell.cpu_ns()), |ns| format!("{:.2} µs/op", ns / 1e3)),
-    (
-        "memory",
-        "rss_peak_bytes",
-        |cell| Some(cell.rss_peak_bytes() as f64),
-        |bytes| format!("{:.1} MB", bytes / f64::from(1 << 20)),
-    ),
-    ("server CPU", "member_cpu_ns_per_op", Cell::member_cpu_ns, |ns| format!("{:.2} µs/op", ns / 1e3)),
+const FIGURES: [Figure; 6] = [
+    ("operations/s", |cell| Some(cell.ops_per_s), |rate| format!("{rate:.0}")),
+    ("p50", |cell| Some(cell.p50_ns), ms),
+    ("p99", |cell| Some(cell.p99_ns), ms),
+    ("CPU", |cell| Some(cell.cpu_ns_per_op), us),
+    ("memory", |cell| Some(cell.rss_peak_bytes), |bytes| format!("{:.1} MB", bytes / f64::from(1 << 20))),
+    ("server CPU", |cell| cell.member_cpu_ns_per_op, us),
 ];
 
-/// The figures of what both did, as text and as JSON.
-pub(in crate::bench) fn compared(old: &Report, new: &Report) -> (String, Value) {
-    let (mut text, mut cells) = (String::new(), Vec::new());
-    for cell in &new.cells {
-        let is_same = |other: &&Cell| other.key == cell.key && other.client == cell.client;
-        let Some(before) = old.cells.iter().find(is_same) else { continue };
+fn ms(ns: f64) -> String {
+    format!("{:.2} ms", ns / 1e6)
+}
+
+fn us(ns: f64) -> String {
+    format!("{:.2} µs/op", ns / 1e3)
+}
+
+/// The figures of what both did, what only one did, and what all of it is worth.
+pub(in crate::bench) fn page(both: &Beside) -> String {
+    let mut text = String::new();
+    if !both.cells.is_empty() {
+        text = format!("\n  {:<14}{:>14}{:>14}{:>8}\n", "", "old", "new", "ratio");
+    }
+    for cell in &both.cells {
+        let key = CellKey {
+            op: cell.op.clone(),
+            value_bytes: cell.value_bytes,
+            in_flight: cell.in_flight.clone(),
+            total: cell.total,
+        };
         // Writing to a string does not fail.
-        let _ = writeln!(text, "\n{}, {}", cell.client, cell.key);
-        let mut object = json!({
-            "client": cell.client, "op": cell.key.op, "value_bytes": cell.key.value_bytes,
-            "in_flight": cell.key.in_flight, "total": cell.key.total,
-        });
-        for (name, key, of, show) in FIGURES {
-            let (Some(was), Some(is)) = (of(before), of(cell)) else { continue };
-            let _ = writeln!(text, "  {name:<14}{:>14}{:>14}{:>8.2}", show(was), show(is), is / was);
-            object[key] = json!({ "old": was, "new": is, "ratio": is / was });
+        let _ = writeln!(text, "\n{}, {key}", cell.client);
+        for (name, of, show) in FIGURES {
+            let Some(figure) = of(cell) else { continue };
+            let ratio = figure.ratio.map_or_else(|| "—".to_owned(), |ratio| format!("{ratio:.2}"));
+            let _ = writeln!(text, "  {name:<14}{:>14}{:>14}{ratio:>8}", show(figure.old), show(figure.new));
         }
-        cells.push(object);
+        if cell.ranges_overlap {
+            let (was, is) = (cell.old_range_per_s, cell.new_range_per_s);
+            let _ = writeln!(
+                text,
+                "  single runs overlap: {:.0} to {:.0}/s, then {:.0} to {:.0}/s",
+                was.0, was.1, is.0, is.1
+            );
+        }
     }
-    if cells.is_empty() {
-        text += "\nThe two runs have no client with the same operation, length, number in flight and total in common.\n";
-    } else {
-        text = format!("\n  {:<14}{:>14}{:>14}{:>8}{text}", "", "old", "new", "ratio");
+    for (run, alone) in [(&both.old, &both.only_old), (&both.new, &both.only_new)] {
+        if !alone.is_empty() {
+            let _ = writeln!(text, "\nOnly in {run}: {}", alone.join("; "));
+        }
     }
-    (text, json!(cells))
+    text.push('\n');
+    for limit in &both.limits {
+        let _ = writeln!(text, "{limit}");
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
+    use ladder::Origin;
     use ladder::in_flight::scene::cell;
+    use ladder::in_flight::{Report, Told};
 
     use super::*;
 
-    fn report(cells: Vec<Cell>) -> Report {
-        Report { target: "null:".to_owned(), cells, profiles: Vec::new() }
-    }
-
     #[test]
-    fn only_what_both_did_is_compared() {
-        let old = report(vec![cell("rust", &[1000.0]), cell("go", &[500.0])]);
-        let new = report(vec![cell("rust", &[1500.0]), cell("node", &[500.0])]);
-        let (text, cells) = compared(&old, &new);
-        assert_eq!(cells.as_array().map(Vec::len), Some(1));
-        let ratio = cells[0]["ops_per_s"]["ratio"].as_f64().unwrap();
-        assert!((ratio - 1.5).abs() < 1e-6, "{ratio}");
-        assert!(text.contains("rust, get 3 B, 100 in flight") && !text.contains("node"), "{text}");
-        let (text, _) = compared(&old, &report(vec![cell("java", &[1.0])]));
-        assert!(text.contains("have no client with the same operation"), "{text}");
-    }
-
-    #[test]
-    fn another_server_library_or_runtime_is_flagged() {
-        let planted = |member: &str, client: &str, runtime: &str| {
-            let mut cell = cell("node", &[1000.0, 1000.0]);
-            for (_, run) in &mut cell.runs {
-                let run = Arc::make_mut(run);
-                run.member = Some(member.to_owned());
-                (run.client, run.runtime) = (client.to_owned(), runtime.to_owned());
-            }
-            report(vec![cell])
-        };
-        let old = planted("5.5.0", "hazelcast-client 5.6.0", "node 20.20");
-        assert!(differences(&old, &planted("5.5.0", "hazelcast-client 5.6.0", "node 20.20")).is_empty());
-        let found = differences(&old, &planted("5.6.0", "hazelcast-client 5.7.0", "node 22.1"));
-        let what: Vec<&str> = found.iter().map(|one| one.what.as_str()).collect();
-        assert_eq!(what, ["server version", "node: library", "node: runtime"]);
+    fn old_stands_beside_new_with_the_ratio_and_what_it_is_worth() {
+        let report = |cells| Report { target: "null:".to_owned(), cells, profiles: Vec::new() };
+        let old = report(vec![cell("rust", &[1000.0, 1200.0]), cell("go", &[500.0])]);
+        let new = report(vec![cell("rust", &[1100.0, 2200.0])]);
+        let origin = Origin::default();
+        let told = |id, report| Told { id, origin: &origin, report };
+        let text = page(&Beside::of(told("old-1", &old), told("new-1", &new)));
+        insta::assert_snapshot!(text);
     }
 }

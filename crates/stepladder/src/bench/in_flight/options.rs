@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
+use drivers::TlsSettings;
 use inflight::Plan;
 use ladder::in_flight::CellKey;
+use plan::ConfigError;
 use serde_json::{Value, json};
 use watch::ControlGroup;
 
@@ -19,7 +21,8 @@ use super::sweep::{self, Axis};
     override_usage = "stepladder bench --target URL [OPTIONS]\n       stepladder bench leaderboard [OPTIONS]"
 )]
 pub struct Options {
-    /// The server: hazelcast://HOST:PORT/MAP or redis://HOST:PORT; null: measures what the benchmark itself costs
+    /// The server: hazelcast://HOST:PORT/MAP or redis://HOST:PORT, over TLS hazelcasts:// or rediss://; null: measures what
+    /// the benchmark itself costs
     #[arg(long, value_name = "URL")]
     target: Option<String>,
     /// Client libraries, one after the other: rust, node, java, go, python (after clients/setup), or a command that
@@ -54,6 +57,12 @@ pub struct Options {
     /// Name of the Hazelcast cluster
     #[arg(long, value_name = "NAME", default_value = "dev")]
     pub(super) cluster: String,
+    /// Trust this certificate authority (PEM) besides the usual ones
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Accept any certificate
+    #[arg(long)]
+    insecure: bool,
     /// Process of the server, for its CPU; found by its port when it runs on this machine
     #[arg(long, value_name = "PID")]
     pub(super) pid: Option<u32>,
@@ -102,7 +111,24 @@ impl Options {
              stepladder bench leaderboard",
         )?;
         check_is_loopback(target)?;
+        self.check_trust(target)?;
         Ok(target)
+    }
+
+    /// Errors: options that contradict each other, or a file that holds no certificate.
+    fn check_trust(&self, target: &str) -> anyhow::Result<()> {
+        let given = [("--ca", self.ca.is_some()), ("--insecure", self.insecure)];
+        if !is_tls(target) {
+            return match given.into_iter().find(|(_, is_given)| *is_given) {
+                Some((name, _)) => Err(ConfigError::CertificateWithoutTls(name).into()),
+                None => Ok(()),
+            };
+        }
+        if self.ca.is_some() && self.insecure {
+            return Err(ConfigError::CaAndInsecure.into());
+        }
+        TlsSettings::new("localhost", self.ca.as_deref(), self.insecure)?;
+        Ok(())
     }
 
     /// The control group that is watched. Errors: it is not there.
@@ -135,7 +161,7 @@ impl Options {
             "target": target, "clients": clients.iter().map(Client::name).collect::<Vec<_>>(), "op": self.op,
             "value_bytes": self.value, "total": self.total, "in_flight": self.in_flight,
             "sweep": self.sweep.iter().map(axis).collect::<Vec<_>>(), "keys": self.keys, "runs": self.runs,
-            "seed": self.seed, "cluster": self.cluster,
+            "seed": self.seed, "cluster": self.cluster, "ca": self.ca, "insecure": self.insecure,
         })
     }
 
@@ -148,10 +174,21 @@ impl Options {
         let mut tasks: Vec<Task> = Vec::new();
         for key in self.cells()? {
             let in_flight = key.in_flight.parse::<u64>().map_or_else(|_| json!(key.in_flight), |n| json!(n));
-            let plan = json!({
+            let mut plan = json!({
                 "target": target, "op": key.op, "value_bytes": key.value_bytes, "total": key.total,
                 "in_flight": in_flight, "keys": keys, "seed": self.seed, "cluster": self.cluster,
             });
+            // A runner may work in another folder.
+            if let Some(ca) = &self.ca {
+                let ca = std::path::absolute(ca).with_context(|| format!("--ca {}", ca.display()))?;
+                let Some(ca) = ca.to_str() else {
+                    bail!("--ca {}: runners are told a path as text, and this one is none", ca.display())
+                };
+                plan["ca"] = ca.into();
+            }
+            if self.insecure {
+                plan["insecure"] = true.into();
+            }
             Plan::read(&plan.to_string())?;
             if !tasks.iter().any(|task| task.key == key) {
                 tasks.push(Task { key, plan });
@@ -210,7 +247,8 @@ impl Options {
         Ok(sweep::TOTAL_PARTS.iter().map(|part| self.total / part).collect())
     }
 
-    pub(super) fn clients(&self) -> anyhow::Result<Vec<Client>> {
+    /// Errors: a client that is not there, or cannot speak to the target.
+    pub(super) fn clients(&self, target: &str) -> anyhow::Result<Vec<Client>> {
         let mut clients: Vec<Client> = Vec::new();
         for text in &self.clients {
             // A command may hold commas; a list of names holds nothing else.
@@ -219,6 +257,7 @@ impl Options {
                 if names.iter().all(|name| Client::is_name(name)) { names } else { vec![text.as_str()] };
             for text in texts {
                 let client = Client::find(text)?;
+                client.check_speaks(target)?;
                 if !clients.iter().any(|known| known.name() == client.name()) {
                     clients.push(client);
                 }
@@ -239,6 +278,11 @@ fn places<T: Clone>(flag: &str, named: &[T], ours: impl FnOnce() -> Vec<T>) -> a
         ),
         _ => Ok(named.to_vec()),
     }
+}
+
+/// Whether connections to a target are encrypted.
+pub(super) fn is_tls(target: &str) -> bool {
+    target.starts_with("hazelcasts:") || target.starts_with("rediss:")
 }
 
 /// Loads go to this machine only, as those of `climb`.

@@ -118,6 +118,17 @@ impl Client {
         Ok(client("/bin/sh".into(), &["-c", &format!("{text} \"$1\""), "sh"]))
     }
 
+    /// Whether the library has what a target needs. Errors: it has not; which ones have.
+    pub(super) fn check_speaks(&self, target: &str) -> anyhow::Result<()> {
+        if target.starts_with("hazelcasts:") && self.name == "java" {
+            bail!(
+                "--client java: Hazelcast's open-source client for Java has no TLS, so it cannot speak to {target}; rust, \
+                 node, go and python can"
+            );
+        }
+        Ok(())
+    }
+
     fn profiles_itself(&self) -> bool {
         SELF_PROFILING.contains(&self.name.as_str())
     }

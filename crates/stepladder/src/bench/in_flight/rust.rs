@@ -5,9 +5,11 @@ mod planted;
 mod redis;
 
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use drivers::TlsSettings;
 use inflight::{
     Client, End, Fake, Kind, Null, Operations, Options, Outcome, Overhead, Plan, Token, Workload, benchmark,
     error_line,
@@ -15,8 +17,23 @@ use inflight::{
 
 use self::planted::CopiesAgain;
 pub(in crate::bench) use self::planted::Fault;
+use super::options::is_tls;
 use crate::exit::{Exit, Failure};
 use crate::signals::Interrupt;
+
+/// What connections of a plan over TLS to `host` need; `None` without TLS. Errors: a file without a certificate, a host that
+/// cannot be in one.
+fn tls(plan: &Plan, host: &str) -> Result<Option<TlsSettings>, String> {
+    if !is_tls(&plan.target) {
+        return Ok(None);
+    }
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let settings = TlsSettings::new(host, plan.ca.as_deref().map(Path::new), plan.insecure);
+    settings.map(Some).map_err(|error| error.to_string())
+}
+
+/// What helps where TLS fails.
+const TRUST: &str = "--ca FILE trusts its authority, --insecure accepts any certificate";
 
 /// A store that carries out gets, sets and deletes.
 trait Store: Sized {
@@ -147,7 +164,7 @@ pub(in super::super) fn run(
             None => measure(Null::new(&workload), &options, &workload, interrupt),
             Some(Fault::CopiesAgain) => measure(CopiesAgain::new(&workload), &options, &workload, interrupt),
         }
-    } else if plan.target.starts_with("redis:") {
+    } else if plan.target.starts_with("redis") {
         redis::Redis::connect(&plan).and_then(|store| {
             let options = options(Client::new("stepladder redis", own), store.version());
             on(store, &plan, &options, &workload, interrupt)

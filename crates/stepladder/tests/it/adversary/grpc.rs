@@ -186,6 +186,24 @@ fn rows() -> Vec<Row> {
             calls(|stream, _| [frame(HEADERS, END_HEADERS, stream, HEAD), trailers(stream, "99")].concat()),
         ),
         row(
+            "answers as JSON",
+            Fails,
+            MALFORMED,
+            calls(|stream, _| {
+                let head = frame(HEADERS, END_HEADERS, stream, b"\x88\x0f\x10\x10application/json");
+                [head, frame(DATA, 0, stream, &message(FIVE)), trailers(stream, "0")].concat()
+            }),
+        ),
+        row(
+            "does not say what its answer is",
+            Fails,
+            MALFORMED,
+            calls(|stream, _| {
+                let head = frame(HEADERS, END_HEADERS, stream, b"\x88");
+                [head, frame(DATA, 0, stream, &message(FIVE)), trailers(stream, "0")].concat()
+            }),
+        ),
+        row(
             "never ends its answer",
             Fails,
             "answer never ended",

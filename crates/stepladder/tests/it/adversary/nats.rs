@@ -155,6 +155,13 @@ fn rows() -> Vec<Row> {
             "wrong line",
             relays(|text, _| [b"MSG lobby 1\r\n", text, b"\r\n"].concat()),
         ),
+        row("does not announce it", Fails, "wrong line", relays(|text, _| [text, b"\r\n"].concat())),
+        row(
+            "sends it twice behind one announcement",
+            Fails,
+            "wrong line",
+            relays(|text, _| [&message("lobby", text)[..], text, b"\r\n"].concat()),
+        ),
         row(
             "changes the text",
             Fails,

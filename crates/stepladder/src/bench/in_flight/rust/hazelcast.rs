@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ::hazelcast::reactor::{Config, Failure, Outcome, Reactor};
+use ::hazelcast::reactor::{Config, ConnectError, Failure, Outcome, Reactor, Tls};
 use ::hazelcast::wire::request::TTL_OF_THE_MAP;
 use ::hazelcast::wire::{Answer, Data, Key, MapName, Request, data};
 use inflight::{Kind, Plan, Workload};
 
-use super::{Reply, Store, Ticket};
+use super::{Reply, Store, TRUST, Ticket, tls};
 
 /// A map of a cluster.
 pub(super) struct Hazelcast {
@@ -22,8 +22,10 @@ pub(super) struct Hazelcast {
 impl Hazelcast {
     /// Errors: no member let us in.
     pub(super) fn connect(plan: &Plan) -> Result<Hazelcast, String> {
-        let rest = plan.target.trim_start_matches("hazelcast://");
+        let rest = plan.target.split_once("://").map_or("", |(_, rest)| rest);
         let (members, map) = rest.split_once('/').unwrap_or((rest, "stepladder"));
+        // The reactor asks for each member's own name.
+        let tls = tls(plan, "localhost")?.map(|settings| Tls { config: settings.config, host: None });
         let config = Config {
             addresses: members.split(',').map(str::to_owned).collect(),
             cluster_name: plan.cluster.clone(),
@@ -31,9 +33,13 @@ impl Hazelcast {
             client_name: "stepladder".to_owned(),
             // As the target itself, whatever addresses its members call themselves by.
             may_connect: |ip| ip.is_loopback(),
+            tls,
             ..Config::default()
         };
-        let reactor = Reactor::connect(config).map_err(|error| error.to_string())?;
+        let reactor = Reactor::connect(config).map_err(|error| match error {
+            ConnectError::Tls { .. } => format!("{error}; {TRUST}"),
+            _ => error.to_string(),
+        })?;
         Ok(Hazelcast { reactor, map: map.into(), keys: Vec::new(), values: Vec::new() })
     }
 

@@ -7,11 +7,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use ::hazelcast::tls::{Stream, is_of_tls};
+use drivers::TlsSettings;
 use drivers::redis::resp::{self, Broken, Resp};
 use inflight::{Kind, Plan, Workload};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Reply, Store, Ticket};
+use super::{Reply, Store, TRUST, Ticket, tls};
 
 const CONNECT: Duration = Duration::from_secs(5);
 /// After a broken connection, before the next try.
@@ -23,7 +25,8 @@ pub(super) struct Redis {
     host: String,
     database: u32,
     version: Option<String>,
-    stream: Option<TcpStream>,
+    tls: Option<TlsSettings>,
+    stream: Option<Stream<TcpStream>>,
     /// why the last connection ended
     why: String,
     retry_at: Instant,
@@ -40,12 +43,13 @@ pub(super) struct Redis {
 impl Redis {
     /// Errors: nothing listens, or it is no Redis.
     pub(super) fn connect(plan: &Plan) -> Result<Redis, String> {
-        let rest = plan.target.trim_start_matches("redis://");
+        let rest = plan.target.split_once("://").map_or("", |(_, rest)| rest);
         let (host, database) = rest.split_once('/').unwrap_or((rest, "0"));
         let mut redis = Redis {
             host: host.to_owned(),
             database: database.parse().map_err(|_| format!("{database:?} is no number of a database"))?,
             version: None,
+            tls: tls(plan, host.rsplit_once(':').map_or(host, |(name, _)| name))?,
             stream: None,
             why: String::new(),
             retry_at: Instant::now(),
@@ -67,9 +71,11 @@ impl Redis {
     fn open(&mut self) -> Result<(), String> {
         let text = |error: std::io::Error| error.to_string();
         let address = self.host.to_socket_addrs().map_err(text)?.next().ok_or("the name has no address")?;
-        let mut stream = TcpStream::connect_timeout(&address, CONNECT).map_err(text)?;
-        stream.set_nodelay(true).map_err(text)?;
-        stream.set_read_timeout(Some(CONNECT)).map_err(text)?;
+        let socket = TcpStream::connect_timeout(&address, CONNECT).map_err(text)?;
+        socket.set_nodelay(true).map_err(text)?;
+        socket.set_read_timeout(Some(CONNECT)).map_err(text)?;
+        let settings = self.tls.as_ref().map(|tls| (tls.config.clone(), tls.name.clone()));
+        let mut stream = Stream::new(socket, settings).map_err(|error| error.to_string())?;
         let mut commands = Vec::new();
         resp::command(&mut commands, &[b"SELECT", self.database.to_string().as_bytes()]);
         resp::command(&mut commands, &[b"INFO", b"server"]);
@@ -84,7 +90,7 @@ impl Redis {
                 version = line.map(str::to_owned);
             }
         })?;
-        stream.set_nonblocking(true).map_err(text)?;
+        stream.socket().set_nonblocking(true).map_err(text)?;
         (self.version, self.stream) = (version, Some(stream));
         Ok(())
     }
@@ -122,14 +128,18 @@ impl Redis {
             self.out.clear();
             self.written = 0;
         }
-        Ok(())
+        match self.stream.as_mut().map_or(Ok(()), Stream::flush) {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(format!("writing failed: {error}")),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Waits until something can be read, or written where something is left to write.
     fn wait(&self, wait: Duration) -> Result<(), String> {
         let Some(stream) = &self.stream else { return Ok(()) };
-        let writing = if self.written < self.out.len() { PollFlags::OUT } else { PollFlags::empty() };
-        let mut descriptors = [PollFd::new(stream, PollFlags::IN | writing)];
+        let is_behind = self.written < self.out.len() || stream.has_unsent();
+        let writing = if is_behind { PollFlags::OUT } else { PollFlags::empty() };
+        let mut descriptors = [PollFd::new(stream.socket(), PollFlags::IN | writing)];
         let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         match poll(&mut descriptors, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -152,7 +162,7 @@ impl Redis {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(format!("reading failed: {error}")),
             }
-            let is_full = self.filled == self.input.len();
+            let is_full = self.filled == self.input.len() || stream.may_have_more();
             let mut used = 0;
             while let Some((reply, length)) = resp::reply(&self.input[used..self.filled])
                 .map_err(|broken| why(broken, &self.input[used..self.filled]))?
@@ -196,7 +206,7 @@ fn lossy(text: &[u8]) -> String {
 
 /// One reply, waited for.
 fn take_reply(
-    stream: &mut TcpStream,
+    stream: &mut Stream<TcpStream>,
     input: &mut Vec<u8>,
     mut on_reply: impl FnMut(&Resp<'_>),
 ) -> Result<(), String> {
@@ -213,6 +223,9 @@ fn take_reply(
         match stream.read(&mut part) {
             Ok(0) => return Err("the server closed the connection".to_owned()),
             Ok(count) => input.extend_from_slice(&part[..count]),
+            Err(error) if is_of_tls(&error) => {
+                return Err(format!("no TLS connection ({error}); {TRUST}"));
+            }
             Err(error) => return Err(format!("no answer within {} s: {error}", CONNECT.as_secs())),
         }
     }

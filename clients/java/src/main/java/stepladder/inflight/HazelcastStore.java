@@ -21,6 +21,9 @@ final class HazelcastStore implements Store {
     private final IMap<String, String> map;
 
     HazelcastStore(Plan plan) {
+        if (plan.target().startsWith("hazelcasts:")) {
+            throw new IllegalArgumentException("the open-source client has no TLS; Hazelcast sells it with its Enterprise edition");
+        }
         String[] parts = plan.target().substring("hazelcast://".length()).split("/", 2);
         ClientConfig config = new ClientConfig();
         config.setClusterName(plan.cluster());

@@ -30,6 +30,10 @@ record Plan(
         String cluster,
         long timeoutMs,
         long memoryCapBytes,
+        /** Over TLS: a PEM file with authorities to trust; null for the usual ones. */
+        String ca,
+        /** Over TLS: any certificate is accepted. */
+        boolean insecure,
         String variant) {
 
     /** Names every mistake. */
@@ -44,10 +48,10 @@ record Plan(
     private static final Gson GSON =
             new GsonBuilder().disableHtmlEscaping().serializeNulls().setStrictness(Strictness.STRICT).create();
     private static final Pattern TARGETS = Pattern.compile(
-            "hazelcast://[^/,]+:\\d+(,[^/,]+:\\d+)*/.+|redis://(\\[[^\\]]+\\]|[^/:,]+):\\d+(/\\d+)?|null:|fake:");
+            "hazelcasts?://[^/,]+:\\d+(,[^/,]+:\\d+)*/.+|rediss?://(\\[[^\\]]+\\]|[^/:,]+):\\d+(/\\d+)?|null:|fake:");
     private static final List<String> KEYS_OF_PLAN = List.of(
             "target", "op", "value_bytes", "total", "warmup", "in_flight", "keys", "seed", "cluster", "timeout_ms",
-            "memory_cap_bytes", "variant");
+            "memory_cap_bytes", "ca", "insecure", "variant");
     private static final List<String> KEYS_OF_KEYS = List.of("pattern", "count", "theta");
 
     boolean unlimited() {
@@ -90,6 +94,12 @@ record Plan(
         plan.put("cluster", cluster);
         plan.put("timeout_ms", timeoutMs);
         plan.put("memory_cap_bytes", memoryCapBytes);
+        if (ca != null) {
+            plan.put("ca", ca);
+        }
+        if (insecure) {
+            plan.put("insecure", true);
+        }
         plan.put("variant", variant);
         return plan;
     }
@@ -101,7 +111,7 @@ record Plan(
             known("", given, KEYS_OF_PLAN);
             JsonElement targetGiven = given.get("target");
             if (!isString(targetGiven) || !TARGETS.matcher(targetGiven.getAsString()).matches()) {
-                refuse("target", "hazelcast://HOST:PORT/MAP, redis://HOST:PORT, null: or fake:", targetGiven);
+                refuse("target", "hazelcast://HOST:PORT/MAP, redis://HOST:PORT, over TLS hazelcasts:// and rediss://, null: or fake:", targetGiven);
             }
             String op = word("op", given.get("op"), List.of("get", "set", "mix"), "get, set or mix");
             int valueBytes = (int) whole("value_bytes", given.get("value_bytes"), 1, 16_777_216, 3, "");
@@ -138,6 +148,17 @@ record Plan(
             long timeoutMs = whole("timeout_ms", given.get("timeout_ms"), 1, 600_000, 10_000, "");
             long memoryCapBytes = whole(
                     "memory_cap_bytes", given.get("memory_cap_bytes"), 1_048_576, 1_099_511_627_776L, 536_870_912, "");
+            JsonElement caGiven = given.get("ca");
+            String ca = isString(caGiven) ? caGiven.getAsString() : null;
+            if (caGiven != null && (ca == null || ca.isEmpty())) {
+                refuse("ca", "the path of a PEM file", caGiven);
+            }
+            JsonElement insecureGiven = given.get("insecure");
+            boolean isBoolean = insecureGiven instanceof JsonPrimitive primitive && primitive.isBoolean();
+            if (insecureGiven != null && !isBoolean) {
+                refuse("insecure", "true or false", insecureGiven);
+            }
+            boolean insecure = isBoolean && insecureGiven.getAsBoolean();
             String variant = word(
                     "variant", given.get("variant"), List.of("callbacks", "semaphore"), "callbacks or semaphore");
             if (variant.equals("semaphore") && unlimited) {
@@ -148,7 +169,8 @@ record Plan(
             }
             return new Plan(
                     targetGiven.getAsString(), op, valueBytes, total, warmup, inFlight, pattern,
-                    pattern.equals("one") ? 1 : count, theta, seed, cluster, timeoutMs, memoryCapBytes, variant);
+                    pattern.equals("one") ? 1 : count, theta, seed, cluster, timeoutMs, memoryCapBytes, ca,
+                    insecure, variant);
         }
 
         private void refuse(String name, String must, JsonElement value) {

@@ -7,8 +7,10 @@ import io.lettuce.core.RedisCommandTimeoutException;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.SocketOptions;
+import io.lettuce.core.SslOptions;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
+import java.io.File;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.CompletionStage;
@@ -23,8 +25,15 @@ final class RedisStore implements Store {
     private final InFlight.Member member;
 
     RedisStore(Plan plan) {
-        client = RedisClient.create(RedisURI.create(plan.target()));
+        RedisURI uri = RedisURI.create(plan.target());
+        uri.setVerifyPeer(!plan.insecure());
+        client = RedisClient.create(uri);
+        SslOptions.Builder tls = SslOptions.builder().jdkSslProvider();
+        if (plan.ca() != null) {
+            tls.trustManager(new File(plan.ca()));
+        }
         client.setOptions(ClientOptions.builder()
+                .sslOptions(tls.build())
                 // A command that finds no connection fails at once instead of waiting in a queue.
                 .disconnectedBehavior(ClientOptions.DisconnectedBehavior.REJECT_COMMANDS)
                 .socketOptions(SocketOptions.builder()

@@ -76,7 +76,7 @@ public final class Runner {
             preload(plan, store, workload);
         } catch (Exception e) {
             String what = store == null ? "connect to " : "put the first values into ";
-            String cluster = plan.target().startsWith("hazelcast:") ? " (cluster " + plan.cluster() + ")" : "";
+            String cluster = plan.target().startsWith("hazelcast") ? " (cluster " + plan.cluster() + ")" : "";
             return say("cannot " + what + plan.target() + cluster + ": " + e.getMessage(), 3);
         }
         try (Store connected = store) {

@@ -28,7 +28,7 @@ interface Store extends AutoCloseable {
     void close();
 
     static Store connect(Plan plan) {
-        return plan.target().startsWith("hazelcast:") ? new HazelcastStore(plan) : new RedisStore(plan);
+        return plan.target().startsWith("hazelcast") ? new HazelcastStore(plan) : new RedisStore(plan);
     }
 
     /** Answers at once. Values are copies, so that checking one compares its bytes as it does with a real store. */
