@@ -120,7 +120,7 @@ fn multiples_of_the_capacity_are_sorted_and_belong_to_a_list() {
     assert!(plan_of_flags("arena").ladder.overload.is_empty());
     check_refused("arena --overload 1", "1.01");
     check_refused("arena --overload 1.5 --search", "multiples of the capacity");
-    check_refused("arena --overload 1.5 --rungs 500..", "multiples of the capacity");
+    check_refused("poll-loop --overload 1.5 --requesters 1..", "multiples of the capacity");
 }
 
 #[test]
