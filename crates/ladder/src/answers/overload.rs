@@ -1,8 +1,8 @@
 //! Goodput beyond the capacity: the good answers per second that a server still gives to more load than it holds.
 //!
 //! A good answer is a right one within the tightest bound that an objective sets on the response; without such a bound, any
-//! right one. Disturbances only ever lower a goodput: one that stayed high did so despite them, and one that fell while
-//! something else took CPU is shown, but nothing is concluded from it. Units: per second of the judged hold.
+//! right one. Disturbances only ever lower a goodput: one that stayed high did so despite them, and of one that fell as much is
+//! the server's as they do not explain (`Disturbance::explains_messages`). Units: per second of the judged hold.
 
 use measure::{Measure, Trial};
 use serde_json::{Value, json};
@@ -41,6 +41,8 @@ struct Point {
     load: f64,
     per_s: f64,
     asked_per_s: f64,
+    /// with all that disturbances explain
+    at_most_per_s: f64,
     was_disturbed: bool,
     server_exited: bool,
 }
@@ -56,14 +58,22 @@ impl Point {
             values.sum::<f64>()
         };
         let seconds = sum("seconds");
+        let explained: f64 = told.iter().map(|rung| explained(rung)).sum();
         (seconds > 0.0).then(|| Point {
             load,
             per_s: sum("good") / seconds,
             asked_per_s: sum("asked") / seconds,
+            at_most_per_s: (sum("good") + explained).min(sum("asked")) / seconds,
             was_disturbed: told.iter().any(|rung| rung.disturbance.is_some()),
             server_exited: told.iter().any(|rung| rung.signal.as_deref() == Some(SERVER_EXITED)),
         })
     }
+}
+
+/// Answers of a rung that may not have been good for what was done to the machine.
+fn explained(rung: &Rung) -> f64 {
+    let asked = rung.extra.get("goodput").and_then(|goodput| goodput.get("asked")?.as_f64()).unwrap_or(0.0);
+    rung.disturbance.as_ref().map_or(0.0, |disturbance| disturbance.explains_messages.min(1.0) * asked)
 }
 
 /// What the server gives beyond its capacity; `None` where no load was held there that says something about it.
@@ -76,7 +86,8 @@ pub(super) fn conclusion(climb: &Climb) -> Option<Conclusion> {
     let within = Point::of(climb, held)?;
     let beyond: Vec<Point> =
         loads.into_iter().filter(|load| *load > held).filter_map(|load| Point::of(climb, load)).collect();
-    let worst = beyond.iter().min_by(|a, b| a.per_s.total_cmp(&b.per_s))?;
+    let lowest = beyond.iter().min_by(|a, b| a.per_s.total_cmp(&b.per_s))?;
+    let worst = beyond.iter().min_by(|a, b| a.at_most_per_s.total_cmp(&b.at_most_per_s))?;
     let goodput = climb.rungs.iter().find_map(|rung| rung.extra.get("goodput"));
     let limit_ns = goodput.and_then(|goodput| goodput.get("limit_ns")).and_then(Value::as_f64);
     let what = limit_ns.map_or_else(
@@ -104,18 +115,22 @@ pub(super) fn conclusion(climb: &Climb) -> Option<Conclusion> {
         show_number(held),
         shown.collect::<Vec<_>>().join(", ")
     );
-    let kept = if within.per_s > 0.0 { worst.per_s / within.per_s } else { 1.0 };
-    let of = show_share(kept);
+    let share = |per_s: f64| if within.per_s > 0.0 { per_s / within.per_s } else { 1.0 };
+    let (kept, at_most) = (share(lowest.per_s), share(worst.at_most_per_s));
+    let of = match worst.was_disturbed {
+        true => format!("at most {}", show_share(at_most)),
+        false => show_share(at_most),
+    };
     let exited = beyond.iter().find(|point| point.server_exited);
     let (class, sentence) = if let Some(exited) = exited {
         let at = show_number(exited.load);
         ("exited", format!("The server does not survive overload: it exited at {at}."))
     } else if kept >= KEPT_SHARE {
         ("kept", "The server keeps its goodput under overload.".to_owned())
-    } else if worst.was_disturbed {
+    } else if at_most >= KEPT_SHARE {
         let why = "The goodput fell, but something else took CPU meanwhile: whether the server caused it is not known.";
         ("unknown", why.to_owned())
-    } else if kept < COLLAPSED_SHARE {
+    } else if at_most < COLLAPSED_SHARE {
         let at = show_number(worst.load);
         ("collapsed", format!("The goodput collapses: {of} of it is left at {at}."))
     } else {
@@ -125,7 +140,7 @@ pub(super) fn conclusion(climb: &Climb) -> Option<Conclusion> {
     let figure = |point: &Point| {
         json!({
             "load": point.load, "times": point.load / held, "per_s": point.per_s, "asked_per_s": point.asked_per_s,
-            "was_disturbed": point.was_disturbed,
+            "at_most_per_s": point.at_most_per_s, "was_disturbed": point.was_disturbed,
         })
     };
     let evidence = json!({

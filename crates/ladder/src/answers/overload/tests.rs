@@ -58,9 +58,16 @@ fn a_server_that_exits_is_said_to_have_exited() {
 
 #[test]
 fn what_a_disturbance_could_explain_is_not_concluded() {
-    let disturbed = |good| Rung { disturbance: Some(Disturbance::default()), ..held(200.0, good) };
-    check(disturbed(3.0), "unknown", "whether the server caused it is not known");
-    check(disturbed(95.0), "kept", "keeps its goodput");
+    let disturbed = |good, explains_messages| {
+        let disturbance = Some(Disturbance { explains_messages, ..Disturbance::default() });
+        Rung { disturbance, ..held(200.0, good) }
+    };
+    check(disturbed(3.0, 1.0), "unknown", "whether the server caused it is not known");
+    check(disturbed(40.0, 0.3), "unknown", "whether the server caused it is not known");
+    check(disturbed(95.0, 1.0), "kept", "keeps its goodput");
+    // Two of 200 per second are explained.
+    check(disturbed(3.0, 0.01), "collapsed", "at most 5 % of it is left at 200");
+    check(disturbed(70.0, 0.01), "degraded", "at most 72 % of it is left at 200");
 }
 
 #[test]
