@@ -358,7 +358,8 @@ test('the report that the page hands out is the one that the program writes', {}
   await page.goto(url)
   await page.waitForSelector('.runs .row')
   await page.goto(at('#/runs/chat-1'))
-  const [download] = await Promise.all([page.waitForEvent('download'), page.click('.actions >> text=Report')])
+  // A busy machine's browser may take a click and begin no download.
+  const [download] = await eventually(() => Promise.all([page.waitForEvent('download', { timeout: 10_000 }), page.click('.actions >> text=Report')]))
   assert.equal(download.suggestedFilename(), 'chat-1.html')
   const kept = join(place(), 'chat-1.html')
   await download.saveAs(kept)
