@@ -42,8 +42,7 @@ fn row(noise: Noise, block_sd: f64, ratio: f64, delta: f64, figures: usize, duel
     for seed in 0..duels {
         let duel = duel(figures, 20, delta, seed);
         let mut world = World::new(noise, block_sd, &vec![ratio; figures], seed.wrapping_mul(0x9E37_79B9));
-        let (held, _) = world.fight(&duel, &rules);
-        let load = duel.standing(&held, &rules).loads.remove(0);
+        let load = world.standing(&duel, &rules).loads.remove(0);
         let is = |verdict: DuelVerdict| load.findings.iter().any(|finding| finding.verdict == verdict);
         different += u64::from(is(DuelVerdict::Smaller) || is(DuelVerdict::Larger));
         no_larger += u64::from(is(DuelVerdict::NoDifferenceLargerThanDelta));

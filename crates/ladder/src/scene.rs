@@ -15,11 +15,35 @@ use measure::{
 
 use crate::disturbance::least_disturbed;
 use crate::judge::{Judgement, Terms, judge};
+use crate::schedule::{Goal, SearchSchedule};
 
 pub const SECOND_NS: u64 = 1_000_000_000;
 pub const TICK_NS: u64 = 16_666_667;
 /// The hold of every scene begins here.
 pub const HOLD_FROM_S: u32 = 5;
+
+/// Length of a full trial of `search`, ns.
+pub const FINAL_TRIAL_NS: u64 = 30 * SECOND_NS;
+
+/// A search from 500 between 1 and 100,000 with a server that is started again, decided by so many full trials.
+pub fn search(trials: u64, width: f64) -> SearchSchedule {
+    SearchSchedule {
+        start: 500.0,
+        least: 1.0,
+        most: 100_000.0,
+        is_whole: false,
+        goal: Goal {
+            final_trial_ns: FINAL_TRIAL_NS,
+            duration_sum_ns: trials * FINAL_TRIAL_NS,
+            exceed_ratio: 0.5,
+            width,
+        },
+        samples: 0.0,
+        rate_per_load: 0.0,
+        restarts_subject: true,
+        cell: None,
+    }
+}
 
 type Edit = Box<dyn Fn(u32, &mut Interval)>;
 

@@ -1,8 +1,8 @@
 //! BISECT: histories of 32 changes of which one costs ten percent, planted, and found by duels.
 
 use ladder::bisect::{Found, Look, Made, Next, effect, gate, next};
+use ladder::duel::Duel;
 use ladder::duel::world::{Noise, World, duel};
-use ladder::duel::{Duel, Standing};
 
 use crate::duels::name;
 use crate::{Form, Row};
@@ -10,7 +10,7 @@ use crate::{Form, Row};
 const ID: &str = "BISECT";
 
 pub(crate) fn rows(form: Form) -> Vec<Row> {
-    let bisections = form.of(30, 300);
+    let bisections = form.of(60, 300);
     let mut rows = Vec::new();
     for noise in Noise::ALL {
         let (mut right, mut wrong) = (0, 0);
@@ -30,13 +30,6 @@ pub(crate) fn rows(form: Form) -> Vec<Row> {
     rows
 }
 
-/// Fights a planted duel to its end.
-fn fight(plan: &Duel, ratio: f64, block_sd: f64, noise: Noise, seed: u64) -> Standing {
-    let rules = plan.rules();
-    let (held, _) = World::new(noise, block_sd, &[ratio], seed).fight(plan, &rules);
-    plan.standing(&held, &rules)
-}
-
 /// A bisection over 32 revisions, the first and 32 behind it, of which one makes p50 ten percent longer.
 fn planted(culprit: usize, noise: Noise, seed: u64) -> Option<Found> {
     const REVISIONS: usize = 33;
@@ -44,7 +37,10 @@ fn planted(culprit: usize, noise: Noise, seed: u64) -> Option<Found> {
     let mut random = fastrand::Rng::with_seed(seed);
     let ratio = |a: usize, b: usize| if (a < culprit) == (b < culprit) { 1.0 } else { 1.1 };
     let first = duel(1, 24, 0.02, random.u64(..));
-    let standing = fight(&first, ratio(0, REVISIONS - 1), BLOCK_SD, noise, random.u64(..));
+    let compared = |plan: &Duel, ratio: f64, seed: u64| {
+        World::new(noise, BLOCK_SD, &[ratio], seed).standing(plan, &plan.rules())
+    };
+    let standing = compared(&first, ratio(0, REVISIONS - 1), random.u64(..));
     let gate = gate(effect(&standing.loads[0].findings)?)?;
     let mut is_repeated = false;
     let mut made: Vec<Made> = Vec::new();
@@ -59,7 +55,7 @@ fn planted(culprit: usize, noise: Noise, seed: u64) -> Option<Found> {
         };
         let blocks_most = if is_repeated { 48 } else { 24 };
         let plan = Duel { gates: vec![gate.clone()], ..duel(1, blocks_most, 0.02, random.u64(..)) };
-        let standing = fight(&plan, ratio(a, b), BLOCK_SD, noise, random.u64(..));
+        let standing = compared(&plan, ratio(a, b), random.u64(..));
         let look = Look::of(standing.loads[0].gates[0].state);
         made.push(if a == 0 && matches!(next(REVISIONS, &made), Next::Look { .. }) {
             Made::Looked { revision: b, look }

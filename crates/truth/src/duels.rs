@@ -48,8 +48,8 @@ pub(crate) fn equal_servers(form: Form) -> Vec<Row> {
         let mut wrong = 0;
         for seed in 0..duels {
             let duel = duel(1, 20, 1e-6, seed);
-            let (held, _) = World::new(noise, BLOCK_SD, &[1.0], seed.wrapping_mul(31)).fight(&duel, &rules);
-            let finding = duel.standing(&held, &rules).loads.remove(0).findings.remove(0);
+            let mut world = World::new(noise, BLOCK_SD, &[1.0], seed.wrapping_mul(31));
+            let finding = world.standing(&duel, &rules).loads.remove(0).findings.remove(0);
             wrong += u64::from(matches!(finding.verdict, DuelVerdict::Smaller | DuelVerdict::Larger));
             covered += u64::from(finding.range.is_some_and(|(low, high)| low <= 0.0 && 0.0 <= high));
         }

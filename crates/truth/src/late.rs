@@ -1,7 +1,8 @@
 //! LATE: servers that collapse late in a hold, that leak, or that remember an overload: none of it is ever a lower bound.
 
 use engine::simulation::{Law, simulate};
-use ladder::{Goal, Judged, SearchSchedule, Terms, Verdict, capacity, judge};
+use ladder::scene::search;
+use ladder::{Judged, SearchSchedule, Terms, Verdict, capacity, judge};
 use measure::LoadUnit;
 use plan::Arrivals;
 
@@ -98,22 +99,7 @@ fn remembering(searches: u64) -> Row {
         let fresh = 500.0 * (4.0 * random.f64() - 2.0).exp();
         let afterwards = fresh * (0.2 + 0.6 * random.f64());
         let mut was_overloaded = false;
-        let search = SearchSchedule {
-            start: 500.0,
-            least: 1.0,
-            most: 100_000.0,
-            is_whole: false,
-            goal: Goal {
-                final_trial_ns: 30 * SECOND_NS,
-                duration_sum_ns: 90 * SECOND_NS,
-                exceed_ratio: 0.5,
-                width: 0.05,
-            },
-            samples: 0.0,
-            rate_per_load: 0.0,
-            restarts_subject: false,
-            cell: None,
-        };
+        let search = SearchSchedule { restarts_subject: false, ..search(3, 0.05) };
         let done = search.followed(|load| {
             let holds = load <= if was_overloaded { afterwards } else { fresh };
             was_overloaded |= load > fresh;

@@ -1,6 +1,5 @@
 use super::*;
 use crate::duel::world::{Noise, World, duel};
-use crate::duel::{Duel, Standing};
 
 /// Bisects a history whose revisions are looked at by `look`; returns what is found and how many comparisons it took.
 fn bisect(revisions: usize, mut look: impl FnMut(usize, usize) -> Look) -> (Found, usize) {
@@ -65,18 +64,12 @@ fn an_answer_that_its_own_comparison_does_not_show_is_none() {
     }
 }
 
-/// Fights a planted duel to its end.
-fn fight(plan: &Duel, ratio: f64, block_sd: f64, noise: Noise, seed: u64) -> Standing {
-    let rules = plan.rules();
-    let (held, _) = World::new(noise, block_sd, &[ratio], seed).fight(plan, &rules);
-    plan.standing(&held, &rules)
-}
-
 #[test]
 fn where_nothing_changed_there_is_no_effect() {
     let mut found = 0;
     for seed in 0..100 {
-        let standing = fight(&duel(1, 24, 0.02, seed), 1.0, 0.05, Noise::Independent, seed);
+        let plan = duel(1, 24, 0.02, seed);
+        let standing = World::new(Noise::Independent, 0.05, &[1.0], seed).standing(&plan, &plan.rules());
         found += usize::from(effect(&standing.loads[0].findings).is_some());
     }
     assert!(found <= 12, "{found} of 100, where 5 are to be expected");
@@ -85,7 +78,8 @@ fn where_nothing_changed_there_is_no_effect() {
 #[test]
 fn the_gate_lies_half_way_in_the_direction_of_the_effect() {
     let check = |ratio: f64, before: &str, percent: f64| {
-        let standing = fight(&duel(1, 24, 0.02, 1), ratio, 0.001, Noise::Independent, 1);
+        let plan = duel(1, 24, 0.02, 1);
+        let standing = World::new(Noise::Independent, 0.001, &[ratio], 1).standing(&plan, &plan.rules());
         let gate =
             gate(effect(&standing.loads[0].findings).expect("a difference")).expect("a size").to_string();
         let number = gate

@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 
 use measure::Purpose;
 
-use crate::duel::{Duel, DuelNext, DuelStop, DuelTrial, HeldTrial, Rules, Side};
+use crate::duel::{Duel, DuelNext, DuelStop, DuelTrial, HeldTrial, Rules, Side, Standing};
 use crate::figures::FigureValue;
 use crate::judge::Verdict;
 use crate::schedule::{Judged, NextTrial};
@@ -133,6 +133,12 @@ impl World {
                 DuelNext::Calibration(order) => held.push(calibration(&order)),
             }
         }
+    }
+
+    /// What is known when a duel asks for nothing more.
+    pub fn standing(&mut self, duel: &Duel, rules: &Rules) -> Standing {
+        let (held, _) = self.fight(duel, rules);
+        duel.standing(&held, rules)
     }
 }
 

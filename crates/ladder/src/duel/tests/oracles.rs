@@ -1,5 +1,5 @@
-//! Planted truth: each must hold for every kind of noise. The oracles CI and AA are in `truth/src/duels.rs`. `cargo run --release -p ladder --features scene --example
-//! duel` measures the same with more duels.
+//! Planted truth: each must hold for every kind of noise. The oracles CI and AA are in `truth/src/duels.rs`.
+//! `cargo run --release -p ladder --features scene --example duel` measures the same with more duels.
 
 use super::*;
 
@@ -12,8 +12,8 @@ fn verdicts(noise: Noise, block_sd: f64, ratio: f64, delta: f64) -> Vec<(DuelVer
     let rules = duel(1, 20, delta, 0).rules();
     let one = |seed| {
         let duel = duel(1, 20, delta, seed);
-        let (held, _) = World::new(noise, block_sd, &[ratio], seed.wrapping_mul(31)).fight(&duel, &rules);
-        let finding = duel.standing(&held, &rules).loads.remove(0).findings.remove(0);
+        let mut world = World::new(noise, block_sd, &[ratio], seed.wrapping_mul(31));
+        let finding = world.standing(&duel, &rules).loads.remove(0).findings.remove(0);
         (finding.verdict, finding.range)
     };
     (0..DUELS).map(one).collect()
@@ -32,8 +32,8 @@ fn equal_servers_get_a_false_verdict_on_any_of_five_figures_in_5_percent_of_duel
     let rules = duel(5, 12, 1e-6, 0).rules();
     let is_wrong = |seed: &u64| {
         let duel = duel(5, 12, 1e-6, *seed);
-        let (held, _) = World::new(Noise::Independent, 0.03, &[1.0; 5], seed + 9_000).fight(&duel, &rules);
-        let standing = duel.standing(&held, &rules);
+        let mut world = World::new(Noise::Independent, 0.03, &[1.0; 5], seed + 9_000);
+        let standing = world.standing(&duel, &rules);
         standing.loads[0].findings.iter().any(|finding| is_different(finding.verdict))
     };
     let seeds: Vec<u64> = (0..300).collect();

@@ -1,25 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-
-const FINAL_NS: u64 = 30 * SECOND_NS;
-
-fn search(sum: u64, width: f64) -> SearchSchedule {
-    SearchSchedule {
-        start: 500.0,
-        least: 1.0,
-        most: 100_000.0,
-        is_whole: false,
-        goal: Goal { final_trial_ns: FINAL_NS, duration_sum_ns: sum * FINAL_NS, exceed_ratio: 0.5, width },
-        samples: 0.0,
-        rate_per_load: 0.0,
-        restarts_subject: true,
-        cell: None,
-    }
-}
+use crate::scene::{FINAL_TRIAL_NS, search};
 
 fn goal(sum_s: f64, exceed_ratio: f64) -> Goal {
-    Goal { final_trial_ns: FINAL_NS, duration_sum_ns: (sum_s * 1e9) as u64, exceed_ratio, width: 0.05 }
+    Goal { final_trial_ns: FINAL_TRIAL_NS, duration_sum_ns: (sum_s * 1e9) as u64, exceed_ratio, width: 0.05 }
 }
 
 /// Durations in tenths of a second, in the order of `Tally`.
@@ -159,7 +144,7 @@ fn loads_that_this_machine_cannot_make_end_the_way_up_and_are_no_bound() {
 fn a_percentile_lengthens_the_full_trials_of_small_loads() {
     let search = SearchSchedule { samples: 10_000.0, rate_per_load: 1.0, ..search(3, 0.05) };
     assert_eq!(search.full_ns(236.0) / SECOND_NS, 45, "10,000 samples and four deviations at 236/s");
-    assert_eq!(search.full_ns(1_000.0), FINAL_NS);
+    assert_eq!(search.full_ns(1_000.0), FINAL_TRIAL_NS);
 }
 
 #[test]
