@@ -17,7 +17,7 @@ use ts_rs::TS;
 use crate::capacity::Capacity;
 use crate::disturbance::Disturbance;
 use crate::gate::GateResult;
-use crate::judge::{Evidence, Verdict};
+use crate::judge::{Evidence, SERVER_EXITED, Verdict};
 use crate::steady::Steadiness;
 
 /// The contract's number.
@@ -220,6 +220,13 @@ pub struct AuditFigures {
     pub wrong: u64,
     /// `FAIL` when one was wrong, `INCONCLUSIVE` when none was checked
     pub verdict: Verdict,
+}
+
+impl Rung {
+    /// Whether the server's process ended under this load.
+    pub(crate) fn server_exited(&self) -> bool {
+        self.signal.as_deref() == Some(SERVER_EXITED)
+    }
 }
 
 impl From<Audit> for AuditFigures {
@@ -494,6 +501,20 @@ pub struct Conclusion {
     /// the figures behind it
     #[ts(type = "Record<string, unknown>")]
     pub evidence: Map<String, Value>,
+}
+
+impl Climb {
+    /// Places of the rungs of each cell, in the order in which the cells were held.
+    pub(crate) fn rungs_by_cell(&self) -> Vec<Vec<usize>> {
+        let mut cells: Vec<Vec<usize>> = Vec::new();
+        for (at, rung) in self.rungs.iter().enumerate() {
+            match cells.iter_mut().find(|cell| self.rungs[cell[0]].cell == rung.cell) {
+                Some(cell) => cell.push(at),
+                None => cells.push(vec![at]),
+            }
+        }
+        cells
+    }
 }
 
 impl Conclusion {

@@ -173,17 +173,19 @@ impl Objective {
         }
     }
 
-    /// The bound in ns when this limits the response from above, whichever percentile.
-    pub(crate) fn response_bound_ns(&self) -> Option<f64> {
-        let is_response = matches!(self.figure.distribution(), Some(Of::Response));
-        (is_response && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
-    }
-
     /// The bound in ns when this limits a latency from above, whichever percentile: response, service, deliveries.
     pub fn latency_bound_ns(&self) -> Option<f64> {
-        let is_latency =
-            matches!(self.figure.distribution(), Some(Of::Response | Of::Service | Of::Delivery));
-        (is_latency && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
+        self.bound_of(&[Of::Response, Of::Service, Of::Delivery])
+    }
+
+    /// The same of the response alone.
+    pub(crate) fn response_bound_ns(&self) -> Option<f64> {
+        self.bound_of(&[Of::Response])
+    }
+
+    fn bound_of(&self, meant: &[Of]) -> Option<f64> {
+        let is_meant = self.figure.distribution().is_some_and(|of| meant.contains(&of));
+        (is_meant && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
     }
 
     /// Whether an objective over errors is not met by those errors alone that no disturbance causes: wrong, refused or lost

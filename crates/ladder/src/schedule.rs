@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::contract::{HoldSpan, Rung};
 use crate::disturbance::disturbance;
 use crate::figures;
-use crate::judge::{Judgement, SERVER_EXITED, Verdict};
+use crate::judge::{Judgement, Verdict};
 
 mod list;
 mod search;
@@ -108,7 +108,7 @@ impl From<&Rung> for Judged {
             signal: rung.signal.clone(),
             met: loss_of(rung.verdict, rung.signal.as_deref(), &rung.evidence),
             held_ns: rung.hold.map_or(0, |hold| hold.held_ns()),
-            subject_exited: rung.signal.as_deref() == Some(SERVER_EXITED),
+            subject_exited: rung.server_exited(),
             ..Judged::default()
         }
     }

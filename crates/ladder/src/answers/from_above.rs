@@ -36,38 +36,32 @@ impl Pair<'_> {
 /// What a climb from above shows; `None` without a rung.
 pub(super) fn conclusion(climb: &Climb) -> Option<Conclusion> {
     climb.rungs.first()?;
-    let mut cells: Vec<Vec<&Rung>> = Vec::new();
-    for rung in &climb.rungs {
-        match cells.iter_mut().find(|rungs| rungs[0].cell == rung.cell) {
-            Some(rungs) => rungs.push(rung),
-            None => cells.push(vec![rung]),
-        }
-    }
-    let pairs: Vec<Pair<'_>> = cells.iter().flat_map(|rungs| pairs(rungs)).collect();
+    let cells = climb.rungs_by_cell();
+    let pairs: Vec<Pair<'_>> = cells.iter().flat_map(|rungs| pairs(climb, rungs)).collect();
     let sentences = if pairs.is_empty() { vec![nothing_came_down(climb)] } else { compared(climb, &pairs) };
     let evidence = json!({ "loads": pairs.iter().map(evidence).collect::<Vec<_>>() });
     Some(Conclusion::new("from_above", &sentences, evidence))
 }
 
 /// The loads of a cell that were held upwards and then downwards: what comes after both are repeats in any order.
-fn pairs<'a>(rungs: &[&'a Rung]) -> Vec<Pair<'a>> {
-    let run_of = |rungs: &[&Rung], goes_on: fn(f64, f64) -> bool| {
-        let steps = rungs.windows(2).take_while(|pair| goes_on(pair[0].load, pair[1].load));
-        steps.count()
+fn pairs<'a>(climb: &'a Climb, of_cell: &[usize]) -> Vec<Pair<'a>> {
+    let rungs: Vec<&Rung> = of_cell.iter().map(|at| &climb.rungs[*at]).collect();
+    let steps = |rungs: &[&Rung], goes_on: fn(f64, f64) -> bool| {
+        rungs.windows(2).take_while(|pair| goes_on(pair[0].load, pair[1].load)).count()
     };
-    let top = run_of(rungs, |before, next| next > before);
+    let top = steps(&rungs, |before, next| next > before);
     let way_down = &rungs[top..];
-    let steps = run_of(way_down, |before, next| next < before);
+    let down = steps(way_down, |before, next| next < before);
     let pair = |at: usize| {
         let (down, after) = (way_down[at], way_down[at - 1].load);
         let up = rungs[..top].iter().find(|rung| rung.load == down.load)?;
         Some(Pair { up, down, after })
     };
-    (1..=steps).filter_map(pair).collect()
+    (1..=down).filter_map(pair).collect()
 }
 
 fn nothing_came_down(climb: &Climb) -> String {
-    let died = climb.rungs.iter().any(|rung| rung.signal.as_deref() == Some(crate::judge::SERVER_EXITED));
+    let died = climb.rungs.iter().any(Rung::server_exited);
     let why = match &climb.ended_early {
         _ if died => "the server exited before",
         Some(_) => "the run ended before",

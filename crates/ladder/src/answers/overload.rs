@@ -4,12 +4,12 @@
 //! right one. Disturbances only ever lower a goodput: one that stayed high did so despite them, and of one that fell as much is
 //! the server's as they do not explain (`Disturbance::explains_messages`). Units: per second of the judged hold.
 
-use measure::{Measure, Trial};
+use measure::{LoadUnit, Measure, Trial};
 use serde_json::{Value, json};
 
 use crate::contract::{Climb, Conclusion, Rung};
 use crate::figures;
-use crate::judge::{Evidence, SERVER_EXITED, Verdict};
+use crate::judge::Evidence;
 use crate::objective::Objective;
 use crate::wording::{show_ns, show_number, show_share};
 
@@ -49,14 +49,10 @@ struct Point {
 
 impl Point {
     fn of(climb: &Climb, load: f64) -> Option<Point> {
-        let rungs: Vec<&Rung> = climb.rungs.iter().filter(|rung| rung.load == load).collect();
         // What says more about the generator than about the server is no goodput of the server.
-        let counts = |rung: &&&Rung| rung.verdict.counts();
-        let told: Vec<&Rung> = rungs.iter().filter(counts).copied().collect();
-        let sum = |name: &str| {
-            let values = told.iter().filter_map(|rung| rung.extra.get("goodput")?.get(name)?.as_f64());
-            values.sum::<f64>()
-        };
+        let told: Vec<&Rung> =
+            climb.rungs.iter().filter(|rung| rung.load == load && rung.verdict.counts()).collect();
+        let sum = |name: &str| told.iter().filter_map(|rung| stored(rung, name)).sum::<f64>();
         let seconds = sum("seconds");
         let explained: f64 = told.iter().map(|rung| explained(rung)).sum();
         (seconds > 0.0).then(|| Point {
@@ -65,15 +61,20 @@ impl Point {
             asked_per_s: sum("asked") / seconds,
             at_most_per_s: (sum("good") + explained).min(sum("asked")) / seconds,
             was_disturbed: told.iter().any(|rung| rung.disturbance.is_some()),
-            server_exited: told.iter().any(|rung| rung.signal.as_deref() == Some(SERVER_EXITED)),
+            server_exited: told.iter().any(|rung| rung.server_exited()),
         })
     }
 }
 
 /// Answers of a rung that may not have been good for what was done to the machine.
 fn explained(rung: &Rung) -> f64 {
-    let asked = rung.extra.get("goodput").and_then(|goodput| goodput.get("asked")?.as_f64()).unwrap_or(0.0);
+    let asked = stored(rung, "asked").unwrap_or(0.0);
     rung.disturbance.as_ref().map_or(0.0, |disturbance| disturbance.explains_messages.min(1.0) * asked)
+}
+
+/// A number of what `goodput` made.
+fn stored(rung: &Rung, name: &str) -> Option<f64> {
+    rung.extra.get("goodput")?.get(name)?.as_f64()
 }
 
 /// What the server gives beyond its capacity; `None` where no load was held there that says something about it.
@@ -86,15 +87,27 @@ pub(super) fn conclusion(climb: &Climb) -> Option<Conclusion> {
     let within = Point::of(climb, held)?;
     let beyond: Vec<Point> =
         loads.into_iter().filter(|load| *load > held).filter_map(|load| Point::of(climb, load)).collect();
-    let lowest = beyond.iter().min_by(|a, b| a.per_s.total_cmp(&b.per_s))?;
-    let worst = beyond.iter().min_by(|a, b| a.at_most_per_s.total_cmp(&b.at_most_per_s))?;
-    let goodput = climb.rungs.iter().find_map(|rung| rung.extra.get("goodput"));
-    let limit_ns = goodput.and_then(|goodput| goodput.get("limit_ns")).and_then(Value::as_f64);
-    let what = limit_ns.map_or_else(
-        || "right answers".to_owned(),
-        |limit| format!("right answers within {}", show_ns(limit)),
-    );
-    let unit = climb.capacity.unit;
+    let limit_ns = climb.rungs.iter().find_map(|rung| stored(rung, "limit_ns"));
+    let (class, sentence) = class(&within, &beyond)?;
+    let figure = |point: &Point| {
+        json!({
+            "load": point.load, "times": point.load / held, "per_s": point.per_s, "asked_per_s": point.asked_per_s,
+            "at_most_per_s": point.at_most_per_s, "was_disturbed": point.was_disturbed,
+        })
+    };
+    let evidence = json!({
+        "limit_ns": limit_ns, "class": class, "held": figure(&within),
+        "beyond": beyond.iter().map(figure).collect::<Vec<_>>(),
+        "left_out": climb.rungs.iter().filter(|rung| rung.load > held && !rung.verdict.counts())
+            .map(|rung| rung.load).collect::<Vec<_>>(),
+    });
+    let figures = in_words(&within, &beyond, climb.capacity.unit, limit_ns);
+    Some(Conclusion::new("overload", &[figures, sentence], evidence))
+}
+
+/// `Goodput (right answers within 60 ms): 249/s at 250 req/s, which held; 298/s at 375 (1.50 times; …).`
+fn in_words(within: &Point, beyond: &[Point], unit: LoadUnit, limit_ns: Option<f64>) -> String {
+    let within_limit = limit_ns.map_or_else(String::new, |limit| format!(" within {}", show_ns(limit)));
     let shown = beyond.iter().map(|point| {
         let share = show_share(point.per_s / point.asked_per_s);
         let remark = match (point.server_exited, point.was_disturbed) {
@@ -106,50 +119,38 @@ pub(super) fn conclusion(climb: &Climb) -> Option<Conclusion> {
             "{}/s at {} ({:.2} times; {share} of what was asked{remark})",
             show_number(point.per_s.round()),
             show_number(point.load),
-            point.load / held
+            point.load / within.load
         )
     });
-    let figures = format!(
-        "Goodput ({what}): {}/s at {} {unit}, which held; {}.",
+    format!(
+        "Goodput (right answers{within_limit}): {}/s at {} {unit}, which held; {}.",
         show_number(within.per_s.round()),
-        show_number(held),
+        show_number(within.load),
         shown.collect::<Vec<_>>().join(", ")
-    );
+    )
+}
+
+/// What becomes of the goodput, as a word and as a sentence; `None` where nothing was held beyond the capacity.
+fn class(within: &Point, beyond: &[Point]) -> Option<(&'static str, String)> {
+    let lowest = beyond.iter().min_by(|a, b| a.per_s.total_cmp(&b.per_s))?;
+    let worst = beyond.iter().min_by(|a, b| a.at_most_per_s.total_cmp(&b.at_most_per_s))?;
     let share = |per_s: f64| if within.per_s > 0.0 { per_s / within.per_s } else { 1.0 };
-    let (kept, at_most) = (share(lowest.per_s), share(worst.at_most_per_s));
-    let of = match worst.was_disturbed {
-        true => format!("at most {}", show_share(at_most)),
-        false => show_share(at_most),
-    };
-    let exited = beyond.iter().find(|point| point.server_exited);
-    let (class, sentence) = if let Some(exited) = exited {
+    let at_most = share(worst.at_most_per_s);
+    let prefix = if worst.was_disturbed { "at most " } else { "" };
+    let left = format!("{prefix}{} of it is left at {}", show_share(at_most), show_number(worst.load));
+    Some(if let Some(exited) = beyond.iter().find(|point| point.server_exited) {
         let at = show_number(exited.load);
         ("exited", format!("The server does not survive overload: it exited at {at}."))
-    } else if kept >= KEPT_SHARE {
+    } else if share(lowest.per_s) >= KEPT_SHARE {
         ("kept", "The server keeps its goodput under overload.".to_owned())
     } else if at_most >= KEPT_SHARE {
         let why = "The goodput fell, but something else took CPU meanwhile: whether the server caused it is not known.";
         ("unknown", why.to_owned())
     } else if at_most < COLLAPSED_SHARE {
-        let at = show_number(worst.load);
-        ("collapsed", format!("The goodput collapses: {of} of it is left at {at}."))
+        ("collapsed", format!("The goodput collapses: {left}."))
     } else {
-        let at = show_number(worst.load);
-        ("degraded", format!("The goodput degrades gradually: {of} of it is left at {at}."))
-    };
-    let figure = |point: &Point| {
-        json!({
-            "load": point.load, "times": point.load / held, "per_s": point.per_s, "asked_per_s": point.asked_per_s,
-            "at_most_per_s": point.at_most_per_s, "was_disturbed": point.was_disturbed,
-        })
-    };
-    let evidence = json!({
-        "limit_ns": limit_ns, "class": class, "held": figure(&within),
-        "beyond": beyond.iter().map(figure).collect::<Vec<_>>(),
-        "left_out": climb.rungs.iter().filter(|rung| rung.load > held && rung.verdict != Verdict::Pass && !rung.verdict.counts())
-            .map(|rung| rung.load).collect::<Vec<_>>(),
-    });
-    Some(Conclusion::new("overload", &[figures, sentence], evidence))
+        ("degraded", format!("The goodput degrades gradually: {left}."))
+    })
 }
 
 #[cfg(test)]

@@ -6,20 +6,8 @@ use crate::judge::Verdict;
 use crate::wording::{show_cell, show_many, show_ns, show_number};
 use measure::LoadUnit;
 
-/// The rungs of each cell, in the order in which the cells were held.
-fn by_cell(climb: &Climb) -> Vec<Vec<usize>> {
-    let mut cells: Vec<Vec<usize>> = Vec::new();
-    for (at, rung) in climb.rungs.iter().enumerate() {
-        match cells.iter_mut().find(|cell| climb.rungs[cell[0]].cell == rung.cell) {
-            Some(cell) => cell.push(at),
-            None => cells.push(vec![at]),
-        }
-    }
-    cells
-}
-
 pub(super) fn tables(climb: &Climb) -> Vec<Table> {
-    by_cell(climb).into_iter().map(|rungs| of_cell(climb, rungs)).collect()
+    climb.rungs_by_cell().into_iter().map(|rungs| of_cell(climb, rungs)).collect()
 }
 
 fn of_cell(climb: &Climb, rungs: Vec<usize>) -> Table {
@@ -65,5 +53,5 @@ pub(super) fn notes(climb: &Climb) -> Vec<String> {
         let cell = first.cell.as_ref().map(show_cell).unwrap_or_default();
         Some(format!("{cell}: {}{more}", note(first)?))
     };
-    by_cell(climb).into_iter().filter_map(of_cell).collect()
+    climb.rungs_by_cell().into_iter().filter_map(of_cell).collect()
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::answers::{Asked, answers, rung};
 use crate::contract::RunFacts;
 use crate::disturbance::Disturbance;
-use crate::judge::Terms;
+use crate::judge::{SERVER_EXITED, Terms, Verdict};
 use crate::scene::Scene;
 
 const OBJECTIVE: &str = "response.p99 < 50ms";
