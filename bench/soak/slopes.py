@@ -102,6 +102,9 @@ def slope(pieces):
     freedom = count - len(pieces) - 1
     if freedom < 10:
         return None
+    if all(value == piece[0][1] for piece in pieces for _, value in piece):
+        # Constant: what remains would be the rounding of the arithmetic.
+        return 0.0, 0.0
     middle = sum(at for piece in pieces for at, _ in piece) / count
 
     def fit(correlation):
