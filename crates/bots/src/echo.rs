@@ -185,6 +185,10 @@ impl<D: Driver, C: EchoFraming<D>> Bots for Echo<D, C> {
             ctx.at(ctx.now_ns() + COME_BACK_NS * u64::from(failures), bot, COME_BACK);
         }
     }
+
+    fn has_drained(&mut self, _: &mut BotContext<'_, D>) -> bool {
+        self.clients.iter().all(|client| client.open_requests.is_empty())
+    }
 }
 
 impl<D: Driver, C: EchoFraming<D>> Echo<D, C> {

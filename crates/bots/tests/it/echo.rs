@@ -135,6 +135,30 @@ fn an_answer_with_the_text_of_another_message_is_a_wrong_answer() {
     assert!(flow.failed > 100_000 && trial.errors["wrong answer"] >= flow.failed, "{flow:?}");
 }
 
+/// Answers each message this long after it came.
+struct After(u64);
+
+impl Scene for After {
+    fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        says.message(at_ns + self.0, peer, message);
+    }
+}
+
+/// Five seconds are more than a connection has for its end.
+#[test]
+fn answers_that_come_after_the_hold_are_waited_for() {
+    for trial in [
+        hold_100_s(None, &mut After(5 * SECOND_NS)),
+        hold_100_s_over::<OverLines>(5.03, None, &mut After(5 * SECOND_NS)),
+    ] {
+        let flow = trial.flow();
+        assert_eq!((flow.open_after, flow.answered), (0, flow.sent + flow.open_before), "{flow:?}");
+        assert!(trial.errors.is_empty(), "{:?}", trial.errors);
+    }
+}
+
 /// The same truth when it is the generator that loses its core: planned instants do not move, and the lag says why.
 #[test]
 fn a_generator_that_is_stalled_asks_late_and_says_so() {
