@@ -321,11 +321,8 @@ fn is_set_up(language: &str) -> bool {
 #[test]
 fn all_clients_speak_to_a_store_behind_tls_when_they_are_told_whom_to_trust() {
     let place = Place::new();
-    let mut store = place.start(["serve", "redis", "--listen", "127.0.0.1:0"]);
-    let said = store.wait_for_out("listening on");
-    let address =
-        said.split_whitespace().find_map(|word| word.strip_prefix("redis://")).expect("its address");
-    let proxy = tls_proxy::before(address.trim_end_matches('/').parse().expect("an address"));
+    let (_store, plain) = place.serve_redis();
+    let proxy = tls_proxy::before_url(&plain);
     let url = format!("rediss://{}", proxy.address);
     let (mut clients, mut missing) = (vec!["rust"], Vec::new());
     for language in ["node", "java", "go", "python"] {
@@ -345,7 +342,7 @@ fn all_clients_speak_to_a_store_behind_tls_when_they_are_told_whom_to_trust() {
     let cells = report["cells"].as_array().expect("cells");
     assert_eq!(cells.len(), clients.len(), "{report}");
     cells.iter().for_each(|cell| assert_eq!(cell["ops"], 900, "{cell}"));
-    // Each checks the certificate unless it is told not to.
+    // Every client checks the certificate, unless --insecure is given.
     for client in &clients {
         bench(&["--client", client]).fails(2, &["client"]);
     }

@@ -113,9 +113,7 @@ impl Drop for Group {
 #[test]
 fn a_server_in_a_control_group_is_watched_by_it() {
     let place = Place::new();
-    let mut server = place.start(["serve", "redis", "--listen", "127.0.0.1:0"]);
-    let said = server.wait_for_out("listening on");
-    let url = said.split_whitespace().find(|word| word.starts_with("redis://")).expect("a URL").to_owned();
+    let (server, url) = place.serve_redis();
     let Some(group) = Group::with(server.pid()) else {
         eprintln!("NOT RUN: no control group can be made here");
         return;

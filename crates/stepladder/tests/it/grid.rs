@@ -93,11 +93,8 @@ fn climbs_over_tls(url: &str, trust: &[&str]) {
 #[test]
 fn a_store_behind_tls_is_climbed_when_its_certificate_is_trusted() {
     let place = Place::new();
-    let mut store = place.start(["serve", "redis", "--listen", "127.0.0.1:0"]);
-    let said = store.wait_for_out("listening on");
-    let address =
-        said.split_whitespace().find_map(|word| word.strip_prefix("redis://")).expect("its address");
-    let proxy = tls_proxy::before(address.trim_end_matches('/').parse().expect("an address"));
+    let (_store, plain) = place.serve_redis();
+    let proxy = tls_proxy::before_url(&plain);
     let url = format!("rediss://{}", proxy.address);
     climbs_over_tls(&url, &["--ca", tls_proxy::AUTHORITY]);
     let refused = place.climb(&[&url]);

@@ -234,9 +234,7 @@ fn a_duel_that_is_killed_keeps_the_trials_that_ended() {
 #[test]
 fn a_comparison_of_clients_that_is_killed_counts_whole_runs_only() {
     let server = Place::new();
-    let mut redis = server.start(["serve", "redis", "--listen", "127.0.0.1:0"]);
-    let said = redis.wait_for_out("redis://");
-    let url = said.split_whitespace().find(|word| word.starts_with("redis://")).expect("a URL");
+    let (_redis, url) = server.serve_redis();
     let words = format!("bench --target {url} --client rust --total 50000 --runs 3 --json run.json");
     check("bench", &words, Duration::from_secs(3), 2);
 }

@@ -87,6 +87,15 @@ impl Place {
         Running { child, out, err }
     }
 
+    /// `serve redis` on a free port, and its URL.
+    pub fn serve_redis(&self) -> (Running, String) {
+        let mut server = self.start(["serve", "redis", "--listen", "127.0.0.1:0"]);
+        let said = server.wait_for_out("listening on");
+        let url =
+            said.split_whitespace().find(|word| word.starts_with("redis://")).expect("a URL").to_owned();
+        (server, url)
+    }
+
     /// `climb` with short holds.
     pub fn climb(&self, words: &[&str]) -> Ran {
         self.run(short_climb(words))

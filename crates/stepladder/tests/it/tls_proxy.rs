@@ -30,6 +30,12 @@ impl Proxy {
     }
 }
 
+/// Starts one before the server of a URL, `redis://127.0.0.1:6379`.
+pub fn before_url(url: &str) -> Proxy {
+    let (_, address) = url.split_once("://").expect("a URL");
+    before(address.trim_end_matches('/').parse().expect("an address"))
+}
+
 /// Starts one on a free port of 127.0.0.1. The server need not listen yet.
 pub fn before(server: SocketAddr) -> Proxy {
     let listener = StdListener::bind("127.0.0.1:0").expect("a port");

@@ -42,20 +42,25 @@ fn trailers(stream: u32, status: &str) -> Vec<u8> {
 }
 
 fn with_body(stream: u32, body: &[u8]) -> Vec<u8> {
-    [frame(HEADERS, END_HEADERS, stream, HEAD), frame(DATA, 0, stream, body), trailers(stream, "0")].concat()
+    answer(stream, HEAD, body, "0")
+}
+
+fn answer(stream: u32, head: &[u8], body: &[u8], status: &str) -> Vec<u8> {
+    [frame(HEADERS, END_HEADERS, stream, head), frame(DATA, 0, stream, body), trailers(stream, status)]
+        .concat()
 }
 
 fn right(stream: u32) -> Vec<u8> {
     with_body(stream, &message(FIVE))
 }
 
-fn calls(answer: impl Fn(u32, usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
+fn calls(answers: impl Fn(u32, usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         greet(peer, &[])?;
         for number in 0.. {
             let stream = request(peer)?;
             // The probe is not what these rows are about.
-            let bytes = if peer.is_probe() { right(stream) } else { answer(stream, number) };
+            let bytes = if peer.is_probe() { right(stream) } else { answers(stream, number) };
             peer.say(bytes)?;
         }
         Ok(())
@@ -164,14 +169,7 @@ fn rows() -> Vec<Row> {
             "ends with a grpc-status that is no number",
             Fails,
             "UNKNOWN",
-            calls(|stream, _| {
-                [
-                    frame(HEADERS, END_HEADERS, stream, HEAD),
-                    frame(DATA, 0, stream, &message(FIVE)),
-                    trailers(stream, "x"),
-                ]
-                .concat()
-            }),
+            calls(|stream, _| answer(stream, HEAD, &message(FIVE), "x")),
         ),
         row(
             "ends with status 14, unavailable",
@@ -189,19 +187,13 @@ fn rows() -> Vec<Row> {
             "answers as JSON",
             Fails,
             MALFORMED,
-            calls(|stream, _| {
-                let head = frame(HEADERS, END_HEADERS, stream, b"\x88\x0f\x10\x10application/json");
-                [head, frame(DATA, 0, stream, &message(FIVE)), trailers(stream, "0")].concat()
-            }),
+            calls(|stream, _| answer(stream, b"\x88\x0f\x10\x10application/json", &message(FIVE), "0")),
         ),
         row(
             "does not say what its answer is",
             Fails,
             MALFORMED,
-            calls(|stream, _| {
-                let head = frame(HEADERS, END_HEADERS, stream, b"\x88");
-                [head, frame(DATA, 0, stream, &message(FIVE)), trailers(stream, "0")].concat()
-            }),
+            calls(|stream, _| answer(stream, b"\x88", &message(FIVE), "0")),
         ),
         row(
             "never ends its answer",
