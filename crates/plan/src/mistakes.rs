@@ -19,7 +19,7 @@ mod search;
 mod stop;
 
 pub use http::RequestConfigError;
-pub use search::{FromAboveError, GatePlaceError, SearchError};
+pub use search::{FromAboveError, GatePlaceError, OverloadError, SearchError};
 pub use stop::StopError;
 
 /// Where a mistake stands.
@@ -74,6 +74,9 @@ pub enum ConfigError {
     /// loads that cannot be held downwards
     #[error(transparent)]
     FromAbove(#[from] FromAboveError),
+    /// multiples of a capacity that is not one load of a list
+    #[error(transparent)]
+    Overload(#[from] OverloadError),
     /// a URL that cannot be read
     #[error(transparent)]
     Target(#[from] TargetError),

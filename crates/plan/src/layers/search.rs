@@ -5,7 +5,7 @@ use ladder::{Goal, Objective, Repeats, SearchSchedule};
 
 use crate::layers::ladder::Loads;
 use crate::layers::reader::Reader;
-use crate::mistakes::{FromAboveError, SearchError};
+use crate::mistakes::{FromAboveError, OverloadError, SearchError};
 use crate::plan::{HoldLength, Ladder, Plan};
 use crate::ramp::{length_ns, show_length};
 use crate::settings::{Kind, Setting, Shape};
@@ -187,7 +187,7 @@ fn read_overload(reader: &mut Reader, ladder: &mut Ladder) {
     let Some(place) = said.first().map(|one| one.place.clone()) else { return };
     let is_search = reader.said(&SEARCH).is_some();
     if is_search || ladder.stop.is_some() || ladder.is_open_ended || ladder.cells.len() > 1 {
-        reader.refuse_plainly(place, SearchError::Overload);
+        reader.refuse_plainly(place, OverloadError);
         return;
     }
     let mut factors = reader.read_all(&said, |text| units::number_within(text, 1.01, 10.0));

@@ -19,12 +19,6 @@ pub enum SearchError {
         "a search repeats by itself where that says something; leave --repeat out, or raise --search-trials"
     )]
     Repeats,
-    /// multiples of a capacity that is no one load of a list
-    #[error(
-        "multiples of the capacity are held after a list of loads in one cell; leave --overload out, or name loads \
-         (--rungs, --rate) without --search, --stop-at, an open end and a sweep"
-    )]
-    Overload,
     /// the subject is told to end
     #[error("with --stop-at every trial ends the subject; climb a list of loads instead (--rungs, --rate)")]
     Stops,
@@ -57,6 +51,14 @@ pub enum SearchError {
         needs: String,
     },
 }
+
+/// `--overload` where the capacity is not one load of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "multiples of the capacity are held after a list of loads in one cell; leave --overload out, or name loads \
+     (--rungs, --rate) without --search, --stop-at, an open end and a sweep"
+)]
+pub struct OverloadError;
 
 /// Why loads cannot be held downwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
