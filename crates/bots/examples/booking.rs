@@ -44,7 +44,7 @@ fn main() {
                 let at_ns = now_ns + u64::from(receiver) * 6_000;
                 let latency = (&mut in_hold, &mut otherwise);
                 let mut book = part.deliveries(receiver, at_ns, (0, u64::MAX), latency);
-                let rest = Lines::book(&block, "lobby", &mut book, &mut None);
+                let rest = Lines::book(&block, "lobby", &mut book, &mut ());
                 assert!(rest.is_empty(), "all of them are deliveries");
                 count += book.new_count();
             }

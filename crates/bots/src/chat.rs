@@ -82,7 +82,7 @@ enum Standing {
     Done,
 }
 
-struct Person {
+struct Person<S> {
     connection: Option<ConnectionId>,
     /// when it asked to join over this connection
     asked_ns: u64,
@@ -96,18 +96,18 @@ struct Person {
     is_pending: bool,
     /// in a row
     failures: u32,
-    /// by the last line of what came: what its dialect must know of the next one
-    announced: Option<u32>,
+    /// what its dialect keeps of this connection
+    between_blocks: S,
 }
 
 /// All chatters of one worker, in one dialect.
-pub struct Chat<L, D = Tcp<drivers::tcp::Lines>> {
+pub struct Chat<L: Dialect, D = Tcp<drivers::tcp::Lines>> {
     speaks: PhantomData<(L, D)>,
     plan: ChatBots,
     is_poisson: bool,
     /// some of the crowd send what no chat allows
     hears_rubbish: bool,
-    people: Vec<Person>,
+    people: Vec<Person<L::BetweenBlocks>>,
     /// of these, those that the ramp waits for
     pending: u64,
     first_unit: u64,
@@ -173,7 +173,7 @@ where
                 has_met: false,
                 is_pending: false,
                 failures: 0,
-                announced: None,
+                between_blocks: L::BetweenBlocks::default(),
             }
         };
         Chat {
@@ -217,7 +217,7 @@ where
         let now_ns = ctx.now_ns();
         let person = &mut self.people[bot as usize];
         (person.connection, person.standing, person.asked_ns) = (Some(connection), Standing::Joining, now_ns);
-        person.announced = None;
+        person.between_blocks = L::BetweenBlocks::default();
         self.out.clear();
         L::hello(&mut self.out, who(&self.plan, self.first_unit, self.unit_step, bot));
         ctx.send(connection, KEEP, now_ns, &self.out);
@@ -235,7 +235,7 @@ where
             let who = who(&self.plan, self.first_unit, self.unit_step, bot);
             let delivered = {
                 let mut book = ctx.deliveries(bot, at_ns);
-                block = L::book(block, who.room, &mut book, &mut self.people[bot as usize].announced);
+                block = L::book(block, who.room, &mut book, &mut self.people[bot as usize].between_blocks);
                 book.new_count()
             };
             ctx.count(DELIVERED, delivered);

@@ -38,6 +38,9 @@ pub enum Word {
 
 /// One way of speaking to a chat.
 pub trait Dialect: 'static {
+    /// What the blocks of a connection so far say about the next one; begins as its default.
+    type BetweenBlocks: Default;
+
     /// What a new connection says first.
     fn hello(out: &mut Vec<u8>, who: Who<'_>);
 
@@ -60,12 +63,11 @@ pub trait Dialect: 'static {
     fn text<'l>(line: &'l [u8], room: &str) -> &'l [u8];
 
     /// Books the deliveries at the front of a block of whole lines. Returns the rest, which begins with another line.
-    /// `announced`: what the last line of the connection's block before said of the next one, kept for the dialect.
     fn book<'b>(
         mut block: &'b [u8],
         room: &str,
         book: &mut Deliveries<'_>,
-        _announced: &mut Option<u32>,
+        _: &mut Self::BetweenBlocks,
     ) -> &'b [u8] {
         while let Some(end) = memchr(b'\n', block) {
             let line = without_return(&block[..end]);

@@ -16,6 +16,8 @@ pub struct Irc;
 const TOKEN: &str = "stepladder";
 
 impl Dialect for Irc {
+    type BetweenBlocks = ();
+
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         // Nine characters at most, as the RFC asks; the first is a letter. A write into memory does not fail.
         let _ = write!(out, "NICK b{0}\r\nUSER b{0} 0 * :b{0}\r\n", who.number);

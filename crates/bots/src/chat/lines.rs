@@ -7,6 +7,8 @@ use measure::ledger::Told;
 pub struct Lines;
 
 impl Dialect for Lines {
+    type BetweenBlocks = ();
+
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         out.extend_from_slice(b"/join ");
         out.extend_from_slice(who.room.as_bytes());

@@ -25,6 +25,8 @@ const PROTOCOL_LEVEL: u8 = 4;
 const NOT_GRANTED: u8 = 0x80;
 
 impl Dialect for Mqtt {
+    type BetweenBlocks = ();
+
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         let id = format!("stepladder-{}", who.number);
         write_packet_header(out, CONNECT, 10 + 2 + id.len());
@@ -76,7 +78,7 @@ impl Dialect for Mqtt {
         }
     }
 
-    fn book<'b>(mut block: &'b [u8], room: &str, book: &mut Deliveries<'_>, _: &mut Option<u32>) -> &'b [u8] {
+    fn book<'b>(mut block: &'b [u8], room: &str, book: &mut Deliveries<'_>, _: &mut ()) -> &'b [u8] {
         while block.first() == Some(&PUBLISH)
             && let Some((packet, rest)) = split_packet(block)
             && let Some(stamp) = payload::read(Self::text(packet, room))

@@ -19,6 +19,9 @@ const LENGTH_DIGITS_MAX: usize = 9;
 const CONNECT: &str = r#"CONNECT {"verbose":false,"pedantic":false,"echo":false,"lang":"rust","version":"0","protocol":1,"name":""#;
 
 impl Dialect for Nats {
+    /// The length of the payload that the last line announced.
+    type BetweenBlocks = Option<u32>;
+
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         // A write into memory does not fail.
         let _ = write!(out, "{CONNECT}b{}\"}}\r\nSUB {} 1\r\nPING\r\n", who.number, who.room);
