@@ -286,10 +286,7 @@ pub(crate) fn write_whole(
     let is_replaced = found.as_ref().map_or(true, std::fs::Metadata::is_file);
     // What a file has it keeps; a new one gets what the umask leaves.
     let permissions = found.map_or_else(|_| Permissions::from_mode(0o666), |found| found.permissions());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    let beside = builder.prefix(".stepladder-").suffix(".part").permissions(permissions);
-    match is_replaced.then(|| beside.tempfile_in(folder)) {
+    match is_replaced.then(|| store::export::part_of(path, permissions)) {
         Some(Ok(part)) => {
             let mut out = BufWriter::new(part);
             write(&mut out)?;

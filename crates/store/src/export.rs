@@ -15,6 +15,7 @@ mod ndjson_lines;
 mod second_lines;
 
 pub use csv_files::csv;
+pub use files::part_of;
 pub use hdr::hdr;
 pub use ndjson_lines::ndjson;
 pub use second_lines::{SECOND_LINES_SCHEMA, SecondLines, seconds};

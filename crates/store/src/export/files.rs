@@ -20,15 +20,16 @@ pub(super) fn create(path: &Path) -> Result<NewFile, StoreError> {
     if path.symlink_metadata().is_ok() {
         return Err(failed(path, io::Error::from_raw_os_error(libc::EEXIST)));
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let part = tempfile::Builder::new()
-        .prefix(".stepladder-")
-        .suffix(".part")
-        // The umask takes its share of them.
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)
-        .map_err(|error| failed(path, error))?;
+    let part = part_of(path, Permissions::from_mode(0o666)).map_err(|error| failed(path, error))?;
     Ok(NewFile { part, path: path.to_owned() })
+}
+
+/// A file in the same folder that is written in place of `path` and can become it when it is whole; dropped, it is removed.
+/// `permissions`: the umask takes its share of them. Errors: the folder takes no file.
+pub fn part_of(path: &Path, permissions: Permissions) -> io::Result<NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".stepladder-").suffix(".part").permissions(permissions).tempfile_in(folder)
 }
 
 impl NewFile {

@@ -159,7 +159,7 @@ proptest! {
     }
 }
 
-/// A run of so many trials without entries, each with a verdict.
+/// A run of `count` trials without entries, each with a verdict.
 fn of_trials(count: u32) -> (Given, RunId) {
     let given = given::store();
     let writer = given.store.begin_run(&given::run_head(Some("long")), None).unwrap();

@@ -182,7 +182,10 @@ impl Options {
             if let Some(ca) = &self.ca {
                 let ca = std::path::absolute(ca).with_context(|| format!("--ca {}", ca.display()))?;
                 let Some(ca) = ca.to_str() else {
-                    bail!("--ca {}: runners are told a path as text, and this one is none", ca.display())
+                    bail!(
+                        "--ca {}: the path is not UTF-8, and runners get it as text; rename the file",
+                        ca.display()
+                    )
                 };
                 plan["ca"] = ca.into();
             }
