@@ -21,8 +21,6 @@ use closed_loop::Arguments;
 use meter::{Meter, process_cpu_ns};
 
 const USAGE: &str = "usage: steps ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT";
-/// How far the sum of the steps may be from the whole.
-const TOLERANCE: f64 = 0.1;
 
 const STEPS: [(&str, &str); 6] = [
     ("serialise", "key and value to bytes"),
@@ -165,14 +163,6 @@ fn run() -> Result<bool, String> {
         due = count.min(total - submitted);
     }
     let whole_ns = process_cpu_ns() - whole_from_ns;
-    let counted = (total - warmup) as f64;
-    println!(
-        "{op} {value_bytes} B, {in_flight} in flight, {:.1} operations per turn; CPU ns per operation:",
-        counted / turns as f64
-    );
-    let share = meter.print(&STEPS, counted, whole_ns);
-    if wrong > 0 {
-        return Err(format!("{wrong} answers were wrong"));
-    }
-    Ok((share - 1.0).abs() <= TOLERANCE)
+    let done = format!("{op} {value_bytes} B, {in_flight} in flight");
+    meter.report(&done, &STEPS, (total - warmup, turns), whole_ns, wrong)
 }

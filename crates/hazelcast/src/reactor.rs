@@ -43,7 +43,7 @@ const READS_PER_TURN: usize = 16;
 /// Operations that may wait for a connection.
 const WAITING_MAX: usize = 100_000;
 
-/// A part of `poll`, for whoever measures what each costs.
+/// A part of `poll`, to measure what each part costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// deadlines, heartbeats, connecting
