@@ -110,7 +110,7 @@ mod tests {
         let old = json!({"a": 1, "name": "x", "ladder": {"hold": 5, "rungs": [1, 2]}, "gone": true});
         let new = json!({"a": 1, "name": "y", "ladder": {"hold": 6, "rungs": [1, 2]}, "fresh": "x"});
         let mut found = settings_that_differ(&old, &new);
-        // The order of an object's keys is that of whoever reads it.
+        // The order of an object's keys depends on the reader.
         found.sort_by(|one, other| one.what.cmp(&other.what));
         let one = |what: &str, old: Value, new: Value| Difference { what: what.to_owned(), old, new };
         let expected = [

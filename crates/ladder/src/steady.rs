@@ -34,7 +34,7 @@ const CHANGE_STANDARD_ERRORS: f64 = 4.5;
 const CHANGE_DEVIATIONS: f64 = 2.0;
 /// … and this large against the lower of the two levels.
 const CHANGE_RATIO: f64 = 1.5;
-/// So many seconds at the end that are worse than all before them are a level too, however long a batch is.
+/// If this many seconds at the end are worse than all before them, they count as a level of their own, even if a batch is longer.
 const END_S: usize = 4;
 /// Of the failed share of the replies.
 const FAILED_SHARE_FLOOR: f64 = 0.05;

@@ -160,7 +160,7 @@ impl Distribution {
     /// How the histogram is laid out, in HdrHistogram's terms: buckets, each twice as wide as the last, and sub-buckets in
     /// each. `None` when empty.
     pub fn layout(&self) -> Option<(u32, u32)> {
-        // Of the library's Java original: values up to 2 · 10^digits are told apart one by one, rounded up to a power of two.
+        // As in HdrHistogram's Java library: values are exact up to 2 · 10^digits, rounded up to a power of two.
         let sub_buckets =
             |counts: &Histogram<u64>| (2 * 10u32.pow(u32::from(counts.sigfig()))).next_power_of_two();
         self.filled().map(|counts| (u32::from(counts.buckets()), sub_buckets(counts)))

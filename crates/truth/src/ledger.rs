@@ -1,8 +1,8 @@
 //! LEDGER: simulated broadcasts of which everything is known, settled by the ledger and by plain sets.
 //!
 //! A history is a crowd, a server and ways of random length between them; losses, drops, second copies and wrong order
-//! are planted. Where no member comes or goes the books must say exactly what was planted; where one does, the truth
-//! must lie within their bounds, and nothing may be laid to anybody who did nothing.
+//! are planted. With constant membership the books must say exactly what was planted; with changing membership the
+//! truth must lie within their bounds, and no receiver may be charged with a loss that it does not have.
 
 mod history;
 
@@ -122,7 +122,7 @@ fn check_common(history: &History, books: &Books) {
     }
 }
 
-/// Nobody comes or goes: the books say exactly what was planted.
+/// With constant membership, the books say exactly what was planted.
 fn without_changes(histories: u64) -> Vec<Row> {
     let (mut lost, mut reordered, mut duplicated) = (0u64, 0u64, 0u64);
     for seed in 0..histories {
@@ -148,7 +148,7 @@ fn without_changes(histories: u64) -> Vec<Row> {
         duplicated += books.judged.duplicated;
     }
     let planted = |count: u64, what: &str| {
-        let name = (ID, format!("{histories} histories in which nobody comes or goes: {what}"));
+        let name = (ID, format!("{histories} histories with constant membership: {what}"));
         Row::new(name, "as planted, each", count, "0 differences, of at least 10,000", count > 10_000)
     };
     vec![planted(lost, "lost"), planted(reordered, "reordered"), planted(duplicated, "duplicated")]
@@ -174,7 +174,7 @@ fn check_worst_pairs(history: &History, books: &Books, seen: &[Sets]) {
     assert!(books.worst.is_sorted_by_key(|pair| std::cmp::Reverse(pair.lost)), "seed {}", history.seed);
 }
 
-/// Some come and go: the truth lies within the bounds, and nobody is accused wrongly.
+/// With changing membership, the truth lies within the bounds, and no receiver is charged with a loss that it does not have.
 fn with_members_that_come_and_go(histories: u64) -> Vec<Row> {
     let (mut owed_min, mut owed_max, mut residual, mut planted) = (0u64, 0u64, 0u64, 0u64);
     for seed in 0..histories {
@@ -207,7 +207,7 @@ fn with_members_that_come_and_go(histories: u64) -> Vec<Row> {
     }
     // The bounds are of use, though lives here last few margins: most of what was owed is known to be, and most of what
     // was lost is found.
-    let name = |what: &str| (ID, format!("{histories} histories in which members come and go: {what}"));
+    let name = |what: &str| (ID, format!("{histories} histories with changing membership: {what}"));
     let share = |part: u64, all: u64| part as f64 / all as f64;
     vec![
         Row::share(

@@ -380,7 +380,7 @@ impl Asked {
 
     /// A status other than 0 has its text in place of a body.
     fn learn_status(&mut self, fields: Option<&http::HeaderMap>) {
-        // Whoever does not say that this is gRPC has no status of gRPC either.
+        // Without the content-type of gRPC, a field called `grpc-status` means nothing.
         if !self.is_grpc {
             return;
         }

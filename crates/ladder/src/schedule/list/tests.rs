@@ -261,7 +261,7 @@ fn without_both_bounds_nothing_is_known_to_lie_beyond_the_capacity() {
     assert_eq!(overloaded(&[1.5, 2.0], Repeats::Times(1), |_| false).len(), 3);
 }
 
-/// A server that holds up to 1000 and, once it was loaded beyond that, so many rungs later only 500.
+/// A server that holds up to 1000. After a load above that it holds only 500, for so many rungs.
 struct Remembers {
     rungs: usize,
 }
