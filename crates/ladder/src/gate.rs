@@ -126,7 +126,7 @@ fn of_capacity(op: Op, load: f64, capacity: &Capacity) -> (Option<bool>, String)
         (Some(lower), Some(upper)) => format!("{} held, {} did not", show_number(lower), show_number(upper)),
         (Some(lower), None) => format!("{} held, and nothing failed", show_number(lower)),
         (None, Some(upper)) => format!("{} did not hold, and no smaller load did", show_number(upper)),
-        (None, None) => "no load could be judged".to_owned(),
+        (None, None) => "no load was found to hold or to fail".to_owned(),
     };
     (met, found)
 }

@@ -85,7 +85,7 @@ fn how_many(climb: &Climb) -> Conclusion {
         (None, Some(upper)) => {
             format!("Fewer than {}: that load did not hold, and no smaller one did; start lower.", of(upper))
         }
-        (None, None) => "Unknown: no load could be judged.".to_owned(),
+        (None, None) => neither_bound(climb),
     }];
     sentences.extend(estimate(climb));
     sentences.extend(where_in_sweep(capacity));
@@ -113,6 +113,26 @@ fn how_many(climb: &Climb) -> Conclusion {
         "rungs": climb.rungs.iter().map(load_and_verdict).collect::<Vec<_>>(),
     });
     Conclusion::new("how_many", &sentences, evidence)
+}
+
+/// What is known without any bound: of a search that was ended early, what its short trials say.
+fn neither_bound(climb: &Climb) -> String {
+    let with = |wanted| climb.rungs.iter().filter(move |rung| Judged::from(*rung).met == Some(wanted));
+    let loads = |wanted| with(wanted).map(|rung| rung.load);
+    let held =
+        loads(true).reduce(f64::max).map(|load| format!("{} met the objectives", load_of(climb, load)));
+    let failed = loads(false).reduce(f64::min).map(|load| format!("{} did not", load_of(climb, load)));
+    if climb.capacity.search.is_none() || held.is_none() && failed.is_none() {
+        return "Unknown: no load could be judged.".to_owned();
+    }
+    let failed = match held {
+        Some(_) => failed,
+        None => failed.map(|failed| format!("{failed} meet the objectives")),
+    };
+    let found = [held, failed].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    format!(
+        "Unknown: the search ended before any load had enough full-length trials. In the trials until then {found}."
+    )
 }
 
 /// `8000 (2 times), 6286`.
@@ -223,6 +243,7 @@ fn why_not_more(climb: &Climb) -> Conclusion {
         None if capacity.lower_bound.is_some() => {
             format!("Nothing failed: {} was the largest load asked for.", load_of(climb, top))
         }
+        None if !climb.rungs.is_empty() => "The run ended before any load was decided on.".to_owned(),
         None => "No rung was held.".to_owned(),
     };
     let evidence = json!({

@@ -552,6 +552,7 @@ proptest! {
 }
 
 mod from_above;
+mod searches;
 mod words;
 
 #[test]
