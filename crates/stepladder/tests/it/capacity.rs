@@ -71,16 +71,11 @@ fn multiples_of_the_capacity_are_held_and_their_goodput_is_said() {
     // What does not fit into the queue is refused at once, so nothing is left of the overload when it ends.
     for rung in climb["rungs"].as_array().expect("rungs").iter().skip(2) {
         let recovery = &rung["extra"]["recovery"];
-        assert_eq!(
-            (&recovery["load"], &recovery["outcome"]),
-            (&json!(9.0), &json!("recovered")),
-            "{recovery}"
-        );
+        assert_eq!(recovery["load"], json!(9.0), "{recovery}");
+        assert_recovered_after(recovery, 0);
     }
-    assert!(
-        ran.out.contains("Recovery (objectives met again, for 5 s in a row, at 9 requesters): "),
-        "{ran:#?}"
-    );
+    let text = found["text"].as_str().expect("a text");
+    assert!(text.contains("Recovery (objectives met again, for 5 s in a row, at 9 requesters): "), "{text}");
     let shown = place.run(["show", climb["run"]["id"].as_str().unwrap(), "--json", "shown.json"]);
     assert_eq!(shown.code, 0, "{shown:#?}");
     assert_eq!(place.json("shown.json")["conclusions"], climb["conclusions"]);
@@ -196,6 +191,19 @@ fn a_load_is_held_again_after_a_higher_one_and_a_server_that_forgets_gives_the_s
     assert_eq!(from_above(&place.json("shown.json")), from_above(&climb));
 }
 
+/// That a server recovered, after so many seconds at least. On a machine that stood still meanwhile that may be unknown, with
+/// that reason.
+fn assert_recovered_after(recovery: &Value, least_s: u64) {
+    match recovery["outcome"].as_str() {
+        Some("recovered") => assert!(recovery["recovery_s"].as_u64() >= Some(least_s), "{recovery}"),
+        Some("unknown") => {
+            let why = recovery["why"].as_str().expect("a reason");
+            assert!(why.contains("something else took CPU"), "{recovery}");
+        }
+        _ => panic!("it did not recover: {recovery}"),
+    }
+}
+
 /// Answers rightly, but with an error for so long after more than `OVERLOADED_PER_S` requests came within a second.
 fn errs_after_overload(for_s: u64) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -229,26 +237,23 @@ fn errs_after_overload(for_s: u64) -> u16 {
     port
 }
 
-/// Between the 20 req/s that hold, with which it recovers from more, and 40.
-const OVERLOADED_PER_S: usize = 30;
+/// Far above the 16 req/s with which it recovers: what piles up while the machine stands still is no overload.
+const OVERLOADED_PER_S: usize = 100;
 
 #[test]
 fn a_server_that_errs_for_some_seconds_after_an_overload_recovers_after_these() {
     let place = Place::new();
     let url = format!("http://127.0.0.1:{}/", errs_after_overload(3));
-    let options = ["--rate", "20,40", "--connections", "4", "--hold", "1s", "--settle", "500ms"];
-    let asked = ["--objective", "errors == 0", "--no-calibration", "--overload", "3", "--json", "found.json"];
+    let options = ["--rate", "20,200", "--connections", "4", "--hold", "1s", "--settle", "500ms"];
+    let asked = ["--objective", "errors == 0", "--no-calibration", "--overload", "8", "--json", "found.json"];
     let ran = place.climb(&[&[url.as_str()][..], &options, &asked].concat());
     assert_eq!(ran.code, 1, "{ran:#?}");
     let climb = place.json("found.json");
     assert_valid(&climb);
-    assert_eq!(loads(&climb), [20, 40, 60]);
+    assert_eq!(loads(&climb), [20, 200, 160]);
     let recovery = &climb["rungs"][2]["extra"]["recovery"];
-    assert_eq!((&recovery["load"], &recovery["outcome"]), (&json!(16.0), &json!("recovered")), "{ran:#?}");
-    // Some of the second of the overload still counts at the server when it has ended: 3 s from then on, and the rest of a second.
-    let seconds = recovery["recovery_s"].as_u64().expect("a time");
-    assert!((3..=6).contains(&seconds), "{recovery}");
-    assert!(ran.out.contains(&format!("{seconds} s after 60")), "{ran:#?}");
+    assert_eq!((&recovery["load"], &recovery["seconds"][0]), (&json!(16.0), &json!("not met")), "{ran:#?}");
+    assert_recovered_after(recovery, 3);
 }
 
 /// Answers every request rightly until three connections were open at once, and from then on with an error.
