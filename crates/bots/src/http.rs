@@ -10,6 +10,7 @@
 mod audit;
 pub(crate) mod errors;
 mod open;
+mod recovery;
 mod redirect;
 mod shutdown;
 pub mod source;
@@ -137,6 +138,8 @@ pub struct Requests<D: Http, S: Source<D> = RequestTemplates<<D as Http>::Prepar
     has_met: bool,
     /// set if the subject gets SIGTERM under load
     stop: Option<SubjectStop>,
+    /// after the hold a part of the load goes on
+    recovery: recovery::Recovery,
     /// it was told, and which requests were under way then is known
     has_noted_stop: bool,
     /// when the last turn began
@@ -186,6 +189,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             workers: plan.workers as u64,
             has_met: false,
             stop: plan.stop,
+            recovery: recovery::Recovery::of(plan),
             has_noted_stop: false,
             last_turn_ns: 0,
         }
@@ -220,6 +224,9 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
         if self.stream.is_some() {
             return self.is_free(bot, ctx);
         }
+        if self.has_left(bot, ctx) {
+            return;
+        }
         let chosen = self.source.choose();
         self.send(bot, Planned { planned_ns: ctx.now_ns(), chosen }, SendLag::Unrecorded, ctx);
     }
@@ -251,10 +258,14 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
         match what {
             STREAM_REQUEST => {
                 self.plan_next(ctx);
+                if !self.recovery.keeps_request(planned_ns, ctx.recover_ns()) {
+                    return;
+                }
                 self.count_phase(planned_ns, ctx);
                 let chosen = self.source.choose();
                 self.dispatch(Planned { planned_ns, chosen }, ctx);
             }
+            NEXT_REQUEST | TRY_AGAIN if self.has_left(bot, ctx) => {}
             NEXT_REQUEST => {
                 let chosen = self.source.choose();
                 let planned = Planned { planned_ns, chosen };
@@ -282,6 +293,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             _ => {
                 ctx.at(planned_ns + self.look_gap_ns(), 0, LOOK_FOR_LATE);
                 self.give_up_the_late(ctx);
+                self.give_up_the_overload(ctx);
             }
         }
     }
@@ -521,7 +533,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
                 }
             }
             HttpModel::Closed { think_ns } => {
-                if ctx.drains() {
+                if ctx.drains() || self.has_left(bot, ctx) {
                     return;
                 }
                 // Who was rejected does not come back at once; that would be a storm of its own making.
@@ -603,7 +615,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     }
 
     fn come_back(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
-        if self.clients[bot as usize].connection.is_some() {
+        if self.clients[bot as usize].connection.is_some() || self.has_left(bot, ctx) {
             return;
         }
         if self.http.keep_alive {

@@ -31,6 +31,11 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.phase(planned_ns)
     }
 
+    /// When the hold ends and only a part of the load goes on; `u64::MAX` while that is not known.
+    pub fn recover_ns(&self) -> u64 {
+        self.state.shared.timeline.recover_ns()
+    }
+
     /// True once nothing further is to be planned.
     pub fn drains(&self) -> bool {
         self.state.drains()

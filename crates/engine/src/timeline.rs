@@ -12,6 +12,8 @@ use measure::Phase;
 pub struct Timeline {
     settle_ns: AtomicU64,
     hold_ns: AtomicU64,
+    /// the hold ends, and a part of the load goes on until the drain
+    recover_ns: AtomicU64,
     drain_ns: AtomicU64,
     stop_ns: AtomicU64,
     /// the subject gets SIGTERM; messages planned later are not judged
@@ -28,6 +30,7 @@ impl Default for Timeline {
         Timeline {
             settle_ns: unknown(),
             hold_ns: unknown(),
+            recover_ns: unknown(),
             drain_ns: unknown(),
             stop_ns: unknown(),
             subject_stops_ns: unknown(),
@@ -46,6 +49,12 @@ impl Timeline {
     /// What is planned from this instant on is judged.
     pub fn hold_at(&self, at_ns: u64) {
         self.hold_ns.store(at_ns, Relaxed);
+    }
+
+    /// The hold ends at this instant, and a part of the load goes on to see when the server has recovered. What is planned
+    /// from then on is not judged with the hold.
+    pub fn recover_at(&self, at_ns: u64) {
+        self.recover_ns.store(at_ns, Relaxed);
     }
 
     /// Nothing is planned from this instant on.
@@ -76,7 +85,8 @@ impl Timeline {
     /// The phase of what is planned at an instant.
     #[inline]
     pub fn phase(&self, planned_ns: u64) -> Phase {
-        let ends_ns = self.drain_ns.load(Relaxed).min(self.subject_stops_ns.load(Relaxed));
+        let over_ns = self.drain_ns.load(Relaxed).min(self.recover_ns.load(Relaxed));
+        let ends_ns = over_ns.min(self.subject_stops_ns.load(Relaxed));
         if planned_ns < self.settle_ns.load(Relaxed) && planned_ns < self.hold_ns.load(Relaxed) {
             if planned_ns >= ends_ns { Phase::Drain } else { Phase::Ramp }
         } else if planned_ns >= ends_ns {
@@ -98,6 +108,12 @@ impl Timeline {
     #[inline]
     pub fn hold_ns(&self) -> u64 {
         self.hold_ns.load(Relaxed)
+    }
+
+    /// See `recover_at`.
+    #[inline]
+    pub fn recover_ns(&self) -> u64 {
+        self.recover_ns.load(Relaxed)
     }
 
     /// See `drain_at`.
@@ -160,6 +176,20 @@ mod tests {
         let phases = [999, 1_000, 1_999, 2_000, 2_999, 3_000].map(|at_ns| timeline.phase(at_ns));
         use Phase::{Drain, Hold, Ramp, Settle};
         assert_eq!(phases, [Ramp, Settle, Settle, Hold, Hold, Drain]);
+    }
+
+    #[test]
+    fn what_goes_on_after_the_hold_is_not_judged_with_it() {
+        let timeline = Timeline::default();
+        timeline.settle_at(1_000);
+        timeline.hold_at(2_000);
+        timeline.recover_at(3_000);
+        assert_eq!([2_999, 3_000].map(|at_ns| timeline.phase(at_ns)), [Phase::Hold, Phase::Drain]);
+        timeline.drain_at(9_000);
+        assert_eq!(
+            [2_999, 3_000, 9_000].map(|at_ns| timeline.phase(at_ns)),
+            [Phase::Hold, Phase::Drain, Phase::Drain]
+        );
     }
 
     #[test]

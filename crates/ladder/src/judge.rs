@@ -380,6 +380,11 @@ pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
             || consistency::is_contradicted(trial))
 }
 
+/// What a trial says about an objective once what disturbances explain is allowed for, without leaving seconds out.
+pub(crate) fn look(objective: &Objective, trial: &Trial, disturbance: &Disturbance) -> Seen {
+    View { trial, fair: None, least: None, disturbance }.look(objective)
+}
+
 /// How the server ended, where it was told to; what it refused; what reads found; how much of the hold was disturbed, by what, and which objectives were judged
 /// without it.
 fn remark(case: &Case<'_>) -> Option<String> {

@@ -22,6 +22,7 @@ pub mod in_flight;
 pub mod judge;
 pub mod models;
 pub mod objective;
+pub mod recovery;
 mod schedule;
 pub mod steady;
 pub mod wording;

@@ -41,6 +41,9 @@ pub struct NextTrial {
     /// how long to hold it, ns; `None`: as the plan says
     #[serde(default)]
     pub hold_ns: Option<u64>,
+    /// the load that goes on after the hold, until the server has recovered
+    #[serde(default)]
+    pub recovery_load: Option<f64>,
 }
 
 /// A trial that was held, as far as a schedule must know it.
@@ -190,7 +193,7 @@ pub(crate) fn next_calibration(calibrations: &[(Purpose, f64)], done: &[Judged])
 }
 
 fn calibration((purpose, load): (Purpose, f64), done: &[Judged]) -> NextTrial {
-    NextTrial { seq: done.len() as u32, purpose, load, cell: None, hold_ns: None }
+    NextTrial { seq: done.len() as u32, purpose, load, cell: None, hold_ns: None, recovery_load: None }
 }
 
 /// Whether a calibration was held undisturbed, or as often as it may be.

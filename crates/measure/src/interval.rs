@@ -168,6 +168,16 @@ impl Interval {
         &mut self.flows[op][phase as usize]
     }
 
+    /// The same second with what was planned after the hold in place of what was planned in it, and the reverse.
+    pub(crate) fn planned_after_hold(&self) -> Interval {
+        let mut turned = self.clone();
+        for phases in &mut turned.flows {
+            phases.swap(Phase::Hold as usize, Phase::Drain as usize);
+        }
+        std::mem::swap(&mut turned.hold, &mut turned.other);
+        turned
+    }
+
     /// What the bots counted in this role; `None` where they count no such thing.
     pub fn counted(&self, role: Role) -> Option<u64> {
         self.metric_names.counters(role).next().map(|counter| self.counters[counter])

@@ -7,11 +7,13 @@
 
 mod host;
 mod process;
+mod recovery;
 mod same_time;
 mod sum;
 mod tick_cover;
 
 pub use host::HostSecond;
+pub use recovery::AfterHold;
 pub use same_time::SameTime;
 pub use sum::Sum;
 pub use tick_cover::Silence;
@@ -41,6 +43,10 @@ pub mod kind {
     pub const HOLD: &str = "hold";
     /// the hold ends; the text says what ended it (`60s`, `2Mticks`, `1000games`, `interrupted`, …)
     pub const DRAIN: &str = "drain";
+    /// a part of the load goes on after the hold, to see when the server recovers; the text is that load
+    pub const RECOVERY: &str = "recovery";
+    /// that part ends too; the text says what cut it short, and is empty otherwise
+    pub const RECOVERY_ENDS: &str = "recovery ends";
     /// the trial is complete: every worker handed over everything
     pub const END: &str = "end";
     /// somebody ended the trial; also the text of a `drain` that was begun by that

@@ -19,7 +19,7 @@ mod search;
 mod stop;
 
 pub use http::RequestConfigError;
-pub use search::{FromAboveError, GatePlaceError, OverloadError, SearchError};
+pub use search::{FromAboveError, GatePlaceError, OverloadError, RecoveryError, SearchError};
 pub use stop::StopError;
 
 /// Where a mistake stands.
@@ -77,6 +77,9 @@ pub enum ConfigError {
     /// multiples of a capacity that is not one load of a list
     #[error(transparent)]
     Overload(#[from] OverloadError),
+    /// a recovery of a server that is not overloaded, or of bots whose load does not go down
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
     /// a URL that cannot be read
     #[error(transparent)]
     Target(#[from] TargetError),

@@ -185,6 +185,9 @@ pub struct Ladder {
     /// multiples of the largest load that held, > 1, ascending; each is held once at the end
     #[serde(default)]
     pub overload: Vec<f64>,
+    /// after each of these a part of the load goes on until the server has recovered, for so long at most, ns
+    #[serde(default)]
+    pub recovery_ns: Option<u64>,
     /// the capacity is searched for, and `rungs` holds only where the search starts
     #[serde(default)]
     pub search: Option<SearchSchedule>,

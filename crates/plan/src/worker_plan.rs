@@ -57,6 +57,8 @@ pub struct WorkerPlan {
     pub request: Option<usize>,
     /// the subject is told to end under this load
     pub stop: Option<SubjectStop>,
+    /// the part of the load, in (0, 1), that goes on after the hold until the server has recovered
+    pub recovery_share: Option<f64>,
 }
 
 impl WorkerPlan {
@@ -84,6 +86,7 @@ impl WorkerPlan {
             stream_phase: 0.0,
             request: None,
             stop: None,
+            recovery_share: None,
         }
     }
 }
@@ -210,6 +213,7 @@ pub fn split(
                 stream_phase: (worker_seed(plan.seed, u64::MAX - 1) >> 11) as f64 / (1u64 << 53) as f64,
                 request: None,
                 stop: plan.ladder.stop,
+                recovery_share: None,
             }
         })
         .collect()

@@ -116,6 +116,11 @@ pub trait Workload {
         false
     }
 
+    /// True when a part of a load can go on while the rest of it ends.
+    fn can_lower_load(&self) -> bool {
+        false
+    }
+
     /// What a run's rungs show besides the three answers that every run has, the plainest first: a pure function of the
     /// published figures. A conclusion appears only where its evidence is there, and names it.
     fn conclusions(&self, _rungs: &[Rung]) -> Vec<Conclusion> {

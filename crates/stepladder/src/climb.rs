@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::say;
 use crate::secrets::mask;
 use crate::signals::Interrupt;
-use crate::trial::{self, TrialSpec};
+use crate::trial::{self, Recovery, TrialSpec};
 use crate::under_test::{self, UnderTest};
 use crate::{calibration, preflight, show};
 
@@ -146,6 +146,8 @@ pub(crate) struct SubjectTrial<'a> {
     pub hold: HoldLength,
     /// what the hold is judged by: one that cannot be judged yet goes on; `None`: it ends as asked
     pub terms: Option<Terms>,
+    /// goes on after the hold until the server has recovered
+    pub recovery_load: Option<f64>,
 }
 
 /// Stores what a rung was found to be worth.
@@ -240,6 +242,7 @@ impl Climbing<'_> {
             hold,
             // A warm-up is not judged, and so never waits for undisturbed seconds.
             terms: (order.purpose == Purpose::Rung).then_some(terms),
+            recovery_load: order.recovery_load,
         };
         self.load_subject(trial, subject, progress)?;
         judged.read_on(self.store)?;
@@ -259,7 +262,7 @@ impl Climbing<'_> {
         subject: &mut UnderTest,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
-        let SubjectTrial { plan, seq, purpose, load, cell, request, hold, terms } = trial;
+        let SubjectTrial { plan, seq, purpose, load, cell, request, hold, terms, recovery_load } = trial;
         let needs = plan::needs(plan, load);
         let target = subject.target.clone();
         let head = TrialHead {
@@ -277,6 +280,7 @@ impl Climbing<'_> {
         for worker in &mut workers {
             worker.request = request;
             worker.members.clone_from(&subject.members);
+            worker.recovery_share = recovery_load.map(|lower| lower / load);
         }
         let spec = TrialSpec {
             head,
@@ -290,6 +294,9 @@ impl Climbing<'_> {
             cores: self.machine.cores.clone(),
             terms,
             stop: plan.ladder.stop,
+            recovery: recovery_load
+                .zip(plan.ladder.recovery_ns)
+                .map(|(load, within_ns)| Recovery { load, within_ns }),
         };
         self.run_trial(&spec, subject, progress)
     }
@@ -340,6 +347,7 @@ impl Climbing<'_> {
             cores: self.machine.cores.clone(),
             terms: None,
             stop: None,
+            recovery: None,
         };
         self.run_trial(&trial, server, progress)
     }

@@ -270,6 +270,7 @@ impl Holding<'_> {
             hold: plan.ladder.hold,
             // Both sides are held equally long: a hold that went on until it can be judged would depend on what it measures.
             terms: None,
+            recovery_load: None,
         };
         debug_assert!(matches!(trial.hold, HoldLength::Time(_)));
         debug_assert!(plan.ladder.stop.is_none(), "such a plan is refused");

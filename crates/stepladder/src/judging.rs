@@ -33,6 +33,7 @@ pub fn schedule(plan: &Plan) -> Schedule {
         repeats: plan.ladder.repeat,
         seed: plan.seed,
         overload: plan.ladder.overload.clone(),
+        recovers: plan.ladder.recovery_ns.is_some(),
     };
     Schedule {
         calibrations: if plan.generator.calibrate { calibrations.to_vec() } else { Vec::new() },
@@ -101,7 +102,12 @@ impl JudgedRun {
                     let terms = Terms { hold_ns: self.hold_ns().unwrap_or(terms.hold_ns), ..terms };
                     let (trial, judgement) = judged_trial(store, &self.id, mark.head.seq, &terms)?;
                     self.done.push(Judged::of(&trial, Some(&judgement)));
-                    self.rungs.push(rung(&trial, &judgement));
+                    let mut rung = rung(&trial, &judgement);
+                    if let Some(after) = store.trial_after_hold(&self.id, mark.head.seq)? {
+                        let figures = ladder::recovery::figures_of(&trial, &after, &terms.objectives);
+                        rung.extra.extend(figures.map(|figures| ("recovery".to_owned(), figures)));
+                    }
+                    self.rungs.push(rung);
                 }
                 Purpose::WarmUp => {
                     let trial = store.trial(&self.id, mark.head.seq, 0)?;

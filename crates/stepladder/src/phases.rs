@@ -34,6 +34,8 @@ pub struct Seen {
     pub games_in_hold: u64,
     /// the hold can be judged when it ends now: nothing disturbed it much, or every objective is met so far
     pub can_be_judged: bool,
+    /// after the hold, under a part of the load: nothing further needs to be seen of a recovery
+    pub has_recovered: bool,
     /// the user or the subject ends the trial; the reason
     pub ends: Option<&'static str>,
 }
@@ -58,6 +60,20 @@ pub enum PhaseTransition {
         /// when; what was sent before is under way
         at_ns: u64,
     },
+    /// the judged part ends, and a part of the load goes on
+    Recover {
+        /// when
+        at_ns: u64,
+        /// what ended the judged part
+        ended_by: String,
+    },
+    /// that part of the load ends too
+    EndRecovery {
+        /// when
+        at_ns: u64,
+        /// the reason, where it ends before it is over
+        cut_by: Option<&'static str>,
+    },
     /// the judged part ends
     Drain {
         /// when
@@ -78,6 +94,9 @@ enum State {
         /// when it ends and when it must; `None` while a count is waited for
         end: Option<(u64, u64)>,
     },
+    Recovery {
+        ends_ns: u64,
+    },
     Drain,
 }
 
@@ -92,6 +111,8 @@ pub struct PhaseController {
     ramp_deadline_ns: u64,
     /// after the start of the hold the subject is told to end
     stop_after_ns: Option<u64>,
+    /// after the hold a part of the load goes on for so long at most
+    recovers_ns: Option<u64>,
     /// most connections open so far, and since when
     open_most: (u64, u64),
 }
@@ -108,6 +129,7 @@ impl PhaseController {
             connections,
             ramp_deadline_ns,
             stop_after_ns: None,
+            recovers_ns: None,
             open_most: (0, 0),
         }
     }
@@ -117,10 +139,17 @@ impl PhaseController {
         PhaseController { stop_after_ns: after_ns, ..self }
     }
 
+    /// The same, with a part of the load that goes on for so long after the hold at most.
+    pub fn recovering(self, within_ns: Option<u64>) -> Self {
+        PhaseController { recovers_ns: within_ns, ..self }
+    }
+
     /// Decides what is to be decided now; call it until it returns `None`.
     pub fn decide(&mut self, now_ns: u64, seen: &Seen) -> Option<PhaseTransition> {
         if let (Some(reason), false) = (seen.ends, self.state == State::Drain) {
-            self.state = State::Drain;
+            if let State::Recovery { .. } = std::mem::replace(&mut self.state, State::Drain) {
+                return Some(PhaseTransition::EndRecovery { at_ns: now_ns + AHEAD_NS, cut_by: Some(reason) });
+            }
             return Some(PhaseTransition::Drain { at_ns: now_ns + AHEAD_NS, ended_by: reason.to_owned() });
         }
         match self.state {
@@ -155,15 +184,27 @@ impl PhaseController {
                     Some(PhaseTransition::StopSubject { at_ns: from_ns + after_ns })
                 }
             },
+            State::Recovery { ends_ns } => {
+                let ends_ns = match seen.has_recovered {
+                    true => ends_ns.min((now_ns + AHEAD_NS).next_multiple_of(SECOND_NS)),
+                    false => ends_ns,
+                };
+                self.state = State::Recovery { ends_ns };
+                (now_ns + 2 * AHEAD_NS >= ends_ns).then(|| {
+                    self.state = State::Drain;
+                    PhaseTransition::EndRecovery { at_ns: ends_ns, cut_by: None }
+                })
+            }
             State::Settle { .. } | State::Drain => None,
         }
     }
 
-    /// When the hold ends as far as is known, ns since the start of the trial.
+    /// When the hold, or the load that goes on after it, ends as far as is known, ns since the start of the trial.
     pub fn hold_ends_ns(&self) -> Option<u64> {
         match (self.state, self.stop_after_ns) {
             (State::Hold { from_ns, .. }, Some(after_ns)) => Some(from_ns + after_ns),
             (State::Hold { end: Some((end_ns, _)), .. }, None) => Some(end_ns),
+            (State::Recovery { ends_ns }, None) => Some(ends_ns),
             _ => None,
         }
     }
@@ -186,7 +227,6 @@ impl PhaseController {
             self.state = State::Hold { from_ns, end: Some((end_ns + SECOND_NS, latest_ns)) };
             return None;
         }
-        self.state = State::Drain;
         let asked = describe(self.hold);
         let length_ns = end_ns - from_ns;
         let ended_by = match self.hold {
@@ -202,7 +242,12 @@ impl PhaseController {
             }
             _ => asked,
         };
-        Some(PhaseTransition::Drain { at_ns: end_ns, ended_by })
+        let Some(within_ns) = self.recovers_ns else {
+            self.state = State::Drain;
+            return Some(PhaseTransition::Drain { at_ns: end_ns, ended_by });
+        };
+        self.state = State::Recovery { ends_ns: end_ns.saturating_add(within_ns) };
+        Some(PhaseTransition::Recover { at_ns: end_ns, ended_by })
     }
 
     fn has_counted(&self, seen: &Seen) -> bool {
@@ -256,8 +301,15 @@ mod tests {
         cues
     }
 
-    const ALL_IN: Seen =
-        Seen { open: 20, joined: 10, ticks_in_hold: 0, games_in_hold: 0, can_be_judged: true, ends: None };
+    const ALL_IN: Seen = Seen {
+        open: 20,
+        joined: 10,
+        ticks_in_hold: 0,
+        games_in_hold: 0,
+        can_be_judged: true,
+        has_recovered: false,
+        ends: None,
+    };
 
     #[test]
     fn a_hold_of_a_time_begins_and_ends_on_whole_seconds() {
@@ -336,6 +388,30 @@ mod tests {
         ];
         let cues = conduct(HoldLength::Time(SECOND_NS), &story);
         assert_eq!(cues, vec![PhaseTransition::Settle { at_ns: 19 * SECOND_NS, open: 3 }]);
+    }
+
+    #[test]
+    fn a_part_of_the_load_goes_on_until_the_server_has_recovered_or_its_time_is_up() {
+        let ends = |recovered_ms: u64, interrupted_ms: u64| {
+            let mut phases =
+                PhaseController::new(HoldLength::Time(5 * SECOND_NS), 2 * SECOND_NS, 10, 20, SECOND_NS)
+                    .recovering(Some(10 * SECOND_NS));
+            let mut cues = Vec::new();
+            for ms in (1_000..30_000).step_by(20) {
+                let has_recovered = ms >= recovered_ms;
+                let seen =
+                    Seen { has_recovered, ends: (ms >= interrupted_ms).then_some("interrupted"), ..ALL_IN };
+                while let Some(cue) = phases.decide(ms * 1_000_000, &seen) {
+                    cues.push(cue);
+                }
+            }
+            cues.split_off(2)
+        };
+        let recover = PhaseTransition::Recover { at_ns: 9 * SECOND_NS, ended_by: "5s".to_owned() };
+        let end = |at_ns, cut_by| vec![recover.clone(), PhaseTransition::EndRecovery { at_ns, cut_by }];
+        assert_eq!(ends(u64::MAX, u64::MAX), end(19 * SECOND_NS, None));
+        assert_eq!(ends(14_500, u64::MAX), end(15 * SECOND_NS, None));
+        assert_eq!(ends(u64::MAX, 12_000), end(12_020_000_000, Some("interrupted")));
     }
 
     #[test]

@@ -21,8 +21,10 @@ use measure::{Entry, Event, Interval, LedgerPart, Role, TrialHead};
 use plan::{HoldLength, SubjectStop, Target, WorkerPlan};
 
 use crate::phases::{DRAIN_NS, PhaseController, PhaseTransition, Seen};
+use crate::trial::recovering::Recovering;
 use crate::trial::subject_end::SubjectEnd;
 
+mod recovering;
 mod subject_end;
 
 /// What a trial is asked to be.
@@ -49,6 +51,17 @@ pub struct TrialSpec<'a> {
     pub terms: Option<Terms>,
     /// the subject is told to end under the load
     pub stop: Option<SubjectStop>,
+    /// a part of the load goes on after the hold
+    pub recovery: Option<Recovery>,
+}
+
+/// The part of a load that goes on after an overload.
+#[derive(Clone, Copy, Debug)]
+pub struct Recovery {
+    /// in the unit of the trial's load
+    pub load: f64,
+    /// it ends so long after the hold, if the server has not recovered before, ns
+    pub within_ns: u64,
 }
 
 /// What goes on besides the workers: the watch's entries, the user's Ctrl-C, the subject's end.
@@ -181,6 +194,7 @@ fn stage<'a>(
         ledger: Vec::new(),
         has_panicked: false,
         so_far: None,
+        recovering: None,
         can_be_judged: true,
         told: Told::default(),
     }
@@ -190,6 +204,7 @@ fn phases(order: &TrialSpec<'_>) -> PhaseController {
     let units = order.workers.iter().map(|plan| plan.units).sum();
     PhaseController::new(order.hold, order.settle_ns, units, order.head.connections, ramp_ns(order, units))
         .stopping_subject(order.stop.map(|stop| stop.after_ns))
+        .recovering(order.recovery.map(|recovery| recovery.within_ns))
 }
 
 fn ramp_ns(order: &TrialSpec<'_>, units: u64) -> u64 {
@@ -218,6 +233,8 @@ struct TrialRunner<'a> {
     ledger: Vec<LedgerPart>,
     /// the hold as far as it is known
     so_far: Option<Sum>,
+    /// what follows the hold, where a part of the load goes on
+    recovering: Option<Recovering>,
     /// see `Seen::can_be_judged`
     can_be_judged: bool,
     /// up to where the server told its ticks
@@ -362,6 +379,9 @@ impl TrialRunner<'_> {
 
     /// Adds an entry to what is known of the hold, and towards its end asks whether it can be judged by that.
     fn look_at(&mut self, entry: &Entry) {
+        if let (Some(recovering), Some(terms)) = (&mut self.recovering, &self.order.terms) {
+            recovering.take(entry, &terms.objectives);
+        }
         let (Some(so_far), Some(terms)) = (&mut self.so_far, &self.order.terms) else { return };
         so_far.take(entry);
         let Entry::Interval(interval) = entry else { return };
@@ -389,6 +409,7 @@ impl TrialRunner<'_> {
         self.seen.ticks_in_hold = if self.server_ticks > 0 { self.server_ticks } else { self.client_ticks };
         self.seen.joined = sum(|progress| &progress.joined);
         self.seen.can_be_judged = self.can_be_judged;
+        self.seen.has_recovered = self.recovering.as_ref().is_some_and(Recovering::is_over);
         let failed = sum(|progress| &progress.failed);
         if self.seen.ends.is_none() {
             match around.ends() {
@@ -430,15 +451,22 @@ impl TrialRunner<'_> {
                 keep_event(around, at_ns, kind::HOLD, "")
             }
             PhaseTransition::StopSubject { at_ns } => self.begin_end_of_subject(at_ns, around),
+            PhaseTransition::Recover { at_ns, ended_by } => self.begin_recovery(at_ns, &ended_by, around),
+            PhaseTransition::EndRecovery { at_ns, cut_by } => self.end_recovery(at_ns, cut_by, around),
             PhaseTransition::Drain { at_ns, ended_by } => {
                 self.hold_end_ns = Some(at_ns);
-                self.timeline.drain_at(at_ns);
-                self.timeline.stop_at(at_ns + DRAIN_NS);
-                self.stop_ns = Some(at_ns + DRAIN_NS);
-                self.phase = "drain";
+                self.begin_drain(at_ns);
                 keep_event(around, at_ns, kind::DRAIN, &ended_by)
             }
         }
+    }
+
+    /// Nothing is planned from this instant on.
+    fn begin_drain(&mut self, at_ns: u64) {
+        self.timeline.drain_at(at_ns);
+        self.timeline.stop_at(at_ns + DRAIN_NS);
+        self.stop_ns = Some(at_ns + DRAIN_NS);
+        self.phase = "drain";
     }
 }
 

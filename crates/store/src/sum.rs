@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use measure::trial::Sum;
+use measure::trial::{AfterHold, Sum};
 use measure::{Entry, Trial, TrialHead};
 use rusqlite::{Transaction, params};
 
@@ -58,6 +58,18 @@ impl Store {
             false => Some(self.sum(&moment, run, judged.head.clone(), cut_s, left_out)?),
         };
         Ok((judged, rest))
+    }
+
+    /// The seconds of a trial in which a part of its load went on after the hold; `None` where it did not.
+    ///
+    /// Errors: as `trial_entries`.
+    pub fn trial_after_hold(&self, run: &RunId, seq: u32) -> Result<Option<AfterHold>, StoreError> {
+        let moment = self.moment()?;
+        let head = self.head(&moment, run, seq)?;
+        let marks = marks(&moment, run, &head).map_err(|error| self.read(error))?;
+        let Some(mut after) = AfterHold::of(&head, &marks) else { return Ok(None) };
+        visit(&moment, run, &head, |_, entry| after.take(&entry)).map_err(|error| self.read(error))?;
+        Ok(Some(after))
     }
 
     fn head(&self, moment: &Transaction<'_>, run: &RunId, seq: u32) -> Result<TrialHead, StoreError> {

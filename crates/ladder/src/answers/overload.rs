@@ -11,6 +11,7 @@ use crate::contract::{Climb, Conclusion, Rung};
 use crate::figures;
 use crate::judge::Evidence;
 use crate::objective::Objective;
+use crate::recovery;
 use crate::wording::{show_ns, show_number, show_share};
 
 /// A server that keeps this share of its goodput holds its level.
@@ -102,7 +103,27 @@ pub(super) fn conclusion(climb: &Climb) -> Option<Conclusion> {
             .map(|rung| rung.load).collect::<Vec<_>>(),
     });
     let figures = in_words(&within, &beyond, climb.capacity.unit, limit_ns);
-    Some(Conclusion::new("overload", &[figures, sentence], evidence))
+    let sentences: Vec<String> = [figures, sentence].into_iter().chain(recoveries(climb)).collect();
+    Some(Conclusion::new("overload", &sentences, evidence))
+}
+
+/// `Recovery (objectives met again, for 5 s in a row, at 200 req/s): 0 s after 300, 7 s after 375.`; `None` where no load went down.
+fn recoveries(climb: &Climb) -> Option<String> {
+    let recovered: Vec<(&Rung, &Value)> =
+        climb.rungs.iter().filter_map(|rung| Some((rung, rung.extra.get("recovery")?))).collect();
+    let lower = recovered.first()?.1.get("load")?.as_f64()?;
+    // A generator that was late was so under the lower load too, as far as anybody knows.
+    let shown = recovered.iter().filter_map(|(rung, figures)| match rung.verdict.counts() {
+        true => recovery::in_words(figures, rung.load),
+        false => Some(format!("unknown after {} ({})", show_number(rung.load), rung.verdict)),
+    });
+    Some(format!(
+        "Recovery (objectives met again, for {} s in a row, at {} {}): {}.",
+        recovery::SECONDS_IN_A_ROW,
+        show_number(lower),
+        climb.capacity.unit,
+        shown.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// `Goodput (right answers within 60 ms): 249/s at 250 req/s, which held; 298/s at 375 (1.50 times; …).`

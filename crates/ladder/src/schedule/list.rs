@@ -13,6 +13,9 @@ use crate::judge::Verdict;
 const OPEN_END_MOST: f64 = 1_000.0;
 /// 1.1 times 100 is 110, and not 111.
 const ROUNDING: f64 = 1e-6;
+/// After an overload this share of the largest load that held goes on. Under all of it a server has nothing left with which to
+/// work off a queue, and would never recover; under a small share it would recover whatever it kept.
+const RECOVERY_SHARE: f64 = 0.8;
 /// `UntilSure` ends when the capacity is this certain.
 pub(crate) const SURE: f64 = 0.95;
 /// … or when a bounding load was held so often: what is not clear by then lies at the knee.
@@ -59,6 +62,9 @@ pub struct ListSchedule {
     /// multiples of the largest load that held, each > 1, ascending; held once each after everything else, where a load failed
     #[serde(default)]
     pub overload: Vec<f64>,
+    /// after each of these a part of the load goes on until the server has recovered
+    #[serde(default)]
+    pub recovers: bool,
 }
 
 /// The trials of one cell.
@@ -107,11 +113,12 @@ impl ListSchedule {
             let listed = (!self.overload.is_empty()).then_some(self.rungs.as_slice());
             let (among_listed, among_all) =
                 (OfCell { names, done, listed }, OfCell { names, done, listed: None });
-            let load = self.load_in(&among_listed).or_else(|| self.overload_in(&among_listed, &among_all));
-            if let Some(load) = load {
+            let load = self.load_in(&among_listed).map(|load| (load, None));
+            if let Some((load, recovery_load)) = load.or_else(|| self.overload_in(&among_listed, &among_all))
+            {
                 let (seq, cell) = (done.len() as u32, (cell < self.cells.len()).then_some(cell));
                 let purpose = Purpose::Rung;
-                return Next::Trial(NextTrial { seq, purpose, load, cell, hold_ns: None });
+                return Next::Trial(NextTrial { seq, purpose, load, cell, hold_ns: None, recovery_load });
             }
         }
         Next::Done(Stop::Complete)
@@ -142,9 +149,9 @@ impl ListSchedule {
         }
     }
 
-    /// The next multiple of the capacity that was not held yet; `None` where no load failed, since nothing is known to lie
-    /// beyond the capacity then.
-    fn overload_in(&self, among_listed: &OfCell<'_>, among_all: &OfCell<'_>) -> Option<f64> {
+    /// The next multiple of the capacity that was not held yet, and the load to go on with after it; `None` where no load failed,
+    /// since nothing is known to lie beyond the capacity then.
+    fn overload_in(&self, among_listed: &OfCell<'_>, among_all: &OfCell<'_>) -> Option<(f64, Option<f64>)> {
         if self.overload.is_empty() {
             return None;
         }
@@ -152,7 +159,9 @@ impl ListSchedule {
         found.upper_bound?;
         let lower = found.lower_bound?;
         let loads = self.overload.iter().map(|factor| (lower * factor - ROUNDING).ceil());
-        loads.into_iter().find(|load| among_all.held(*load) == 0)
+        let load = loads.into_iter().find(|load| among_all.held(*load) == 0)?;
+        let recovery_load = (lower * RECOVERY_SHARE + ROUNDING).floor().max(1.0);
+        Some((load, self.recovers.then_some(recovery_load)))
     }
 
     /// The highest load below the top that was held on the way up only.

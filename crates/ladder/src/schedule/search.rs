@@ -235,6 +235,7 @@ impl SearchSchedule {
                 load,
                 cell: self.cell,
                 hold_ns: Some(hold_ns),
+                recovery_load: None,
             })
         };
         if of_subject(Purpose::WarmUp).next().is_none() {

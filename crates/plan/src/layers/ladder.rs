@@ -183,6 +183,7 @@ pub(super) fn read(
         from_above: false,
         repeat: Repeats::default(),
         overload: Vec::new(),
+        recovery_ns: None,
         search: None,
     }
 }

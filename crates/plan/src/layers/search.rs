@@ -5,7 +5,7 @@ use ladder::{Goal, Objective, Repeats, SearchSchedule};
 
 use crate::layers::ladder::Loads;
 use crate::layers::reader::Reader;
-use crate::mistakes::{FromAboveError, OverloadError, SearchError};
+use crate::mistakes::{FromAboveError, OverloadError, RecoveryError, SearchError};
 use crate::plan::{HoldLength, Ladder, Plan};
 use crate::ramp::{length_ns, show_length};
 use crate::settings::{Kind, Setting, Shape};
@@ -13,7 +13,7 @@ use crate::units::{self, Duration};
 use crate::workloads::{BotSettings, LoadKind};
 
 pub(super) const SETTINGS: &[&Setting] =
-    &[&FROM_ABOVE, &REPEAT, &OVERLOAD, &SEARCH, &WIDTH, &DECIDES, &EXCEED, &BUDGET];
+    &[&FROM_ABOVE, &REPEAT, &OVERLOAD, &RECOVERY, &SEARCH, &WIDTH, &DECIDES, &EXCEED, &BUDGET];
 const HOW: Setting = Setting::of("How", &[]).of_climbs();
 
 static FROM_ABOVE: Setting = HOW
@@ -42,6 +42,15 @@ static OVERLOAD: Setting = HOW
          server still gives there (goodput)",
     )
     .flag_example("1.2,1.5,2");
+static RECOVERY: Setting = HOW
+    .key("ladder.recovery_within", Shape::Text, "30s")
+    .about("After a load of ladder.overload four fifths of the capacity go on until the server has recovered, for so long at most.")
+    .flag("--recovery-within", "TIME")
+    .help(
+        "After each hold of --overload go on with four fifths of the capacity until the objectives are met again, for so long \
+         at most, and say after how many seconds they are (requests only)",
+    )
+    .default("30s");
 /// What a word behind `--search` means.
 struct Preset {
     name: &'static str,
@@ -98,6 +107,9 @@ const DOUBLINGS: f64 = 10.0;
 const TRIAL_MOST_S: f64 = 600.0;
 /// … nor where the clients take longer than this to arrive.
 const RAMP_MOST_NS: u64 = 300_000_000_000;
+/// A recovery is seen in five seconds in a row; nobody waits an hour for it, ns.
+const RECOVERY_LEAST_NS: u64 = 5_000_000_000;
+const RECOVERY_MOST_NS: u64 = 3_600_000_000_000;
 /// Widths that a budget may buy, best first.
 const WIDTHS: [f64; 9] = [0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3];
 /// Whole seconds are held, the end of a trial is waited for, and the store is written, ns.
@@ -117,6 +129,7 @@ pub(super) fn read(
         number => units::whole_within(number, 1, 1_000).map(|times| Repeats::Times(times as u32)),
     });
     read_overload(reader, ladder);
+    read_recovery(reader, ladder, bots);
     from_above(reader, ladder);
     let trials = reader.value(&DECIDES, |text| units::whole_within(text, 1, 100));
     let width = reader.value(&WIDTH, |text| share_within(text, 0.001, 0.5));
@@ -194,6 +207,25 @@ fn read_overload(reader: &mut Reader, ladder: &mut Ladder) {
     factors.sort_by(f64::total_cmp);
     factors.dedup();
     ladder.overload = factors;
+}
+
+/// How long a server may take to recover, where the load of these bots can go down.
+fn read_recovery(reader: &mut Reader, ladder: &mut Ladder, bots: &BotSettings) {
+    let within = |text: &str| units::duration_ns_within(text, RECOVERY_LEAST_NS, RECOVERY_MOST_NS);
+    if let Some(said) = reader.said(&RECOVERY) {
+        let wrong = match (reader.all(&OVERLOAD), bots.can_lower_load()) {
+            (None, _) => Some(RecoveryError::NoOverload),
+            (_, false) => Some(RecoveryError::NotOfTheseBots(bots.name())),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            reader.refuse_plainly(said.place, wrong);
+            return;
+        }
+    }
+    let within_ns = reader.value_or_default(&RECOVERY, within);
+    let recovers = !ladder.overload.is_empty() && bots.can_lower_load();
+    ladder.recovery_ns = recovers.then_some(within_ns);
 }
 
 /// Whether the loads are held downwards too.

@@ -86,6 +86,7 @@ fn climb_arena_needs_nothing_else() {
             from_above: false,
             repeat: Repeats::default(),
             overload: Vec::new(),
+            recovery_ns: None,
             search: None,
         },
         objectives: vec!["ticks.late_share < 25%".parse().unwrap()],

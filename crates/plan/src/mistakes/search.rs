@@ -60,6 +60,17 @@ pub enum SearchError {
 )]
 pub struct OverloadError;
 
+/// Why no recovery is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RecoveryError {
+    /// nothing to recover from
+    #[error("a recovery follows an overload; add --overload, for example --overload 1.5, or leave it out")]
+    NoOverload,
+    /// games and rooms end as a whole
+    #[error("the load of {0} does not go down under way, so no recovery is seen; leave it out")]
+    NotOfTheseBots(&'static str),
+}
+
 /// Why loads cannot be held downwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FromAboveError {

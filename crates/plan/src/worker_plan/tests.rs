@@ -40,6 +40,7 @@ fn plan_of(bots: BotSettings, ramp: Ramp) -> Plan {
             from_above: false,
             repeat: Repeats::default(),
             overload: Vec::new(),
+            recovery_ns: None,
             search: None,
         },
         objectives: Vec::new(),

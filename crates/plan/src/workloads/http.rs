@@ -235,6 +235,10 @@ macro_rules! planned_as_http {
             self.http.sees_shutdown()
         }
 
+        fn can_lower_load(&self) -> bool {
+            self.http.can_lower_load()
+        }
+
         fn conclusions(&self, rungs: &[Rung]) -> Vec<Conclusion> {
             self.http.conclusions(rungs)
         }
@@ -318,6 +322,10 @@ impl Workload for HttpBots {
     }
 
     fn sees_shutdown(&self) -> bool {
+        true
+    }
+
+    fn can_lower_load(&self) -> bool {
         true
     }
 

@@ -191,6 +191,7 @@ fn weigh_once(
         cores: machine.cores.clone(),
         terms: None,
         stop: None,
+        recovery: None,
     };
     let mut alone = Alone { server, entries: Vec::new() };
     trial::run(&order, &mut alone)?;

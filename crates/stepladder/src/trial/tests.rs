@@ -88,6 +88,7 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
         cores: Vec::new(),
         terms: None,
         stop: None,
+        recovery: None,
     };
     let (says, hears) = channel();
     let (mut collector, _ends) = Collector::new(2, &says);

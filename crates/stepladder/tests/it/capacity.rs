@@ -2,10 +2,11 @@
 //!
 //! poll-loop refuses what does not fit into its queue of 14, whatever the machine does: an edge that no noise moves.
 
+use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -53,8 +54,9 @@ fn a_search_finds_the_queue_of_the_poll_loop_and_says_what_it_did() {
 #[test]
 fn multiples_of_the_capacity_are_held_and_their_goodput_is_said() {
     let place = Place::new();
-    let options = ["--requesters", "12,18", "--hold", "3s", "--overload", "2,1.25", "--json", "found.json"];
-    let ran = place.climb(&[&POLL_LOOP[..], &options].concat());
+    let options = ["--requesters", "12,18", "--hold", "3s", "--settle", "500ms", "--no-calibration"];
+    let asked = ["--overload", "2,1.25", "--json", "found.json"];
+    let ran = place.climb(&[&POLL_LOOP[..], &options, &asked].concat());
     assert_eq!(ran.code, 1, "{ran:#?}");
     let climb = place.json("found.json");
     assert_valid(&climb);
@@ -66,6 +68,14 @@ fn multiples_of_the_capacity_are_held_and_their_goodput_is_said() {
         (&json!(12.0), &Value::Null)
     );
     assert!(ran.out.contains("Goodput (right answers): "), "{ran:#?}");
+    // What does not fit into the queue is refused at once, so nothing is left of the overload when it ends.
+    for rung in climb["rungs"].as_array().expect("rungs").iter().skip(2) {
+        let recovery = &rung["extra"]["recovery"];
+        assert_eq!(recovery["load"], json!(9.0), "{recovery}");
+        assert_recovered_after(recovery, 0);
+    }
+    let text = found["text"].as_str().expect("a text");
+    assert!(text.contains("Recovery (objectives met again, for 5 s in a row, at 9 requesters): "), "{text}");
     let shown = place.run(["show", climb["run"]["id"].as_str().unwrap(), "--json", "shown.json"]);
     assert_eq!(shown.code, 0, "{shown:#?}");
     assert_eq!(place.json("shown.json")["conclusions"], climb["conclusions"]);
@@ -179,6 +189,71 @@ fn a_load_is_held_again_after_a_higher_one_and_a_server_that_forgets_gives_the_s
     let shown = place.run(["show", climb["run"]["id"].as_str().unwrap(), "--json", "shown.json"]);
     assert_eq!(shown.code, 0, "{shown:#?}");
     assert_eq!(from_above(&place.json("shown.json")), from_above(&climb));
+}
+
+/// That a server recovered, after so many seconds at least. On a machine that stood still meanwhile that may be unknown, with
+/// that reason.
+fn assert_recovered_after(recovery: &Value, least_s: u64) {
+    match recovery["outcome"].as_str() {
+        Some("recovered") => assert!(recovery["recovery_s"].as_u64() >= Some(least_s), "{recovery}"),
+        Some("unknown") => {
+            let why = recovery["why"].as_str().expect("a reason");
+            assert!(why.contains("something else took CPU"), "{recovery}");
+        }
+        _ => panic!("it did not recover: {recovery}"),
+    }
+}
+
+/// Answers rightly, but with an error for so long after more than `OVERLOADED_PER_S` requests came within a second.
+fn errs_after_overload(for_s: u64) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let began = std::time::Instant::now();
+    let (window, errs_until_ms) = (Arc::new(Mutex::new(VecDeque::new())), Arc::new(AtomicU64::new(0)));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let (window, errs_until_ms) = (window.clone(), errs_until_ms.clone());
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while stream.read(&mut buffer).is_ok_and(|count| count > 0) {
+                    let now_ms = began.elapsed().as_millis() as u64;
+                    let mut window = window.lock().expect("nobody panicked");
+                    window.push_back(now_ms);
+                    window.retain(|at_ms| at_ms + 1_000 > now_ms);
+                    if window.len() > OVERLOADED_PER_S {
+                        errs_until_ms.store(now_ms + for_s * 1_000, Ordering::SeqCst);
+                    }
+                    drop(window);
+                    let is_well = errs_until_ms.load(Ordering::SeqCst) <= now_ms;
+                    let status = if is_well { "200 OK" } else { "503 Service Unavailable" };
+                    let reply = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok");
+                    if stream.write_all(reply.as_bytes()).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+/// Far above the 16 req/s with which it recovers: what piles up while the machine stands still is no overload.
+const OVERLOADED_PER_S: usize = 100;
+
+#[test]
+fn a_server_that_errs_for_some_seconds_after_an_overload_recovers_after_these() {
+    let place = Place::new();
+    let url = format!("http://127.0.0.1:{}/", errs_after_overload(3));
+    let options = ["--rate", "20,200", "--connections", "4", "--hold", "1s", "--settle", "500ms"];
+    let asked = ["--objective", "errors == 0", "--no-calibration", "--overload", "8", "--json", "found.json"];
+    let ran = place.climb(&[&[url.as_str()][..], &options, &asked].concat());
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    let climb = place.json("found.json");
+    assert_valid(&climb);
+    assert_eq!(loads(&climb), [20, 200, 160]);
+    let recovery = &climb["rungs"][2]["extra"]["recovery"];
+    assert_eq!((&recovery["load"], &recovery["seconds"][0]), (&json!(16.0), &json!("not met")), "{ran:#?}");
+    assert_recovered_after(recovery, 3);
 }
 
 /// Answers every request rightly until three connections were open at once, and from then on with an error.

@@ -89,3 +89,24 @@ fn only_answers_within_the_bound_are_good() {
     assert!(all["good"].as_u64().unwrap() > 0 && all["share"] == json!(1.0), "{all}");
     assert_eq!((&none["good"], &none["asked"]), (&json!(0), &all["asked"]));
 }
+
+#[test]
+fn recoveries_are_said_with_the_load_they_came_after() {
+    let recovered = |load: f64, recovery: serde_json::Value, verdict| {
+        let mut rung = Rung { verdict, ..held(load, 40.0) };
+        rung.extra.insert("recovery".to_owned(), recovery);
+        rung
+    };
+    let after = json!({ "load": 80.0, "outcome": "recovered", "recovery_s": 7 });
+    let never = json!({ "load": 80.0, "outcome": "not recovered", "not_within_s": 30 });
+    let rungs = vec![
+        held(100.0, 100.0),
+        recovered(150.0, after.clone(), Verdict::Fail),
+        recovered(200.0, never, Verdict::Fail),
+        recovered(300.0, after, Verdict::GeneratorLimited),
+    ];
+    let (_, text) = concluded(rungs).unwrap();
+    let said = "7 s after 150, not within 30 s after 200, unknown after 300 (GENERATOR_LIMITED).";
+    assert!(text.contains("for 5 s in a row, at 80 req/s") && text.ends_with(said), "{text}");
+    assert!(!concluded(vec![held(100.0, 100.0), held(200.0, 40.0)]).unwrap().1.contains("Recovery"));
+}

@@ -162,7 +162,14 @@ fn the_next_trial_follows_from_the_stored_ones_in_any_order() {
     assert_eq!(schedule().next(&done), next);
     assert_eq!(
         next,
-        Next::Trial(NextTrial { seq: 3, purpose: Purpose::Rung, load: 1000.0, cell: None, hold_ns: None })
+        Next::Trial(NextTrial {
+            seq: 3,
+            purpose: Purpose::Rung,
+            load: 1000.0,
+            cell: None,
+            hold_ns: None,
+            recovery_load: None
+        })
     );
 }
 
@@ -253,6 +260,22 @@ fn multiples_of_the_largest_load_that_held_come_last_and_once() {
     assert_eq!((twice.len(), twice.last()), (7, Some(&300.0)));
     let sure = overloaded(&[1.5], Repeats::UntilSure, |load| load < 250.0);
     assert_eq!(sure.iter().filter(|load| **load == 300.0).count(), 1);
+}
+
+#[test]
+fn after_an_overload_four_fifths_of_the_largest_load_that_held_go_on() {
+    let recovery_loads = |recovers| {
+        let (rungs, overload) = (vec![100.0, 202.0, 400.0], vec![1.5]);
+        let list = ListSchedule { rungs, overload, recovers, ..ListSchedule::default() };
+        let schedule = Schedule { calibrations: Vec::new(), loads: Loads::List(list) };
+        let held = |order: &NextTrial| Judged {
+            verdict: Some(if order.load < 250.0 { Verdict::Pass } else { Verdict::Fail }),
+            ..passes(order)
+        };
+        follow(&schedule, held).0.iter().map(|order| order.recovery_load).collect::<Vec<_>>()
+    };
+    assert_eq!(recovery_loads(true), [None, None, None, Some(161.0)]);
+    assert_eq!(recovery_loads(false), [None; 4]);
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn climb_chat_needs_nothing_else() {
             from_above: false,
             repeat: Repeats::default(),
             overload: Vec::new(),
+            recovery_ns: None,
             search: None,
         },
         objectives: vec![

@@ -124,6 +124,18 @@ fn multiples_of_the_capacity_are_sorted_and_belong_to_a_list() {
 }
 
 #[test]
+fn a_recovery_follows_an_overload_of_requests() {
+    let recovery_ns = |line: &str| plan_of_flags(line).ladder.recovery_ns;
+    assert_eq!(recovery_ns("leaderboard --overload 1.5"), Some(30_000_000_000));
+    assert_eq!(recovery_ns("leaderboard --overload 1.5 --recovery-within 60s"), Some(60_000_000_000));
+    assert_eq!(recovery_ns("leaderboard"), None);
+    assert_eq!(recovery_ns("arena --overload 1.5"), None);
+    check_refused("leaderboard --recovery-within 60s", "add --overload");
+    check_refused("arena --overload 1.5 --recovery-within 60s", "does not go down under way");
+    check_refused("leaderboard --overload 1.5 --recovery-within 4s", "5s");
+}
+
+#[test]
 fn loads_are_held_downwards_too_where_a_load_can_come_after_a_higher_one() {
     assert!(plan_of_flags("arena --from-above").ladder.from_above);
     assert!(plan_of_flags("poll-loop --requesters 1.. --from-above").ladder.from_above);

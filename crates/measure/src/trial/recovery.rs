@@ -1,0 +1,89 @@
+//! The seconds after a hold in which a part of the load went on, each as a trial of its own.
+//!
+//! So whatever can be asked of a trial can be asked of one of them. The second before is known to each too, without a
+//! message: what disturbed it may still be felt.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::{SECOND_NS, Sum, Trial, TrialHead, kind};
+use crate::entry::{Entry, Event};
+use crate::interval::Interval;
+
+/// What is kept of each second; entries of all others are passed over.
+#[derive(Clone, Debug)]
+pub struct AfterHold {
+    seconds: BTreeMap<u32, Sum>,
+    range: Range<u32>,
+    head: TrialHead,
+}
+
+impl AfterHold {
+    /// The seconds between two instants of a trial, ns since its start. They count from the first whole one on.
+    pub fn between(head: TrialHead, from_ns: u64, to_ns: u64) -> AfterHold {
+        let range = from_ns.div_ceil(SECOND_NS) as u32..(to_ns / SECOND_NS) as u32;
+        AfterHold { seconds: BTreeMap::new(), range, head }
+    }
+
+    /// The same by the marks of a trial; `None` where its load did not go on.
+    pub fn of(head: &TrialHead, events: &[Event]) -> Option<AfterHold> {
+        let at = |kind: &str| events.iter().find(|event| event.kind == kind).map(|event| event.at_ns);
+        Some(AfterHold::between(head.clone(), at(kind::RECOVERY)?, at(kind::RECOVERY_ENDS)?))
+    }
+
+    /// Takes one entry of the trial, in any order.
+    pub fn take(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Interval(interval) => {
+                self.put(interval.index, &Entry::Interval(Box::new(interval.planned_after_hold())));
+                // Of the second before only its place is needed, beside which its samples stand.
+                let mut before = Interval::new(&interval.metric_names);
+                before.index = interval.index;
+                self.put(interval.index.saturating_add(1), &Entry::Interval(Box::new(before)));
+            }
+            Entry::Sample(sample) => {
+                self.put(sample.second(), entry);
+                self.put(sample.second().saturating_add(1), entry);
+            }
+            Entry::Ticks(ticks) => self.put((ticks.to_ns.saturating_sub(1) / SECOND_NS) as u32, entry),
+            Entry::Books(_) | Entry::Event(_) => {}
+        }
+    }
+
+    fn put(&mut self, index: u32, entry: &Entry) {
+        if !self.range.contains(&index) {
+            return;
+        }
+        let begin = || {
+            let mark = |kind: &str, second: u32| Event {
+                at_ns: u64::from(second) * SECOND_NS,
+                kind: kind.to_owned(),
+                text: String::new(),
+            };
+            let marks = vec![mark(kind::HOLD, index), mark(kind::DRAIN, index + 1)];
+            Sum::new(self.head.clone(), marks, 0)
+        };
+        self.seconds.entry(index).or_insert_with(begin).take(entry);
+    }
+
+    /// The n-th of these seconds, from 0, as far as it was taken; `None` where nothing was.
+    pub fn second(&self, number: u32) -> Option<Trial> {
+        let index = self.range.start.checked_add(number).filter(|index| self.range.contains(index))?;
+        self.seconds.get(&index).cloned().map(Sum::finish)
+    }
+
+    /// Which of these seconds this second of the trial is; `None`: none of them.
+    pub fn number_of(&self, index: u32) -> Option<u32> {
+        self.range.contains(&index).then(|| index - self.range.start)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.range.end.saturating_sub(self.range.start)
+    }
+
+    /// Forgets a second that nobody asks about again.
+    pub fn forget(&mut self, number: u32) {
+        self.seconds.remove(&self.range.start.saturating_add(number));
+    }
+}
