@@ -30,6 +30,8 @@ pub const NO_SLACK_SHARE: f64 = 0.9;
 /// A delay can make two ticks late: the one that it hits, whose interval is too long, and the next, whose interval is too
 /// short.
 pub const LATE_PER_HIT: f64 = 2.0;
+/// After a second of which a disturbance explains more than this a server has something to work off.
+pub const AFTERMATH_SHARE_LEAST: f64 = 0.1;
 /// Fewer undisturbed seconds than this share of the hold that was asked for are too few to judge by …
 pub const FAIR_SHARE_LEAST: f64 = 0.5;
 /// … and so are fewer than this many, unless the hold was shorter.
@@ -45,7 +47,7 @@ const PROGRAMS_NAMED: usize = 3;
 pub struct Disturbance {
     /// seconds of the hold that could be looked at
     pub seconds: u32,
-    /// of these, disturbed: in them or in the one before
+    /// of these, disturbed: in them or in the one before, or as long as the backlog of such a second was worked off
     pub disturbed: u32,
     /// cores that other programs used in the disturbed seconds, mean; `None` where that is not readable
     pub others_cores: Option<f64>,
@@ -142,7 +144,7 @@ pub struct LeastDisturbed {
 /// What disturbed the hold.
 pub fn disturbance(trial: &Trial) -> Disturbance {
     let cores = trial.worker.allowed_cores;
-    let Unfair { own, all: unfair } = unfair(trial);
+    let unfair = unfair(trial);
     let mut found = Disturbance { cores, ..Disturbance::default() };
     let (mut others, mut steal) = (Mean::default(), Mean::default());
     let (mut of_ticks, mut of_messages) = (0.0, 0.0);
@@ -152,14 +154,14 @@ pub fn disturbance(trial: &Trial) -> Disturbance {
             continue;
         }
         found.seconds += 1;
-        if !unfair.contains(&second.index) {
+        if !unfair.all.contains(&second.index) {
             continue;
         }
         found.disturbed += 1;
-        of_ticks += explained(host, false);
-        of_messages += explained(host, true);
+        of_ticks += unfair.explained(second, false);
+        of_messages += unfair.explained(second, true);
         // Who disturbed the second before is named there.
-        if !own.contains(&second.index) {
+        if !unfair.own.contains(&second.index) {
             continue;
         }
         others.add(host.others_cores);
@@ -191,7 +193,8 @@ pub fn least_disturbed(trial: &Trial, hold_ns: u64) -> LeastDisturbed {
         ns => ns as f64 / 1e9,
     };
     let needed = fair_seconds_needed(asked_s);
-    let mut left_out = unfair(trial).all;
+    let unfair = unfair(trial);
+    let mut left_out = unfair.all.clone();
     if trial.hold_seconds().filter(|second| !left_out.contains(&second.index)).count() >= needed {
         return LeastDisturbed { left_out, are_undisturbed: true, ..LeastDisturbed::default() };
     }
@@ -200,10 +203,10 @@ pub fn least_disturbed(trial: &Trial, hold_ns: u64) -> LeastDisturbed {
     for second in trial.hold_seconds() {
         let (mut ticks, mut messages) = (0.0, 0.0);
         if left_out.contains(&second.index) {
-            let own = explained(&second.host, false);
+            let own = unfair.explained(second, false);
             // What a thread without slack could not do is still late in the second after.
             ticks = if before >= 1.0 { 1.0 } else { own };
-            messages = explained(&second.host, true).max(ticks);
+            messages = unfair.explained(second, true).max(ticks);
             before = own;
         }
         seconds.push((second, ticks, messages));
@@ -235,11 +238,8 @@ pub fn least_disturbed(trial: &Trial, hold_ns: u64) -> LeastDisturbed {
 ///
 /// The most of the second and its neighbours: what a server tells of a second need not begin with one of ours.
 pub(crate) fn explained_by_second(trial: &Trial, counts_workers: bool) -> BTreeMap<u32, f64> {
-    let unfair = unfair(trial).all;
-    let of_second = |second: &Second| match unfair.contains(&second.index) {
-        true => explained(&second.host, counts_workers),
-        false => 0.0,
-    };
+    let unfair = unfair(trial);
+    let of_second = |second: &Second| unfair.explained(second, counts_workers);
     let own: BTreeMap<u32, f64> =
         trial.seconds.iter().map(|second| (second.index, of_second(second))).collect();
     let at = |index: Option<u32>| index.and_then(|index| own.get(&index).copied()).unwrap_or(0.0);
@@ -249,21 +249,58 @@ pub(crate) fn explained_by_second(trial: &Trial, counts_workers: bool) -> BTreeM
 }
 
 /// Disturbed seconds by their index, from the one before the hold on.
+#[derive(Default)]
 struct Unfair {
     /// something took CPU in them
     own: BTreeSet<u32>,
-    /// in them or in the one before: not fair to judge by
+    /// in them the backlog of such a second was worked off
+    aftermath: BTreeSet<u32>,
+    /// these, and the one after each disturbed second: not fair to judge by
     all: BTreeSet<u32>,
 }
 
+impl Unfair {
+    /// The most of what happened in a second that disturbances can explain, of its ticks or of its messages.
+    fn explained(&self, second: &Second, counts_workers: bool) -> f64 {
+        if self.aftermath.contains(&second.index) {
+            1.0
+        } else if self.all.contains(&second.index) {
+            explained(&second.host, counts_workers)
+        } else {
+            0.0
+        }
+    }
+}
+
 fn unfair(trial: &Trial) -> Unfair {
-    let Some(hold) = &trial.hold else { return Unfair { own: BTreeSet::new(), all: BTreeSet::new() } };
+    let Some(hold) = &trial.hold else { return Unfair::default() };
     let from = (hold.from_ns / 1_000_000_000) as u32;
     let is_own =
         |second: &&Second| second.index + 1 >= from && is_disturbed(&second.host, trial.worker.allowed_cores);
     let own: BTreeSet<u32> = trial.seconds.iter().filter(is_own).map(|second| second.index).collect();
-    let all = own.iter().flat_map(|index| [*index, index + 1]).filter(|index| *index >= from).collect();
-    Unfair { own, all }
+    let aftermath = aftermath(trial, &own);
+    let after = own.iter().flat_map(|index| [*index, index + 1]).filter(|index| *index >= from);
+    let all = after.chain(aftermath.iter().copied()).collect();
+    Unfair { own, aftermath, all }
+}
+
+/// The seconds after a disturbed one in which the backlog becomes smaller, one after the other.
+///
+/// What a server could not do without a core it does afterwards, besides what comes anew: at a load of λ per second and µ
+/// that it can do, a wait of w is felt for w·λ/(µ − λ) more. A server that is overloaded by itself does not catch up: the
+/// first second in which its backlog stays or grows counts.
+fn aftermath(trial: &Trial, own: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let (mut found, mut catches_up, mut open_before) = (BTreeSet::new(), false, 0);
+    for second in &trial.seconds {
+        let open = second.flow.open_after;
+        let is_delayed = own.contains(&second.index) && explained(&second.host, true) > AFTERMATH_SHARE_LEAST;
+        catches_up = is_delayed || catches_up && open < open_before;
+        if catches_up && !is_delayed {
+            found.insert(second.index);
+        }
+        open_before = open;
+    }
+    found
 }
 
 /// How many undisturbed seconds are enough to judge a hold of `asked_s` by.

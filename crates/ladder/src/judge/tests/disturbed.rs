@@ -182,6 +182,41 @@ fn a_percentile_beyond_what_disturbances_explain_fails() {
     check(&slow(120), &asking_terms(), Verdict::Fail, "response.p99", &["more than the disturbances"]);
 }
 
+/// A second without a core leaves half of its requests open, in a hold in which something takes a little CPU throughout.
+/// `open_after`: what is open so many seconds after it; while something is, each reply takes 400 ms.
+fn after_a_wait(open_after: impl Fn(u32) -> u64 + 'static) -> Scene {
+    let open = move |at: u32| at.checked_sub(20).map_or(0, &open_after);
+    let mut scene = Scene::asking(1000.0).edit(move |at, interval| {
+        let flow = interval.flow_mut(1, Phase::Hold);
+        (flow.open_before, flow.open_after) = (at.checked_sub(1).map_or(0, &open), open(at));
+        flow.answered = flow.answered + flow.open_before - flow.open_after;
+        if flow.open_before + flow.open_after > 0 {
+            let answered = flow.answered;
+            let response = interval.distribution_mut(Measure::Response, true);
+            response.clear();
+            response.record_many(400_000_000, answered);
+        }
+    });
+    scene.samples.push(Box::new(|at| {
+        let waiting = if at == 20 { 0.95 } else { 0.002 };
+        vec![
+            sample(Reading::Machine(OfMachine::OthersCores), 0.14),
+            sample(Reading::Subject(OfProcess::WaitingShareMax), waiting),
+            sample(Reading::Worker(OfProcess::WaitingShareMax), waiting),
+            sample(Reading::Worker(OfProcess::CpuShareMax), 0.1),
+        ]
+    }));
+    scene
+}
+
+#[test]
+fn what_a_server_works_off_after_a_wait_is_no_failure_and_what_it_does_not_work_off_is() {
+    let catches_up = after_a_wait(|later| 500u64.saturating_sub(u64::from(later) * 100));
+    check(&catches_up, &asking_terms(), Verdict::Inconclusive, "disturbed", &["response.p99"]);
+    let stays_behind = after_a_wait(|later| if later < 20 { 500 } else { 0 });
+    check(&stays_behind, &asking_terms(), Verdict::Fail, "response.p99", &["more than the disturbances"]);
+}
+
 #[test]
 fn wrong_answers_refusals_and_a_crash_fail_however_disturbed_the_machine_was() {
     let noisy = |scene: Scene| beside(steal(scene, 0.3), 0..60, 1.5, 0.5);
