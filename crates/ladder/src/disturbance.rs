@@ -30,8 +30,8 @@ pub const NO_SLACK_SHARE: f64 = 0.9;
 /// A delay can make two ticks late: the one that it hits, whose interval is too long, and the next, whose interval is too
 /// short.
 pub const LATE_PER_HIT: f64 = 2.0;
-/// After a second of which a disturbance explains more than this a server has something to work off.
-pub const AFTERMATH_SHARE_LEAST: f64 = 0.1;
+/// A second of which a disturbance explains more than this leaves a server something to work off.
+pub const LONG_WAIT_SHARE_LEAST: f64 = 0.1;
 /// Fewer undisturbed seconds than this share of the hold that was asked for are too few to judge by …
 pub const FAIR_SHARE_LEAST: f64 = 0.5;
 /// … and so are fewer than this many, unless the hold was shorter.
@@ -47,7 +47,7 @@ const PROGRAMS_NAMED: usize = 3;
 pub struct Disturbance {
     /// seconds of the hold that could be looked at
     pub seconds: u32,
-    /// of these, disturbed: in them or in the one before, or as long as the backlog of such a second was worked off
+    /// of these, disturbed: in them or in the one before, or around a long wait for a core, until what it left behind was worked off
     pub disturbed: u32,
     /// cores that other programs used in the disturbed seconds, mean; `None` where that is not readable
     pub others_cores: Option<f64>,
@@ -253,8 +253,8 @@ pub(crate) fn explained_by_second(trial: &Trial, counts_workers: bool) -> BTreeM
 struct Unfair {
     /// something took CPU in them
     own: BTreeSet<u32>,
-    /// in them the backlog of such a second was worked off
-    aftermath: BTreeSet<u32>,
+    /// around a long wait for a core
+    around_waits: BTreeSet<u32>,
     /// these, and the one after each disturbed second: not fair to judge by
     all: BTreeSet<u32>,
 }
@@ -262,7 +262,7 @@ struct Unfair {
 impl Unfair {
     /// The most of what happened in a second that disturbances can explain, of its ticks or of its messages.
     fn explained(&self, second: &Second, counts_workers: bool) -> f64 {
-        if self.aftermath.contains(&second.index) {
+        if self.around_waits.contains(&second.index) {
             1.0
         } else if self.all.contains(&second.index) {
             explained(&second.host, counts_workers)
@@ -278,27 +278,39 @@ fn unfair(trial: &Trial) -> Unfair {
     let is_own =
         |second: &&Second| second.index + 1 >= from && is_disturbed(&second.host, trial.worker.allowed_cores);
     let own: BTreeSet<u32> = trial.seconds.iter().filter(is_own).map(|second| second.index).collect();
-    let aftermath = aftermath(trial, &own);
+    let around_waits: BTreeSet<u32> =
+        around_waits(trial, &own).into_iter().filter(|index| *index >= from).collect();
     let after = own.iter().flat_map(|index| [*index, index + 1]).filter(|index| *index >= from);
-    let all = after.chain(aftermath.iter().copied()).collect();
-    Unfair { own, aftermath, all }
+    let all = after.chain(around_waits.iter().copied()).collect();
+    Unfair { own, around_waits, all }
 }
 
-/// The seconds after a disturbed one in which the backlog becomes smaller, one after the other.
+/// The seconds around a long wait for a core: the one before, and those in which its backlog is worked off, one after the
+/// other.
 ///
-/// What a server could not do without a core it does afterwards, besides what comes anew: at a load of λ per second and µ
-/// that it can do, a wait of w is felt for w·λ/(µ − λ) more. A server that is overloaded by itself does not catch up: the
-/// first second in which its backlog stays or grows counts.
-fn aftermath(trial: &Trial, own: &BTreeSet<u32>) -> BTreeSet<u32> {
-    let (mut found, mut catches_up, mut open_before) = (BTreeSet::new(), false, 0);
+/// A wait is told when it ends, so it may have begun in the second before. What a server could not do without a core it
+/// does afterwards, besides what comes anew: at a load of λ per second and µ that it can do, a wait of w is felt for
+/// w·λ/(µ − λ) more. Then fewer requests are open from second to second, or their replies take less long where more of them
+/// wait to be sent. A server that is overloaded by itself does not catch up: the first second in which neither becomes less
+/// counts.
+fn around_waits(trial: &Trial, own: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let (mut found, mut delayed) = (BTreeSet::new(), BTreeSet::new());
+    let (mut catches_up, mut before) = (false, None::<&Second>);
     for second in &trial.seconds {
-        let open = second.flow.open_after;
-        let is_delayed = own.contains(&second.index) && explained(&second.host, true) > AFTERMATH_SHARE_LEAST;
-        catches_up = is_delayed || catches_up && open < open_before;
+        let is_delayed = own.contains(&second.index) && explained(&second.host, true) > LONG_WAIT_SHARE_LEAST;
+        if is_delayed {
+            found.extend(second.index.checked_sub(1).filter(|index| !delayed.contains(index)));
+            delayed.insert(second.index);
+        }
+        let is_less = before.is_some_and(|before| {
+            let means = second.response_mean_ns.zip(before.response_mean_ns);
+            second.flow.open_after < before.flow.open_after || means.is_some_and(|(now, then)| now < then)
+        });
+        catches_up = is_delayed || catches_up && is_less;
         if catches_up && !is_delayed {
             found.insert(second.index);
         }
-        open_before = open;
+        before = Some(second);
     }
     found
 }
