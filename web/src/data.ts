@@ -375,6 +375,20 @@ export type GeneratorFigures = {
   /** most messages per second */ ceiling_per_s: number | null
 }
 
+/** What was alive in a client's heap after the measured part and a garbage collection. */
+export type Heap = {
+  /** of everything alive, memory outside the heap that belongs to an object included */ bytes: number
+  /** alive */ objects: number
+  /** those that hold most themselves, at most ten, the largest first */ types: Array<HeapType>
+}
+
+/** Everything of one type that was alive. */
+export type HeapType = {
+  /** its constructor, or what it is in parentheses, as `(string)`; text, never markup */ name: string
+  /** of these objects alone, without what they refer to */ bytes: number
+  /** alive */ objects: number
+}
+
 /** The judged part of a trial. */
 export type HoldSpan = {
   /** begin, after the warm-up, since the start of the trial */ from_ns: number
@@ -483,6 +497,7 @@ export type ProfileFigures = {
   /** the task */ in_flight: string
   /** in `unit` */ total: number
   /** by kind; they add up to 1 */ shares: { [key in string]: number }
+  /** what was alive behind the measured part, where the client wrote a heap snapshot */ heap: Heap | null
   /** the functions that cost most */ top: Array<ProfileFunction>
 }
 

@@ -159,7 +159,7 @@ export async function benchmark<T>(options: Options<T>): Promise<End> {
     ...(stopped === undefined ? {} : { stopped }),
   }
   fitness.close()
-  await endProfile()
+  await endProfile(stopped === undefined)
   write({ type: 'timeline', operations: timeline })
   write(end)
   return end

@@ -1,7 +1,7 @@
 // A profile of the measured part, where the environment asks for one: INFLIGHT_PROFILE=cpu:FILE or alloc:FILE.
 // The format of the file is described in ../../README.md.
 
-import { writeFileSync } from 'node:fs'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
 import type { HeapProfiler, Profiler, Runtime } from 'node:inspector'
 
@@ -9,8 +9,8 @@ const variable = 'INFLIGHT_PROFILE'
 const cpuPeriodUs = 1000
 const allocEveryBytes = 32768
 
-/** Begins a profile, if one is asked for. What is returned ends it and writes the file. */
-export async function profile(): Promise<() => Promise<void>> {
+/** Begins a profile, if one is asked for. What is returned ends it and writes the file; of a run that was stopped no heap snapshot. */
+export async function profile(): Promise<(isWhole: boolean) => Promise<void>> {
   const asked = /^(cpu|alloc):(.+)$/.exec(process.env[variable] ?? '')
   if (!asked) return async () => {}
   const [, kind, file] = asked
@@ -28,13 +28,36 @@ export async function profile(): Promise<() => Promise<void>> {
       includeObjectsCollectedByMinorGC: true,
     } as HeapProfiler.StartSamplingParameterType)
   }
-  return async () => {
+  return async (isWhole) => {
     const lines = kind === 'cpu'
       ? cpuStacks((await session.post('Profiler.stop')).profile)
       : allocStacks((await session.post('HeapProfiler.stopSampling')).profile)
+    if (kind === 'alloc' && isWhole) await writeHeapSnapshot(session, `${file}.heapsnapshot`)
     session.disconnect()
     writeFileSync(file!, lines.map((line) => `${line}\n`).join(''))
   }
+}
+
+/** What is alive after a garbage collection, which the inspector makes; Chrome DevTools opens the file. */
+export async function writeHeapSnapshot(session: Session, file: string): Promise<void> {
+  const to = openSync(file, 'w')
+  let failure: unknown
+  // The inspector goes on when a listener throws.
+  const write = ({ params }: { params: { chunk: string } }) => {
+    try {
+      if (failure === undefined) writeFileSync(to, params.chunk)
+    } catch (error) {
+      failure = error
+    }
+  }
+  session.on('HeapProfiler.addHeapSnapshotChunk', write)
+  try {
+    await session.post('HeapProfiler.takeHeapSnapshot', { reportProgress: false })
+  } finally {
+    session.off('HeapProfiler.addHeapSnapshotChunk', write)
+    closeSync(to)
+  }
+  if (failure !== undefined) throw failure
 }
 
 /** `function file:line`, with what the file belongs to before it. */

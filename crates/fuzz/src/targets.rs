@@ -55,6 +55,7 @@ targets! {
     files::tick_log { seeds: files::tick_log_seeds, words: servers::JSON_WORDS, heap_bytes_max: 8 << 20 }
     files::histogram { seeds: files::histogram_seeds, heap_bytes_max: 8 << 20 }
     files::client_lines { seeds: files::client_seeds, words: servers::JSON_WORDS, heap_bytes_max: 16 << 20 }
+    files::heap_snapshot { seeds: files::heap_seeds, words: files::HEAP_WORDS, heap_bytes_max: 4 << 20 }
     files::scenario { seeds: files::scenario_seeds, words: files::SCENARIO_WORDS, heap_bytes_max: 16 << 20 }
     files::schema_and_units { seeds: files::schema_seeds, words: files::SCHEMA_WORDS, heap_bytes_max: 32 << 20 }
     files::store_rows { seeds: files::store_seeds, heap_bytes_max: 16 << 20 }

@@ -10,6 +10,7 @@ mod contract;
 mod curve;
 mod error;
 mod figures;
+mod heap;
 mod limits;
 mod lines;
 mod profile;
@@ -29,6 +30,7 @@ pub use contract::{
 pub use curve::ProcessCurve;
 pub use error::LineError;
 pub use figures::{Cell, CellKey, Fitness, Report, Run, bytes};
+pub use heap::{Heap, HeapType, SnapshotError};
 pub use lines::{Line, Note, Usage};
 pub use profile::{Profile, Subject, artifact};
 pub use replay::{Process, Replay};

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ladder::in_flight::scene::{Plant, PlantedLine, process};
-use ladder::in_flight::{CellKey, LineError, Replay};
+use ladder::in_flight::{CellKey, Heap, HeapType, LineError, Replay};
 use measure::Distribution;
 use measure::ticklog::TickLogReader;
 use plan::schema::{self, Schema};
@@ -115,6 +115,37 @@ pub(super) fn histogram_seeds() -> Vec<Vec<u8>> {
     let mut many = Distribution::new();
     (1..200u64).for_each(|at| many.record_many(at * 77_777, at));
     vec![Distribution::new().to_v2(), one.to_v2(), many.to_v2(), STANDARD.encode(one.to_v2()).into_bytes()]
+}
+
+/// A heap snapshot: what is read has at most ten types, the largest first, which hold no more than the whole.
+pub(super) fn heap_snapshot(input: &[u8]) {
+    let Ok(heap) = Heap::read_snapshot(input) else { return };
+    assert!(heap.types.len() <= 10 && heap.types.is_sorted_by(|one, other| one.bytes >= other.bytes));
+    let sum = |of: fn(&HeapType) -> u64| heap.types.iter().map(of).fold(0, u64::saturating_add);
+    assert!(sum(|one| one.bytes) <= heap.bytes && sum(|one| one.objects) <= heap.objects);
+}
+
+pub(super) const HEAP_WORDS: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    ",",
+    "\"snapshot\":",
+    "\"nodes\":",
+    "\"strings\":",
+    "\"self_size\"",
+    "\"native\"",
+];
+
+pub(super) fn heap_seeds() -> Vec<Vec<u8>> {
+    let meta = r#""meta":{"node_fields":["type","name","self_size"],"node_types":[["hidden","object","synthetic"],"string","number"]}"#;
+    let whole = format!(
+        r#"{{"snapshot":{{{meta},"node_count":3}},"nodes":[2,0,9,1,1,5000,0,0,40],"edges":[1],"strings":["","Kept"]}}"#
+    );
+    let empty = format!(r#"{{"snapshot":{{{meta},"node_count":0}},"nodes":[],"strings":[]}}"#);
+    [whole, empty].map(String::into_bytes).into()
 }
 
 /// A scenario: a plan or a list of mistakes, the same one each time; each mistake has words and a line that the file has.

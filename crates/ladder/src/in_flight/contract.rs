@@ -7,6 +7,7 @@ use serde_json::Value;
 use ts_rs::TS;
 
 use super::figures::{Cell, Report, Run};
+use super::heap::Heap;
 use super::{limits, sweep};
 use crate::Conclusion;
 
@@ -173,6 +174,8 @@ pub struct ProfileFigures {
     pub total: u64,
     /// by kind; they add up to 1
     pub shares: BTreeMap<String, f64>,
+    /// what was alive behind the measured part, where the client wrote a heap snapshot
+    pub heap: Option<Heap>,
     /// the functions that cost most
     pub top: Vec<ProfileFunction>,
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::error::LineError;
+use super::heap::Heap;
 
 /// One line of a runner. Unknown fields are free; unknown types are passed over.
 #[derive(Debug)]
@@ -79,6 +80,8 @@ pub enum Note {
         /// so far
         usage: Usage,
     },
+    /// What was alive in the process's heap behind the measured part.
+    Heap(Heap),
 }
 
 impl Note {
@@ -92,6 +95,7 @@ impl Note {
                 "type": "server", "at": if *is_end { "end" } else { "begin" }, "cpu_s": usage.cpu_s,
                 "rss_bytes": usage.rss_bytes,
             }),
+            Note::Heap(heap) => json!({ "type": "heap", "heap": heap }),
         }
         .to_string()
     }
@@ -116,6 +120,10 @@ impl Note {
                     rss_bytes: count("rss_bytes")?,
                 },
             },
+            Some("heap") => Note::Heap(
+                serde_json::from_value(value["heap"].clone())
+                    .map_err(|error| LineError::Format(format!("a note of a heap: {error}")))?,
+            ),
             _ => return Err(LineError::Format(format!("a note of an unknown type: {}", value["type"]))),
         })
     }

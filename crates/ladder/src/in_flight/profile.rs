@@ -3,6 +3,7 @@
 use super::contract::{ProfileFigures, ProfileFunction};
 use super::error::LineError;
 use super::figures::{CellKey, Run};
+use super::heap::Heap;
 use super::stacks::{Costly, Stacks};
 
 /// What is profiled.
@@ -53,6 +54,8 @@ pub struct Profile {
     pub key: CellKey,
     /// what it was made of
     pub stacks: Stacks,
+    /// what was alive behind the measured part, where the client wrote a heap snapshot
+    pub heap: Option<Heap>,
     /// the CPU time of the process meanwhile, µs; of allocations nothing else is known
     total: Option<u64>,
 }
@@ -72,7 +75,7 @@ impl Profile {
         let stacks =
             Stacks::read(folded).map_err(|error| error.at(format!("the profile of client {client}")))?;
         let total = (subject == Subject::Cpu).then_some((run.cpu_s * 1e6) as u64);
-        Ok(Profile { subject, client: client.to_owned(), key, stacks, total })
+        Ok(Profile { subject, client: client.to_owned(), key, stacks, heap: None, total })
     }
 
     /// Everything, that which no stack tells of too.
@@ -115,6 +118,7 @@ impl Profile {
             in_flight: self.key.in_flight.clone(),
             total: self.whole(),
             shares: self.shares().into_iter().map(|(name, share)| (name.to_owned(), share)).collect(),
+            heap: self.heap.clone(),
             top: self.top().into_iter().map(function).collect(),
         }
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::curve::ProcessCurve;
 use super::error::LineError;
 use super::figures::{Cell, CellKey, Report, Run};
+use super::heap::Heap;
 use super::lines::{Line, Note, Usage};
 use super::profile::{Profile, Subject};
 
@@ -28,6 +29,7 @@ pub struct Process {
     start: Option<Value>,
     run: Option<Arc<Run>>,
     before: Option<Usage>,
+    heap: Option<Heap>,
 }
 
 impl Process {
@@ -48,6 +50,7 @@ impl Process {
                 self.profile = profile;
             }
             Note::Server { is_end: false, usage } => self.before = Some(usage),
+            Note::Heap(heap) => self.heap = Some(heap),
             // It follows the last line.
             Note::Server { is_end: true, usage } => {
                 if let Some((run, before)) = self.run.as_mut().zip(self.before) {
@@ -117,7 +120,9 @@ impl Replay {
             let Some(run) = process.counted() else { continue };
             if let Some(subject) = process.profile.as_deref().and_then(Subject::named) {
                 let folded = folded(*number)?;
-                profiles.push(Profile::read(subject, &process.client, process.key(), &folded, run)?);
+                let mut profile = Profile::read(subject, &process.client, process.key(), &folded, run)?;
+                profile.heap.clone_from(&process.heap);
+                profiles.push(profile);
                 continue;
             }
             let cell = cells.entry(process.cell).or_insert_with(|| Cell::new(process.key(), &process.client));

@@ -46,6 +46,8 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     check_writable("--timeline", options.timeline.as_deref()).map_err(wrong_usage)?;
     if let Some(asked) = &options.profile {
         asked.check(tasks.len() * clients.len()).map_err(wrong_usage)?;
+        let each = tasks.iter().flat_map(|task| clients.iter().map(|client| (client.name(), &task.key)));
+        asked.check_heaps(each).map_err(wrong_usage)?;
     }
     let file = lines::open(options.lines.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&options.store).map_err(climb::no_store)?;
@@ -81,6 +83,10 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     let mut page = page(&report, &run);
     for path in drawn.iter().flatten() {
         page += &format!("flame graph: {}\n", path.display());
+    }
+    for path in options.profile.iter().flat_map(|asked| asked.heaps(&report)) {
+        let bytes = path.metadata().map_or(0, |file| file.len());
+        page += &format!("heap snapshot: {} ({})\n", path.display(), profile::shown_bytes(bytes));
     }
     if options.json.as_deref() == Some(Path::new("-")) {
         say::err_text!("{page}");
@@ -159,12 +165,21 @@ impl Bench<'_> {
                     &format!("{key}, profiled"),
                 );
                 record.begin(&process)?;
-                let how = How::Profiled { subject: asked.subject, folder: folder.path() };
+                let how = How::Profiled {
+                    subject: asked.subject,
+                    folder: folder.path(),
+                    heap: &asked.heap_path(client.name(), key),
+                };
                 let ran = client.run(&self.tasks[row].plan, &self.member, record, self.interrupt, how);
                 runner::clear_progress();
                 match ran? {
                     None => return Ok(()),
-                    Some(ran) => record.artifact(&ran.folded.unwrap_or_default())?,
+                    Some(ran) => {
+                        record.artifact(&ran.folded.unwrap_or_default())?;
+                        if let Some(heap) = ran.heap {
+                            record.note(&Note::Heap(heap))?;
+                        }
+                    }
                 }
             }
         }

@@ -255,6 +255,44 @@ fn the_profile_of_a_client_that_copies_again_names_the_function() {
     allocations.fails(2, &["client rust: it wrote no alloc profile"]);
 }
 
+/// A client that writes stacks and this as its heap snapshot.
+fn with_heap(snapshot: &str) -> String {
+    format!(
+        r#"planted() {{ f=${{INFLIGHT_PROFILE#alloc:}}; if [ -n "$f" ]; then echo "user:keep 9" > "$f"; echo '{snapshot}' > "$f.heapsnapshot"; fi; {PROGRAM} bench runner "$1"; }}; planted"#
+    )
+}
+
+#[test]
+fn what_a_client_keeps_alive_is_named_and_its_heap_snapshot_kept() {
+    let place = Place::new();
+    let snapshot = r#"{"snapshot":{"meta":{"node_fields":["type","name","self_size"],"node_types":[["object"]]},"node_count":2},"nodes":[0,0,50000000,0,1,400],"strings":["KeptValue","Other"]}"#;
+    let client = with_heap(snapshot);
+    let options = ["--client", &client, "--runs", "1", "--profile", "alloc:heap", "--json", "r.json"];
+    let ran = place.run([&NULL[..5], &options[..]].concat());
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let heap = &place.json("r.json")["profiles"][0]["heap"];
+    assert_eq!((&heap["bytes"], &heap["objects"]), (&50_000_400.into(), &2.into()), "{heap:#}");
+    assert_eq!(heap["types"][0]["name"], "KeptValue", "{heap:#}");
+    assert!(ran.out.contains("KeptValue") && ran.out.contains("heap snapshot: heap/"), "{}", ran.out);
+    let shown = place.run(["show", "null"]);
+    assert!(shown.out.contains("KeptValue"), "a stored heap is shown again: {}", shown.out);
+    let kept = std::fs::read_dir(place.path("heap")).expect("the folder").flatten().map(|entry| entry.path());
+    let kept = kept.filter(|path| path.extension().is_some_and(|extension| extension == "heapsnapshot"));
+    let kept: Vec<_> = kept.collect();
+    assert_eq!(std::fs::read_to_string(&kept[0]).expect("a snapshot").trim(), snapshot);
+    let again = place.run([&NULL[..5], &options[..]].concat());
+    again.refused(3, &["is there already", "name another folder"]);
+}
+
+#[test]
+fn a_heap_snapshot_that_was_cut_off_is_an_error() {
+    let place = Place::new();
+    let client = with_heap(r#"{"snapshot":{"meta":{"node_fields""#);
+    let options = ["--client", &client, "--runs", "1", "--profile", "alloc:heap"];
+    let ran = place.run([&NULL[..5], &options[..]].concat());
+    ran.fails(2, &["its heap snapshot cannot be read", "damaged or was cut off"]);
+}
+
 #[test]
 fn without_a_limit_in_flight_the_table_says_what_that_is_worth() {
     let place = Place::new();

@@ -6,13 +6,16 @@
 
 mod perf;
 
+use std::collections::HashSet;
 use std::fmt;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use inferno::flamegraph;
 use inferno::flamegraph::color::{MultiPalette, Palette};
-use ladder::in_flight::{Kind, Profile, Report, Stacks, Subject};
+use ladder::in_flight::{CellKey, Heap, Kind, Profile, Report, Stacks, Subject};
 
 pub(super) use self::perf::Perf;
 
@@ -57,19 +60,12 @@ impl Asked {
             .with_context(|| format!("--profile {shown}: no folder can be made there"))
     }
 
-    fn path(&self, profile: &Profile) -> PathBuf {
+    fn path_of(&self, client: &str, key: &CellKey) -> PathBuf {
         if self.is_file() {
             return self.to.clone();
         }
-        let key = &profile.key;
-        let name = format!(
-            "{}-{}-{}-{}-{}",
-            profile.client,
-            key.op,
-            key.value_bytes,
-            key.in_flight,
-            profile.subject.name()
-        );
+        let name =
+            format!("{}-{}-{}-{}-{}", client, key.op, key.value_bytes, key.in_flight, self.subject.name());
         let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
         // A command is a client's name too, and a file's name has a limit.
         let name: String =
@@ -77,11 +73,45 @@ impl Asked {
         self.to.join(name + ".svg")
     }
 
+    /// Where the heap snapshot of a client at a task goes.
+    pub(super) fn heap_path(&self, client: &str, key: &CellKey) -> PathBuf {
+        self.path_of(client, key).with_extension("heapsnapshot")
+    }
+
+    /// The heap snapshots that are kept of a report's clients.
+    pub(super) fn heaps(&self, report: &Report) -> Vec<PathBuf> {
+        let kept = report.profiles.iter().filter(|profile| profile.heap.is_some());
+        kept.map(|profile| self.heap_path(&profile.client, &profile.key)).collect()
+    }
+
+    /// Errors: a heap snapshot would replace a file, or another one of this run.
+    pub(super) fn check_heaps<'k>(
+        &self,
+        profiled: impl Iterator<Item = (&'k str, &'k CellKey)>,
+    ) -> anyhow::Result<()> {
+        let mut paths = HashSet::new();
+        for (client, key) in profiled.filter(|_| self.subject == Subject::Alloc) {
+            let path = self.heap_path(client, key);
+            let shown = path.display();
+            if path.symlink_metadata().is_ok() {
+                bail!(
+                    "--profile alloc: {shown} is there already, and heap snapshots replace nothing; move it, or name another folder"
+                );
+            }
+            if !paths.insert(path.clone()) {
+                bail!(
+                    "--profile alloc: the heap snapshots of two clients would both be {shown}; profile them one by one, in two folders"
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Draws every profile of the report, and says where.
     pub(super) fn draw(&self, report: &Report) -> anyhow::Result<Vec<PathBuf>> {
         let mut drawn = Vec::new();
         for profile in &report.profiles {
-            let path = self.path(profile);
+            let path = self.path_of(&profile.client, &profile.key);
             let svg = flame_graph(profile)?;
             std::fs::write(&path, svg)
                 .with_context(|| format!("--profile {}: cannot be written", path.display()))?;
@@ -99,6 +129,30 @@ pub(super) fn recording(folder: &Path) -> PathBuf {
 /// Where a client writes its stacks.
 pub(super) fn folded(folder: &Path) -> PathBuf {
     folder.join("stacks.folded")
+}
+
+/// Where a client writes its heap snapshot.
+pub(super) fn snapshot(folder: &Path) -> PathBuf {
+    folder.join("stacks.folded.heapsnapshot")
+}
+
+/// What a heap snapshot tells, which is moved to `to`. `None`: there is none.
+///
+/// Errors: it is damaged, or `to` exists or cannot be written.
+pub(super) fn take_heap(written: &Path, to: &Path) -> anyhow::Result<Option<Heap>> {
+    let Ok(file) = File::open(written) else { return Ok(None) };
+    let heap = Heap::read_snapshot(BufReader::new(file)).context("its heap snapshot cannot be read")?;
+    let cannot = || format!("its heap snapshot cannot be kept as {}", to.display());
+    // The temporary folder may be on another file system: copied under another name first, it appears whole.
+    let mut part = tempfile::NamedTempFile::new_in(folder_of(to)).with_context(cannot)?;
+    std::io::copy(&mut File::open(written)?, &mut part).with_context(cannot)?;
+    part.persist_noclobber(to).with_context(cannot)?;
+    std::fs::remove_file(written).context("its heap snapshot cannot be removed from the temporary folder")?;
+    Ok(Some(heap))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn flame_graph(profile: &Profile) -> anyhow::Result<Vec<u8>> {
@@ -190,8 +244,24 @@ impl fmt::Display for Costs<'_> {
                 if one.kind == Kind::User { String::new() } else { format!(" ({})", one.kind.name()) },
             )?;
         }
+        let Some(heap) = &profile.heap else { return Ok(()) };
+        let total = shown_bytes(heap.bytes);
+        writeln!(out, "  alive behind the measured part: {total} in {} objects", heap.objects)?;
+        writeln!(
+            out,
+            "  {:>8} {:>11} {:>9}  type (without what its objects refer to)",
+            "share", "bytes", "objects"
+        )?;
+        for one in &heap.types {
+            let share = percent(one.bytes as f64 / heap.bytes.max(1) as f64);
+            writeln!(out, "  {share:>8} {:>11} {:>9}  {}", one.bytes, one.objects, one.name)?;
+        }
         Ok(())
     }
+}
+
+pub(super) fn shown_bytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 #[cfg(test)]

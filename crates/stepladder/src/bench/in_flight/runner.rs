@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
-use ladder::in_flight::{Line, Note, Run, Subject};
+use ladder::in_flight::{Heap, Line, Note, Run, Subject};
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal};
 use serde_json::Value;
 use watch::LastWill;
@@ -43,13 +43,15 @@ pub(super) enum How<'f> {
     Profiled {
         subject: Subject,
         folder: &'f Path,
+        /// where a heap snapshot goes, if the client writes one
+        heap: &'f Path,
     },
 }
 
 impl How<'_> {
     /// The stacks that the client wrote, else those of `perf`. Errors: neither, though they were asked for.
     fn folded(self, perf: Option<&Perf>) -> anyhow::Result<Option<String>> {
-        let How::Profiled { subject, folder } = self else { return Ok(None) };
+        let How::Profiled { subject, folder, .. } = self else { return Ok(None) };
         let path = profile::folded(folder);
         let written = std::fs::read_to_string(&path);
         // The next client's must not be mistaken for this one's.
@@ -62,6 +64,17 @@ impl How<'_> {
             }
         }
     }
+
+    /// What the heap snapshot tells that the client wrote, and moves it to its place. Errors: it is none, or there is a file
+    /// already.
+    fn heap(self) -> anyhow::Result<Option<Heap>> {
+        match self {
+            How::Plain | How::Profiled { subject: Subject::Cpu, .. } => Ok(None),
+            How::Profiled { subject: Subject::Alloc, folder, heap } => {
+                profile::take_heap(&profile::snapshot(folder), heap)
+            }
+        }
+    }
 }
 
 /// A run that came to its end.
@@ -69,6 +82,8 @@ impl How<'_> {
 pub(super) struct Ran {
     /// the stacks of its profile, where one was asked for
     pub folded: Option<String>,
+    /// what was alive, where it wrote a heap snapshot
+    pub heap: Option<Heap>,
 }
 
 /// What a command has that is more than a program and its arguments.
@@ -149,7 +164,7 @@ impl Client {
         how: How<'_>,
     ) -> anyhow::Result<Option<Ran>> {
         let mut perf = match how {
-            How::Profiled { subject: Subject::Cpu, folder } if !self.profiles_itself() => {
+            How::Profiled { subject: Subject::Cpu, folder, .. } if !self.profiles_itself() => {
                 Some(Perf::new(profile::recording(folder))?)
             }
             _ => None,
@@ -166,7 +181,8 @@ impl Client {
         match status {
             Some(status) if status.success() => {
                 let folded = how.folded(perf.as_ref()).with_context(|| format!("client {}", self.name))?;
-                Ok(Some(Ran { folded }))
+                let heap = how.heap().with_context(|| format!("client {}", self.name))?;
+                Ok(Some(Ran { folded, heap }))
             }
             status => {
                 let how = status.map_or("did not end".to_owned(), |status| status.to_string());
@@ -285,7 +301,7 @@ impl Process {
                 command
             }
         };
-        if let How::Profiled { subject, folder } = how {
+        if let How::Profiled { subject, folder, .. } = how {
             command.env(PROFILE, format!("{}:{}", subject.name(), profile::folded(folder).display()));
         }
         command.args(&client.arguments).arg(plan.to_string()).stdin(Stdio::null()).stdout(Stdio::piped());
