@@ -295,22 +295,25 @@ fn unfair(trial: &Trial) -> Unfair {
 /// counts.
 fn around_waits(trial: &Trial, own: &BTreeSet<u32>) -> BTreeSet<u32> {
     let (mut found, mut delayed) = (BTreeSet::new(), BTreeSet::new());
-    let (mut catches_up, mut before) = (false, None::<&Second>);
+    let (mut catches_up, mut open_before, mut mean_before) = (false, 0, None);
     for second in &trial.seconds {
         let is_delayed = own.contains(&second.index) && explained(&second.host, true) > LONG_WAIT_SHARE_LEAST;
+        let one_before = second.index.checked_sub(1);
+        // What waited is answered late in the second after, so that one has nothing to be less than.
+        let is_after = one_before.is_some_and(|before| delayed.contains(&before));
+        let mean = second.response_mean_ns;
+        let is_less = second.flow.open_after < open_before
+            || mean.zip(mean_before).is_some_and(|(now, then)| now < then);
         if is_delayed {
-            found.extend(second.index.checked_sub(1).filter(|index| !delayed.contains(index)));
+            found.extend(one_before.filter(|before| !delayed.contains(before)));
             delayed.insert(second.index);
         }
-        let is_less = before.is_some_and(|before| {
-            let means = second.response_mean_ns.zip(before.response_mean_ns);
-            second.flow.open_after < before.flow.open_after || means.is_some_and(|(now, then)| now < then)
-        });
-        catches_up = is_delayed || catches_up && is_less;
+        catches_up = is_delayed || is_after || catches_up && is_less;
         if catches_up && !is_delayed {
             found.insert(second.index);
         }
-        before = Some(second);
+        open_before = second.flow.open_after;
+        mean_before = mean.or(mean_before);
     }
     found
 }

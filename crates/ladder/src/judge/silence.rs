@@ -6,6 +6,7 @@
 use measure::{Books, Hold, Second, Trial};
 
 use super::{Case, Ruling, Verdict};
+use crate::disturbance::explained_by_second;
 use crate::wording::{show_many, show_ns};
 
 /// The signal of a server that replies no more.
@@ -62,7 +63,22 @@ pub(super) fn no_ticks(case: &Case<'_>) -> Option<Ruling> {
             show_many(missed),
         ),
     };
+    if told.is_some_and(|silence| silence.is_told) && is_kept_away_from(trial, from_ns) {
+        let reason = format!("{reason}, and that may not be the server: {}", case.disturbance.culprit());
+        return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
+    }
     Some(Ruling::new(Verdict::Fail, "ticks.silence", reason))
+}
+
+/// Whether disturbances explain all of each second from here to the end of the hold. Of a server that never ticks again this
+/// says nothing.
+fn is_kept_away_from(trial: &Trial, from_ns: u64) -> bool {
+    let explained = explained_by_second(trial, false);
+    let of = |second: &Second| explained.get(&second.index).copied().unwrap_or(0.0);
+    trial
+        .hold_seconds()
+        .filter(|second| u64::from(second.index + 1) * 1_000_000_000 > from_ns)
+        .all(|second| of(second) >= 1.0)
 }
 
 /// The server's log goes on, and its clients hear nothing any more.

@@ -1,8 +1,8 @@
 //! A dead server never passes: silence is missed ticks and missed replies, at any moment of the hold.
 
-use measure::{Entry, Interval, Trial};
+use measure::{Entry, Interval, OfMachine, OfProcess, Reading, Trial};
 
-use super::disturbed::steal;
+use super::disturbed::{sample, steal};
 use super::*;
 use crate::scene::{HOLD_FROM_S, lose};
 
@@ -54,6 +54,42 @@ fn a_line_across_the_end_of_the_hold_gives_it_its_part_of_the_missed_ticks() {
     let silence = trial.ticks.as_ref().unwrap().silence.as_ref().unwrap();
     assert_eq!((silence.missed, silence.is_told), (2_017, true), "2,622 × 2 / 2.6");
     check_trial(&trial, Verdict::Fail, "ticks.silence", &["by the server's own later word"]);
+}
+
+#[test]
+fn a_server_that_was_kept_from_its_core_at_the_end_and_ticked_again_is_not_silent() {
+    let mut scene = Scene::arena(20.0);
+    scene.hold_s = 10;
+    // Nothing else ran until the last two seconds, in which the server got no core.
+    scene.samples.push(Box::new(|at| {
+        let away = if at >= 8 { 1.0 } else { 0.0 };
+        vec![
+            sample(Reading::Machine(OfMachine::OthersCores), 2.0 * away),
+            sample(Reading::Subject(OfProcess::WaitingShareMax), away),
+            sample(Reading::Worker(OfProcess::WaitingShareMax), 0.0),
+            sample(Reading::Worker(OfProcess::CpuShareMax), 0.1),
+        ]
+    }));
+    let end_ns = u64::from(HOLD_FROM_S + 10) * SECOND_NS;
+    let mut entries = scene.entries();
+    entries.retain(|entry| !matches!(entry, Entry::Ticks(second) if second.to_ns > end_ns - 2 * SECOND_NS));
+    let dead = Trial::from_entries(scene.build().head, &entries, 0);
+    check_trial(&dead, Verdict::Fail, "ticks.silence", &["the server reported nothing from then on"]);
+    let mut late = entries
+        .iter()
+        .find_map(|entry| if let Entry::Ticks(second) = entry { Some(second.clone()) } else { None })
+        .unwrap();
+    (late.from_ns, late.to_ns) = (end_ns - 2 * SECOND_NS, end_ns + 600_000_000);
+    late.counts.missed = 2_622;
+    late.counts.due += 2_622;
+    entries.push(Entry::Ticks(late));
+    let alive = Trial::from_entries(scene.build().head, &entries, 0);
+    check_trial(
+        &alive,
+        Verdict::Inconclusive,
+        "disturbed",
+        &["by the server's own later word", "other programs"],
+    );
 }
 
 #[test]
