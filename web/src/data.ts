@@ -214,7 +214,7 @@ export type Difference = {
 /** What disturbed a hold. */
 export type Disturbance = {
   /** seconds of the hold that could be looked at */ seconds: number
-  /** of these, disturbed: in them or in the one before */ disturbed: number
+  /** of these, disturbed: in them or in the one before, or around a long wait for a core, until what it left behind was worked off */ disturbed: number
   /** cores that other programs used in the disturbed seconds, mean; `None` where that is not readable */ others_cores: number | null
   /** the largest of them by name, with the cores that each used */ programs: { [key in string]: number }
   /** share of the CPU that the host took in the disturbed seconds, mean */ steal_share: number | null
