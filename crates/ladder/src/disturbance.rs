@@ -288,7 +288,7 @@ fn unfair(trial: &Trial) -> Unfair {
 /// The seconds around a long wait for a core: the one before, and those in which its backlog is worked off, one after the
 /// other.
 ///
-/// A wait is told when it ends, so it may have begun in the second before. What a server could not do without a core it
+/// The kernel reports a wait when it ends, so it may have begun in the second before. What a server could not do without a core it
 /// does afterwards, besides what comes anew: at a load of λ per second and µ that it can do, a wait of w is felt for
 /// w·λ/(µ − λ) more. Then fewer requests are open from second to second, or their replies take less long where more of them
 /// wait to be sent. A server that is overloaded by itself does not catch up: the first second in which neither becomes less

@@ -17,7 +17,8 @@ use crate::judge::{self, Seen};
 use crate::objective::Objective;
 use crate::wording::show_number;
 
-/// So many seconds in a row that meet their objectives are a recovery: a queue that empties and fills again shows within these.
+/// The server has recovered when this many seconds in a row meet the objectives; a queue that empties and fills again shows
+/// within these.
 pub const SECONDS_IN_A_ROW: usize = 5;
 
 /// What a second says.

@@ -1,6 +1,6 @@
 //! After an overload: only a part of the load goes on, so that the server can be seen to recover.
 //!
-//! Open: of each worker's stream every so many-th request is left out, so the rest stays as evenly spread as its share allows.
+//! Open: a fixed share of each worker's requests is left out at regular places, so that the rest stays evenly spread.
 //! Closed: the first requesters go on, the others send nothing more. A planned instant stays what it was.
 
 use drivers::http::Http;

@@ -14,7 +14,7 @@ use ts_rs::TS;
 
 /// Types that are listed.
 const TOP: usize = 10;
-/// No snapshot of a sound program has so many.
+/// A snapshot with more types is refused: real programs have far fewer.
 const TYPES_MAX: usize = 1 << 20;
 /// Of a type's name.
 const NAME_CHARS_MAX: usize = 100;

@@ -183,7 +183,7 @@ fn a_percentile_beyond_what_disturbances_explain_fails() {
 }
 
 /// A second without a core leaves half of its requests open, in a hold in which something takes a little CPU throughout.
-/// `open_after`: what is open so many seconds after it; while something is, each reply takes `slow_ms`.
+/// `open_after`: requests open by the number of seconds since then; while any are, each reply takes `slow_ms`.
 fn after_a_wait(open_after: impl Fn(u32) -> u64 + 'static, slow_ms: impl Fn(u32) -> u64 + 'static) -> Scene {
     let open = move |at: u32| at.checked_sub(20).map_or(0, &open_after);
     let mut scene = Scene::asking(1000.0).edit(move |at, interval| {
