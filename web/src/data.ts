@@ -70,6 +70,7 @@ export type Capacity = {
   /** it lies between these loads with a probability of 95 % */ interval: [number, number] | null
   /** loads that held although a smaller one failed, ascending: the verdicts are not monotone */ held_above_a_failure?: Array<number>
   /** what was searched for; absent where rungs were given */ search?: SearchFigures | null
+  /** of a search: the capacity by each further goal, in their order */ goals?: Array<GoalCapacity>
   /** of a sweep: each cell's own, in the order in which they were held; the bounds above are those of the smallest */ cells?: Array<CellCapacity>
 }
 
@@ -316,6 +317,7 @@ export type Event = {
 export type Evidence = {
   /** every objective, in the order of the plan */ objectives: Array<ObjectiveResult>
   /** what gates asked at this load */ gates?: Array<ObjectiveResult>
+  /** what the trial is worth to each further goal of a search, in their order */ goals?: Array<GoalResult>
   /** of all sends */ send_lag_p99_ns: number | null
   /** beyond this the generator was late */ send_lag_limit_ns: number | null
   /** the most that one worker was on a core in a second */ worker_cpu_share_max: number | null
@@ -373,6 +375,20 @@ export type GeneratorFigures = {
   /** response of the null server at an easy rate */ own_latency_ns: Summary | null
   /** send lag at that rate */ send_lag_ns: Summary | null
   /** most messages per second */ ceiling_per_s: number | null
+}
+
+/** The capacity by other objectives than those of the plan, from the same trials. */
+export type GoalCapacity = {
+  /** what was asked instead */ objectives: Array<string>
+  /** by them */ capacity: Capacity
+}
+
+/** What a trial is worth to a further goal of a search, which asks other objectives of it. */
+export type GoalResult = {
+  /** by the goal's objectives and the same rules */ verdict: Verdict
+  /** what gave first; null where it passed */ signal: string | null
+  /** why it did not pass */ reason: string | null
+  /** every objective of the goal, in its order */ objectives: Array<ObjectiveResult>
 }
 
 /** What was alive in a client's heap after the measured part and a garbage collection. */

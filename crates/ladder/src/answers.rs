@@ -6,6 +6,7 @@
 mod conclusions;
 mod deliveries;
 mod from_above;
+mod goals;
 mod overload;
 mod shots;
 
@@ -75,6 +76,7 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
     };
     climb.gates = asked.gates.iter().map(|gate| gate.result(&climb.capacity, &climb.rungs)).collect();
     climb.conclusions = conclusions::conclusions(&climb);
+    climb.conclusions.extend(goals::conclusion(&climb));
     if asked.has_overload {
         climb.conclusions.extend(overload::conclusion(&climb));
     }
@@ -108,14 +110,15 @@ fn load_verdict(verdicts: Vec<Verdict>) -> Verdict {
 }
 
 /// A search is there to find a load that fails: it passed when it found what was asked for, both bounds near enough or a
-/// server that holds all loads. A server that holds no load has failed.
+/// server that holds all loads. A server that holds no load has failed. Of several goals the gravest counts.
 fn search_verdict(capacity: &Capacity) -> Verdict {
     let is_narrow = capacity.search.is_some_and(|search| search.is_reached(capacity));
-    match (capacity.lower_bound, capacity.upper_bound) {
+    let own = match (capacity.lower_bound, capacity.upper_bound) {
         (None, Some(_)) => Verdict::Fail,
         _ if is_narrow => Verdict::Pass,
         _ => Verdict::Inconclusive,
-    }
+    };
+    run_verdict(std::iter::once(own).chain(capacity.goals.iter().map(|goal| search_verdict(&goal.capacity))))
 }
 
 /// The verdict of a run: FAIL when some rung failed, PASS when every load that was asked for was judged and held; else

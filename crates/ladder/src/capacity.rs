@@ -14,6 +14,7 @@ use ts_rs::TS;
 
 use crate::confidence::{Holds, whereabouts};
 use crate::judge::Verdict;
+use crate::objective::Objective;
 use crate::schedule::{Judged, SearchSchedule};
 
 /// Fewer holds of a bounding load than this support no figure of confidence: one says *that* it held, not how often.
@@ -47,6 +48,9 @@ pub struct Capacity {
     /// what was searched for; absent where rungs were given
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub search: Option<SearchFigures>,
+    /// of a search: the capacity by each further goal, in their order
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub goals: Vec<GoalCapacity>,
     /// of a sweep: each cell's own, in the order in which they were held; the bounds above are those of the smallest
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cells: Vec<CellCapacity>,
@@ -89,6 +93,15 @@ impl SearchFigures {
     }
 }
 
+/// The capacity by other objectives than those of the plan, from the same trials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct GoalCapacity {
+    /// what was asked instead
+    pub objectives: Vec<String>,
+    /// by them
+    pub capacity: Capacity,
+}
+
 /// The capacity in one cell of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct CellCapacity {
@@ -122,7 +135,7 @@ impl Rung<'_> {
 /// has one cell.
 pub fn capacity(unit: LoadUnit, trials: &[Judged], search: Option<&SearchSchedule>) -> Capacity {
     if let Some(search) = search {
-        return of_search(unit, trials, search);
+        return of_goals(unit, trials, search);
     }
     let mut cells: Vec<(&BTreeMap<String, String>, Vec<&Judged>)> = Vec::new();
     for trial in trials {
@@ -190,6 +203,19 @@ fn of_cell(unit: LoadUnit, trials: &[&Judged]) -> Capacity {
     between(unit, &rungs, (lower, upper), above)
 }
 
+/// By the plan's objectives, and beside it by each further goal.
+fn of_goals(unit: LoadUnit, trials: &[Judged], search: &SearchSchedule) -> Capacity {
+    let of_goal = |(goal, objectives): (usize, &Vec<Objective>)| {
+        let seen: Vec<Judged> = trials.iter().map(|trial| trial.to_goal(goal)).collect();
+        GoalCapacity {
+            objectives: objectives.iter().map(ToString::to_string).collect(),
+            capacity: of_search(unit, &seen, search),
+        }
+    };
+    let goals = search.goals.iter().enumerate().map(of_goal).collect();
+    Capacity { goals, ..of_search(unit, trials, search) }
+}
+
 fn of_search(unit: LoadUnit, trials: &[Judged], search: &SearchSchedule) -> Capacity {
     let found = search.bounds(trials);
     let of_subject: Vec<&Judged> = trials.iter().filter(|trial| trial.is_rung()).collect();
@@ -233,6 +259,7 @@ fn between(
         interval: found.map(|found| (found.quantiles[0], found.quantiles[2])),
         held_above_a_failure,
         search: None,
+        goals: Vec::new(),
         cells: Vec::new(),
     }
 }

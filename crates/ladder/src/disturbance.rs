@@ -291,7 +291,7 @@ fn unfair(trial: &Trial) -> Unfair {
 /// The kernel reports a wait when it ends, so it may have begun in the second before. What a server could not do without a core it
 /// does afterwards, besides what comes anew: at a load of λ per second and µ that it can do, a wait of w is felt for
 /// w·λ/(µ − λ) more. Then fewer requests are open from second to second, or their replies take less long where more of them
-/// wait to be sent. A server that is overloaded by itself does not catch up: the first second in which neither becomes less
+/// wait to be sent; of broadcasts their deliveries take less long. A server that is overloaded by itself does not catch up: the first second in which neither becomes less
 /// counts.
 fn around_waits(trial: &Trial, own: &BTreeSet<u32>) -> BTreeSet<u32> {
     let (mut found, mut delayed) = (BTreeSet::new(), BTreeSet::new());
@@ -301,7 +301,7 @@ fn around_waits(trial: &Trial, own: &BTreeSet<u32>) -> BTreeSet<u32> {
         let one_before = second.index.checked_sub(1);
         // What waited is answered late in the second after, so that one has nothing to be less than.
         let is_after = one_before.is_some_and(|before| delayed.contains(&before));
-        let mean = second.response_mean_ns;
+        let mean = second.delivery_mean_ns.or(second.response_mean_ns);
         let is_less = second.flow.open_after < open_before
             || mean.zip(mean_before).is_some_and(|(now, then)| now < then);
         if is_delayed {

@@ -86,6 +86,9 @@ pub struct Terms {
     /// what gates ask at this load: it is measured and decides nothing about the rung
     #[serde(default)]
     pub gates: Vec<Objective>,
+    /// further goals of a search: what each asks instead of `objectives`
+    #[serde(default)]
+    pub goals: Vec<Vec<Objective>>,
     /// the generator as it was weighed before the climb
     pub calibration: Option<Calibration>,
     /// what the plan means to offer in the hold, where the plan alone fixes it (not in a closed loop, nor when a
@@ -177,6 +180,10 @@ pub struct Evidence {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[ts(optional, as = "Option<Vec<ObjectiveResult>>")]
     pub gates: Vec<ObjectiveResult>,
+    /// what the trial is worth to each further goal of a search, in their order
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<GoalResult>>")]
+    pub goals: Vec<GoalResult>,
     /// of all sends
     pub send_lag_p99_ns: Option<f64>,
     /// beyond this the generator was late
@@ -207,6 +214,19 @@ impl Evidence {
     pub fn value_of(&self, objective: &str) -> Option<f64> {
         self.objectives.iter().find(|one| one.objective == objective)?.value
     }
+}
+
+/// What a trial is worth to a further goal of a search, which asks other objectives of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct GoalResult {
+    /// by the goal's objectives and the same rules
+    pub verdict: Verdict,
+    /// what gave first; null where it passed
+    pub signal: Option<String>,
+    /// why it did not pass
+    pub reason: Option<String>,
+    /// every objective of the goal, in its order
+    pub objectives: Vec<ObjectiveResult>,
 }
 
 /// What a rung says about one objective.
@@ -326,10 +346,35 @@ const IN_ORDER: [Rule; 31] = [
     rules::too_little,
 ];
 
-/// Judges one trial.
+/// Judges one trial, also by each further goal.
 ///
 /// `calmer` is the same trial without the seconds that `least_disturbed` leaves out; `None` where there are none.
-pub fn judge<'a>(trial: &'a Trial, calmer: Option<&'a Trial>, terms: &'a Terms) -> Judgement {
+pub fn judge(trial: &Trial, calmer: Option<&Trial>, terms: &Terms) -> Judgement {
+    let mut judgement = judge_by(trial, calmer, terms);
+    judgement.evidence.goals = of_goals(terms)
+        .map(|terms| judge_by(trial, calmer, &terms))
+        .map(|of_goal| GoalResult {
+            verdict: of_goal.verdict,
+            signal: of_goal.signal,
+            reason: of_goal.reason,
+            objectives: of_goal.evidence.objectives,
+        })
+        .collect();
+    judgement
+}
+
+/// The same terms with the objectives of each further goal.
+fn of_goals(terms: &Terms) -> impl Iterator<Item = Terms> {
+    let of_goal = |objectives: &Vec<Objective>| Terms {
+        objectives: objectives.clone(),
+        gates: Vec::new(),
+        goals: Vec::new(),
+        ..terms.clone()
+    };
+    terms.goals.iter().map(of_goal)
+}
+
+fn judge_by<'a>(trial: &'a Trial, calmer: Option<&'a Trial>, terms: &'a Terms) -> Judgement {
     let disturbance = disturbance(trial);
     let chosen = least_disturbed(trial, terms.hold_ns);
     let fair = calmer.filter(|_| chosen.are_undisturbed);
@@ -367,17 +412,20 @@ pub fn judge<'a>(trial: &'a Trial, calmer: Option<&'a Trial>, terms: &'a Terms) 
 
 /// Whether a hold that is under way has what it takes to be judged when it ends now: every objective is met so far and
 /// the clients' view does not contradict the server's; or one is missed by more than disturbances explain; or enough
-/// undisturbed seconds were seen.
+/// undisturbed seconds were seen. Of several goals: by each.
 pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
     let disturbance = disturbance(trial);
     if !disturbance.any() || least_disturbed(trial, terms.hold_ns).are_undisturbed {
         return true;
     }
     let view = View { trial, fair: None, least: None, disturbance: &disturbance };
-    let seen: Vec<Seen> = terms.objectives.iter().map(|objective| view.look(objective)).collect();
-    seen.iter().any(|seen| matches!(seen, Seen::NotMet { .. }))
-        || !(seen.iter().any(|seen| matches!(seen, Seen::Disturbed { .. }))
-            || consistency::is_contradicted(trial))
+    let is_told = |objectives: &Vec<Objective>| {
+        let seen: Vec<Seen> = objectives.iter().map(|objective| view.look(objective)).collect();
+        seen.iter().any(|seen| matches!(seen, Seen::NotMet { .. }))
+            || !(seen.iter().any(|seen| matches!(seen, Seen::Disturbed { .. }))
+                || consistency::is_contradicted(trial))
+    };
+    std::iter::once(&terms.objectives).chain(&terms.goals).all(is_told)
 }
 
 /// What a trial says about an objective once what disturbances explain is allowed for, without leaving seconds out.
@@ -456,6 +504,7 @@ fn evidence(case: &Case<'_>) -> Evidence {
     Evidence {
         objectives: case.outcomes.iter().map(result).collect(),
         gates: case.gates.iter().map(result).collect(),
+        goals: Vec::new(),
         send_lag_p99_ns: generator::send_lag_ns(case.trial, 0.99),
         send_lag_limit_ns: finite(generator::lag_limit(case).limit_ns),
         worker_cpu_share_max: rules::most(case.trial, |host| host.worker_cpu_share),

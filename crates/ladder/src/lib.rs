@@ -43,7 +43,8 @@ pub use disturbance::{Disturbance, DisturbedAbove, disturbance, least_disturbed}
 pub use figures::{FIGURES, FigureDoc, FigureValue, UnitKind};
 pub use gate::{Gate, GateError, GateResult};
 pub use judge::{
-    Calibration, Evidence, Intended, Judgement, Link, ObjectiveResult, Terms, Verdict, has_seen_enough, judge,
+    Calibration, Evidence, GoalResult, Intended, Judgement, Link, ObjectiveResult, Terms, Verdict,
+    has_seen_enough, judge,
 };
 pub use measure::LoadUnit;
 pub use objective::{Objective, ObjectiveError, Op, Outcome};

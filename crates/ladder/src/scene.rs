@@ -42,6 +42,7 @@ pub fn search(trials: u64, width: f64) -> SearchSchedule {
         rate_per_load: 0.0,
         restarts_subject: true,
         cell: None,
+        goals: Vec::new(),
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::contract::{HoldSpan, Rung};
 use crate::disturbance::disturbance;
 use crate::figures;
-use crate::judge::{Judgement, Verdict};
+use crate::judge::{Evidence, GoalResult, Judgement, Verdict};
 
 mod list;
 mod search;
@@ -64,6 +64,9 @@ pub struct Judged {
     /// whether it met its objectives, also where it was too short to be sure; `None` where it says nothing about the server
     #[serde(default)]
     pub met: Option<bool>,
+    /// the same to each further goal of a search, in their order
+    #[serde(default)]
+    pub goals: Vec<Met>,
     /// how long it was held, with its warm-up, ns
     #[serde(default)]
     pub held_ns: u64,
@@ -79,6 +82,17 @@ pub struct Judged {
     pub was_disturbed: bool,
 }
 
+/// What a trial says to one goal of a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Met {
+    /// by the goal's objectives
+    pub verdict: Verdict,
+    /// what gave, where it did not pass
+    pub signal: Option<String>,
+    /// as in `Judged`
+    pub met: Option<bool>,
+}
+
 impl Judged {
     /// What a schedule must know of a trial.
     pub fn of(trial: &Trial, judgement: Option<&Judgement>) -> Judged {
@@ -90,7 +104,10 @@ impl Judged {
             cell: trial.head.cell.clone(),
             verdict: judgement.map(|judgement| judgement.verdict),
             signal: judgement.and_then(|judgement| judgement.signal.clone()),
-            met: judgement.and_then(|found| loss_of(found.verdict, found.signal.as_deref(), &found.evidence)),
+            met: judgement.and_then(|found| {
+                loss_of(found.verdict, found.signal.as_deref(), &found.evidence.objectives)
+            }),
+            goals: judgement.map_or(Vec::new(), |found| of_goals(&found.evidence)),
             held_ns: HoldSpan::of(trial).map_or(0, |hold| hold.held_ns()),
             was_interrupted: trial.event(kind::INTERRUPTED).is_some() || drained,
             subject_exited,
@@ -109,7 +126,8 @@ impl From<&Rung> for Judged {
             cell: rung.cell.clone().unwrap_or_default(),
             verdict: Some(rung.verdict),
             signal: rung.signal.clone(),
-            met: loss_of(rung.verdict, rung.signal.as_deref(), &rung.evidence),
+            met: loss_of(rung.verdict, rung.signal.as_deref(), &rung.evidence.objectives),
+            goals: of_goals(&rung.evidence),
             held_ns: rung.hold.map_or(0, |hold| hold.held_ns()),
             subject_exited: rung.server_exited(),
             ..Judged::default()
@@ -122,6 +140,26 @@ impl Judged {
     pub(crate) fn is_rung(&self) -> bool {
         self.purpose == Purpose::Rung
     }
+
+    /// The same trial as a further goal of a search sees it.
+    pub(crate) fn to_goal(&self, goal: usize) -> Judged {
+        let mut seen = Judged { goals: Vec::new(), met: None, ..self.clone() };
+        if let Some(found) = self.goals.get(goal) {
+            seen.verdict = Some(found.verdict);
+            seen.signal.clone_from(&found.signal);
+            seen.met = found.met;
+        }
+        seen
+    }
+}
+
+fn of_goals(evidence: &Evidence) -> Vec<Met> {
+    let of_goal = |found: &GoalResult| Met {
+        verdict: found.verdict,
+        signal: found.signal.clone(),
+        met: loss_of(found.verdict, found.signal.as_deref(), &found.objectives),
+    };
+    evidence.goals.iter().map(of_goal).collect()
 }
 
 /// What comes next.

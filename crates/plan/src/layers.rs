@@ -164,7 +164,8 @@ pub fn resolve_with(
     let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref());
     ladder.stop = stop::read(&mut reader, found.as_mut(), &bots, ladder.hold, &objectives);
     let is_ours = found.as_ref().is_some_and(|found| !matches!(found.source, SubjectSource::Running { .. }));
-    search::read(&mut reader, &mut ladder, loads.as_ref(), &bots, &objectives, is_ours);
+    let goals = objectives::goals(&mut reader, &objectives, &bots, &ticks, found.as_ref());
+    search::read(&mut reader, &mut ladder, loads.as_ref(), &bots, (&objectives, goals), is_ours);
     let gates = objectives::gates(&mut reader, &ladder, &bots, &ticks, found.as_ref());
     let arrivals = arrivals_of(&mut reader, &bots);
     let patience_ns = reader.value_or_default(&PATIENCE, |text| {

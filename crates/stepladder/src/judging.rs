@@ -189,6 +189,7 @@ pub(crate) fn terms(plan: &Plan, load: f64, calibration: Option<&Calibration>, l
             .filter_map(Gate::objective)
             .cloned()
             .collect(),
+        goals: plan.ladder.search.as_ref().map_or(Vec::new(), |search| search.goals.clone()),
         calibration: calibration.cloned(),
         intended: plan.bots.intended_per_s(load).map(Intended::PerSecond),
         patience_ns: plan.patience_ns,

@@ -100,7 +100,7 @@ fn remembering(searches: u64) -> Row {
         let afterwards = fresh * (0.2 + 0.6 * random.f64());
         let mut was_overloaded = false;
         let search = SearchSchedule { restarts_subject: false, ..search(3, 0.05) };
-        let done = search.followed(|load| {
+        let done = search.followed(|_, load| {
             let holds = load <= if was_overloaded { afterwards } else { fresh };
             was_overloaded |= load > fresh;
             holds

@@ -83,7 +83,7 @@ fn cost(done: &[Judged]) -> f64 {
 
 /// How far the middle of the bounds lies off, and the cost.
 fn searched(search: &SearchSchedule, planted: &mut Planted) -> (f64, f64) {
-    let done = search.followed(|load| planted.holds(load));
+    let done = search.followed(|_, load| planted.holds(load));
     let found = search.bounds(&done);
     let middle = match (found.lower, found.upper) {
         (Some(lower), Some(upper)) => (lower * upper).sqrt(),
@@ -145,7 +145,7 @@ fn contained((sum, width, curve, spurious): Case, searches: u64) -> (f64, f64, f
         let mut random = fastrand::Rng::with_seed(seed);
         let truth = 500.0 * (4.0 * random.f64() - 2.0).exp();
         let mut planted = Planted { capacity: truth, width: curve, spurious, random };
-        let done = search.followed(|load| planted.holds(load));
+        let done = search.followed(|_, load| planted.holds(load));
         let found = capacity(LoadUnit::Clients, &done, Some(&search));
         let (Some(lower), Some(upper)) = (found.lower_bound, found.upper_bound) else { continue };
         let (Some(confidence), Some((least, most))) = (found.confidence, found.interval) else { continue };

@@ -87,7 +87,7 @@ fn how_many(climb: &Climb) -> Conclusion {
         }
         (None, None) => neither_bound(climb),
     }];
-    sentences.extend(estimate(climb));
+    sentences.extend(estimate(capacity));
     sentences.extend(where_in_sweep(capacity));
     if !capacity.held_above_a_failure.is_empty() {
         let loads: Vec<String> =
@@ -152,8 +152,7 @@ fn each_once(loads: &[f64]) -> String {
 }
 
 /// Where the capacity most likely is, and whether a search reached what it was to reach.
-fn estimate(climb: &Climb) -> Vec<String> {
-    let capacity = &climb.capacity;
+pub(super) fn estimate(capacity: &Capacity) -> Vec<String> {
     let mut sentences = Vec::new();
     if let (Some(most_likely), Some((least, most)), Some(confidence)) =
         (capacity.estimate, capacity.interval, capacity.confidence)
@@ -223,6 +222,18 @@ fn why_not_more(climb: &Climb) -> Conclusion {
         return Conclusion::new("why_not_more", &sentences, evidence);
     }
     let top = capacity.lower_bound.unwrap_or(0.0);
+    // Trials of a search that failed without making a bound say more about the server than those that say nothing.
+    let failed =
+        with_verdict(climb, Verdict::Fail).filter(|rung| capacity.search.is_some() && rung.load > top);
+    if let Some(rung) = failed.min_by(|a, b| a.load.total_cmp(&b.load)) {
+        let of = load_of(climb, rung.load);
+        let sentence = format!("No upper bound was found. In a trial of {of}: {}.", reason(rung));
+        let evidence = json!({
+            "load": rung.load, "verdict": rung.verdict, "signal": rung.signal, "reason": rung.reason,
+            "objectives": rung.evidence.objectives,
+        });
+        return Conclusion::new("why_not_more", &[sentence], evidence);
+    }
     let others = climb.rungs.iter().filter(|rung| !rung.verdict.counts() && rung.load > top);
     let unjudged = others.min_by(|a, b| a.load.total_cmp(&b.load));
     let sentence = match unjudged {

@@ -7,6 +7,7 @@
 //! Which load comes next the RFC leaves open. Here: three phases, each with longer trials and a narrower interval than the
 //! one before. A phase begins at the bounds of the last one, moves outwards in growing steps where they do not stand, and
 //! halves the interval where both do. A load is held again until it is classified.
+//! Of several goals every trial counts for each; a phase is over when it is for all of them.
 //! Invariant: the next trial is a function of those held; a load that cannot be judged is neither bound and is left after
 //! a few tries.
 //! Units: loads in the unit of the climb, durations in ns.
@@ -15,8 +16,9 @@
 use measure::Purpose;
 use serde::{Deserialize, Serialize};
 
-use super::{Judged, Next, NextTrial, Stop};
-use crate::judge::{Evidence, Verdict};
+use super::{Judged, Met, Next, NextTrial, Stop};
+use crate::judge::{ObjectiveResult, Verdict};
+use crate::objective::Objective;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Each phase's trials last three times as long as those of the one before, so that a hold that went on to twice its
@@ -25,7 +27,7 @@ const PHASES: u32 = 3;
 const LONGER_BY: u64 = 3;
 /// Seconds are what is stored, and disturbances and warm-up need some.
 const SHORTEST_TRIAL_NS: u64 = 3 * SECOND_NS;
-/// A load that could not be judged so often is left for another.
+/// A load that could not be judged so often, and as often again as it could, is left for another.
 const TRIES: usize = 2;
 /// Many more than any search needs; a server whose capacity wanders must not keep it going for ever.
 const TRIALS_MOST: usize = 200;
@@ -168,12 +170,15 @@ impl Judged {
 ///
 /// A percentile of too few samples is then judged by the share of them beyond the bound, which is what the RFC calls the
 /// loss ratio.
-pub(super) fn loss_of(verdict: Verdict, signal: Option<&str>, evidence: &Evidence) -> Option<bool> {
+pub(super) fn loss_of(
+    verdict: Verdict,
+    signal: Option<&str>,
+    objectives: &[ObjectiveResult],
+) -> Option<bool> {
     match verdict {
         Verdict::Pass => Some(true),
         Verdict::Fail => Some(false),
         Verdict::Inconclusive => {
-            let objectives = &evidence.objectives;
             let is_cause = |name: &str| signal.is_some_and(|signal| name.starts_with(signal));
             let untold = || objectives.iter().filter(|one| one.met.is_none());
             // Inconclusive for another reason, a disturbance for instance.
@@ -210,6 +215,9 @@ pub struct SearchSchedule {
     /// the one cell of a sweep in which it searches
     #[serde(default)]
     pub cell: Option<usize>,
+    /// further goals: what each asks instead of the objectives of the plan, with the same widths and lengths
+    #[serde(default)]
+    pub goals: Vec<Vec<Objective>>,
 }
 
 /// What a phase must reach.
@@ -246,8 +254,10 @@ impl SearchSchedule {
         }
         // A phase that was left is not gone back to: what the longer trials show counts more.
         let begun = of_subject(Purpose::Rung).map(|trial| self.phase_of(trial)).max().unwrap_or(0);
+        let views: Vec<Vec<Judged>> = (0..self.goals.len()).map(|goal| to_goal(done, goal)).collect();
+        let each_goal = || std::iter::once(done).chain(views.iter().map(Vec::as_slice));
         for number in begun..PHASES {
-            if let Some(load) = self.load_in(self.target(number), done) {
+            if let Some(load) = each_goal().find_map(|seen| self.load_in(self.target(number), seen)) {
                 return order(Purpose::Rung, load, self.trial_ns(number, load));
             }
         }
@@ -256,13 +266,17 @@ impl SearchSchedule {
 
     /// How long the search takes, ns, shortest and longest, over capacities between the smallest and the largest load.
     ///
-    /// It is followed with servers that hold exactly so much and are never disturbed. `around_ns`: what a trial of a load
-    /// takes besides its hold.
+    /// It is followed with servers that hold exactly so much and are never disturbed; of several goals the shortest has one
+    /// capacity for all, the longest spreads them over the range. `around_ns`: what a trial of a load takes besides its hold.
     pub fn forecast(&self, around_ns: impl Fn(f64) -> u64) -> (u64, u64) {
         let ratio = (self.most / self.least).max(1.0);
-        let times = (0..=FORECASTS).map(|at| {
-            let capacity = self.least * ratio.powf(f64::from(at) / f64::from(FORECASTS));
-            self.followed(|load| load <= capacity)
+        let capacity =
+            |at: u32| self.least * ratio.powf(f64::from(at % (FORECASTS + 1)) / f64::from(FORECASTS));
+        let goals = 1 + self.goals.len() as u32;
+        let spreads = if goals > 1 { vec![0, FORECASTS.div_ceil(goals)] } else { vec![0] };
+        let cases = (0..=FORECASTS).flat_map(|at| spreads.iter().map(move |spread| (at, *spread)));
+        let times = cases.map(|(at, spread)| {
+            self.followed(|goal, load| load <= capacity(at + goal as u32 * spread))
                 .iter()
                 .map(|trial| trial.held_ns + around_ns(trial.load))
                 .sum()
@@ -270,16 +284,25 @@ impl SearchSchedule {
         times.fold((u64::MAX, 0), |(least, most): (u64, u64), ns: u64| (least.min(ns), most.max(ns)))
     }
 
-    /// The trials of a search on a server that holds these loads.
-    pub fn followed(&self, mut holds: impl FnMut(f64) -> bool) -> Vec<Judged> {
+    /// The trials of a search on a server that meets these goals (0: the plan's own, then the further ones) at these loads.
+    pub fn followed(&self, mut holds: impl FnMut(usize, f64) -> bool) -> Vec<Judged> {
+        let verdict = |met: bool| if met { Verdict::Pass } else { Verdict::Fail };
         let mut done = Vec::new();
         while let Next::Trial(order) = self.next(&done) {
-            let met = (order.purpose == Purpose::Rung).then(|| holds(order.load));
+            let is_judged = order.purpose == Purpose::Rung;
+            let met = is_judged.then(|| holds(0, order.load));
+            let further = 1..=if is_judged { self.goals.len() } else { 0 };
+            let goals = further.map(|goal| holds(goal, order.load)).map(|met| Met {
+                verdict: verdict(met),
+                signal: None,
+                met: Some(met),
+            });
             done.push(Judged {
                 purpose: order.purpose,
                 load: order.load,
-                verdict: met.map(|met| if met { Verdict::Pass } else { Verdict::Fail }),
+                verdict: met.map(verdict),
                 met,
+                goals: goals.collect(),
                 held_ns: order.hold_ns.unwrap_or(0),
                 ..Judged::default()
             });
@@ -348,7 +371,9 @@ impl SearchSchedule {
         };
         let trials_at =
             |load: f64| done.iter().filter(move |trial| trial.purpose == Purpose::Rung && trial.load == load);
-        let is_left = |load: f64| trials_at(load).filter(|trial| trial.met.is_none()).count() >= TRIES;
+        let untold = |load: f64| trials_at(load).filter(|trial| trial.met.is_none()).count();
+        let told = |load: f64| trials_at(load).filter(|trial| trial.met.is_some()).count();
+        let is_left = |load: f64| untold(load) >= TRIES + told(load);
         // What was begun is ended, the lowest first: a lower upper bound may make the others needless.
         let begun = |load: &f64| {
             is_inside(*load)
@@ -373,8 +398,9 @@ impl SearchSchedule {
         let before = before.unwrap_or_default();
         // What this machine cannot make ends the way up like the largest load does. Disturbances do not: far enough from
         // the edge a load can be judged in spite of them.
-        let is_beyond_us =
-            |trial: &&Judged| trial.verdict == Some(Verdict::GeneratorLimited) && is_left(trial.load);
+        let is_beyond_us = |trial: &&Judged| {
+            trial.verdict == Some(Verdict::GeneratorLimited) && told(trial.load) == 0 && is_left(trial.load)
+        };
         let ours = done.iter().filter(is_beyond_us).map(|trial| trial.load);
         let ceiling =
             ours.filter(|load| found.lower.is_none_or(|lower| *load > lower)).fold(self.most, f64::min);
@@ -387,7 +413,13 @@ impl SearchSchedule {
         };
         match (found.lower, found.upper) {
             (None, None) => {
-                let known = [before.lower, before.upper, Some(self.start)].into_iter().flatten().find(is_new);
+                let known = [before.lower, before.upper].into_iter().flatten().find(is_new);
+                // Beside a load that could not be judged the edge is near; from the start it would be far.
+                let beside = before.lower.or(before.upper).and_then(|edge| {
+                    let width = 1.0 - target.goal.width;
+                    self.first_new([1, 2, 3].map(|times| edge * width.powi(times)), is_new)
+                });
+                let known = known.or(beside).or(Some(self.start).filter(is_new));
                 known.or_else(|| self.first_new([self.least, ceiling], is_new))
             }
             (None, Some(upper)) => before.lower.filter(is_new).or_else(|| {
@@ -425,6 +457,11 @@ impl SearchSchedule {
             if digits >= 0.0 { (load * scale).round() / scale } else { (load / scale).round() * scale };
         rounded.clamp(self.least, self.most)
     }
+}
+
+/// The trials as a further goal sees them.
+fn to_goal(done: &[Judged], goal: usize) -> Vec<Judged> {
+    done.iter().map(|trial| trial.to_goal(goal)).collect()
 }
 
 fn is_calibration(trial: &Judged) -> bool {

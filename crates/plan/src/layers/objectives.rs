@@ -5,12 +5,12 @@ use ladder::{Gate, Objective};
 use crate::layers::reader::Reader;
 use crate::layers::stop;
 use crate::layers::subject::ResolvedTarget;
-use crate::mistakes::{ConfigError, GatePlaceError};
+use crate::mistakes::{ConfigError, GatePlaceError, Place, SearchError};
 use crate::plan::{Ladder, SubjectSource, TickSource};
 use crate::settings::{Kind, Setting, Shape};
 use crate::workloads::{BotSettings, NO_ERRORS};
 
-pub(super) const SETTINGS: &[&Setting] = &[&OBJECTIVES, &GATES];
+pub(super) const SETTINGS: &[&Setting] = &[&OBJECTIVES, &GOALS, &GATES];
 
 static OBJECTIVES: Setting = Setting::of("Judged by", &[])
     .key("objectives", Shape::List(&Shape::Text), "[ticks.late_share < 25%]")
@@ -19,6 +19,18 @@ static OBJECTIVES: Setting = Setting::of("Judged by", &[])
     .help("A condition that every rung must meet; see below")
     .kind(Kind::Repeated)
     .flag_example("ticks.late_share < 25%");
+
+pub(super) static GOALS: Setting = Setting::of("Judged by", &[])
+    .of_climbs()
+    .key("ladder.search_goals", Shape::List(&Shape::Text), "['response.p99 < 20ms, failed == 0']")
+    .about("Further goals of a search: objectives that are asked instead of those of the plan, in the same trials.")
+    .flag("--goal", "EXPR,…")
+    .help(
+        "Search also for the capacity by these objectives instead of those of the climb, in the same trials: \
+         'response.p99 < 20ms, failed == 0'; repeatable (with --search)",
+    )
+    .kind(Kind::Repeated)
+    .flag_example("response.p99 < 20ms");
 
 static GATES: Setting = Setting::of("Judged by", &[])
     .of_climbs()
@@ -43,28 +55,70 @@ pub(super) fn read(
     found: Option<&ResolvedTarget>,
 ) -> Vec<Objective> {
     let said = reader.all(&OBJECTIVES).unwrap_or_default();
-    let forgets = stop::forgets(reader, found);
     if said.is_empty() {
+        let forgets = stop::forgets(reader, found);
         let mut defaults = measurable_defaults(bots, ticks, found);
         defaults.retain(|objective| !forgets || objective.figure().name != "audit");
         return defaults;
     }
     let mut objectives = Vec::new();
     for one in &said {
-        match one.text.parse::<Objective>() {
-            Ok(objective) => {
-                let forgotten = (forgets && objective.figure().name == "audit")
-                    .then_some(ConfigError::NotMeasured { figure: "audit", why: FORGOTTEN });
-                if let Some(wrong) = forgotten.or_else(|| never_measured(&objective, bots, ticks, found)) {
-                    reader.refuse_plainly(one.place.clone(), wrong);
-                }
-                objectives.push(objective);
-            }
-            // Its message has an example of its own, of the figure that was meant.
-            Err(wrong) => reader.refuse_plainly(one.place.clone(), wrong),
-        }
+        objectives.extend(read_one(reader, &one.place, &one.text, (bots, ticks, found)));
     }
     objectives
+}
+
+/// What is known of the climb when its objectives are read.
+type About<'a> = (&'a BotSettings, &'a TickSource, Option<&'a ResolvedTarget>);
+
+/// One objective, which this climb can measure.
+fn read_one(
+    reader: &mut Reader,
+    place: &Place,
+    text: &str,
+    (bots, ticks, found): About<'_>,
+) -> Option<Objective> {
+    match text.parse::<Objective>() {
+        Ok(objective) => {
+            let forgotten = (objective.figure().name == "audit" && stop::forgets(reader, found))
+                .then_some(ConfigError::NotMeasured { figure: "audit", why: FORGOTTEN });
+            if let Some(wrong) = forgotten.or_else(|| never_measured(&objective, bots, ticks, found)) {
+                reader.refuse_plainly(place.clone(), wrong);
+            }
+            Some(objective)
+        }
+        // Its message has an example of its own, of the figure that was meant.
+        Err(wrong) => {
+            reader.refuse_plainly(place.clone(), wrong);
+            None
+        }
+    }
+}
+
+/// Further goals of a search. Each asks something that neither the plan nor another goal asks.
+pub(super) fn goals(
+    reader: &mut Reader,
+    objectives: &[Objective],
+    bots: &BotSettings,
+    ticks: &TickSource,
+    found: Option<&ResolvedTarget>,
+) -> Vec<Vec<Objective>> {
+    let mut goals: Vec<Vec<Objective>> = Vec::new();
+    for one in reader.all(&GOALS).unwrap_or_default() {
+        let texts = one.text.split(',').map(str::trim).filter(|text| !text.is_empty());
+        let texts: Vec<&str> = texts.collect();
+        if texts.is_empty() {
+            reader.refuse_plainly(one.place.clone(), SearchError::EmptyGoal);
+        }
+        let about = (bots, ticks, found);
+        let goal: Vec<Objective> =
+            texts.into_iter().filter_map(|text| read_one(reader, &one.place, text, about)).collect();
+        if goal == objectives || goals.contains(&goal) {
+            reader.refuse_plainly(one.place.clone(), SearchError::SameGoal(one.text.clone()));
+        }
+        goals.push(goal);
+    }
+    goals
 }
 
 /// What the whole run must meet, of loads that it will hold and figures that it will measure.

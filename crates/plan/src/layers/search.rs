@@ -4,6 +4,7 @@ use ladder::wording::{show_number, show_share};
 use ladder::{Goal, Objective, Repeats, SearchSchedule};
 
 use crate::layers::ladder::Loads;
+use crate::layers::objectives::GOALS;
 use crate::layers::reader::Reader;
 use crate::mistakes::{FromAboveError, OverloadError, RecoveryError, SearchError};
 use crate::plan::{HoldLength, Ladder, Plan};
@@ -121,7 +122,7 @@ pub(super) fn read(
     ladder: &mut Ladder,
     loads: Option<&Loads>,
     bots: &BotSettings,
-    objectives: &[Objective],
+    (objectives, goals): (&[Objective], Vec<Vec<Objective>>),
     is_ours: bool,
 ) {
     let repeat = reader.value(&REPEAT, |text| match text.trim() {
@@ -136,7 +137,7 @@ pub(super) fn read(
     let exceed = reader.value(&EXCEED, |text| share_within(text, 0.0, 0.9));
     let budget = reader.value(&BUDGET, units::duration_ns);
     let Some(said) = reader.said(&SEARCH) else {
-        for one in [&WIDTH, &DECIDES, &EXCEED, &BUDGET] {
+        for one in [&WIDTH, &DECIDES, &EXCEED, &BUDGET, &GOALS] {
             if let Some(said) = reader.said(one) {
                 reader.refuse_plainly(said.place, SearchError::NoSearch);
             }
@@ -178,8 +179,9 @@ pub(super) fn read(
         width: width.unwrap_or(preset.width),
     };
     let restarts_subject = is_ours;
-    let within = within(ladder, loads.is_some(), bots, objectives, goal);
-    let mut search = SearchSchedule { restarts_subject, ..within };
+    let all: Vec<&Objective> = objectives.iter().chain(goals.iter().flatten()).collect();
+    let within = within(ladder, loads.is_some(), bots, &all, goal);
+    let mut search = SearchSchedule { restarts_subject, goals, ..within };
     if let (Some(budget_ns), Some(said)) = (budget, reader.said(&BUDGET)) {
         match bought(&search, budget_ns, |load| around_ns(ladder, bots, load)) {
             Ok(width) => search.goal.width = width,
@@ -260,13 +262,13 @@ fn within(
     ladder: &Ladder,
     is_said: bool,
     bots: &BotSettings,
-    objectives: &[Objective],
+    objectives: &[&Objective],
     goal: Goal,
 ) -> SearchSchedule {
     let is_whole = bots.loads() != LoadKind::Rate;
     let (first, last) = (ladder.rungs[0], ladder.rungs[ladder.rungs.len() - 1]);
     let has_range = is_said && last > first;
-    let samples = objectives.iter().filter_map(Objective::samples_of_responses).max();
+    let samples = objectives.iter().filter_map(|one| one.samples_of_responses()).max();
     let rate_per_load = bots.intended_per_s(first).map_or(0.0, |per_s| per_s / first);
     let enough = match samples {
         Some(samples) if rate_per_load > 0.0 => (samples as f64 / (TRIAL_MOST_S * rate_per_load)).ceil(),
@@ -287,6 +289,7 @@ fn within(
         rate_per_load,
         restarts_subject: true,
         cell: (!ladder.cells.is_empty()).then_some(0),
+        goals: Vec::new(),
     }
 }
 
@@ -306,8 +309,12 @@ pub fn search_sentence(plan: &Plan) -> Option<String> {
     let (least_ns, most_ns) = search.forecast(|load| around_ns(&plan.ladder, &plan.bots, load));
     let trials = search.goal.duration_sum_ns / search.goal.final_trial_ns.max(1);
     let full_ns = search.full_ns(search.start);
+    let goals = match search.goals.len() {
+        0 => String::new(),
+        further => format!(" for each of {} goals", further + 1),
+    };
     let mut sentence = format!(
-        "search (RFC 9971): between {} and {} {}, bounds at most {} apart, decided by {trials} {} of {}; it takes {} to \
+        "search (RFC 9971): between {} and {} {}, bounds at most {} apart{goals}, decided by {trials} {} of {}; it takes {} to \
          {} where nothing disturbs it",
         show_number(search.least),
         show_number(search.most),

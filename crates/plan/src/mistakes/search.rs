@@ -8,6 +8,12 @@ pub enum SearchError {
     /// a width without a search
     #[error("it belongs to a search; add --search, or leave it out")]
     NoSearch,
+    /// `--goal ''`
+    #[error("a goal is one objective or several with commas between them, for example 'response.p99 < 20ms'")]
+    EmptyGoal,
+    /// a goal that is another one
+    #[error("\"{0}\" is what the climb or another goal asks already; name another bound, or leave it out")]
+    SameGoal(String),
     /// `--search fast`
     #[error(
         "there is no search {0:?}; write quick, standard or strict, or --search alone at the end (the subject goes first: \

@@ -29,7 +29,8 @@ fn loads(climb: &Value) -> Vec<u64> {
 fn a_search_finds_the_queue_of_the_poll_loop_and_says_what_it_did() {
     let place = Place::new();
     let options = ["--requesters", "12,18", "--hold", "3s", "--search", "quick", "--json", "found.json"];
-    let ran = place.climb(&[&POLL_LOOP[..], &options].concat());
+    let goal = ["--goal", "response.p50 < 5s"];
+    let ran = place.climb(&[&POLL_LOOP[..], &options, &goal].concat());
     assert_eq!(ran.code, 0, "a search that finds the limit is no failure: {ran:#?}");
     assert!(ran.err.contains("search (RFC 9971): between 12 and 18 requesters"), "{ran:#?}");
     assert!(ran.out.contains("14 requesters held, 15 requesters did not"), "{ran:#?}");
@@ -41,6 +42,11 @@ fn a_search_finds_the_queue_of_the_poll_loop_and_says_what_it_did() {
         (&climb["verdict"], &climb["capacity"]["first_failing_signal"]),
         (&json!("PASS"), &json!("errors"))
     );
+    // A goal that says nothing of errors is met by all loads, of the same trials.
+    let goal = &climb["capacity"]["goals"][0];
+    assert_eq!(goal["objectives"], json!(["response.p50 < 5s"]));
+    assert_eq!(bounds(goal), (json!(18.0), Value::Null));
+    assert!(ran.out.contains("With response.p50 < 5s: 18 requesters held, and nothing failed."), "{ran:#?}");
     let search = &climb["capacity"]["search"];
     assert_eq!((&search["final_trial_s"], &search["width_goal"]), (&json!(3.0), &json!(0.1)));
     assert_eq!(search["trials"], json!(climb["rungs"].as_array().unwrap().len()));

@@ -20,6 +20,7 @@ fn search() -> SearchSchedule {
         rate_per_load: 0.0,
         restarts_subject: true,
         cell: None,
+        goals: Vec::new(),
     }
 }
 
@@ -49,9 +50,56 @@ fn short_trials_alone_are_told_as_what_they_are() {
 }
 
 #[test]
+fn a_trial_that_failed_is_named_before_those_that_say_nothing() {
+    let exhausted = Scene { hold_s: 10, send_lag_ns: 40_000_000, ..Scene::arena(150.0) };
+    let untold = judged(&exhausted, "ticks.late_share < 25%");
+    let climb = ended_early(&[short(100.0, 0.0), untold, short(200.0, 0.9)]);
+    let why = text_of(&climb, "why_not_more");
+    assert!(why.starts_with("No upper bound was found. In a trial of 200 games (400 clients): "), "{why}");
+    assert!(why.contains("90 %"), "{why}");
+}
+
+#[test]
 fn without_any_trial_that_tells_something_nothing_is_told() {
     let exhausted = Scene { hold_s: 10, send_lag_ns: 40_000_000, ..Scene::arena(100.0) };
     let climb = ended_early(&[judged(&exhausted, "ticks.late_share < 25%")]);
     let many = text_of(&climb, "how_many");
     assert!(many.starts_with("Unknown: no load could be judged."), "{many}");
+}
+
+#[test]
+fn each_goal_is_judged_by_its_own_objectives_and_told() {
+    let goals = ["ticks.late_share < 1%", "ticks.late_share < 60%"];
+    let parsed = |text: &str| vec![text.parse().unwrap()];
+    let search = SearchSchedule { goals: goals.into_iter().map(parsed).collect(), ..search() };
+    let held = |load: f64, late: f64| {
+        let scene = Scene { hold_s: 60, ..Scene::arena(load).late(late) };
+        let terms = Terms {
+            objectives: parsed("ticks.late_share < 25%"),
+            goals: search.goals.clone(),
+            patience_ns: 1_000_000_000,
+            ..Terms::default()
+        };
+        let (trial, judgement) = scene.judged(&terms);
+        rung(&trial, &judgement)
+    };
+    let twice = |load: f64, late: f64| [held(load, late), held(load, late)];
+    // 0.5 % late at 100, 10 % at 103, 40 % at 106.
+    let rungs = [twice(100.0, 0.005), twice(103.0, 0.1), twice(106.0, 0.4)].concat();
+    let climb = answers(&facts(), None, rungs, Asked { search: Some(&search), ..Asked::default() });
+    check_contract(&climb);
+    let bounds = |capacity: &Capacity| (capacity.lower_bound, capacity.upper_bound);
+    assert_eq!(bounds(&climb.capacity), (Some(103.0), Some(106.0)));
+    let of_goals: Vec<_> = climb.capacity.goals.iter().map(|goal| bounds(&goal.capacity)).collect();
+    assert_eq!(of_goals, [(Some(100.0), Some(103.0)), (Some(106.0), None)]);
+    let strict = &climb.capacity.goals[0].capacity;
+    assert_eq!(strict.first_failing_signal.as_deref(), Some("ticks.late_share"));
+    let told = text_of(&climb, "goals");
+    assert!(told.contains("With ticks.late_share < 1%: 100 games (200 clients) held, 103 games (206 clients) did not (ticks.late_share)."), "{told}");
+    assert!(
+        told.contains("With ticks.late_share < 60%: 106 games (212 clients) held, and nothing failed."),
+        "{told}"
+    );
+    // One goal has no upper bound although larger loads were to be held, so the search is not over.
+    assert_eq!(climb.verdict, Verdict::Inconclusive);
 }

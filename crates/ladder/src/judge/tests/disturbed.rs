@@ -186,7 +186,7 @@ fn a_percentile_beyond_what_disturbances_explain_fails() {
 /// `open_after`: requests open by the number of seconds since then; while any are, each reply takes `slow_ms`.
 fn after_a_wait(open_after: impl Fn(u32) -> u64 + 'static, slow_ms: impl Fn(u32) -> u64 + 'static) -> Scene {
     let open = move |at: u32| at.checked_sub(20).map_or(0, &open_after);
-    let mut scene = Scene::asking(1000.0).edit(move |at, interval| {
+    waiting_at_20(Scene::asking(1000.0).edit(move |at, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
         (flow.open_before, flow.open_after) = (at.checked_sub(1).map_or(0, &open), open(at));
         flow.answered = flow.answered + flow.open_before - flow.open_after;
@@ -196,7 +196,11 @@ fn after_a_wait(open_after: impl Fn(u32) -> u64 + 'static, slow_ms: impl Fn(u32)
             response.clear();
             response.record_many(slow_ms(at - 20) * 1_000_000, answered);
         }
-    });
+    }))
+}
+
+/// Second 20 without a core; something takes a little CPU throughout.
+fn waiting_at_20(mut scene: Scene) -> Scene {
     scene.samples.push(Box::new(|at| {
         let waiting = if at == 20 { 0.95 } else { 0.002 };
         vec![
@@ -220,6 +224,42 @@ fn what_a_server_works_off_after_a_wait_is_no_failure_and_what_it_does_not_work_
     judged(after_a_wait(all_busy, falls), Verdict::Inconclusive, "disturbed", "response.p99");
     let stays = |later: u32| if later < 20 { 500 } else { 0 };
     judged(after_a_wait(stays, |_| 400), Verdict::Fail, "response.p99", "more than the disturbances");
+}
+
+/// A second without a core after which deliveries take long, in a hold in which something takes a little CPU throughout.
+/// `slow_ms`: how long, by the number of seconds since then; 0: as long as before.
+fn broadcasts_after_a_wait(slow_ms: impl Fn(u32) -> u64 + 'static) -> Scene {
+    let scene = Scene::chat(100).edit(move |at, interval| {
+        let slow_ms = at.checked_sub(20).map_or(0, &slow_ms);
+        if slow_ms > 0 {
+            let delivery = interval.distribution_mut(Measure::Delivery, true);
+            let count = delivery.count();
+            delivery.clear();
+            delivery.record_many(slow_ms * 1_000_000, count);
+        }
+    });
+    waiting_at_20(scene)
+}
+
+#[test]
+fn deliveries_that_come_sooner_from_second_to_second_after_a_wait_are_no_failure_and_others_are() {
+    let terms = terms(&["deliveries.latency.p99 < 50ms"]);
+    let falls = |later: u32| 2_000u64.saturating_sub(400 * u64::from(later));
+    check(
+        &broadcasts_after_a_wait(falls),
+        &terms,
+        Verdict::Inconclusive,
+        "disturbed",
+        &["deliveries.latency"],
+    );
+    let stays = |later: u32| if later < 20 { 400 } else { 0 };
+    check(
+        &broadcasts_after_a_wait(stays),
+        &terms,
+        Verdict::Fail,
+        "deliveries.latency.p99",
+        &["more than the disturbances"],
+    );
 }
 
 #[test]

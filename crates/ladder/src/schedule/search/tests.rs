@@ -66,7 +66,7 @@ proptest! {
 fn a_clear_edge_is_found_within_the_width_and_mostly_by_short_trials() {
     for capacity in [3.0, 236.0, 1000.0, 77_777.0] {
         let search = search(3, 0.02);
-        let done = search.followed(|load| load <= capacity);
+        let done = search.followed(|_, load| load <= capacity);
         let found = search.bounds(&done);
         let (lower, upper) = (found.lower.unwrap(), found.upper.unwrap());
         assert!(lower <= capacity && capacity < upper, "{lower} {capacity} {upper}");
@@ -81,7 +81,7 @@ fn a_clear_edge_is_found_within_the_width_and_mostly_by_short_trials() {
 #[test]
 fn whole_loads_end_at_neighbours() {
     let search = SearchSchedule { is_whole: true, start: 4.0, ..search(3, 0.01) };
-    let done = search.followed(|load| load <= 5.0);
+    let done = search.followed(|_, load| load <= 5.0);
     let found = search.bounds(&done);
     assert_eq!((found.lower, found.upper), (Some(5.0), Some(6.0)));
 }
@@ -89,10 +89,10 @@ fn whole_loads_end_at_neighbours() {
 #[test]
 fn what_holds_to_the_end_of_the_range_has_a_lower_bound_only() {
     let search = SearchSchedule { most: 900.0, ..search(3, 0.05) };
-    let found = search.bounds(&search.followed(|_| true));
+    let found = search.bounds(&search.followed(|_, _| true));
     assert_eq!((found.lower, found.upper), (Some(900.0), None));
     let search = SearchSchedule { least: 400.0, ..search };
-    let found = search.bounds(&search.followed(|_| false));
+    let found = search.bounds(&search.followed(|_, _| false));
     assert_eq!((found.lower, found.upper), (None, Some(400.0)));
 }
 
@@ -176,7 +176,92 @@ fn the_forecast_is_what_such_a_search_takes() {
     let search = SearchSchedule { most: 5_000.0, ..search(3, 0.05) };
     let around_ns = |_| 4 * SECOND_NS;
     let (least, most) = search.forecast(around_ns);
-    let done = search.followed(|load| load <= 1_234.0);
+    let done = search.followed(|_, load| load <= 1_234.0);
     let takes: u64 = done.iter().map(|trial| trial.held_ns + around_ns(trial.load)).sum();
     assert!(least <= takes && takes <= most * 11 / 10, "{least} {takes} {most}");
+}
+
+/// Goals whose objectives nobody looks at: what a trial says to them is planted.
+fn with_goals(further: usize) -> SearchSchedule {
+    let goal = |at: usize| vec![format!("response.p99 < {}ms", 10 * (at + 1)).parse().unwrap()];
+    SearchSchedule { goals: (0..further).map(goal).collect(), ..search(3, 0.05) }
+}
+
+#[test]
+fn each_of_several_goals_gets_its_own_bounds_and_they_share_their_trials() {
+    for capacities in [[1_000.0, 400.0, 5_000.0], [1_000.0, 950.0, 1_040.0], [2.0, 70_000.0, 2.0]] {
+        let search = with_goals(2);
+        let done = search.followed(|goal, load| load <= capacities[goal]);
+        let found = crate::capacity::capacity(measure::LoadUnit::Requests, &done, Some(&search));
+        let of_goals = std::iter::once(&found).chain(found.goals.iter().map(|goal| &goal.capacity));
+        for (bounds, capacity) in of_goals.zip(capacities) {
+            let (lower, upper) = (bounds.lower_bound.unwrap(), bounds.upper_bound.unwrap());
+            assert!(lower <= capacity && capacity < upper, "{lower} {capacity} {upper} of {capacities:?}");
+            assert!(bounds.search.unwrap().width.unwrap() <= 0.05);
+        }
+        let alone = capacities.map(|capacity| with_goals(0).followed(|_, load| load <= capacity).len());
+        assert!(done.len() < alone.iter().sum(), "{} trials together, {alone:?} alone", done.len());
+    }
+}
+
+#[test]
+fn goals_that_are_met_alike_cost_no_trial_more() {
+    let alone = with_goals(0).followed(|_, load| load <= 1_234.0);
+    let together = with_goals(2).followed(|_, load| load <= 1_234.0);
+    assert_eq!(together.len(), alone.len());
+}
+
+#[test]
+fn a_goal_that_no_trial_can_tell_ends_and_has_no_bounds() {
+    let search = with_goals(1);
+    let mut done: Vec<Judged> = Vec::new();
+    while let Next::Trial(order) = search.next(&done) {
+        let met = Some(order.load <= 300.0);
+        let untold = Met { verdict: Verdict::Inconclusive, signal: None, met: None };
+        done.push(Judged {
+            purpose: order.purpose,
+            load: order.load,
+            met,
+            goals: vec![untold],
+            held_ns: order.hold_ns.unwrap(),
+            ..Judged::default()
+        });
+        assert!(done.len() <= TRIALS_MOST + 1);
+    }
+    let found = crate::capacity::capacity(measure::LoadUnit::Requests, &done, Some(&search));
+    assert!(
+        found.lower_bound.is_some_and(|lower| lower <= 300.0)
+            && found.upper_bound.is_some_and(|upper| upper > 300.0)
+    );
+    let untold = &found.goals[0].capacity;
+    assert_eq!((untold.lower_bound, untold.upper_bound, untold.confidence), (None, None, None));
+    assert!(done.len() < 100, "{} trials", done.len());
+}
+
+/// A server that holds 1,367 and of which every other trial near that load says nothing about it.
+#[test]
+fn a_load_that_can_be_judged_every_other_time_is_judged_and_the_search_stays_near_the_edge() {
+    let search = SearchSchedule { is_whole: true, ..search(3, 0.05) };
+    let mut done: Vec<Judged> = Vec::new();
+    let mut near = 0;
+    while let Next::Trial(order) = search.next(&done) {
+        let is_near = (order.load / 1_367.0).ln().abs() < 0.1;
+        near += usize::from(is_near);
+        let is_limited = is_near && near % 2 == 0;
+        let met = order.load <= 1_367.0;
+        let verdict = if met { Verdict::Pass } else { Verdict::Fail };
+        done.push(Judged {
+            purpose: order.purpose,
+            load: order.load,
+            verdict: Some(if is_limited { Verdict::GeneratorLimited } else { verdict }),
+            met: (!is_limited).then_some(met),
+            held_ns: order.hold_ns.unwrap(),
+            ..Judged::default()
+        });
+    }
+    let found = search.bounds(&done);
+    assert!(found.width().is_some_and(|width| width <= 0.05), "{found:?}");
+    let long = done.iter().filter(|trial| trial.held_ns == FINAL_TRIAL_NS);
+    let far = long.filter(|trial| (trial.load / 1_367.0).ln().abs() > 0.3).count();
+    assert_eq!(far, 0, "no full-length trial far from the edge");
 }

@@ -92,6 +92,25 @@ fn repeats_are_a_number_or_until_sure() {
 }
 
 #[test]
+fn further_goals_of_a_search_are_objectives_of_their_own() {
+    let flags = "poll-loop --rate 100,400 --search --hold 9s --objective 'response.p90 <= 50ms' \
+                 --goal 'response.p90 <= 20ms, failed == 0' --goal 'response.p99 <= 200ms'";
+    let plan = plan_of_flags(flags);
+    let search = plan.ladder.search.as_ref().unwrap();
+    let texts = |goal: &Vec<::ladder::Objective>| goal.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let goals: Vec<Vec<String>> = search.goals.iter().map(texts).collect();
+    assert_eq!(goals, [vec!["response.p90 <= 20ms", "failed == 0"], vec!["response.p99 <= 200ms"]]);
+    assert_eq!(search.samples, 10_000.0, "the goal that needs most samples says how many");
+    assert!(search_sentence(&plan).unwrap().contains("apart for each of 3 goals"));
+    check_refused("arena --goal 'ticks.late_share < 1%'", "add --search");
+    check_refused("arena --search --goal 'ticks.late_share'", "compares nothing");
+    check_refused("arena --search --goal ' , '", "a goal is one objective or several");
+    check_refused("arena --search --goal 'audit == ok'", "would never be measured");
+    let twice = "arena --search --goal 'ticks.late_share < 1%' --goal 'ticks.late_share < 0.01'";
+    check_refused(twice, "asks already");
+}
+
+#[test]
 fn what_contradicts_a_search_is_refused() {
     check_refused("arena --search fast", "there is no search \"fast\"");
     check_refused("arena --search-width 5%", "add --search");
