@@ -326,6 +326,7 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
     let is_broken =
         |rung: &&Rung| rung.signal.as_deref().is_some_and(|signal| BROKEN_BOOKS.contains(&signal));
     let broken = rungs.iter().filter(is_broken).count();
+    let late = rungs.iter().filter(|rung| rung.verdict.counts() && was_generator_late(rung)).count();
     let owed = OwedInAll::of(rungs);
     let worst = |of: fn(&Rung) -> Option<f64>| rungs.iter().filter_map(of).max_by(f64::total_cmp);
     let send_lag_ns = worst(|rung| Some(rung.send_lag_ns.as_ref()?.p99? as f64));
@@ -346,6 +347,11 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         busy_share.map_or(String::new(), |share| format!(", busiest worker {} busy", show_share(share)));
     parts.push(if limited > 0 {
         format!("the load generator reached its limit in {} ({lag}{busy})", of_all(limited))
+    } else if late > 0 {
+        format!(
+            "the load generator was late in {} that could be judged all the same ({lag}{busy})",
+            of_all(late)
+        )
     } else {
         format!("the load generator kept up ({lag}{busy})")
     });
@@ -388,6 +394,7 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         && unjudged.is_empty()
         && counted > 0
         && broken == 0
+        && late == 0
         && not_steady.is_empty();
     let verdict = match (counted, trusted) {
         (0, _) => "No:",
@@ -417,13 +424,23 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         sentences.push("Each load ran too few times for a figure of confidence.".to_owned());
     }
     let evidence = json!({
-        "rungs": rungs.len(), "counted": counted, "unjudged": unjudged.len(), "generator_limited": limited, "books_broken": broken,
+        "rungs": rungs.len(), "counted": counted, "unjudged": unjudged.len(), "generator_limited": limited, "generator_late": late, "books_broken": broken,
         "not_steady": not_steady.len(), "deliveries_owed": owed.owed, "deliveries_lost": owed.lost,
         "deliveries_residual": owed.residual, "send_lag_p99_ns": send_lag_ns, "busy_share_max": busy_share,
         "disturbed_share_max": disturbed_share, "shared_cores": climb.run.shared_cores,
         "calibrated": climb.generator != Default::default(), "arrivals": climb.run.arrivals, "seed": climb.run.seed,
     });
     Conclusion::new("can_i_trust_it", &sentences, evidence)
+}
+
+/// Whether sends left later than they may. Such a rung is judged where that changes nothing: what was met although sends were
+/// late is met.
+fn was_generator_late(rung: &Rung) -> bool {
+    let evidence = &rung.evidence;
+    evidence
+        .send_lag_p99_ns
+        .zip(evidence.send_lag_limit_ns)
+        .is_some_and(|(lag_ns, limit_ns)| lag_ns > limit_ns)
 }
 
 /// The deliveries of all rungs together.

@@ -179,6 +179,16 @@ fn answers_are_worded_for_each_outcome() {
         text_of(&limited, "can_i_trust_it")
             .starts_with("With care: 1 of 2 rungs could not be judged: 1000 (GENERATOR_LIMITED); the load")
     );
+    // A machine that stole CPU all the time made the generator late, and the objectives were met all the same.
+    let stolen = Box::new(|_| 0.2);
+    let late = Scene { send_lag_ns: 40_000_000, steal_share: stolen, ..Scene::arena(500.0) };
+    let late = climb_of(&[judged(&late, "ticks.late_share < 25%")]);
+    assert_eq!(late.verdict, Verdict::Pass);
+    let trust = text_of(&late, "can_i_trust_it");
+    assert!(
+        trust.starts_with("With care: the load generator was late in 1 of 1 rungs that could be judged all the same (send lag p99 at most 40 ms"),
+        "{trust}"
+    );
     let empty = climb_of(&[]);
     assert!(text_of(&empty, "how_many").starts_with("Unknown"));
     assert_eq!(empty.verdict, Verdict::Invalid);
