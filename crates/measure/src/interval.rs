@@ -6,7 +6,7 @@
 //! Units: `_ns`; counts are numbers of messages, connections or ticks.
 
 use std::sync::Arc;
-use strum::{IntoStaticStr, VariantArray};
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::distribution::Distribution;
 use crate::flow::{Flow, Imbalance, Phase};
@@ -14,7 +14,7 @@ use crate::names::{MetricNames, Role};
 use crate::ticks::TickCounts;
 
 /// What is measured as a distribution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, VariantArray, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, VariantArray, IntoStaticStr, EnumMessage)]
 #[repr(usize)]
 #[strum(serialize_all = "snake_case")]
 pub enum Measure {
@@ -49,6 +49,11 @@ impl Measure {
     /// Its name in the store.
     pub fn name(self) -> &'static str {
         self.into()
+    }
+
+    /// What it is: the words above it.
+    pub fn about(self) -> &'static str {
+        self.get_documentation().unwrap_or_default()
     }
 
     /// Whether it counts outside the hold too: connections are opened before it.

@@ -5,6 +5,8 @@
 //! it is, and every reader passes over it.
 //! Units: a name ends in its unit; a name without one is a count.
 
+use strum::EnumMessage;
+
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A reading of a process, of a thread or of the machine.
@@ -39,7 +41,7 @@ pub enum OverTime {
 macro_rules! readings {
     ($(#[$doc:meta])* $names:ident { $($(#[$about:meta])* $variant:ident $text:literal $over_time:ident,)* }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumMessage)]
         pub enum $names { $($(#[$about])* $variant,)* }
 
         impl $names {
@@ -49,6 +51,11 @@ macro_rules! readings {
             /// Its text in the store.
             pub fn name(self) -> &'static str {
                 match self { $($names::$variant => $text,)* }
+            }
+
+            /// What it is, with its unit or range: the words above it.
+            pub fn about(self) -> &'static str {
+                self.get_documentation().unwrap_or_default()
             }
 
             /// How its readings add up.

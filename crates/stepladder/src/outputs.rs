@@ -1,5 +1,5 @@
-//! What is written of a run besides the terminal: JSON, JUnit XML and Markdown at its end and of a stored one, and lines of
-//! JSON while it goes on (`lines`).
+//! What is written of a run besides the terminal: JSON, JUnit XML and Markdown at its end and of a stored one, and while it
+//! goes on lines of JSON (`lines`) and its sums for programs that ask (`metrics`).
 //!
 //! The first three are made of the same answers, and the words in them come from `ladder`. Texts of servers under test stand in
 //! them as text: escaped, without control characters, and with secrets masked.
@@ -7,6 +7,7 @@
 pub(crate) mod junit;
 mod lines;
 pub(crate) mod markdown;
+pub(crate) mod metrics;
 #[cfg(test)]
 mod planted;
 
@@ -19,8 +20,10 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use ladder::Climb;
 use store::{Outcome, RunEnd, RunId, RunState};
+use viewer::MetricsServer;
 
 use self::lines::{LineFile, LineWriter};
+use self::metrics::MetricsPort;
 use crate::say;
 
 /// GitHub's runner shows what is appended to this file on the page of the job.
@@ -49,6 +52,10 @@ pub struct Followed {
     /// Write a line of JSON here for each second and each event while the run goes on (- for standard output; a FIFO will do)
     #[arg(long, value_name = "FILE")]
     pub ndjson: Option<PathBuf>,
+    /// Answer http://ADDR/metrics with the sums of the run as OpenMetrics text while it goes on, for Prometheus and others: a port,
+    /// or 127.0.0.1:PORT (0 for any free one)
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<String>,
 }
 
 impl Followed {
@@ -60,14 +67,17 @@ impl Followed {
     /// Opens what is asked for. Call it before anything is started. Errors: mistakes of the user. `results`: other outputs, by
     /// their flags.
     pub(crate) fn prepare(&self, results: &[(&'static str, Option<&Path>)]) -> anyhow::Result<Followers> {
-        let Some(path) = self.ndjson.as_deref() else { return Ok(Followers::default()) };
+        let mut followers = Followers::default();
+        followers.port = self.metrics.as_deref().map(MetricsPort::open).transpose()?;
+        let Some(path) = self.ndjson.as_deref() else { return Ok(followers) };
         if let Some((flag, _)) = results.iter().find(|(_, other)| *other == Some(path)) {
             let path = path.display();
             bail!("--ndjson {path} and {flag} {path}: one would overwrite the other; name two files");
         }
         let is_new = path != Path::new("-") && !path.exists();
-        let lines = Some(LineFile::open(path)?);
-        Ok(Followers { unwritten: Some(Unwritten(is_new.then(|| path.to_owned()))), lines, writer: None })
+        followers.lines = Some(LineFile::open(path)?);
+        followers.unwritten = Some(Unwritten(is_new.then(|| path.to_owned())));
+        Ok(followers)
     }
 }
 
@@ -78,6 +88,8 @@ pub(crate) struct Followers {
     lines: Option<LineFile>,
     writer: Option<LineWriter>,
     unwritten: Option<Unwritten>,
+    port: Option<MetricsPort>,
+    server: Option<MetricsServer>,
 }
 
 impl Followers {
@@ -85,6 +97,9 @@ impl Followers {
     pub fn begin(&mut self, store: &Path, run: &RunId) -> anyhow::Result<()> {
         if let Some(lines) = self.lines.take() {
             self.writer = Some(lines.follow(store, run)?);
+        }
+        if let Some(port) = self.port.take() {
+            self.server = Some(port.tell(store, run)?);
         }
         Ok(())
     }
@@ -94,6 +109,7 @@ impl Followers {
         if let Some(trouble) = self.writer.take().and_then(LineWriter::finish) {
             say::err_line!("stepladder: {trouble}");
         }
+        self.server = None;
         self.unwritten = None;
     }
 }

@@ -1,6 +1,7 @@
 //! Exports: a run for other programs, as JSON lines, as CSV files, as percentile tables and interval logs of HdrHistogram.
 //!
-//! `seconds` are the lines for programs that follow a run, of figures and not of rows; what follows holds for the others.
+//! `seconds` are the lines for programs that follow a run, of figures and not of rows, and `OpenMetrics` its sums at one moment; what
+//! follows holds for the others.
 //! A run is read through and checked before the first line is written, so an export is whole or it is an error. A run
 //! that is being recorded is exported as it stands at one moment.
 //! Columns are those of `tables.rs`, which says what each means, without `crc`. Units are in their names; `_ns` counts
@@ -12,12 +13,14 @@ mod files;
 mod hdr;
 mod hgrm;
 mod ndjson_lines;
+mod open_metrics;
 mod second_lines;
 
 pub use csv_files::csv;
 pub use files::part_of;
 pub use hdr::hdr;
 pub use ndjson_lines::ndjson;
+pub use open_metrics::OpenMetrics;
 pub use second_lines::{SECOND_LINES_SCHEMA, SecondLines, seconds};
 
 use base64::Engine;

@@ -11,9 +11,39 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 /// The doorkeeper of one viewer.
 #[derive(Clone)]
 pub struct Gate {
-    /// as a client may name us, in lower case: `127.0.0.1:42068` …
-    hosts: Vec<String>,
+    hosts: Hosts,
     token: String,
+}
+
+/// What a client may call a server on a port of loopback, in lower case: `127.0.0.1:42068` …
+#[derive(Clone)]
+pub(crate) struct Hosts(Vec<String>);
+
+impl Hosts {
+    pub fn of_port(port: u16) -> Hosts {
+        let mut hosts = Vec::new();
+        for name in ["localhost", "127.0.0.1", "[::1]"] {
+            hosts.push(format!("{name}:{port}"));
+            if port == 80 {
+                hosts.push(name.to_owned());
+            }
+        }
+        Hosts(hosts)
+    }
+
+    /// The host that a request names, where it is ours. A name that was rebound to 127.0.0.1 is not. Errors: why not.
+    pub fn named_by<'a>(&self, uri: &Uri, headers: &'a HeaderMap) -> Result<&'a str, &'static str> {
+        let named = single(headers, header::HOST.as_str()).filter(|host| self.contain(host));
+        let host = named.ok_or("the Host header names another server")?;
+        if uri.authority().is_some_and(|authority| !self.contain(authority.as_str())) {
+            return Err("the address names another server");
+        }
+        Ok(host)
+    }
+
+    fn contain(&self, host: &str) -> bool {
+        self.0.iter().any(|ours| ours.eq_ignore_ascii_case(host))
+    }
 }
 
 /// What becomes of a request.
@@ -32,14 +62,7 @@ pub enum Ruling {
 impl Gate {
     /// Guards a server on `port` of loopback with a token, which is made of letters that a path may hold.
     pub fn new(port: u16, token: String) -> Self {
-        let mut hosts = Vec::new();
-        for name in ["localhost", "127.0.0.1", "[::1]"] {
-            hosts.push(format!("{name}:{port}"));
-            if port == 80 {
-                hosts.push(name.to_owned());
-            }
-        }
-        Gate { hosts, token }
+        Gate { hosts: Hosts::of_port(port), token }
     }
 
     /// The path of the page; everything that the page asks for lies below it.
@@ -57,12 +80,10 @@ impl Gate {
     /// What becomes of a request with this head.
     pub fn rule(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Ruling {
         let refuse = |why| Ruling::Refuse(StatusCode::FORBIDDEN, why);
-        let Some(host) = single(headers, header::HOST.as_str()).filter(|host| self.is_ours(host)) else {
-            return refuse("the Host header names another server");
+        let host = match self.hosts.named_by(uri, headers) {
+            Ok(host) => host,
+            Err(why) => return refuse(why),
         };
-        if uri.authority().is_some_and(|authority| !self.is_ours(authority.as_str())) {
-            return refuse("the address names another server");
-        }
         let behind = self.behind_token(uri.path());
         let is_plain = matches!(*method, Method::GET | Method::HEAD);
         let origin = headers.contains_key(header::ORIGIN);
@@ -94,10 +115,6 @@ impl Gate {
             Some("") => Ruling::Enter,
             Some(_) => Ruling::Pass,
         }
-    }
-
-    fn is_ours(&self, host: &str) -> bool {
-        self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host))
     }
 }
 

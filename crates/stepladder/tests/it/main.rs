@@ -24,6 +24,7 @@ mod grid;
 mod http;
 mod kills;
 mod main_job;
+mod metrics;
 mod output;
 mod place;
 mod protobuf;

@@ -10,6 +10,7 @@ mod following;
 mod forged;
 mod given;
 mod lines;
+mod open_metrics;
 mod round_trip;
 mod runs;
 mod second_lines;

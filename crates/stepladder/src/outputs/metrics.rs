@@ -1,0 +1,108 @@
+//! `--metrics`: the sums of a run as OpenMetrics text, for programs that ask for them while it goes on.
+//!
+//! Each request reads what was committed since the one before, so nobody who measures waits, and a run that nobody asks about costs
+//! nothing. Trouble here changes no verdict and no exit code.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use store::export::OpenMetrics;
+use store::{RunId, Store};
+use viewer::MetricsServer;
+
+use crate::say;
+use crate::secrets::mask;
+
+/// A port that is ours before the run begins.
+pub(crate) struct MetricsPort {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl MetricsPort {
+    /// Takes it. Errors: no address, not of this machine alone, or taken.
+    pub fn open(text: &str) -> anyhow::Result<MetricsPort> {
+        let address = address(text)?;
+        let listener = viewer::listen_for_metrics(address).map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                anyhow::anyhow!("--metrics {text}: something listens on {address} already; name another port")
+            }
+            _ => anyhow::Error::new(error).context(format!("--metrics {text}: cannot listen on {address}")),
+        })?;
+        let address = listener.local_addr().with_context(|| format!("--metrics {text}"))?;
+        Ok(MetricsPort { listener, address })
+    }
+
+    /// Begins to answer.
+    pub fn tell(self, store: &Path, run: &RunId) -> anyhow::Result<MetricsServer> {
+        let mut metrics = OpenMetrics::new(run.clone());
+        let path = store.to_owned();
+        let mut store = None;
+        let make = move || {
+            let mut read = || {
+                let store = match &mut store {
+                    Some(store) => store,
+                    none => none.insert(Store::open_to_read(&path)?),
+                };
+                metrics.read_on(store)
+            };
+            read().map_err(|error| mask(&error.to_string()).into_owned())?;
+            let text = metrics.text();
+            Ok(say::harmless(&mask(&text)).into_owned())
+        };
+        let server = viewer::serve_metrics(self.listener, Box::new(make))?;
+        say::err_line!("metrics: http://{}/metrics", self.address);
+        Ok(server)
+    }
+}
+
+/// `9464`, `127.0.0.1:9464`, `localhost:9464`, `[::1]:9464`.
+fn address(text: &str) -> anyhow::Result<SocketAddr> {
+    let named = text.strip_prefix("localhost:").unwrap_or(text);
+    let address = match named.parse::<u16>() {
+        Ok(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        Err(_) => text.parse().map_err(|_| {
+            anyhow::anyhow!(
+                "--metrics {text:?} is no address; write a port or 127.0.0.1:PORT, for example --metrics 9464"
+            )
+        })?,
+    };
+    if !address.ip().is_loopback() {
+        bail!(
+            "--metrics {text}: figures are served to programs of this machine only; write --metrics 127.0.0.1:{}, and forward that \
+             port if another machine is to read them",
+            address.port()
+        );
+    }
+    Ok(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn an_address_is_a_port_of_loopback() {
+        for (text, expected) in [
+            ("9464", "127.0.0.1:9464"),
+            ("localhost:9464", "127.0.0.1:9464"),
+            ("127.0.0.2:1", "127.0.0.2:1"),
+            ("[::1]:9464", "[::1]:9464"),
+        ] {
+            assert_eq!(address(text).unwrap().to_string(), expected);
+        }
+        for (text, words) in [
+            ("0.0.0.0:9464", "programs of this machine only"),
+            ("[::]:9464", "programs of this machine only"),
+            ("192.168.1.2:9464", "--metrics 127.0.0.1:9464, and forward"),
+            ("example.com:9464", "is no address"),
+            ("70000", "is no address"),
+            ("", "is no address"),
+        ] {
+            let told = address(text).unwrap_err().to_string();
+            assert!(told.contains(words), "{text}: {told}");
+        }
+    }
+}
