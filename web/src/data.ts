@@ -295,7 +295,7 @@ export type DuelLoad = {
 }
 
 /** Why a duel ends. */
-export type DuelStop = "known" | "blocks" | "budget" | "not_measured" | "unfair" | "interrupted" | "exited_a" | "exited_b"
+export type DuelStop = "known" | "blocks" | "budget" | "not_measured" | "unfair" | "interrupted" | "exited_a" | "exited_b" | "failed_a" | "failed_b"
 
 /** What is known of a figure. */
 export type DuelVerdict = "smaller" | "larger" | "no_difference_larger_than_delta" | "undecided"

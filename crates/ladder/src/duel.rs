@@ -10,6 +10,7 @@
 mod contract;
 mod gate;
 mod interval;
+pub mod libraries;
 mod looks;
 mod schedule;
 mod verdicts;
@@ -76,7 +77,7 @@ impl Duel {
     /// All figures that are read off a trial: those that are compared, then those that only gates name.
     pub fn compared(&self) -> Vec<&'static FigureDoc> {
         let mut figures: Vec<&'static FigureDoc> =
-            self.figures.iter().filter_map(|name| FigureDoc::named(name)).collect();
+            self.figures.iter().filter_map(|name| figure_named(name)).collect();
         for gate in &self.gates {
             if !figures.iter().any(|figure| figure.name == gate.figure().name) {
                 figures.push(gate.figure());
@@ -97,6 +98,11 @@ impl Duel {
     pub fn read(&self, trial: &Trial) -> Vec<FigureValue> {
         self.compared().iter().map(|figure| figure.read(trial)).collect()
     }
+}
+
+/// A figure of servers or of client libraries.
+fn figure_named(name: &str) -> Option<&'static FigureDoc> {
+    FigureDoc::named(name).or_else(|| libraries::named(name))
 }
 
 #[cfg(any(test, feature = "scene"))]

@@ -4,7 +4,7 @@
 //! what a library does in this process, without network and without a ladder. A subject has options of its own.
 
 mod gate;
-mod in_flight;
+pub(crate) mod in_flight;
 mod leaderboard;
 
 use std::path::Path;
@@ -52,6 +52,9 @@ pub fn answer(store: &Store, record: &RunRecord) -> String {
 
 /// `stepladder show` of a comparison of client libraries: the table as it was told, made of the stored lines once more.
 pub fn show(store: &Store, record: &RunRecord, json: Option<&Path>) -> Result<Exit, Failure> {
+    if in_flight::duel::is_duel(record) {
+        return in_flight::duel::show(store, record, json).map_err(not_measured);
+    }
     let report = stored(store, &record.id).map_err(not_measured)?;
     write_text("--json", &serde_json::to_string_pretty(&report.contract()).map_err(not_measured)?, json)
         .map_err(not_measured)?;

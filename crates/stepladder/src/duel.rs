@@ -4,7 +4,7 @@
 //! stored like those of a climb, in cells named by their side; verdicts, page and JSON are made of what is stored.
 
 mod options;
-mod page;
+pub(crate) mod page;
 mod record;
 
 use std::sync::mpsc::{Receiver, channel};
@@ -32,6 +32,9 @@ use crate::under_test::{self, UnderTest};
 
 /// `stepladder duel`
 pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
+    if let Some(asked) = args.of_libraries().map_err(wrong_usage)? {
+        return crate::bench::in_flight::duel::duel(asked, interrupt);
+    }
     let decided = args.decide().map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
     check(&decided, &machine)?;

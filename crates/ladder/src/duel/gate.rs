@@ -1,7 +1,7 @@
 //! Gates of a duel: how much a figure of B may differ from A's, `response.p99 <= +5%`.
 //!
 //! What can be 0 has no ratio: shares are gated in percentage points (`ticks.late_share <= +1pp`), counts in numbers
-//! (`errors <= +0`).
+//! (`errors <= +0`). A ratio may also be written as a factor: `ops >= 1.0x`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -104,7 +104,7 @@ impl FromStr for Gate {
     fn from_str(text: &str) -> Result<Gate, GateError> {
         let condition = Condition::of(text)?;
         let text = condition.text.to_owned();
-        let Some(figure) = FigureDoc::named(condition.name) else {
+        let Some(figure) = super::figure_named(condition.name) else {
             let nearest = FigureDoc::nearest(condition.name).name;
             return Err(GateError::UnknownFigure { text, name: condition.name.to_owned(), nearest });
         };
@@ -127,7 +127,9 @@ impl FromStr for Gate {
 /// What a gate on a figure may ask for.
 fn expected(figure: &FigureDoc) -> &'static str {
     match (Scale::of(figure), figure.unit) {
-        (Scale::Ratio, _) => "a change in percent above -100, as in <= +5% or <= -10%",
+        (Scale::Ratio, _) => {
+            "a change in percent above -100, as in <= +5% or <= -10%, or a factor, as in <= 1.05x"
+        }
         (Scale::Difference, UnitKind::Share) => {
             "a difference in percentage points, as in <= +1pp, because a share may be 0 and has no ratio then"
         }
@@ -149,6 +151,10 @@ fn bound(figure: &FigureDoc, value: &str) -> Option<f64> {
     };
     match (Scale::of(figure), figure.unit) {
         (Scale::Ratio, _) => {
+            // A factor has no sign.
+            if let Some(factor) = value.strip_suffix('x') {
+                return number(factor).filter(|factor| *factor > 0.0 && rest == value).map(f64::ln);
+            }
             let change = number(rest.strip_suffix('%')?)? / 100.0;
             (change > -1.0).then(|| change.ln_1p())
         }

@@ -132,6 +132,10 @@ pub enum DuelStop {
     ExitedA,
     /// B's process ended under load
     ExitedB,
+    /// of client libraries: operations of A failed
+    FailedA,
+    /// of client libraries: operations of B failed
+    FailedB,
 }
 
 impl Duel {

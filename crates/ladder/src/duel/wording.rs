@@ -13,7 +13,9 @@ impl Finding {
     /// The verdict in a word or two: `faster`, `slower`, `less`, `more`, `no difference larger than 5 %`, `undecided`.
     pub fn verdict_text(&self, delta: f64) -> String {
         let (smaller, larger) = match self.figure.unit {
-            _ if self.figure.name.starts_with("subject.") => ("less", "more"),
+            _ if self.figure.name.starts_with("subject.") || self.figure.name.starts_with("cpu") => {
+                ("less", "more")
+            }
             UnitKind::Time => ("faster", "slower"),
             UnitKind::Rate => ("slower", "faster"),
             _ => ("less", "more"),
@@ -93,6 +95,8 @@ impl DuelStop {
             DuelStop::Interrupted => "it was interrupted",
             DuelStop::ExitedA => "A's process ended under load",
             DuelStop::ExitedB => "B's process ended under load",
+            DuelStop::FailedA => "operations of A failed, so there is nothing to compare B with",
+            DuelStop::FailedB => "operations of B failed",
         }
     }
 }

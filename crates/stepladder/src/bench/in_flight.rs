@@ -6,6 +6,7 @@
 //! that is shown is made of these lines (`ladder::in_flight`).
 
 mod compare;
+pub(crate) mod duel;
 mod lines;
 mod member;
 mod options;
@@ -248,8 +249,10 @@ pub(super) fn answer(store: &Store, record: &RunRecord) -> String {
     if let RunState::Ended(RunEnd { reason: Some(reason), .. }) = &record.state {
         return reason.clone();
     }
-    match stored(store, &record.id) {
-        Ok(report) => report.in_one_line(),
-        Err(error) => format!("{error:#}"),
-    }
+    let answered = if duel::is_duel(record) {
+        duel::answer(store, record)
+    } else {
+        stored(store, &record.id).map(|report| report.in_one_line())
+    };
+    answered.unwrap_or_else(|error| format!("{error:#}"))
 }

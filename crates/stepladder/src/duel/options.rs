@@ -11,6 +11,7 @@ use plan::layers::settings;
 use plan::units::{self, duration_ns_within};
 use plan::{Arrivals, Flags, HoldLength, Plan, SubjectSource};
 
+use crate::bench::in_flight::duel as libraries;
 use crate::cli::{ClimbArgs, Settings};
 use crate::commands::planned;
 use crate::comparing;
@@ -21,9 +22,13 @@ use crate::outputs::{Followed, ResultFiles};
 /// Options of `duel`.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "stepladder duel 'SUBJECT [OPTIONS OF climb]' 'SUBJECT [OPTIONS OF climb]' [OPTIONS]",
-    after_help = "Example: stepladder duel 'arena -- --ticker steady' 'arena -- --ticker catch-up' --rungs 500\n\
-                  Gates: FIGURE OP CHANGE from A to B, e.g. response.p99 <= +5%, ticks.late_share <= +1pp, errors <= +0; \
+    override_usage = "stepladder duel 'SUBJECT [OPTIONS OF climb]' 'SUBJECT [OPTIONS OF climb]' [OPTIONS]\n       \
+                      stepladder duel 'bench --target URL [OPTIONS OF bench]' 'bench --target URL [OPTIONS OF bench]' [OPTIONS]",
+    after_help = "Examples: stepladder duel 'arena -- --ticker steady' 'arena -- --ticker catch-up' --rungs 500\n          \
+                  stepladder duel 'bench --target redis://127.0.0.1:6379 --client ./old' 'bench --target redis://127.0.0.1:6379 \
+                  --client ./new' --gate 'ops >= 0.95x'\n\
+                  Gates: FIGURE OP CHANGE from A to B, e.g. response.p99 <= +5%, rate_per_s >= 1.0x, ticks.late_share <= +1pp, \
+                  errors <= +0; of client libraries ops, latency.p50, latency.p99, latency.p999, cpu_per_op, rss_peak; \
                   stepladder climb --help lists the figures\n\
                   Exit: 0 measured, or all gates met; 1 a gate missed, or B ended under load; 2 undecided or could not be \
                   measured; 3 wrong usage; 130 interrupted."
@@ -40,9 +45,9 @@ pub struct DuelArgs {
     /// A change from A to B that must be kept, e.g. 'response.p99 <= +5%'; several times for several
     #[arg(long, value_name = "GATE", help_heading = "Duel")]
     gate: Vec<String>,
-    /// How long all trials together may take
-    #[arg(long, value_name = "TIME", default_value = "10m", help_heading = "Duel")]
-    budget: String,
+    /// How long all trials together may take [default: 10m; of client libraries 60s]
+    #[arg(long, value_name = "TIME", help_heading = "Duel")]
+    budget: Option<String>,
     /// What differs by less counts as equal
     #[arg(long, value_name = "PERCENT", default_value = "5%", help_heading = "Duel")]
     delta: String,
@@ -87,22 +92,62 @@ pub struct Decided {
 const HOLD_NS: u64 = 10_000_000_000;
 /// Beside ramp, settling and hold: connecting, draining, a fresh server.
 const AROUND_NS: u64 = 2_000_000_000;
+const BUDGET: &str = "10m";
+/// Of client libraries: a performance unit test.
+const BUDGET_OF_LIBRARIES: &str = "60s";
 const BUDGET_NS_LEAST: u64 = 1_000_000_000;
 const BUDGET_NS_MOST: u64 = 7 * 24 * 3_600_000_000_000;
 const LOADS: [&str; 4] = ["--rungs", "--rate", "--updates-rate", "--requesters"];
 
 impl DuelArgs {
+    /// What is asked where both sides are runs of `bench`; `None`: they are servers. Errors: one of each, or options of the
+    /// other kind.
+    pub(crate) fn of_libraries(&self) -> anyhow::Result<Option<libraries::Asked<'_>>> {
+        let texts = [self.a.as_str(), self.b.as_str()];
+        if !libraries::is_meant(texts)? {
+            return Ok(None);
+        }
+        if let Some(one) = settings().find(|one| !self.settings.0.all(one).is_empty()) {
+            bail!(
+                "{} is about servers; write what the client libraries are to do into both sides, as options of bench",
+                one.flag
+            );
+        }
+        self.results.only_json("a duel of client libraries")?;
+        let followed =
+            [("--ndjson", self.followed.ndjson.is_some()), ("--metrics", self.followed.metrics.is_some())];
+        if let Some((flag, _)) = followed.into_iter().find(|(_, is_given)| *is_given) {
+            bail!("{flag} tells the seconds of servers; leave it out of a duel of client libraries");
+        }
+        Ok(Some(libraries::Asked {
+            texts,
+            gates: self.gates()?,
+            budget_ns: budget_ns(self.budget.as_deref().unwrap_or(BUDGET_OF_LIBRARIES))?,
+            delta: delta(&self.delta)?,
+            json: self.results.json.as_deref(),
+            store: &self.store,
+        }))
+    }
+
+    fn gates(&self) -> anyhow::Result<Vec<Gate>> {
+        self.gate.iter().map(|text| text.parse::<Gate>().context("--gate")).collect()
+    }
+
     /// Reads everything. Errors: the author's mistakes, with the place and what to do.
     pub fn decide(&self) -> anyhow::Result<Decided> {
-        let gates: Vec<Gate> = self
-            .gate
-            .iter()
-            .map(|text| text.parse::<Gate>().context("--gate"))
-            .collect::<anyhow::Result<_>>()?;
+        let gates = self.gates()?;
+        let of_libraries =
+            gates.iter().find(|gate| ladder::duel::libraries::named(gate.figure().name).is_some());
+        if let Some(gate) = of_libraries {
+            bail!(
+                "--gate '{gate}': {} is a figure of client libraries (duel 'bench …' 'bench …')",
+                gate.figure().name
+            );
+        }
         let asked = Asked {
             gates,
             figures: None,
-            budget_ns: budget_ns(&self.budget)?,
+            budget_ns: budget_ns(self.budget.as_deref().unwrap_or(BUDGET))?,
             delta: delta(&self.delta)?,
             disturbed_share_most: units::share(&self.disturbed).context("--disturbed")?,
         };

@@ -74,7 +74,9 @@ fn of(
     let unit = run.plan_of(Side::A).ladder.load_unit;
     let delta = run.plan.duel.delta;
     let mut conclusions: Vec<Conclusion> = told(standing)
-        .map(|load| Conclusion::new("duel", &sentences(load, unit, delta), json!({ "load": load.load })))
+        .map(|load| {
+            Conclusion::new("duel", &sentences(load, &at(load, unit), delta), json!({ "load": load.load }))
+        })
         .collect();
     conclusions.push(Conclusion::new("duel_ended", &[ended(stop)], json!({})));
     // First what was asked; what a climb of the same trials would say comes behind it.
@@ -112,13 +114,13 @@ pub fn print(answer: &DuelAnswer, takes_stdout: bool) {
     }
 }
 
-fn exit(loads: &[LoadStanding], stop: Option<DuelStop>) -> Exit {
+pub(crate) fn exit(loads: &[LoadStanding], stop: Option<DuelStop>) -> Exit {
     let gates = || loads.iter().flat_map(|load| &load.gates);
     let has_looked = |load: &LoadStanding| load.findings.iter().any(|finding| finding.range.is_some());
     match stop {
         Some(DuelStop::Interrupted) => Exit::Interrupted,
-        Some(DuelStop::ExitedB) => Exit::NotMet,
-        Some(DuelStop::ExitedA) => Exit::NotMeasured,
+        Some(DuelStop::ExitedB | DuelStop::FailedB) => Exit::NotMet,
+        Some(DuelStop::ExitedA | DuelStop::FailedA) => Exit::NotMeasured,
         _ if gates().any(|gate| gate.state == GateState::NotMet) => Exit::NotMet,
         _ if gates().any(|gate| gate.state == GateState::Undecided) => Exit::NotMeasured,
         _ if loads.iter().all(has_looked) => Exit::Met,
@@ -127,12 +129,12 @@ fn exit(loads: &[LoadStanding], stop: Option<DuelStop>) -> Exit {
 }
 
 /// `At 500 games, 7 blocks: ticks.late_share is less with B, −31 pp (−33 pp to −29 pp).`
-fn sentences(load: &LoadStanding, unit: LoadUnit, delta: f64) -> Vec<String> {
+pub(crate) fn sentences(load: &LoadStanding, at: &str, delta: f64) -> Vec<String> {
     let mut sentences = Vec::new();
     let of = |is: fn(DuelVerdict) -> bool| load.findings.iter().filter(move |one| is(one.verdict));
     let listed =
         |findings: Vec<&Finding>| findings.iter().map(|one| one.figure.name).collect::<Vec<_>>().join(", ");
-    let at = format!("At {} {unit}, {}", show_number(load.load), blocks(load.blocks));
+    let at = format!("At {at}, {}", blocks(load.blocks));
     let known: Vec<String> = of(|one| matches!(one, DuelVerdict::Smaller | DuelVerdict::Larger))
         .map(|one| format!("{} {} with B, {}", one.figure.name, one.verdict_text(delta), one.change_text()))
         .collect();
@@ -181,44 +183,7 @@ fn page<'a>(
         text += &format!("   {}\n", comparing::as_text(&difference));
     }
     for load in loads {
-        let dropped = match load.dropped.len() {
-            0 => String::new(),
-            count => format!(", {count} dropped"),
-        };
-        text +=
-            &format!("\n{bold}{} {unit}{bold:#}, {}{dropped}\n", show_number(load.load), blocks(load.blocks));
-        let rows = load.findings.iter().map(|one| {
-            let value = |value: Option<f64>| match value {
-                Some(value) => one.figure.unit.show(value),
-                None => "—".to_owned(),
-            };
-            [
-                one.figure.name.to_owned(),
-                value(one.medians.0),
-                value(one.medians.1),
-                one.change_text(),
-                one.verdict_text(delta),
-            ]
-        });
-        if !load.findings.is_empty() {
-            text += &show::columns(["figure", "A", "B", "B against A (95 %)", "with B"], rows);
-        }
-        for gate in &load.gates {
-            let word = gate.state.in_words();
-            let colour = match gate.state {
-                GateState::Met => AnsiColor::Green,
-                GateState::NotMet => AnsiColor::Red,
-                GateState::Undecided => AnsiColor::Yellow,
-            };
-            let paint = Style::new().fg_color(Some(colour.into())).bold();
-            text += &format!("gate {}: {paint}{word}{paint:#}\n", gate.gate);
-        }
-        if let Some((gate, why)) = load.unmeasured_gate() {
-            text += &format!("{} is not measured: {why}\n", gate.figure().name);
-        }
-        for why in &load.dropped {
-            text += &format!("a block was dropped, {}\n", say::in_line(why));
-        }
+        text += &table(load, &at(load, unit), delta);
     }
     for side in Side::BOTH {
         text += &of_objectives(run, side);
@@ -229,8 +194,59 @@ fn page<'a>(
     {
         text += &format!("{}\n", exited.reason.as_deref().map_or(String::new(), say::in_line));
     }
-    text += "Medians over the blocks; the change is the mean within blocks, the interval holds at whichever block the duel ended.\n";
+    text += HOW_TO_READ;
     text + &format!("run {} · stepladder show {}\n", run.id(), run.id())
+}
+
+/// Of how to read what stands above it.
+pub(crate) const HOW_TO_READ: &str = "Medians over the blocks; the change is the mean within blocks, the interval holds at whichever block the duel ended.\n";
+
+/// The load of a duel of servers, for a heading.
+fn at(load: &LoadStanding, unit: LoadUnit) -> String {
+    format!("{} {unit}", show_number(load.load))
+}
+
+/// Figures, gates and dropped blocks under one load.
+pub(crate) fn table(load: &LoadStanding, at: &str, delta: f64) -> String {
+    let bold = Style::new().bold();
+    let dropped = match load.dropped.len() {
+        0 => String::new(),
+        count => format!(", {count} dropped"),
+    };
+    let mut text = format!("\n{bold}{at}{bold:#}, {}{dropped}\n", blocks(load.blocks));
+    let rows = load.findings.iter().map(|one| {
+        let value = |value: Option<f64>| match value {
+            Some(value) => one.figure.unit.show(value),
+            None => "—".to_owned(),
+        };
+        [
+            one.figure.name.to_owned(),
+            value(one.medians.0),
+            value(one.medians.1),
+            one.change_text(),
+            one.verdict_text(delta),
+        ]
+    });
+    if !load.findings.is_empty() {
+        text += &show::columns(["figure", "A", "B", "B against A (95 %)", "with B"], rows);
+    }
+    for gate in &load.gates {
+        let word = gate.state.in_words();
+        let colour = match gate.state {
+            GateState::Met => AnsiColor::Green,
+            GateState::NotMet => AnsiColor::Red,
+            GateState::Undecided => AnsiColor::Yellow,
+        };
+        let paint = Style::new().fg_color(Some(colour.into())).bold();
+        text += &format!("gate {}: {paint}{word}{paint:#}\n", gate.gate);
+    }
+    if let Some((gate, why)) = load.unmeasured_gate() {
+        text += &format!("{} is not measured: {why}\n", gate.figure().name);
+    }
+    for why in &load.dropped {
+        text += &format!("a block was dropped, {}\n", say::in_line(why));
+    }
+    text
 }
 
 /// How often a side failed its objectives, which a duel does not judge by.

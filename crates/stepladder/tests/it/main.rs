@@ -16,6 +16,7 @@ mod chat;
 mod ci;
 mod consent;
 mod duel;
+mod duel_libraries;
 mod endings;
 mod follow;
 mod foreign_server;

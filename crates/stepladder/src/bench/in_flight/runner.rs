@@ -80,6 +80,8 @@ impl How<'_> {
 /// A run that came to its end.
 #[derive(Debug)]
 pub(super) struct Ran {
+    /// what it measured
+    pub run: Run,
     /// the stacks of its profile, where one was asked for
     pub folded: Option<String>,
     /// what was alive, where it wrote a heap snapshot
@@ -176,13 +178,13 @@ impl Client {
         if process.is_told && interrupt.is_asked() {
             return Ok(None);
         }
-        heard.with_context(|| format!("client {}", self.name))?;
+        let run = heard.with_context(|| format!("client {}", self.name))?;
         // Only what failed to begin ends otherwise than it says.
         match status {
             Some(status) if status.success() => {
                 let folded = how.folded(perf.as_ref()).with_context(|| format!("client {}", self.name))?;
                 let heap = how.heap().with_context(|| format!("client {}", self.name))?;
-                Ok(Some(Ran { folded, heap }))
+                Ok(Some(Ran { run, folded, heap }))
             }
             status => {
                 let how = status.map_or("did not end".to_owned(), |status| status.to_string());
@@ -198,7 +200,7 @@ impl Client {
         record: &mut Record<'_>,
         interrupt: &Interrupt,
         perf: &mut Option<Perf>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Run> {
         let mut start: Option<Value> = None;
         let mut heard = Instant::now();
         let mut until = None;
@@ -234,8 +236,7 @@ impl Client {
                             note_usage(member, record, true)?;
                             perf.iter_mut().for_each(Perf::ends_now);
                             // What cannot be true is refused at once.
-                            Run::read(&start, &end)?;
-                            return Ok(());
+                            return Ok(Run::read(&start, &end)?);
                         }
                         Line::Error(message) => bail!("{message}"),
                     }
