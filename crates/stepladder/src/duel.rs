@@ -29,6 +29,7 @@ use crate::say;
 use crate::secrets::mask;
 use crate::signals::Interrupt;
 use crate::under_test::{self, UnderTest};
+use crate::view::Beside;
 
 /// `stepladder duel`
 pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
@@ -41,6 +42,7 @@ pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     args.results.prepare().map_err(wrong_usage)?;
     let mut followers = args.followed.prepare(&args.results.all()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&args.store).map_err(no_store)?;
+    let beside = Beside::begin(&args.store, args.view, args.report.as_deref())?;
     let mut progress = Progress::new();
     let run = fight(&decided, &machine, &store, (&mut progress, &mut followers), interrupt)?;
     followers.end();
@@ -57,6 +59,7 @@ pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     args.results.write(&answer).map_err(not_measured)?;
     outputs::append_step_summary(&answer);
     page::print(&answer, args.results.take_stdout() || args.followed.takes_stdout());
+    beside.end(&args.store, run.id(), interrupt)?;
     Ok(answer.exit)
 }
 

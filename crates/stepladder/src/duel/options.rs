@@ -61,6 +61,13 @@ pub struct DuelArgs {
     pub(crate) results: ResultFiles,
     #[command(flatten, next_help_heading = "Output")]
     pub(crate) followed: Followed,
+    /// Write the results here as one HTML file that opens anywhere
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    pub(crate) report: Option<PathBuf>,
+    /// Show the duel as a page on 127.0.0.1 while it goes on, opened where there is a desktop; on a terminal also afterwards,
+    /// until Ctrl-C
+    #[arg(long, help_heading = "Output")]
+    pub(crate) view: bool,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db", help_heading = "Output")]
     pub store: PathBuf,
@@ -126,6 +133,8 @@ impl DuelArgs {
             delta: delta(&self.delta)?,
             json: self.results.json.as_deref(),
             store: &self.store,
+            view: self.view,
+            report: self.report.as_deref(),
         }))
     }
 

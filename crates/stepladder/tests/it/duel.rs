@@ -69,6 +69,8 @@ const DUEL: [&str; 12] = [
 fn a_duel_is_one_run_of_both_sides_that_is_replayed_alike() {
     let place = Place::new();
     let outputs = "--json duel.json --ndjson duel.ndjson --junit duel.xml --markdown duel.md";
+    let report = if viewer::page_is_built() { " --report told.html" } else { "" };
+    let outputs = format!("{outputs}{report}");
     let ran = place.run(DUEL.into_iter().chain(outputs.split(' ')));
     assert!([0, 2].contains(&ran.code), "measured or not: {ran:#?}");
     let told = place.json("duel.json");
@@ -108,6 +110,10 @@ fn a_duel_is_one_run_of_both_sides_that_is_replayed_alike() {
     let runs = place.run(["runs"]);
     assert!(runs.out.contains(id) && runs.out.contains("At 4 games"), "{runs:#?}");
     if viewer::page_is_built() {
+        assert!(
+            place.path("told.html").metadata().is_ok_and(|file| file.len() > 10_000),
+            "the report of the duel"
+        );
         assert_eq!(place.run(["report", id, "-o", "duel.html"]).code, 0);
         let page = inside(&std::fs::read_to_string(place.path("duel.html")).expect("the report"));
         assert_eq!((&page["duel"], &page["run"]["kind"]), (&told["duel"], &"duel".into()));

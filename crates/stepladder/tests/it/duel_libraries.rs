@@ -26,8 +26,10 @@ fn figure<'a>(json: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn a_library_is_as_fast_as_itself_and_what_was_told_is_stored() {
     let place = Place::new();
+    let report: &[&str] = if viewer::page_is_built() { &["--report", "r.html"] } else { &[] };
     // Whatever the machine does to either, neither takes ten times as long in most of the blocks.
-    let ran = fought(&place, NULL, NULL, &["--gate", "ops >= 0.1x", "--json", "duel.json"]);
+    let ran =
+        fought(&place, NULL, NULL, &[&["--gate", "ops >= 0.1x", "--json", "duel.json"][..], report].concat());
     assert_eq!(ran.code, 0, "{ran:#?}");
     for fragment in ["get 3 B, 100 in flight", "gate ops >= 0.1x: met", "cpu_per_op", "null 0.1.0 on rust"] {
         assert!(ran.out.contains(fragment), "`{fragment}` is missing in\n{}", ran.out);
@@ -37,6 +39,10 @@ fn a_library_is_as_fast_as_itself_and_what_was_told_is_stored() {
     let ops = figure(&json, "ops");
     assert!(ops["blocks"].as_u64() >= Some(4) && ops["low"].as_f64() > Some(0.1), "{ops:#}");
     assert_eq!((&json["subject"], &json["duel"]["ended_because"]), (&"in-flight".into(), &"known".into()));
+    if !report.is_empty() {
+        let page = std::fs::read_to_string(place.path("r.html")).expect("the report");
+        assert!(page.contains("null-1") && page.contains("A rust"), "{} bytes", page.len());
+    }
     let shown = place.run(["show", "null-1", "--json", "shown.json"]);
     assert_eq!((shown.code, &shown.out), (0, &ran.out), "what is shown later is what was told");
     assert_eq!(place.json("shown.json"), json);

@@ -29,6 +29,7 @@ use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::outputs::{check_writable, write_text};
 use crate::say;
 use crate::signals::Interrupt;
+use crate::view::Beside;
 
 /// The word that a side begins with.
 pub(crate) const WORD: &str = "bench";
@@ -65,6 +66,8 @@ pub(crate) struct Asked<'a> {
     pub delta: f64,
     pub json: Option<&'a Path>,
     pub store: &'a Path,
+    pub view: bool,
+    pub report: Option<&'a Path>,
 }
 
 /// As it is stored in the run's plan.
@@ -148,7 +151,7 @@ impl SideTask {
         let asked = self.task.clone();
         self.task = self.of_total(if self.has_total { asked.key.total.min(PILOT) } else { PILOT });
         let folder = tempfile::tempdir().context("no temporary folder can be made")?;
-        let store = Store::open_or_create(&folder.path().join("pilot.db"))?;
+        let store = Store::open_or_create(folder.path().join("pilot.db"))?;
         let empty = || "{}".to_owned();
         let head = RunHead {
             kind: store::RunKind::Bench,
@@ -211,6 +214,7 @@ pub(crate) fn duel(asked: Asked<'_>, interrupt: &Interrupt) -> Result<Exit, Fail
     }
     check_writable("--json", asked.json).map_err(wrong_usage)?;
     let store = Store::open_or_create(asked.store).map_err(climb::no_store)?;
+    let beside = Beside::begin(asked.store, asked.view, asked.report)?;
     let began = Instant::now();
     let Some(pilots) = pilots(&mut sides, interrupt).map_err(not_measured)? else {
         say::err_line!("stepladder: interrupted before the first block; nothing can be compared");
@@ -240,6 +244,7 @@ pub(crate) fn duel(asked: Asked<'_>, interrupt: &Interrupt) -> Result<Exit, Fail
         return Ok(Exit::Interrupted);
     };
     tell(&found, &run, asked.json).map_err(not_measured)?;
+    beside.end(asked.store, &run, interrupt)?;
     Ok(if interrupt.is_asked() { Exit::Interrupted } else { found.exit() })
 }
 
