@@ -173,6 +173,22 @@ impl Evil {
         heard
     }
 
+    /// What comes until these words are in it, or nothing more does.
+    fn read_until(&mut self, words: &str) -> String {
+        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (mut heard, mut piece) = (Vec::new(), [0; 4096]);
+        loop {
+            let text = String::from_utf8_lossy(&heard).into_owned();
+            if text.contains(words) {
+                return text;
+            }
+            match self.stream.read(&mut piece) {
+                Ok(count @ 1..) => heard.extend(&piece[..count]),
+                _ => return text,
+            }
+        }
+    }
+
     /// The status of the answer, behind which the connection has to end.
     fn status(&mut self) -> u16 {
         let heard = self.read_out();
