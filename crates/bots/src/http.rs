@@ -7,11 +7,13 @@
 //! rejected or cut off comes back a little later, or a server at its limit would be asked ever faster.
 //! An answer is right or wrong by its request's checks. The first few errors of each cause are kept verbatim.
 
+mod answers;
 mod audit;
 pub(crate) mod errors;
 mod open;
 mod recovery;
 mod redirect;
+mod requesters;
 mod shutdown;
 pub mod source;
 pub mod templates;
@@ -21,14 +23,13 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use drivers::Closed;
-use drivers::http::{Answer, Http, Outgoing, Received};
+use drivers::http::{Http, Outgoing, Received};
 use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
 use measure::{MetricNames, Role};
 use plan::{HttpBots, HttpModel, SubjectStop, WorkerPlan, WorkloadSettings as _};
 
 use crate::ends;
 use crate::stream::Stream;
-use redirect::RedirectError;
 use shutdown::AtStop;
 use source::{Chosen, Source};
 use templates::{CapturedVars, RequestTemplates};
@@ -250,7 +251,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                 }
             }
             Received::Answer(answer) => self.receive(connection, bot, &answer, at_ns, ctx),
-            Received::Unpaired { body } => count_unpaired(body, ctx),
+            Received::Unpaired { body } => answers::count_unpaired(body, ctx),
         }
     }
 
@@ -356,28 +357,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
     }
 }
 
-/// A reply to a request that is not open: never sent, or answered before.
-fn count_unpaired<D: Http>(body: &[u8], ctx: &mut BotContext<'_, D>) {
-    ctx.error_with(errors::UNPAIRED, || format!("a reply to no open request: \"{}\"", errors::shown(body)));
-}
-
 impl<D: Http, S: Source<D>> Requests<D, S> {
-    fn open(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
-        self.clients[bot as usize].connection = Some(ctx.open(bot, 0));
-    }
-
-    /// A connection for one request. Its send lag ends here: how long the connection takes is the server's doing.
-    fn open_for(&mut self, bot: u32, planned: Planned, ctx: &mut BotContext<'_, D>) {
-        ctx.waits(planned.planned_ns);
-        self.connect_for(bot, planned, ctx);
-    }
-
-    fn connect_for(&mut self, bot: u32, planned: Planned, ctx: &mut BotContext<'_, D>) {
-        self.clients[bot as usize].pending = Some(planned);
-        self.pending_count += 1;
-        self.open(bot, ctx);
-    }
-
     fn send(&mut self, bot: u32, planned: Planned, send_lag: SendLag, ctx: &mut BotContext<'_, D>) {
         let Some(connection) = self.clients[bot as usize].connection else {
             return ctx.not_sent(planned.chosen.op, planned.planned_ns);
@@ -404,249 +384,5 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         client.on_connection += 1;
         client.in_visit += 1;
         self.open_count += 1;
-    }
-
-    /// A requester whose connection takes no request goes on asking: each attempt is a message that was not sent, and one that
-    /// fell silent here would pass for one that is served.
-    fn try_again_later(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
-        if self.stream.is_some() || ctx.drains() {
-            return;
-        }
-        let client = &mut self.clients[bot as usize];
-        client.is_refused = true;
-        client.failures += 1;
-        let pause_ns = COME_BACK_NS * client.failures.min(COME_BACK_STEPS_MAX);
-        ctx.at(ctx.now_ns() + pause_ns, bot, TRY_AGAIN);
-    }
-
-    fn receive(
-        &mut self,
-        connection: ConnectionId,
-        bot: u32,
-        answer: &Answer<'_>,
-        at_ns: u64,
-        ctx: &mut BotContext<'_, D>,
-    ) {
-        let client = &mut self.clients[bot as usize];
-        let Some(at) = client.open_requests.iter().position(|open| open.tag == answer.tag) else {
-            return count_unpaired(answer.body, ctx);
-        };
-        let (chosen, hops) = (client.open_requests[at].chosen, client.open_requests[at].hops);
-        if self.http.redirects_max > 0 && (300..400).contains(&answer.status) && answer.location.is_some() {
-            match self.follow(connection, bot, at, answer, ctx) {
-                Ok(()) => return,
-                Err(redirect_error) => {
-                    ctx.error_with(redirect_error.cause(), || redirect_error.to_string());
-                    let open = self.take_open(bot, at);
-                    self.source.abandoned(open.chosen);
-                    if let Some(id) = open.id {
-                        ctx.failed(id);
-                    }
-                    return self.go_on(connection, bot, answer.closes, true, at_ns, ctx);
-                }
-            }
-        }
-        let open = self.take_open(bot, at);
-        shutdown::count_answer(&open, answer.status, ctx);
-        let is_right = self.source.check(chosen, answer, |cause, text| {
-            ctx.error_with(cause, || text.to_string());
-        });
-        if is_right {
-            if let Some(id) = open.id.filter(|_| !open.has_begun && hops == 0) {
-                ctx.began(id, at_ns);
-            }
-            self.source.learn(chosen, answer, &mut self.clients[bot as usize].captured);
-            if let Some(id) = open.id {
-                ctx.answered(id, at_ns);
-            }
-        } else if let Some(id) = open.id {
-            ctx.failed(id);
-        }
-        self.count_found(ctx);
-        self.go_on(connection, bot, answer.closes, !is_right, at_ns, ctx);
-    }
-
-    fn take_open(&mut self, bot: u32, at: usize) -> OpenRequest {
-        self.open_count -= 1;
-        self.clients[bot as usize].open_requests.swap_remove(at)
-    }
-
-    /// Requests what a redirect points to, on the same connection; the first request stays open until the last answer.
-    fn follow<'a>(
-        &mut self,
-        connection: ConnectionId,
-        bot: u32,
-        at: usize,
-        answer: &Answer<'a>,
-        ctx: &mut BotContext<'_, D>,
-    ) -> Result<(), RedirectError<'a>> {
-        let location = answer.location.unwrap_or_default();
-        let client = &mut self.clients[bot as usize];
-        let open = &mut client.open_requests[at];
-        open.hops += 1;
-        if open.hops > self.http.redirects_max {
-            return Err(RedirectError::Loop(open.hops, location));
-        }
-        let path =
-            redirect::local_path(location, &self.authority).ok_or(RedirectError::Elsewhere(location))?;
-        if answer.closes {
-            return Err(RedirectError::Closes);
-        }
-        let tag = client.next_tag;
-        client.next_tag = tag.wrapping_add(1);
-        open.tag = tag;
-        let prepared = self.source.redirected(open.chosen, &client.captured, path);
-        let Some(prepared) = prepared else { return Err(RedirectError::NotTaken) };
-        if !ctx.follow(connection, Outgoing { prepared: &prepared, tag }) {
-            return Err(RedirectError::NotTaken);
-        }
-        Ok(())
-    }
-
-    /// After an answer, right or wrong: the next request.
-    fn go_on(
-        &mut self,
-        connection: ConnectionId,
-        bot: u32,
-        closes: bool,
-        has_failed: bool,
-        at_ns: u64,
-        ctx: &mut BotContext<'_, D>,
-    ) {
-        let client = &mut self.clients[bot as usize];
-        client.was_answered = true;
-        client.failures = if has_failed { client.failures + 1 } else { 0 };
-        let failures = client.failures;
-        let is_left = self.leaves(bot);
-        let is_over = closes || !self.http.keep_alive || is_left;
-        if is_over {
-            // Other requests that were open on it are lost with it, and recorded as lost when it is closed.
-            self.forget_connection(bot, ctx);
-            ctx.close(connection);
-        }
-        match self.http.model {
-            HttpModel::Open { .. } => {
-                if is_over && self.http.keep_alive {
-                    self.come_back_later(bot, 0, ctx);
-                } else {
-                    self.is_free(bot, ctx);
-                }
-            }
-            HttpModel::Closed { think_ns } => {
-                if ctx.drains() || self.has_left(bot, ctx) {
-                    return;
-                }
-                // Who was rejected does not come back at once; that would be a storm of its own making.
-                let pause_ns = think_ns + COME_BACK_NS * failures.min(COME_BACK_STEPS_MAX);
-                if is_over && self.http.keep_alive && !is_left {
-                    return self.come_back_later(bot, failures, ctx);
-                }
-                if pause_ns > 0 {
-                    self.clients[bot as usize].is_between = is_left;
-                    return ctx.at(at_ns + pause_ns, bot, NEXT_REQUEST);
-                }
-                let chosen = self.source.choose();
-                let planned = Planned { planned_ns: at_ns, chosen };
-                if self.http.keep_alive && !is_left {
-                    self.send(bot, planned, SendLag::Unrecorded, ctx);
-                } else {
-                    self.open_for(bot, planned, ctx);
-                }
-            }
-        }
-    }
-
-    /// True when a client sends nothing more on its connection: its visit is over, or it is to open another.
-    fn is_spent(&self, client: &Client) -> bool {
-        let plan::Visit { requests, reconnect_after } = self.http.visit;
-        let is_over = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count >= limit);
-        // What reads back afterwards is no visit.
-        !self.has_met
-            && (is_over(requests, client.in_visit) || is_over(reconnect_after, client.on_connection))
-    }
-
-    /// Whether a client leaves its connection as planned now. After its visit another client takes its place, which knows
-    /// nothing of it.
-    fn leaves(&mut self, bot: u32) -> bool {
-        let client = &self.clients[bot as usize];
-        if !self.http.keep_alive || !client.open_requests.is_empty() || !self.is_spent(client) {
-            return false;
-        }
-        let is_visit_over = self.http.visit.requests.is_some_and(|limit| client.in_visit >= limit);
-        if is_visit_over {
-            let client = &mut self.clients[bot as usize];
-            client.in_visit = 0;
-            client.captured.clear();
-        }
-        true
-    }
-
-    /// A client no longer has its connection, nor the requests that are open on it.
-    fn forget_connection(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) -> Option<ConnectionId> {
-        let client = &mut self.clients[bot as usize];
-        self.open_count -= client.open_requests.len();
-        for open in client.open_requests.drain(..) {
-            shutdown::count_lost(&open, ctx);
-            self.source.abandoned(open.chosen);
-        }
-        client.is_open = false;
-        client.is_refused = false;
-        client.connection.take()
-    }
-
-    /// After a connection was lost: who keeps one, or asks in a loop, comes back; a stream's next request gets a new one.
-    fn go_on_without_connection(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
-        if self.http.keep_alive || self.stream.is_none() {
-            self.come_back_later(bot, self.clients[bot as usize].failures, ctx);
-        } else {
-            self.is_free(bot, ctx);
-        }
-    }
-
-    /// A client without a connection gets one: at once after none or a peaceful end, else later.
-    fn come_back_later(&mut self, bot: u32, failures: u64, ctx: &mut BotContext<'_, D>) {
-        if ctx.drains() && self.waiting.is_empty() {
-            return;
-        }
-        match COME_BACK_NS * failures.min(COME_BACK_STEPS_MAX) {
-            0 => self.come_back(bot, ctx),
-            pause_ns => ctx.at(ctx.now_ns() + pause_ns, bot, COME_BACK),
-        }
-    }
-
-    fn come_back(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
-        if self.clients[bot as usize].connection.is_some() || self.has_left(bot, ctx) {
-            return;
-        }
-        if self.http.keep_alive {
-            self.open(bot, ctx);
-        } else {
-            let chosen = self.source.choose();
-            self.open_for(bot, Planned { planned_ns: ctx.now_ns(), chosen }, ctx);
-        }
-    }
-
-    fn look_gap_ns(&self) -> u64 {
-        (self.http.timeout_ns / 10).clamp(10_000_000, 1_000_000_000)
-    }
-
-    fn give_up_the_late(&mut self, ctx: &mut BotContext<'_, D>) {
-        let now_ns = ctx.now_ns();
-        for bot in 0..self.clients.len() {
-            let client = &mut self.clients[bot];
-            let is_late = |open: &OpenRequest| now_ns.saturating_sub(open.sent_ns) > self.http.timeout_ns;
-            let Some(late) = client.open_requests.iter().find(|open| is_late(open)) else { continue };
-            let is_recorded = late.id.is_some();
-            let cause = if late.has_begun { errors::NEVER_ENDED } else { errors::NO_ANSWER };
-            let timeout_s = self.http.timeout_ns as f64 / 1e9;
-            if is_recorded {
-                ctx.error_with(cause, || format!("given up after {timeout_s} s"));
-            }
-            client.failures += 1;
-            if let Some(connection) = self.forget_connection(bot as u32, ctx) {
-                ctx.close(connection);
-            }
-            self.go_on_without_connection(bot as u32, ctx);
-        }
     }
 }

@@ -95,7 +95,8 @@ impl Driver for Hazelcast {
         };
         // The engine gives up a connection that takes too long to open, so the session need not.
         let limits = Limits { message_bytes: to.reply_bytes_max, ..LIMITS };
-        let session = Session::new(Settings { limits, ..Settings::default() }, &credentials, NOW_NS);
+        let settings = Settings { limits, skips_unasked: false, ..Settings::default() };
+        let session = Session::new(settings, &credentials, NOW_NS);
         let mut opening = Hazelcast {
             stream,
             session,

@@ -19,7 +19,7 @@ use plan::layers::START;
 use store::Store;
 
 use self::page::{Ended, Step};
-use self::revisions::{Repository, Revision, Tree};
+use self::revisions::{Repository, Revision, Tree, Trees};
 use crate::cli::Settings;
 use crate::climb::no_store;
 use crate::duel::{self, Asked, Decided, DuelRun, SidePlan};
@@ -83,8 +83,8 @@ pub fn bisect(args: &BisectArgs, interrupt: &Interrupt) -> Result<Exit, Failure>
     let machine = Machine::prepare().map_err(not_measured)?;
     check_writable("--json", args.json.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&args.store).map_err(no_store)?;
-    let folder = tempfile::Builder::new().prefix("stepladder-bisect-").tempdir();
-    let folder = folder.context("no folder for the working trees").map_err(not_measured)?;
+    asked.repository.give_back_left();
+    let folder = Trees::new().context("no folder for the working trees").map_err(not_measured)?;
     let _last_will = asked.repository.give_back_when_killed(folder.path());
     let tree = |name: &str| {
         let path = folder.path().join(name);

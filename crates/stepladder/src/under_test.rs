@@ -1,6 +1,9 @@
 //! The subject of a run: started or found, where it listens, and its tick log.
 
+use std::fs::File;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +14,7 @@ use plan::{
     BuiltIn, HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, Transport, WorkloadSettings as _,
     may_load, may_load_for_file, needs,
 };
-use tempfile::NamedTempFile;
+use rustix::io::{FdFlags, fcntl_setfd};
 use watch::{ControlGroup, ExitWatch, Started, TickLog};
 
 use crate::cli::Cli;
@@ -134,19 +137,27 @@ impl UnderTest {
             command.args(["--listen", "127.0.0.1:0"]);
         }
         let ticks_from = if has("--append") { TicksFrom::Present } else { ticks_from };
-        let (mut own_log, mut tick_log) = (None, None);
+        let (mut is_own, mut tick_log) = (false, None);
         if let TickSource::Log(named) = &plan.subject.ticks {
+            let rate_hz = plan.subject.tick_rate_hz;
             let chosen = value_of(options, "--tick-log").map(PathBuf::from);
-            let path = match named.as_ref().or(chosen.as_ref()) {
-                Some(path) => path.clone(),
-                None => own_log.insert(temporary_log()?).path().to_owned(),
-            };
-            if chosen.is_none() {
-                command.arg("--tick-log").arg(&path);
+            if let Some(path) = named.as_ref().or(chosen.as_ref()) {
+                if chosen.is_none() {
+                    command.arg("--tick-log").arg(path);
+                }
+                tick_log = Some(follow_file(path, rate_hz, ticks_from)?);
+            } else {
+                // Without a name: nothing is left behind, however this ends.
+                let file = tempfile::tempfile()
+                    .context("no temporary file for the server's tick log; check TMPDIR")?;
+                let path = handed_on(&file, &mut command)?;
+                command.arg("--tick-log").arg(path);
+                let followed = TickLog::of_unnamed(file, rate_hz);
+                tick_log = Some(followed.context("the server's tick log cannot be read")?);
+                is_own = true;
             }
-            tick_log = Some(follow_file(&path, plan.subject.tick_rate_hz, ticks_from)?);
         }
-        let is_there = ticks_from == TicksFrom::Present || own_log.is_some();
+        let is_there = ticks_from == TicksFrom::Present || is_own;
         // A server without ticks knows no such option.
         if tick_log.is_some() && is_there && !has("--append") {
             command.arg("--append");
@@ -156,11 +167,6 @@ impl UnderTest {
             std::iter::once(format!("serve {server}")).chain(options.iter().cloned()).collect::<Vec<_>>();
         let started = Started::start(command, &format!("stepladder {}", shown.join(" ")))?;
         let (target, address) = announced(&started)?;
-        if let (Some(_), Some(log)) = (&own_log, &mut tick_log) {
-            // Both have it open by now, so its name can go: nothing is left behind, however this ends.
-            log.poll(0).context("the server's tick log cannot be read")?;
-        }
-        drop(own_log);
         Ok(Self::of_started(started, target, address, tick_log))
     }
 
@@ -284,13 +290,13 @@ fn own_command() -> anyhow::Result<Command> {
     Ok(Command::new(std::env::current_exe().context("the path of this program is not known")?))
 }
 
-/// A log of ours, under a name that no other climb has or had.
-fn temporary_log() -> anyhow::Result<NamedTempFile> {
-    tempfile::Builder::new()
-        .prefix("stepladder-")
-        .suffix(".ticklog")
-        .tempfile()
-        .context("no temporary file for the server's tick log; check TMPDIR")
+/// Lets a command inherit an open file; returns the path by which it can open it. Errors: no more descriptors.
+fn handed_on(file: &File, command: &mut Command) -> anyhow::Result<String> {
+    let descriptor = file.try_clone().context("the server's tick log cannot be handed on")?;
+    let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+    // SAFETY: between fork and exec, a system call on a descriptor that the closure owns; it takes no lock and no memory.
+    unsafe { command.pre_exec(move || Ok(fcntl_setfd(&descriptor, FdFlags::empty())?)) };
+    Ok(path)
 }
 
 /// Which of the ticks in a log are the run's.

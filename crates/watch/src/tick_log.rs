@@ -81,7 +81,16 @@ impl TickLog {
         }
     }
 
-    /// The file.
+    /// Follows a file that has no name, from its begin. Errors: it cannot be looked at.
+    pub fn of_unnamed(file: File, tick_rate_hz: f64) -> io::Result<Self> {
+        let about = file.metadata()?;
+        // No file has this path, so none takes the place of this one.
+        let log = Self::from_begin(Path::new(""), tick_rate_hz);
+        let opened = Opened { file, device: about.dev(), inode: about.ino(), offset: 0, inside_line: false };
+        Ok(TickLog { opened: Some(opened), ..log })
+    }
+
+    /// The file; empty for one without a name.
     pub fn path(&self) -> &Path {
         &self.path
     }

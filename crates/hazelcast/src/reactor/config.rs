@@ -93,6 +93,8 @@ impl Config {
             authentication_timeout_ns: nanos(self.connect_timeout),
             heartbeat_interval_ns: nanos(self.heartbeat_interval),
             heartbeat_timeout_ns: nanos(self.heartbeat_timeout),
+            // Operations have deadlines.
+            skips_unasked: true,
         }
     }
 

@@ -297,7 +297,7 @@ impl<T> Session<T> {
                 Received::Message(place) => place,
                 Received::TooLarge { correlation, bytes } => match self.in_flight.remove(correlation) {
                     None => {
-                        self.late_answers += 1;
+                        self.skip_unasked()?;
                         continue;
                     }
                     Some(Entry { token: Owner::Caller { token, .. }, .. }) => {
@@ -327,7 +327,7 @@ impl<T> Session<T> {
                 continue;
             }
             let Some(entry) = self.in_flight.remove(message.correlation()) else {
-                self.late_answers += 1;
+                self.skip_unasked()?;
                 continue;
             };
             match entry.token {
@@ -366,6 +366,17 @@ impl<T> Session<T> {
             }
         }
         Ok(None)
+    }
+
+    /// An answer that no operation waits for.
+    fn skip_unasked(&mut self) -> Result<(), Broken> {
+        if !self.settings.skips_unasked {
+            return Err(Broken::Malformed(
+                "an answer that no operation waits for: a second one, or an invention",
+            ));
+        }
+        self.late_answers += 1;
+        Ok(())
     }
 
     fn authentication(message: &Message<'_>) -> Result<Authentication, SessionError> {

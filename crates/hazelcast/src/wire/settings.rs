@@ -52,6 +52,9 @@ pub struct Settings {
     pub heartbeat_interval_ns: u64,
     /// A member from which nothing came for so long, though it was asked, counts as gone.
     pub heartbeat_timeout_ns: u64,
+    /// Whether answers that no operation waits for are skipped: those that come after its deadline. Where operations have no
+    /// deadline there can be none but second answers and inventions; false ends the connection over them.
+    pub skips_unasked: bool,
 }
 
 impl Default for Settings {
@@ -61,6 +64,7 @@ impl Default for Settings {
             authentication_timeout_ns: 5_000_000_000,
             heartbeat_interval_ns: 5_000_000_000,
             heartbeat_timeout_ns: 60_000_000_000,
+            skips_unasked: true,
         }
     }
 }

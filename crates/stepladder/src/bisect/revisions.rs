@@ -3,7 +3,8 @@
 //! The user's own working tree is never touched. Trees are taken from git (`git worktree`), and given back when they are
 //! dropped; one tree goes from revision to revision, so that what a build has left there serves the next one.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use rustix::process::Pid;
 use serde::Serialize;
+use tempfile::TempDir;
 use watch::LastWill;
 
 use crate::signals::Interrupt;
@@ -95,14 +97,72 @@ impl Repository {
 
     /// Gives back all trees in `folder`, and takes it away, when this process is killed; what ran there then has 5 s to end.
     pub fn give_back_when_killed(&self, folder: &Path) -> Option<LastWill> {
-        let line = "sleep 6; for tree in \"$2\"/*; do git -C \"$1\" worktree remove --force \"$tree\"; done; rm -rf -- \"$2\"";
-        // Without a shell `git worktree list` shows them.
+        let line = "sleep 6; for tree in \"$2\"/*; do git -C \"$1\" worktree remove -f -f \"$tree\"; done; rm -rf -- \"$2\"";
+        // Without a shell the next search does it.
         LastWill::run(line, [self.root.as_path(), folder]).ok()
+    }
+
+    /// Gives back the trees of earlier searches that were killed together with what should have given them back.
+    pub fn give_back_left(&self) {
+        let listed = self.git(&["worktree", "list", "--porcelain"]).unwrap_or_default();
+        let trees = listed.lines().filter_map(|line| line.strip_prefix("worktree "));
+        let mut folders = Vec::new();
+        for tree in trees {
+            let Some(folder) = Path::new(tree).parent().filter(|folder| is_left(folder)) else { continue };
+            let _ = self.remove(tree);
+            folders.push(folder);
+        }
+        for folder in folders {
+            // Only when nothing else is in it. Of two trees the second finds it gone.
+            let _ = fs::remove_file(folder.join(OWNED)).and_then(|()| fs::remove_dir(folder));
+        }
+    }
+
+    /// A tree, whatever state it is in: one that git was still making is locked, which one `-f` respects.
+    fn remove(&self, tree: &str) -> anyhow::Result<String> {
+        self.git(&["worktree", "remove", "-f", "-f", tree])
     }
 
     fn git(&self, arguments: &[&str]) -> anyhow::Result<String> {
         git(&self.root, arguments)
     }
+}
+
+/// Names of folders with the trees of one search begin with it.
+const FOLDER: &str = "stepladder-bisect-";
+/// A file in such a folder, locked as long as the search goes on. Hidden, so that it is not taken for a tree.
+const OWNED: &str = ".in-use";
+
+/// A folder for the trees of one search, which goes when it is dropped.
+#[derive(Debug)]
+pub struct Trees {
+    folder: TempDir,
+    _owned: File,
+}
+
+impl Trees {
+    /// Errors: TMPDIR takes no folder.
+    pub fn new() -> io::Result<Trees> {
+        let folder = tempfile::Builder::new().prefix(FOLDER).tempdir()?;
+        let owned = File::create_new(folder.path().join(OWNED))?;
+        owned.lock()?;
+        Ok(Trees { folder, _owned: owned })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Whether this is the folder of a search that has ended, or was.
+fn is_left(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(FOLDER)
+        && match File::open(folder.join(OWNED)) {
+            Ok(owned) => owned.try_lock().is_ok(),
+            Err(_) => !folder.exists(),
+        }
 }
 
 /// What git says. Errors: its own words.
@@ -174,9 +234,11 @@ impl<'a> Tree<'a> {
         git(&self.path, &["checkout", "--quiet", "--force", "--detach", &revision.hash])?;
         git(&self.path, &["clean", "--quiet", "-f", "-d"])?;
         if let Some(command) = command {
-            let output = tempfile::NamedTempFile::new().context("the output of the build cannot be kept")?;
-            if let Err(how) = run(command, &self.path, output.as_file(), interrupt)? {
-                let text = std::fs::read(output.path()).unwrap_or_default();
+            let mut output = tempfile::tempfile().context("the output of the build cannot be kept")?;
+            if let Err(how) = run(command, &self.path, &output, interrupt)? {
+                let mut text = Vec::new();
+                // What cannot be read is not told; that it failed is.
+                let _ = output.rewind().and_then(|()| output.read_to_end(&mut text));
                 let text = String::from_utf8_lossy(&text);
                 let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
                 let last = lines[lines.len().saturating_sub(LINES_TOLD)..].join(" | ");
@@ -226,7 +288,7 @@ fn run(
 impl Drop for Tree<'_> {
     fn drop(&mut self) {
         let path = self.path.to_string_lossy().into_owned();
-        // What cannot be given back is seen by `git worktree list`, and its folder goes with the temporary one.
-        let _ = self.repository.git(&["worktree", "remove", "--force", &path]);
+        // What cannot be given back now is by the next search; its folder goes with the temporary one.
+        let _ = self.repository.remove(&path);
     }
 }

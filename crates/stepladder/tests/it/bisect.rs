@@ -3,17 +3,18 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::place::{Place, Ran};
+use crate::place::{Place, Ran, Running};
 
-fn git(folder: &Path, words: &[&str]) {
+pub fn git(folder: &Path, words: &[&str]) -> String {
     let settings =
         ["-c", "user.name=Ann Author", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false"];
     let output = Command::new("git").arg("-C").arg(folder).args(settings).args(words).output().expect("git");
     assert!(output.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A history of revisions, each the options with which the loop is served; "broken" does not build.
-fn repository(place: &Place, options: &[&str]) {
+pub fn repository(place: &Place, options: &[&str]) {
     let folder = place.path("repository");
     std::fs::create_dir_all(&folder).expect("a folder");
     git(&folder, &["init", "--quiet", "--initial-branch=main"]);
@@ -30,11 +31,15 @@ const LOAD: [&str; 8] =
     ["--requesters", "8", "--hold", "1s", "--settle", "100ms", "--no-calibration", "--budget"];
 
 fn bisect(place: &Place, words: &[&str]) -> Ran {
+    start(place, words).finish()
+}
+
+pub fn start(place: &Place, words: &[&str]) -> Running {
     let program = env!("CARGO_BIN_EXE_stepladder");
     let start = format!("exec '{program}' serve poll-loop --listen 127.0.0.1:{{port}} $(cat options)");
     let common =
         ["bisect", "http://127.0.0.1:{port}/", "--repo", "repository", "--bad", "newest", "--start", &start];
-    place.run([&common[..], &LOAD[..], &["1m"], words].concat())
+    place.start([&common[..], &LOAD[..], &["1m"], words].concat())
 }
 
 #[test]
@@ -73,9 +78,7 @@ fn the_commit_is_found_over_one_that_does_not_build() {
         "{ran:#?}"
     );
     // The user's tree is as it was, and the trees of the search are gone.
-    let listed =
-        Command::new("git").arg("-C").arg(place.path("repository")).args(["worktree", "list"]).output();
-    let listed = String::from_utf8_lossy(&listed.expect("git").stdout).into_owned();
+    let listed = git(&place.path("repository"), &["worktree", "list"]);
     assert_eq!(listed.lines().count(), 1, "{listed}");
     let options = std::fs::read_to_string(place.path("repository/options"));
     assert_eq!(options.expect("the user's own file"), "--tick-rate 30\n");

@@ -40,7 +40,7 @@ fn get(url: &str, path: &str) -> String {
 }
 
 /// The printed address, without the room behind `#`, which is the browser's own.
-fn printed(said: impl Fn() -> String) -> String {
+pub fn printed(said: impl Fn() -> String) -> String {
     let began = Instant::now();
     loop {
         let text = said();

@@ -2,6 +2,8 @@
 //!
 //! The `h2` crate wants a stream that it reads and writes itself. Here it gets one made of memory, so that it is driven
 //! as every other codec: bytes of a read are laid in, what it answers is taken out and flushed when it is time.
+//! The crate ignores what comes on a stream that the server has ended (RFC 9113, section 5.1: STREAM_CLOSED), and so a second
+//! answer; therefore the heads of frames are read here too. Nothing behind such a frame is handed on.
 
 use std::cell::RefCell;
 use std::io;
@@ -15,8 +17,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const FRAME_HEADER_BYTES: usize = 9;
 /// What a client says before its first frame. Source: RFC 9113, section 3.4.
 const PREFACE_BYTES: usize = 24;
-/// Frames of requests: DATA, HEADERS, CONTINUATION. All others are answers to the server's.
-const OF_REQUESTS: [u8; 3] = [0, 1, 9];
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+/// Of DATA and HEADERS: nothing more comes on this stream.
+const END_STREAM: u8 = 1;
+/// Frames of requests. All others are answers to the server's.
+const OF_REQUESTS: [u8; 3] = [DATA, HEADERS, CONTINUATION];
 
 /// A quiet connection keeps no more room than this for what is unsent.
 const OUTGOING_BYTES_KEPT: usize = 1024;
@@ -28,7 +35,12 @@ pub struct Pipe {
     taken_bytes: usize,
     has_ended: bool,
     outgoing: Vec<u8>,
-    frames: Frames,
+    /// of what comes
+    answered: Frames,
+    /// of what HTTP/2 writes
+    asked: Frames,
+    streams: Streams,
+    surplus: Surplus,
     /// bytes of frames that belong to no request, since nothing was unsent
     answer_bytes: usize,
 }
@@ -40,44 +52,97 @@ impl Default for Pipe {
             taken_bytes: 0,
             has_ended: false,
             outgoing: Vec::new(),
-            frames: Frames { header: [0; FRAME_HEADER_BYTES], header_bytes: 0, left_bytes: PREFACE_BYTES },
+            answered: Frames::behind(0),
+            asked: Frames::behind(PREFACE_BYTES),
+            streams: Streams::default(),
+            surplus: Surplus::None,
             answer_bytes: 0,
         }
     }
 }
 
-/// Where HTTP/2 is among the frames that it writes.
+/// Where one direction is among its frames.
 struct Frames {
     header: [u8; FRAME_HEADER_BYTES],
-    /// of `header`, as far as it was written
+    /// of `header`, as far as it is known
     header_bytes: usize,
-    /// of the frame that is being written, behind its header
+    /// of the frame under way, behind its header
     left_bytes: usize,
 }
 
+/// What stands before a frame.
+struct Header {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    /// of the frame with its header
+    bytes: usize,
+}
+
 impl Frames {
-    /// Bytes of the frames that begin in `bytes` and belong to no request.
-    fn answers_in(&mut self, mut bytes: &[u8]) -> usize {
-        let mut sum = 0;
-        loop {
-            let skipped = self.left_bytes.min(bytes.len());
-            self.left_bytes -= skipped;
-            bytes = &bytes[skipped..];
-            let count = (FRAME_HEADER_BYTES - self.header_bytes).min(bytes.len());
-            self.header[self.header_bytes..self.header_bytes + count].copy_from_slice(&bytes[..count]);
-            self.header_bytes += count;
-            bytes = &bytes[count..];
-            if self.left_bytes > 0 || self.header_bytes < FRAME_HEADER_BYTES {
-                return sum;
-            }
-            let [high, middle, low, kind, ..] = self.header;
-            self.left_bytes = u32::from_be_bytes([0, high, middle, low]) as usize;
-            self.header_bytes = 0;
-            if !OF_REQUESTS.contains(&kind) {
-                sum += FRAME_HEADER_BYTES + self.left_bytes;
-            }
+    /// Frames behind so many other bytes.
+    fn behind(bytes: usize) -> Self {
+        Frames { header: [0; FRAME_HEADER_BYTES], header_bytes: 0, left_bytes: bytes }
+    }
+
+    /// The next header that is whole with these bytes, which are moved on behind it.
+    fn next(&mut self, bytes: &mut &[u8]) -> Option<Header> {
+        let skipped = self.left_bytes.min(bytes.len());
+        self.left_bytes -= skipped;
+        *bytes = &bytes[skipped..];
+        let count = (FRAME_HEADER_BYTES - self.header_bytes).min(bytes.len());
+        self.header[self.header_bytes..self.header_bytes + count].copy_from_slice(&bytes[..count]);
+        self.header_bytes += count;
+        *bytes = &bytes[count..];
+        if self.left_bytes > 0 || self.header_bytes < FRAME_HEADER_BYTES {
+            return None;
+        }
+        let [high, middle, low, kind, flags, stream @ ..] = self.header;
+        self.left_bytes = u32::from_be_bytes([0, high, middle, low]) as usize;
+        self.header_bytes = 0;
+        // The highest bit has no meaning.
+        let stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
+        Some(Header { kind, flags, stream, bytes: FRAME_HEADER_BYTES + self.left_bytes })
+    }
+}
+
+/// The streams of requests. One that we reset stays open here until the server ends it, since its frames may be on their way.
+#[derive(Default)]
+struct Streams {
+    /// those that the server has not ended
+    open: Vec<u32>,
+    begun_max: u32,
+}
+
+impl Streams {
+    /// We wrote a frame.
+    fn wrote(&mut self, frame: &Header) {
+        if frame.kind == HEADERS && frame.stream > self.begun_max {
+            self.begun_max = frame.stream;
+            self.open.push(frame.stream);
         }
     }
+
+    /// A frame came. False: the server had ended its stream. Frames of streams that are none of ours are the crate's to judge.
+    fn takes(&mut self, frame: &Header) -> bool {
+        let is_ours = frame.stream % 2 == 1 && frame.stream <= self.begun_max;
+        if !is_ours || ![DATA, HEADERS].contains(&frame.kind) {
+            return true;
+        }
+        let Some(at) = self.open.iter().position(|stream| *stream == frame.stream) else { return false };
+        if frame.flags & END_STREAM != 0 {
+            self.open.swap_remove(at);
+        }
+        true
+    }
+}
+
+/// Whether something came on a stream that the server had ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Surplus {
+    None,
+    Came,
+    Told,
 }
 
 impl Pipe {
@@ -88,12 +153,43 @@ impl Pipe {
 
     /// Bytes came from the socket.
     pub fn came(&mut self, bytes: &[u8]) {
+        if self.surplus != Surplus::None {
+            return;
+        }
+        let mut rest = bytes;
+        while let Some(frame) = self.answered.next(&mut rest) {
+            if !self.streams.takes(&frame) {
+                self.surplus = Surplus::Came;
+                // Without its last byte the header is nothing to the crate yet, however the bytes were cut.
+                self.incoming.extend_from_slice(&bytes[..bytes.len() - rest.len() - 1]);
+                return;
+            }
+        }
         self.incoming.extend_from_slice(bytes);
+    }
+
+    /// True, once, when something has come on a stream that the server had ended.
+    pub fn take_surplus(&mut self) -> bool {
+        let is_new = self.surplus == Surplus::Came;
+        if is_new {
+            self.surplus = Surplus::Told;
+        }
+        is_new
     }
 
     /// The socket will bring no more.
     pub fn end(&mut self) {
         self.has_ended = true;
+    }
+
+    /// HTTP/2 wrote these bytes.
+    fn note_written(&mut self, mut bytes: &[u8]) {
+        while let Some(frame) = self.asked.next(&mut bytes) {
+            self.streams.wrote(&frame);
+            if !OF_REQUESTS.contains(&frame.kind) {
+                self.answer_bytes += frame.bytes;
+            }
+        }
     }
 
     /// What waits for the kernel.
@@ -142,8 +238,7 @@ impl AsyncWrite for PipeEnd {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut pipe = self.0.borrow_mut();
         pipe.outgoing.extend_from_slice(bytes);
-        let answer_bytes = pipe.frames.answers_in(bytes);
-        pipe.answer_bytes += answer_bytes;
+        pipe.note_written(bytes);
         Poll::Ready(Ok(bytes.len()))
     }
 
@@ -175,10 +270,57 @@ mod tests {
             [&[0; PREFACE_BYTES][..], &settings, &headers, &data, &ping, &data, &ping, &settings].concat();
         let expected = 2 * settings.len() + 2 * ping.len();
         for step in 1..all.len() {
-            let mut frames = Pipe::default().frames;
-            let sum: usize = all.chunks(step).map(|piece| frames.answers_in(piece)).sum();
-            assert_eq!(sum, expected, "in pieces of {step}");
+            let mut pipe = Pipe::default();
+            all.chunks(step).for_each(|piece| pipe.note_written(piece));
+            assert_eq!(pipe.answer_bytes(), expected, "in pieces of {step}");
         }
+    }
+
+    /// A frame of a stream.
+    fn of(stream: u8, kind: u8, flags: u8, payload_bytes: usize) -> Vec<u8> {
+        let mut bytes = frame(kind, payload_bytes);
+        (bytes[4], bytes[8]) = (flags, stream);
+        bytes
+    }
+
+    /// After requests on the streams 1 and 3, in pieces of all lengths: how much of `came` is handed on if there is surplus.
+    #[track_caller]
+    fn handed_on(came: &[Vec<u8>]) -> Option<usize> {
+        let came = came.concat();
+        let of_each = (1..=came.len()).map(|step| {
+            let mut pipe = Pipe::default();
+            pipe.note_written(
+                &[&[0; PREFACE_BYTES][..], &of(1, HEADERS, 1, 9), &of(3, HEADERS, 1, 9)].concat(),
+            );
+            came.chunks(step).for_each(|piece| pipe.came(piece));
+            let is_surplus = pipe.take_surplus();
+            assert!(!pipe.take_surplus(), "told once");
+            assert!(is_surplus || pipe.incoming == came, "all is handed on");
+            is_surplus.then_some(pipe.incoming.len())
+        });
+        let of_each: Vec<Option<usize>> = of_each.collect();
+        assert!(of_each.iter().all(|one| *one == of_each[0]), "{of_each:?}");
+        of_each[0]
+    }
+
+    #[test]
+    fn what_comes_on_a_stream_that_the_server_has_ended_is_surplus() {
+        let answer = |stream| [of(stream, HEADERS, 4, 5), of(stream, DATA, END_STREAM, 7)].concat();
+        let before = answer(1).len() + FRAME_HEADER_BYTES - 1;
+        assert_eq!(handed_on(&[answer(1), answer(1)]), Some(before));
+        assert_eq!(handed_on(&[answer(1), of(1, DATA, 0, 0), answer(3)]), Some(before));
+        assert!(handed_on(&[of(3, HEADERS, 5, 5), of(3, HEADERS, 5, 5)]).is_some());
+    }
+
+    #[test]
+    fn what_may_come_is_no_surplus() {
+        let answer = |stream| [of(stream, HEADERS, 4, 5), of(stream, DATA, END_STREAM, 7)].concat();
+        let [priority, reset, window] = [2, 3, 8].map(|kind| of(1, kind, 0, 4));
+        // What HTTP/2 allows behind an end; an interim head; the rest of a head; streams that were not begun.
+        assert_eq!(handed_on(&[answer(1), priority, reset, window, answer(3)]), None);
+        assert_eq!(handed_on(&[of(1, HEADERS, 4, 5), answer(1)]), None);
+        assert_eq!(handed_on(&[of(1, HEADERS, END_STREAM, 5), of(1, CONTINUATION, 4, 5)]), None);
+        assert_eq!(handed_on(&[answer(1), answer(0), answer(2), answer(5), answer(5)]), None);
     }
 
     #[test]

@@ -177,6 +177,14 @@ impl Talk {
 
     /// Moves on as far as that goes without further bytes.
     pub fn turn(&mut self) {
+        self.advance();
+        if self.pipe.borrow_mut().take_surplus() {
+            let words = "a frame on a stream that the server has ended: an answer came twice, or went on";
+            self.fault.get_or_insert_with(|| (Fault::Unasked, words.to_owned()));
+        }
+    }
+
+    fn advance(&mut self) {
         loop {
             self.woken.0.store(false, Ordering::Relaxed);
             let mut cx = Context::from_waker(&self.waker);

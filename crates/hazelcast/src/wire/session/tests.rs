@@ -206,6 +206,18 @@ fn an_operation_that_times_out_leaves_once_and_its_late_answer_is_only_counted()
 }
 
 #[test]
+fn a_second_answer_breaks_the_protocol_where_none_can_be_late() {
+    let mut session = ready(Limits::default());
+    session.settings.skips_unasked = false;
+    session.send(&get("k0"), 1, 0, u64::MAX).unwrap();
+    let correlation = sent(&mut session)[0].1;
+    let answer = message(0x010201, correlation, 0, &[0], &[(NULL, &[])]);
+    receive(&mut session, &answer.repeat(2), S);
+    assert!(matches!(session.next_event(), Ok(Some(Event::Answered { token: 1, .. }))));
+    assert!(matches!(session.next_event(), Err(SessionError::Broken(Broken::Malformed(_)))));
+}
+
+#[test]
 fn an_operation_counts_as_sent_when_its_last_byte_is() {
     for (left, expected) in [(1, false), (0, true)] {
         let mut session = ready(Limits::default());

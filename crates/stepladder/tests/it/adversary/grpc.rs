@@ -103,6 +103,7 @@ fn rows() -> Vec<Row> {
             "no answer in time",
             calls(|stream, number| if number < 5 { right(stream) } else { Vec::new() }),
         ),
+        long("answers twice", Fails, "unasked bytes", calls(|stream, _| right(stream).repeat(2))),
         long("closes when it is called", Fails, "connection lost", later(|_, _| Ok(()))),
         long("resets when it is called", Fails, "connection reset", later(|peer, _| peer.reset())),
         long(

@@ -313,6 +313,34 @@ fn answering() -> Vec<Row> {
         long("closes when it is asked", Fails, "connection lost", later(|_, _| Ok(()))),
         row("resets when it is asked", Fails, "connection reset", later(|peer, _| peer.reset())),
         long("ends its side when it is asked", Fails, "connection lost", later(|peer, _| peer.half_close())),
+        row(
+            "says an interim head before each answer, as it may",
+            Passes,
+            "",
+            always(|stream| [frame(HEADERS, END_HEADERS, stream, b"\x08\x03103"), right(stream)].concat()),
+        ),
+        long(
+            "resets each stream behind the whole answer, as it may",
+            Passes,
+            "",
+            always(|stream| [right(stream), frame(RST_STREAM, 0, stream, &[0; 4])].concat()),
+        ),
+        row("answers twice", Fails, "unasked bytes", always(|stream| right(stream).repeat(2))),
+        long(
+            "goes on behind the end of its answer",
+            Fails,
+            "unasked bytes",
+            always(|stream| [right(stream), frame(DATA, 0, stream, b"more")].concat()),
+        ),
+        long(
+            "answers the request before once more",
+            Fails,
+            "unasked bytes",
+            always(|stream| {
+                let before = if stream > 1 { right(stream - 2) } else { Vec::new() };
+                [before, right(stream)].concat()
+            }),
+        ),
         long("answers nothing", Fails, "no answer in time", later(|peer, _| peer.hold())),
         long(
             "answers five requests and then nothing",
