@@ -204,7 +204,7 @@ fn what_is_done_to_a_real_redis_in_the_hold_is_seen_and_one_that_ends_fails() {
         "--rungs",
         "20",
         "--hold",
-        "4s",
+        "8s",
         "--settle",
         "200ms",
         "--no-calibration",
@@ -213,7 +213,7 @@ fn what_is_done_to_a_real_redis_in_the_hold_is_seen_and_one_that_ends_fails() {
     ];
     let mut climb = place.start_climb(&words);
     climb.wait_for("rung 20 in flight · hold");
-    // The hold begins with a whole second; each of these is half a second within it at least.
+    // The hold begins with a whole second; each of these is half a second within it at least, and seconds before its end.
     let wait = |ms| std::thread::sleep(std::time::Duration::from_millis(ms));
     wait(1500);
     redis.ask("SET k0 another");
