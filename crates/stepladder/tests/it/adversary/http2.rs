@@ -130,7 +130,7 @@ fn connections() -> Vec<Row> {
         row("allows a window of nothing, as it may for requests without a body", Passes, "", sets(4, 0)),
         row("sets a window beyond 2^31", Unmeasured, NOT_TWO, sets(4, 1 << 31)),
         row("sets a largest frame of 1 byte", Unmeasured, NOT_TWO, sets(5, 1)),
-        row("goes away at once", Unmeasured, "does not speak HTTP/2", |peer| {
+        row("goes away at once", Unmeasured, "does not speak HTTP/2|closes connections", |peer| {
             greet(peer, &[])?;
             peer.say(frame(GOAWAY, 0, 0, &[0; 8]))?;
             peer.hold()
