@@ -259,7 +259,9 @@ impl Holding<'_> {
         let plan = run.plan_of(order.side);
         // Of a sweep there is one cell at most, and its server was started with its options.
         let cell = plan.ladder.cells.first().cloned().unwrap_or_default();
-        let in_cell = &plan.in_cell(&cell.names);
+        let mut in_cell = plan.in_cell(&cell.names);
+        // Both sides of a block meet the same arrivals, and each block others: their chance is in the interval too.
+        in_cell.seed = in_cell.seed.wrapping_add(order.block as u64);
         let is_first =
             run.rungs().iter().all(|rung| rung.cell.as_ref().and_then(Side::of) != Some(order.side));
         let subject = subjects.of(order.side);
@@ -267,7 +269,7 @@ impl Holding<'_> {
             subject.restart(plan)?;
         }
         let trial = SubjectTrial {
-            plan: in_cell,
+            plan: &in_cell,
             seq: order.seq,
             purpose: Purpose::Rung,
             load: order.load,
@@ -293,7 +295,7 @@ impl Holding<'_> {
             progress.say(&page::dropped(side, why));
             return Ok(());
         }
-        let is_whole = !matches!(run.next(), DuelNext::Trial(DuelTrial { begins_block: None, .. }));
+        let is_whole = !matches!(run.next(), DuelNext::Trial(DuelTrial { begins_block: false, .. }));
         let standing = run.standing();
         if let Some(load) =
             standing.loads.iter().find(|load| load.load == last.judged.load).filter(|_| is_whole)

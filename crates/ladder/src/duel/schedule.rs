@@ -70,8 +70,10 @@ pub struct DuelTrial {
     pub load: f64,
     /// whose
     pub side: Side,
-    /// it begins a block, the how-manieth of its load, from 0, dropped ones included
-    pub begins_block: Option<usize>,
+    /// the how-manieth block of its load it belongs to, from 0, dropped ones included
+    pub block: usize,
+    /// it is the first of its block
+    pub begins_block: bool,
 }
 
 /// A trial that was held, as far as a duel must know it.
@@ -170,7 +172,7 @@ impl Duel {
         }
         let half = |(at, of_load): (usize, &Vec<Block>)| Some((at, of_load.last()?.open?));
         let (at, side) = blocks.iter().enumerate().find_map(half)?;
-        Some(self.trial(seq, at, side.other(), None))
+        Some(self.trial(seq, at, side.other(), (blocks[at].len() - 1, false)))
     }
 
     fn choose(&self, held: &[HeldTrial], blocks: &[Vec<Block>], standing: &Standing) -> DuelNext {
@@ -198,11 +200,11 @@ impl Duel {
             return DuelNext::Done(DuelStop::Budget);
         }
         let block = blocks[at].len();
-        self.trial(held.len() as u32, at, self.first_of(at, block), Some(block))
+        self.trial(held.len() as u32, at, self.first_of(at, block), (block, true))
     }
 
-    fn trial(&self, seq: u32, load: usize, side: Side, begins_block: Option<usize>) -> DuelNext {
-        DuelNext::Trial(DuelTrial { seq, load: self.loads[load], side, begins_block })
+    fn trial(&self, seq: u32, load: usize, side: Side, (block, begins_block): (usize, bool)) -> DuelNext {
+        DuelNext::Trial(DuelTrial { seq, load: self.loads[load], side, block, begins_block })
     }
 
     /// Which side begins a block of a load.

@@ -57,7 +57,9 @@ fn an_unfair_trial_drops_its_block_and_another_one_is_held() {
     let duel = plain(4);
     let (rules, mut world) = (duel.rules(), noisy());
     let mut held: Vec<HeldTrial> = Vec::new();
+    let mut numbers = Vec::new();
     while let DuelNext::Trial(order) = duel.next(&held, &rules) {
+        numbers.push((order.block, order.begins_block));
         let mut trial = world.hold(&order);
         // The first of the second block, and the second of the third.
         if [2, 4].contains(&order.seq) {
@@ -66,6 +68,9 @@ fn an_unfair_trial_drops_its_block_and_another_one_is_held() {
         held.push(trial);
     }
     assert_eq!(held.len(), 8 + 1 + 2, "a half block, and a whole one");
+    let (first, second) = (true, false);
+    let expected = [(0, first), (0, second), (1, first), (2, first), (2, second), (3, first), (3, second)];
+    assert_eq!(numbers[..7], expected, "both of a block have its number, which no other has");
     let standing = duel.standing(&held, &rules).loads.remove(0);
     assert_eq!(standing.blocks, 4);
     assert_eq!(standing.dropped.len(), 2);

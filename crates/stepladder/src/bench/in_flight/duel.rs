@@ -348,16 +348,15 @@ fn fight(
 ) -> anyhow::Result<()> {
     let rules = duel.rules();
     let mut held: Vec<HeldTrial> = Vec::new();
-    let (mut failed, mut block) = (None, 0);
+    let mut failed = None;
     while let DuelNext::Trial(trial) = libraries::next(duel, &held, &rules, failed) {
         if interrupt.is_asked() {
             return Ok(());
         }
-        block = trial.begins_block.unwrap_or(block);
         let at = usize::from(trial.side == Side::B);
         let side = &sides[at];
         runner::progress(held.len() + 1, 2 * duel.blocks_most, trial.side.name(), &side.task.key.to_string());
-        record.begin(&side.note(trial.side.name(), at as u64, block as u64))?;
+        record.begin(&side.note(trial.side.name(), at as u64, trial.block as u64))?;
         let began = Instant::now();
         let ran = side.run(record, interrupt);
         runner::clear_progress();
