@@ -219,13 +219,14 @@ impl OpenMetrics {
         }
     }
 
-    /// The text, ended by `# EOF`. Texts of servers stand in it as label values, escaped.
-    pub fn text(&self) -> String {
-        let (mut out, sums, now) = (Text::default(), &self.sums, &self.now);
+    /// The text, ended by `# EOF`. Names of operations and causes stand in it as label values, escaped. `mask` takes secrets out of
+    /// them before: in the finished text it could break the format.
+    pub fn text(&self, mask: &dyn Fn(&str) -> String) -> String {
+        let (mut out, sums, now) = (Text { text: String::new(), mask }, &self.sums, &self.now);
         out.family("stepladder_run", "info", "", "The run that is told here.");
         out.sample(
             "stepladder_run_info",
-            &[("run", self.run.as_str()), ("version", env!("CARGO_PKG_VERSION"))],
+            &[("run", &*mask(self.run.as_str())), ("version", env!("CARGO_PKG_VERSION"))],
             1.0,
         );
         if let Some(trial) = &now.trial {
@@ -239,7 +240,7 @@ impl OpenMetrics {
             out.family("stepladder_load", "gauge", "", "The load that it holds, in the unit of the climb.");
             let cell: Vec<String> =
                 trial.cell.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
-            let labels = [("unit", &*trial.load_unit.to_string()), ("cell", &*cell.join(" "))];
+            let labels = [("unit", &*trial.load_unit.to_string()), ("cell", &*mask(&cell.join(" ")))];
             out.sample("stepladder_load", &labels, trial.load);
         }
         out.family("stepladder_phase", "stateset", "", "What the trial is at; none between two trials.");
@@ -286,11 +287,15 @@ impl OpenMetrics {
         out.text
     }
 
-    fn messages(&self, out: &mut Text) {
+    fn messages(&self, out: &mut Text<'_>) {
         let help =
             "Messages by operation, by the phase for which they were planned, and by what became of them.";
         out.family("stepladder_messages", "counter", "", help);
+        let mut messages: BTreeMap<(String, &str), Flow> = BTreeMap::new();
         for ((operation, phase), flow) in &self.sums.messages {
+            messages.entry(((out.mask)(operation), phase)).or_default().add(flow);
+        }
+        for ((operation, phase), flow) in &messages {
             let states = [
                 ("offered", flow.offered),
                 ("not_sent", flow.not_sent),
@@ -307,12 +312,12 @@ impl OpenMetrics {
             }
         }
         out.family("stepladder_messages_open", "gauge", "", "Messages that wait for their reply.");
-        for (operation, count) in &self.now.waiting {
-            out.sample("stepladder_messages_open", &[("operation", operation)], *count as f64);
+        for (operation, count) in out.masked(&self.now.waiting) {
+            out.sample("stepladder_messages_open", &[("operation", &operation)], count as f64);
         }
     }
 
-    fn durations(&self, out: &mut Text) {
+    fn durations(&self, out: &mut Text<'_>) {
         for &measure in Measure::ALL {
             let name = format!("stepladder_{}_seconds", measure.name());
             let parts: Vec<_> = [(true, "hold"), (false, "outside_hold")]
@@ -338,7 +343,7 @@ impl OpenMetrics {
         }
     }
 
-    fn readings(&self, out: &mut Text) {
+    fn readings(&self, out: &mut Text<'_>) {
         let of = |what: &Reading| -> Option<(f64, bool)> {
             let (who, name, over_time) = known(what)?;
             match over_time {
@@ -398,12 +403,22 @@ fn add(sums: &mut BTreeMap<String, u64>, names: &[String], counts: &[u64]) {
     }
 }
 
-#[derive(Default)]
-struct Text {
+struct Text<'m> {
     text: String,
+    mask: &'m dyn Fn(&str) -> String,
 }
 
-impl Text {
+impl Text<'_> {
+    /// Names that are the same without their secrets are one.
+    fn masked(&self, counts: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, count) in counts {
+            let sum = sums.entry((self.mask)(name)).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        sums
+    }
+
     /// The head of a family of samples. `unit` may be empty; otherwise the name ends with it.
     fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
         let _ = writeln!(self.text, "# TYPE {name} {kind}");
@@ -431,8 +446,8 @@ impl Text {
     }
 
     fn counts(&mut self, family: &str, label: &str, counts: &BTreeMap<String, u64>) {
-        for (name, count) in counts {
-            self.sample(&format!("{family}_total"), &[(label, name)], *count as f64);
+        for (name, count) in self.masked(counts) {
+            self.sample(&format!("{family}_total"), &[(label, &name)], count as f64);
         }
     }
 
