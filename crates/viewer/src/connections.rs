@@ -7,8 +7,10 @@
 //! Not here: who has the token (`gate`).
 
 use std::collections::BTreeMap;
+use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
@@ -22,6 +24,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
+
+use crate::server::yield_to_others;
 
 /// From the moment at which a request may begin to the end of its head; so a kept connection also idles no longer.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -101,7 +105,7 @@ impl Drop for Seat {
 }
 
 /// Answers by `app` until it is `stopped` and the requests that were begun have been answered.
-pub(crate) async fn answer(listener: TcpListener, app: Router, stopped: impl Future<Output = ()>) {
+async fn answer(listener: TcpListener, app: Router, stopped: impl Future<Output = ()>) {
     let app = TowerToHyperService::new(app);
     let seats = Arc::new(Seats::default());
     let graceful = GracefulShutdown::new();
@@ -137,6 +141,60 @@ pub(crate) async fn answer(listener: TcpListener, app: Router, stopped: impl Fut
     drop(listener);
     seats.lock().strangers.clear();
     graceful.shutdown().await;
+}
+
+/// A thread of its own that answers until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Answering {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Answering {
+    /// Begins to answer on a listener that does not block. The thread yields to everything else. `last_words`: how long requests that
+    /// were begun may take when it is dropped. Errors: no thread.
+    pub fn begin(
+        name: &str,
+        listener: std::net::TcpListener,
+        app: Router,
+        last_words: Duration,
+    ) -> io::Result<Answering> {
+        let (stop, stopped) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let work = move || {
+            yield_to_others();
+            runtime.block_on(async move {
+                let Ok(listener) = TcpListener::from_std(listener) else { return };
+                let (tell_closing, closing) = oneshot::channel::<()>();
+                let until_stopped = async move {
+                    let _ = stopped.await;
+                    let _ = tell_closing.send(());
+                };
+                let too_long = async move {
+                    let _ = closing.await;
+                    tokio::time::sleep(last_words).await;
+                };
+                tokio::select! {
+                    () = answer(listener, app, until_stopped) => {}
+                    () = too_long => {}
+                }
+            });
+            runtime.shutdown_timeout(Duration::from_secs(1));
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
+        Ok(Answering { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 async fn accepted(listener: &TcpListener) -> TcpStream {

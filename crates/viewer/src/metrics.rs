@@ -1,13 +1,11 @@
 //! One text for programs that ask for it again and again, on a port of loopback: `GET /metrics`.
 //!
 //! Whoever is on this machine may read it, as monitoring expects; a page of another site may not: it would have to name us as its host
-//! (`gate`). Connections are those of strangers, so few and short (`connections`). The thread yields to everything else,
-//! and nothing that measures waits for it.
+//! (`gate`). Connections are those of strangers, so few and short, on a thread for which nothing that measures waits (`connections`).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
@@ -16,11 +14,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use tokio::sync::oneshot;
 
-use crate::connections;
+use crate::connections::Answering;
 use crate::gate::Hosts;
-use crate::server::yield_to_others;
 
 /// As OpenMetrics 1.0 asks.
 const CONTENT_TYPE: HeaderValue =
@@ -34,19 +30,7 @@ pub type MakeText = Box<dyn FnMut() -> Result<String, String> + Send>;
 /// Answers until it is dropped.
 #[derive(Debug)]
 pub struct MetricsServer {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for MetricsServer {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+    _answering: Answering,
 }
 
 struct Shared {
@@ -65,30 +49,8 @@ pub fn listen_for_metrics(address: SocketAddr) -> io::Result<TcpListener> {
 pub fn serve_metrics(listener: TcpListener, make: MakeText) -> io::Result<MetricsServer> {
     let port = listener.local_addr()?.port();
     let shared = Arc::new(Shared { hosts: Hosts::of_port(port), make: Mutex::new(make) });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let (stop, stopped) = oneshot::channel();
-    let work = move || {
-        yield_to_others();
-        runtime.block_on(async move {
-            let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            let (tell_closing, closing) = oneshot::channel::<()>();
-            let until_stopped = async move {
-                let _ = stopped.await;
-                let _ = tell_closing.send(());
-            };
-            let too_long = async move {
-                let _ = closing.await;
-                tokio::time::sleep(LAST_WORDS).await;
-            };
-            tokio::select! {
-                () = connections::answer(listener, router(shared), until_stopped) => {}
-                () = too_long => {}
-            }
-        });
-        runtime.shutdown_timeout(LAST_WORDS);
-    };
-    let thread = std::thread::Builder::new().name("metrics".to_owned()).spawn(work)?;
-    Ok(MetricsServer { stop: Some(stop), thread: Some(thread) })
+    let answering = Answering::begin("metrics", listener, router(shared), LAST_WORDS)?;
+    Ok(MetricsServer { _answering: answering })
 }
 
 fn router(shared: Arc<Shared>) -> Router {

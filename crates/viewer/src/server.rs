@@ -5,18 +5,16 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use tokio::sync::oneshot;
 
 use crate::Judge;
 use crate::archive::Answers;
 use crate::bundle::policy_served;
-use crate::connections;
+use crate::connections::Answering;
 use crate::error::ViewError;
 use crate::gate::Gate;
 use crate::routes::{Once, Shared, router};
@@ -52,9 +50,9 @@ pub struct Viewer {
     address: SocketAddr,
     token: String,
     once: OnceToken,
-    stop: Option<oneshot::Sender<()>>,
     is_closing: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    /// ends behind `drop`, when pages that follow a run know of it
+    _answering: Answering,
 }
 
 struct OnceToken(Arc<Shared>);
@@ -89,12 +87,6 @@ impl Viewer {
 impl Drop for Viewer {
     fn drop(&mut self) {
         self.is_closing.store(true, Ordering::Relaxed);
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -125,33 +117,10 @@ pub fn serve(options: &Options, judge: Arc<dyn Judge>) -> Result<Viewer, ViewErr
         is_closing: is_closing.clone(),
         policy,
     });
-    let (stop, stopped) = oneshot::channel();
     let once = OnceToken(shared.clone());
-    let no_thread = |error: io::Error| ViewError::CannotStart { detail: format!("no thread ({error})") };
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(no_thread)?;
-    let work = move || {
-        yield_to_others();
-        runtime.block_on(async move {
-            let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            let (tell_closing, closing) = oneshot::channel();
-            let until_stopped = async move {
-                let _ = stopped.await;
-                let _ = tell_closing.send(());
-            };
-            let too_long = async move {
-                let _ = closing.await;
-                tokio::time::sleep(LAST_WORDS).await;
-            };
-            tokio::select! {
-                () = connections::answer(listener, router(shared), until_stopped) => {}
-                () = too_long => {}
-            }
-        });
-        runtime.shutdown_timeout(Duration::from_secs(1));
-    };
-    let thread = std::thread::Builder::new().name("viewer".to_owned()).spawn(work).map_err(no_thread)?;
-    Ok(Viewer { address, token, once, stop: Some(stop), is_closing, thread: Some(thread) })
+    let answering = Answering::begin("viewer", listener, router(shared), LAST_WORDS)
+        .map_err(|error| ViewError::CannotStart { detail: format!("no thread ({error})") })?;
+    Ok(Viewer { address, token, once, is_closing, _answering: answering })
 }
 
 fn listen(asked: SocketAddr) -> io::Result<TcpListener> {
