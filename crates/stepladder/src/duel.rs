@@ -16,7 +16,7 @@ use plan::{HoldLength, Plan};
 use store::{Committed, RunHead, RunId, RunKind, RunWriter, Store};
 
 pub use self::options::DuelArgs;
-pub(crate) use self::options::{Asked, Decided, SidePlan, budget_ns};
+pub(crate) use self::options::{Asked, Decided, SidePlan, budget_ns, words_of_side, wrong_in_side};
 pub(crate) use self::page::{DuelAnswer, contract};
 use self::record::DuelPlan;
 pub(crate) use self::record::DuelRun;

@@ -53,7 +53,9 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     let file = lines::open(options.lines.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&options.store).map_err(climb::no_store)?;
     let beside = Beside::begin(&options.store, options.view, options.report.as_deref())?;
-    let head = head(options, target, &clients).map_err(not_measured)?;
+    let plan = options.as_json(target, &clients).to_string();
+    let head = head(target, u64::from(options.seed), plan).map_err(not_measured)?;
+    let head = RunHead { name: options.name.clone(), ..head };
     let writer = store.begin_run(&head, None).map_err(not_measured)?;
     let run = writer.id().clone();
     let mut record = Record::new(&writer, file);
@@ -198,17 +200,17 @@ impl Bench<'_> {
     }
 }
 
-fn head(options: &Options, target: &str, clients: &[Client]) -> anyhow::Result<RunHead> {
+/// `plan`: what was asked, as JSON.
+fn head(target: &str, seed: u64, plan: String) -> anyhow::Result<RunHead> {
     Ok(RunHead {
         kind: RunKind::Bench,
-        name: options.name.clone(),
         subject: target.to_owned(),
         scenario: None,
-        seed: u64::from(options.seed),
+        seed,
         arrivals: "closed".to_owned(),
         // Clients and server are on this machine; only an affinity of the server's own could part them.
         shared_cores: true,
-        plan: options.as_json(target, clients).to_string(),
+        plan,
         environment: serde_json::to_string(&climb::environment())?,
         ..climb::head_of_now()
     })

@@ -259,19 +259,26 @@ impl SidePlan {
     }
 }
 
+/// The words of one side's string.
+pub(crate) fn words_of_side(name: &str, text: &str) -> anyhow::Result<Vec<String>> {
+    shlex::split(text)
+        .with_context(|| format!("{name}, `{text}`: a quote is not closed, or a backslash ends it"))
+}
+
+/// Of clap's page only what is wrong: its usage is that of another command.
+pub(crate) fn wrong_in_side(name: &str, text: &str, error: &clap::Error) -> anyhow::Error {
+    let said = error.to_string();
+    let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    anyhow::anyhow!("{name}, `{text}`: {first}")
+}
+
 /// What one side's string says. It is read as the arguments of `climb`.
 fn side_flags(name: &str, text: &str) -> anyhow::Result<Flags> {
-    let words = shlex::split(text)
-        .with_context(|| format!("{name}, `{text}`: a quote is not closed, or a backslash ends it"))?;
+    let words = words_of_side(name, text)?;
     let command = ClimbArgs::augment_args(clap::Command::new("climb").no_binary_name(true))
         .disable_help_flag(true)
         .override_usage("'SUBJECT [OPTIONS OF climb] [-- OPTIONS OF THE BUILT-IN SERVER]'");
-    let matches = command.try_get_matches_from(&words).map_err(|error| {
-        // Of clap's page only what is wrong: its usage is that of another command.
-        let said = error.to_string();
-        let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        anyhow::anyhow!("{name}, `{text}`: {first}")
-    })?;
+    let matches = command.try_get_matches_from(&words).map_err(|error| wrong_in_side(name, text, &error))?;
     let args = ClimbArgs::from_arg_matches(&matches)?;
     let flags = args.flags()?;
     if flags.subject().is_none() {

@@ -15,7 +15,7 @@ use ladder::duel::{
 };
 use ladder::in_flight::{Note, Run};
 use serde::{Deserialize, Serialize};
-use store::{RunEnd, RunHead, RunId, RunRecord, RunState, Store};
+use store::{RunEnd, RunId, RunRecord, RunState, Store};
 
 use super::lines::Record;
 use super::member::Member;
@@ -24,7 +24,7 @@ use super::runner::{self, Client, How};
 use super::stored;
 use crate::climb;
 use crate::comparing;
-use crate::duel::page;
+use crate::duel::{page, words_of_side, wrong_in_side};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::outputs::{check_writable, write_text};
 use crate::say;
@@ -100,8 +100,7 @@ struct SideArgs {
 impl SideTask {
     fn read(side: Side, text: &str) -> anyhow::Result<SideTask> {
         let name = side.name();
-        let words = shlex::split(text)
-            .with_context(|| format!("{name}, `{text}`: a quote is not closed, or a backslash ends it"))?;
+        let words = words_of_side(name, text)?;
         let is_said = |flag: &str| {
             words
                 .iter()
@@ -110,12 +109,8 @@ impl SideTask {
         if let Some(flag) = NOT_OF_SIDES.into_iter().find(|flag| is_said(flag)) {
             bail!("{name}, `{text}`: {flag} is about a whole comparison, not about one side; leave it out");
         }
-        let args = SideArgs::try_parse_from(&words[1..]).map_err(|error| {
-            let said = error.to_string();
-            let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            anyhow::anyhow!("{name}, `{text}`: {first}")
-        })?;
-        let options = args.options;
+        let args = SideArgs::try_parse_from(&words[1..]);
+        let options = args.map_err(|error| wrong_in_side(name, text, &error))?.options;
         let of_side = || format!("{name}, `{text}`");
         let target = options.target().with_context(of_side)?.to_owned();
         let mut tasks = options.tasks(&target).with_context(of_side)?;
@@ -152,14 +147,7 @@ impl SideTask {
         self.task = self.of_total(if self.has_total { asked.key.total.min(PILOT) } else { PILOT });
         let folder = tempfile::tempdir().context("no temporary folder can be made")?;
         let store = Store::open_or_create(folder.path().join("pilot.db"))?;
-        let empty = || "{}".to_owned();
-        let head = RunHead {
-            kind: store::RunKind::Bench,
-            plan: empty(),
-            environment: empty(),
-            ..climb::head_of_now()
-        };
-        let writer = store.begin_run(&head, None)?;
+        let writer = store.begin_run(&super::head(&self.target, 0, "{}".to_owned())?, None)?;
         let mut record = Record::new(&writer, None);
         record.begin(&self.note("pilot", 0, 0))?;
         let began = Instant::now();
@@ -186,7 +174,7 @@ struct Pilot {
 }
 
 impl Pilot {
-    /// How long a process of so many operations takes, s.
+    /// How long a process takes that carries out `total` operations, s.
     fn seconds(&self, total: u64) -> f64 {
         self.around_s + total as f64 / self.ops_per_s
     }
@@ -227,14 +215,14 @@ pub(crate) fn duel(asked: Asked<'_>, interrupt: &Interrupt) -> Result<Exit, Fail
         plan.duel.blocks_most,
         plan.duel.budget_ns.div_ceil(1_000_000_000)
     );
-    let head = head(&plan, &sides[0].target).map_err(not_measured)?;
+    let stored_plan = serde_json::to_string(&plan).map_err(not_measured)?;
+    let head = super::head(&sides[0].target, plan.duel.seed, stored_plan).map_err(not_measured)?;
     let writer = store.begin_run(&head, None).map_err(not_measured)?;
     let run = writer.id().clone();
     let mut record = Record::new(&writer, None);
     let fought = fight(&plan.duel, &sides, &mut record, interrupt);
     drop(record);
-    let measured = fought.as_ref().map(|_| ()).map_err(|error| anyhow::anyhow!("{error:#}"));
-    super::end(writer, &measured, interrupt).map_err(not_measured)?;
+    super::end(writer, &fought, interrupt).map_err(not_measured)?;
     fought.map_err(not_measured)?;
     let record = store.run(&run).map_err(not_measured)?;
     let Some(found) = Found::of(&store, &record).map_err(not_measured)? else {
@@ -326,19 +314,6 @@ fn differences([a, b]: &[SideTask; 2]) -> Vec<Difference> {
         .collect()
 }
 
-fn head(plan: &LibraryDuel, target: &str) -> anyhow::Result<RunHead> {
-    Ok(RunHead {
-        kind: store::RunKind::Bench,
-        subject: target.to_owned(),
-        seed: plan.duel.seed,
-        arrivals: "closed".to_owned(),
-        shared_cores: true,
-        plan: serde_json::to_string(plan)?,
-        environment: serde_json::to_string(&climb::environment())?,
-        ..climb::head_of_now()
-    })
-}
-
 /// Runs both sides in turns until everything asked is known, an operation failed, or the time is up; also by an interruption.
 fn fight(
     duel: &Duel,
@@ -421,7 +396,7 @@ impl Found {
         let standing = duel.standing(&held, &rules);
         let stop = match libraries::next(duel, &held, &rules, failure.as_ref().map(|(side, _)| *side)) {
             DuelNext::Done(stop) => Some(stop),
-            // Another block would have been of use: the time was up, or somebody ended it.
+            // The schedule would go on: the budget was spent, or the user ended it.
             _ => match &record.state {
                 RunState::Ended(RunEnd { outcome: store::Outcome::Finished, .. }) => Some(DuelStop::Budget),
                 RunState::Ended(RunEnd { outcome: store::Outcome::Interrupted, .. }) => {
