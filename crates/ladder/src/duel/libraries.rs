@@ -1,4 +1,5 @@
-//! A duel of two client libraries, or of two revisions of one: the figures of a process with so many operations in flight.
+//! A duel of two client libraries, or of two revisions of one: the figures of a client process that keeps a fixed number of operations in
+//! flight.
 //!
 //! The blocks, intervals, looks, verdicts and gates are those of a duel of servers. What differs is what a trial is: a
 //! process that carries out a plan (clients/README.md). A library that fails operations, or finds nothing where something is, has

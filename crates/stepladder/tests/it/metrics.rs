@@ -6,7 +6,7 @@ use std::net::TcpStream;
 
 use crate::place::{Place, Running, eventually};
 
-/// What is answered to a request with this first line and host; empty where nobody answers.
+/// The response to a request with this first line and Host header; empty if nothing listens.
 fn asked(port: &str, line: &str, host: &str) -> String {
     let Ok(mut stream) = TcpStream::connect(format!("127.0.0.1:{port}")) else { return String::new() };
     let request = format!("{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");

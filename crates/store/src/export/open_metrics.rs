@@ -1,8 +1,8 @@
 //! The sums of a run at one moment as OpenMetrics text, for programs that ask again and again while it goes on.
 //!
-//! Counters are over all rungs and warm-ups so far, calibrations left out, and never decrease; gauges say how things stand in
-//! the trial that is under way. Names are made of those in the store, so what is measured anew is told without a word
-//! here. Everything was committed before it is told.
+//! Counters are sums over all rungs and warm-ups so far, without calibrations, and never decrease; gauges describe the current trial.
+//! Metric names are made from the names in the store, so a new measure or reading appears without a change here. Only committed
+//! figures appear.
 //! Units: seconds and bytes, as the format's conventions ask; docs/method/metrics.md lists the names.
 //! Source: OpenMetrics 1.0.0, <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
 //! Not here: masks, connections (`stepladder`, `viewer`).
@@ -223,19 +223,14 @@ impl OpenMetrics {
     /// them before: in the finished text it could break the format.
     pub fn text(&self, mask: &dyn Fn(&str) -> String) -> String {
         let (mut out, sums, now) = (Text { text: String::new(), mask }, &self.sums, &self.now);
-        out.family("stepladder_run", "info", "", "The run that is told here.");
+        out.family("stepladder_run", "info", "", "The run that these figures belong to.");
         out.sample(
             "stepladder_run_info",
             &[("run", &*mask(self.run.as_str())), ("version", env!("CARGO_PKG_VERSION"))],
             1.0,
         );
         if let Some(trial) = &now.trial {
-            out.family(
-                "stepladder_trial",
-                "gauge",
-                "",
-                "Number of the trial that is under way, within the run.",
-            );
+            out.family("stepladder_trial", "gauge", "", "Number of the current trial within the run.");
             out.sample("stepladder_trial", &[("purpose", &trial.purpose.to_string())], f64::from(trial.seq));
             out.family("stepladder_load", "gauge", "", "The load that it holds, in the unit of the climb.");
             let cell: Vec<String> =
@@ -243,7 +238,12 @@ impl OpenMetrics {
             let labels = [("unit", &*trial.load_unit.to_string()), ("cell", &*mask(&cell.join(" ")))];
             out.sample("stepladder_load", &labels, trial.load);
         }
-        out.family("stepladder_phase", "stateset", "", "What the trial is at; none between two trials.");
+        out.family(
+            "stepladder_phase",
+            "stateset",
+            "",
+            "The phase of the current trial; none between two trials.",
+        );
         for phase in Phase::ALL {
             let labels = [("stepladder_phase", phase.name())];
             out.sample("stepladder_phase", &labels, f64::from(u8::from(now.phase == Some(*phase))));

@@ -95,7 +95,7 @@ fn is_counter(key: &str) -> bool {
     key.contains("_total") || key.contains("_bucket{") || key.contains("_count{")
 }
 
-/// The samples once so many messages of the hold were sent; what was handed over is committed a little later.
+/// The samples as soon as they contain `sent` sent messages of the hold: the writer commits with a delay.
 fn told(metrics: &mut OpenMetrics, store: &Store, sent: f64) -> BTreeMap<String, f64> {
     let key = "stepladder_messages_total{operation=\"shot\",phase=\"hold\",state=\"sent\"}";
     for _ in 0..500 {
@@ -111,7 +111,7 @@ fn told(metrics: &mut OpenMetrics, store: &Store, sent: f64) -> BTreeMap<String,
     panic!("{sent} messages within 10 s");
 }
 
-/// The text once messages are told; what was handed over is committed a little later.
+/// The text as soon as it contains messages: the writer commits with a delay.
 fn told_at_all(metrics: &mut OpenMetrics, store: &Store) -> String {
     for _ in 0..500 {
         metrics.read_on(store).unwrap();

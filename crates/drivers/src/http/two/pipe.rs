@@ -80,7 +80,7 @@ struct Header {
 }
 
 impl Frames {
-    /// Frames behind so many other bytes.
+    /// Before the first frame, which comes after `bytes` bytes of something else (the preface).
     fn behind(bytes: usize) -> Self {
         Frames { header: [0; FRAME_HEADER_BYTES], header_bytes: 0, left_bytes: bytes }
     }

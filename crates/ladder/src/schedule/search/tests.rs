@@ -181,7 +181,7 @@ fn the_forecast_is_what_such_a_search_takes() {
     assert!(least <= takes && takes <= most * 11 / 10, "{least} {takes} {most}");
 }
 
-/// Goals whose objectives nobody looks at: what a trial says to them is planted.
+/// A search with further goals. Their objectives are never evaluated: tests plant whether a trial meets them.
 fn with_goals(further: usize) -> SearchSchedule {
     let goal = |at: usize| vec![format!("response.p99 < {}ms", 10 * (at + 1)).parse().unwrap()];
     SearchSchedule { goals: (0..further).map(goal).collect(), ..search(3, 0.05) }
