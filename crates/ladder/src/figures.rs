@@ -321,6 +321,11 @@ impl FigureDoc {
         self.name.starts_with("ticks.")
     }
 
+    /// True for the share of the server's own ticks that were late.
+    pub(crate) fn is_late_share_of_server(&self) -> bool {
+        self.name == "ticks.late_share"
+    }
+
     /// True for a figure of the books, which are kept over the whole trial and know no seconds.
     pub(crate) fn is_of_books(&self) -> bool {
         self.name.starts_with("deliveries.") && self.distribution().is_none()

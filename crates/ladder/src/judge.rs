@@ -14,6 +14,7 @@ mod consistency;
 mod deliveries;
 mod generator;
 mod lookups;
+mod own_lag;
 mod requests;
 mod rules;
 mod shutdown;

@@ -2,6 +2,7 @@
 
 use measure::{ErrorKind, Measure, Quantile, Trial};
 
+use super::own_lag::{self, AllTheSame};
 use super::rules::{OFFERED_SHARE_LEAST, most, open_throughout};
 use super::{Case, Intended, Ruling, Terms, Verdict, tightest};
 use crate::figures;
@@ -99,13 +100,28 @@ const LATE_SENDS_SHARE: f64 = 0.05;
 
 const MACHINE_NOT_SERVER: &str = "its latencies say more about this machine than about the server";
 
-/// What was measured with a generator at its limit says nothing against the server. What was met all the same is met:
-/// responses count from the planned instant, so a late generator makes them longer and never shorter.
+/// What was measured with a generator at its limit says nothing against the server, but for what its own delays cannot
+/// explain (`own_lag`). What was met all the same is met: responses count from the planned instant, so a late generator makes
+/// them longer and never shorter.
 ///
 /// Where only disturbed seconds show a late generator it was disturbed too, and `objectives` says so.
 pub(super) fn limited(case: &Case<'_>) -> Option<Ruling> {
-    offered(case).or_else(|| lagging(case)).or_else(|| own_latency(case)).or_else(|| link(case))
+    if let Some(ruling) = offered(case) {
+        return Some(ruling);
+    }
+    let (late, link) = (lagging(case).or_else(|| own_latency(case)), link(case));
+    let Some(late) = late else { return link };
+    // A worker without any time left, or a full link, delays more than is seen of it.
+    let is_full = link.is_some() || OUT_OF_TIME.contains(&late.signal.as_str());
+    match if is_full { AllTheSame::Unknown } else { own_lag::all_the_same(case) } {
+        AllTheSame::Met => None,
+        AllTheSame::Missed(ruling) => Some(ruling),
+        AllTheSame::Unknown => Some(late),
+    }
 }
+
+/// The signals of a worker that has no time left.
+const OUT_OF_TIME: [&str; 2] = ["worker.cpu", "worker.busy_share"];
 
 fn is_limited(signal: &str, reason: String) -> Option<Ruling> {
     Some(Ruling::new(Verdict::GeneratorLimited, signal, reason))
