@@ -198,35 +198,55 @@ impl Objective {
     /// there and they are a larger share than the percentile leaves. So a server that answers nobody fails even in
     /// a short hold, by the same rule of a hundred samples.
     fn is_surely_exceeded(&self, trial: &Trial) -> bool {
-        self.beyond(trial, self.bound)
-            .is_some_and(|(beyond, total, share)| beyond >= EXCEEDANCES && beyond > share * total)
+        let beyond = self.beyond(trial, self.bound);
+        beyond.is_some_and(|beyond| beyond.samples as f64 >= EXCEEDANCES && !beyond.is_allowed())
     }
 
     /// Whether the share of samples beyond the bound is as small as the percentile asks, however few samples there are;
     /// `None` without samples, and for figures that are no percentile with an upper bound.
     pub(crate) fn is_met_by_share(&self, trial: &Trial) -> Option<bool> {
-        let (beyond, total, share) = self.beyond(trial, self.bound)?;
-        (total > 0.0).then_some(beyond <= share * total)
+        let beyond = self.beyond(trial, self.bound)?;
+        (beyond.all > 0).then(|| beyond.is_allowed())
     }
 
-    /// Whether a percentile with an upper bound lies beyond it by more than `ns`, with `excused` of the messages that have no
-    /// time left out; by the same rule of a hundred samples.
-    pub(crate) fn is_quantile_missed_by(&self, trial: &Trial, ns: f64, excused: u64) -> bool {
-        self.beyond(trial, self.bound + ns).is_some_and(|(beyond, total, share)| {
-            let excused = excused as f64;
-            beyond - excused >= EXCEEDANCES && beyond - excused > share * (total - excused)
+    /// Whether a percentile with an upper bound lies beyond it by more than `ns`, by those messages alone whose time is known,
+    /// and by the same rule of a hundred samples.
+    pub(crate) fn is_quantile_missed_by(&self, trial: &Trial, ns: f64) -> bool {
+        self.beyond(trial, self.bound + ns).is_some_and(|beyond| {
+            let timed = (beyond.samples - beyond.never) as f64;
+            timed >= EXCEEDANCES && timed > beyond.share * beyond.all as f64
         })
     }
 
-    /// Of a percentile with an upper bound: samples beyond `bound_ns`, all samples, and the share that may lie beyond.
-    fn beyond(&self, trial: &Trial, bound_ns: f64) -> Option<(f64, f64, f64)> {
+    /// Of a percentile with an upper bound: what lies beyond `bound_ns`.
+    fn beyond(&self, trial: &Trial, bound_ns: f64) -> Option<Beyond> {
         let (Source::Quantile(of, q), Op::Less | Op::AtMost) = (self.figure.source, self.op) else {
             return None;
         };
         let (values, never) = sample(trial, of).ok()?;
         let above: u64 =
             values.buckets().filter(|&(ns, _)| ns as f64 > bound_ns).map(|(_, count)| count).sum();
-        Some(((above + never) as f64, (values.count() + never) as f64, 1.0 - q))
+        Some(Beyond { samples: above + never, never, all: values.count() + never, share: 1.0 - q })
+    }
+}
+
+/// How much of a distribution lies beyond a bound.
+#[derive(Clone, Copy, Debug)]
+struct Beyond {
+    /// messages beyond it
+    samples: u64,
+    /// of these, those without a time: unanswered, lost, never sent
+    never: u64,
+    /// messages in all
+    all: u64,
+    /// of all messages, the percentile lets so large a share lie beyond
+    share: f64,
+}
+
+impl Beyond {
+    /// No more than the percentile leaves.
+    fn is_allowed(&self) -> bool {
+        self.samples as f64 <= self.share * self.all as f64
     }
 }
 

@@ -2,16 +2,17 @@
 //!
 //! A server that serves in order and never idles answers nothing later than it was asked too late: when each request
 //! arrives by at most d later, each reply leaves by at most d later (Lindley 1952). So the longest that a send and a read
-//! were delayed bounds what the generator added to any latency, however the delays fell. Of ticks, those alone
-//! can be touched by late sends that lie within or right after a time in which sends were late.
+//! were delayed bounds what the generator added to any latency, however the delays fell. Of ticks, late sends touch only
+//! those within or right after a time in which sends were late.
 //! Where that much is granted and the objectives are still missed, or still met, the generator decides nothing.
+//! Not here: what a late generator is (`generator`).
 
 use measure::{Measure, Trial};
 
 use super::generator::{lag_limit, own_latency_ns, send_lag_ns};
 use super::views::Seen;
 use super::{Asked, Case, Ruling, Verdict, tightest};
-use crate::figures::{self, FigureValue};
+use crate::figures::{FigureValue, counted_seconds};
 use crate::objective::Objective;
 use crate::wording::{show_ns, show_share};
 
@@ -82,9 +83,8 @@ fn told_missed(case: &Case<'_>, seen: &Trial, asked: &Asked<'_>) -> Option<Strin
         ));
     }
     let explained_ns = most_delayed_ns(case, seen)?;
-    // What never left has no reply, and that was not the server.
-    let not_sent = figures::paced(seen).not_sent;
-    objective.is_quantile_missed_by(seen, explained_ns, not_sent).then(|| {
+    // What has no time at all was never sent, or was dropped by a server whose replies nobody read.
+    objective.is_quantile_missed_by(seen, explained_ns).then(|| {
         let explained = show_ns(explained_ns);
         format!("{name} was {shown} (objective: {objective}); the late load generator{lag} explains at most {explained} of it")
     })
@@ -107,10 +107,12 @@ fn most_delayed_ns(case: &Case<'_>, seen: &Trial) -> Option<f64> {
     let longest_ns = |measure| seen.distribution(measure).max_ns().map(|ns| ns as f64);
     let delays_ns = longest_ns(Measure::SendLag)? + longest_ns(Measure::ReceiveLag)?;
     let cores = seen.worker.allowed_cores.unwrap_or(1.0).max(1.0);
-    let gap_ns = figures::counted_seconds(seen)? * 1e9 * cores / sends.count().max(1) as f64;
+    let gap_ns = counted_seconds(seen)? * 1e9 * cores / sends.count().max(1) as f64;
     let weighed = case.terms.calibration.as_ref().filter(|weighed| !weighed.was_disturbed);
     let own_ns = weighed.and_then(|_| own_latency_ns(case.terms)).unwrap_or(0.0);
-    Some(DELAYS_PER_MESSAGE * delays_ns + GAPS_PER_WAIT * gap_ns + own_ns)
+    // A request that comes just too late for its tick waits for the next.
+    let tick_ns = seen.head.tick_period_ns as f64;
+    Some(DELAYS_PER_MESSAGE * delays_ns + GAPS_PER_WAIT * gap_ns + own_ns + tick_ns)
 }
 
 /// Of all sends, those that were later than half a tick; `None` without sends or without ticks.

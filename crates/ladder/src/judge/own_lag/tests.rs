@@ -60,6 +60,24 @@ fn a_generator_whose_delays_are_not_all_known_blames_nobody() {
     check(&unsent, &terms(&["response.p99 < 50ms"]), limited, "send_lag.p99", &[]);
 }
 
+/// A generator that does not read in time fills the queues of a server, which has to drop.
+#[test]
+fn what_a_server_drops_behind_a_late_generator_is_not_held_against_it() {
+    let dropped = |latency_ms: u64| {
+        let scene = Scene { send_lag_ns: 2_600_000, delivery_ns: latency_ms * MS, ..Scene::chat(1000) };
+        scene
+            .receivers(|receiver| {
+                (receiver.sum.delivered, receiver.sum.dropped, receiver.sum.lost) = (56_943, 2_997, 2_997)
+            })
+            .edit(|_, interval| {
+                interval.distribution_mut(Measure::ReceiveLag, true).record_many(8 * MS, 1_000)
+            })
+    };
+    let terms = terms(&["deliveries.latency.p99 < 50ms"]);
+    check(&dropped(30), &terms, Verdict::GeneratorLimited, "send_lag.p99", &[]);
+    check(&dropped(100), &terms, Verdict::Fail, "deliveries.latency.p99", &["late load"]);
+}
+
 #[test]
 fn one_long_delay_is_granted_to_every_message() {
     let once = |ms: u64| {
