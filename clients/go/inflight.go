@@ -175,7 +175,7 @@ func Run(ctx context.Context, options Options) (End, error) {
 		CPUUserNs: userEndNs - userNs, CPUSystemNs: systemEndNs - systemNs, RSSBytes: resident, RSSPeakBytes: peak,
 		Runtime: gc.take(), Errors: measured.tally.errors(), Stopped: stopped,
 	}
-	if err := endProfile(); err != nil {
+	if err := endProfile(stopped == ""); err != nil {
 		return End{}, fmt.Errorf("the profile cannot be written: %w", err)
 	}
 	o.OnLine(Timeline{Type: "timeline", Operations: append([][2]int64{}, measured.timeline...)})

@@ -329,8 +329,8 @@ test('a report opens from a file without network, and shows the figures of the r
   assert.deepEqual(asked.filter(url => !url.startsWith('data:')), ['plain', 'deflate'].map(encoding => pathToFileURL(join(folder, `${encoding}.html`)).href))
 })
 
-test('names that try to become markup are text, on every page', { runs: [planted('hostile-1'), planted('hostile-1', { id: 'hostile-2' }), planted('hostile-clients-1')], expected: /status of 404/ }, async ({ page, open, allow }) => {
-  for (const hash of ['#/', '#/runs/hostile-1', '#/runs/hostile-clients-1', '#/compare/hostile-1,hostile-2', `#/runs/${encodeURIComponent('<img src=x onerror=window.hacked=1>')}`]) {
+test('names that try to become markup are text, on every page', { runs: [planted('hostile-1'), planted('hostile-1', { id: 'hostile-2' }), planted('hostile-clients-1'), planted('hostile-clients-1', { id: 'hostile-clients-2' })], expected: /status of 404/ }, async ({ page, open, allow }) => {
+  for (const hash of ['#/', '#/runs/hostile-1', '#/runs/hostile-clients-1', '#/compare/hostile-1,hostile-2', '#/compare/hostile-clients-1,hostile-clients-2', `#/runs/${encodeURIComponent('<img src=x onerror=window.hacked=1>')}`]) {
     await open(hash)
     await page.waitForTimeout(300)
     await page.keyboard.press('t')

@@ -393,14 +393,18 @@ export type GoalResult = {
 
 /** What was alive in a client's heap after the measured part and a garbage collection. */
 export type Heap = {
+  /** what `types` are */ by: HeapBy
   /** of everything alive, memory outside the heap that belongs to an object included */ bytes: number
   /** alive */ objects: number
   /** those that hold most themselves, at most ten, the largest first */ types: Array<HeapType>
 }
 
-/** Everything of one type that was alive. */
+/** What a client can tell of its objects. */
+export type HeapBy = "type" | "function"
+
+/** Everything of one type, or of one function, that was alive. */
 export type HeapType = {
-  /** its constructor, or what it is in parentheses, as `(string)`; text, never markup */ name: string
+  /** its constructor or class, or what it is in parentheses, as `(string)`, or the function; text, never markup */ name: string
   /** of these objects alone, without what they refer to */ bytes: number
   /** alive */ objects: number
 }

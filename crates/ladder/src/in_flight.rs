@@ -30,7 +30,7 @@ pub use contract::{
 pub use curve::ProcessCurve;
 pub use error::LineError;
 pub use figures::{Cell, CellKey, Fitness, Report, Run, bytes};
-pub use heap::{Heap, HeapType, SnapshotError};
+pub use heap::{Heap, HeapBy, HeapError, HeapType};
 pub use lines::{Line, Note, Usage};
 pub use profile::{Profile, Subject, artifact};
 pub use replay::{Process, Replay};

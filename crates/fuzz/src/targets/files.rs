@@ -117,9 +117,11 @@ pub(super) fn histogram_seeds() -> Vec<Vec<u8>> {
     vec![Distribution::new().to_v2(), one.to_v2(), many.to_v2(), STANDARD.encode(one.to_v2()).into_bytes()]
 }
 
-/// A heap snapshot: what is read has at most ten types, the largest first, which hold no more than the whole.
+/// A heap snapshot, or a table of what is alive: what is read has at most ten types, the largest first, which hold no more
+/// than the whole.
 pub(super) fn heap_snapshot(input: &[u8]) {
-    let Ok(heap) = Heap::read_snapshot(input) else { return };
+    let read = if input.starts_with(b"by ") { Heap::read_table(input) } else { Heap::read_snapshot(input) };
+    let Ok(heap) = read else { return };
     assert!(heap.types.len() <= 10 && heap.types.is_sorted_by(|one, other| one.bytes >= other.bytes));
     let sum = |of: fn(&HeapType) -> u64| heap.types.iter().map(of).fold(0, u64::saturating_add);
     assert!(sum(|one| one.bytes) <= heap.bytes && sum(|one| one.objects) <= heap.objects);
@@ -137,6 +139,10 @@ pub(super) const HEAP_WORDS: &[&str] = &[
     "\"strings\":",
     "\"self_size\"",
     "\"native\"",
+    "by type\n",
+    "by function\n",
+    " 1 ",
+    "\n",
 ];
 
 pub(super) fn heap_seeds() -> Vec<Vec<u8>> {
@@ -145,7 +151,9 @@ pub(super) fn heap_seeds() -> Vec<Vec<u8>> {
         r#"{{"snapshot":{{{meta},"node_count":3}},"nodes":[2,0,9,1,1,5000,0,0,40],"edges":[1],"strings":["","Kept"]}}"#
     );
     let empty = format!(r#"{{"snapshot":{{{meta},"node_count":0}},"nodes":[],"strings":[]}}"#);
-    [whole, empty].map(String::into_bytes).into()
+    let table = "by type\n5000 1 Kept\n40 2 byte[]\n".to_owned();
+    let functions = "by function\n40 2 main.keep\n".to_owned();
+    [whole, empty, table, functions].map(String::into_bytes).into()
 }
 
 /// A scenario: a plan or a list of mistakes, the same one each time; each mistake has words and a line that the file has.

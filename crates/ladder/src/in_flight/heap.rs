@@ -1,12 +1,14 @@
-//! What is alive in a client's heap, by type: from the heap snapshot that V8's inspector writes.
+//! What is alive in a client's heap: from the heap snapshot that V8's inspector writes, or from a table of the client's own.
 //!
 //! A snapshot is one JSON object: `snapshot` says which numbers make a node, `nodes` holds them in a row, `strings` the
 //! names they refer to (Chrome DevTools reads the same). It is read from front to back and never held as a whole: what is
 //! kept are sums by type, of at most `TYPES_MAX` types, and the longest text of the file while it is passed.
 
+mod table;
+
 use std::collections::HashMap;
-use std::fmt;
 use std::io::BufRead;
+use std::{fmt, io};
 
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -22,6 +24,9 @@ const NAME_CHARS_MAX: usize = 100;
 /// What was alive in a client's heap after the measured part and a garbage collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Heap {
+    /// what `types` are
+    #[serde(default)]
+    pub by: HeapBy,
     /// of everything alive, memory outside the heap that belongs to an object included
     pub bytes: u64,
     /// alive
@@ -30,10 +35,21 @@ pub struct Heap {
     pub types: Vec<HeapType>,
 }
 
-/// Everything of one type that was alive.
+/// What a client can tell of its objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum HeapBy {
+    /// what they are
+    #[default]
+    Type,
+    /// which function allocated them; estimated from samples
+    Function,
+}
+
+/// Everything of one type, or of one function, that was alive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct HeapType {
-    /// its constructor, or what it is in parentheses, as `(string)`; text, never markup
+    /// its constructor or class, or what it is in parentheses, as `(string)`, or the function; text, never markup
     pub name: String,
     /// of these objects alone, without what they refer to
     pub bytes: u64,
@@ -41,14 +57,28 @@ pub struct HeapType {
     pub objects: u64,
 }
 
-/// Why a file is no heap snapshot, and at which line and column that shows.
+/// Why a file does not tell what is alive, and where that shows.
 #[derive(Debug, thiserror::Error)]
-#[error("it is damaged or was cut off: {0}")]
-pub struct SnapshotError(#[from] serde_json::Error);
+pub enum HeapError {
+    /// No heap snapshot of V8.
+    #[error("it is damaged or was cut off: {0}")]
+    Snapshot(#[from] serde_json::Error),
+    /// No table of bytes, objects and names.
+    #[error("line {line}: {why}")]
+    Table {
+        /// from 1
+        line: u64,
+        /// what is wrong with it
+        why: &'static str,
+    },
+    /// It cannot be read at all.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
 
 impl Heap {
     /// Errors: the snapshot is cut off, damaged, or contradicts itself.
-    pub fn read_snapshot(snapshot: impl BufRead) -> Result<Heap, SnapshotError> {
+    pub fn read_snapshot(snapshot: impl BufRead) -> Result<Heap, HeapError> {
         let mut json = serde_json::Deserializer::from_reader(snapshot);
         let heap = json.deserialize_map(Snapshot)?;
         json.end()?;
@@ -166,7 +196,7 @@ impl<'de> Visitor<'de> for Snapshot {
             Ok(HeapType { name, bytes: held.bytes, objects: held.objects })
         };
         let types = sums.top.iter().map(named).collect::<Result<_, _>>()?;
-        Ok(Heap { bytes: sums.whole.bytes, objects: sums.whole.objects, types })
+        Ok(Heap { by: HeapBy::Type, bytes: sums.whole.bytes, objects: sums.whole.objects, types })
     }
 }
 
@@ -283,7 +313,7 @@ mod tests {
         "nodes":[3,0,1,77, 1,2,3,1000, 1,2,5,1000, 2,1,7,40, 1,2,9,1000],
         "edges":[1,2,3],"strings":["(GC roots)","abc","Kept\u0007Value"]}"#;
 
-    fn read(text: &[u8]) -> Result<Heap, SnapshotError> {
+    fn read(text: &[u8]) -> Result<Heap, HeapError> {
         Heap::read_snapshot(text)
     }
 
@@ -292,7 +322,7 @@ mod tests {
         let heap = read(PLANTED.as_bytes()).unwrap();
         let one = |name: &str, bytes, objects| HeapType { name: name.to_owned(), bytes, objects };
         let types = vec![one("Kept Value", 3000, 3), one("(string)", 40, 1)];
-        assert_eq!(heap, Heap { bytes: 3040, objects: 4, types });
+        assert_eq!(heap, Heap { by: HeapBy::Type, bytes: 3040, objects: 4, types });
     }
 
     #[test]

@@ -257,8 +257,13 @@ fn the_profile_of_a_client_that_copies_again_names_the_function() {
 
 /// A client that writes stacks and this as its heap snapshot.
 fn with_heap(snapshot: &str) -> String {
+    with_heap_in("heapsnapshot", snapshot)
+}
+
+/// The same in a file with this ending.
+fn with_heap_in(ending: &str, heap: &str) -> String {
     format!(
-        r#"planted() {{ f=${{INFLIGHT_PROFILE#alloc:}}; if [ -n "$f" ]; then echo "user:keep 9" > "$f"; echo '{snapshot}' > "$f.heapsnapshot"; fi; {PROGRAM} bench runner "$1"; }}; planted"#
+        r#"planted() {{ f=${{INFLIGHT_PROFILE#alloc:}}; if [ -n "$f" ]; then echo "user:keep 9" > "$f"; echo '{heap}' > "$f.{ending}"; fi; {PROGRAM} bench runner "$1"; }}; planted"#
     )
 }
 
@@ -282,6 +287,35 @@ fn what_a_client_keeps_alive_is_named_and_its_heap_snapshot_kept() {
     assert_eq!(std::fs::read_to_string(&kept[0]).expect("a snapshot").trim(), snapshot);
     let again = place.run([&NULL[..5], &options[..]].concat());
     again.refused(3, &["is there already", "name another folder"]);
+}
+
+#[test]
+fn a_client_may_tell_what_is_alive_as_a_table() {
+    let place = Place::new();
+    let client = with_heap_in("heap.txt", "by function\n50000000 7 main.keepValues\n400 1 runtime.malg");
+    let options = ["--client", &client, "--runs", "1", "--profile", "alloc:heap", "--json", "r.json"];
+    let ran = place.run([&NULL[..5], &options[..]].concat());
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let heap = &place.json("r.json")["profiles"][0]["heap"];
+    assert_eq!(
+        (&heap["by"], &heap["bytes"], &heap["objects"]),
+        (&"function".into(), &50_000_400.into(), &8.into())
+    );
+    assert!(
+        ran.out.contains("main.keepValues") && ran.out.contains("function that allocated"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains(".heap.txt ("), "where it is kept: {}", ran.out);
+    let again = place.run([&NULL[..5], &options[..]].concat());
+    again.refused(3, &["heap.txt is there already"]);
+    let cut_off = with_heap_in("heap.txt", "by class");
+    let ran =
+        place.run([&NULL[..5], &["--client", &cut_off, "--runs", "1", "--profile", "alloc:other"]].concat());
+    ran.fails(
+        2,
+        &["its heap snapshot cannot be read", "line 1: it says neither `by type` nor `by function`"],
+    );
 }
 
 #[test]

@@ -89,7 +89,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE.svg")]
     pub(super) timeline: Option<PathBuf>,
     /// Profile each client in one run more, and draw flame graphs into this folder or file: PATH for CPU time, alloc or
-    /// alloc:PATH for allocations (node, java, go) and a heap snapshot (node). Clients that do not profile themselves need
+    /// alloc:PATH for allocations and what is alive (node, java, go). Clients that do not profile themselves need
     /// perf
     #[arg(long, value_name = "[alloc:]PATH")]
     pub(super) profile: Option<Asked>,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use inferno::flamegraph;
 use inferno::flamegraph::color::{MultiPalette, Palette};
-use ladder::in_flight::{CellKey, Heap, Kind, Profile, Report, Stacks, Subject};
+use ladder::in_flight::{CellKey, Heap, HeapBy, HeapError, Kind, Profile, Report, Stacks, Subject};
 
 pub(super) use self::perf::Perf;
 
@@ -73,35 +73,41 @@ impl Asked {
         self.to.join(name + ".svg")
     }
 
-    /// Where the heap snapshot of a client at a task goes.
+    /// Where the heap of a client at a task goes, without the ending that tells its format.
     pub(super) fn heap_path(&self, client: &str, key: &CellKey) -> PathBuf {
-        self.path_of(client, key).with_extension("heapsnapshot")
+        self.path_of(client, key).with_extension("")
     }
 
-    /// The heap snapshots that are kept of a report's clients.
+    /// The files of heaps that are kept of a report's clients.
     pub(super) fn heaps(&self, report: &Report) -> Vec<PathBuf> {
-        let kept = report.profiles.iter().filter(|profile| profile.heap.is_some());
-        kept.map(|profile| self.heap_path(&profile.client, &profile.key)).collect()
+        let with_heap = report.profiles.iter().filter(|profile| profile.heap.is_some());
+        with_heap
+            .flat_map(|profile| {
+                HeapFormat::ALL.map(|format| format.of(&self.heap_path(&profile.client, &profile.key)))
+            })
+            .filter(|path| path.is_file())
+            .collect()
     }
 
-    /// Errors: a heap snapshot would replace a file, or another one of this run.
+    /// Errors: a heap would replace a file, or another one of this run.
     pub(super) fn check_heaps<'k>(
         &self,
         profiled: impl Iterator<Item = (&'k str, &'k CellKey)>,
     ) -> anyhow::Result<()> {
         let mut paths = HashSet::new();
         for (client, key) in profiled.filter(|_| self.subject == Subject::Alloc) {
-            let path = self.heap_path(client, key);
-            let shown = path.display();
-            if path.symlink_metadata().is_ok() {
-                bail!(
-                    "--profile alloc: {shown} is there already, and heap snapshots replace nothing; move it, or name another folder"
-                );
-            }
-            if !paths.insert(path.clone()) {
-                bail!(
-                    "--profile alloc: the heap snapshots of two clients would both be {shown}; profile them one by one, in two folders"
-                );
+            for path in HeapFormat::ALL.map(|format| format.of(&self.heap_path(client, key))) {
+                let shown = path.display();
+                if path.symlink_metadata().is_ok() {
+                    bail!(
+                        "--profile alloc: {shown} is there already, and heap snapshots replace nothing; move it, or name another folder"
+                    );
+                }
+                if !paths.insert(path.clone()) {
+                    bail!(
+                        "--profile alloc: the heap snapshots of two clients would both be {shown}; profile them one by one, in two folders"
+                    );
+                }
             }
         }
         Ok(())
@@ -131,24 +137,56 @@ pub(super) fn folded(folder: &Path) -> PathBuf {
     folder.join("stacks.folded")
 }
 
-/// Where a client writes its heap snapshot.
-pub(super) fn snapshot(folder: &Path) -> PathBuf {
-    folder.join("stacks.folded.heapsnapshot")
+/// In which formats a client may tell what is alive (`clients/README.md`, "Profile").
+#[derive(Clone, Copy, Debug)]
+enum HeapFormat {
+    /// of V8's inspector
+    Snapshot,
+    /// bytes, objects and names
+    Table,
 }
 
-/// What a heap snapshot tells, which is moved to `to`. `None`: there is none.
+impl HeapFormat {
+    const ALL: [HeapFormat; 2] = [HeapFormat::Snapshot, HeapFormat::Table];
+
+    /// The file of this format that belongs to `path`.
+    fn of(self, path: &Path) -> PathBuf {
+        let ending = match self {
+            HeapFormat::Snapshot => ".heapsnapshot",
+            HeapFormat::Table => ".heap.txt",
+        };
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        name.into()
+    }
+
+    fn read(self, file: BufReader<File>) -> Result<Heap, HeapError> {
+        match self {
+            HeapFormat::Snapshot => Heap::read_snapshot(file),
+            HeapFormat::Table => Heap::read_table(file),
+        }
+    }
+}
+
+/// What a client told in `folder` of what is alive, in either format; the file is moved to `to`. `None`: it told nothing.
 ///
-/// Errors: it is damaged, or `to` exists or cannot be written.
-pub(super) fn take_heap(written: &Path, to: &Path) -> anyhow::Result<Option<Heap>> {
-    let Ok(file) = File::open(written) else { return Ok(None) };
-    let heap = Heap::read_snapshot(BufReader::new(file)).context("its heap snapshot cannot be read")?;
-    let cannot = || format!("its heap snapshot cannot be kept as {}", to.display());
-    // The temporary folder may be on another file system: copied under another name first, it appears whole.
-    let mut part = tempfile::NamedTempFile::new_in(folder_of(to)).with_context(cannot)?;
-    std::io::copy(&mut File::open(written)?, &mut part).with_context(cannot)?;
-    part.persist_noclobber(to).with_context(cannot)?;
-    std::fs::remove_file(written).context("its heap snapshot cannot be removed from the temporary folder")?;
-    Ok(Some(heap))
+/// Errors: it is damaged, or there is a file already, or none can be written.
+pub(super) fn take_heap(folder: &Path, to: &Path) -> anyhow::Result<Option<Heap>> {
+    let stacks = folded(folder);
+    for format in HeapFormat::ALL {
+        let (written, to) = (format.of(&stacks), format.of(to));
+        let Ok(file) = File::open(&written) else { continue };
+        let heap = format.read(BufReader::new(file)).context("its heap snapshot cannot be read")?;
+        let cannot = || format!("its heap snapshot cannot be kept as {}", to.display());
+        // The temporary folder may be on another file system: copied under another name first, it appears whole.
+        let mut part = tempfile::NamedTempFile::new_in(folder_of(&to)).with_context(cannot)?;
+        std::io::copy(&mut File::open(&written)?, &mut part).with_context(cannot)?;
+        part.persist_noclobber(&to).with_context(cannot)?;
+        std::fs::remove_file(&written)
+            .context("its heap snapshot cannot be removed from the temporary folder")?;
+        return Ok(Some(heap));
+    }
+    Ok(None)
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -249,8 +287,14 @@ impl fmt::Display for Costs<'_> {
         writeln!(out, "  alive behind the measured part: {total} in {} objects", heap.objects)?;
         writeln!(
             out,
-            "  {:>8} {:>11} {:>9}  type (without what its objects refer to)",
-            "share", "bytes", "objects"
+            "  {:>8} {:>11} {:>9}  {}",
+            "share",
+            "bytes",
+            "objects",
+            match heap.by {
+                HeapBy::Type => "type (without what its objects refer to)",
+                HeapBy::Function => "function that allocated them (estimated from samples)",
+            }
         )?;
         for one in &heap.types {
             let share = percent(one.bytes as f64 / heap.bytes.max(1) as f64);

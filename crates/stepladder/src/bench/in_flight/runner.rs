@@ -43,7 +43,7 @@ pub(super) enum How<'f> {
     Profiled {
         subject: Subject,
         folder: &'f Path,
-        /// where a heap snapshot goes, if the client writes one
+        /// where a heap goes, if the client writes one, without the ending that tells its format
         heap: &'f Path,
     },
 }
@@ -70,9 +70,7 @@ impl How<'_> {
     fn heap(self) -> anyhow::Result<Option<Heap>> {
         match self {
             How::Plain | How::Profiled { subject: Subject::Cpu, .. } => Ok(None),
-            How::Profiled { subject: Subject::Alloc, folder, heap } => {
-                profile::take_heap(&profile::snapshot(folder), heap)
-            }
+            How::Profiled { subject: Subject::Alloc, folder, heap } => profile::take_heap(folder, heap),
         }
     }
 }
@@ -84,7 +82,7 @@ pub(super) struct Ran {
     pub run: Run,
     /// the stacks of its profile, where one was asked for
     pub folded: Option<String>,
-    /// what was alive, where it wrote a heap snapshot
+    /// what was alive, where it told that
     pub heap: Option<Heap>,
 }
 

@@ -204,7 +204,7 @@ public final class InFlight<T> {
             if (warmup > 0) {
                 stopped = new Phase<>(this, seconds("warmup", beganNs, fitness)).run(0, warmup).stopped();
             }
-            AutoCloseable profile = Profile.start();
+            Profile.Recorded profile = Profile.start();
             fitness.takeSecond();
             fitness.takePhase();
             Fitness.Cpu cpu = Fitness.Cpu.now();
@@ -214,7 +214,7 @@ public final class InFlight<T> {
             }
             End end = new End(end(measured, cpu, fitness));
             try {
-                profile.close();
+                profile.end(measured.stopped() == null);
             } catch (Exception e) {
                 throw new IllegalStateException("the profile cannot be written: " + e.getMessage(), e);
             }

@@ -2,6 +2,7 @@ package stepladder.inflight;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -10,6 +11,10 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.management.JMException;
+import javax.management.ObjectName;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordedFrame;
@@ -19,7 +24,7 @@ import jdk.jfr.consumer.RecordingFile;
  * A profile of the measured part by the JDK's Flight Recorder, where the environment asks for one:
  * {@code INFLIGHT_PROFILE=cpu:FILE} or {@code alloc:FILE}. The format of the file is described in {@code ../README.md}.
  */
-final class Profile implements AutoCloseable {
+final class Profile {
     private static final String VARIABLE = "INFLIGHT_PROFILE";
     /** The shortest period that the Flight Recorder keeps. */
     private static final Duration PERIOD = Duration.ofMillis(10);
@@ -27,6 +32,17 @@ final class Profile implements AutoCloseable {
     private static final List<String> RUNTIME = List.of("java.", "javax.", "jdk.", "sun.", "com.sun.");
     /** Native methods in which a thread waits; the recorder takes it for running. */
     private static final List<String> WAITING = List.of("epollWait", "EPoll.wait", "poll", "accept", "park", "waitForReferencePendingList");
+
+    /** A line of a class histogram: its place, instances, bytes, class. */
+    private static final Pattern CLASS = Pattern.compile("\\s*\\d+:\\s+(\\d+)\\s+(\\d+)\\s+(\\S+).*");
+    private static final Map<String, String> PRIMITIVES = Map.of(
+            "B", "byte", "C", "char", "D", "double", "F", "float", "I", "int", "J", "long", "S", "short", "Z", "boolean");
+
+    /** Ends a profile. */
+    interface Recorded {
+        /** Writes the file; of a run that was not stopped also what is alive, where allocations are profiled. */
+        void end(boolean isWhole) throws Exception;
+    }
 
     private final Recording recording;
     private final boolean isCpu;
@@ -45,17 +61,51 @@ final class Profile implements AutoCloseable {
         recording.start();
     }
 
-    /** Begins a profile, or does nothing where none is asked for; closing it writes the file. */
-    static AutoCloseable start() {
+    /** Begins a profile, or does nothing where none is asked for. */
+    static Recorded start() {
         String asked = System.getenv().getOrDefault(VARIABLE, "");
         if (asked.startsWith("cpu:")) {
-            return new Profile(true, Path.of(asked.substring(4)));
+            return new Profile(true, Path.of(asked.substring(4)))::end;
         }
-        return asked.startsWith("alloc:") ? new Profile(false, Path.of(asked.substring(6))) : () -> {};
+        return asked.startsWith("alloc:") ? new Profile(false, Path.of(asked.substring(6)))::end : isWhole -> {};
     }
 
-    @Override
-    public void close() throws IOException {
+    private void end(boolean isWhole) throws IOException, JMException {
+        writeStacks();
+        if (isWhole && !isCpu) {
+            writeHeap(Path.of(file + ".heap.txt"));
+        }
+    }
+
+    /** What is alive after a garbage collection, by class. */
+    static void writeHeap(Path file) throws IOException, JMException {
+        ObjectName commands = new ObjectName("com.sun.management:type=DiagnosticCommand");
+        Object histogram = ManagementFactory.getPlatformMBeanServer().invoke(
+                commands, "gcClassHistogram", new Object[] {new String[0]}, new String[] {String[].class.getName()});
+        List<String> lines = new ArrayList<>(List.of("by type"));
+        for (String line : histogram.toString().split("\n")) {
+            Matcher found = CLASS.matcher(line);
+            if (found.matches()) {
+                lines.add(found.group(2) + " " + found.group(1) + " " + name(found.group(3)));
+            }
+        }
+        Files.write(file, lines);
+    }
+
+    /** {@code [[B} is {@code byte[][]}; lambdas have a name of their own in every process. */
+    static String name(String type) {
+        int depth = 0;
+        while (type.startsWith("[")) {
+            type = type.substring(1);
+            depth++;
+        }
+        if (depth > 0) {
+            type = type.startsWith("L") ? type.substring(1, type.length() - 1) : PRIMITIVES.getOrDefault(type, type);
+        }
+        return type.replaceAll("\\$\\$Lambda.*", "\\$\\$Lambda") + "[]".repeat(depth);
+    }
+
+    private void writeStacks() throws IOException {
         recording.stop();
         Path events = Files.createTempFile("inflight", ".jfr");
         try {
