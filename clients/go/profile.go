@@ -2,11 +2,14 @@ package inflight
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/pprof"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
@@ -26,78 +29,90 @@ func init() {
 // that was not stopped also what is alive, where allocations are profiled.
 func startProfile() func(isWhole bool) error {
 	kind, file, _ := strings.Cut(os.Getenv(profileVariable), ":")
-	var recorded bytes.Buffer
 	switch {
 	case kind == "cpu" && file != "":
+		var recorded bytes.Buffer
 		if err := pprof.StartCPUProfile(&recorded); err != nil {
 			return func(bool) error { return err }
 		}
 		return func(bool) error {
 			pprof.StopCPUProfile()
-			return writeStacks(file, &recorded, nil, "cpu", 1000)
+			p, err := profile.Parse(&recorded)
+			if err != nil {
+				return err
+			}
+			return writeStacks(file, p, "cpu", 1000)
 		}
 	case kind == "alloc" && file != "":
-		var before bytes.Buffer
-		runtime.GC() // What was allocated becomes visible with a collection.
-		_ = pprof.Lookup("allocs").WriteTo(&before, 0)
+		before, err := allocations()
+		if err != nil {
+			return func(bool) error { return err }
+		}
+		before.Scale(-1)
 		return func(isWhole bool) error {
-			runtime.GC()
-			if err := pprof.Lookup("allocs").WriteTo(&recorded, 0); err != nil {
+			whole, err := allocations()
+			if err != nil {
 				return err
 			}
-			if err := writeStacks(file, bytes.NewBuffer(recorded.Bytes()), &before, "alloc_space", 1); err != nil || !isWhole {
+			measured, err := profile.Merge([]*profile.Profile{whole, before})
+			if err != nil {
 				return err
 			}
-			return writeHeap(file+".heap.txt", &recorded)
+			if err := writeStacks(file, measured, "alloc_space", 1); err != nil || !isWhole {
+				return err
+			}
+			return writeHeap(file+".heap.txt", whole)
 		}
 	}
 	return func(bool) error { return nil }
 }
 
+// allocations are those since the program began, and what of them is alive.
+func allocations() (*profile.Profile, error) {
+	runtime.GC() // What was allocated becomes visible with a collection.
+	var recorded bytes.Buffer
+	if err := pprof.Lookup("allocs").WriteTo(&recorded, 0); err != nil {
+		return nil, err
+	}
+	return profile.Parse(&recorded)
+}
+
 // writeHeap writes what was alive at the last collection, by the function that allocated it.
-func writeHeap(file string, recorded *bytes.Buffer) error {
-	p, err := profile.Parse(recorded)
+func writeHeap(file string, p *profile.Profile) error {
+	table, err := heap(p)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(heap(p)), 0o600)
+	return os.WriteFile(file, []byte(table), 0o600)
 }
 
 // heap is a table of bytes, objects and the function that allocated them: of user code where one called for it.
-func heap(p *profile.Profile) string {
-	objectsAt, bytesAt := -1, -1
-	for n, each := range p.SampleType {
-		switch each.Type {
-		case "inuse_objects":
-			objectsAt = n
-		case "inuse_space":
-			bytesAt = n
-		}
+func heap(p *profile.Profile) (string, error) {
+	objectsAt, bytesAt := valueOf(p, "inuse_objects"), valueOf(p, "inuse_space")
+	if objectsAt < 0 || bytesAt < 0 {
+		return "", errors.New("the runtime does not tell what is alive")
 	}
 	type held struct{ bytes, objects int64 }
 	by := map[string]held{}
 	for _, sample := range p.Sample {
-		if name := allocator(sample); name != "" && objectsAt >= 0 && bytesAt >= 0 && sample.Value[objectsAt] > 0 {
+		if name := allocator(sample); name != "" && sample.Value[objectsAt] > 0 {
 			sum := by[name]
 			by[name] = held{sum.bytes + sample.Value[bytesAt], sum.objects + sample.Value[objectsAt]}
 		}
 	}
-	names := make([]string, 0, len(by))
-	for name := range by {
-		names = append(names, name)
-	}
-	sort.Slice(names, func(a, b int) bool {
-		if by[names[a]].bytes != by[names[b]].bytes {
-			return by[names[a]].bytes > by[names[b]].bytes
-		}
-		return names[a] < names[b]
-	})
+	names := slices.Sorted(maps.Keys(by))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(by[b].bytes, by[a].bytes) })
 	var out strings.Builder
 	out.WriteString("by function\n")
 	for _, name := range names {
 		fmt.Fprintf(&out, "%d %d %s\n", by[name].bytes, by[name].objects, name)
 	}
-	return out.String()
+	return out.String(), nil
+}
+
+// valueOf is where the samples of a profile hold a figure, or -1.
+func valueOf(p *profile.Profile, sampleType string) int {
+	return slices.IndexFunc(p.SampleType, func(each *profile.ValueType) bool { return each.Type == sampleType })
 }
 
 // allocator is the innermost function of user code, or the innermost of all.
@@ -122,29 +137,13 @@ func allocator(sample *profile.Sample) string {
 
 const allocEveryBytes = 32 << 10
 
-// writeStacks writes what was recorded after before as lines of a stack and its weight.
-func writeStacks(file string, recorded, before *bytes.Buffer, sampleType string, unit int64) error {
-	p, err := profile.Parse(recorded)
-	if err == nil && before != nil {
-		var old *profile.Profile
-		if old, err = profile.Parse(before); err == nil {
-			old.Scale(-1)
-			p, err = profile.Merge([]*profile.Profile{p, old})
-		}
-	}
-	if err != nil {
-		return err
-	}
+// writeStacks writes a profile as lines of a stack and its weight.
+func writeStacks(file string, p *profile.Profile, sampleType string, unit int64) error {
 	return os.WriteFile(file, []byte(stacks(p, sampleType, unit)), 0o644)
 }
 
 func stacks(p *profile.Profile, sampleType string, unit int64) string {
-	value := -1
-	for n, each := range p.SampleType {
-		if each.Type == sampleType {
-			value = n
-		}
-	}
+	value := valueOf(p, sampleType)
 	weights := map[string]int64{}
 	for _, sample := range p.Sample {
 		var frames []string
@@ -161,12 +160,7 @@ func stacks(p *profile.Profile, sampleType string, unit int64) string {
 		}
 	}
 	var out strings.Builder
-	names := make([]string, 0, len(weights))
-	for name := range weights {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(weights)) {
 		if weight := weights[name] / unit; weight > 0 {
 			fmt.Fprintf(&out, "%s %d\n", name, weight)
 		}

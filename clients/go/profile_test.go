@@ -1,11 +1,9 @@
 package inflight
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/pprof"
 	"strings"
 	"testing"
 
@@ -58,13 +56,12 @@ func TestWhatIsAliveIsNamedByTheFunctionThatAllocatedIt(t *testing.T) {
 	defer func() { runtime.MemProfileRate = was }()
 	const count = 1_000_000
 	kept := keepValues(count)
-	runtime.GC()
-	var recorded bytes.Buffer
-	if err := pprof.Lookup("allocs").WriteTo(&recorded, 0); err != nil {
+	recorded, err := allocations()
+	if err != nil {
 		t.Fatal(err)
 	}
 	file := t.TempDir() + "/stacks.heap.txt"
-	if err := writeHeap(file, &recorded); err != nil {
+	if err := writeHeap(file, recorded); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
@@ -98,7 +95,11 @@ func TestWhatTheRuntimeAllocatedForItselfIsNamedByItsOwnFunction(t *testing.T) {
 			{Location: []*profile.Location{line("bytes.growSlice"), line("github.com/x/y.Put")}, Value: []int64{9, 0, 0}},
 		},
 	}
-	if got, want := heap(p), "by function\n800 2 github.com/x/y.Get\n500 1 runtime.malg\n"; got != want {
-		t.Errorf("got\n%s want\n%s", got, want)
+	got, err := heap(p)
+	if want := "by function\n800 2 github.com/x/y.Get\n500 1 runtime.malg\n"; err != nil || got != want {
+		t.Errorf("got\n%s want\n%s (%v)", got, want, err)
+	}
+	if _, err := heap(&profile.Profile{SampleType: p.SampleType[:1]}); err == nil {
+		t.Error("a profile that tells nothing of what is alive became a table")
 	}
 }

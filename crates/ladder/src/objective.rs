@@ -198,24 +198,20 @@ impl Objective {
     /// there and they are a larger share than the percentile leaves. So a server that answers nobody fails even in
     /// a short hold, by the same rule of a hundred samples.
     fn is_surely_exceeded(&self, trial: &Trial) -> bool {
-        let beyond = self.beyond(trial, self.bound);
-        beyond.is_some_and(|beyond| beyond.samples as f64 >= EXCEEDANCES && !beyond.is_allowed())
+        self.beyond(trial, self.bound).is_some_and(|beyond| beyond.is_proved_by(beyond.timed + beyond.never))
     }
 
     /// Whether the share of samples beyond the bound is as small as the percentile asks, however few samples there are;
     /// `None` without samples, and for figures that are no percentile with an upper bound.
     pub(crate) fn is_met_by_share(&self, trial: &Trial) -> Option<bool> {
         let beyond = self.beyond(trial, self.bound)?;
-        (beyond.all > 0).then(|| beyond.is_allowed())
+        (beyond.all > 0).then(|| !beyond.is_exceeded_by(beyond.timed + beyond.never))
     }
 
     /// Whether a percentile with an upper bound lies beyond it by more than `ns`, by those messages alone whose time is known,
     /// and by the same rule of a hundred samples.
     pub(crate) fn is_quantile_missed_by(&self, trial: &Trial, ns: f64) -> bool {
-        self.beyond(trial, self.bound + ns).is_some_and(|beyond| {
-            let timed = (beyond.samples - beyond.never) as f64;
-            timed >= EXCEEDANCES && timed > beyond.share * beyond.all as f64
-        })
+        self.beyond(trial, self.bound + ns).is_some_and(|beyond| beyond.is_proved_by(beyond.timed))
     }
 
     /// Of a percentile with an upper bound: what lies beyond `bound_ns`.
@@ -224,18 +220,17 @@ impl Objective {
             return None;
         };
         let (values, never) = sample(trial, of).ok()?;
-        let above: u64 =
-            values.buckets().filter(|&(ns, _)| ns as f64 > bound_ns).map(|(_, count)| count).sum();
-        Some(Beyond { samples: above + never, never, all: values.count() + never, share: 1.0 - q })
+        let timed = values.count_above(bound_ns);
+        Some(Beyond { timed, never, all: values.count() + never, share: 1.0 - q })
     }
 }
 
 /// How much of a distribution lies beyond a bound.
 #[derive(Clone, Copy, Debug)]
 struct Beyond {
-    /// messages beyond it
-    samples: u64,
-    /// of these, those without a time: unanswered, lost, never sent
+    /// messages whose time is beyond it
+    timed: u64,
+    /// messages without a time, which are beyond every bound: unanswered, lost, never sent
     never: u64,
     /// messages in all
     all: u64,
@@ -244,9 +239,14 @@ struct Beyond {
 }
 
 impl Beyond {
-    /// No more than the percentile leaves.
-    fn is_allowed(&self) -> bool {
-        self.samples as f64 <= self.share * self.all as f64
+    /// More than the percentile leaves.
+    fn is_exceeded_by(&self, count: u64) -> bool {
+        count as f64 > self.share * self.all as f64
+    }
+
+    /// The same, and as many as it takes to state a percentile.
+    fn is_proved_by(&self, count: u64) -> bool {
+        count as f64 >= EXCEEDANCES && self.is_exceeded_by(count)
     }
 }
 

@@ -157,6 +157,11 @@ impl Distribution {
             .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
     }
 
+    /// How many values lie above `ns`, by the highest value of their bucket.
+    pub fn count_above(&self, ns: f64) -> u64 {
+        self.buckets().filter(|&(highest_ns, _)| highest_ns as f64 > ns).map(|(_, count)| count).sum()
+    }
+
     /// How the histogram is laid out, in HdrHistogram's terms: buckets, each twice as wide as the last, and sub-buckets in
     /// each. `None` when empty.
     pub fn layout(&self) -> Option<(u32, u32)> {
@@ -339,6 +344,14 @@ mod tests {
         check(&[0; 40], "does not begin as one");
         assert!(Distribution::from_v2(&header(0, 3, 1, i64::MAX as u64)).expect("it is empty").is_empty());
         assert!(Distribution::from_v2(&header(0, 4, 1, 1_000_000)).expect("it is empty").is_empty());
+    }
+
+    #[test]
+    fn what_lies_above_is_counted_and_the_bound_itself_does_not() {
+        let distribution = of(&[100, 200, 200, 300]);
+        let above = [0.0, 99.9, 100.0, 200.0, 299.5, 300.0].map(|ns| distribution.count_above(ns));
+        assert_eq!(above, [4, 4, 3, 1, 1, 0]);
+        assert_eq!(Distribution::new().count_above(0.0), 0);
     }
 
     #[test]

@@ -29,8 +29,7 @@ pub(super) fn goodput(trial: &Trial, evidence: &Evidence) -> Option<Value> {
     if asked == 0 {
         return None;
     }
-    let is_good = |ns: u64| limit_ns.is_none_or(|limit| ns as f64 <= limit);
-    let good: u64 = responses.buckets().filter(|&(ns, _)| is_good(ns)).map(|(_, count)| count).sum();
+    let good = responses.count() - limit_ns.map_or(0, |limit_ns| responses.count_above(limit_ns));
     Some(json!({
         "limit_ns": limit_ns, "asked": asked, "good": good, "seconds": seconds,
         "per_s": good as f64 / seconds, "share": good as f64 / asked as f64,

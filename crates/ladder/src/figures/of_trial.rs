@@ -159,8 +159,7 @@ pub(crate) fn ticks(trial: &Trial) -> Option<measure::TickCounts> {
 pub(crate) fn over_budget_share(trial: &Trial) -> Option<f64> {
     let busy = trial.ticks.as_ref()?.busy.as_ref().filter(|busy| !busy.is_empty())?;
     let period_ns = trial.head.tick_period_ns;
-    let over: u64 = busy.buckets().filter(|&(ns, _)| ns > period_ns).map(|(_, count)| count).sum();
-    (period_ns > 0).then(|| over as f64 / busy.count() as f64)
+    (period_ns > 0).then(|| busy.count_above(period_ns as f64) as f64 / busy.count() as f64)
 }
 
 pub(crate) fn open_share(trial: &Trial) -> Option<f64> {

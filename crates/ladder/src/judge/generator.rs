@@ -55,6 +55,12 @@ pub(super) fn send_lag_ns(trial: &Trial, q: f64) -> Option<f64> {
     }
 }
 
+/// As it was weighed in an undisturbed calibration: what a verdict may rest on.
+pub(super) fn undisturbed_own_latency_ns(terms: &Terms) -> Option<f64> {
+    let was_disturbed = terms.calibration.as_ref().is_some_and(|calibration| calibration.was_disturbed);
+    own_latency_ns(terms).filter(|_| !was_disturbed)
+}
+
 pub(super) fn own_latency_ns(terms: &Terms) -> Option<f64> {
     terms.calibration.as_ref()?.own_latency.as_ref()?.p99.map(|ns| ns as f64)
 }
@@ -112,7 +118,7 @@ pub(super) fn limited(case: &Case<'_>) -> Option<Ruling> {
     let (late, link) = (lagging(case).or_else(|| own_latency(case)), link(case));
     let Some(late) = late else { return link };
     // A worker without any time left, or a full link, delays more than is seen of it.
-    let is_full = link.is_some() || OUT_OF_TIME.contains(&late.signal.as_str());
+    let is_full = link.is_some() || [CPU, BUSY].contains(&late.signal.as_str());
     match if is_full { AllTheSame::Unknown } else { own_lag::all_the_same(case) } {
         AllTheSame::Met => None,
         AllTheSame::Missed(ruling) => Some(ruling),
@@ -121,7 +127,8 @@ pub(super) fn limited(case: &Case<'_>) -> Option<Ruling> {
 }
 
 /// The signals of a worker that has no time left.
-const OUT_OF_TIME: [&str; 2] = ["worker.cpu", "worker.busy_share"];
+const CPU: &str = "worker.cpu";
+const BUSY: &str = "worker.busy_share";
 
 fn is_limited(signal: &str, reason: String) -> Option<Ruling> {
     Some(Ruling::new(Verdict::GeneratorLimited, signal, reason))
@@ -176,8 +183,7 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
         .flatten();
     // So few sends that no percentile may be stated still tell when a good part of them was late.
     let lags = view.distribution(Measure::SendLag);
-    let late =
-        lags.buckets().filter(|&(ns, _)| ns as f64 > limit.limit_ns).map(|(_, count)| count).sum::<u64>();
+    let late = lags.count_above(limit.limit_ns);
     let is_often_late = late >= LATE_SENDS_LEAST && late as f64 >= LATE_SENDS_SHARE * lags.count() as f64;
     let shown = match lagging.or(overworked) {
         Some((name, lag_ns)) => {
@@ -193,10 +199,7 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
     let (signal, remedy) = match (cpu_share, waiting_share) {
         (Some(share), _) if share > BUSY_SHARE_MOST => {
             let share = show_share(share);
-            (
-                "worker.cpu",
-                format!("the busiest worker used {share} of a core: use more workers, cores or machines"),
-            )
+            (CPU, format!("the busiest worker used {share} of a core: use more workers, cores or machines"))
         }
         (_, Some(share)) if share > WAITS_SHARE_MOST => {
             let share = show_share(share);
@@ -209,10 +212,7 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
         }
         (None, _) if busy_share > BUSY_SHARE_MOST => {
             let share = show_share(busy_share);
-            (
-                "worker.busy_share",
-                format!("the busiest worker was {share} busy: use more workers, cores or machines"),
-            )
+            (BUSY, format!("the busiest worker was {share} busy: use more workers, cores or machines"))
         }
         _ => ("send_lag.p99", "give the generator cores of its own or --realtime".to_owned()),
     };
@@ -222,13 +222,11 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
 /// Our share of the latency against a server that does nothing is too large, and the rung's own readings do not show
 /// otherwise: a calibration never condemns a rung whose sends and receipts were in time.
 fn own_latency(case: &Case<'_>) -> Option<Ruling> {
-    if case.meets_all()
-        || case.terms.calibration.as_ref().is_some_and(|calibration| calibration.was_disturbed)
-    {
+    if case.meets_all() {
         return None;
     }
     let (objective, bound_ns) = tightest(case.terms)?;
-    let own_ns = own_latency_ns(case.terms)?;
+    let own_ns = undisturbed_own_latency_ns(case.terms)?;
     let limit_ns = OWN_LATENCY_SHARE * bound_ns;
     let in_time = |measure| match case.fair_view()?.distribution(measure).quantile(0.99, 0) {
         Quantile::Ns(ns) => Some(ns as f64 <= limit_ns / 2.0),

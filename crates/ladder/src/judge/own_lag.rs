@@ -9,7 +9,7 @@
 
 use measure::{Measure, Trial};
 
-use super::generator::{lag_limit, own_latency_ns, send_lag_ns};
+use super::generator::{lag_limit, send_lag_ns, undisturbed_own_latency_ns};
 use super::views::Seen;
 use super::{Asked, Case, Ruling, Verdict, tightest};
 use crate::figures::{FigureValue, counted_seconds};
@@ -30,7 +30,7 @@ const BUNCHED_PER_LATE_SEND: f64 = 4.0;
 
 /// What can be said in spite of a late generator.
 pub(super) enum AllTheSame {
-    /// every objective is met, whatever the late sends would have done in time
+    /// every objective is met, and would be had all sends left in time
     Met,
     /// an objective is missed by more than the generator can explain
     Missed(Ruling),
@@ -51,54 +51,49 @@ pub(super) fn all_the_same(case: &Case<'_>) -> AllTheSame {
         return AllTheSame::Missed(Ruling::new(Verdict::Fail, first.figure().name, reason));
     }
     // Latencies have a limit of their own where all of them are met.
-    let asks_for_ticks = case.outcomes.iter().any(|asked| asked.objective.figure().is_late_share_of_server());
-    if case.meets_all()
-        && asks_for_ticks
-        && tightest(case.terms).is_none()
-        && case.outcomes.iter().all(|asked| is_met_all_the_same(seen, asked.objective))
-    {
-        return AllTheSame::Met;
-    }
-    AllTheSame::Unknown
+    let is_met = case.meets_all() && tightest(case.terms).is_none() && are_ticks_met(case, seen);
+    if is_met { AllTheSame::Met } else { AllTheSame::Unknown }
 }
 
 /// Why an objective is missed in spite of everything that the generator can explain; `None` where it may explain it.
 fn told_missed(case: &Case<'_>, seen: &Trial, asked: &Asked<'_>) -> Option<String> {
+    let Seen::NotMet { shown, .. } = &asked.seen else { return None };
     let objective = asked.objective;
-    let name = objective.figure().name;
+    let explained = if objective.figure().is_late_share_of_server() {
+        let explained = BUNCHED_PER_LATE_SEND * share_of_late_sends(seen)?;
+        let FigureValue::Value(late) = objective.figure().read(seen) else { return None };
+        let is_missed = explained < 1.0
+            && !objective.op().holds((late - explained) / (1.0 - explained), objective.bound());
+        is_missed.then(|| format!("{} of the ticks", show_share(explained)))
+    } else {
+        let explained_ns = most_delayed_ns(case, seen)?;
+        objective
+            .is_quantile_missed_by(seen, explained_ns)
+            .then(|| format!("{} of it", show_ns(explained_ns)))
+    }?;
     let lag = send_lag_ns(seen, 0.99).map_or(String::new(), |lag_ns| {
         format!(" (send lag p99 {}, limit {})", show_ns(lag_ns), show_ns(lag_limit(case).limit_ns))
     });
-    let Seen::NotMet { shown, .. } = &asked.seen else { return None };
-    if objective.figure().is_late_share_of_server() {
-        let explained = BUNCHED_PER_LATE_SEND * share_of_late_sends(seen)?;
-        let FigureValue::Value(late) = objective.figure().read(seen) else { return None };
-        if explained >= 1.0 || objective.op().holds((late - explained) / (1.0 - explained), objective.bound())
-        {
-            return None;
-        }
-        let explained = show_share(explained);
-        return Some(format!(
-            "{name} was {shown} (objective: {objective}); the late load generator{lag} explains at most {explained} of the ticks"
-        ));
-    }
-    let explained_ns = most_delayed_ns(case, seen)?;
-    // What has no time at all was never sent, or was dropped by a server whose replies nobody read.
-    objective.is_quantile_missed_by(seen, explained_ns).then(|| {
-        let explained = show_ns(explained_ns);
-        format!("{name} was {shown} (objective: {objective}); the late load generator{lag} explains at most {explained} of it")
-    })
+    let name = objective.figure().name;
+    Some(format!(
+        "{name} was {shown} (objective: {objective}); the late load generator{lag} explains at most {explained}"
+    ))
 }
 
-/// Whether an objective would be met had all ticks been late in whose time nothing was sent.
-fn is_met_all_the_same(seen: &Trial, objective: &Objective) -> bool {
-    let figure = objective.figure();
-    if !figure.is_late_share_of_server() {
-        return true;
-    }
-    let withheld = share_of_late_sends(seen).map(|share| WITHHELD_PER_LATE_SEND * share);
-    matches!((figure.read(seen), withheld), (FigureValue::Value(late), Some(withheld))
-        if objective.op().holds((late + withheld).min(1.0), objective.bound()))
+/// Whether late ticks are asked about, and would be few enough had every tick been late in whose time nothing was sent.
+fn are_ticks_met(case: &Case<'_>, seen: &Trial) -> bool {
+    let Some(late_sends) = share_of_late_sends(seen) else { return false };
+    let is_met = |objective: &Objective| {
+        let FigureValue::Value(late) = objective.figure().read(seen) else { return false };
+        objective.op().holds((late + WITHHELD_PER_LATE_SEND * late_sends).min(1.0), objective.bound())
+    };
+    let mut of_ticks = case
+        .outcomes
+        .iter()
+        .map(|asked| asked.objective)
+        .filter(|objective| objective.figure().is_late_share_of_server())
+        .peekable();
+    of_ticks.peek().is_some() && of_ticks.all(is_met)
 }
 
 /// The longest that the generator can have delayed one message, ns; `None` where its reads are not timed.
@@ -108,8 +103,7 @@ fn most_delayed_ns(case: &Case<'_>, seen: &Trial) -> Option<f64> {
     let delays_ns = longest_ns(Measure::SendLag)? + longest_ns(Measure::ReceiveLag)?;
     let cores = seen.worker.allowed_cores.unwrap_or(1.0).max(1.0);
     let gap_ns = counted_seconds(seen)? * 1e9 * cores / sends.count().max(1) as f64;
-    let weighed = case.terms.calibration.as_ref().filter(|weighed| !weighed.was_disturbed);
-    let own_ns = weighed.and_then(|_| own_latency_ns(case.terms)).unwrap_or(0.0);
+    let own_ns = undisturbed_own_latency_ns(case.terms).unwrap_or(0.0);
     // A request that comes just too late for its tick waits for the next.
     let tick_ns = seen.head.tick_period_ns as f64;
     Some(DELAYS_PER_MESSAGE * delays_ns + GAPS_PER_WAIT * gap_ns + own_ns + tick_ns)
@@ -122,8 +116,7 @@ fn share_of_late_sends(seen: &Trial) -> Option<f64> {
     if half_ns <= 0.0 || lags.is_empty() {
         return None;
     }
-    let late: u64 = lags.buckets().filter(|&(ns, _)| ns as f64 > half_ns).map(|(_, count)| count).sum();
-    Some(late as f64 / lags.count() as f64)
+    Some(lags.count_above(half_ns) as f64 / lags.count() as f64)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use ladder::in_flight::{Note, Replay, Report, Subject, artifact};
+use ladder::wording::show_bytes;
 use store::{LineSource, Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState, RunWriter, Store};
 
 pub(super) use self::compare::page as compared;
@@ -89,7 +90,7 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
     }
     for path in options.profile.iter().flat_map(|asked| asked.heaps(&report)) {
         let bytes = path.metadata().map_or(0, |file| file.len());
-        page += &format!("heap snapshot: {} ({})\n", path.display(), profile::shown_bytes(bytes));
+        page += &format!("heap snapshot: {} ({})\n", path.display(), show_bytes(bytes as f64));
     }
     if options.json.as_deref() == Some(Path::new("-")) {
         say::err_text!("{page}");

@@ -71,6 +71,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::NAME_CHARS_MAX;
+    use super::super::tests::{check_damaged, damage};
     use super::*;
 
     const PLANTED: &str = "by type\n400 10 byte[]\n24000000 1000000 KeptValue\n100 5 byte[]\n0 0 Empty\n";
@@ -119,12 +120,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damaged_bytes_give_a_heap_or_an_error(damage in prop::collection::vec((0..PLANTED.len(), any::<u8>()), 1..8)) {
-            let mut bytes = PLANTED.as_bytes().to_vec();
-            damage.into_iter().for_each(|(at, byte)| bytes[at] = byte);
-            if let Ok(heap) = read(&bytes) {
-                prop_assert!(heap.types.iter().map(|one| one.bytes).sum::<u64>() <= heap.bytes);
-            }
+        fn damaged_bytes_give_a_heap_or_an_error(damage in damage(PLANTED)) {
+            check_damaged(PLANTED, damage, read);
         }
     }
 }

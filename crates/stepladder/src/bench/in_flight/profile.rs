@@ -16,6 +16,7 @@ use anyhow::{Context as _, bail};
 use inferno::flamegraph;
 use inferno::flamegraph::color::{MultiPalette, Palette};
 use ladder::in_flight::{CellKey, Heap, HeapBy, HeapError, Kind, Profile, Report, Stacks, Subject};
+use ladder::wording::show_bytes;
 
 pub(super) use self::perf::Perf;
 
@@ -283,7 +284,7 @@ impl fmt::Display for Costs<'_> {
             )?;
         }
         let Some(heap) = &profile.heap else { return Ok(()) };
-        let total = shown_bytes(heap.bytes);
+        let total = show_bytes(heap.bytes as f64);
         writeln!(out, "  alive behind the measured part: {total} in {} objects", heap.objects)?;
         writeln!(
             out,
@@ -302,10 +303,6 @@ impl fmt::Display for Costs<'_> {
         }
         Ok(())
     }
-}
-
-pub(super) fn shown_bytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 #[cfg(test)]

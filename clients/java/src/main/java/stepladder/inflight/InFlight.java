@@ -204,7 +204,7 @@ public final class InFlight<T> {
             if (warmup > 0) {
                 stopped = new Phase<>(this, seconds("warmup", beganNs, fitness)).run(0, warmup).stopped();
             }
-            Profile.Recorded profile = Profile.start();
+            Recorded profile = Profile.start();
             fitness.takeSecond();
             fitness.takePhase();
             Fitness.Cpu cpu = Fitness.Cpu.now();

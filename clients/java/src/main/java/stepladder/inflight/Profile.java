@@ -24,7 +24,7 @@ import jdk.jfr.consumer.RecordingFile;
  * A profile of the measured part by the JDK's Flight Recorder, where the environment asks for one:
  * {@code INFLIGHT_PROFILE=cpu:FILE} or {@code alloc:FILE}. The format of the file is described in {@code ../README.md}.
  */
-final class Profile {
+final class Profile implements Recorded {
     private static final String VARIABLE = "INFLIGHT_PROFILE";
     /** The shortest period that the Flight Recorder keeps. */
     private static final Duration PERIOD = Duration.ofMillis(10);
@@ -37,12 +37,6 @@ final class Profile {
     private static final Pattern CLASS = Pattern.compile("\\s*\\d+:\\s+(\\d+)\\s+(\\d+)\\s+(\\S+).*");
     private static final Map<String, String> PRIMITIVES = Map.of(
             "B", "byte", "C", "char", "D", "double", "F", "float", "I", "int", "J", "long", "S", "short", "Z", "boolean");
-
-    /** Ends a profile. */
-    interface Recorded {
-        /** Writes the file; of a run that was not stopped also what is alive, where allocations are profiled. */
-        void end(boolean isWhole) throws Exception;
-    }
 
     private final Recording recording;
     private final boolean isCpu;
@@ -65,12 +59,13 @@ final class Profile {
     static Recorded start() {
         String asked = System.getenv().getOrDefault(VARIABLE, "");
         if (asked.startsWith("cpu:")) {
-            return new Profile(true, Path.of(asked.substring(4)))::end;
+            return new Profile(true, Path.of(asked.substring(4)));
         }
-        return asked.startsWith("alloc:") ? new Profile(false, Path.of(asked.substring(6)))::end : isWhole -> {};
+        return asked.startsWith("alloc:") ? new Profile(false, Path.of(asked.substring(6))) : isWhole -> {};
     }
 
-    private void end(boolean isWhole) throws IOException, JMException {
+    @Override
+    public void end(boolean isWhole) throws IOException, JMException {
         writeStacks();
         if (isWhole && !isCpu) {
             writeHeap(Path.of(file + ".heap.txt"));
@@ -88,6 +83,9 @@ final class Profile {
             if (found.matches()) {
                 lines.add(found.group(2) + " " + found.group(1) + " " + name(found.group(3)));
             }
+        }
+        if (lines.size() == 1) {
+            throw new IOException("the JVM's class histogram is not understood");
         }
         Files.write(file, lines);
     }
@@ -159,4 +157,11 @@ final class Profile {
     static String kind(String type) {
         return RUNTIME.stream().anyMatch(type::startsWith) ? "runtime" : "user";
     }
+}
+
+/** A profile that has begun. */
+@FunctionalInterface
+interface Recorded {
+    /** Ends it and writes the file; of a run that was not stopped also what is alive, where allocations are profiled. */
+    void end(boolean isWhole) throws Exception;
 }
