@@ -3,7 +3,7 @@
 import { follow } from '../api'
 import { cellsOf, clientsOf, isOf, measured, runAfterRun, runningProcess, spread, taskName, tasksOf, type CurveColumn, type Task } from '../bench'
 import { Chart, type ChartOptions, type Plot } from '../chart'
-import type { BenchPage, CellFigures, ProfileFigures, RunPage } from '../data'
+import type { BenchPage, CellFigures, Heap, ProfileFigures, RunPage } from '../data'
 import { h, onWidth, replace, table } from '../dom'
 import { shown } from '../figures'
 import { bytes, ns, number, perSecond, ratio, share } from '../format'
@@ -286,5 +286,15 @@ function profile(one: ProfileFigures): HTMLElement {
   return h('section', { class: 'panel', 'aria-label': `Profile of ${one.client}` },
     h('h3', null, `${one.client}, ${taskName({ ...one, total: 0 })}: ${what}`),
     h('p', { class: 'facts-line' }, Object.entries(one.shares).filter(([, of]) => of > 0).map(([kind, of]) => `${kind} ${share(of)}`).join(' · ')),
-    table(['function', 'with what it calls outside user code', 'alone', 'belongs to'], one.top.map(function_ => [function_.function, share(function_.share), share(function_.share_without_callees), function_.kind]), { class: 'words' }))
+    table(['function', 'with what it calls outside user code', 'alone', 'belongs to'], one.top.map(function_ => [function_.function, share(function_.share), share(function_.share_without_callees), function_.kind]), { class: 'words' }),
+    ...one.heap ? alive(one.heap) : [])
+}
+
+/** What was alive, by what holds most of it. */
+function alive(heap: Heap): Node[] {
+  const what = heap.by === 'type' ? 'type (without what its objects refer to)' : 'function that allocated them (estimated from samples)'
+  return [
+    h('h4', null, `Alive after the measured part: ${bytes(heap.bytes)} in ${number(heap.objects)} objects`),
+    table([what, 'share', 'bytes', 'objects'], heap.types.map(type => [type.name, share(heap.bytes > 0 ? type.bytes / heap.bytes : 0), bytes(type.bytes), number(type.objects)]), { class: 'words' }),
+  ]
 }

@@ -1,5 +1,6 @@
 package stepladder.inflight;
 
+import com.sun.management.ThreadMXBean;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
@@ -8,6 +9,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -41,8 +44,10 @@ final class Profile implements Recorded {
     private final Recording recording;
     private final boolean isCpu;
     private final Path file;
+    /** Bytes that each thread had allocated before the recording began, by its id. */
+    private final Map<Long, Long> allocatedBefore = new HashMap<>();
 
-    private Profile(boolean isCpu, Path file) {
+    Profile(boolean isCpu, Path file) {
         this.isCpu = isCpu;
         this.file = file;
         recording = new Recording();
@@ -53,6 +58,20 @@ final class Profile implements Recorded {
             recording.enable("jdk.ObjectAllocationSample").with("throttle", "1000/s");
         }
         recording.start();
+        if (!isCpu) {
+            noteAllocated();
+        }
+    }
+
+    /** The first sample of a thread weighs what that thread allocated since it began, warm-up and connecting included. */
+    private void noteAllocated() {
+        if (ManagementFactory.getThreadMXBean() instanceof ThreadMXBean threads && threads.isThreadAllocatedMemoryEnabled()) {
+            long[] ids = threads.getAllThreadIds();
+            long[] allocated = threads.getThreadAllocatedBytes(ids);
+            for (int at = 0; at < ids.length; at++) {
+                allocatedBefore.put(ids[at], allocated[at]);
+            }
+        }
     }
 
     /** Begins a profile, or does nothing where none is asked for. */
@@ -110,10 +129,12 @@ final class Profile implements Recorded {
             recording.dump(events);
             recording.close();
             Map<String, Long> weights = new TreeMap<>();
-            for (RecordedEvent event : RecordingFile.readAllEvents(events)) {
-                long weight = isCpu ? PERIOD.toNanos() / 1000 : event.getLong("weight");
+            List<RecordedEvent> inOrder = new ArrayList<>(RecordingFile.readAllEvents(events));
+            inOrder.sort(Comparator.comparing(RecordedEvent::getStartTime));
+            for (RecordedEvent event : inOrder) {
+                long weight = isCpu ? PERIOD.toNanos() / 1000 : allocated(event);
                 String stack = stack(event);
-                if (stack != null) {
+                if (stack != null && weight > 0) {
                     weights.merge(stack, weight, Long::sum);
                 }
             }
@@ -127,7 +148,13 @@ final class Profile implements Recorded {
         }
     }
 
-    /** From the root; null of a thread that waits. */
+    /** Bytes that its thread allocated since its sample before, or since the recording began. */
+    private long allocated(RecordedEvent event) {
+        Long before = event.getThread() == null ? null : allocatedBefore.remove(event.getThread().getJavaThreadId());
+        return event.getLong("weight") - (before == null ? 0 : before);
+    }
+
+    /** From the root; null of a thread that waits. Where something was allocated, the innermost function is named with its type. */
     private static String stack(RecordedEvent event) {
         if (event.getStackTrace() == null) {
             return null;
@@ -147,11 +174,11 @@ final class Profile implements Recorded {
             // Lambdas have a name of their own in every process.
             frames.add(kind(type) + ":" + type.replaceAll("\\$\\$Lambda.*", "\\$\\$Lambda") + "." + frame.getMethod().getName());
         }
-        if (!event.getEventType().getName().equals("jdk.ExecutionSample") && event.hasField("objectClass")) {
-            frames.add(0, "runtime:new " + event.getClass("objectClass").getName());
+        if (event.hasField("objectClass")) {
+            frames.set(0, frames.get(0) + " (" + name(event.getClass("objectClass").getName()) + ")");
         }
         Collections.reverse(frames);
-        return String.join(";", frames).replace(' ', '_').replace(";runtime:new_", ";runtime:new ");
+        return String.join(";", frames);
     }
 
     static String kind(String type) {

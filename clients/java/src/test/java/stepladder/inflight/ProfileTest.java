@@ -39,6 +39,36 @@ class ProfileTest {
         assertEquals(count, kept.size());
     }
 
+    private static long allocate(int arrays) {
+        long sum = 0;
+        for (int at = 0; at < arrays; at++) {
+            byte[] planted = new byte[64 << 10];
+            planted[at % planted.length] = 1;
+            sum += planted[0] + planted.length;
+        }
+        return sum;
+    }
+
+    @Test
+    void onlyWhatIsAllocatedMeanwhileCounts(@TempDir Path folder) throws Exception {
+        long before = allocate(16_000); // 1 GB, in this thread
+        Path file = folder.resolve("stacks.txt");
+        Profile profile = new Profile(false, file);
+        long meanwhile = allocate(1_600); // 100 MB
+        profile.end(false);
+        List<String> lines = Files.readAllLines(file);
+        long all = lines.stream().mapToLong(ProfileTest::weight).sum();
+        long planted = lines.stream().filter(line -> line.contains("user:stepladder.inflight.ProfileTest.allocate (byte[]) "))
+                .mapToLong(ProfileTest::weight).sum();
+        assertTrue(all < 200 << 20, "counted " + all + " bytes");
+        assertTrue(planted > 50 << 20, "of which " + planted + " where they were planted");
+        assertTrue(before > meanwhile);
+    }
+
+    private static long weight(String line) {
+        return Long.parseLong(line.substring(line.lastIndexOf(' ') + 1));
+    }
+
     @Test
     void arraysAndLambdasAreNamedAsInTheLanguage() {
         assertEquals("byte[]", Profile.name("[B"));
