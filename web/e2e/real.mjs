@@ -8,7 +8,7 @@ import { appendFileSync, copyFileSync, readFileSync, statSync, writeFileSync } f
 import { basename, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { eventually, test, walk } from './harness.mjs'
-import { output, place, start } from './program.mjs'
+import { PROGRAM, output, place, start } from './program.mjs'
 
 /** A report is something to send by mail. */
 const REPORT_BYTES = 300_000
@@ -398,6 +398,22 @@ test('a comparison of clients grows while it goes on, and its page and report sa
   await alone.goto(pathToFileURL(report).href)
   await saysIt(alone)
   await eventually(async () => assert.equal(await alone.locator('.actions, nav.top a').count(), 0, 'a report offers nothing that needs a viewer'))
+})
+
+test('what was alive in a profiled client stands on its page, as text', {}, async ({ page, allow }) => {
+  const where = place()
+  const name = '<img src=x onerror=alert(1)>'
+  const table = `by function\\n50000000 7 main.keepValues\\n400 1 ${name}`
+  const client = `planted() { f=\${INFLIGHT_PROFILE#alloc:}; if [ -n "$f" ]; then echo "user:keep 9" > "$f"; printf '${table}\\n' > "$f.heap.txt"; fi; '${PROGRAM}' bench runner "$1"; }; planted`
+  await output(where, 'bench', '--target', 'null:', '--total', '30000', '--runs', '1', '--client', client, '--profile', 'alloc:heap')
+  const { url } = await viewing(allow, where)
+  await page.goto(url)
+  await page.click('.runs .row a')
+  const profile = page.locator('section[aria-label^="Profile of"]')
+  await eventually(async () => assert.match(await profile.locator('h4').textContent(), /^Alive after the measured part: 50 MB in 8 objects$/))
+  await eventually(async () => assert.deepEqual(
+    await profile.locator('table').last().locator('tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent))),
+    [['main.keepValues', '100 %', '50 MB', '7'], [name, '0 %', '400 B', '1']]))
 })
 
 await walk({

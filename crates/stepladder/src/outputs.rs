@@ -1,5 +1,5 @@
 //! What is written of a run besides the terminal: JSON, JUnit XML and Markdown at its end and of a stored one, and while it
-//! goes on lines of JSON (`lines`) and its sums for programs that ask (`metrics`).
+//! goes on lines of JSON (`lines`) and its sums for programs that ask (`metrics`) and for collectors (`otlp`).
 //!
 //! The first three are made of the same answers, and the words in them come from `ladder`. Texts of servers under test stand in
 //! them as text: escaped, without control characters, and with secrets masked.
@@ -8,6 +8,8 @@ pub(crate) mod junit;
 mod lines;
 pub(crate) mod markdown;
 pub(crate) mod metrics;
+#[cfg(feature = "otlp")]
+mod otlp;
 #[cfg(test)]
 mod planted;
 
@@ -56,6 +58,10 @@ pub struct Followed {
     /// or 127.0.0.1:PORT (0 for any free one)
     #[arg(long, value_name = "ADDR")]
     pub metrics: Option<String>,
+    /// Send the sums of the run every 5 s to this collector by the OpenTelemetry Protocol (http://127.0.0.1:4318); for builds with
+    /// the feature otlp
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
 }
 
 impl Followed {
@@ -64,11 +70,31 @@ impl Followed {
         self.ndjson.as_deref() == Some(Path::new("-"))
     }
 
+    /// One that is given.
+    pub(crate) fn first_flag(&self) -> Option<&'static str> {
+        let all = [
+            ("--ndjson", self.ndjson.is_some()),
+            ("--metrics", self.metrics.is_some()),
+            ("--otlp", self.otlp.is_some()),
+        ];
+        all.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+
     /// Opens what is asked for. Call it before anything is started. Errors: mistakes of the user. `results`: other outputs, by
     /// their flags.
     pub(crate) fn prepare(&self, results: &[(&'static str, Option<&Path>)]) -> anyhow::Result<Followers> {
         let mut followers = Followers::default();
         followers.port = self.metrics.as_deref().map(MetricsPort::open).transpose()?;
+        #[cfg(feature = "otlp")]
+        {
+            followers.collector = self.otlp.as_deref().map(otlp::Collector::named).transpose()?;
+        }
+        #[cfg(not(feature = "otlp"))]
+        if self.otlp.is_some() {
+            bail!(
+                "--otlp: this program was built without it; build it with cargo build --release --features otlp, or use --metrics"
+            );
+        }
         let Some(path) = self.ndjson.as_deref() else { return Ok(followers) };
         if let Some((flag, _)) = results.iter().find(|(_, other)| *other == Some(path)) {
             let path = path.display();
@@ -90,6 +116,10 @@ pub(crate) struct Followers {
     unwritten: Option<Unwritten>,
     port: Option<MetricsPort>,
     server: Option<MetricsServer>,
+    #[cfg(feature = "otlp")]
+    collector: Option<otlp::Collector>,
+    #[cfg(feature = "otlp")]
+    exporter: Option<otlp::Exporter>,
 }
 
 impl Followers {
@@ -101,12 +131,20 @@ impl Followers {
         if let Some(port) = self.port.take() {
             self.server = Some(port.tell(store, run)?);
         }
+        #[cfg(feature = "otlp")]
+        if let Some(collector) = self.collector.take() {
+            self.exporter = Some(collector.tell(store, run)?);
+        }
         Ok(())
     }
 
     /// The run has ended: what is left is written, for a limited time.
     pub fn end(&mut self) {
         if let Some(trouble) = self.writer.take().and_then(LineWriter::finish) {
+            say::err_line!("stepladder: {trouble}");
+        }
+        #[cfg(feature = "otlp")]
+        if let Some(trouble) = self.exporter.take().and_then(otlp::Exporter::finish) {
             say::err_line!("stepladder: {trouble}");
         }
         self.server = None;

@@ -7,6 +7,8 @@ mod masks;
 
 use anyhow::Context as _;
 pub use masks::mask;
+#[cfg(feature = "otlp")]
+pub(crate) use masks::remember;
 use plan::units::http::with_environment;
 use plan::{BotSettings, LeaderboardBots, Plan, WorkerPlan, WorkloadSettings as _};
 

@@ -1,6 +1,6 @@
 //! Exports: a run for other programs, as JSON lines, as CSV files, as percentile tables and interval logs of HdrHistogram.
 //!
-//! `seconds` are the lines for programs that follow a run, of figures and not of rows, and `OpenMetrics` its sums at one moment; what
+//! `seconds` are the lines for programs that follow a run, of figures and not of rows, and `RunSums` its sums at one moment, as `open_metrics` or `otlp`; what
 //! follows holds for the others.
 //! A run is read through and checked before the first line is written, so an export is whole or it is an error. A run
 //! that is being recorded is exported as it stands at one moment.
@@ -14,14 +14,20 @@ mod hdr;
 mod hgrm;
 mod ndjson_lines;
 mod open_metrics;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod second_lines;
+mod sums;
 
 pub use csv_files::csv;
 pub use files::part_of;
 pub use hdr::hdr;
 pub use ndjson_lines::ndjson;
-pub use open_metrics::OpenMetrics;
+pub use open_metrics::open_metrics;
+#[cfg(feature = "otlp")]
+pub use otlp::{Counted, otlp};
 pub use second_lines::{SECOND_LINES_SCHEMA, SecondLines, seconds};
+pub use sums::{Family, Kind, Point, RunSums, Value as FamilyValue};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

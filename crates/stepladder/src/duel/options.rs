@@ -121,9 +121,7 @@ impl DuelArgs {
             );
         }
         self.results.only_json("a duel of client libraries")?;
-        let followed =
-            [("--ndjson", self.followed.ndjson.is_some()), ("--metrics", self.followed.metrics.is_some())];
-        if let Some((flag, _)) = followed.into_iter().find(|(_, is_given)| *is_given) {
+        if let Some(flag) = self.followed.first_flag() {
             bail!("{flag} tells the seconds of servers; leave it out of a duel of client libraries");
         }
         Ok(Some(libraries::Asked {

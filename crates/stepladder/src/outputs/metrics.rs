@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use store::export::OpenMetrics;
+use store::export::{RunSums, open_metrics};
 use store::{RunId, Store};
 use viewer::MetricsServer;
 
@@ -37,7 +37,7 @@ impl MetricsPort {
 
     /// Begins to answer.
     pub fn tell(self, store: &Path, run: &RunId) -> anyhow::Result<MetricsServer> {
-        let mut metrics = OpenMetrics::new(run.clone());
+        let mut metrics = RunSums::new(run.clone());
         let path = store.to_owned();
         let mut store = None;
         let make = move || {
@@ -49,13 +49,17 @@ impl MetricsPort {
                 metrics.read_on(store)
             };
             read().map_err(|error| mask(&error.to_string()).into_owned())?;
-            let text = metrics.text(&|name| mask(name).into_owned());
-            Ok(say::harmless(&text).into_owned())
+            Ok(open_metrics(&metrics.families(&shown)))
         };
         let server = viewer::serve_metrics(self.listener, Box::new(make))?;
         say::err_line!("metrics: http://{}/metrics", self.address);
         Ok(server)
     }
+}
+
+/// A name as other programs may see it: without secrets, and without what a terminal would obey.
+pub(super) fn shown(name: &str) -> String {
+    say::harmless(&mask(name)).into_owned()
 }
 
 /// `9464`, `127.0.0.1:9464`, `localhost:9464`, `[::1]:9464`.

@@ -115,6 +115,7 @@ fn mistakes_are_named_before_anything_is_run() {
     refused(NULL, NULL, &["--rungs", "5"], &["--rungs is about servers"]);
     refused(NULL, NULL, &["--junit", "a.xml"], &["a duel of client libraries", "--json"]);
     refused(NULL, NULL, &["--metrics", "0"], &["--metrics tells the seconds of servers"]);
+    refused(NULL, NULL, &["--otlp", "http://127.0.0.1:4318"], &["--otlp tells the seconds of servers"]);
     refused("arena", "arena", &["--gate", "ops >= 1.0x"], &["is a figure of client libraries"]);
     let long = "bench --target null: --total 1000000000";
     fought(&place, long, long, &[]).refused(3, &["no verdict is possible before 4 such blocks", "--total"]);

@@ -26,6 +26,7 @@ mod http;
 mod kills;
 mod main_job;
 mod metrics;
+mod otlp;
 mod output;
 mod place;
 mod protobuf;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use measure::{Entry, OfProcess};
 use proptest::prelude::*;
-use store::export::OpenMetrics;
+use store::export::{RunSums, open_metrics};
 use store::{Store, StoredVerdict};
 
 use crate::given;
@@ -87,8 +87,8 @@ fn check_labels(labels: &str) {
 }
 
 /// Without secrets.
-fn text(metrics: &OpenMetrics) -> String {
-    metrics.text(&str::to_owned)
+fn text(metrics: &RunSums) -> String {
+    open_metrics(&metrics.families(&str::to_owned))
 }
 
 fn is_counter(key: &str) -> bool {
@@ -96,7 +96,7 @@ fn is_counter(key: &str) -> bool {
 }
 
 /// The samples as soon as they contain `sent` sent messages of the hold: the writer commits with a delay.
-fn told(metrics: &mut OpenMetrics, store: &Store, sent: f64) -> BTreeMap<String, f64> {
+fn told(metrics: &mut RunSums, store: &Store, sent: f64) -> BTreeMap<String, f64> {
     let key = "stepladder_messages_total{operation=\"shot\",phase=\"hold\",state=\"sent\"}";
     for _ in 0..500 {
         metrics.read_on(store).unwrap();
@@ -112,7 +112,7 @@ fn told(metrics: &mut OpenMetrics, store: &Store, sent: f64) -> BTreeMap<String,
 }
 
 /// The text as soon as it contains messages: the writer commits with a delay.
-fn told_at_all(metrics: &mut OpenMetrics, store: &Store) -> String {
+fn told_at_all(metrics: &mut RunSums, store: &Store) -> String {
     for _ in 0..500 {
         metrics.read_on(store).unwrap();
         let text = text(metrics);
@@ -128,7 +128,7 @@ fn told_at_all(metrics: &mut OpenMetrics, store: &Store) -> String {
 fn counters_are_sums_over_all_rungs_and_gauges_are_of_the_last_one() {
     let given = given::store();
     let writer = given.store.begin_run(&given::run_head(Some("say \"hi\"\\")), None).unwrap();
-    let mut metrics = OpenMetrics::new(writer.id().clone());
+    let mut metrics = RunSums::new(writer.id().clone());
     let of = |at_s, name, value| given::sample(at_s, name, value);
     for (seq, cpu_s) in [(0, [2.0, 5.0]), (1, [1.0, 4.0])] {
         writer.begin_trial(&given::trial_head(seq, 500.0 * f64::from(seq + 1)), 1).unwrap();
@@ -172,10 +172,10 @@ fn secrets_are_taken_out_of_label_values_and_never_out_of_the_format() {
     let writer = given.store.begin_run(&given::run_head(None), None).unwrap();
     writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
     writer.append(given::one_of_each()).unwrap();
-    let mut metrics = OpenMetrics::new(writer.id().clone());
+    let mut metrics = RunSums::new(writer.id().clone());
     let whole = told_at_all(&mut metrics, &given.store);
     // Everything that may be a secret is one, so all operations become the same.
-    let masked = metrics.text(&|_| "•".to_owned());
+    let masked = open_metrics(&metrics.families(&|_| "•".to_owned()));
     assert!(!masked.contains("\"shot\""), "{masked}");
     let sent = |text: &str| -> f64 {
         let samples = read(text);
@@ -196,7 +196,7 @@ fn calibrations_are_not_counted() {
     writer.end_trial(2).unwrap();
     writer.begin_trial(&given::trial_head(1, 500.0), 3).unwrap();
     writer.append(vec![given::second(0, 20)]).unwrap();
-    let mut metrics = OpenMetrics::new(writer.id().clone());
+    let mut metrics = RunSums::new(writer.id().clone());
     let samples = told(&mut metrics, &given.store, 20.0);
     assert_eq!(samples["stepladder_trial{purpose=\"rung\"}"], 1.0);
 }
@@ -210,7 +210,7 @@ proptest! {
         let given = given::store();
         let reader = Store::open_to_read(&given.path).unwrap();
         let writer = given.store.begin_run(&given::run_head(None), None).unwrap();
-        let mut metrics = OpenMetrics::new(writer.id().clone());
+        let mut metrics = RunSums::new(writer.id().clone());
         let mut before: BTreeMap<String, f64> = BTreeMap::new();
         let mut looks = looks.iter().cycle();
         for seq in 0..2 {
@@ -230,7 +230,7 @@ proptest! {
         }
         metrics.read_on(&reader).unwrap();
         let followed = text(&metrics);
-        let mut at_once = OpenMetrics::new(writer.id().clone());
+        let mut at_once = RunSums::new(writer.id().clone());
         at_once.read_on(&reader).unwrap();
         let sent: f64 = 2.0 * entries.iter().map(|entry| match entry {
             Entry::Interval(interval) => interval.flows.iter().flatten().map(|flow| flow.sent as f64).sum(),
