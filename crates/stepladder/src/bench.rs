@@ -11,7 +11,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 use ladder::in_flight::Beside;
-use store::{RunEnd, RunRecord, RunState, Store};
+use store::{RunEnd, RunKind, RunRecord, RunState, Store};
 
 use self::in_flight::stored;
 use crate::exit::{Exit, Failure, not_measured};
@@ -45,6 +45,11 @@ enum Subject {
     },
 }
 
+/// Whether a stored comparison of client libraries is a duel.
+pub fn is_duel(record: &RunRecord) -> bool {
+    record.head.kind == RunKind::Bench && in_flight::duel::is_duel(record)
+}
+
 /// The answer of a stored comparison of client libraries, in one line.
 pub fn answer(store: &Store, record: &RunRecord) -> String {
     in_flight::answer(store, record)
@@ -52,9 +57,6 @@ pub fn answer(store: &Store, record: &RunRecord) -> String {
 
 /// `stepladder show` of a comparison of client libraries: the table as it was told, made of the stored lines once more.
 pub fn show(store: &Store, record: &RunRecord, json: Option<&Path>) -> Result<Exit, Failure> {
-    if in_flight::duel::is_duel(record) {
-        return in_flight::duel::show(store, record, json).map_err(not_measured);
-    }
     let report = stored(store, &record.id).map_err(not_measured)?;
     write_text("--json", &serde_json::to_string_pretty(&report.contract()).map_err(not_measured)?, json)
         .map_err(not_measured)?;

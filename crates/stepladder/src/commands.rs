@@ -135,12 +135,12 @@ pub fn show(args: &ShowArgs) -> Answer {
     if let RunState::CutOff(cut_off) = &record.state {
         say::err_line!("stepladder: {}: {cut_off}", args.store.display());
     }
+    if record.head.kind == RunKind::Duel || bench::is_duel(&record) {
+        return duel::show(&store, &record, &args.results);
+    }
     if record.head.kind == RunKind::Bench {
         args.results.only_json("a comparison of client libraries").map_err(wrong_usage)?;
         return bench::show(&store, &record, args.results.json.as_deref());
-    }
-    if record.head.kind == RunKind::Duel {
-        return duel::show(&store, &run, &args.results);
     }
     let ended_early = outputs::ended_early(&record.state);
     let judged = JudgedRun::whole(&store, &run).and_then(|run| run.answers(ended_early.as_deref()));

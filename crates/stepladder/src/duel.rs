@@ -13,13 +13,14 @@ use ladder::NextTrial;
 use ladder::duel::{DuelNext, DuelTrial, Side};
 use measure::Purpose;
 use plan::{HoldLength, Plan};
-use store::{Committed, RunHead, RunId, RunKind, RunWriter, Store};
+use store::{Committed, RunHead, RunId, RunKind, RunRecord, RunWriter, Store};
 
 pub use self::options::DuelArgs;
 pub(crate) use self::options::{Asked, Decided, SidePlan, budget_ns, words_of_side, wrong_in_side};
 pub(crate) use self::page::{DuelAnswer, contract};
 use self::record::DuelPlan;
 pub(crate) use self::record::DuelRun;
+use crate::bench::in_flight::duel as libraries;
 use crate::climb::{self, Climbing, SubjectTrial, no_store};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::outputs::{self, Followers, ResultFiles, ended_early_by};
@@ -34,7 +35,7 @@ use crate::view::Beside;
 /// `stepladder duel`
 pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     if let Some(asked) = args.of_libraries().map_err(wrong_usage)? {
-        return crate::bench::in_flight::duel::duel(asked, interrupt);
+        return libraries::duel(asked, interrupt);
     }
     let decided = args.decide().map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
@@ -89,10 +90,15 @@ pub(crate) fn fight(
 }
 
 /// `stepladder show` of a duel.
-pub fn show(store: &Store, run: &RunId, results: &ResultFiles) -> Result<Exit, Failure> {
-    let duel = DuelRun::whole(store, run).map_err(not_measured)?;
-    let Some(answer) = page::answer(&duel).map_err(not_measured)? else {
-        say::err_line!("stepladder: run {run} holds no block yet");
+pub fn show(store: &Store, record: &RunRecord, results: &ResultFiles) -> Result<Exit, Failure> {
+    let answer = match record.head.kind {
+        RunKind::Bench => libraries::stored_answer(store, record),
+        RunKind::Climb | RunKind::Duel => {
+            DuelRun::whole(store, &record.id).and_then(|duel| page::answer(&duel))
+        }
+    };
+    let Some(answer) = answer.map_err(not_measured)? else {
+        say::err_line!("stepladder: run {} holds no block yet", record.id);
         return Ok(Exit::NotMeasured);
     };
     // On standard output there is one of the two, as with a climb.

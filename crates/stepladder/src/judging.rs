@@ -7,7 +7,7 @@ use ladder::{
     Asked, Calibration, Climb, Gate, Intended, Judged, Judgement, Link, ListSchedule, Loads, Next, NextTrial,
     RunFacts, Rung, Schedule, Terms, answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
 };
-use measure::{Measure, Purpose, Summary, Trial};
+use measure::{LoadUnit, Measure, Purpose, Summary, Trial};
 use plan::{HoldLength, Plan, SubjectSource, TickSource};
 use store::{RunHead, RunId, RunKind, RunState, Store};
 
@@ -158,7 +158,7 @@ impl JudgedRun {
         if self.rungs.is_empty() {
             return Ok(None);
         }
-        let facts = facts(&self.id, &self.head, &self.plan)?;
+        let facts = facts(&self.id, &self.head, self.plan.ladder.load_unit)?;
         let ladder = &self.plan.ladder;
         let asked = Asked {
             search: ladder.search.as_ref(),
@@ -225,7 +225,7 @@ pub(crate) fn hold_ns(plan: &Plan) -> u64 {
 }
 
 /// What is known of a run besides its trials.
-pub(crate) fn facts(id: &RunId, head: &RunHead, plan: &Plan) -> anyhow::Result<RunFacts> {
+pub(crate) fn facts(id: &RunId, head: &RunHead, unit: LoadUnit) -> anyhow::Result<RunFacts> {
     Ok(RunFacts {
         id: id.to_string(),
         name: head.name.clone(),
@@ -239,7 +239,7 @@ pub(crate) fn facts(id: &RunId, head: &RunHead, plan: &Plan) -> anyhow::Result<R
         command: head.command.clone(),
         environment: serde_json::from_str(&head.environment)?,
         shared_cores: head.shared_cores,
-        capacity_unit: plan.ladder.load_unit,
+        capacity_unit: unit,
     })
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Each oracle plants something of which the answer is known by arithmetic, sends it through the code that measures real
 //! servers, and returns rows: what was expected, what came out, what is allowed. `cargo test` runs the short form,
-//! `bench/truth/run` the long one; they differ in counts only.
-//! Nothing here waits or opens a socket. Each seed follows from a counter, so a row is the same on every machine.
-//! Not here: the same oracles over sockets (`bench/oracles`), and the derivations (docs/method/oracles.md).
+//! `bench/truth/run` the long one; they differ in counts only. Some are measured over sockets too (`sockets`).
+//! Nothing else here waits or opens a socket. Each seed follows from a counter, so a row is the same on every machine.
+//! Not here: the derivations (docs/method/oracles.md).
 
 // An oracle that cannot be computed has failed, and says so by its panic.
 #![allow(clippy::unwrap_used)]
@@ -12,6 +12,7 @@
 use std::fmt::Display;
 
 pub mod http;
+pub mod sockets;
 
 mod bisection;
 mod chain;

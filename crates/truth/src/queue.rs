@@ -13,16 +13,21 @@ const SERVICES_PER_S: f64 = 1000.0;
 /// Whose percentiles make one interval.
 const RUNS: usize = 8;
 
-fn p99_ms(seed: u64) -> f64 {
-    let plan = open(ARRIVALS_PER_S, 1024, Arrivals::Poisson, 1000 + seed);
+/// One that serves requests in their order, each for an exponentially distributed time.
+pub(crate) fn one_server(services_per_s: f64, seed: u64) -> impl FnMut(u64) -> Option<u64> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut busy_until_ns = 0.0f64;
-    let serve = move |at_ns: u64| {
-        let service_ns = -(1.0 - random.f64()).ln() * 1e9 / SERVICES_PER_S;
+    move |at_ns: u64| {
+        let service_ns = -(1.0 - random.f64()).ln() * 1e9 / services_per_s;
         busy_until_ns = busy_until_ns.max(at_ns as f64) + service_ns;
         Some(busy_until_ns as u64)
-    };
-    response_ms(&simulate_sum::<Simulated>(&plan, times(60), &mut Law(serve)), 0.99)
+    }
+}
+
+fn p99_ms(seed: u64) -> f64 {
+    let plan = open(ARRIVALS_PER_S, 1024, Arrivals::Poisson, 1000 + seed);
+    let mut serve = Law(one_server(SERVICES_PER_S, seed));
+    response_ms(&simulate_sum::<Simulated>(&plan, times(60), &mut serve), 0.99)
 }
 
 pub(crate) fn rows(form: Form) -> Vec<Row> {

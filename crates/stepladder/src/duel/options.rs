@@ -120,7 +120,6 @@ impl DuelArgs {
                 one.flag
             );
         }
-        self.results.only_json("a duel of client libraries")?;
         if let Some(flag) = self.followed.first_flag() {
             bail!("{flag} tells the seconds of servers; leave it out of a duel of client libraries");
         }
@@ -129,7 +128,7 @@ impl DuelArgs {
             gates: self.gates()?,
             budget_ns: budget_ns(self.budget.as_deref().unwrap_or(BUDGET_OF_LIBRARIES))?,
             delta: delta(&self.delta)?,
-            json: self.results.json.as_deref(),
+            results: &self.results,
             store: &self.store,
             view: self.view,
             report: self.report.as_deref(),

@@ -4,10 +4,11 @@ use std::io;
 
 use anstyle::{AnsiColor, Style};
 use ladder::duel::{
-    DuelAnswers, DuelStop, DuelVerdict, Finding, GateState, LoadStanding, Side, Standing, blocks, ended,
+    DuelAnswers, DuelLoad, DuelStop, DuelVerdict, Finding, GateState, LoadStanding, Side, Standing, blocks,
+    ended,
 };
 use ladder::wording::show_number;
-use ladder::{Climb, Conclusion};
+use ladder::{Climb, Conclusion, RunFacts};
 use measure::LoadUnit;
 use serde_json::{Value, json};
 
@@ -18,12 +19,16 @@ use crate::exit::Exit;
 use crate::outputs::{Results, junit, markdown};
 use crate::{say, show};
 
-/// What a duel says, from its stored trials.
+/// What a duel says, of servers or of client libraries, from what is stored of it.
 pub struct DuelAnswer {
-    /// the trials of both sides in the form of a climb; its conclusions begin with those of the duel
-    pub climb: Climb,
+    /// of its run
+    pub run: RunFacts,
     /// what is known of each figure and gate
     pub duel: DuelAnswers,
+    /// each load of `duel`, in words: `500 games`
+    pub places: Vec<String>,
+    /// what was found, and why the duel ended, in sentences
+    pub found: Vec<String>,
     /// the contract
     pub json: Value,
     /// the page
@@ -33,10 +38,9 @@ pub struct DuelAnswer {
 }
 
 impl DuelAnswer {
-    /// What was found, a text per load, and why the duel ended.
-    pub fn found(&self) -> impl Iterator<Item = &str> {
-        let is_of_duel = |one: &&Conclusion| one.id.starts_with("duel");
-        self.climb.conclusions.iter().filter(is_of_duel).map(|one| one.text.as_str())
+    /// Each load with its place.
+    pub fn loads(&self) -> impl Iterator<Item = (&str, &DuelLoad)> {
+        self.places.iter().map(String::as_str).zip(&self.duel.loads)
     }
 
     /// The page without colours.
@@ -75,7 +79,11 @@ fn of(
     let delta = run.plan.duel.delta;
     let mut conclusions: Vec<Conclusion> = told(standing)
         .map(|load| {
-            Conclusion::new("duel", &sentences(load, &at(load, unit), delta), json!({ "load": load.load }))
+            Conclusion::new(
+                "duel",
+                &sentences(load, &place(load.load, unit), delta),
+                json!({ "load": load.load }),
+            )
         })
         .collect();
     conclusions.push(Conclusion::new("duel_ended", &[ended(stop)], json!({})));
@@ -101,8 +109,16 @@ pub fn answer(run: &DuelRun) -> anyhow::Result<Option<DuelAnswer>> {
         fields.insert("duel".to_owned(), serde_json::to_value(&duel)?);
     }
     let unit = run.plan_of(Side::A).ladder.load_unit;
-    let text = page(run, told(&standing), unit, stop);
-    Ok(Some(DuelAnswer { climb, duel, json, text, exit: exit(&standing.loads, stop) }))
+    let is_of_duel = |one: &Conclusion| one.id.starts_with("duel");
+    Ok(Some(DuelAnswer {
+        run: climb.run,
+        places: duel.loads.iter().map(|load| place(load.load, unit)).collect(),
+        found: climb.conclusions.into_iter().filter(is_of_duel).map(|one| one.text).collect(),
+        duel,
+        json,
+        text: page(run, told(&standing), unit, stop),
+        exit: exit(&standing.loads, stop),
+    }))
 }
 
 /// Shows a duel. `takes_stdout`: something else is written to standard output.
@@ -183,7 +199,7 @@ fn page<'a>(
         text += &format!("   {}\n", comparing::as_text(&difference));
     }
     for load in loads {
-        text += &table(load, &at(load, unit), delta);
+        text += &table(load, &place(load.load, unit), delta);
     }
     for side in Side::BOTH {
         text += &of_objectives(run, side);
@@ -201,9 +217,9 @@ fn page<'a>(
 /// Of how to read what stands above it.
 pub(crate) const HOW_TO_READ: &str = "Medians over the blocks; the change is the mean within blocks, the interval holds at whichever block the duel ended.\n";
 
-/// The load of a duel of servers, for a heading.
-fn at(load: &LoadStanding, unit: LoadUnit) -> String {
-    format!("{} {unit}", show_number(load.load))
+/// A load of a duel of servers, for a heading.
+fn place(load: f64, unit: LoadUnit) -> String {
+    format!("{} {unit}", show_number(load))
 }
 
 /// Figures, gates and dropped blocks under one load.

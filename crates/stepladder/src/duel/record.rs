@@ -189,7 +189,7 @@ impl DuelRun {
         if self.rungs.is_empty() {
             return Ok(None);
         }
-        let facts = facts(&self.id, &self.head, &self.a)?;
+        let facts = facts(&self.id, &self.head, self.a.ladder.load_unit)?;
         let asked = Asked { ended_early: self.ended_early.as_deref(), ..Asked::default() };
         Ok(Some(answers(&facts, self.calibration.as_ref(), self.rungs.clone(), asked)))
     }

@@ -7,7 +7,6 @@ use std::fmt::Write;
 
 use ladder::Climb;
 use ladder::duel::DuelFigure;
-use ladder::wording::show_number;
 
 use crate::duel::DuelAnswer;
 use crate::say;
@@ -57,9 +56,8 @@ pub fn page_of_duel(answer: &DuelAnswer) -> String {
     let mut page = format!("## {} against {}\n", escaped(&duel.b), escaped(&duel.a));
     let differ = duel.differs.iter().map(|one| format!("{}: {} at A, {} at B", one.what, one.old, one.new));
     list(&mut page, &differ.collect::<Vec<_>>());
-    for load in &duel.loads {
-        let at = format!("{} {}", show_number(load.load), answer.climb.capacity.unit);
-        let _ = writeln!(page, "\n### {}, {}\n", escaped(&at), ladder::duel::blocks(load.blocks));
+    for (place, load) in answer.loads() {
+        let _ = writeln!(page, "\n### {}, {}\n", escaped(place), ladder::duel::blocks(load.blocks));
         page += &row(&["figure", "B against A (95 %)", "with B", "blocks"].map(str::to_owned));
         page += "| :--- | ---: | :--- | ---: |\n";
         let of = |one: &DuelFigure| {
@@ -70,10 +68,10 @@ pub fn page_of_duel(answer: &DuelAnswer) -> String {
         list(&mut page, &gates.collect::<Vec<_>>());
     }
     page.push('\n');
-    for sentence in answer.found() {
+    for sentence in &answer.found {
         let _ = writeln!(page, "{}", escaped(sentence));
     }
-    let run = &answer.climb.run;
+    let run = &answer.run;
     page += &format!("\nRun {}, stepladder {}.", escaped(&run.id), escaped(&run.stepladder));
     page
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use ladder::duel::{DuelAnswers, DuelFigure, DuelGate, DuelLoad, DuelStop, DuelVerdict, GateState};
 use ladder::scene::Scene;
-use ladder::{Asked, Climb, Conclusion, Gate, GateResult, RunFacts, Rung, Terms, Verdict, answers, rung};
+use ladder::{Asked, Climb, Gate, GateResult, RunFacts, Rung, Terms, Verdict, answers, rung};
 use measure::LoadUnit;
 
 use crate::duel::DuelAnswer;
@@ -94,12 +94,11 @@ pub fn duel(gates: &[GateState], exit: Exit) -> DuelAnswer {
         ended: "Ended: everything asked is known.".to_owned(),
         loads: vec![load],
     };
-    let mut climb = climb(&[], &[]);
-    let found = "At 500 games, 7 blocks: ticks.late_share is less with B.".to_owned();
-    climb.conclusions.insert(0, Conclusion::new("duel", &[found], serde_json::json!({})));
     DuelAnswer {
-        climb,
+        run: climb(&[], &[]).run,
         duel,
+        places: vec!["500 games".to_owned()],
+        found: vec!["At 500 games, 7 blocks: ticks.late_share is less with B.".to_owned()],
         json: serde_json::json!({}),
         text: "\u{1b}[1mA\u{1b}[0m  arena\n".to_owned(),
         exit,

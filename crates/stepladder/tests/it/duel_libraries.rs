@@ -54,12 +54,31 @@ fn a_slower_library_misses_its_gate_and_is_called_slower() {
     let place = Place::new();
     // A digit more: it took ten times as long by its own word.
     let slower = changed("s/elapsed_ns.:[0-9]*/&0/");
-    let ran = fought(&place, NULL, &slower, &["--gate", "ops >= 0.9x", "--json", "duel.json"]);
+    let outputs = "--json duel.json --junit duel.xml --markdown duel.md".split(' ').collect::<Vec<_>>();
+    let ran = fought(&place, NULL, &slower, &[&["--gate", "ops >= 0.9x"], &outputs[..]].concat());
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(ran.out.contains("gate ops >= 0.9x: not met"), "{ran:#?}");
     let json = place.json("duel.json");
     assert!(figure(&json, "ops")["high"].as_f64() < Some(0.9), "{json:#}");
     assert_eq!(json["duel"]["differs"][0]["what"], "client");
+    let read = |file: &str| std::fs::read_to_string(place.path(file)).expect(file);
+    let (junit, markdown) = (read("duel.xml"), read("duel.md"));
+    for part in [
+        "failures=\"1\" errors=\"0\"",
+        "name=\"ops at get 3 B, 100 in flight\"",
+        "name=\"gate ops &gt;= 0.9x at get 3 B, 100 in flight\"",
+        "type=\"NOT_MET\"",
+        "planted()",
+        "The duel ended because",
+    ] {
+        assert!(junit.contains(part), "{part} in {junit}");
+    }
+    for part in ["\n### get 3 B, 100 in flight, ", "| ops | ", "- gate ops \\>= 0.9x: not met", "null-1"] {
+        assert!(markdown.contains(part), "{part} in {markdown}");
+    }
+    let shown = place.run(["show", "null-1", "--junit", "again.xml", "--markdown", "-"]);
+    assert_eq!((shown.code, shown.out.trim()), (0, markdown.trim()));
+    assert_eq!(read("again.xml"), junit);
 }
 
 #[test]
@@ -69,9 +88,13 @@ fn a_library_whose_operations_fail_never_wins_however_fast_it_is() {
     let failing = changed(
         r#"/elapsed_ns/{s/.ok.:/OK/;s/.failed.:0/\"ok\":0/;s/OK/\"failed\":/;s/elapsed_ns.:[0-9]*/elapsed_ns\":1000/}"#,
     );
-    let ran = fought(&place, NULL, &failing, &["--gate", "ops >= 1.0x", "--json", "duel.json"]);
+    let gate = &["--gate", "ops >= 1.0x", "--json", "duel.json", "--junit", "duel.xml"];
+    let ran = fought(&place, NULL, &failing, gate);
     assert_eq!(ran.code, 1, "{ran:#?}");
-    assert!(ran.out.contains("B failed: 360000 of 360000 operations failed"), "{ran:#?}");
+    let said = "B failed: 360000 of 360000 operations failed";
+    assert!(ran.out.contains(said), "{ran:#?}");
+    let junit = std::fs::read_to_string(place.path("duel.xml")).expect("duel.xml");
+    assert!(junit.contains(said) && !junit.contains("failures=\"0\" errors=\"0\""), "{junit}");
     let json = place.json("duel.json");
     assert_eq!(
         (&json["duel"]["ended_because"], &json["duel"]["failure"]["side"]),
@@ -113,7 +136,7 @@ fn mistakes_are_named_before_anything_is_run() {
     refused(NULL, NULL, &["--gate", "response.p99 <= +5%"], &["is a figure of servers", "latency.p99"]);
     refused(NULL, NULL, &["--gate", "ops >= -1.0x"], &["a factor, as in <= 1.05x"]);
     refused(NULL, NULL, &["--rungs", "5"], &["--rungs is about servers"]);
-    refused(NULL, NULL, &["--junit", "a.xml"], &["a duel of client libraries", "--json"]);
+    refused(NULL, NULL, &["--junit", "a", "--json", "a"], &["--json a", "--junit a", "two files"]);
     refused(NULL, NULL, &["--metrics", "0"], &["--metrics tells the seconds of servers"]);
     refused(NULL, NULL, &["--otlp", "http://127.0.0.1:4318"], &["--otlp tells the seconds of servers"]);
     refused("arena", "arena", &["--gate", "ops >= 1.0x"], &["is a figure of client libraries"]);

@@ -14,6 +14,7 @@ use ladder::duel::{
     BLOCKS_LEAST, Duel, DuelAnswers, DuelNext, DuelStop, Gate, HeldTrial, Side, Standing, libraries,
 };
 use ladder::in_flight::{Note, Run};
+use measure::LoadUnit;
 use serde::{Deserialize, Serialize};
 use store::{RunEnd, RunId, RunRecord, RunState, Store};
 
@@ -24,9 +25,10 @@ use super::runner::{self, Client, How};
 use super::stored;
 use crate::climb;
 use crate::comparing;
-use crate::duel::{page, words_of_side, wrong_in_side};
+use crate::duel::{DuelAnswer, page, words_of_side, wrong_in_side};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::outputs::{check_writable, write_text};
+use crate::judging::facts;
+use crate::outputs::{self, ResultFiles};
 use crate::say;
 use crate::signals::Interrupt;
 use crate::view::Beside;
@@ -64,7 +66,7 @@ pub(crate) struct Asked<'a> {
     pub gates: Vec<Gate>,
     pub budget_ns: u64,
     pub delta: f64,
-    pub json: Option<&'a Path>,
+    pub results: &'a ResultFiles,
     pub store: &'a Path,
     pub view: bool,
     pub report: Option<&'a Path>,
@@ -200,7 +202,7 @@ pub(crate) fn duel(asked: Asked<'_>, interrupt: &Interrupt) -> Result<Exit, Fail
             "A and B do different numbers of operations; give both the same --total"
         )));
     }
-    check_writable("--json", asked.json).map_err(wrong_usage)?;
+    asked.results.prepare().map_err(wrong_usage)?;
     let store = Store::open_or_create(asked.store).map_err(climb::no_store)?;
     let beside = Beside::begin(asked.store, asked.view, asked.report)?;
     let began = Instant::now();
@@ -231,9 +233,15 @@ pub(crate) fn duel(asked: Asked<'_>, interrupt: &Interrupt) -> Result<Exit, Fail
         );
         return Ok(Exit::Interrupted);
     };
-    tell(&found, &run, asked.json).map_err(not_measured)?;
+    let mut answer = found.answer(&record).map_err(not_measured)?;
+    if interrupt.is_asked() {
+        answer.exit = Exit::Interrupted;
+    }
+    asked.results.write(&answer).map_err(not_measured)?;
+    outputs::append_step_summary(&answer);
+    page::print(&answer, asked.results.take_stdout());
     beside.end(asked.store, &run, interrupt)?;
-    Ok(if interrupt.is_asked() { Exit::Interrupted } else { found.exit() })
+    Ok(answer.exit)
 }
 
 /// Errors: a gate on a figure of servers.
@@ -414,8 +422,19 @@ impl Found {
         Ok(Some(Found { plan, standing, answers, stop, versions, failure, contract }))
     }
 
-    fn exit(&self) -> Exit {
-        page::exit(&self.standing.loads, self.stop)
+    /// In the form of every duel. `record`: of its run.
+    fn answer(self, record: &RunRecord) -> anyhow::Result<DuelAnswer> {
+        let mut found = self.sentences();
+        found.push(self.answers.ended.clone());
+        Ok(DuelAnswer {
+            run: facts(&record.id, &record.head, LoadUnit::InFlight)?,
+            places: vec![self.plan.what.clone(); self.answers.loads.len()],
+            found,
+            text: self.page(&record.id),
+            exit: page::exit(&self.standing.loads, self.stop),
+            duel: self.answers,
+            json: self.contract,
+        })
     }
 
     /// `At get 3 B, 100 in flight, 8 blocks: ops slower with B, −9.1 % (…).`
@@ -457,24 +476,9 @@ impl Found {
     }
 }
 
-fn tell(found: &Found, run: &RunId, json: Option<&Path>) -> anyhow::Result<()> {
-    write_text("--json", &serde_json::to_string_pretty(&found.contract)?, json)?;
-    if json == Some(Path::new("-")) {
-        say::err_text!("{}", found.page(run));
-    } else {
-        say::out_text!("{}", found.page(run));
-    }
-    Ok(())
-}
-
-/// `stepladder show` of such a duel.
-pub(crate) fn show(store: &Store, record: &RunRecord, json: Option<&Path>) -> anyhow::Result<Exit> {
-    let Some(found) = Found::of(store, record)? else {
-        say::err_line!("stepladder: run {} holds no block yet", record.id);
-        return Ok(Exit::NotMeasured);
-    };
-    tell(&found, &record.id, json)?;
-    Ok(Exit::Met)
+/// `stepladder show` of such a duel. `None`: no process ended.
+pub(crate) fn stored_answer(store: &Store, record: &RunRecord) -> anyhow::Result<Option<DuelAnswer>> {
+    Found::of(store, record)?.map(|found| found.answer(record)).transpose()
 }
 
 /// In the list of runs.

@@ -6,7 +6,6 @@
 use std::io;
 
 use ladder::duel::{DuelVerdict, GateState};
-use ladder::wording::show_number;
 
 use super::{Case, Found, State};
 use crate::duel::DuelAnswer;
@@ -14,7 +13,7 @@ use crate::exit::Exit;
 
 /// The whole file.
 pub fn report(answer: &DuelAnswer) -> io::Result<String> {
-    let (run, duel) = (&answer.climb.run, &answer.duel);
+    let (run, duel) = (&answer.run, &answer.duel);
     let properties = [
         ("run", run.id.clone()),
         ("a", duel.a.clone()),
@@ -27,10 +26,9 @@ pub fn report(answer: &DuelAnswer) -> io::Result<String> {
 }
 
 fn cases(answer: &DuelAnswer) -> Vec<Case> {
-    let unit = answer.climb.capacity.unit;
     let mut cases = Vec::new();
-    for load in &answer.duel.loads {
-        let at = format!("at {} {unit}", show_number(load.load));
+    for (place, load) in answer.loads() {
+        let at = format!("at {place}");
         let figures = load.figures.iter().map(|figure| Case {
             group: "figures",
             name: format!("{} {at}", figure.figure),
@@ -69,8 +67,7 @@ fn cases(answer: &DuelAnswer) -> Vec<Case> {
 
 /// What was found, and why the duel ended.
 fn found(kind: &'static str, answer: &DuelAnswer) -> Found {
-    let sentences: Vec<&str> = answer.found().collect();
-    Found { kind, message: sentences.join(" "), details: sentences.join("\n") }
+    Found { kind, message: answer.found.join(" "), details: answer.found.join("\n") }
 }
 
 #[cfg(test)]
