@@ -10,7 +10,7 @@ use bots::http::Requests;
 use drivers::Http1;
 use engine::collector::FromWorker;
 use engine::thread::{Setup, spawn};
-use engine::{Collector, MonotonicClock, Progress, Shared, Timeline};
+use engine::{Collector, MonotonicClock, Shared, Timeline};
 use measure::{Distribution, Measure, Phase};
 use plan::{Arrivals, HttpBots, HttpModel, HttpRequest, Scheme, Target, WorkerPlan};
 
@@ -36,13 +36,7 @@ fn main() {
     let timeline = Arc::new(Timeline::default());
     timeline.hold_at(1_000_000_000);
     timeline.drain_at((1 + seconds) * 1_000_000_000);
-    let shared = Shared {
-        timeline,
-        progress: Arc::new(Progress::default()),
-        pairing_lock: engine::PairingLock::default(),
-        met: Arc::default(),
-        realtime_zero_ns: 0,
-    };
+    let shared = Shared { timeline, ..Shared::default() };
     let (says, received) = channel();
     let (mut collector, mut ends) = Collector::new(1, &says);
     let address = drivers::Address {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use bots::chat::dialect::Dialect;
 use bots::chat::{Lines, payload};
+use measure::ledger::MembershipChanges;
 use measure::{Distribution, LedgerPart, LedgerShape};
 
 fn main() {
@@ -19,9 +20,10 @@ fn main() {
         first: 0,
         step: 2,
         patience_ns: 1_000_000_000,
+        margin_ns: 1_000_000_000,
         echoes: true,
     };
-    let mut part = LedgerPart::new(shape);
+    let mut part = LedgerPart::new(shape, MembershipChanges::default());
     let (mut in_hold, mut otherwise) = (Distribution::new(), Distribution::new());
     let mut random = fastrand::Rng::with_seed(1);
     let mut next = vec![0u32; clients as usize];

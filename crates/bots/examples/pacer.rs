@@ -10,7 +10,7 @@ use std::time::Duration;
 use bots::NullBot;
 use engine::collector::FromWorker;
 use engine::thread::{Setup, spawn};
-use engine::{Collector, MonotonicClock, Progress, Shared, Timeline};
+use engine::{Collector, MonotonicClock, Shared, Timeline};
 use measure::{Distribution, Measure};
 use plan::{EchoBots, Scheme, WorkerPlan};
 
@@ -54,13 +54,7 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
     let timeline = Arc::new(Timeline::default());
     timeline.hold_at(1_000_000_000);
     timeline.drain_at(1_000_000_000 + (seconds * 1e9) as u64);
-    let shared = Shared {
-        timeline,
-        progress: Arc::new(Progress::default()),
-        pairing_lock: engine::PairingLock::default(),
-        met: std::sync::Arc::default(),
-        realtime_zero_ns: 0,
-    };
+    let shared = Shared { timeline, ..Shared::default() };
     let (says, received) = channel();
     let (mut collector, mut ends) = Collector::new(1, &says);
     let address = drivers::Address {

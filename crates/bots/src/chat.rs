@@ -154,6 +154,7 @@ where
             first: plan.first_unit as u32,
             step: plan.workers as u32,
             patience_ns: plan.patience_ns,
+            margin_ns: plan.patience_ns,
             echoes: chat.echoes,
         })
     }

@@ -21,7 +21,6 @@ use plan::{WorkerPlan, WorkloadSettings as _};
 
 use crate::bots::Bots;
 use crate::clock::{Clock, VirtualClock};
-use crate::pairing_lock::PairingLock;
 use crate::state::{ConnectionId, Shared};
 use crate::timeline::{Progress, Timeline};
 use crate::worker::{Handover, Worker};
@@ -216,13 +215,7 @@ fn play_to<B>(
     timeline.drain_at(times.drain_ns);
     timeline.stop_at(times.drain_ns + 10_000_000_000);
     let progress = Arc::new(Progress::default());
-    let shared = Shared {
-        timeline: timeline.clone(),
-        progress: progress.clone(),
-        pairing_lock: PairingLock::default(),
-        met: Arc::default(),
-        realtime_zero_ns: 0,
-    };
+    let shared = Shared { timeline: timeline.clone(), progress: progress.clone(), ..Shared::default() };
     let of_path = |path: String| {
         let address = move |&socket: &std::net::SocketAddr| Address {
             socket,

@@ -78,7 +78,8 @@ impl<B: Bots> Worker<B> {
     ) -> Self {
         let interval = Box::new(Interval::new(&B::metric_names(settings)));
         let mut state = WorkerState::new(interval, plan, addresses, shared);
-        state.ledger = B::ledger(settings, plan).map(|shape| Box::new(LedgerPart::new(shape)));
+        state.ledger = B::ledger(settings, plan)
+            .map(|shape| Box::new(LedgerPart::new(shape, state.shared.membership_changes.clone())));
         state.recorder.begin_interval(0, state.requests.open());
         Worker {
             bots: B::new(settings, plan),

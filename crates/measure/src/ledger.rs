@@ -5,7 +5,8 @@
 //! were seen, the newest, and which of the sixteen before it. Messages that fall behind the sixteen unseen are kept as
 //! ranges of holes, so that a late one can be told from a second one whatever the distance, as long as the ranges fit
 //! their bound (`cell::Holes`); beyond it a late one counts as a second one, and stays lost.
-//! A sender's worker keeps the instants at which its messages left; a receiver's worker the spans of its memberships.
+//! A sender's worker keeps the instants at which its messages left, one by one where a membership began or ended near
+//! them (`departures`); a receiver's worker the spans of its memberships.
 //! At the end of the trial all parts go up once, and `close` settles them: a pure function.
 //! Cells lie sender by sender: a batch of lines goes to one receiver after another, and the cells of its senders for
 //! neighbouring receivers share their cache lines.
@@ -15,6 +16,7 @@
 mod books;
 mod cell;
 mod close;
+mod departures;
 mod part;
 #[cfg(test)]
 mod tests;
@@ -22,4 +24,5 @@ mod tests;
 pub use books::{Books, BooksImbalance, PairBooks, ReceiverBooks, SumOfBooks};
 pub use cell::SEQ_END;
 pub use close::close;
+pub use departures::MembershipChanges;
 pub use part::{Deliveries, LedgerPart, LedgerShape, Told};

@@ -12,9 +12,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use drivers::{Address, TlsSettings};
 use engine::collector::FromWorker;
-use engine::context::MEETING_POINTS;
 use engine::thread::Setup;
-use engine::{Clock, Collector, MonotonicClock, PairingLock, Progress, Shared, Timeline};
+use engine::{Clock, Collector, MonotonicClock, Progress, Shared, Timeline};
 use ladder::Terms;
 use measure::trial::{Sum, kind};
 use measure::{Entry, Event, Interval, LedgerPart, Role, TrialHead};
@@ -43,8 +42,6 @@ pub struct TrialSpec<'a> {
     pub realtime: bool,
     /// busy wait before a planned instant, ns
     pub spin_ns: u64,
-    /// how long a message may be on its way to the server, where its ledger must know, ns
-    pub margin_ns: u64,
     /// cores the workers stay on, in turn; empty: anywhere
     pub cores: Vec<usize>,
     /// what the hold is judged by: one that cannot be judged yet goes on; `None`: it ends as asked
@@ -125,21 +122,14 @@ pub fn run(order: &TrialSpec<'_>, around: &mut impl TrialEnv) -> anyhow::Result<
     let timeline = Arc::new(Timeline::default());
     let (says, hears) = channel();
     let (mut collector, ends) = Collector::new(order.workers.len(), &says);
-    let pairing_lock = PairingLock::default();
-    let met = Arc::<[AtomicU64; MEETING_POINTS]>::default();
+    let shared = Shared { timeline: timeline.clone(), realtime_zero_ns, ..Shared::default() };
     let mut progresses = Vec::new();
     let mut threads = Vec::new();
     for (plan, to_collector) in order.workers.iter().zip(ends) {
         let progress = Arc::new(Progress::default());
         progresses.push(progress.clone());
         let core = (!order.cores.is_empty()).then(|| order.cores[plan.worker % order.cores.len()]);
-        let shared = Shared {
-            timeline: timeline.clone(),
-            progress,
-            pairing_lock: pairing_lock.clone(),
-            met: met.clone(),
-            realtime_zero_ns,
-        };
+        let shared = Shared { progress, ..shared.clone() };
         let setup = Setup {
             plan: plan.clone(),
             addresses: addresses(plan, order.target)?,
@@ -355,7 +345,7 @@ impl TrialRunner<'_> {
             around.keep(Entry::Interval(interval))?;
         }
         if !self.ledger.is_empty() && !self.has_panicked {
-            let books = measure::ledger::close(&self.ledger, self.order.margin_ns);
+            let books = measure::ledger::close(&self.ledger);
             around.keep(Entry::Books(Box::new(books)))?;
         }
         Ok(())

@@ -148,9 +148,11 @@ mod tests {
                 first: 0,
                 step: 1,
                 patience_ns: 1,
+                margin_ns: 1,
                 echoes: true,
             };
-            let (mut part, mut announced) = (measure::LedgerPart::new(shape), None);
+            let (mut part, mut announced) =
+                (measure::LedgerPart::new(shape, measure::ledger::MembershipChanges::default()), None);
             let (mut hold, mut other) = (measure::Distribution::new(), measure::Distribution::new());
             let mut rest = Vec::new();
             for block in blocks {

@@ -244,7 +244,7 @@ fn play_with(bots: ChatBots, room: &mut Room) -> Played {
 
 fn books_of(played: Played) -> Books {
     played.seconds.iter().for_each(|second| second.balance().unwrap());
-    close(&[played.ledger.unwrap()], SECOND_NS)
+    close(&[played.ledger.unwrap()])
 }
 
 fn rehearse_with(fault: Fault) -> Books {

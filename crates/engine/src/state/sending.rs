@@ -214,11 +214,11 @@ mod tests {
     use std::sync::Arc;
 
     use drivers::{Address, Broken, OpenError, ReadBuffer, Refused};
+    use measure::ledger::MembershipChanges;
     use measure::{Interval, LedgerShape, Measure, MetricNames};
 
     use super::*;
     use crate::context::BotContext;
-    use crate::pairing_lock::PairingLock;
     use crate::state::Shared;
 
     /// A connection whose kernel takes a limited number of bytes.
@@ -291,14 +291,7 @@ mod tests {
             tls: None,
             reply_bytes_max: 1 << 20,
         };
-        let shared = Shared {
-            timeline: Arc::default(),
-            progress: Arc::default(),
-            pairing_lock: PairingLock::default(),
-            met: Arc::default(),
-            realtime_zero_ns: 0,
-        };
-        WorkerState::<Narrow>::new(Box::new(Interval::new(names)), &plan, vec![address], shared)
+        WorkerState::<Narrow>::new(Box::new(Interval::new(names)), &plan, vec![address], Shared::default())
     }
 
     #[test]
@@ -321,8 +314,16 @@ mod tests {
     #[test]
     fn a_message_departs_with_its_last_byte_and_its_lag_ends_with_the_first_try() {
         let mut state = state_of(&MetricNames::new(&["say"], &[], &[], &OpenError::CAUSES));
-        let shape = LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1, echoes: true };
-        state.ledger = Some(Box::new(LedgerPart::new(shape)));
+        let shape = LedgerShape {
+            senders: 1,
+            locals: 1,
+            first: 0,
+            step: 1,
+            patience_ns: 1,
+            margin_ns: 1,
+            echoes: true,
+        };
+        state.ledger = Some(Box::new(LedgerPart::new(shape, MembershipChanges::default())));
         let room = Rc::new(Cell::new(15));
         let connection = state.open(0, 0);
         state.connection_opened(connection, Narrow { unsent: 0, room: room.clone() });

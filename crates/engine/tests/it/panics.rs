@@ -14,9 +14,7 @@ use drivers::{
 };
 use engine::collector::FromWorker;
 use engine::thread::{Setup, spawn};
-use engine::{
-    BotContext, Bots, Collector, ConnectionId, MonotonicClock, PairingLock, Progress, Shared, Timeline,
-};
+use engine::{BotContext, Bots, Collector, ConnectionId, MonotonicClock, Shared, Timeline};
 use measure::MetricNames;
 use plan::{EchoBots, Scheme, WorkerPlan};
 
@@ -193,13 +191,7 @@ fn last_word<B: Bots>(greeting: Greeting) -> (usize, FromWorker) {
             tls: None,
             reply_bytes_max: 1 << 20,
         }],
-        shared: Shared {
-            timeline,
-            progress: Arc::new(Progress::default()),
-            pairing_lock: PairingLock::default(),
-            met: Arc::default(),
-            realtime_zero_ns: 0,
-        },
+        shared: Shared { timeline, ..Shared::default() },
         clock: MonotonicClock::starting_now(),
         to_collector: ends.remove(0),
         says,

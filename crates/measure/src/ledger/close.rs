@@ -8,33 +8,65 @@
 
 use super::books::{Books, PairBooks, ReceiverBooks, SumOfBooks};
 use super::cell;
-use super::part::{DEPARTURE_UNIT_NS, LedgerPart, NEVER, Row, Span, departure_ns};
+use super::part::{LedgerPart, NEVER, Row, Span};
 
 /// As many pairs are kept.
 const WORST: usize = 100;
 
+/// Messages of a sender that left together, and how many there were up to them, they included.
+struct Departed {
+    first_ns: u64,
+    last_ns: u64,
+    /// those that surely reached the server
+    certain: u32,
+    /// those that may have, the certain ones included
+    possible: u32,
+}
+
 /// A sender's messages in the order in which they left.
 #[derive(Default)]
 struct Sent {
-    /// those that surely reached the server, ns
-    certain: Vec<u64>,
-    /// those that may have, the certain ones included
-    possible: Vec<u64>,
+    departed: Vec<Departed>,
     /// numbers whose message the kernel did not take whole: whether and when the server had them is not known
     untimed: u64,
     /// numbers that were taken
     numbers: u32,
 }
 
+impl Sent {
+    /// All that surely reached the server, and all that may have.
+    fn all(&self) -> (u64, u64) {
+        self.departed.last().map_or((0, 0), |last| (last.certain.into(), last.possible.into()))
+    }
+
+    /// Of those that surely reached the server: how many surely left between two instants, both included.
+    fn certain_within(&self, (from, to): (u64, u64)) -> u64 {
+        let begin = self.departed.partition_point(|run| run.first_ns < from);
+        let end = self.departed.partition_point(|run| run.last_ns <= to);
+        self.between(begin, end, |run| run.certain)
+    }
+
+    /// How many may have reached the server and left between two instants, both included.
+    fn possible_within(&self, (from, to): (u64, u64)) -> u64 {
+        let begin = self.departed.partition_point(|run| run.last_ns < from);
+        let end = self.departed.partition_point(|run| run.first_ns <= to);
+        self.between(begin, end, |run| run.possible)
+    }
+
+    fn between(&self, begin: usize, end: usize, count: impl Fn(&Departed) -> u32) -> u64 {
+        let before = |at: usize| at.checked_sub(1).map_or(0, |last| count(&self.departed[last]));
+        if begin < end { u64::from(before(end) - before(begin)) } else { 0 }
+    }
+}
+
 /// Settles the parts of all workers, in any order.
-///
-/// `margin_ns`: see the head of this file; the plan's patience serves.
-pub fn close(parts: &[LedgerPart], margin_ns: u64) -> Books {
-    // Departures were rounded down.
-    let margin_ns = margin_ns.saturating_add(DEPARTURE_UNIT_NS);
+pub fn close(parts: &[LedgerPart]) -> Books {
+    let margin_ns = parts.iter().map(|part| part.shape.margin_ns).max().unwrap_or(0);
     let sent = all_sent(parts, margin_ns);
-    let first_ns = sent.iter().filter_map(|sent| sent.possible.first()).min().copied().unwrap_or(NEVER);
-    let last_ns = sent.iter().filter_map(|sent| sent.possible.last()).max().copied().unwrap_or(0);
+    let first_ns =
+        sent.iter().filter_map(|sent| sent.departed.first()).map(|run| run.first_ns).min().unwrap_or(NEVER);
+    let last_ns =
+        sent.iter().filter_map(|sent| sent.departed.last()).map(|run| run.last_ns).max().unwrap_or(0);
     let mut receivers = Vec::new();
     let mut worst = Worst::default();
     let mut unknown_messages = parts.iter().map(|part| part.unknown_messages).sum();
@@ -49,7 +81,8 @@ pub fn close(parts: &[LedgerPart], margin_ns: u64) -> Books {
                 let (owed_min, owed_max) = if sender as u32 == receiver && !part.shape.echoes {
                     (0, 0)
                 } else if is_static {
-                    (sent.certain.len() as u64, sent.possible.len() as u64 + sent.untimed)
+                    let (certain, possible) = sent.all();
+                    (certain, possible + sent.untimed)
                 } else {
                     owed_within(sent, &reaches)
                 };
@@ -76,9 +109,8 @@ pub fn close(parts: &[LedgerPart], margin_ns: u64) -> Books {
     }
     receivers.sort_by_key(|receiver| receiver.receiver);
     let rows = || parts.iter().flat_map(|part| &part.rows);
-    let departed = rows().flat_map(|row| &row.departures).filter(|&&unit| departure_ns(unit).is_some());
     Books {
-        sent: departed.count() as u64,
+        sent: rows().flat_map(|row| row.departures.runs()).map(|run| u64::from(run.count)).sum(),
         unknown_messages,
         drops_are_told: rows().any(|row| row.told.is_some() || row.missed > 0),
         ..Books::of(receivers, worst.into_sorted())
@@ -89,8 +121,8 @@ pub fn close(parts: &[LedgerPart], margin_ns: u64) -> Books {
 fn owed_within(sent: &Sent, reaches: &[Reach]) -> (u64, u64) {
     let untimed = if reaches.is_empty() { 0 } else { sent.untimed };
     (
-        reaches.iter().map(|reach| count_within(&sent.certain, reach.sure)).sum(),
-        reaches.iter().map(|reach| count_within(&sent.possible, reach.possible)).sum::<u64>() + untimed,
+        reaches.iter().map(|reach| sent.certain_within(reach.sure)).sum(),
+        reaches.iter().map(|reach| sent.possible_within(reach.possible)).sum::<u64>() + untimed,
     )
 }
 
@@ -152,30 +184,27 @@ fn all_sent(parts: &[LedgerPart], margin_ns: u64) -> Vec<Sent> {
         for (local, row) in part.rows.iter().enumerate() {
             let Some(sent) = all.get_mut(part.global(local as u32) as usize) else { continue };
             let reaches = reaches(row, margin_ns);
-            sent.numbers = row.departures.len() as u32;
-            for &unit in &row.departures {
-                let Some(at_ns) = departure_ns(unit) else {
-                    sent.untimed += 1;
-                    continue;
-                };
-                sent.possible.push(at_ns);
+            sent.numbers = row.departures.numbers();
+            let (mut certain, mut possible) = (0, 0);
+            for run in row.departures.runs() {
+                possible += run.count;
                 // What a connection carried long enough before its end has come out of it. Joining is a message of the
                 // same connection, and so was read before.
-                let carries =
-                    |reach: &Reach| at_ns + DEPARTURE_UNIT_NS > reach.asked_ns && at_ns <= reach.sure.1;
+                let carries = |reach: &Reach| run.first_ns >= reach.asked_ns && run.last_ns <= reach.sure.1;
                 if reaches.iter().any(carries) {
-                    sent.certain.push(at_ns);
+                    certain += run.count;
                 }
+                sent.departed.push(Departed {
+                    first_ns: run.first_ns,
+                    last_ns: run.last_ns,
+                    certain,
+                    possible,
+                });
             }
+            sent.untimed = u64::from(sent.numbers - possible);
         }
     }
     all
-}
-
-fn count_within(sorted: &[u64], (from, to): (u64, u64)) -> u64 {
-    let begin = sorted.partition_point(|&at| at < from);
-    let end = sorted.partition_point(|&at| at <= to);
-    end.saturating_sub(begin) as u64
 }
 
 #[derive(Default)]

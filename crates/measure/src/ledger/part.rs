@@ -1,14 +1,11 @@
 //! One worker's part of the ledger, while the trial goes on.
 
 use super::cell::{self, Arrival, EMPTY, Holes, SEQ_END};
+use super::departures::{Departures, MembershipChanges};
 use crate::distribution::Distribution;
 
 /// The instant of something that has not happened.
 pub(super) const NEVER: u64 = u64::MAX;
-/// Departures are kept in units of 10 µs.
-pub(super) const DEPARTURE_UNIT_NS: u64 = 10_000;
-/// A number was taken, and the kernel never took the message.
-const NOT_SENT: u32 = u32::MAX;
 
 /// How large a ledger is, and whose part this one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +20,8 @@ pub struct LedgerShape {
     pub step: u32,
     /// a delivery after this is late, ns
     pub patience_ns: u64,
+    /// what leaves within this before or after either end of a membership may or may not be owed, ns; see `close`
+    pub margin_ns: u64,
     /// the subject sends each message back to its sender too
     pub echoes: bool,
 }
@@ -73,8 +72,7 @@ pub(super) struct Row {
     /// behaves badly, and is judged separately
     pub(super) is_excluded: bool,
     pub(super) spans: Vec<Span>,
-    /// when each of its messages left, in units of 10 µs; `NOT_SENT` for those that never did
-    pub(super) departures: Vec<u32>,
+    pub(super) departures: Departures,
 }
 
 /// One worker's part: a column of cells and a row per bot.
@@ -85,18 +83,20 @@ pub struct LedgerPart {
     pub(super) cells: Vec<u64>,
     pub(super) holes: Holes,
     pub(super) rows: Vec<Row>,
+    changes: MembershipChanges,
     /// messages with an impossible sender or number: never booked, always an error of the subject's
     pub(super) unknown_messages: u64,
 }
 
 impl LedgerPart {
-    /// An empty part. Takes 8 bytes per pair.
-    pub fn new(shape: LedgerShape) -> LedgerPart {
+    /// An empty part. Takes 8 bytes per pair. All parts of a trial share `changes`.
+    pub fn new(shape: LedgerShape, changes: MembershipChanges) -> LedgerPart {
         LedgerPart {
             shape,
             cells: vec![EMPTY; shape.senders as usize * shape.locals as usize],
             holes: Holes::for_cells(shape.senders as usize * shape.locals as usize),
             rows: vec![Row::default(); shape.locals as usize],
+            changes,
             unknown_messages: 0,
         }
     }
@@ -114,11 +114,11 @@ impl LedgerPart {
     /// Takes the next number of a sender, for a message about to be encoded. `None`: it has no more.
     pub fn next_seq(&mut self, local: u32) -> Option<u32> {
         let departures = &mut self.rows[local as usize].departures;
-        let seq = departures.len() as u32;
+        let seq = departures.numbers();
         if seq >= SEQ_END {
             return None;
         }
-        departures.push(NOT_SENT);
+        departures.push(&self.changes, self.shape.margin_ns);
         Some(seq)
     }
 
@@ -129,13 +129,19 @@ impl LedgerPart {
 
     /// The kernel took a message at `at_ns`, read just before it was handed over.
     pub fn departed(&mut self, local: u32, seq: u32, at_ns: u64) {
-        let departures = &mut self.rows[local as usize].departures;
-        departures[seq as usize] = (at_ns / DEPARTURE_UNIT_NS).min(u64::from(NOT_SENT - 1)) as u32;
+        self.rows[local as usize].departures.departed(seq, at_ns);
+    }
+
+    /// Counts together the messages of a sender that no change of a membership can need one by one. Taking numbers does so
+    /// by itself as they become many.
+    pub fn fold(&mut self, local: u32) {
+        self.rows[local as usize].departures.fold(&self.changes, self.shape.margin_ns, 1);
     }
 
     /// A bot's wish to be a member leaves now. Whatever membership it had has ended.
     pub fn asked(&mut self, local: u32, at_ns: u64) {
         self.left(local, at_ns);
+        self.changes.note(at_ns);
         let span = Span { asked_ns: at_ns, joined_ns: NEVER, leaving_ns: NEVER, left_ns: NEVER };
         let row = &mut self.rows[local as usize];
         row.spans.push(span);
@@ -146,6 +152,7 @@ impl LedgerPart {
     /// The server said that it is a member.
     pub fn joined(&mut self, local: u32, at_ns: u64) {
         if let Some(span) = self.rows[local as usize].spans.last_mut() {
+            self.changes.note(at_ns);
             span.joined_ns = span.joined_ns.min(at_ns);
         }
     }
@@ -153,6 +160,7 @@ impl LedgerPart {
     /// It is about to leave, or its connection has ended, at `at_ns`.
     pub fn leaving(&mut self, local: u32, at_ns: u64) {
         if let Some(span) = self.rows[local as usize].spans.last_mut() {
+            self.changes.note(at_ns);
             span.leaving_ns = span.leaving_ns.min(at_ns);
         }
     }
@@ -285,9 +293,4 @@ impl Drop for Deliveries<'_> {
         row.latency_count += self.new;
         row.latency_max_ns = row.latency_max_ns.max(self.max_ns);
     }
-}
-
-/// When a message left, ns since the start of the trial, rounded down to 10 µs; `None` when it never did.
-pub(super) fn departure_ns(unit: u32) -> Option<u64> {
-    (unit != NOT_SENT).then(|| u64::from(unit) * DEPARTURE_UNIT_NS)
 }

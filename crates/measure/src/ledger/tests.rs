@@ -16,9 +16,11 @@ fn room(crowd: u32, lines: u32, drop: (u32, u32, u32), told: Option<Told>) -> Bo
         first,
         step: 2,
         patience_ns: 1_000_000,
+        margin_ns: 1_000_000,
         echoes: true,
     };
-    let mut parts = [LedgerPart::new(shape(0)), LedgerPart::new(shape(1))];
+    let changes = MembershipChanges::default();
+    let mut parts = [0, 1].map(|first| LedgerPart::new(shape(first), changes.clone()));
     let (mut in_hold, mut otherwise) = latencies();
     for bot in 0..crowd {
         let (part, local) = (&mut parts[bot as usize % 2], bot / 2);
@@ -43,7 +45,7 @@ fn room(crowd: u32, lines: u32, drop: (u32, u32, u32), told: Option<Told>) -> Bo
         }
         part.caught_up(local);
     }
-    close(&parts, 1_000_000)
+    close(&parts)
 }
 
 /// Books a block when it goes; the name `drop` is taken by what the server does.
@@ -76,17 +78,25 @@ fn drops_that_a_server_invents_are_a_negative_residual() {
 
 #[test]
 fn what_was_told_of_a_former_connection_does_not_speak_for_the_present_one() {
-    let shape = LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1_000, echoes: true };
-    let mut part = LedgerPart::new(shape);
+    let shape = LedgerShape {
+        senders: 1,
+        locals: 1,
+        first: 0,
+        step: 1,
+        patience_ns: 1_000,
+        margin_ns: 0,
+        echoes: true,
+    };
+    let mut part = LedgerPart::new(shape, MembershipChanges::default());
     part.asked(0, 0);
     part.missed(0, 3);
     part.told(0, Told { owed: 9, delivered: 6, dropped: 3, in_flight: 0 });
     part.asked(0, 1_000_000);
     part.missed(0, 2);
-    assert_eq!(close(&[part.clone()], 0).judged.dropped, 5);
+    assert_eq!(close(&[part.clone()]).judged.dropped, 5);
     part.told(0, Told { owed: 5, delivered: 1, dropped: 4, in_flight: 0 });
     assert_eq!(
-        close(&[part], 0).judged.dropped,
+        close(&[part]).judged.dropped,
         7,
         "three before, four on this connection, two of which were noticed"
     );
@@ -94,8 +104,16 @@ fn what_was_told_of_a_former_connection_does_not_speak_for_the_present_one() {
 
 #[test]
 fn a_number_beyond_the_senders_last_is_a_stranger() {
-    let shape = LedgerShape { senders: 1, locals: 1, first: 0, step: 1, patience_ns: 1_000, echoes: true };
-    let mut part = LedgerPart::new(shape);
+    let shape = LedgerShape {
+        senders: 1,
+        locals: 1,
+        first: 0,
+        step: 1,
+        patience_ns: 1_000,
+        margin_ns: 0,
+        echoes: true,
+    };
+    let mut part = LedgerPart::new(shape, MembershipChanges::default());
     part.asked(0, 0);
     part.joined(0, 10);
     for seq in 0..2 {
@@ -105,15 +123,23 @@ fn a_number_beyond_the_senders_last_is_a_stranger() {
     let (mut in_hold, mut otherwise) = latencies();
     // Two were sent and two came, but the second was none of them.
     part.deliveries(0, 2_000_000, (0, 1), (&mut in_hold, &mut otherwise)).received(0, 0, 0);
-    assert_eq!(close(&[part.clone()], 0).unknown_messages, 0);
+    assert_eq!(close(&[part.clone()]).unknown_messages, 0);
     part.deliveries(0, 2_000_000, (0, 1), (&mut in_hold, &mut otherwise)).received(0, 2, 0);
-    assert_eq!(close(&[part], 0).unknown_messages, 1);
+    assert_eq!(close(&[part]).unknown_messages, 1);
 }
 
 #[test]
 fn a_line_that_comes_back_to_its_sender_unasked_is_one_that_nobody_owed() {
-    let shape = LedgerShape { senders: 2, locals: 2, first: 0, step: 1, patience_ns: 1_000, echoes: false };
-    let mut part = LedgerPart::new(shape);
+    let shape = LedgerShape {
+        senders: 2,
+        locals: 2,
+        first: 0,
+        step: 1,
+        patience_ns: 1_000,
+        margin_ns: 1_000_000,
+        echoes: false,
+    };
+    let mut part = LedgerPart::new(shape, MembershipChanges::default());
     let (mut in_hold, mut otherwise) = latencies();
     for local in 0..2 {
         part.asked(local, 0);
@@ -126,15 +152,23 @@ fn a_line_that_comes_back_to_its_sender_unasked_is_one_that_nobody_owed() {
         part.deliveries(local, 1_500_000, (0, u64::MAX), latency).received(0, 0, 1_000_000);
         part.caught_up(local);
     }
-    let books = close(&[part], 1_000_000);
+    let books = close(&[part]);
     assert_eq!((books.judged.owed(), books.judged.delivered, books.judged.unowed), (1, 2, 1));
     assert_eq!((books.worst[0].sender, books.worst[0].receiver), (0, 0));
 }
 
 #[test]
 fn the_latency_of_those_that_are_judged_apart_is_not_the_holds() {
-    let shape = LedgerShape { senders: 1, locals: 2, first: 0, step: 1, patience_ns: 1_000, echoes: true };
-    let mut part = LedgerPart::new(shape);
+    let shape = LedgerShape {
+        senders: 1,
+        locals: 2,
+        first: 0,
+        step: 1,
+        patience_ns: 1_000,
+        margin_ns: 0,
+        echoes: true,
+    };
+    let mut part = LedgerPart::new(shape, MembershipChanges::default());
     part.set_apart(1);
     let (mut in_hold, mut otherwise) = latencies();
     for local in 0..2 {
@@ -148,10 +182,70 @@ fn the_latency_of_those_that_are_judged_apart_is_not_the_holds() {
 #[test]
 fn a_pair_takes_eight_bytes() {
     for (senders, locals) in [(4_096, 2_048), (1, 1), (1_000, 333)] {
-        let shape = LedgerShape { senders, locals, first: 0, step: 1, patience_ns: 1, echoes: true };
-        let part = LedgerPart::new(shape);
+        let shape =
+            LedgerShape { senders, locals, first: 0, step: 1, patience_ns: 1, margin_ns: 1, echoes: true };
+        let part = LedgerPart::new(shape, MembershipChanges::default());
         let bytes = part.cells.capacity() * std::mem::size_of_val(&part.cells[0]);
         assert_eq!(bytes, 8 * senders as usize * locals as usize);
         assert_eq!(part.holes.capacity(), 0, "holes take memory only where something was passed");
     }
+}
+
+/// One sender, and a member who comes at `joins_ns` if at all; a message every 400 ms for as many seconds.
+fn long_talk(seconds: u64, joins_ns: &[u64]) -> (LedgerPart, Books) {
+    let shape = LedgerShape {
+        senders: 1,
+        locals: 2,
+        first: 0,
+        step: 1,
+        patience_ns: 1,
+        margin_ns: 1_000_000_000,
+        echoes: false,
+    };
+    let mut part = LedgerPart::new(shape, MembershipChanges::default());
+    part.asked(0, 0);
+    part.joined(0, 10);
+    let mut joins = joins_ns.iter().peekable();
+    for seq in 0..(seconds * 5 / 2) as u32 {
+        let at_ns = 5_000_000_000 + u64::from(seq) * 400_000_000;
+        if let Some(&join_ns) = joins.next_if(|&&join_ns| join_ns <= at_ns) {
+            part.asked(1, join_ns);
+            part.joined(1, join_ns);
+        }
+        assert_eq!(part.next_seq(0), Some(seq));
+        part.departed(0, seq, at_ns);
+    }
+    let books = close(&[part.clone()]);
+    (part, books)
+}
+
+#[test]
+fn what_a_sender_takes_does_not_grow_with_the_length_of_the_talk() {
+    let bytes = |seconds| long_talk(seconds, &[]).0.rows[0].departures.bytes();
+    assert!(bytes(1_000) <= bytes(200) + 64, "{} and {}", bytes(200), bytes(1_000));
+    assert!(bytes(100_000) <= bytes(1_000) + 64, "{} and {}", bytes(1_000), bytes(100_000));
+}
+
+#[test]
+fn who_comes_after_hours_is_owed_what_was_said_from_then_on() {
+    let hour_ns = 3_600_000_000_000;
+    let (_, books) = long_talk(10_000, &[2 * hour_ns]);
+    // 25,000 lines from the fifth second on, 17,988 of them before the wish; three of these left within the margin.
+    assert_eq!((books.sent, books.judged.owed_min, books.judged.owed_max), (25_000, 7_012, 7_015));
+}
+
+#[test]
+fn a_change_that_is_told_too_late_parts_the_bounds_and_accuses_nobody() {
+    let (mut part, _) = long_talk(1_000, &[]);
+    // Of a worker that stood still for nearly all of the talk.
+    part.asked(1, 500_000_000_000);
+    part.joined(1, 500_000_000_000);
+    let (mut in_hold, mut otherwise) = latencies();
+    let mut book = part.deliveries(1, 1_100_000_000_000, (0, 1), (&mut in_hold, &mut otherwise));
+    (1_238..2_500).for_each(|seq| book.received(0, seq, 0));
+    drop_book(book);
+    let books = close(&[part]);
+    let one = &books.receivers[1].sum;
+    assert!(one.owed_min < 1_262 && one.owed_max > 1_262, "{one:?}");
+    assert_eq!((one.delivered, one.lost, one.unowed, one.residual), (1_262, 0, 0, 0), "{one:?}");
 }

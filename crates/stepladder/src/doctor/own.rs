@@ -187,7 +187,6 @@ fn weigh_once(
         settle_ns: plan.ladder.settle_ns,
         realtime: false,
         spin_ns: 0,
-        margin_ns: plan.patience_ns,
         cores: machine.cores.clone(),
         terms: None,
         stop: None,

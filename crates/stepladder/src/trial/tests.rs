@@ -84,7 +84,6 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
         settle_ns: 0,
         realtime: false,
         spin_ns: 0,
-        margin_ns: 0,
         cores: Vec::new(),
         terms: None,
         stop: None,
@@ -98,8 +97,11 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
     }
     said(FromWorker::Panicked { worker: 1, why: "planted".to_owned() });
     said(FromWorker::Second { worker: 0, interval: second(&words, 1) });
-    let shape = LedgerShape { senders: 2, locals: 1, first: 0, step: 2, patience_ns: 1, echoes: false };
-    said(FromWorker::Ledger { part: Box::new(LedgerPart::new(shape)) });
+    let shape =
+        LedgerShape { senders: 2, locals: 1, first: 0, step: 2, patience_ns: 1, margin_ns: 0, echoes: false };
+    said(FromWorker::Ledger {
+        part: Box::new(LedgerPart::new(shape, measure::ledger::MembershipChanges::default())),
+    });
     said(FromWorker::Done { worker: 0 });
     let mut stage = stage(&order, MonotonicClock::starting_now(), Arc::default(), Vec::new());
     let mut keeper = Keeper::default();
