@@ -16,8 +16,16 @@ use crate::wording::show_share;
 
 /// A second with more steal than this is disturbed.
 pub const STEAL_SHARE_MOST: f64 = 0.02;
-/// A second in which other programs used more than this share of the cores is disturbed.
+/// A second in which other programs used more than this share of the cores is disturbed …
 pub const OTHERS_SHARE_MOST: f64 = 0.05;
+/// … unless they used no more than this one, …
+pub const OTHERS_SHARE_HARMLESS: f64 = 0.25;
+/// … every thread of the server had a core whenever it wanted one, but for this share of the second, …
+pub const SUBJECT_WAITING_SHARE_HARMLESS: f64 = 0.005;
+/// … every worker, whose own delays are judged besides, but for this share, …
+pub const WORKER_WAITING_SHARE_HARMLESS: f64 = 0.01;
+/// … and each of them was on it for no longer than this share, so that a core that is slower because of its neighbours delays little.
+pub const BUSY_SHARE_HARMLESS: f64 = 0.5;
 /// Other programs that used less than that have disturbed a second too when a worker was kept waiting for a core longer
 /// than this share of it …
 pub const WAITING_SHARE_MOST: f64 = 0.05;
@@ -67,7 +75,7 @@ pub struct Disturbance {
     pub explains_messages: f64,
 }
 
-/// What makes a second disturbed, for a page that shows seconds.
+/// What may have disturbed a second, for a page that names what happened in it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct DisturbedAbove {
     /// more steal than this
@@ -148,22 +156,23 @@ pub fn disturbance(trial: &Trial) -> Disturbance {
     let mut found = Disturbance { cores, ..Disturbance::default() };
     let (mut others, mut steal) = (Mean::default(), Mean::default());
     let (mut of_ticks, mut of_messages) = (0.0, 0.0);
-    for second in trial.hold_seconds() {
+    let is_readable = |second: &&Second| {
         let host = &second.host;
-        if host.steal_share.is_none() && host.throttle_events.is_none() && host.others_cores.is_none() {
-            continue;
-        }
+        host.steal_share.is_some() || host.throttle_events.is_some() || host.others_cores.is_some()
+    };
+    for second in trial.hold_seconds().filter(is_readable) {
         found.seconds += 1;
-        if !unfair.all.contains(&second.index) {
-            continue;
+        if unfair.all.contains(&second.index) {
+            found.disturbed += 1;
+            of_ticks += unfair.explained(second, false);
+            of_messages += unfair.explained(second, true);
         }
-        found.disturbed += 1;
-        of_ticks += unfair.explained(second, false);
-        of_messages += unfair.explained(second, true);
-        // Who disturbed the second before is named there.
-        if !unfair.own.contains(&second.index) {
-            continue;
-        }
+    }
+    // What took CPU is named by the seconds in which it did, the one before the hold included: that disturbs the first.
+    let end = trial.hold_seconds().last().map_or(0, |second| second.index + 1);
+    let own = |second: &&Second| second.index < end && unfair.own.contains(&second.index);
+    for second in trial.seconds.iter().filter(own).filter(is_readable) {
+        let host = &second.host;
         others.add(host.others_cores);
         steal.add(host.steal_share);
         found.throttled += u32::from(is_throttled(host));
@@ -331,8 +340,20 @@ pub fn is_disturbed(host: &HostSecond, cores: Option<f64>) -> bool {
     let waiting = host.worker_waiting_share.is_some_and(|share| share > WAITING_SHARE_MOST);
     host.steal_share.is_some_and(|share| share > STEAL_SHARE_MOST)
         || is_throttled(host)
-        || others > OTHERS_SHARE_MOST
+        || (others > OTHERS_SHARE_MOST && !(others <= OTHERS_SHARE_HARMLESS && had_their_cores(host)))
         || (waiting && others > OTHERS_SHARE_LEAST)
+}
+
+/// Whether the threads of server and generator were neither kept waiting for a core nor short of one. False where that is
+/// not known.
+fn had_their_cores(host: &HostSecond) -> bool {
+    let is_at_most = |share: Option<f64>, most: f64| share.is_some_and(|share| share <= most);
+    // A server's thread that hardly ran is not named.
+    let subject_busy = host.subject_thread.as_ref().map_or(0.0, |(_, cores)| *cores);
+    is_at_most(host.subject_waiting_share, SUBJECT_WAITING_SHARE_HARMLESS)
+        && is_at_most(host.worker_waiting_share, WORKER_WAITING_SHARE_HARMLESS)
+        && is_at_most(host.worker_cpu_share, BUSY_SHARE_HARMLESS)
+        && subject_busy <= BUSY_SHARE_HARMLESS
 }
 
 fn is_throttled(host: &HostSecond) -> bool {

@@ -290,6 +290,13 @@ struct Asked<'a> {
     seen: Seen,
 }
 
+impl Asked<'_> {
+    /// `response.p99 was 61 ms in the undisturbed seconds (objective: response.p99 <= 50ms)`.
+    fn missed_words(&self, shown: &str, seconds: &str) -> String {
+        format!("{} was {shown}{seconds} (objective: {})", self.objective.figure().name, self.objective)
+    }
+}
+
 impl Case<'_> {
     /// True when latencies were read at a few places of the tick only.
     fn is_locked(&self) -> bool {

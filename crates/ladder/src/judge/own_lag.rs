@@ -74,10 +74,8 @@ fn told_missed(case: &Case<'_>, seen: &Trial, asked: &Asked<'_>) -> Option<Strin
     let lag = send_lag_ns(seen, 0.99).map_or(String::new(), |lag_ns| {
         format!(" (send lag p99 {}, limit {})", show_ns(lag_ns), show_ns(lag_limit(case).limit_ns))
     });
-    let name = objective.figure().name;
-    Some(format!(
-        "{name} was {shown} (objective: {objective}); the late load generator{lag} explains at most {explained}"
-    ))
+    let missed = asked.missed_words(shown, "");
+    Some(format!("{missed}; the late load generator{lag} explains at most {explained}"))
 }
 
 /// Whether late ticks are asked about, and would be few enough had every tick been late in whose time nothing was sent.

@@ -268,17 +268,15 @@ fn broken(case: &Case<'_>, asked: &[&Asked<'_>]) -> Option<Ruling> {
     let first = asked.first()?.objective;
     let told = |asked: &&Asked<'_>| {
         let Seen::NotMet { shown, over } = &asked.seen else { return String::new() };
-        let objective = asked.objective;
         let seconds = match over {
-            Over::All => String::new(),
-            Over::Fair => " in the undisturbed seconds".to_owned(),
+            Over::All => "",
+            Over::Fair => " in the undisturbed seconds",
             Over::LeastDisturbed => {
                 " in the least disturbed seconds, more than the disturbances of the machine explain"
-                    .to_owned()
             }
-            Over::Unexplained => ", more than the disturbances of the machine explain".to_owned(),
+            Over::Unexplained => ", more than the disturbances of the machine explain",
         };
-        format!("{} was {shown}{seconds} (objective: {objective})", objective.figure().name)
+        asked.missed_words(shown, seconds)
     };
     let mut reason = asked.iter().map(told).collect::<Vec<_>>().join("; ");
     if COUNTS_OF_ERRORS.contains(&first.figure().name) {

@@ -3,6 +3,7 @@
 use measure::{OfMachine, OfProcess, Reading, Sample};
 
 use super::*;
+use crate::scene::HOLD_FROM_S;
 
 pub(super) fn sample(what: Reading, value: f64) -> Sample {
     Sample { at_ns: 0, what, value }
@@ -77,6 +78,41 @@ fn too_few_undisturbed_seconds_are_inconclusive_and_the_culprit_is_named() {
     check(&scene, &arena_terms(), Verdict::Inconclusive, "disturbed", &says);
     let stolen = steal(Scene::arena(500.0).late(0.3), 0.12);
     check(&stolen, &arena_terms(), Verdict::Inconclusive, "disturbed", &["the host stole 12 % of the CPU"]);
+}
+
+#[test]
+fn what_disturbed_the_second_before_the_hold_is_named_although_nothing_did_in_the_hold() {
+    let scene = beside(Scene::arena(500.0), 0..0, 0.0, 0.0);
+    let mut entries = scene.entries();
+    let before_ns = u64::from(HOLD_FROM_S) * 1_000_000_000;
+    for (what, value) in
+        [(Reading::Machine(OfMachine::OthersCores), 1.1), (Reading::Program("cc1".into()), 1.1)]
+    {
+        entries.push(Entry::Sample(Sample { at_ns: before_ns, what, value }));
+    }
+    let found = crate::disturbance(&Trial::from_entries(scene.build().head, &entries, 0));
+    assert_eq!((found.seconds, found.disturbed), (60, 1));
+    assert_eq!(found.culprit(), "other programs used 1.1 of 2 cores: cc1 1.1");
+}
+
+#[test]
+fn others_disturb_nothing_where_every_thread_had_a_core_when_it_wanted_one() {
+    let beside_late = |cores, waiting| beside(Scene::arena(500.0).late(0.4), 0..60, cores, waiting);
+    let says = ["ticks.late_share was 40 %"];
+    // 0.4 of 2 cores all the time, and nobody waited.
+    let harmless = beside_late(0.4, 0.005);
+    check(&harmless, &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
+    assert_eq!(harmless.judged(&arena_terms()).1.disturbed_share, Some(0.0));
+    // The same with waits, with more cores taken, with a thread that has little slack, or where waits are not known.
+    let mut short = beside_late(0.4, 0.005);
+    short.samples.push(Box::new(|_| vec![sample(Reading::Thread("node".into()), 0.7)]));
+    let mut busy_worker = beside_late(0.4, 0.005);
+    busy_worker.samples.push(Box::new(|_| vec![sample(Reading::Worker(OfProcess::CpuShareMax), 0.7)]));
+    let mut unknown = Scene::arena(500.0).late(0.4);
+    unknown.samples.push(Box::new(|_| vec![sample(Reading::Machine(OfMachine::OthersCores), 0.4)]));
+    for scene in [beside_late(0.4, 0.02), beside_late(0.6, 0.005), short, busy_worker, unknown] {
+        assert_eq!(scene.judged(&arena_terms()).1.disturbed_share, Some(1.0));
+    }
 }
 
 #[test]
@@ -199,12 +235,12 @@ fn after_a_wait(open_after: impl Fn(u32) -> u64 + 'static, slow_ms: impl Fn(u32)
     }))
 }
 
-/// Second 20 without a core; something takes a little CPU throughout.
+/// Second 20 without a core; something takes CPU throughout.
 fn waiting_at_20(mut scene: Scene) -> Scene {
     scene.samples.push(Box::new(|at| {
         let waiting = if at == 20 { 0.95 } else { 0.002 };
         vec![
-            sample(Reading::Machine(OfMachine::OthersCores), 0.14),
+            sample(Reading::Machine(OfMachine::OthersCores), 0.6),
             sample(Reading::Subject(OfProcess::WaitingShareMax), waiting),
             sample(Reading::Worker(OfProcess::WaitingShareMax), waiting),
             sample(Reading::Worker(OfProcess::CpuShareMax), 0.1),
