@@ -32,6 +32,13 @@ pub(crate) struct Readiness {
     pub(crate) ended: bool,
 }
 
+impl Readiness {
+    /// Of a socket that was not read to the end: what came since is not announced again.
+    pub(crate) fn to_read_on(key: u64) -> Readiness {
+        Readiness { key, readable: true, writable: false, ended: true }
+    }
+}
+
 impl Epoll {
     pub(crate) fn new() -> io::Result<Epoll> {
         let fd = epoll::create(CreateFlags::CLOEXEC)?;

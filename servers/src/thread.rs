@@ -3,7 +3,10 @@
 //! A server fills it in (`Serve`); calls are resolved when it is compiled. A turn reads what is ready, does the server's
 //! own work, takes connections, parts from the late, and rests. What a thread shares with others is `Common` and what
 //! the server adds to it.
+//! A server takes a bounded part of what one client sends, and the rest in a later turn (`Core::read_on_later`): a client
+//! that sends without end would otherwise keep all others, and the end of the server, waiting for ever.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
@@ -45,6 +48,8 @@ pub(crate) struct Core<C, K> {
     pub(crate) faults: ThreadFaults,
     /// Shared by all reads of this thread.
     pub(crate) buffer: Box<[u8]>,
+    /// Clients with more to read than one turn may take.
+    unread: VecDeque<Key>,
     is_listening: bool,
     listener_is_ready: bool,
     /// Nothing is taken before this instant, because descriptors or memory ran out.
@@ -77,6 +82,7 @@ impl<C, K: Copy + Ord> Core<C, K> {
             deadlines: Deadlines::new(),
             faults: ThreadFaults::new(common.faults.clone()),
             buffer: vec![0; buffer_bytes].into_boxed_slice(),
+            unread: VecDeque::new(),
             is_listening: false,
             listener_is_ready: false,
             shut_until_ns: 0,
@@ -97,6 +103,11 @@ impl<C, K: Copy + Ord> Core<C, K> {
     /// thread ends must not differ.
     pub(crate) fn has_no_more_time(&self) -> bool {
         self.time_is_over
+    }
+
+    /// This client is served again in a later turn, whatever is announced of its socket.
+    pub(crate) fn read_on_later(&mut self, key: Key) {
+        self.unread.push_back(key);
     }
 
     pub(crate) fn table_is_full(&self) -> bool {
@@ -152,7 +163,7 @@ pub(crate) trait Serve: Sized {
     /// The thread's wakeup was rung.
     fn rung(&mut self) {}
 
-    /// More sockets may be ready; whether the turn goes on before they are read.
+    /// More sockets may be ready, or have more to read; whether the turn goes on before they are read.
     fn leaves_sockets(&mut self) -> bool {
         true
     }
@@ -214,6 +225,7 @@ pub(crate) fn live<S: Serve>(server: &mut S) {
     let mut wait_ns = 0;
     loop {
         read_sockets(server, wait_ns);
+        read_on(server);
         server.turn();
         if std::mem::take(&mut server.core().listener_is_ready) {
             server.take_connections();
@@ -237,7 +249,7 @@ pub(crate) fn live<S: Serve>(server: &mut S) {
         if server.core().is_going_down() && server.is_done() {
             return;
         }
-        wait_ns = server.rest();
+        wait_ns = if server.core().unread.is_empty() { server.rest() } else { 0 };
     }
 }
 
@@ -255,6 +267,17 @@ fn read_sockets<S: Serve>(server: &mut S, mut wait_ns: u64) {
             }
         }
         if !server.core().epoll.may_have_more() || server.leaves_sockets() {
+            return;
+        }
+    }
+}
+
+/// Serves those who had more to read than a turn may take, one after the other.
+fn read_on<S: Serve>(server: &mut S) {
+    for _ in 0..server.core().unread.len() {
+        let Some(key) = server.core().unread.pop_front() else { return };
+        server.serve(key, Readiness::to_read_on(key.to_bits()));
+        if server.leaves_sockets() {
             return;
         }
     }
@@ -343,6 +366,64 @@ mod tests {
         fn rest(&mut self) -> u64 {
             1
         }
+    }
+
+    /// One client that never has been read to the end.
+    struct Flooded {
+        core: Core<OwnedFd, ()>,
+        served: usize,
+        turns: usize,
+    }
+
+    impl Serve for Flooded {
+        type Client = OwnedFd;
+        type Late = ();
+        const TAKEN_PER_TURN: usize = 1;
+
+        fn core(&mut self) -> &mut Core<OwnedFd, ()> {
+            &mut self.core
+        }
+
+        fn serve(&mut self, key: Key, ready: Readiness) {
+            assert!(ready.readable && ready.ended, "what came since is not announced: {ready:?}");
+            self.served += 1;
+            self.core.read_on_later(key);
+        }
+
+        fn turn(&mut self) {
+            self.turns += 1;
+            self.core.common.going_down.store(self.turns == 10, Ordering::Release);
+        }
+
+        fn may_take(&mut self, _: usize) -> bool {
+            false
+        }
+
+        fn take_connections(&mut self) {}
+
+        fn is_due(&mut self, (): (), _: Key, _: u64) {}
+
+        fn go_down(&mut self) -> u64 {
+            0
+        }
+
+        fn rest(&mut self) -> u64 {
+            panic!("it does not rest while a client has more to read")
+        }
+    }
+
+    #[test]
+    fn a_client_that_sends_without_end_is_served_once_in_a_turn_and_does_not_hinder_the_end() {
+        let listener =
+            Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), crate::listener::Readiness::Connected).unwrap();
+        let common = Common { listener, faults: None, table_sockets: 1, going_down: AtomicBool::new(false) };
+        let mut core = Core::new(&Arc::new(common), 1).unwrap();
+        let (client, _other) = UnixStream::pair().unwrap();
+        let key = core.insert(client.into(), false, |_, fd| fd).unwrap();
+        core.read_on_later(key);
+        let mut flooded = Flooded { core, served: 0, turns: 0 };
+        live(&mut flooded);
+        assert_eq!((flooded.served, flooded.turns), (10, 10));
     }
 
     #[test]

@@ -17,22 +17,18 @@ enum End {
 }
 
 impl Thread {
-    /// Reads all that is there. After `ended` a short read is not the last: the end of the stream follows.
+    /// Reads what is there, as much as a turn may take of one client. After `ended` a short read is not the last: the end of
+    /// the stream follows.
     pub(super) fn read_socket(&mut self, key: SocketKey, ended: bool) {
+        let Some(socket) = self.core.clients.get_mut(key) else { return };
         let mut buffer = std::mem::take(&mut self.core.buffer);
-        // Until it is gone, because what was read ended the connection, or until all is read.
-        while let Some(socket) = self.core.clients.get_mut(key) {
-            match socket.read(&mut buffer) {
-                Read::Empty => break,
-                Read::Ended => {
-                    self.part(key);
-                    break;
-                }
-                Read::Bytes(count) => {
-                    self.take_in(key, &mut buffer[..count]);
-                    if count < buffer.len() && !ended {
-                        break;
-                    }
+        match socket.read(&mut buffer) {
+            Read::Empty => {}
+            Read::Ended => self.part(key),
+            Read::Bytes(count) => {
+                self.take_in(key, &mut buffer[..count]);
+                if count == buffer.len() || ended {
+                    self.core.read_on_later(key);
                 }
             }
         }

@@ -28,8 +28,9 @@ const TURN_NS_MAX: u64 = 2_000_000;
 /// The longest rest while someone waits for an opponent, who may arrive on another thread.
 const WAITING_REST_NS: u64 = 5_000_000;
 
-/// A read's worth; also what bounds the replies to one read.
-const BUFFER_BYTES: usize = 64 * 1024;
+/// What a turn reads of one client, which bounds the replies too: as much as the longest message. A player says 30 bytes at a
+/// time; 64 KiB of pings from each of fifty clients would make ticks late.
+const BUFFER_BYTES: usize = 4 * 1024;
 
 /// From the end of the server until clients that do not close are cut off, at most.
 const GOING_DOWN: Duration = Duration::from_secs(1);

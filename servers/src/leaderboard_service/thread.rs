@@ -32,6 +32,9 @@ const BUFFER_BYTES: usize = 128 * 1024;
 /// A portion of answers ends with the one that reaches this.
 pub(super) const PORTION_BYTES: usize = 64 * 1024;
 
+/// … or with this many. A turn gives one portion to each client, so that one that asks without end keeps no other waiting for longer.
+const PORTION_ANSWERS: usize = 64;
+
 /// Memory that a connection keeps for answers that could not be written at once.
 const KEPT_BYTES: usize = 4 * 1024;
 
@@ -262,7 +265,8 @@ impl Thread<'_> {
         }
     }
 
-    /// Writes, answers and reads by turns, until there is nothing to read or the client has to take something first.
+    /// Writes, answers and reads by turns, until there is nothing to read, the client has to take something first or has had its
+    /// portion.
     fn exchange(
         &mut self,
         key: Key,
@@ -271,6 +275,9 @@ impl Thread<'_> {
         answers: &mut Vec<u8>,
     ) -> Result<(), Gone> {
         let mut was_the_last = false;
+        // What came before the end of the server is answered, however much it is.
+        let is_rationed = !self.core.is_going_down();
+        let mut had_portion = false;
         loop {
             let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
             if client.is_held {
@@ -300,7 +307,15 @@ impl Thread<'_> {
                 self.expect(key);
                 continue;
             }
+            if was_the_last && !ended && !client.has_more && !client.has_ended {
+                break;
+            }
+            if had_portion && is_rationed {
+                self.core.read_on_later(key);
+                break;
+            }
             if client.has_more {
+                had_portion = true;
                 let mut input = std::mem::take(&mut client.input);
                 let taken = self.answer(key, &mut input, answers);
                 if let Some(client) = self.core.clients.get_mut(key) {
@@ -313,13 +328,10 @@ impl Thread<'_> {
             if client.has_ended {
                 return Err(Gone);
             }
-            if was_the_last && !ended {
-                break;
-            }
             match stream::read(&client.fd, buffer) {
                 Read::Empty => break,
                 Read::Ended => client.has_ended = true,
-                Read::Bytes(_) if client.closes => {}
+                Read::Bytes(_) if client.closes => had_portion = true,
                 Read::Bytes(count) => {
                     // A short read was the last one, but for the end of the stream.
                     was_the_last = count < buffer.len();
@@ -328,6 +340,7 @@ impl Thread<'_> {
                         client.has_more = true;
                         continue;
                     }
+                    had_portion = true;
                     let taken = self.answer(key, &mut buffer[..count], answers);
                     if let Some(client) = self.core.clients.get_mut(key)
                         && taken < count
@@ -392,7 +405,8 @@ impl Thread<'_> {
         self.responder.take_touched();
         let (mut taken, mut count) = (0, 0);
         while taken < bytes.len() {
-            if answers.len() >= PORTION_BYTES || client.awaited >= stored::PORTION {
+            let is_full = answers.len() >= PORTION_BYTES || count >= PORTION_ANSWERS;
+            if is_full || client.awaited >= stored::PORTION {
                 client.has_more = true;
                 break;
             }

@@ -18,6 +18,9 @@ use crate::websocket::{close_code, frame, handshake};
 
 const BUFFER_BYTES: usize = 128 * 1024;
 
+/// Reads from one client in a turn.
+const READS_PER_TURN: usize = 4;
+
 /// How long clients have to close when the server ends.
 const GOING_DOWN_NS: u64 = 1_000_000_000;
 
@@ -178,7 +181,7 @@ impl Thread<'_> {
             }
         }
         let mut was_the_last = false;
-        loop {
+        for _ in 0..READS_PER_TURN {
             let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
             let count = match client.echo.has_more() {
                 true => 0,
@@ -217,6 +220,8 @@ impl Thread<'_> {
                 return Ok(());
             }
         }
+        self.core.read_on_later(key);
+        Ok(())
     }
 
     /// All is said; the client has the timeout to close.

@@ -5,6 +5,7 @@
 //! before, and little more memory.
 
 mod connections;
+mod flood;
 mod http;
 mod http2;
 pub mod process;
@@ -330,37 +331,34 @@ fn the_null_server_withstands_evil_websocket_clients() {
     });
 }
 
+/// A new player pings and hears the pong. One whose opponent leaves is closed, and tries again.
+fn player_is_ponged(address: SocketAddr) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let mut player = Client::open(address, "/");
+        socket2::SockRef::from(&player.stream).set_linger(Some(Duration::ZERO)).unwrap();
+        player.write(&frame(0x89, b"there?"));
+        let heard = loop {
+            match player.hear() {
+                Frame::Text(_) | Frame::Binary(_) => {}
+                other => break other,
+            }
+        };
+        match heard {
+            Frame::Pong(payload) => return assert_eq!(payload, b"there?"),
+            // Its opponent was an evil one.
+            _ => assert!(Instant::now() < until, "only closes"),
+        }
+    }
+}
+
 #[test]
 fn the_arena_withstands_evil_clients() {
-    // A player whose opponent leaves is closed, so each question has a connection of its own.
-    attack(
-        "arena",
-        60,
-        over_websocket("/"),
-        |address| address,
-        |address| {
-            let until = Instant::now() + PATIENCE;
-            loop {
-                let mut player = Client::open(*address, "/");
-                socket2::SockRef::from(&player.stream).set_linger(Some(Duration::ZERO)).unwrap();
-                player.write(&frame(0x89, b"there?"));
-                let heard = loop {
-                    match player.hear() {
-                        Frame::Text(_) | Frame::Binary(_) => {}
-                        other => break other,
-                    }
-                };
-                match heard {
-                    Frame::Pong(payload) => {
-                        assert_eq!(payload, b"there?");
-                        return std::thread::sleep(Duration::from_millis(5));
-                    }
-                    // Its opponent was an evil one.
-                    _ => assert!(Instant::now() < until, "only closes"),
-                }
-            }
-        },
-    );
+    let ask = |address: &mut SocketAddr| {
+        player_is_ponged(*address);
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    attack("arena", 60, over_websocket("/"), |address| address, ask);
 }
 
 #[test]
