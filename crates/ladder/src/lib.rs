@@ -50,6 +50,6 @@ pub use measure::LoadUnit;
 pub use objective::{Objective, ObjectiveError, Op, Outcome};
 pub use schedule::{
     Bounds, Goal, Judged, ListSchedule, LoadClass, Loads, Next, NextTrial, Repeats, Schedule, SearchSchedule,
-    Stop, Tally,
+    Stop, Tally, highest_overload,
 };
 pub use steady::{Floors, Steadiness, steadiness, warm_up_cut};

@@ -18,7 +18,7 @@ use crate::judge::{Evidence, GoalResult, Judgement, Verdict};
 mod list;
 mod search;
 
-pub use list::{ListSchedule, Repeats};
+pub use list::{ListSchedule, Repeats, highest_overload};
 pub use search::{Bounds, Goal, LoadClass, SearchSchedule, Tally};
 
 use search::loss_of;

@@ -23,6 +23,7 @@ mod probe;
 mod progress;
 pub mod report;
 pub mod say;
+mod scratch;
 mod secrets;
 pub mod selftest;
 pub mod serve;

@@ -126,13 +126,21 @@ impl Machine {
     pub fn check(&self, plan: &Plan, to: Option<SocketAddr>) -> anyhow::Result<()> {
         secrets::check(plan)?;
         for &load in &plan.ladder.rungs {
-            self.workers(plan, load)?;
-            self.ledger(plan, load)?;
-            if let Some(to) = to {
-                self.sources(plan, load, to)?;
-            }
+            self.load(plan, load, to)?;
         }
-        Ok(())
+        let Some((factor, base, load)) = ladder::highest_overload(&plan.ladder.rungs, &plan.ladder.overload)
+        else {
+            return Ok(());
+        };
+        self.load(plan, load, to).with_context(|| {
+            format!("--overload {factor} would hold {load} if {base} held, and this machine cannot; take a smaller factor")
+        })
+    }
+
+    fn load(&self, plan: &Plan, load: f64, to: Option<SocketAddr>) -> anyhow::Result<()> {
+        self.workers(plan, load)?;
+        self.ledger(plan, load)?;
+        to.map_or(Ok(()), |to| self.sources(plan, load, to).map(drop))
     }
 
     /// The plan of every worker for one load, with what the environment fills in.
@@ -189,7 +197,7 @@ mod tests {
         let plan = resolve(&Flags::of(line), None, 1).expect("a plan");
         let memory_bytes = Some(3_000_000_000);
         let machine = Machine { descriptors: 1_000_000, cores: vec![0, 1], ports: 28_232, memory_bytes };
-        machine.check(&plan, None).err().map(|error| error.to_string())
+        machine.check(&plan, None).err().map(|error| format!("{error:#}"))
     }
 
     #[test]
@@ -203,6 +211,21 @@ mod tests {
             )
         );
         assert_eq!(refusal("chat --rungs 1000,20000 --talkers 1000"), None);
+    }
+
+    #[test]
+    fn a_multiple_of_the_capacity_that_this_machine_cannot_hold_is_refused_before_the_first_rung() {
+        assert_eq!(refusal("chat --rungs 6000,10000 --overload 1.5"), None, "9000 at most");
+        let said = refusal("chat --rungs 6000,10000 --overload 1.5,3").expect("a refusal");
+        assert!(
+            said.starts_with(
+                "--overload 3 would hold 18000 if 6000 held, and this machine cannot; take a smaller factor: \
+                 rung 18000: who got what"
+            ),
+            "{said}"
+        );
+        // With one rung no load can hold below one that failed.
+        assert_eq!(refusal("chat --rungs 6000 --overload 3"), None);
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub use list::{expected_seconds, markdown, plain};
 
 use crate::exit::Exit;
 use crate::say;
+use crate::scratch::ScratchFolder;
 use crate::signals::Interrupt;
 
 /// What to run and where to write.
@@ -60,10 +61,7 @@ pub fn run(options: &Options, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let cases = options.cases();
     let to_stdout = options.json.as_deref() == Some(Path::new("-"));
     let mut print = Printer { to_stderr: to_stdout };
-    let folder = tempfile::Builder::new()
-        .prefix("stepladder-selftest-")
-        .tempdir()
-        .context("no temporary folder; check TMPDIR")?;
+    let folder = ScratchFolder::new("selftest").context("no temporary folder; check TMPDIR")?;
     if let Some(path) = options.json.as_deref().filter(|_| !to_stdout) {
         let file = File::options().append(true).create(true).open(path);
         file.with_context(|| format!("--json {}: cannot be written; check the folder", path.display()))?;

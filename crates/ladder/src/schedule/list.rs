@@ -95,6 +95,20 @@ impl<'a> OfCell<'a> {
     }
 }
 
+/// A load of so many times another one, in whole units.
+fn multiple(load: f64, factor: f64) -> f64 {
+    (load * factor - ROUNDING).ceil()
+}
+
+/// Of the multiples that may be held after these rungs the highest: the factor, the rung and the load. It is one of the
+/// highest rung but one, because the highest must have failed.
+pub fn highest_overload(rungs: &[f64], factors: &[f64]) -> Option<(f64, f64, f64)> {
+    let factor = factors.iter().copied().max_by(f64::total_cmp)?;
+    let highest = rungs.iter().copied().max_by(f64::total_cmp)?;
+    let below = rungs.iter().copied().filter(|load| *load < highest).max_by(f64::total_cmp)?;
+    Some((factor, below, multiple(below, factor)))
+}
+
 impl ListSchedule {
     /// The next trial, given all that were held.
     ///
@@ -158,7 +172,7 @@ impl ListSchedule {
         let found = among_listed.capacity();
         found.upper_bound?;
         let lower = found.lower_bound?;
-        let loads = self.overload.iter().map(|factor| (lower * factor - ROUNDING).ceil());
+        let loads = self.overload.iter().map(|factor| multiple(lower, *factor));
         let load = loads.into_iter().find(|load| among_all.held(*load) == 0)?;
         let recovery_load = (lower * RECOVERY_SHARE + ROUNDING).floor().max(1.0);
         Some((load, self.recovers.then_some(recovery_load)))

@@ -35,6 +35,7 @@ use crate::climb;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::outputs::{check_writable, write_text};
 use crate::say;
+use crate::scratch::ScratchFolder;
 use crate::signals::Interrupt;
 use crate::view::Beside;
 
@@ -153,7 +154,7 @@ impl Bench<'_> {
     /// One run more of everything, with a profile; its figures do not count.
     fn profiles(&self, record: &mut Record<'_>) -> anyhow::Result<()> {
         let Some(asked) = &self.options.profile else { return Ok(()) };
-        let folder = tempfile::tempdir().context("--profile: no temporary folder can be made")?;
+        let folder = ScratchFolder::new("profile").context("--profile: no temporary folder; check TMPDIR")?;
         let count = self.tasks.len() * self.clients.len();
         for row in 0..self.tasks.len() {
             for (at, client) in self.clients.iter().enumerate() {

@@ -8,6 +8,7 @@
 
 mod files;
 mod history;
+mod scratch;
 mod viewer;
 
 use std::collections::BTreeMap;

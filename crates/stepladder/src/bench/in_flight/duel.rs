@@ -30,6 +30,7 @@ use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::facts;
 use crate::outputs::{self, ResultFiles};
 use crate::say;
+use crate::scratch::ScratchFolder;
 use crate::signals::Interrupt;
 use crate::view::Beside;
 
@@ -147,7 +148,7 @@ impl SideTask {
     fn pilot(&mut self, interrupt: &Interrupt) -> anyhow::Result<Option<Pilot>> {
         let asked = self.task.clone();
         self.task = self.of_total(if self.has_total { asked.key.total.min(PILOT) } else { PILOT });
-        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+        let folder = ScratchFolder::new("pilot").context("no temporary folder; check TMPDIR")?;
         let store = Store::open_or_create(folder.path().join("pilot.db"))?;
         let writer = store.begin_run(&super::head(&self.target, 0, "{}".to_owned())?, None)?;
         let mut record = Record::new(&writer, None);
