@@ -3,7 +3,7 @@
 //! The capacity is the load of which half of the holds would pass. The chance that a hold passes falls with the load along
 //! a logistic curve over the logarithm of the load; besides, some holds fail for reasons that have nothing to do with it.
 //! Neither the curve's width nor that share is known, so every combination of a grid is weighted by its likelihood; a priori
-//! all capacities (by their logarithm) and widths of the grid are equally likely, and large shares are rare.
+//! all capacities (by their logarithm), widths and shares of the grid are equally likely.
 //! The confidence is the weight of the capacities between the two loads, and the interval holds 95 % of all weight. Tests
 //! plant capacities and count how often both contain them.
 //! Source: Bayes' theorem on a grid; the logistic pass curve is the psychometric function of Wichmann and Hill, Perception
@@ -11,9 +11,8 @@
 
 /// Widths of the pass curve: at capacity × (1 ± width) 73 % and 27 % of holds pass.
 const WIDTHS: [f64; 6] = [0.001, 0.003, 0.01, 0.02, 0.04, 0.08];
-/// Shares of holds that fail whatever the load, and how likely each is a priori: Beta(1, 20), a mean of 5 %. Were all alike, two
-/// failures in a row could as well be without a cause, and the interval would go on to several times the largest load.
-const LAPSES: [(f64, f64); 5] = [(0.0, 0.19), (0.02, 0.31), (0.05, 0.28), (0.1, 0.19), (0.2, 0.03)];
+/// Shares of holds that fail whatever the load.
+const LAPSES: [f64; 5] = [0.0, 0.02, 0.05, 0.1, 0.2];
 /// A hold far above the capacity passes by chance with this probability.
 const FALSE_PASS: f64 = 0.002;
 /// Capacities of the grid between two neighbouring loads, and outside of them.
@@ -80,7 +79,7 @@ fn cells(from: f64, to: f64) -> impl Iterator<Item = (f64, f64)> {
 /// The logarithm of the chance of what was seen, for a capacity and each curve.
 fn curves(holds: &[Holds], capacity: f64) -> impl Iterator<Item = f64> {
     let curves = WIDTHS.iter().flat_map(|width| LAPSES.iter().map(move |lapse| (*width, *lapse)));
-    curves.map(move |(width, (lapse, likely))| {
+    curves.map(move |(width, lapse)| {
         let of_load = |one: &Holds| {
             let holds = 1.0 / (1.0 + ((one.load.ln() - capacity) / width).exp());
             let passes = FALSE_PASS + (1.0 - FALSE_PASS) * (1.0 - lapse) * holds;
@@ -88,6 +87,6 @@ fn curves(holds: &[Holds], capacity: f64) -> impl Iterator<Item = f64> {
                 |count: f64, chance: f64| if count == 0.0 { 0.0 } else { count * chance.max(1e-12).ln() };
             ln(one.passed, passes) + ln(one.failed, 1.0 - passes)
         };
-        f64::ln(likely) + holds.iter().map(of_load).sum::<f64>()
+        holds.iter().map(of_load).sum()
     })
 }

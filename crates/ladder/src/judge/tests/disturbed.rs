@@ -1,6 +1,6 @@
 //! A rung may pass under adverse conditions and may fail only under fair ones.
 
-use measure::{OfMachine, OfProcess, Reading, Sample};
+use measure::{Entry, OfMachine, OfProcess, Reading, Sample};
 
 use super::*;
 use crate::scene::HOLD_FROM_S;
