@@ -226,7 +226,7 @@ export type Disturbance = {
   /** of all messages of the hold, at most this share can be late because of it */ explains_messages: number
 }
 
-/** What makes a second disturbed, for a page that shows seconds. */
+/** What may have disturbed a second, for a page that names what happened in it. */
 export type DisturbedAbove = {
   /** more steal than this */ steal_share: number
   /** more cores than these used by other programs */ others_cores: number
