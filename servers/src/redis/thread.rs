@@ -88,7 +88,7 @@ impl Serve for Thread<'_> {
     type Client = Client;
     type Late = ();
 
-    /// Few: each costs some 20 µs, and meanwhile the clients that are there wait.
+    /// Few: the clients that are there wait meanwhile.
     const TAKEN_PER_TURN: usize = 4;
 
     fn core(&mut self) -> &mut Core<Client, ()> {
