@@ -348,12 +348,15 @@ pub fn is_disturbed(host: &HostSecond, cores: Option<f64>) -> bool {
 /// not known.
 fn had_their_cores(host: &HostSecond) -> bool {
     let is_at_most = |share: Option<f64>, most: f64| share.is_some_and(|share| share <= most);
-    // A server's thread that hardly ran is not named.
-    let subject_busy = host.subject_thread.as_ref().map_or(0.0, |(_, cores)| *cores);
     is_at_most(host.subject_waiting_share, SUBJECT_WAITING_SHARE_HARMLESS)
         && is_at_most(host.worker_waiting_share, WORKER_WAITING_SHARE_HARMLESS)
         && is_at_most(host.worker_cpu_share, BUSY_SHARE_HARMLESS)
-        && subject_busy <= BUSY_SHARE_HARMLESS
+        && subject_busy(host) <= BUSY_SHARE_HARMLESS
+}
+
+/// Cores that the server's busiest thread used. One that hardly ran is not named.
+fn subject_busy(host: &HostSecond) -> f64 {
+    host.subject_thread.as_ref().map_or(0.0, |(_, cores)| *cores)
 }
 
 fn is_throttled(host: &HostSecond) -> bool {
@@ -370,8 +373,7 @@ fn explained(host: &HostSecond, counts_workers: bool) -> f64 {
     }
     // Without a look at the threads nothing bounds what other programs did to them.
     let Some(waiting) = host.subject_waiting_share else { return 1.0 };
-    // One that hardly ran is not named.
-    let busy = host.subject_thread.as_ref().map_or(0.0, |(_, cores)| *cores);
+    let busy = subject_busy(host);
     let stolen = host.steal_share_max.or(host.steal_share).unwrap_or(0.0);
     let mut kept_away = waiting + stolen;
     if busy + kept_away > NO_SLACK_SHARE {

@@ -5,22 +5,15 @@
 //! Units: ns. Range 1 ns to one hour; longer values are recorded as one hour and never dropped.
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+mod v2;
+
+pub use v2::{BadHistogram, COUNT_MAX, read_v2};
+
 /// The longest duration told apart, in ns: one hour.
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
-/// Before what V2 counts stand cookie, length, offset and digits (4 bytes each), lowest, highest and a ratio (8 each).
-const V2_HEADER_BYTES: usize = 40;
-const V2_COOKIE: u32 = 0x1c84_9313;
-const V2_LENGTH: usize = 4;
-const V2_DIGITS: usize = 12;
-const V2_LOWEST: usize = 16;
-/// Which value its table reaches.
-const V2_HIGHEST: std::ops::Range<usize> = 24..32;
-/// A table larger than this is not read: three digits fit for all durations there are, four up to 2 ms in ns.
-const V2_ENTRIES_MAX: u64 = 1 << 17;
 /// How many samples must lie beyond a percentile before it may be stated.
 pub const EXCEEDANCES: f64 = 100.0;
 
@@ -78,11 +71,6 @@ pub struct Summary {
     /// how many values
     pub count: u64,
 }
-
-/// The bytes are not a V2 histogram.
-#[derive(Debug, thiserror::Error)]
-#[error("not an HDR V2 histogram: {0}")]
-pub struct BadHistogram(String);
 
 impl Distribution {
     /// An empty distribution, which takes no memory. The first value allocates 16 KB, a longer one more; then it stays.
@@ -211,7 +199,6 @@ impl Distribution {
 
     /// The histogram in HdrHistogram's V2 encoding, not compressed: any HDR library reads it.
     pub fn to_v2(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
         let empty;
         let counts = match &self.counts {
             Some(counts) => counts,
@@ -220,68 +207,18 @@ impl Distribution {
                 &empty
             }
         };
-        V2Serializer::new()
-            .serialize(counts, &mut bytes)
-            .expect("writing to memory does not fail and the counts fit the format");
-        // How far the library grew its table depends on the order in which parts came. The longest duration stands here
-        // instead, so that the same counts are the same bytes.
-        bytes[V2_HIGHEST].copy_from_slice(&LONGEST_NS.to_be_bytes());
-        bytes
+        v2::write(counts)
     }
 
     /// Reads the V2 encoding, from whatever bounds it was recorded with. Errors: `BadHistogram`.
     pub fn from_v2(bytes: &[u8]) -> Result<Self, BadHistogram> {
-        refuse_large_table(bytes)?;
-        // The library negates such a number, and of the lowest of all there is no opposite.
-        if bytes[V2_HEADER_BYTES..].windows(LOWEST_NUMBER.len()).any(|part| part == LOWEST_NUMBER) {
-            return Err(BadHistogram("a gap of 2^63 values".to_owned()));
-        }
-        let read: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut &bytes[..])
-            .map_err(|error| BadHistogram(format!("{error:?}")))?;
+        let read = read_v2(bytes)?;
         let mut distribution = Distribution::new();
         for bucket in read.iter_recorded() {
             distribution.record_many(bucket.value_iterated_to(), bucket.count_at_value());
         }
         Ok(distribution)
     }
-}
-
-/// How counts write the lowest number of 64 bits. No histogram has a count or a gap that comes near it.
-const LOWEST_NUMBER: [u8; 9] = [0xff; 9];
-
-/// Errors: reading these bytes would take a table far larger than they are; a few of them say how large.
-fn refuse_large_table(bytes: &[u8]) -> Result<(), BadHistogram> {
-    let Some(header) = bytes.first_chunk::<V2_HEADER_BYTES>() else {
-        return Err(BadHistogram("it is shorter than a header".to_owned()));
-    };
-    let eight = |at: usize| header[at..at + 8].try_into().map_or(0, u64::from_be_bytes);
-    let four = |at: usize| header[at..at + 4].try_into().map_or(u32::MAX, u32::from_be_bytes);
-    if four(0) != V2_COOKIE {
-        return Err(BadHistogram("it does not begin as one".to_owned()));
-    }
-    // The library makes room for as much as this says before it reads.
-    let length = four(V2_LENGTH) as usize;
-    if length > bytes.len() - V2_HEADER_BYTES {
-        return Err(BadHistogram(format!(
-            "{length} bytes of counts, and {} are there",
-            bytes.len() - V2_HEADER_BYTES
-        )));
-    }
-    let digits = four(V2_DIGITS);
-    let (lowest, highest) = (eight(V2_LOWEST), eight(V2_HIGHEST.start));
-    if digits > 5 {
-        return Err(BadHistogram(format!("{digits} significant digits")));
-    }
-    // As the format counts: buckets of 2 · 10^digits, each half as fine as the one before.
-    let entries_per_bucket = (2 * 10u64.pow(digits)).next_power_of_two();
-    let first = u128::from(entries_per_bucket) * u128::from(lowest.max(1));
-    let buckets = (0..64).find(|more| first << more > u128::from(highest)).unwrap_or(64) + 1;
-    let entries = (buckets + 1) * (entries_per_bucket / 2);
-    if entries > V2_ENTRIES_MAX {
-        return Err(BadHistogram(format!("a table of {entries} entries, and {V2_ENTRIES_MAX} are read")));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -311,39 +248,6 @@ mod tests {
         let distribution = of(&values);
         assert_eq!(distribution.quantile(0.99, 50), Quantile::Ns(1_000_447));
         assert_eq!(distribution.quantile(0.99, 200), Quantile::Infinite);
-    }
-
-    /// A header of 40 bytes that asks for this, and no counts.
-    fn header(length: u32, digits: u32, lowest: u64, highest: u64) -> Vec<u8> {
-        let mut bytes = V2_COOKIE.to_be_bytes().to_vec();
-        [length, 0, digits].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
-        [lowest, highest, 1f64.to_bits()].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
-        bytes
-    }
-
-    #[test]
-    fn a_gap_that_has_no_opposite_is_refused() {
-        let mut bytes = header(9, 3, 1, LONGEST_NS);
-        bytes.extend([0xff; 9]);
-        let error = Distribution::from_v2(&bytes).unwrap_err().to_string();
-        assert!(error.contains("a gap of 2^63 values"), "{error}");
-    }
-
-    #[test]
-    fn a_header_alone_makes_no_large_table() {
-        let check = |bytes: &[u8], expected: &str| {
-            let said = Distribution::from_v2(bytes).expect_err(expected).to_string();
-            assert!(said.contains(expected), "{said}");
-        };
-        check(&header(0, 5, 1, i64::MAX as u64), "a table of");
-        check(&header(0, 5, 1, LONGEST_NS), "a table of");
-        check(&header(0, 4, 1, LONGEST_NS), "a table of");
-        check(&header(0, 77, 1, 1_000), "77 significant digits");
-        check(&header(u32::MAX, 3, 1, LONGEST_NS), "4294967295 bytes of counts, and 0 are there");
-        check(&header(0, 3, 1, LONGEST_NS)[..39], "shorter than a header");
-        check(&[0; 40], "does not begin as one");
-        assert!(Distribution::from_v2(&header(0, 3, 1, i64::MAX as u64)).expect("it is empty").is_empty());
-        assert!(Distribution::from_v2(&header(0, 4, 1, 1_000_000)).expect("it is empty").is_empty());
     }
 
     #[test]

@@ -142,15 +142,7 @@ mod tests {
         let line = [&payload[..], b"\r\n"].concat();
         let announcement = format!("MSG lobby 1 {}\r\n", payload.len()).into_bytes();
         let booked = |blocks: &[&[u8]]| {
-            let shape = measure::LedgerShape {
-                senders: 1,
-                locals: 1,
-                first: 0,
-                step: 1,
-                patience_ns: 1,
-                margin_ns: 1,
-                echoes: true,
-            };
+            let shape = measure::LedgerShape::alone(1, 1);
             let (mut part, mut announced) =
                 (measure::LedgerPart::new(shape, measure::ledger::MembershipChanges::default()), None);
             let (mut hold, mut other) = (measure::Distribution::new(), measure::Distribution::new());

@@ -314,15 +314,7 @@ mod tests {
     #[test]
     fn a_message_departs_with_its_last_byte_and_its_lag_ends_with_the_first_try() {
         let mut state = state_of(&MetricNames::new(&["say"], &[], &[], &OpenError::CAUSES));
-        let shape = LedgerShape {
-            senders: 1,
-            locals: 1,
-            first: 0,
-            step: 1,
-            patience_ns: 1,
-            margin_ns: 1,
-            echoes: true,
-        };
+        let shape = LedgerShape::alone(1, 1);
         state.ledger = Some(Box::new(LedgerPart::new(shape, MembershipChanges::default())));
         let room = Rc::new(Cell::new(15));
         let connection = state.open(0, 0);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
+use measure::distribution::read_v2;
 use serde_json::Value;
 
 use super::curve::whole;
@@ -227,7 +227,7 @@ fn decode(text: &str) -> Result<Histogram<u64>, String> {
     inflating.read_to_end(&mut inner).map_err(|error| error.to_string())?;
     // hdr-histogram-js writes the ratio 1 as an integer, which other libraries refuse.
     inner.get_mut(RATIO).ok_or("it is too short")?.copy_from_slice(&1f64.to_be_bytes());
-    Deserializer::new().deserialize(&mut inner.as_slice()).map_err(|error| format!("{error:?}"))
+    read_v2(&inner).map_err(|error| error.to_string())
 }
 
 /// What one client did of one task.

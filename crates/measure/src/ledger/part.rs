@@ -26,6 +26,13 @@ pub struct LedgerShape {
     pub echoes: bool,
 }
 
+impl LedgerShape {
+    /// Of a trial with one worker, for tests: every duration is 1 ns, and a message comes back to its sender too.
+    pub const fn alone(senders: u32, locals: u32) -> Self {
+        LedgerShape { senders, locals, first: 0, step: 1, patience_ns: 1, margin_ns: 1, echoes: true }
+    }
+}
+
 /// A membership, from the wish to join to the end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {

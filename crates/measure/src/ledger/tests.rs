@@ -78,15 +78,7 @@ fn drops_that_a_server_invents_are_a_negative_residual() {
 
 #[test]
 fn what_was_told_of_a_former_connection_does_not_speak_for_the_present_one() {
-    let shape = LedgerShape {
-        senders: 1,
-        locals: 1,
-        first: 0,
-        step: 1,
-        patience_ns: 1_000,
-        margin_ns: 0,
-        echoes: true,
-    };
+    let shape = LedgerShape { patience_ns: 1_000, margin_ns: 0, ..LedgerShape::alone(1, 1) };
     let mut part = LedgerPart::new(shape, MembershipChanges::default());
     part.asked(0, 0);
     part.missed(0, 3);
@@ -104,15 +96,7 @@ fn what_was_told_of_a_former_connection_does_not_speak_for_the_present_one() {
 
 #[test]
 fn a_number_beyond_the_senders_last_is_a_stranger() {
-    let shape = LedgerShape {
-        senders: 1,
-        locals: 1,
-        first: 0,
-        step: 1,
-        patience_ns: 1_000,
-        margin_ns: 0,
-        echoes: true,
-    };
+    let shape = LedgerShape { patience_ns: 1_000, margin_ns: 0, ..LedgerShape::alone(1, 1) };
     let mut part = LedgerPart::new(shape, MembershipChanges::default());
     part.asked(0, 0);
     part.joined(0, 10);
@@ -130,15 +114,8 @@ fn a_number_beyond_the_senders_last_is_a_stranger() {
 
 #[test]
 fn a_line_that_comes_back_to_its_sender_unasked_is_one_that_nobody_owed() {
-    let shape = LedgerShape {
-        senders: 2,
-        locals: 2,
-        first: 0,
-        step: 1,
-        patience_ns: 1_000,
-        margin_ns: 1_000_000,
-        echoes: false,
-    };
+    let shape =
+        LedgerShape { patience_ns: 1_000, margin_ns: 1_000_000, echoes: false, ..LedgerShape::alone(2, 2) };
     let mut part = LedgerPart::new(shape, MembershipChanges::default());
     let (mut in_hold, mut otherwise) = latencies();
     for local in 0..2 {
@@ -159,15 +136,7 @@ fn a_line_that_comes_back_to_its_sender_unasked_is_one_that_nobody_owed() {
 
 #[test]
 fn the_latency_of_those_that_are_judged_apart_is_not_the_holds() {
-    let shape = LedgerShape {
-        senders: 1,
-        locals: 2,
-        first: 0,
-        step: 1,
-        patience_ns: 1_000,
-        margin_ns: 0,
-        echoes: true,
-    };
+    let shape = LedgerShape { patience_ns: 1_000, margin_ns: 0, ..LedgerShape::alone(1, 2) };
     let mut part = LedgerPart::new(shape, MembershipChanges::default());
     part.set_apart(1);
     let (mut in_hold, mut otherwise) = latencies();
@@ -182,8 +151,7 @@ fn the_latency_of_those_that_are_judged_apart_is_not_the_holds() {
 #[test]
 fn a_pair_takes_eight_bytes() {
     for (senders, locals) in [(4_096, 2_048), (1, 1), (1_000, 333)] {
-        let shape =
-            LedgerShape { senders, locals, first: 0, step: 1, patience_ns: 1, margin_ns: 1, echoes: true };
+        let shape = LedgerShape::alone(senders, locals);
         let part = LedgerPart::new(shape, MembershipChanges::default());
         let bytes = part.cells.capacity() * std::mem::size_of_val(&part.cells[0]);
         assert_eq!(bytes, 8 * senders as usize * locals as usize);
@@ -193,15 +161,7 @@ fn a_pair_takes_eight_bytes() {
 
 /// One sender, and a member who comes at `joins_ns` if at all; a message every 400 ms for as many seconds.
 fn long_talk(seconds: u64, joins_ns: &[u64]) -> (LedgerPart, Books) {
-    let shape = LedgerShape {
-        senders: 1,
-        locals: 2,
-        first: 0,
-        step: 1,
-        patience_ns: 1,
-        margin_ns: 1_000_000_000,
-        echoes: false,
-    };
+    let shape = LedgerShape { margin_ns: 1_000_000_000, echoes: false, ..LedgerShape::alone(1, 2) };
     let mut part = LedgerPart::new(shape, MembershipChanges::default());
     part.asked(0, 0);
     part.joined(0, 10);

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use crate::distribution::Distribution;
+use crate::distribution::{COUNT_MAX, Distribution};
 use crate::sample::OfProcess;
 use crate::ticks::TickCounts;
 
@@ -61,8 +61,6 @@ pub(super) const OVER: &str = "tickIntervalOverrun";
 pub(super) const UNDER: &str = "tickIntervalUnderrun";
 pub(super) const GAMES: &str = "games-played";
 
-/// No count of a line is larger; what adds them up need not fear an overflow.
-const LARGEST_COUNT: u64 = 1_000_000_000_000;
 /// No time of the realtime clock is later: year 2100, which also fits in ns.
 const LATEST_MS: u64 = 4_102_444_800_000;
 /// Nothing that lasts longer than an hour is an interval between two ticks, or the time that one line tells of.
@@ -170,11 +168,11 @@ impl OwnSecond {
                 continue;
             }
             let Some(count) = value.as_u64() else { continue };
-            if count > LARGEST_COUNT && (name.ends_with("_us") || name.ends_with("_ms")) {
+            if count > COUNT_MAX && (name.ends_with("_us") || name.ends_with("_ms")) {
                 // A time of a clock.
                 continue;
             }
-            if count > LARGEST_COUNT {
+            if count > COUNT_MAX {
                 return Err(cannot_be(name, count));
             }
             match OfProcess::GAUGES.into_iter().find(|gauge| gauge.name() == name) {
@@ -197,7 +195,7 @@ fn point_set(fields: &Map<String, Value>) -> Result<BTreeMap<u64, u64>, String> 
         let count = value.as_u64().ok_or_else(|| format!("the count of {key} ms is not a whole number"))?;
         // Keys may be written in two ways ("7", "07"), so it is the sum that is bounded.
         ticks = count.saturating_add(ticks);
-        if ms > LONGEST_INTERVAL_MS || ticks > LARGEST_COUNT {
+        if ms > LONGEST_INTERVAL_MS || ticks > COUNT_MAX {
             return Err(format!("{count} ticks of {ms} ms, which cannot be true"));
         }
         *intervals.entry(ms).or_default() += count;
@@ -212,15 +210,7 @@ fn histogram(fields: &Map<String, Value>, name: &str) -> Result<Option<Distribut
         Some(_) => return Err(format!("{name:?} is not a text")),
     };
     let bytes = STANDARD.decode(text).map_err(|error| format!("{name:?} is not base64: {error}"))?;
-    let read = Distribution::from_v2(&bytes).map_err(|_| format!("{name:?} is not an HDR V2 histogram"))?;
-    // Counts are summed bucket by bucket, since their total may already have overflowed.
-    let total = read
-        .buckets()
-        .try_fold(0u64, |sum, (_, count)| sum.checked_add(count).filter(|&sum| sum <= LARGEST_COUNT));
-    match total {
-        Some(_) => Ok(Some(read)),
-        None => Err(format!("{name:?} holds more ticks than there can be")),
-    }
+    Distribution::from_v2(&bytes).map(Some).map_err(|error| format!("{name:?} is {error}"))
 }
 
 /// A field that holds a time, ms since the epoch; `None` when it is absent.
@@ -230,7 +220,7 @@ fn time(fields: &Map<String, Value>, name: &str) -> Result<Option<u64>, String> 
 
 /// A field that holds a whole number, `None` when it is absent.
 fn whole(fields: &Map<String, Value>, name: &str) -> Result<Option<u64>, String> {
-    whole_up_to(fields, name, LARGEST_COUNT)
+    whole_up_to(fields, name, COUNT_MAX)
 }
 
 fn whole_up_to(fields: &Map<String, Value>, name: &str, largest: u64) -> Result<Option<u64>, String> {

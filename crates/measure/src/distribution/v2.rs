@@ -1,0 +1,144 @@
+//! HdrHistogram's V2 encoding, not compressed: written, and read from whoever wrote it.
+
+use std::ops::Range;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+
+use super::LONGEST_NS;
+
+/// The most values that one histogram may hold, and the largest count that a log may tell: more cannot have been measured, and
+/// what adds up millions of them stays within 64 bits.
+pub const COUNT_MAX: u64 = 1_000_000_000_000;
+/// Before the counts stand cookie, length, offset and digits (4 bytes each), lowest, highest and a ratio (8 each).
+const HEADER_BYTES: usize = 40;
+const COOKIE: u32 = 0x1c84_9313;
+const LENGTH: usize = 4;
+const DIGITS: usize = 12;
+const LOWEST: usize = 16;
+/// Which value its table reaches.
+const HIGHEST: Range<usize> = 24..32;
+/// A table larger than this is not read: three digits fit for all durations there are, four up to 2 ms in ns.
+const ENTRIES_MAX: u64 = 1 << 17;
+/// How counts write the lowest number of 64 bits. No histogram has a count or a gap that comes near it.
+const LOWEST_NUMBER: [u8; 9] = [0xff; 9];
+
+/// The bytes are not a V2 histogram.
+#[derive(Debug, thiserror::Error)]
+#[error("not an HDR V2 histogram: {0}")]
+pub struct BadHistogram(String);
+
+/// The same counts are always the same bytes.
+pub(super) fn write(counts: &Histogram<u64>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    V2Serializer::new()
+        .serialize(counts, &mut bytes)
+        .expect("writing to memory does not fail and the counts fit the format");
+    // How far the library grew its table depends on the order in which parts came. The longest duration stands here instead.
+    bytes[HIGHEST].copy_from_slice(&LONGEST_NS.to_be_bytes());
+    bytes
+}
+
+/// A histogram with the bounds and digits that it was recorded with, and at most `COUNT_MAX` values. Errors: `BadHistogram`.
+pub fn read_v2(bytes: &[u8]) -> Result<Histogram<u64>, BadHistogram> {
+    refuse_large_table(bytes)?;
+    // The library negates such a number, and of the lowest of all there is no opposite.
+    if bytes[HEADER_BYTES..].windows(LOWEST_NUMBER.len()).any(|part| part == LOWEST_NUMBER) {
+        return Err(BadHistogram("a gap of 2^63 values".to_owned()));
+    }
+    let read: Histogram<u64> = Deserializer::new()
+        .deserialize(&mut &bytes[..])
+        .map_err(|error| BadHistogram(format!("{error:?}")))?;
+    // The library's own sum stops at the end of 64 bits, and its quantiles would then add beyond it.
+    if read.len() > COUNT_MAX {
+        return Err(BadHistogram("more values than there can be".to_owned()));
+    }
+    Ok(read)
+}
+
+/// Errors: reading these bytes would take a table far larger than they are; a few of them say how large.
+fn refuse_large_table(bytes: &[u8]) -> Result<(), BadHistogram> {
+    let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+        return Err(BadHistogram("it is shorter than a header".to_owned()));
+    };
+    let eight = |at: usize| header[at..at + 8].try_into().map_or(0, u64::from_be_bytes);
+    let four = |at: usize| header[at..at + 4].try_into().map_or(u32::MAX, u32::from_be_bytes);
+    if four(0) != COOKIE {
+        return Err(BadHistogram("it does not begin as one".to_owned()));
+    }
+    // The library makes room for as much as this says before it reads.
+    let length = four(LENGTH) as usize;
+    if length > bytes.len() - HEADER_BYTES {
+        return Err(BadHistogram(format!(
+            "{length} bytes of counts, and {} are there",
+            bytes.len() - HEADER_BYTES
+        )));
+    }
+    let digits = four(DIGITS);
+    let (lowest, highest) = (eight(LOWEST), eight(HIGHEST.start));
+    if digits > 5 {
+        return Err(BadHistogram(format!("{digits} significant digits")));
+    }
+    // As the format counts: buckets of 2 · 10^digits, each half as fine as the one before.
+    let entries_per_bucket = (2 * 10u64.pow(digits)).next_power_of_two();
+    let first = u128::from(entries_per_bucket) * u128::from(lowest.max(1));
+    let buckets = (0..64).find(|more| first << more > u128::from(highest)).unwrap_or(64) + 1;
+    let entries = (buckets + 1) * (entries_per_bucket / 2);
+    if entries > ENTRIES_MAX {
+        return Err(BadHistogram(format!("a table of {entries} entries, and {ENTRIES_MAX} are read")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Distribution;
+    use super::*;
+
+    /// A header of 40 bytes that asks for this, and no counts.
+    fn header(length: u32, digits: u32, lowest: u64, highest: u64) -> Vec<u8> {
+        let mut bytes = COOKIE.to_be_bytes().to_vec();
+        [length, 0, digits].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
+        [lowest, highest, 1f64.to_bits()].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn a_gap_that_has_no_opposite_is_refused() {
+        let mut bytes = header(9, 3, 1, LONGEST_NS);
+        bytes.extend([0xff; 9]);
+        let error = Distribution::from_v2(&bytes).unwrap_err().to_string();
+        assert!(error.contains("a gap of 2^63 values"), "{error}");
+    }
+
+    #[test]
+    fn a_header_alone_makes_no_large_table() {
+        let check = |bytes: &[u8], expected: &str| {
+            let said = Distribution::from_v2(bytes).expect_err(expected).to_string();
+            assert!(said.contains(expected), "{said}");
+        };
+        check(&header(0, 5, 1, i64::MAX as u64), "a table of");
+        check(&header(0, 5, 1, LONGEST_NS), "a table of");
+        check(&header(0, 4, 1, LONGEST_NS), "a table of");
+        check(&header(0, 77, 1, 1_000), "77 significant digits");
+        check(&header(u32::MAX, 3, 1, LONGEST_NS), "4294967295 bytes of counts, and 0 are there");
+        check(&header(0, 3, 1, LONGEST_NS)[..39], "shorter than a header");
+        check(&[0; 40], "does not begin as one");
+        assert!(Distribution::from_v2(&header(0, 3, 1, i64::MAX as u64)).expect("it is empty").is_empty());
+        assert!(Distribution::from_v2(&header(0, 4, 1, 1_000_000)).expect("it is empty").is_empty());
+    }
+
+    #[test]
+    fn more_values_than_there_can_be_are_refused() {
+        let with = |counts: &[u64]| {
+            let mut distribution = Distribution::new();
+            counts.iter().zip(1..).for_each(|(&count, ms)| distribution.record_many(ms * 1_000_000, count));
+            Distribution::from_v2(&distribution.to_v2())
+        };
+        assert_eq!(with(&[COUNT_MAX - 1, 1]).expect("the most that there may be").count(), COUNT_MAX);
+        for counts in [&[COUNT_MAX, 1][..], &[u64::MAX / 2; 3]] {
+            let error = with(counts).unwrap_err().to_string();
+            assert!(error.contains("more values than there can be"), "{error}");
+        }
+    }
+}
