@@ -18,6 +18,7 @@ pub use check::{check, search};
 pub use targets::TARGETS;
 
 /// One function over any bytes.
+#[derive(Clone, Copy)]
 pub struct Target {
     /// the name of its corpus, too
     pub name: &'static str,
@@ -39,6 +40,20 @@ impl Target {
         TARGETS.iter().find(|target| target.name == name)
     }
 
+    /// Of this name, for a program that holds this one target and whatever it reaches, and nothing else.
+    ///
+    /// Panics, at compile time, where there is none.
+    pub const fn of(name: &str) -> Target {
+        let mut index = 0;
+        while index < TARGETS.len() {
+            if is_same(TARGETS[index].name.as_bytes(), name.as_bytes()) {
+                return TARGETS[index];
+            }
+            index += 1;
+        }
+        panic!("no target has this name; `cargo run -p fuzz -- list` names them");
+    }
+
     /// Runs it over `input`, cut off at the longest. Panics when a property does not hold or when it takes too much memory.
     pub fn execute(&self, input: &[u8]) {
         let input = &input[..input.len().min(self.bytes_max)];
@@ -50,5 +65,29 @@ impl Target {
             input.len(),
             self.heap_bytes_max
         );
+    }
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut index = 0;
+    while index < one.len() && index < other.len() && one[index] == other[index] {
+        index += 1;
+    }
+    index == one.len() && index == other.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_found_by_its_whole_name() {
+        for target in TARGETS {
+            assert_eq!(Target::of(target.name).name, target.name);
+            assert_eq!(Target::named(target.name).map(|found| found.name), Some(target.name));
+        }
+        for name in ["", "histogra", "histograms"] {
+            assert!(Target::named(name).is_none() && std::panic::catch_unwind(|| Target::of(name)).is_err());
+        }
     }
 }
