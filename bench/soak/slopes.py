@@ -1,12 +1,14 @@
 """Rows of a soak and their slopes.
 
-    slopes.py ROWS.tsv                              slope per hour of each figure, with an interval of 95 %
+    slopes.py ROWS.tsv                              slope per hour of each figure, with an interval of 95 % at least
     slopes.py --add PIECE SERVER LINES ROWS.tsv     adds the seconds of `export --ndjson LINES` as rows of ten seconds
     slopes.py --check                               how often intervals contain the slope, over planted series
 
 A slope is that of a straight line with errors that resemble their neighbours: AR(1), fitted by Prais and Winsten (1954), with the
 correlation corrected for its bias in short series with a trend (Kendall, 1954: about -(2 + 4 r) / n). Pieces of one server share a
-slope and have a level each, since a piece begins with other clients; pieces of different servers are told apart.
+slope and have a level each, since a piece begins with other clients; pieces of different servers are told apart. The first five
+minutes of a piece are left out: tables and buffers grow to their size in them. Memory is read in pages and descriptors in
+whole numbers, so that an interval is wider by one of these over the piece.
 """
 
 import json
@@ -16,6 +18,9 @@ import sys
 
 STEP_S = 10
 FIGURES = ["server_rss_mb", "server_fds", "clients_rss_mb", "clients_fds", "p99_ms"]
+# What one step of a reading is.
+STEPS = {"server_rss_mb": 0.004096, "clients_rss_mb": 0.004096, "server_fds": 1, "clients_fds": 1, "p99_ms": 0}
+WARM_UP_S = 300
 COLUMNS = ["piece", "server", "at_s", *FIGURES, "deliveries"]
 
 
@@ -159,14 +164,23 @@ def report(path):
         print(f"server {server}: {len(pieces)} pieces, {hours:.2f} h" + (f", {deliveries:.3e} deliveries" if deliveries else ""))
         print(f"{'figure':16}{'from':>12}{'to':>12}{'slope per hour':>18}   95 % interval")
         for figure in FIGURES:
-            series = [[(float(row["at_s"]), float(row[figure])) for row in own if row["piece"] == piece and row[figure]] for piece in pieces]
+            series = [
+                [
+                    (float(row["at_s"]), float(row[figure]))
+                    for row in own
+                    if row["piece"] == piece and row[figure] and float(row["at_s"]) >= WARM_UP_S
+                ]
+                for piece in pieces
+            ]
             values = [value for piece in series for _, value in piece]
             if not values:
                 continue
             found = slope(series)
+            span_s = max(piece[-1][0] - piece[0][0] for piece in series if piece)
             shown = f"{'too few values':>18}"
             if found:
                 rise, half = (3600 * value for value in found)
+                half += 3600 * STEPS[figure] / span_s
                 holds = "contains 0" if abs(rise) <= half else "DOES NOT CONTAIN 0"
                 shown = f"{rise:>18.4g}   {rise - half:.4g} to {rise + half:.4g}: {holds}"
             print(f"{figure:16}{min(values):>12.4g}{max(values):>12.4g}{shown}")
