@@ -1,6 +1,6 @@
 //! For `crate::fuzz`: a connection of the service without its socket, as `thread` answers it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::sync::atomic::AtomicUsize;
 
 use super::calls::Caller;
@@ -32,8 +32,11 @@ pub enum Spoken {
 
 /// All that the service answers to these pieces, with a leaderboard `main` in memory.
 pub fn leaderboard(spoken: Spoken, pieces: &[&[u8]]) -> Vec<u8> {
+    // Defaults come from the command line's parser, which took longer than everything else here.
+    static OPTIONS: LazyLock<Options> =
+        LazyLock::new(|| Options { body_max: 4096, bulk_max: 100, ..Options::default() });
     let shared = Arc::new(Shared {
-        options: Options { body_max: 4096, bulk_max: 100, ..Options::default() },
+        options: OPTIONS.clone(),
         boards: Arc::new(Boards::new(Implementation::OneLock)),
         log: None,
         store: None,

@@ -1,5 +1,7 @@
 //! `/openapi.json`: the OpenAPI 3.1 document, made from the table of routes.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value, json};
 
 use super::bodies::{END_S_MAX, EVERY_S_MAX};
@@ -12,8 +14,13 @@ const EVERYWHERE: [u16; 4] = [400, 401, 429, 503];
 /// And what any change: idempotency keys that are none or are used, a full disk.
 const CHANGES: [u16; 3] = [409, 422, 507];
 
-/// The whole document.
-pub(super) fn document() -> String {
+/// The whole document: the same for every request, and made for the first.
+pub(super) fn document() -> &'static str {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(made);
+    &DOCUMENT
+}
+
+fn made() -> String {
     let mut paths = Map::new();
     for route in ROUTES {
         let path = paths.entry(route.path()).or_insert_with(|| json!({}));
@@ -173,7 +180,7 @@ mod tests {
     #[test]
     fn each_route_is_in_the_document_and_every_reference_leads_somewhere() {
         let text = document();
-        let document: Value = serde_json::from_str(&text).unwrap();
+        let document: Value = serde_json::from_str(text).unwrap();
         let mut operations = 0;
         for route in ROUTES {
             let operation = &document["paths"][route.path()][route.method.to_lowercase()];
