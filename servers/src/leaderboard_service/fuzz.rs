@@ -1,7 +1,7 @@
 //! For `crate::fuzz`: a connection of the service without its socket, as `thread` answers it.
 
-use std::sync::{Arc, LazyLock};
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, LazyLock};
 
 use super::calls::Caller;
 pub use super::log::fuzz::{log_frames, log_records, record_seeds};

@@ -415,15 +415,20 @@ fn texts() -> Vec<Row> {
                 peer.say(frame(TEXT, &payload))?;
             }
         }),
-        long("echoes after 300 ms with a patience of 100 ms", Fails, "never answered", |peer| {
-            open(peer)?;
-            loop {
-                let payload = message(peer)?;
-                thread::sleep(Duration::from_millis(300));
-                peer.say(frame(TEXT, &payload))?;
-            }
-        })
-        .with(&["--patience", "100ms"]),
+        long(
+            "echoes after 300 ms with a patience of 100 ms, and none may be late",
+            Fails,
+            "late was",
+            |peer| {
+                open(peer)?;
+                loop {
+                    let payload = message(peer)?;
+                    thread::sleep(Duration::from_millis(300));
+                    peer.say(frame(TEXT, &payload))?;
+                }
+            },
+        )
+        .with(&["--patience", "100ms", "--objective", "late == 0"]),
         long("closes after the handshake", Fails, "connection lost", open),
         long("closes when a message comes", Fails, "connection lost", then(|_| Ok(()))),
         long("resets when a message comes", Fails, "connection reset", then(Peer::reset)),
