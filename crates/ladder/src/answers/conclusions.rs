@@ -326,7 +326,9 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
     let is_broken =
         |rung: &&Rung| rung.signal.as_deref().is_some_and(|signal| BROKEN_BOOKS.contains(&signal));
     let broken = rungs.iter().filter(is_broken).count();
-    let late = rungs.iter().filter(|rung| rung.verdict.counts() && was_generator_late(rung)).count();
+    let (late_and_judged, late_and_unjudged): (Vec<&Rung>, Vec<&Rung>) =
+        rungs.iter().filter(|rung| was_generator_late(rung)).partition(|rung| rung.verdict.counts());
+    let late = late_and_judged.len();
     let owed = OwedInAll::of(rungs);
     let worst = |of: fn(&Rung) -> Option<f64>| rungs.iter().filter_map(of).max_by(f64::total_cmp);
     let send_lag_ns = worst(|rung| Some(rung.send_lag_ns.as_ref()?.p99? as f64));
@@ -352,6 +354,8 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
             "the load generator was late in {} that could be judged all the same ({lag}{busy})",
             of_all(late)
         )
+    } else if !late_and_unjudged.is_empty() {
+        format!("the load generator was late in {} ({lag}{busy})", of_all(late_and_unjudged.len()))
     } else {
         format!("the load generator kept up ({lag}{busy})")
     });

@@ -189,6 +189,16 @@ fn answers_are_worded_for_each_outcome() {
         trust.starts_with("With care: the load generator was late in 1 of 1 rungs that could be judged all the same (send lag p99 at most 40 ms"),
         "{trust}"
     );
+    // The same where that was too much to judge the objective: the generator did not keep up there either.
+    let stolen = Box::new(|_| 0.2);
+    let late = Scene { send_lag_ns: 40_000_000, steal_share: stolen, ..Scene::arena(500.0).late(0.3) };
+    let late = climb_of(&[judged(&late, "ticks.late_share < 25%")]);
+    assert_eq!(late.verdict, Verdict::Inconclusive);
+    let trust = text_of(&late, "can_i_trust_it");
+    assert!(
+        trust.contains("; the load generator was late in 1 of 1 rungs (send lag p99 at most 40 ms"),
+        "{trust}"
+    );
     let empty = climb_of(&[]);
     assert!(text_of(&empty, "how_many").starts_with("Unknown"));
     assert_eq!(empty.verdict, Verdict::Invalid);
