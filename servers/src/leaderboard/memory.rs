@@ -25,7 +25,8 @@ fn allocate<T>(count: usize) -> NonNull<T> {
     // SAFETY: the layout's size is not 0, by this function's contract.
     let start = unsafe { alloc(layout) };
     let Some(start) = NonNull::new(start.cast::<T>()) else { handle_alloc_error(layout) };
-    #[cfg(target_os = "linux")]
+    // Miri has no such call.
+    #[cfg(all(target_os = "linux", not(miri)))]
     if layout.align() >= HUGE_BYTES {
         // Advice only: a kernel without huge pages refuses it, and everything works as before.
         // SAFETY: the range was just allocated, and the advice does not change its content.
