@@ -326,9 +326,10 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
     let is_broken =
         |rung: &&Rung| rung.signal.as_deref().is_some_and(|signal| BROKEN_BOOKS.contains(&signal));
     let broken = rungs.iter().filter(is_broken).count();
-    let (late_and_judged, late_and_unjudged): (Vec<&Rung>, Vec<&Rung>) =
-        rungs.iter().filter(|rung| was_generator_late(rung)).partition(|rung| rung.verdict.counts());
-    let late = late_and_judged.len();
+    let late_where = |is_judged: bool| {
+        rungs.iter().filter(|rung| rung.verdict.counts() == is_judged && was_generator_late(rung)).count()
+    };
+    let (late, late_and_unjudged) = (late_where(true), late_where(false));
     let owed = OwedInAll::of(rungs);
     let worst = |of: fn(&Rung) -> Option<f64>| rungs.iter().filter_map(of).max_by(f64::total_cmp);
     let send_lag_ns = worst(|rung| Some(rung.send_lag_ns.as_ref()?.p99? as f64));
@@ -354,8 +355,8 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
             "the load generator was late in {} that could be judged all the same ({lag}{busy})",
             of_all(late)
         )
-    } else if !late_and_unjudged.is_empty() {
-        format!("the load generator was late in {} ({lag}{busy})", of_all(late_and_unjudged.len()))
+    } else if late_and_unjudged > 0 {
+        format!("the load generator was late in {} ({lag}{busy})", of_all(late_and_unjudged))
     } else {
         format!("the load generator kept up ({lag}{busy})")
     });

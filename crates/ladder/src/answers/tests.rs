@@ -180,9 +180,11 @@ fn answers_are_worded_for_each_outcome() {
             .starts_with("With care: 1 of 2 rungs could not be judged: 1000 (GENERATOR_LIMITED); the load")
     );
     // A machine that stole CPU all the time made the generator late, and the objectives were met all the same.
-    let stolen = Box::new(|_| 0.2);
-    let late = Scene { send_lag_ns: 40_000_000, steal_share: stolen, ..Scene::arena(500.0) };
-    let late = climb_of(&[judged(&late, "ticks.late_share < 25%")]);
+    let stolen = |scene| {
+        let scene = Scene { send_lag_ns: 40_000_000, steal_share: Box::new(|_| 0.2), ..scene };
+        climb_of(&[judged(&scene, "ticks.late_share < 25%")])
+    };
+    let late = stolen(Scene::arena(500.0));
     assert_eq!(late.verdict, Verdict::Pass);
     let trust = text_of(&late, "can_i_trust_it");
     assert!(
@@ -190,9 +192,7 @@ fn answers_are_worded_for_each_outcome() {
         "{trust}"
     );
     // The same where that was too much to judge the objective: the generator did not keep up there either.
-    let stolen = Box::new(|_| 0.2);
-    let late = Scene { send_lag_ns: 40_000_000, steal_share: stolen, ..Scene::arena(500.0).late(0.3) };
-    let late = climb_of(&[judged(&late, "ticks.late_share < 25%")]);
+    let late = stolen(Scene::arena(500.0).late(0.3));
     assert_eq!(late.verdict, Verdict::Inconclusive);
     let trust = text_of(&late, "can_i_trust_it");
     assert!(

@@ -95,7 +95,7 @@ impl<'a> OfCell<'a> {
     }
 }
 
-/// A load of so many times another one, in whole units.
+/// `factor` times a load, rounded up to a whole unit.
 fn multiple(load: f64, factor: f64) -> f64 {
     (load * factor - ROUNDING).ceil()
 }

@@ -99,7 +99,7 @@ fn what_disturbed_the_second_before_the_hold_is_named_although_nothing_did_in_th
 fn others_disturb_nothing_where_every_thread_had_a_core_when_it_wanted_one() {
     let beside_late = |cores, waiting| beside(Scene::arena(500.0).late(0.4), 0..60, cores, waiting);
     let says = ["ticks.late_share was 40 %"];
-    // 0.4 of 2 cores all the time, and nobody waited.
+    // Other programs use 0.4 of 2 cores all the time, and no thread waits.
     let harmless = beside_late(0.4, 0.005);
     check(&harmless, &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
     assert_eq!(harmless.judged(&arena_terms()).1.disturbed_share, Some(0.0));

@@ -26,7 +26,7 @@ fn check(what: &str, words: &[&str]) {
     running.finish();
     eventually("no temporary folder is left", || folders(&place).is_empty().then_some(()));
     eventually("no process is left", || left(&place).is_none().then_some(()));
-    // Whoever still wrote meanwhile has made none anew.
+    // No process that was still writing has made the folder again.
     assert_eq!(folders(&place), Vec::<PathBuf>::new());
     note(what, 0, 0, "no folder is left");
 }
