@@ -25,7 +25,8 @@ COLUMNS = ["piece", "server", "at_s", *FIGURES, "deliveries"]
 
 
 def rows_of(lines):
-    """Rows of the hold of the rung, of ten seconds each: the last reading, and the mean of the p99s of the seconds."""
+    """Rows of the hold of the rung, of ten seconds each: the last memory, the most descriptors (between two games a server
+    has fewer, for a moment), and the mean of the p99s of the seconds."""
     hold, cells, books, is_rung = None, {}, 0, False
     for line in map(json.loads, lines):
         kind = line["type"]
@@ -42,7 +43,7 @@ def rows_of(lines):
             for who, name in (("subject", "server"), ("worker", "clients")):
                 if "rss_bytes" in values.get(who, {}):
                     cell[f"{name}_rss_mb"] = values[who]["rss_bytes"] / 1e6
-                    cell[f"{name}_fds"] = values[who]["fds"]
+                    cell[f"{name}_fds"] = max(values[who]["fds"], cell.get(f"{name}_fds", 0))
         elif kind == "interval":
             cell = cells.setdefault(line["second"] // STEP_S, {})
             for measure in ("delivery", "response"):

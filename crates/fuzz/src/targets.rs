@@ -4,6 +4,7 @@ mod drivers;
 mod files;
 mod peers;
 mod servers;
+mod stores;
 
 use crate::Target;
 
@@ -58,6 +59,7 @@ targets! {
     files::heap_snapshot { seeds: files::heap_seeds, words: files::HEAP_WORDS, heap_bytes_max: 4 << 20 }
     files::scenario { seeds: files::scenario_seeds, words: files::SCENARIO_WORDS, heap_bytes_max: 16 << 20 }
     files::schema_and_units { seeds: files::schema_seeds, words: files::SCHEMA_WORDS, heap_bytes_max: 32 << 20 }
-    files::store_rows { seeds: files::store_seeds, heap_bytes_max: 16 << 20 }
+    stores::store_file { seeds: stores::store_file_seeds, heap_bytes_max: 16 << 20 }
+    stores::store_rows { seeds: stores::store_row_seeds, words: servers::JSON_WORDS, heap_bytes_max: 8 << 20 }
     files::viewer_head { seeds: files::viewer_seeds, words: files::HEAD_WORDS }
 }

@@ -19,10 +19,14 @@ mod otlp;
 mod second_lines;
 mod sums;
 
+#[cfg(feature = "fuzz")]
+pub(crate) use csv_files::cells;
 pub use csv_files::csv;
 pub use files::part_of;
 pub use hdr::hdr;
 pub use ndjson_lines::ndjson;
+#[cfg(feature = "fuzz")]
+pub(crate) use ndjson_lines::object;
 pub use open_metrics::open_metrics;
 #[cfg(feature = "otlp")]
 pub use otlp::{Counted, otlp};
@@ -61,11 +65,11 @@ fn rows(
 }
 
 /// A histogram column as base64 and as a distribution; `None` where the column is NULL.
-fn histogram(store: &Store, row: &Row, value: &Value) -> Result<Option<(String, Distribution)>, StoreError> {
+fn histogram(row: &Row, value: &Value) -> Result<Option<(String, Distribution)>, ReadError> {
     let Value::Blob(bytes) = value else { return Ok(None) };
     match Distribution::from_v2(bytes) {
         Ok(distribution) => Ok(Some((STANDARD.encode(bytes), distribution))),
-        Err(error) => Err(store.read(ReadError::Damaged(format!("{}: {error}", row.place())))),
+        Err(error) => Err(ReadError::Damaged(format!("{}: {error}", row.place()))),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::entries::{marks, recall_behind};
 use crate::error::StoreError;
 use crate::row::{ReadError, Row};
 use crate::run::RunId;
-use crate::store::{Store, trial_head};
+use crate::store::Store;
 use crate::tables::{self, TRIAL, TRIAL_END};
 
 /// How far a reader of one trial has come; the default is its beginning.
@@ -60,8 +60,8 @@ impl Store {
                 let trial = row.trial()?;
                 // Rows come in the order of their keys.
                 let end = ends.binary_search_by_key(&trial, |(trial, _)| *trial).ok().map(|at| &ends[at].1);
-                let end = end.map(|end| end.read(tables::trial_end::read)).transpose()?;
-                let (head, started_unix_ms) = trial_head(row)?;
+                let end = end.map(tables::trial_end::read).transpose()?;
+                let (head, started_unix_ms) = tables::trial::read(row)?;
                 Ok(TrialMark { head, started_unix_ms, ended_unix_ms: end.map(|(_, ended)| ended) })
             });
             marks.collect::<Result<Vec<_>, ReadError>>()

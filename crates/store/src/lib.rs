@@ -12,6 +12,8 @@ pub mod export;
 mod file;
 mod follow;
 mod form;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod guard;
 mod live;
 mod row;

@@ -36,6 +36,9 @@ pub(crate) struct Table {
     pub columns: &'static [Column],
     pub key: usize,
     pub constraints: &'static [&'static str],
+    /// what one of its rows is stored as again, behind the columns of `of`
+    #[cfg(feature = "fuzz")]
+    pub again: fn(&Row) -> Result<Vec<Value>, ReadError>,
 }
 
 const OF: Column = Column {
@@ -248,9 +251,6 @@ impl From<rusqlite::Error> for ReadError {
     }
 }
 
-/// How a table reads a row into its parts.
-pub(crate) type ReadInto<T> = fn(&Row, &mut T) -> Result<(), ReadError>;
-
 /// One row that was read and checked.
 pub(crate) struct Row {
     pub table: &'static Table,
@@ -268,17 +268,6 @@ impl Row {
     pub fn place(&self) -> String {
         let key: Vec<String> = self.key().iter().map(shown).collect();
         format!("{} ({})", self.table.name, key.join(", "))
-    }
-
-    /// What it holds, read by the function of its table into `blank`.
-    pub fn fill<T>(&self, mut blank: T, read: ReadInto<T>) -> Result<T, ReadError> {
-        read(self, &mut blank)?;
-        Ok(blank)
-    }
-
-    /// The same of parts that have a blank.
-    pub fn read<T: Default>(&self, read: ReadInto<T>) -> Result<T, ReadError> {
-        self.fill(T::default(), read)
     }
 
     /// The trial that it belongs to.

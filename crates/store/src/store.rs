@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
-use measure::TrialHead;
 use rusqlite::{Connection, Transaction, params};
 
 use crate::entries::{visit, whole_seconds};
@@ -13,8 +12,8 @@ use crate::file;
 use crate::live::is_live;
 use crate::row::{ReadError, Row, Table};
 use crate::run::{
-    CutOff, CutOffTrial, LineSource, Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState,
-    StoredLine, StoredVerdict, TrialRecord,
+    CutOff, CutOffTrial, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState, StoredLine, StoredVerdict,
+    TrialRecord,
 };
 use crate::tables::{self, ARTIFACT, LINE, RUN, RUN_END, TRIAL, TRIAL_END, USED_ID, VERDICT};
 use crate::writer::{self, Committed, RunWriter};
@@ -134,11 +133,11 @@ impl Store {
         let rows =
             RUN.select(&self.connection, "run = ?1", [id.as_str()]).map_err(|error| self.read(error))?;
         let row = rows.first().ok_or_else(|| self.unknown(id.as_str()))?;
-        let head = row.read(tables::run::read).map_err(|error| self.read(error))?;
+        let head = tables::run::read(row).map_err(|error| self.read(error))?;
         let number = USED_ID
             .select(&self.connection, "run = ?1", [id.as_str()])
             .and_then(|rows| match rows.first() {
-                Some(row) => row.read(tables::used_id::read).map(|(_, _, number)| number),
+                Some(row) => tables::used_id::read(row).map(|(_, _, number)| number),
                 None => Err(ReadError::Damaged(format!("used_id does not know run {id}"))),
             })
             .map_err(|error| self.read(error))?;
@@ -161,9 +160,9 @@ impl Store {
             let ends = TRIAL_END.select(&self.connection, "run = ?1", [run.as_str()])?;
             let mut trials = Vec::new();
             for row in TRIAL.select(&self.connection, "run = ?1", [run.as_str()])? {
-                let (head, started_unix_ms) = trial_head(&row)?;
+                let (head, started_unix_ms) = tables::trial::read(&row)?;
                 let end = ends.iter().find(|end| end.key() == row.key());
-                let end = end.map(|end| end.read(tables::trial_end::read)).transpose()?;
+                let end = end.map(tables::trial_end::read).transpose()?;
                 trials.push(TrialRecord {
                     started_unix_ms,
                     ended_unix_ms: end.map(|(_, ended_unix_ms)| ended_unix_ms),
@@ -191,7 +190,7 @@ impl Store {
     pub(crate) fn all_verdicts(&self, run: &RunId) -> Result<BTreeMap<u32, Vec<StoredVerdict>>, StoreError> {
         let mut verdicts: BTreeMap<u32, Vec<StoredVerdict>> = BTreeMap::new();
         let keep = |row: Row| {
-            let (_, said) = row.read(tables::verdict::read)?;
+            let (_, said) = tables::verdict::read(&row)?;
             verdicts.entry(row.trial()?).or_default().push(said);
             Ok(())
         };
@@ -205,7 +204,7 @@ impl Store {
     pub fn artifact(&self, run: &RunId, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let mut content = None;
         let keep = |row: Row| {
-            let (found, bytes) = row.read(tables::artifact::read)?;
+            let (found, bytes) = tables::artifact::read(&row)?;
             if found == name {
                 content = Some(bytes);
             }
@@ -229,8 +228,7 @@ impl Store {
         let _moment = self.moment()?;
         let mut lines = Vec::new();
         let keep = |row: Row| {
-            let blank = StoredLine { process: 0, source: LineSource::Client, text: String::new() };
-            let (position, line) = row.fill((0, blank), tables::line::read)?;
+            let (position, line) = tables::line::read(&row)?;
             let expected = known + lines.len() as u64;
             if position != expected {
                 return Err(ReadError::Damaged(format!("line {expected} of run {run} is missing")));
@@ -361,8 +359,7 @@ impl Store {
 
     fn run_end(&self, id: &RunId) -> Result<Option<RunEnd>, StoreError> {
         let rows = RUN_END.select(&self.connection, "run = ?1", [id.as_str()]);
-        let blank = RunEnd { outcome: Outcome::Broken, reason: None, ended_unix_ms: 0, climb: None };
-        let end = |row: &Row| row.fill((blank, 0), tables::run_end::read).map(|(end, _)| end);
+        let end = |row: &Row| tables::run_end::read(row).map(|(end, _)| end);
         rows.and_then(|rows| rows.first().map(end).transpose()).map_err(|error| self.read(error))
     }
 
@@ -468,8 +465,3 @@ const ID_SHOWN_MAX: usize = 60;
 
 /// Jaro-Winkler likeness, in [0, 1], from which a name is worth suggesting.
 const ALIKE: f64 = 0.7;
-
-/// What a trial was asked to be, and when it began.
-pub(crate) fn trial_head(row: &Row) -> Result<(TrialHead, u64), ReadError> {
-    row.read(tables::trial::read)
-}

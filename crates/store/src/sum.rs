@@ -9,8 +9,8 @@ use rusqlite::{Transaction, params};
 use crate::entries::{marks, recall, visit};
 use crate::error::StoreError;
 use crate::run::RunId;
-use crate::store::{Store, trial_head};
-use crate::tables::TRIAL;
+use crate::store::Store;
+use crate::tables::{self, TRIAL};
 
 impl Store {
     /// Everything that was committed of a trial, in the order it was handed over, in memory at once: gigabytes of an hour
@@ -76,7 +76,7 @@ impl Store {
         let key = params![run.as_str(), seq];
         let rows = TRIAL.select(moment, "run = ?1 AND trial = ?2", key).map_err(|error| self.read(error))?;
         let row = rows.first().ok_or_else(|| StoreError::UnknownTrial { run: run.clone(), trial: seq })?;
-        trial_head(row).map(|(head, _)| head).map_err(|error| self.read(error))
+        tables::trial::read(row).map(|(head, _)| head).map_err(|error| self.read(error))
     }
 
     /// Marks first, since they say which second counts; then each entry is summed as it is read.

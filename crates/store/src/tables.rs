@@ -6,7 +6,9 @@
 //! `_ns` counts from the start of the trial, `_unix_ms` from 1970. Counts are messages, connections or ticks.
 //! No index besides the keys: a damaged one would hide rows without SQLite noticing.
 
-use measure::ledger::{PairBooks, ReceiverBooks};
+use std::sync::Arc;
+
+use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::{Books, Distribution, Event, Flow, Interval, Measure, Phase, TickSecond, TrialHead};
 use rusqlite::types::Value;
 
@@ -21,12 +23,15 @@ use crate::run::{LineSource, Outcome, RunEnd, RunHead, RunKind, StoredLine, Stor
 /// Declares a table and, in a module, how its rows are written and read.
 ///
 /// `of` says which columns come first; `key` how many of its own are in the primary key. The pattern binds the parts of a
-/// row, which is `$write` when it is stored and `$read` when it is read; each column names one place in it.
+/// row, which is `$write` when it is stored and `$read` when it is read; each column names one place in it. What no column
+/// tells is that of `$blank`, by default the default of `$read`.
 macro_rules! table {
+    (@blank $blank:expr) => { $blank };
+    (@blank) => { Default::default() };
     (
         $(#[doc = $about:literal])*
         $table:ident, $module:ident, $name:literal, of $of:ident, key $key:literal,
-        |$parts:pat_param| $write:ty => $read:ty,
+        |$parts:pat_param| $write:ty => $read:ty $(= $blank:expr)?,
         { $($column:ident: $form:ty = $place:expr $(, $doc:literal)? $(, and $more:literal)?;)* }
         $($constraint:literal)*
     ) => {
@@ -44,6 +49,8 @@ macro_rules! table {
             }),*],
             key: $key,
             constraints: &[$($constraint),*],
+            #[cfg(feature = "fuzz")]
+            again: $module::again,
         };
 
         pub(crate) mod $module {
@@ -54,8 +61,17 @@ macro_rules! table {
                 Ok(vec![$(kept(stringify!($column), <$form as Stores<_>>::store(&$place))?),*])
             }
 
-            /// Reads a row into the parts of one.
-            pub(crate) fn read(row: &Row, $parts: &mut $read) -> Result<(), ReadError> {
+            /// The parts of a row.
+            // Seconds are read into parts that are there; only the fuzz target reads them alone.
+            #[allow(dead_code)]
+            pub(crate) fn read(row: &Row) -> Result<$read, ReadError> {
+                let mut parts = table!(@blank $($blank)?);
+                read_into(row, &mut parts)?;
+                Ok(parts)
+            }
+
+            /// The same into parts that are there.
+            pub(crate) fn read_into(row: &Row, $parts: &mut $read) -> Result<(), ReadError> {
                 let mut at = row.table.of.len();
                 $({
                     $place = <$form as Loads<_>>::load(&row.values[at]).map_err(|why| row.odd(at, why))?;
@@ -63,6 +79,14 @@ macro_rules! table {
                 })*
                 debug_assert_eq!(at, row.values.len());
                 Ok(())
+            }
+
+            /// What a row that is read is stored as again, behind the columns of `of`.
+            #[cfg(feature = "fuzz")]
+            pub(crate) fn again(row: &Row) -> Result<Vec<Value>, ReadError> {
+                let parts = read(row)?;
+                let $parts = &parts;
+                Ok(vec![$(<$form as Stores<_>>::store(&$place).expect("what was read is stored")),*])
             }
         }
     };
@@ -108,7 +132,8 @@ table! {
 table! {
     /// How a run ended. No row and no living writer: it was interrupted.
     RUN_END, run_end, "run_end", of OF_RUN, key 0,
-    |(end, parts)| (&RunEnd, u64) => (RunEnd, u64),
+    |(end, parts)| (&RunEnd, u64) => (RunEnd, u64)
+        = (RunEnd { outcome: Outcome::Broken, reason: None, ended_unix_ms: 0, climb: None }, 0),
     {
         outcome: OneOf<Outcome> = end.outcome, "how";
         reason: Maybe<Text> = end.reason, "for people";
@@ -164,7 +189,7 @@ table! {
 table! {
     /// One second of the bots, all workers merged. `position` numbers the trial's entries of all kinds from 0, no gaps.
     INTERVAL, interval, "interval", of OF_TRIAL, key 1,
-    |(position, parts, second)| (u64, u64, &Interval) => (u64, u64, Box<Interval>),
+    |(position, parts, second)| (u64, u64, &Interval) => (u64, u64, Box<Interval>) = (0, 0, Box::new(Interval::new(&Arc::default()))),
     {
         interval: Count = second.index, "seconds since the start of the trial";
         position: Count = *position, "of the entry within the trial";
@@ -192,7 +217,7 @@ table! {
 table! {
     /// Where the messages of a second went. Rows of which every count is 0 are left out.
     FLOW, flow, "flow", of OF_TRIAL, key 3,
-    |(interval, phase, op, flow)| (u32, Phase, &str, &Flow) => (u32, Phase, String, Flow),
+    |(interval, phase, op, flow)| (u32, Phase, &str, &Flow) => (u32, Phase, String, Flow) = (0, Phase::Hold, String::new(), Flow::default()),
     {
         interval: Count = *interval, "the second in which it happened";
         phase: OneOf<Phase> = *phase, "in which it was planned";
@@ -217,7 +242,8 @@ table! {
 table! {
     /// Durations in ns as HdrHistogram V2 (not compressed). Empty ones are left out.
     DISTRIBUTION, distribution, "distribution", of OF_TRIAL, key 3,
-    |(interval, name, in_hold, count, values)| (u32, Measure, bool, u64, &Distribution) => (u32, Measure, bool, u64, Distribution),
+    |(interval, name, in_hold, count, values)| (u32, Measure, bool, u64, &Distribution) => (u32, Measure, bool, u64, Distribution)
+        = (0, Measure::Response, false, 0, Distribution::new()),
     {
         interval: Count = *interval, "the second in which they were recorded";
         name: Text = *name, "`response`, `service`, `send_lag`, `receive_lag`, `handshake`, …";
@@ -231,7 +257,7 @@ table! {
 table! {
     /// What else the bots counted in a second, by name. Zeros are left out.
     TALLY, tally, "tally", of OF_TRIAL, key 3,
-    |(interval, kind, name, count)| (u32, Tally, &str, u64) => (u32, Tally, String, u64),
+    |(interval, kind, name, count)| (u32, Tally, &str, u64) => (u32, Tally, String, u64) = (0, Tally::Error, String::new(), 0),
     {
         interval: Count = *interval, "the second in which it happened";
         kind: OneOf<Tally> = *kind, "which of the metric names it is one of";
@@ -311,7 +337,9 @@ table! {
 table! {
     /// What was owed to one receiver and what became of it, in deliveries.
     BOOKS, books, "books", of OF_TRIAL, key 1,
-    |books| ReceiverBooks => ReceiverBooks,
+    |books| ReceiverBooks => ReceiverBooks
+        // The sum of one receiver counts one, which is no column.
+        = ReceiverBooks { sum: SumOfBooks { receivers: 1, ..SumOfBooks::default() }, ..ReceiverBooks::default() },
     {
         receiver: Count = books.receiver, "its number in the crowd";
         is_excluded: Flag = books.is_excluded, "behaves badly, and is judged separately";
@@ -386,7 +414,8 @@ table! {
     /// What the processes of client libraries wrote (`clients/README.md`), in the order in which it came, and what was noted
     /// beside them: which process it is, and what the server had used.
     LINE, line, "line", of OF_RUN, key 1,
-    |(position, line)| (u64, &StoredLine) => (u64, StoredLine),
+    |(position, line)| (u64, &StoredLine) => (u64, StoredLine)
+        = (0, StoredLine { process: 0, source: LineSource::Client, text: String::new() }),
     {
         position: Count = *position, "within the run, from 0, no gaps";
         process: Count = line.process, "which process, from 0";

@@ -1,10 +1,4 @@
-//! What comes as a file or on the command line: tick logs, histograms, scenarios, schemas, stores; and heads of requests to
-//! the viewer.
-
-use std::cell::RefCell;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::LazyLock;
+//! What comes as a file or on the command line: tick logs, histograms, scenarios, schemas; and heads of requests to the viewer.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +8,6 @@ use measure::Distribution;
 use measure::ticklog::TickLogReader;
 use plan::schema::{self, Schema};
 use plan::{Flags, ScenarioText};
-use store::{Outcome, RunEnd, RunHead, Store};
 
 use crate::split::same_however_split;
 
@@ -57,9 +50,10 @@ pub(super) fn tick_log_seeds() -> Vec<Vec<u8>> {
 pub(super) fn histogram(input: &[u8]) {
     let read = |bytes: &[u8]| {
         if let Ok(distribution) = Distribution::from_v2(bytes) {
-            let again = Distribution::from_v2(&distribution.to_v2()).expect("what was written is read");
+            let written = distribution.to_v2();
+            let again = Distribution::from_v2(&written).expect("what was written is read");
             assert_eq!(again.count(), distribution.count());
-            assert_eq!(again.to_v2(), distribution.to_v2());
+            assert_eq!(again.to_v2(), written);
             let _ = (again.summary(), again.quantile(0.99, 10));
             let sum: u64 = distribution.buckets().map(|(_, count)| count).fold(0, u64::saturating_add);
             assert_eq!(sum, distribution.count(), "buckets and their sum");
@@ -281,107 +275,6 @@ pub(super) const SCHEMA_WORDS: &[&str] = &[
     "%",
     "/s",
 ];
-
-/// A store whose bytes were changed: all that commands read of it is refused or read, and nothing harms. The input is a list of
-/// changes: three bytes of a place, one for what stands there.
-pub(super) fn store_rows(input: &[u8]) {
-    thread_local! {
-        static FILE: RefCell<Option<(tempfile::TempDir, PathBuf)>> = const { RefCell::new(None) };
-    }
-    FILE.with_borrow_mut(|slot| {
-        let (_, path) = slot.get_or_insert_with(|| {
-            let folder = tempfile::tempdir_in(memory()).expect("a folder");
-            let path = folder.path().join("s.db");
-            (folder, path)
-        });
-        let mut bytes = template().to_vec();
-        for change in input.as_chunks::<4>().0.iter().take(64) {
-            let [a, b, c, byte] = *change;
-            let at = u32::from_be_bytes([0, a, b, c]) as usize % bytes.len();
-            bytes[at] = byte;
-        }
-        std::fs::write(&*path, &bytes).expect("a file");
-        let Ok(store) = Store::open_to_read(&*path) else { return };
-        let _ = store.check();
-        let Ok(list) = store.runs() else { return };
-        for record in list.runs.iter().take(4) {
-            let id = &record.id;
-            let _ = (store.run(id), store.lines(id), store.artifact(id, "plan"));
-            let trials = store.trials(id).unwrap_or_default();
-            for trial in trials.iter().take(4) {
-                let _ = (store.verdicts(id, trial.head.seq), store.trial(id, trial.head.seq, 0));
-            }
-            let _ = store::export::ndjson(&store, id, &mut std::io::sink());
-        }
-    });
-}
-
-/// Where a file costs no disk.
-fn memory() -> PathBuf {
-    let shared = PathBuf::from("/dev/shm");
-    if shared.is_dir() { shared } else { std::env::temp_dir() }
-}
-
-/// A whole store of one run.
-fn template() -> &'static [u8] {
-    static TEMPLATE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-        let folder = tempfile::tempdir_in(memory()).expect("a folder");
-        let path = folder.path().join("t.db");
-        let store = Store::open_or_create(&path).expect("a store");
-        let head = RunHead {
-            name: Some("fuzz".to_owned()),
-            subject: "arena".to_owned(),
-            arrivals: "even".to_owned(),
-            command: "stepladder climb arena".to_owned(),
-            stepladder: "0.1.0".to_owned(),
-            plan: "{}".to_owned(),
-            environment: "{}".to_owned(),
-            ..RunHead::default()
-        };
-        let run = store.begin_run(&head, None).expect("a run");
-        let names = measure::MetricNames::new(&["shot"], &["reset"], &["games"], &["refused"]);
-        run.begin_trial(
-            &measure::TrialHead {
-                seq: 0,
-                purpose: measure::Purpose::Rung,
-                load: 500.0,
-                load_unit: measure::LoadUnit::Games,
-                bots: 1000,
-                connections: 1000,
-                tick_period_ns: 16_666_667,
-                cell: Default::default(),
-                metric_names: Arc::clone(&names),
-            },
-            1,
-        )
-        .expect("a trial");
-        let mut interval = measure::Interval::new(&names);
-        interval.workers = 2;
-        let flow = measure::Flow { offered: 10, sent: 10, told: 10, ..Default::default() };
-        *interval.flow_mut(0, measure::Phase::Hold) = flow;
-        interval.distribution_mut(measure::Measure::SendLag, true).record_many(40_000, 10);
-        let event =
-            measure::Event { at_ns: 0, kind: measure::trial::kind::HOLD.to_owned(), text: "hold".to_owned() };
-        let what = measure::Reading::Subject(measure::OfProcess::CpuTime);
-        run.append(vec![
-            measure::Entry::Interval(Box::new(interval)),
-            measure::Entry::Event(event),
-            measure::Entry::Sample(measure::Sample { at_ns: 1_000_000_000, what, value: 0.25 }),
-        ])
-        .expect("a second");
-        run.end_trial(1).expect("an end");
-        run.artifact("plan", b"text").expect("an artifact");
-        run.end_run(RunEnd { outcome: Outcome::Finished, reason: None, ended_unix_ms: 1, climb: None })
-            .expect("an end");
-        drop(store);
-        std::fs::read(&path).expect("its bytes")
-    });
-    &TEMPLATE
-}
-
-pub(super) fn store_seeds() -> Vec<Vec<u8>> {
-    vec![vec![], vec![0, 0, 18, 9], vec![0, 16, 0, 5, 0, 32, 8, 0xff]]
-}
 
 /// The head of a request to the viewer: passes only with our host and our token, whatever else stands in it.
 pub(super) fn viewer_head(input: &[u8]) {

@@ -2,7 +2,6 @@
 //!
 //! The sums are not stored, so they cannot contradict the rows; the head says how many rows there are.
 
-use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::{Books, TrialHead};
 use rusqlite::{Connection, params};
 
@@ -42,17 +41,12 @@ pub(super) fn recall_books(
     let damaged =
         |what: String| ReadError::Damaged(format!("the books of trial {} of {run} {what}", head.seq));
     let (mut receivers, mut pairs) = (Vec::new(), Vec::new());
-    // The sum of one receiver counts one, which is no column.
-    let one = || ReceiverBooks {
-        sum: SumOfBooks { receivers: 1, ..SumOfBooks::default() },
-        ..ReceiverBooks::default()
-    };
     BOOKS.for_each(connection, of_trial, trial, |row| {
-        receivers.push(row.fill(one(), tables::books::read)?);
+        receivers.push(tables::books::read(&row)?);
         Ok(())
     })?;
     PAIR.for_each(connection, of_trial, trial, |row| {
-        let (_, pair) = row.read(tables::pair::read)?;
+        let (_, pair) = tables::pair::read(&row)?;
         pairs.push(pair);
         Ok(())
     })?;
@@ -65,7 +59,7 @@ pub(super) fn recall_books(
             Err(damaged(format!("lack their head, but have {orphans} rows")))
         };
     };
-    let (position, expected_receivers, expected_pairs, head) = row.read(tables::ledger::read)?;
+    let (position, expected_receivers, expected_pairs, head) = tables::ledger::read(row)?;
     for (what, expected, found) in
         [("receivers", expected_receivers, receivers.len()), ("pairs", expected_pairs, pairs.len())]
     {

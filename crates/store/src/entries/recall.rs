@@ -59,7 +59,7 @@ pub(crate) fn recall(
 pub(crate) fn marks(connection: &Connection, run: &RunId, head: &TrialHead) -> Result<Vec<Event>, ReadError> {
     let mut marks = Vec::new();
     EVENT.for_each(connection, OF_TRIAL, params![run.as_str(), head.seq], |row| {
-        let (_, event) = row.read(tables::event::read)?;
+        let (_, event) = tables::event::read(&row)?;
         marks.push(event);
         Ok(())
     })?;
@@ -117,7 +117,7 @@ pub(crate) fn whole_seconds(connection: &Connection, run: &RunId, trial: u32) ->
     // Nothing of a second is looked at but its numbers.
     let mut parts = (0, 0, Box::new(Interval::new(&Arc::default())));
     INTERVAL.for_each(connection, OF_TRIAL, params![run.as_str(), trial], |row| {
-        tables::interval::read(&row, &mut parts)?;
+        tables::interval::read_into(&row, &mut parts)?;
         whole_s = parts.2.index.saturating_add(1);
         last = last.max(Some(parts.0));
         found += 1;
@@ -147,7 +147,7 @@ fn all_there(
 ) -> Result<(), ReadError> {
     let mut expected = last.map_or(0, |position| position.saturating_add(1));
     TRIAL_END.for_each(connection, OF_TRIAL, params![run.as_str(), trial], |row| {
-        (expected, _) = row.read(tables::trial_end::read)?;
+        (expected, _) = tables::trial_end::read(&row)?;
         Ok(())
     })?;
     if found == expected {
@@ -166,17 +166,17 @@ fn visit_others(
     each: &mut dyn FnMut(u64, Entry),
 ) -> Result<(), ReadError> {
     TICK.for_each(connection, condition, params, |row| {
-        let (position, second) = row.read(tables::tick::read)?;
+        let (position, second) = tables::tick::read(&row)?;
         each(position, Entry::Ticks(Box::new(second)));
         Ok(())
     })?;
     SAMPLE.for_each(connection, condition, params, |row| {
-        let (position, at_ns, (who, name), value) = row.read(tables::sample::read)?;
+        let (position, at_ns, (who, name), value) = tables::sample::read(&row)?;
         each(position, Entry::Sample(Sample { at_ns, what: Reading::of_texts(&who, &name), value }));
         Ok(())
     })?;
     EVENT.for_each(connection, condition, params, |row| {
-        let (position, event) = row.read(tables::event::read)?;
+        let (position, event) = tables::event::read(&row)?;
         each(position, Entry::Event(event));
         Ok(())
     })

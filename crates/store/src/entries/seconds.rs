@@ -3,7 +3,7 @@
 //! A second says how many rows of flows, distributions and tallies belong to it, so one that is missing is noticed; so is one
 //! whose second is missing. One second is in memory, however long the trial.
 
-use measure::{Distribution, Entry, Flow, Interval, Measure, Phase, TrialHead};
+use measure::{Entry, Interval, TrialHead};
 use rusqlite::{Connection, params};
 
 use super::recall::OF_TRIAL;
@@ -46,8 +46,9 @@ pub(super) fn visit_seconds(
     let mut question = TALLY.question(connection, of_parts)?;
     let mut tallies = Parts::of(TALLY.rows(&mut question, params_of_parts)?)?;
     while let Some(row) = rows.next()? {
-        let blank = (0, 0, Box::new(Interval::new(&head.metric_names)));
-        let (position, parts, mut interval) = row.fill(blank, tables::interval::read)?;
+        let mut read = (0, 0, Box::new(Interval::new(&head.metric_names)));
+        tables::interval::read_into(&row, &mut read)?;
+        let (position, parts, mut interval) = read;
         let found = flows.add_to(&mut interval, add_flow)?
             + distributions.add_to(&mut interval, add_distribution)?
             + tallies.add_to(&mut interval, add_tally)?;
@@ -111,23 +112,20 @@ impl<'q> Parts<'q> {
 }
 
 fn add_flow(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
-    let blank = (0, Phase::Hold, String::new(), Flow::default());
-    let (_, phase, op, flow) = row.fill(blank, tables::flow::read)?;
+    let (_, phase, op, flow) = tables::flow::read(row)?;
     let op = index_of(&interval.metric_names.ops, &op, row)?;
     *interval.flow_mut(op, phase) = flow;
     Ok(())
 }
 
 fn add_distribution(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
-    let blank = (0, Measure::Response, false, 0, Distribution::new());
-    let (_, measure, in_hold, _, values) = row.fill(blank, tables::distribution::read)?;
+    let (_, measure, in_hold, _, values) = tables::distribution::read(row)?;
     *interval.distribution_mut(measure, in_hold) = values;
     Ok(())
 }
 
 fn add_tally(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
-    let blank = (0, Tally::Error, String::new(), 0);
-    let (_, kind, name, count) = row.fill(blank, tables::tally::read)?;
+    let (_, kind, name, count) = tables::tally::read(row)?;
     let names = interval.metric_names.clone();
     let (names, counts) = match kind {
         Tally::Error => (&names.errors, &mut interval.errors),

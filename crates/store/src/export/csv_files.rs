@@ -10,7 +10,7 @@ use super::files::{NewFile, create, failed};
 use super::{hgrm, histogram, readable, rows};
 use crate::error::StoreError;
 use crate::form::Kind;
-use crate::row::{Column, Row, Table};
+use crate::row::{Column, ReadError, Row, Table};
 use crate::run::RunId;
 use crate::store::Store;
 use crate::tables::{self, ARTIFACT, TABLES};
@@ -63,7 +63,7 @@ fn one_table(store: &Store, run: &RunId, table: &'static Table, dir: &Path) -> R
             fresh.write(heads(table))?;
             sheet = Some(fresh);
         }
-        let cells = cells(store, row)?;
+        let cells = cells(row).map_err(|error| store.read(error))?;
         sheet.as_mut().map_or(Ok(()), |sheet| sheet.write(cells))
     })?;
     sheet.map_or(Ok(()), Sheet::finish)
@@ -81,11 +81,12 @@ fn heads(table: &Table) -> Vec<String> {
     heads
 }
 
-fn cells(store: &Store, row: &Row) -> Result<Vec<String>, StoreError> {
+/// A row as it is exported.
+pub(crate) fn cells(row: &Row) -> Result<Vec<String>, ReadError> {
     let mut cells = Vec::new();
     for (column, value) in row.table.columns().zip(&row.values) {
         match (column.kind, value) {
-            (Kind::Histogram, _) => match histogram(store, row, value)? {
+            (Kind::Histogram, _) => match histogram(row, value)? {
                 Some((base64, distribution)) => {
                     cells.push(base64);
                     cells.extend(figures(&distribution));
@@ -125,7 +126,7 @@ fn figures(distribution: &Distribution) -> [String; FIGURES.len()] {
 
 fn artifacts(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
     rows(store, run, &ARTIFACT, |row| {
-        let (name, content) = row.read(tables::artifact::read).map_err(|error| store.read(error))?;
+        let (name, content) = tables::artifact::read(row).map_err(|error| store.read(error))?;
         let folder = dir.join("artifacts");
         std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
         // A name is a name and not a path: whatever a store that was sent along says, nothing is written elsewhere.

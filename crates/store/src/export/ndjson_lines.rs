@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 use super::{histogram, readable, rows};
 use crate::error::StoreError;
 use crate::form::Kind;
-use crate::row::{Column, Row};
+use crate::row::{Column, ReadError, Row};
 use crate::run::RunId;
 use crate::store::Store;
 use crate::tables::TABLES;
@@ -26,7 +26,7 @@ pub fn ndjson(store: &Store, run: &RunId, to: &mut dyn Write) -> Result<(), Stor
     store.check_run(run)?;
     let _moment = store.moment()?;
     for table in TABLES {
-        rows(store, run, table, |row| line(to, &object(store, row)?))?;
+        rows(store, run, table, |row| line(to, &object(row).map_err(|error| store.read(error))?))?;
         if table.name == "run" {
             for (key, value) in store.labels(run)? {
                 line(to, &json!({"table": "label", "run": run.as_str(), "key": key, "value": value}))?;
@@ -44,7 +44,8 @@ fn failed(error: std::io::Error) -> StoreError {
     StoreError::Output { to: "as JSON lines".to_owned(), detail: error.to_string() }
 }
 
-fn object(store: &Store, row: &Row) -> Result<serde_json::Value, StoreError> {
+/// A row as it is exported.
+pub(crate) fn object(row: &Row) -> Result<serde_json::Value, ReadError> {
     let mut object = Map::new();
     object.insert("table".to_owned(), json!(row.table.name));
     for (Column { name, kind, .. }, value) in row.table.columns().zip(&row.values) {
@@ -54,7 +55,7 @@ fn object(store: &Store, row: &Row) -> Result<serde_json::Value, StoreError> {
             // It was checked when it was stored; what does not parse any more stays text.
             (Kind::Json, Value::Text(text)) => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
             (Kind::Histogram, _) => {
-                let Some((base64, distribution)) = histogram(store, row, value)? else { continue };
+                let Some((base64, distribution)) = histogram(row, value)? else { continue };
                 let summary = format!("{}summary", name.strip_suffix("v2").unwrap_or(name));
                 object.insert((*name).to_owned(), json!(base64));
                 object.insert(summary, json!(distribution.summary()));
