@@ -51,7 +51,7 @@ def rows_of(lines):
                 if p99 is not None:
                     cell.setdefault("p99s", []).append(p99 / 1e6)
             cell["deliveries"] = cell.get("deliveries", 0) + line["counters"].get("delivered", 0)
-        elif kind == "ticks" and line.get("interval_ns", {}).get("p99") is not None:
+        elif kind == "ticks" and (line.get("interval_ns") or {}).get("p99") is not None:
             second = int(line["from_ns"] / 1e9)
             cells.setdefault(second // STEP_S, {}).setdefault("p99s", []).append(line["interval_ns"]["p99"] / 1e6)
         elif kind == "books":

@@ -4,13 +4,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::fault::process::ProcessFaults;
 use crate::fault::{Fault, Faults, Server};
 use crate::listener::{Listener, Readiness};
+use crate::memory_return::MemoryReturn;
 use crate::shutdown::{AllSignalsBlocked, Ear, Heard};
 use crate::thread::Common;
 use crate::{ServeError, Shutdown, clock, thread_table};
@@ -51,8 +52,9 @@ impl Listening {
         let Listening { listener, table_sockets, faults, ear, .. } = self;
         let process_faults =
             ProcessFaults::start(faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
-        let common = Arc::new(Common { listener, faults, table_sockets, going_down: AtomicBool::new(false) });
-        Ok(Crew { common, ear, threads: Vec::new(), _process_faults: process_faults })
+        let common = Arc::new(Common::new(listener, faults, table_sockets));
+        let memory = MemoryReturn::default();
+        Ok(Crew { common, ear, threads: Vec::new(), memory, _process_faults: process_faults })
     }
 }
 
@@ -62,6 +64,7 @@ pub(crate) struct Crew {
     ear: Ear,
     /// None when it was joined.
     threads: Vec<Option<JoinHandle<io::Result<()>>>>,
+    memory: MemoryReturn,
     _process_faults: Option<ProcessFaults>,
 }
 
@@ -87,8 +90,9 @@ impl Crew {
         self.ear.listen(timeout_ns, other)
     }
 
-    /// Errors: a thread has ended by itself.
+    /// What the controlling thread does once a second or more often. Errors: a thread has ended by itself.
     pub(crate) fn check(&mut self) -> Result<(), ServeError> {
+        self.memory.look(self.common.clients.load(Ordering::Relaxed));
         let ended = |one: &Option<JoinHandle<_>>| one.as_ref().is_some_and(JoinHandle::is_finished);
         let Some(thread) = self.threads.iter().position(ended) else { return Ok(()) };
         self.join(thread).and(Err(ServeError::ThreadLost { thread }))

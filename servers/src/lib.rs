@@ -27,6 +27,7 @@ mod deadlines;
 mod epoll;
 mod http;
 mod listener;
+mod memory_return;
 mod protobuf;
 mod serve_error;
 mod shutdown;

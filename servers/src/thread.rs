@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::deadlines::Deadlines;
 use crate::epoll::{Epoll, LISTENER_KEY, Readiness, WAKEUP_KEY};
@@ -37,6 +37,15 @@ pub(crate) struct Common {
     /// Sockets that fit one thread's descriptor table.
     pub(crate) table_sockets: usize,
     pub(crate) going_down: AtomicBool,
+    /// Clients of all threads, as of their last turns.
+    pub(crate) clients: AtomicUsize,
+}
+
+impl Common {
+    pub(crate) fn new(listener: Listener, faults: Option<Arc<Faults>>, table_sockets: usize) -> Common {
+        let (going_down, clients) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Common { listener, faults, table_sockets, going_down, clients }
+    }
 }
 
 /// What every thread has. `C` is a client, `K` what it can be late with.
@@ -50,6 +59,8 @@ pub(crate) struct Core<C, K> {
     pub(crate) buffer: Box<[u8]>,
     /// Clients with more to read than one turn may take.
     unread: VecDeque<Key>,
+    /// Of this thread, as `Common::clients` has them.
+    clients_told: usize,
     is_listening: bool,
     listener_is_ready: bool,
     /// Nothing is taken before this instant, because descriptors or memory ran out.
@@ -83,6 +94,7 @@ impl<C, K: Copy + Ord> Core<C, K> {
             faults: ThreadFaults::new(common.faults.clone()),
             buffer: vec![0; buffer_bytes].into_boxed_slice(),
             unread: VecDeque::new(),
+            clients_told: 0,
             is_listening: false,
             listener_is_ready: false,
             shut_until_ns: 0,
@@ -131,6 +143,15 @@ impl<C, K: Copy + Ord> Core<C, K> {
             return None;
         }
         Some(key)
+    }
+
+    fn tell_clients(&mut self) {
+        let clients = self.clients.count();
+        if clients != self.clients_told {
+            // Of both, the sum may wrap in between; it never does where it ends.
+            self.common.clients.fetch_add(clients.wrapping_sub(self.clients_told), Ordering::Relaxed);
+            self.clients_told = clients;
+        }
     }
 
     /// How long to rest from now: `longest_ns`, or until something is due.
@@ -245,6 +266,7 @@ pub(crate) fn live<S: Serve>(server: &mut S) {
         keep_listening(server);
         let core = server.core();
         core.time_is_over = core.gone_by_ns.is_some_and(|by_ns| clock::now_ns() >= by_ns);
+        server.core().tell_clients();
         server.publish();
         if server.core().is_going_down() && server.is_done() {
             return;
@@ -416,7 +438,7 @@ mod tests {
     fn a_client_that_sends_without_end_is_served_once_in_a_turn_and_does_not_hinder_the_end() {
         let listener =
             Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), crate::listener::Readiness::Connected).unwrap();
-        let common = Common { listener, faults: None, table_sockets: 1, going_down: AtomicBool::new(false) };
+        let common = Common::new(listener, None, 1);
         let mut core = Core::new(&Arc::new(common), 1).unwrap();
         let (client, _other) = UnixStream::pair().unwrap();
         let key = core.insert(client.into(), false, |_, fd| fd).unwrap();
@@ -430,7 +452,8 @@ mod tests {
     fn a_thread_ends_in_the_turn_that_published_its_end() {
         let listener =
             Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), crate::listener::Readiness::Connected).unwrap();
-        let common = Common { listener, faults: None, table_sockets: 1, going_down: AtomicBool::new(true) };
+        let common = Common::new(listener, None, 1);
+        common.going_down.store(true, Ordering::Release);
         let mut core = Core::new(&Arc::new(common), 1).unwrap();
         let (client, _server) = UnixStream::pair().unwrap();
         core.insert(client.into(), false, |_, fd| fd).unwrap();

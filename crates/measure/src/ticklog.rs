@@ -61,6 +61,9 @@ pub const KEPT_EXAMPLES: usize = 5;
 const LONGEST_LINE_BYTES: usize = 1 << 20;
 /// Lines of one second lie within a few ms of each other, the next second's a whole second later.
 const SAME_SECOND_MS: u64 = 250;
+/// So many titles, counters and processes a log may name: each is remembered, and who wrote the log may not fill the memory.
+const NAMES_MAX: usize = 200;
+const NAME_BYTES_MAX: usize = 200;
 /// A clock that is set back by less than this is an adjustment, not another run.
 const BACKWARDS_MS: u64 = 1_000;
 
@@ -77,6 +80,8 @@ pub struct TickLogReader {
     batch: Option<Batch>,
     previous_to_ms: Option<u64>,
     processes: BTreeSet<(String, String)>,
+    /// titles and counters that it told
+    names: BTreeSet<String>,
     last_time_ms: Option<u64>,
     ready: Vec<LoggedSecond>,
     summary: TickLogSummary,
@@ -92,6 +97,7 @@ impl TickLogReader {
             batch: None,
             previous_to_ms: None,
             processes: BTreeSet::new(),
+            names: BTreeSet::new(),
             last_time_ms: None,
             ready: Vec::new(),
             summary: TickLogSummary::new(tick_rate_hz),
@@ -170,9 +176,30 @@ impl TickLogReader {
         }
         self.summary.lines += 1;
         match Line::parse(bytes) {
-            Ok(line) => self.gather(line),
+            Ok(line) => match self.remember_names(&line) {
+                Ok(()) => self.gather(line),
+                Err(reason) => self.summary.malformed(self.line_number, reason),
+            },
             Err(reason) => self.summary.malformed(self.line_number, reason),
         }
+    }
+
+    /// Errors: it names more than is remembered.
+    fn remember_names(&mut self, line: &Line) -> Result<(), String> {
+        let process = line.process.iter().flat_map(|(pid, hostname)| [pid, hostname]);
+        let mut names = line.names().chain(process.map(String::as_str));
+        if names.any(|name| name.len() > NAME_BYTES_MAX) {
+            return Err(format!("a name of more than {NAME_BYTES_MAX} bytes"));
+        }
+        for name in line.names() {
+            if !self.names.contains(name) {
+                if self.names.len() >= NAMES_MAX {
+                    return Err(format!("a log with more than {NAMES_MAX} titles and counters"));
+                }
+                self.names.insert(name.to_owned());
+            }
+        }
+        Ok(())
     }
 
     fn gather(&mut self, line: Line) {
@@ -216,7 +243,9 @@ impl TickLogReader {
                     reasons.push(format!("host {hostname} after host {before_host}"));
                 }
             }
-            self.processes.insert((pid, hostname));
+            if self.processes.len() < NAMES_MAX {
+                self.processes.insert((pid, hostname));
+            }
         }
         if let Some(before_ms) = self.last_time_ms
             && line.time_ms + BACKWARDS_MS < before_ms

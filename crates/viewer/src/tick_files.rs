@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use measure::TickCounts;
 use measure::ticklog::{LoggedSecond, TickLogReader};
+use watch::{open_tick_log, to_read_now};
 
 use crate::archive::POINTS;
 use crate::decimate::decimate;
@@ -101,15 +102,17 @@ impl Followed {
         let identity = (found.dev(), found.ino());
         let stays = |open: &Open| open.identity == identity && found.len() >= open.read_bytes;
         if !self.open.as_ref().is_some_and(stays) {
-            let file = File::open(&self.path)?;
+            let file = open_tick_log(&self.path)?;
             self.open = Some(Open { file, identity, read_bytes: 0, log: Log::new() });
         }
         let Some(open) = &mut self.open else { return Ok(false) };
         let mut chunk = vec![0; 64 << 10];
         let before = open.log.seconds.len();
         let mut read_bytes = 0;
+        let most = to_read_now(found.len(), open.read_bytes);
         loop {
-            let count = open.file.read(&mut chunk)?;
+            let left = chunk.len().min((most - read_bytes) as usize);
+            let count = open.file.read(&mut chunk[..left])?;
             if count == 0 {
                 break;
             }
@@ -212,4 +215,31 @@ fn named_apart(paths: &[PathBuf], at: usize) -> String {
         others.into_iter().all(|(_, other)| label(other, depth) != label(&paths[at], depth))
     };
     label(&paths[at], (1..most).find(|&depth| is_alone(depth)).unwrap_or(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifo_and_a_device_are_no_logs_and_nothing_waits_for_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("game.log");
+        std::fs::write(&path, "").unwrap();
+        let mut files = TickFiles::new(std::slice::from_ref(&path));
+        files.read_on();
+        assert_eq!(files.all()[0].error, None);
+        std::fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        files.read_on();
+        assert_eq!(files.all()[0].error.as_deref(), Some("it is not a regular file"));
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        files.read_on();
+        assert_eq!(files.all()[0].error.as_deref(), Some("it is not a regular file"));
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        files.read_on();
+        assert_eq!(files.all()[0].error, None, "a log that came back is read");
+    }
 }

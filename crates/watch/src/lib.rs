@@ -35,4 +35,4 @@ pub use realtime::Realtime;
 pub use sampler::{Sampler, SamplerPlan, SamplerReport};
 pub use subject::{Exit, ExitWatch, NotReady, StartError, Started, Stopped, refuse_taken, shell};
 pub use threads::{Threads, ThreadsReading};
-pub use tick_log::{TickLog, TickLogNotice};
+pub use tick_log::{TickLog, TickLogNotice, open_tick_log, to_read_now};

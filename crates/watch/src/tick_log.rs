@@ -2,11 +2,12 @@
 //!
 //! It is polled once per second with plain reads; a watch on the file system would tell the moment but no more. The
 //! file need not exist yet. A log that was cut short or replaced is read from its begin, and that is told.
+//! Whoever is tested may own the file, so that opening and reading it never wait and never go on for ever.
 //! Invariant: nothing is reported twice: each byte goes through `measure::ticklog` once.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use measure::ticklog::{LoggedSecond, TickLogReader, TickLogSummary};
@@ -55,6 +56,23 @@ impl std::fmt::Display for TickLogNotice {
 }
 
 const CHUNK_BYTES: usize = 64 << 10;
+/// As much is read at once; the rest follows with the next poll. No server writes so much in a second.
+const POLLED_BYTES_MAX: u64 = 256 << 20;
+
+/// Opens a tick log to read. Errors: as `File::open`; it is no regular file: a FIFO would be waited for, and a device may
+/// never end.
+pub fn open_tick_log(path: &Path) -> io::Result<File> {
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    Ok(file)
+}
+
+/// How many of the `length` bytes of a log are read now, when those before `offset` were.
+pub fn to_read_now(length: u64, offset: u64) -> u64 {
+    length.saturating_sub(offset).min(POLLED_BYTES_MAX)
+}
 
 impl TickLog {
     /// Follows a log from its begin. `tick_rate_hz` (> 0) gives the classes where the log does not tell its rate.
@@ -135,7 +153,7 @@ impl TickLog {
     }
 
     fn open(&mut self) -> io::Result<()> {
-        let mut file = File::open(&self.path)?;
+        let mut file = open_tick_log(&self.path)?;
         let about = file.metadata()?;
         let mut offset = 0;
         let mut inside_line = false;
@@ -151,20 +169,24 @@ impl TickLog {
 
     fn read_to_end(&mut self) -> io::Result<()> {
         let Some(opened) = &mut self.opened else { return Ok(()) };
-        if opened.file.metadata()?.len() < opened.offset {
+        let length = opened.file.metadata()?.len();
+        if length < opened.offset {
             opened.file.seek(SeekFrom::Start(0))?;
             (opened.offset, opened.inside_line) = (0, false);
             self.begin_again(TickLogNotice::Truncated);
         }
         let Some(opened) = &mut self.opened else { return Ok(()) };
+        let mut left = to_read_now(length, opened.offset);
         loop {
-            let count = match opened.file.read(&mut self.chunk) {
+            let most = self.chunk.len().min(left as usize);
+            let count = match opened.file.read(&mut self.chunk[..most]) {
                 Ok(0) => return Ok(()),
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
             opened.offset += count as u64;
+            left -= count as u64;
             let mut chunk = &self.chunk[..count];
             if opened.inside_line {
                 let Some(end) = chunk.iter().position(|&byte| byte == b'\n') else { continue };
@@ -255,9 +277,37 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_not_a_log() {
+    fn a_folder_a_fifo_and_a_device_are_no_logs_and_nothing_waits_for_them() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(TickLog::from_begin(folder.path(), 60.0).poll(0).is_err());
+        let fifo = folder.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+        for path in [folder.path(), &fifo, Path::new("/dev/zero")] {
+            let error = TickLog::from_begin(path, 60.0).poll(0).unwrap_err().to_string();
+            assert_eq!(error, "it is not a regular file", "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_log_whose_name_a_fifo_takes_is_read_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("game.log");
+        let mut log = TickLog::from_begin(&path, 60.0);
+        fs::write(&path, line(1_000, 1)).unwrap();
+        assert_eq!(on_time(&log.poll(0).unwrap()), [] as [u64; 0], "more of that second may come");
+        fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        assert!(log.poll(u64::MAX).is_err());
+        assert_eq!(log.take_notices(), [TickLogNotice::Replaced]);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, line(2_000, 2)).unwrap();
+        assert_eq!(on_time(&log.poll(u64::MAX).unwrap()), [1, 2]);
+    }
+
+    #[test]
+    fn of_a_log_that_grows_without_end_a_part_is_read_at_once() {
+        assert_eq!(to_read_now(10, 4), 6);
+        assert_eq!(to_read_now(4, 10), 0);
+        assert_eq!(to_read_now(u64::MAX, 4), POLLED_BYTES_MAX);
     }
 
     proptest! {

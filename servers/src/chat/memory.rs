@@ -165,15 +165,6 @@ impl GiveBack {
         }
         due
     }
-
-    /// Asks the allocator, where it can be asked.
-    pub(super) fn give_back() {
-        #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        // SAFETY: a plain call; it takes the allocator's own locks.
-        unsafe {
-            libc::malloc_trim(0);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,23 +1,36 @@
 //! The figures over HTTP, as OpenMetrics text.
 //!
-//! Answered by the control thread, one question at a time and none longer than `ANSWER_WITHIN`, so that whoever
-//! asks slowly delays a report line at most. Source: OpenMetrics 1.0.
+//! Answered by the control thread between its other work. Who asks gives the whole request within `ANSWER_WITHIN`; meanwhile
+//! the others are answered, and of too many who keep silent the oldest is let go. Source: OpenMetrics 1.0.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
 
 use super::options::OnFull;
 use super::totals::Totals;
+use crate::clock;
 
-const ANSWER_WITHIN: Duration = Duration::from_millis(250);
+const ANSWER_WITHIN_NS: u64 = 250_000_000;
+/// How often those who have not asked yet are looked at.
+const LOOK_EVERY_NS: u64 = 20_000_000;
+/// So many may be about to ask at once.
+const WAITING_MAX: usize = 64;
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 pub(super) struct Metrics {
     listener: TcpListener,
+    /// oldest first
+    waiting: Vec<Waiting>,
+}
+
+/// Who has connected and not asked yet.
+struct Waiting {
+    stream: TcpStream,
+    request: Vec<u8>,
+    until_ns: u64,
 }
 
 /// What is told beyond the books.
@@ -30,18 +43,34 @@ impl Metrics {
     pub(super) fn bind(address: SocketAddr) -> io::Result<Metrics> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        Ok(Metrics { listener })
+        Ok(Metrics { listener, waiting: Vec::new() })
     }
 
     pub(super) fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Answers who is waiting, if anybody is.
-    pub(super) fn answer(&self, text: impl FnOnce() -> String) {
-        let Ok((stream, _)) = self.listener.accept() else { return };
-        // Whoever asks in a wrong way, or goes away, is the only one to miss the answer.
-        let _ = answer(stream, text);
+    /// How long the control thread may rest before it calls `answer` again, though nobody connects.
+    pub(super) fn rest_ns(&self) -> u64 {
+        if self.waiting.is_empty() { u64::MAX } else { LOOK_EVERY_NS }
+    }
+
+    /// Answers all whose requests are there; `has_connected`: others may have connected.
+    pub(super) fn answer(&mut self, has_connected: bool, text: impl Fn() -> String) {
+        let now_ns = clock::now_ns();
+        let connected = (0..WAITING_MAX).map_while(|_| self.listener.accept().ok());
+        for (stream, _) in connected.take(if has_connected { WAITING_MAX } else { 0 }) {
+            if stream.set_nonblocking(true).is_ok() {
+                self.waiting.push(Waiting {
+                    stream,
+                    request: Vec::new(),
+                    until_ns: now_ns + ANSWER_WITHIN_NS,
+                });
+            }
+        }
+        self.waiting.retain_mut(|one| !one.is_done(now_ns, &text));
+        let too_many = self.waiting.len().saturating_sub(WAITING_MAX);
+        self.waiting.drain(..too_many);
     }
 }
 
@@ -51,20 +80,32 @@ impl AsFd for Metrics {
     }
 }
 
-fn answer(mut stream: TcpStream, text: impl FnOnce() -> String) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    let by = Instant::now() + ANSWER_WITHIN;
-    let left = || by.checked_duration_since(Instant::now()).ok_or(io::ErrorKind::TimedOut);
-    let mut request = Vec::new();
-    let mut buffer = [0; 1024];
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < REQUEST_BYTES_MAX {
-        stream.set_read_timeout(Some(left()?))?;
-        match stream.read(&mut buffer)? {
-            0 => break,
-            count => request.extend_from_slice(&buffer[..count]),
+impl Waiting {
+    /// True when it was answered, has gone, or took too long.
+    fn is_done(&mut self, now_ns: u64, text: impl Fn() -> String) -> bool {
+        let mut buffer = [0; 1024];
+        while !self.has_asked() {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return true,
+                Ok(count) => self.request.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return now_ns >= self.until_ns,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return true,
+            }
         }
+        // It is the only one to miss an answer that does not fit into an empty socket.
+        let _ = self.stream.write_all(&answer(&self.request, text));
+        let _ = self.stream.shutdown(std::net::Shutdown::Write);
+        true
     }
-    let (status, kind, body) = match path(&request) {
+
+    fn has_asked(&self) -> bool {
+        self.request.windows(4).any(|end| end == b"\r\n\r\n") || self.request.len() >= REQUEST_BYTES_MAX
+    }
+}
+
+fn answer(request: &[u8], text: impl Fn() -> String) -> Vec<u8> {
+    let (status, kind, body) = match path(request) {
         Some((method @ ("GET" | "HEAD"), "/metrics")) => {
             let body = text();
             ("200 OK", CONTENT_TYPE, if method == "GET" { body } else { String::new() })
@@ -79,9 +120,7 @@ fn answer(mut stream: TcpStream, text: impl FnOnce() -> String) -> io::Result<()
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
-    stream.set_write_timeout(Some(left()?))?;
-    stream.write_all(&[head.as_bytes(), body.as_bytes()].concat())?;
-    stream.shutdown(std::net::Shutdown::Write)
+    [head.as_bytes(), body.as_bytes()].concat()
 }
 
 /// Method and path of a request, without the query.
@@ -197,6 +236,29 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}{text}");
         }
+    }
+
+    #[test]
+    fn silent_connections_keep_nobody_waiting_and_are_let_go() {
+        let mut metrics = Metrics::bind((std::net::Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = metrics.address().unwrap();
+        let connect = || TcpStream::connect(address).unwrap();
+        let mut silent = Vec::new();
+        for _ in 0..3 {
+            silent.extend((0..WAITING_MAX).map(|_| connect()));
+            metrics.answer(true, || unreachable!("nobody asks"));
+        }
+        let mut asks = connect();
+        asks.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        metrics.answer(true, || "figures".to_owned());
+        let mut told = String::new();
+        asks.read_to_string(&mut told).unwrap();
+        assert!(told.starts_with("HTTP/1.1 200 OK") && told.ends_with("\r\n\r\nfigures"), "{told}");
+        assert_eq!((silent.len(), metrics.waiting.len()), (3 * WAITING_MAX, WAITING_MAX));
+        assert_eq!(metrics.rest_ns(), LOOK_EVERY_NS);
+        metrics.waiting.iter_mut().for_each(|one| one.until_ns = 0);
+        metrics.answer(false, || unreachable!("nobody asks"));
+        assert_eq!((metrics.waiting.len(), metrics.rest_ns()), (0, u64::MAX));
     }
 
     #[test]

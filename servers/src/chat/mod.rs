@@ -48,6 +48,7 @@ use crate::address_limit::AddressLimit;
 use crate::control::{Crew, Listening, REST_NS};
 use crate::fault::{Fault, Server};
 use crate::listener::Readiness;
+use crate::memory_return::give_back;
 use crate::{ServeError, clock, thread_table};
 use memory::{GiveBack, Memory};
 use metrics::{Metrics, Surroundings};
@@ -129,16 +130,17 @@ impl Control {
         let every_ns = self.shared.options.report_every.as_nanos() as u64;
         let (mut before, mut before_ns) = (Totals::default(), clock::now_ns());
         let mut next_ns = if every_ns == 0 { u64::MAX } else { before_ns + every_ns };
-        let (mut give_back, mut next_look_ns) = (GiveBack::default(), before_ns + REST_NS);
+        let (mut backlog_gone, mut next_look_ns) = (GiveBack::default(), before_ns + REST_NS);
         loop {
             let rest_ns = next_ns.saturating_sub(clock::now_ns()).min(REST_NS);
+            let rest_ns = self.metrics.as_ref().map_or(rest_ns, |metrics| rest_ns.min(metrics.rest_ns()));
             let heard = self.crew.listen(rest_ns, self.metrics.as_ref().map(Metrics::as_fd));
             if heard.the_end {
                 return Ok(());
             }
-            if let Some(metrics) = self.metrics.as_ref().filter(|_| heard.the_other) {
+            if let Some(metrics) = &mut self.metrics {
                 let shared = &self.shared;
-                metrics.answer(|| {
+                metrics.answer(heard.the_other, || {
                     let around =
                         Surroundings { rooms: shared.rooms.count(), on_full: shared.options.on_full };
                     metrics::text(&shared.totals(), &around)
@@ -149,8 +151,8 @@ impl Control {
                 next_look_ns = now_ns + REST_NS;
                 // Threads that sleep tell no peak, and what waits meanwhile is held all the same.
                 let peak = self.shared.memory.take_peak().max(self.shared.backlog_bytes());
-                if give_back.is_due(peak) {
-                    GiveBack::give_back();
+                if backlog_gone.is_due(peak) {
+                    give_back();
                 }
             }
             if now_ns >= next_ns {

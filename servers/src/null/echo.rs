@@ -30,10 +30,15 @@ impl Echo {
 
     /// True for who has nothing to complete by a deadline.
     pub(super) fn is_open(&self) -> bool {
+        !matches!(self, Echo::Opening(_) | Echo::Closed) && !self.is_within_a_request()
+    }
+
+    /// A request, or a frame or message, has begun and not ended.
+    pub(super) fn is_within_a_request(&self) -> bool {
         match self {
-            Echo::Open(_) | Echo::Lines => true,
-            Echo::Http(http) => !http.is_within_a_request(),
-            Echo::Opening(_) | Echo::Closed => false,
+            Echo::Http(http) => http.is_within_a_request(),
+            Echo::Open(receiver) => receiver.is_waiting(),
+            Echo::Lines | Echo::Opening(_) | Echo::Closed => false,
         }
     }
 

@@ -52,7 +52,7 @@ pub struct Options {
     #[arg(skip = 50_000_usize)]
     pub max_connections: usize,
     /// How long a client may take from connecting to the end of its request. Over HTTP from the request's first
-    /// byte; between requests a client may be silent for ever.
+    /// byte, and over WebSocket for a message, too; between these a client may be silent for ever.
     #[arg(skip = Duration::from_secs(5))]
     pub handshake_timeout: Duration,
     /// Faults to plant, for testing instruments.

@@ -33,12 +33,6 @@ struct Client {
     due: Due,
 }
 
-impl Client {
-    fn is_within_a_request(&self) -> bool {
-        matches!(&self.echo, Echo::Http(http) if http.is_within_a_request())
-    }
-}
-
 struct Thread<'h> {
     shared: &'h Shared,
     core: Core<Client, ()>,
@@ -86,8 +80,9 @@ impl Serve for Thread<'_> {
         frame::put_close(&mut goodbye, close_code::GOING_AWAY);
         for key in self.core.clients.keys() {
             let Some(client) = self.core.clients.get_mut(key) else { continue };
-            let open = client.echo.is_open() && client.unsent.is_empty();
-            let goodbye = if matches!(client.echo, Echo::Open(_)) { &goodbye[..] } else { &[] };
+            let is_websocket = matches!(client.echo, Echo::Open(_));
+            let open = (client.echo.is_open() || is_websocket) && client.unsent.is_empty();
+            let goodbye = if is_websocket { &goodbye[..] } else { &[] };
             if !open || stream::write(&client.fd, goodbye).is_err() {
                 self.part(key);
                 continue;
@@ -170,7 +165,7 @@ impl Thread<'_> {
             }
             client.unsent = Vec::new();
             let over = matches!(client.echo, Echo::Closed);
-            let within_a_request = client.is_within_a_request();
+            let within_a_request = client.echo.is_within_a_request();
             // The end of the stream may have been announced while nothing was read.
             ended = true;
             self.core.epoll.change(&client.fd, key.to_bits(), false).map_err(drop)?;
@@ -200,7 +195,7 @@ impl Thread<'_> {
             client.echo.hear(&mut buffer[..count], answer);
             let sent = if answer.is_empty() { 0 } else { stream::write(&client.fd, answer)? };
             let over = matches!(client.echo, Echo::Closed);
-            let within_a_request = client.is_within_a_request();
+            let within_a_request = client.echo.is_within_a_request();
             let has_more = client.echo.has_more();
             if client.echo.is_open() || (within_a_request && !answer.is_empty()) {
                 client.due.by_ns = None;

@@ -68,6 +68,24 @@ fn a_request_that_is_not_completed_in_time_is_cut_off() {
 }
 
 #[test]
+fn a_message_that_is_not_completed_in_time_is_cut_off_and_a_silent_client_is_not() {
+    let handshake_timeout = Duration::from_millis(50);
+    let server = start(Options { handshake_timeout, ..Options::default() });
+    let mut silent = Client::open(server.address, "/");
+    let fragment = frame(0x01, b"of a message that has no end");
+    for part in [&frame(0x82, &[7; 1000])[..900], &frame(0x82, &[7; 200])[..3], &fragment] {
+        let mut client = Client::open(server.address, "/");
+        client.write(&frame(0x81, b"whole"));
+        assert_eq!(client.hear(), Frame::Text("whole".to_owned()));
+        client.write(part);
+        assert_eq!(client.hear(), Frame::End);
+    }
+    silent.say("still there");
+    assert_eq!(silent.hear(), Frame::Text("still there".to_owned()));
+    server.end().unwrap();
+}
+
+#[test]
 fn whoever_comes_on_top_of_the_limit_is_refused() {
     let server = start(Options { max_connections: 1, ..Options::default() });
     let first = Client::open(server.address, "/");

@@ -119,6 +119,15 @@ impl Line {
         matches!(self.title.as_deref(), Some(INTERVALS | ON_TIME | OVER | UNDER | GAMES | OWN))
     }
 
+    /// Its title, and the counters that it tells.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let counters = match &self.said {
+            Said::Own(own) => own.counters.as_slice(),
+            _ => &[],
+        };
+        self.title.as_deref().into_iter().chain(counters.iter().map(|(name, _)| name.as_str()))
+    }
+
     pub(super) fn tick_rate_hz(&self) -> Option<f64> {
         if let Said::Own(own) = &self.said { own.tick_rate_hz } else { None }
     }

@@ -84,7 +84,9 @@ impl Batch {
             Said::Own(own) => self.own = Some(own),
             Said::Nothing => {}
         }
-        self.titles.push(title);
+        if !self.has(&title) {
+            self.titles.push(title);
+        }
     }
 
     /// The classes as counted by the server, `None` when the second has only a histogram.

@@ -14,6 +14,9 @@ use super::second::{Batch, classify};
 use crate::distribution::Distribution;
 use crate::ticks::{TickClasses, TickCounts};
 
+/// So many different intervals are told apart by whole ms; further ones by whole seconds.
+const DISTINCT_MS_MAX: usize = 100_000;
+
 /// A line that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
@@ -263,6 +266,9 @@ impl TickLogSummary {
             self.counted.get_or_insert_default().add(&counts);
         }
         for (ms, count) in batch.intervals_ms() {
+            // No honest log has so many: who wrote it may not fill the memory.
+            let is_known = self.histogram.len() < DISTINCT_MS_MAX || self.histogram.contains_key(&ms);
+            let ms = if is_known { ms } else { ms.next_multiple_of(1_000) };
             *self.histogram.entry(ms).or_default() += count;
         }
         self.only_whole_ms &= batch.has_whole_ms() || batch.fine_interval().is_none();

@@ -244,6 +244,52 @@ fn a_line_without_an_end_does_not_fill_the_memory() {
 }
 
 #[test]
+fn a_log_that_names_new_things_without_end_does_not_fill_the_memory() {
+    let check = |line: &dyn Fn(usize) -> String, reason: &str| {
+        let text: String = (0..1000).map(line).collect();
+        let (summary, seconds) = read(text.as_bytes());
+        let counters: BTreeSet<String> =
+            seconds.iter().flat_map(|second| &second.counters).map(|(name, _)| name.clone()).collect();
+        assert!(summary.other_titles.len() <= NAMES_MAX && counters.len() <= NAMES_MAX);
+        assert!(summary.malformed >= 1000 - NAMES_MAX as u64, "{}", summary.malformed);
+        assert!(summary.malformed_examples[0].reason.contains(reason), "{:?}", summary.malformed_examples);
+    };
+    let many = "more than 200 titles and counters";
+    check(&|at| own_line(2_000 + 1_000 * at as u64, &format!(r#","on_time":60,"new{at}":1"#)), many);
+    check(&|at| format!("{{\"time\":{at},\"title\":\"new{at}\",\"count\":1}}\n"), many);
+    let name = "n".repeat(NAME_BYTES_MAX + 1);
+    check(
+        &|at| format!("{{\"time\":{at},\"title\":\"{name}\",\"count\":1}}\n"),
+        "a name of more than 200 bytes",
+    );
+    check(&|at| own_line(2_000 + at as u64, &format!(r#","{name}":1"#)), "a name of more than 200 bytes");
+}
+
+#[test]
+fn processes_without_end_are_told_and_not_all_kept() {
+    let line = |at: usize| format!("{{\"time\":{at},\"pid\":{at},\"hostname\":\"h\",\"msg\":\"\"}}\n");
+    let mut reader = TickLogReader::new(60.0);
+    (0..1000).for_each(|at| reader.push(line(at).as_bytes()));
+    assert_eq!(reader.processes.len(), NAMES_MAX);
+    assert_eq!(reader.summary().mixed_runs, 999);
+}
+
+#[test]
+fn intervals_without_end_are_told_apart_by_seconds_at_last() {
+    let mut reader = TickLogReader::new(60.0);
+    for line in 0..40_u64 {
+        let points: Vec<String> = (0..5_000).map(|at| format!("\"{}\":1", line * 5_000 + at)).collect();
+        let (ms, points) = (1_000 * line, points.join(","));
+        let line = format!(r#"{{"time":{ms},"title":"tickInterval","pointSet":{{{points}}}}}"#) + "\n";
+        reader.push(line.as_bytes());
+    }
+    reader.finish();
+    let summary = reader.summary();
+    assert_eq!((summary.malformed, summary.tick_count()), (0, 200_000));
+    assert_eq!((summary.histogram.len(), summary.max_ms()), (100_101, Some(200_000)));
+}
+
+#[test]
 fn two_runs_in_one_file_are_noticed() {
     let check = |first: &str, second: &str, expected: &str| {
         let (summary, _) = read(format!("{first}{second}").as_bytes());
