@@ -87,6 +87,12 @@ pub enum ServeError {
         /// Where the damage begins.
         offset: u64,
     },
+    /// A leaderboard cannot be made, for which the system starts no thread; choose another implementation.
+    #[error("cannot make a leaderboard: {why}")]
+    Board {
+        /// What is wrong.
+        why: String,
+    },
     /// The store cannot be used; start it, or correct its address.
     #[error("cannot use the store {address} ({why}); start it, or correct --store")]
     Store {

@@ -243,7 +243,7 @@ fn run_with(
     });
     if shared.store.is_none() && shared.boards.get(&shared.options.board).is_none() {
         let created = changes::create_board(&shared, Some(&shared.options.board), rules);
-        created.expect("there is no such board, and the name was checked");
+        created.map_err(|problem| ServeError::Board { why: problem.detail().to_owned() })?;
     }
     for me in 0..threads {
         let (shared, common) = (shared.clone(), crew.common.clone());

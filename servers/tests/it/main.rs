@@ -13,6 +13,7 @@ mod faults;
 mod http_client;
 mod http_null;
 mod leaderboard;
+mod leaderboard_actor;
 mod leaderboard_allocations;
 mod leaderboard_client;
 mod leaderboard_fake_store;
