@@ -114,7 +114,8 @@ pub enum BoardsError {
     },
 }
 
-fn check_name(name: &str) -> Result<(), BoardsError> {
+/// Whether a text can be the name of a board or of a season.
+pub(crate) fn check_name(name: &str) -> Result<(), BoardsError> {
     let bytes = name.len();
     if (1..=MAX_BOARD_NAME_BYTES).contains(&bytes) { Ok(()) } else { Err(BoardsError::NameLength { bytes }) }
 }
