@@ -35,7 +35,7 @@ pub(super) const PORTION_BYTES: usize = 64 * 1024;
 /// … or with this many. A turn gives one portion to each client, so that one that asks without end keeps no other waiting for longer.
 const PORTION_ANSWERS: usize = 64;
 
-/// Memory that a connection keeps for answers that could not be written at once.
+/// Memory that a connection keeps for what it reads and for answers that could not be written at once.
 const KEPT_BYTES: usize = 4 * 1024;
 
 /// How long a request may take from its first byte to its last, and a client to close after its last answer.
@@ -289,9 +289,7 @@ impl Thread<'_> {
                 if !client.unsent.is_empty() {
                     return self.watch(key, true);
                 }
-                if client.unsent.capacity() > KEPT_BYTES {
-                    client.unsent = Vec::new();
-                }
+                give_back(&mut client.unsent);
                 // What came meanwhile was announced, and not read.
                 (ended, was_the_last) = (true, false);
                 if client.is_watched {
@@ -320,6 +318,7 @@ impl Thread<'_> {
                 let taken = self.answer(key, &mut input, answers);
                 if let Some(client) = self.core.clients.get_mut(key) {
                     input.drain(..taken);
+                    give_back(&mut input);
                     client.input = input;
                 }
                 self.give(key, answers)?;
@@ -550,6 +549,38 @@ impl Thread<'_> {
     fn part(&mut self, key: Key) {
         if self.core.clients.remove(key).is_some() {
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Gives back memory of a buffer that was needed for one long request or answer. What little most need is kept.
+pub(super) fn give_back(buffer: &mut Vec<u8>) {
+    // Only far below its capacity, so that a buffer that empties bit by bit is copied few times.
+    if buffer.capacity() > KEPT_BYTES && buffer.len() <= buffer.capacity() / 4 {
+        buffer.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_keeps_little_more_than_it_holds_and_what_little_most_need() {
+        let capacity = |capacity: usize, bytes: usize| {
+            let mut buffer = Vec::with_capacity(capacity);
+            buffer.resize(bytes, 0);
+            give_back(&mut buffer);
+            buffer.capacity()
+        };
+        for (had, bytes) in
+            [(1 << 20, 0), (1 << 20, 1), (1 << 20, 1000), (1 << 20, 1 << 18), (1 << 13, 1 << 10)]
+        {
+            let kept = capacity(had, bytes);
+            assert!(kept <= KEPT_BYTES.max(bytes), "{had} bytes of memory for {bytes}: {kept} kept");
+        }
+        for (had, bytes) in [(KEPT_BYTES, 0), (1 << 20, 1 << 19)] {
+            assert_eq!(capacity(had, bytes), had);
         }
     }
 }
