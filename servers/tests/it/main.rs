@@ -20,6 +20,7 @@ mod leaderboard_fake_store;
 mod leaderboard_faults;
 mod leaderboard_grpc;
 mod leaderboard_kill;
+mod leaderboard_limits;
 mod leaderboard_log;
 mod leaderboard_seasons;
 mod leaderboard_signed;
