@@ -87,6 +87,26 @@ pub enum ServeError {
         /// Where the damage begins.
         offset: u64,
     },
+    /// A file of the data directory has a record that no service writes, though its checksum is right. Restore it from a
+    /// backup.
+    #[error(
+        "{path}: a record in the frame at byte {offset} cannot be restored ({what}), so this service has not written it; \
+         restore the file from a backup"
+    )]
+    DataInvalid {
+        /// The file.
+        path: PathBuf,
+        /// Where the frame begins.
+        offset: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// A leaderboard cannot be made, for which the system starts no thread; choose another implementation.
+    #[error("cannot make a leaderboard: {why}")]
+    Board {
+        /// What is wrong.
+        why: String,
+    },
     /// The store cannot be used; start it, or correct its address.
     #[error("cannot use the store {address} ({why}); start it, or correct --store")]
     Store {

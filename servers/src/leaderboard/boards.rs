@@ -79,6 +79,14 @@ pub enum BoardsError {
         /// Which.
         name: String,
     },
+    /// Each board of `Implementation::Actor` has a thread, and the system starts no further one.
+    #[error(
+        "no thread can be started for a further board ({why}); delete one, or use another implementation"
+    )]
+    NoThread {
+        /// What the system says.
+        why: String,
+    },
     /// A season of this name was archived before.
     #[error("a season called {season:?} is archived; choose another name")]
     SeasonTaken {
@@ -106,7 +114,8 @@ pub enum BoardsError {
     },
 }
 
-fn check_name(name: &str) -> Result<(), BoardsError> {
+/// Whether a text can be the name of a board or of a season.
+pub(crate) fn check_name(name: &str) -> Result<(), BoardsError> {
     let bytes = name.len();
     if (1..=MAX_BOARD_NAME_BYTES).contains(&bytes) { Ok(()) } else { Err(BoardsError::NameLength { bytes }) }
 }
@@ -205,7 +214,7 @@ impl Boards {
 
     /// Creates an empty board. Without a name it gets one of 32 random hexadecimal digits.
     ///
-    /// Errors: a name without a legal length, or one that is taken.
+    /// Errors: a name without a legal length, or one that is taken; a thread that cannot be started.
     pub fn create(&self, name: Option<&str>, options: Options) -> Result<Arc<Board>, BoardsError> {
         let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
         self.create_numbered(number, name, options)
@@ -223,7 +232,8 @@ impl Boards {
         self.skip_numbers(number);
         let name = board_name(name)?;
         // Made before the lock: an actor starts a thread.
-        let leaderboard = self.implementation.create(options);
+        let leaderboard = self.implementation.try_create(options);
+        let leaderboard = leaderboard.map_err(|error| BoardsError::NoThread { why: error.to_string() })?;
         let board = Board { number, name: name.clone(), options, leaderboard, seasons: Mutex::default() };
         let mut boards = self.boards.write();
         if boards.contains_key(&name) {

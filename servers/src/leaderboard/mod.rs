@@ -29,8 +29,8 @@ mod zones;
 
 pub mod bench;
 
-pub(crate) use boards::board_name;
-pub(crate) use types::check_member;
+pub(crate) use boards::{board_name, check_name};
+pub(crate) use types::{check_member, check_metadata};
 
 pub use archive::{Archive, Snapshot};
 pub use boards::{AtRest, Board, Boards, BoardsError, MAX_BOARD_NAME_BYTES, MAX_SEASONS, Schedule};

@@ -183,7 +183,7 @@ pub(crate) fn check_member(name: &str) -> Result<(), Refused> {
 }
 
 /// Whether a text can be metadata.
-pub(super) fn check_metadata(metadata: Option<&str>) -> Result<(), Refused> {
+pub(crate) fn check_metadata(metadata: Option<&str>) -> Result<(), Refused> {
     match metadata.map_or(0, str::len) {
         bytes if bytes > MAX_METADATA_BYTES => Err(Refused::MetadataTooLong { bytes }),
         _ => Ok(()),

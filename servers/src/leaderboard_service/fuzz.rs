@@ -1,23 +1,19 @@
 //! For `crate::fuzz`: a connection of the service without its socket, as `thread` answers it.
 
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, LazyLock};
 
 use super::calls::Caller;
 pub use super::log::fuzz::{log_frames, log_records, record_seeds};
 use super::messages::{Operation, Request};
-use super::once::Once;
 use super::responder::Responder;
 use super::session::{self, Session, Start};
-use super::signing::Nonces;
 pub use super::store::fuzz::store_replies;
-use super::tally::Tally;
 use super::thread::Turn;
 use super::websocket::{self, WebSocket};
 use super::{Options, Shared, bodies, changes, routes};
 use crate::fault::ThreadFaults;
 use crate::http::request::{Front, Limits, front};
-use crate::leaderboard::{self, Boards, Implementation};
+use crate::leaderboard;
 
 /// What a connection begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,18 +31,7 @@ pub fn leaderboard(spoken: Spoken, pieces: &[&[u8]]) -> Vec<u8> {
     // Defaults come from the command line's parser, which took longer than everything else here.
     static OPTIONS: LazyLock<Options> =
         LazyLock::new(|| Options { body_max: 4096, bulk_max: 100, ..Options::default() });
-    let shared = Arc::new(Shared {
-        options: OPTIONS.clone(),
-        boards: Arc::new(Boards::new(Implementation::OneLock)),
-        log: None,
-        store: None,
-        keys: None,
-        once: Arc::<Once>::default(),
-        nonces: Arc::<Nonces>::default(),
-        tallies: vec![Arc::new(Tally::new())],
-        connections: AtomicUsize::new(0),
-        pending: AtomicUsize::new(0),
-    });
+    let shared = Arc::new(Shared::in_memory(OPTIONS.clone()));
     let rules = leaderboard::Options { seed: Some(7), ..Default::default() };
     changes::create_board(&shared, Some("main"), rules).expect("the first board");
     let mut connection = Connection {
@@ -56,6 +41,7 @@ pub fn leaderboard(spoken: Spoken, pieces: &[&[u8]]) -> Vec<u8> {
         limits: Limits { body_bytes: shared.options.body_max, ..Limits::default() },
         session: (spoken == Spoken::WebSocket).then(|| Session::WebSocket(WebSocket::default())),
         closes: false,
+        has_more: false,
     };
     let (mut input, mut out) = (Vec::new(), Vec::new());
     if spoken == Spoken::Grpc {
@@ -63,10 +49,10 @@ pub fn leaderboard(spoken: Spoken, pieces: &[&[u8]]) -> Vec<u8> {
     }
     for piece in pieces {
         input.extend_from_slice(piece);
-        while !connection.closes && !input.is_empty() {
+        while !connection.closes && (!input.is_empty() || connection.has_more) {
             let taken = connection.answer(&mut input, &mut out);
             input.drain(..taken);
-            if taken == 0 {
+            if taken == 0 && !connection.has_more {
                 break;
             }
         }
@@ -81,6 +67,8 @@ struct Connection {
     limits: Limits,
     session: Option<Session>,
     closes: bool,
+    /// The session has more to answer without further bytes.
+    has_more: bool,
 }
 
 impl Connection {
@@ -88,10 +76,10 @@ impl Connection {
     fn answer(&mut self, bytes: &mut [u8], out: &mut Vec<u8>) -> usize {
         if let Some(session) = &mut self.session {
             let mut portion = Vec::new();
-            let Turn { taken, closes, .. } =
+            let Turn { taken, closes, has_more, .. } =
                 session.answer(bytes, &self.caller, &mut self.faults, &mut portion);
             out.extend_from_slice(&portion);
-            self.closes = closes;
+            (self.closes, self.has_more) = (closes, has_more);
             return taken;
         }
         match session::start(bytes, false) {

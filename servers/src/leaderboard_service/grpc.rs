@@ -1,13 +1,17 @@
 //! The leaderboard over gRPC: HTTP/2 by prior knowledge, on the port that also takes HTTP/1.1.
 //!
 //! The `h2` crate does the protocol over two buffers, and is polled by the service's own threads after whatever could
-//! have moved it; no runtime takes part. A call is carried out when its message is whole, and answered at once; `Bulk`
-//! answers message by message, and reads no further while its client does not take the answers.
+//! have moved it; no runtime takes part. A call is carried out when its message is whole, and answered at once, up to a
+//! portion of all calls in a turn; `Bulk` answers message by message, and reads no further while its client does not take
+//! the answers. While a client leaves no room for the answers it has, none of its calls is carried out.
 //! Signature and idempotency key are metadata, named as over HTTP; what is signed is what is signed over WebSocket.
-//! Not here: compression, deadlines (nothing waits but for the disk). Source: grpc.io, "gRPC over HTTP2".
+//! Not here: compression, deadlines that calls set (nothing waits but for the disk).
+//! Source: grpc.io, "gRPC over HTTP2".
 
 mod call;
 mod pipe;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -21,9 +25,10 @@ use h2::Reason;
 use h2::server::{Builder, Connection, Handshake};
 
 use super::calls::Caller;
-use super::thread::Turn;
+use super::thread::{PORTION_ANSWERS, PORTION_BYTES, Turn};
+use crate::clock;
 use crate::fault::ThreadFaults;
-use call::Call;
+use call::{Call, Missing};
 use pipe::{Pipe, PipeEnd};
 
 /// What a connection of HTTP/2 begins with.
@@ -42,12 +47,55 @@ pub(super) struct Grpc {
     calls: Vec<Call>,
     woken: Arc<Woken>,
     waker: Waker,
+    /// When the connection began, monotonic ns.
+    began_ns: u64,
+    /// Answers that wait for room in the client's windows.
+    held_bytes: usize,
 }
 
 enum Stage {
     Opening(Box<Handshake<PipeEnd, Bytes>>),
     Open(Box<Connection<PipeEnd, Bytes>>),
     Over,
+}
+
+/// Answers of one connection that wait for room in its windows: while they have as many bytes, no further call is
+/// carried out. One answer may exceed it.
+const HELD_BYTES_MAX: usize = 1024 * 1024;
+
+/// What a turn has carried out, over all calls of the connection.
+#[derive(Default)]
+struct Portion {
+    answered: usize,
+    /// Of the answers.
+    bytes: usize,
+    /// Answers of all calls that wait for room.
+    held_bytes: usize,
+    /// A call could not be carried out, as the portion was full or too many answers waited.
+    keeps_waiting: bool,
+    /// The turn's time, once it was asked for.
+    now_ns: Option<u64>,
+}
+
+impl Portion {
+    /// Nothing more is carried out in this turn.
+    fn is_full(&self) -> bool {
+        self.answered >= PORTION_ANSWERS || self.bytes >= PORTION_BYTES
+    }
+
+    /// Whether one more message may be carried out.
+    fn has_room(&self) -> bool {
+        !self.is_full() && self.held_bytes < HELD_BYTES_MAX
+    }
+
+    fn count_bytes(&mut self, answer: usize) {
+        self.bytes += answer;
+        self.held_bytes += answer;
+    }
+
+    fn now_ns(&mut self) -> u64 {
+        *self.now_ns.get_or_insert_with(clock::now_ns)
+    }
 }
 
 /// That something could move.
@@ -69,12 +117,13 @@ impl Default for Grpc {
             .handshake(PipeEnd(pipe.clone()));
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
-        Grpc { pipe, stage: Stage::Opening(Box::new(opening)), calls: Vec::new(), woken, waker }
+        let (stage, calls) = (Stage::Opening(Box::new(opening)), Vec::new());
+        Grpc { pipe, stage, calls, woken, waker, began_ns: clock::now_ns(), held_bytes: 0 }
     }
 }
 
 impl Grpc {
-    /// Takes what was read, carries out what is whole, and appends what is to be written.
+    /// Takes what was read, carries out what is whole, up to a portion, and appends what is to be written.
     pub(super) fn answer(
         &mut self,
         bytes: &[u8],
@@ -83,9 +132,11 @@ impl Grpc {
         out: &mut Vec<u8>,
     ) -> Turn {
         self.pipe.borrow_mut().came(bytes);
-        let answered = self.turn(caller, faults);
+        let portion = self.turn(caller, faults);
         self.pipe.borrow_mut().take_outgoing(out);
-        Turn { taken: bytes.len(), answered, closes: matches!(self.stage, Stage::Over) }
+        let has_more = portion.is_full() && !self.calls.is_empty();
+        let closes = matches!(self.stage, Stage::Over);
+        Turn { taken: bytes.len(), answered: portion.answered, closes, has_more }
     }
 
     /// Says that the server goes down: calls that are not whole are answered so, and no further ones taken.
@@ -100,23 +151,54 @@ impl Grpc {
         for call in self.calls.drain(..) {
             call.refuse_late();
         }
-        let mut answered = self.turn(caller, faults);
+        self.held_bytes = 0;
+        let mut answered = self.turn_to_the_end(caller, faults);
         if let Stage::Open(connection) = &mut self.stage {
             connection.abrupt_shutdown(Reason::NO_ERROR);
         }
-        answered += self.turn(caller, faults);
+        answered += self.turn_to_the_end(caller, faults);
         self.pipe.borrow_mut().take_outgoing(out);
         answered
     }
 
-    /// A call has begun and is not whole.
-    pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.stage, Stage::Opening(_)) || self.calls.iter().any(Call::is_waiting)
+    /// Since when the client has owed the rest of a message or of its greeting, monotonic ns. Of several, the oldest.
+    pub(super) fn incomplete_since_ns(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Opening(_) => Some(self.began_ns),
+            _ => self.missing_since_ns(Missing::Message),
+        }
     }
 
-    /// Moves on as far as that goes without further bytes. Returns how many messages were answered.
-    fn turn(&mut self, caller: &Caller, faults: &mut ThreadFaults) -> usize {
+    /// Since when answers have waited for room in the client's windows. Of several, the oldest.
+    pub(super) fn untaken_since_ns(&self) -> Option<u64> {
+        self.missing_since_ns(Missing::Room)
+    }
+
+    fn missing_since_ns(&self, what: Missing) -> Option<u64> {
+        let missing = self.calls.iter().filter_map(Call::missing);
+        missing.filter(|(missing, _)| *missing == what).map(|(_, since_ns)| since_ns).min()
+    }
+
+    /// Bytes of answers that wait for room in the client's windows.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Moves on as far as that goes without further bytes, whatever it costs. Returns how many messages were answered.
+    fn turn_to_the_end(&mut self, caller: &Caller, faults: &mut ThreadFaults) -> usize {
         let mut answered = 0;
+        loop {
+            let portion = self.turn(caller, faults);
+            answered += portion.answered;
+            if !portion.is_full() {
+                return answered;
+            }
+        }
+    }
+
+    /// Moves on as far as that goes without further bytes, up to a portion. Returns what was answered.
+    fn turn(&mut self, caller: &Caller, faults: &mut ThreadFaults) -> Portion {
+        let mut portion = Portion { held_bytes: self.held_bytes, ..Portion::default() };
         loop {
             self.woken.0.store(false, Ordering::Relaxed);
             let mut cx = Context::from_waker(&self.waker);
@@ -138,15 +220,40 @@ impl Grpc {
                         Poll::Ready(Some(Err(_)) | None) => {
                             self.stage = Stage::Over;
                             self.calls.clear();
-                            return answered;
+                            self.held_bytes = 0;
+                            return portion;
                         }
                     }
                 }
             }
-            self.calls.retain_mut(|call| call.goes_on(&mut cx, caller, faults, &mut answered));
-            if !self.woken.0.load(Ordering::Relaxed) {
-                return answered;
+            self.carry_on(caller, faults, &mut portion);
+            // Nothing wakes a call that was kept waiting and could be carried out since, as another's answer was taken.
+            let has_room_again = std::mem::take(&mut portion.keeps_waiting) && portion.has_room();
+            if !self.woken.0.load(Ordering::Relaxed) && !has_room_again {
+                self.held_bytes = portion.held_bytes;
+                return portion;
             }
         }
+    }
+
+    /// Lets one call after the other move on. What is whole is carried out until the portion is full.
+    fn carry_on(&mut self, caller: &Caller, faults: &mut ThreadFaults, portion: &mut Portion) {
+        let mut cx = Context::from_waker(&self.waker);
+        let (mut place, mut next) = (0, None);
+        let mut keeps_waiting = false;
+        self.calls.retain_mut(|call| {
+            let answered = portion.answered;
+            portion.keeps_waiting = false;
+            let goes_on = call.goes_on(&mut cx, caller, faults, portion);
+            if portion.keeps_waiting && portion.answered == answered {
+                next.get_or_insert(place);
+            }
+            keeps_waiting |= portion.keeps_waiting;
+            place += usize::from(goes_on);
+            goes_on
+        });
+        portion.keeps_waiting = keeps_waiting;
+        // A stream of bulks that fills portion after portion must not keep the calls behind it waiting.
+        self.calls.rotate_left(next.unwrap_or(0));
     }
 }

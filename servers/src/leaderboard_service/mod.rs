@@ -88,6 +88,16 @@ pub struct Options {
     /// Answers that wait at once; further changes are answered 429
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     pub max_pending: usize,
+    /// Memory of answers that clients have not taken yet, over all connections. Beyond it those connections are closed
+    /// whose answers have waited for longest; each thread has an equal part of it
+    #[arg(long, default_value_t = 256 * 1024 * 1024, value_name = "BYTES")]
+    pub total_unsent: usize,
+    /// How long a request may take from its first byte to its last, and a client to close after its last answer.
+    #[arg(skip = Duration::from_secs(10))]
+    pub request_timeout: Duration,
+    /// How long a client may take for the answers that wait for it. A page of a megabyte gets through a slow line in that.
+    #[arg(skip = Duration::from_secs(30))]
+    pub answer_timeout: Duration,
     /// How long requests under way may take after SIGTERM
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = time)]
     pub grace: Duration,
@@ -153,6 +163,23 @@ struct Shared {
 }
 
 impl Shared {
+    /// Of one thread, with no boards.
+    #[cfg(any(test, feature = "fuzz"))]
+    fn in_memory(options: Options) -> Shared {
+        Shared {
+            boards: Arc::new(Boards::new(options.implementation)),
+            options,
+            log: None,
+            store: None,
+            keys: None,
+            once: Arc::default(),
+            nonces: Arc::default(),
+            tallies: vec![Arc::new(Tally::new())],
+            connections: AtomicUsize::new(0),
+            pending: AtomicUsize::new(0),
+        }
+    }
+
     /// Errors: more items than one request may have.
     fn check_items(&self, items: usize) -> Result<(), Problem> {
         let most = self.options.bulk_max;
@@ -196,6 +223,7 @@ fn run_with(
     check("bulk-max", options.bulk_max, 1..=1_000_000, "1 to 1000000")?;
     check("body-max", options.body_max, 1..=1 << 30, "1 to 1073741824")?;
     check("max-connections", options.max_connections, 1..=10_000_000, "1 to 10000000")?;
+    check("total-unsent", options.total_unsent, 1 << 20.., "1048576 bytes and more")?;
     if !(1..=leaderboard::MAX_BOARD_NAME_BYTES).contains(&options.board.len()) {
         let (option, value) = ("board", format!("{:?}", options.board));
         return Err(ServeError::Option { option, value, range: "a name has 1 to 256 bytes" });
@@ -243,7 +271,7 @@ fn run_with(
     });
     if shared.store.is_none() && shared.boards.get(&shared.options.board).is_none() {
         let created = changes::create_board(&shared, Some(&shared.options.board), rules);
-        created.expect("there is no such board, and the name was checked");
+        created.map_err(|problem| ServeError::Board { why: problem.detail().to_owned() })?;
     }
     for me in 0..threads {
         let (shared, common) = (shared.clone(), crew.common.clone());

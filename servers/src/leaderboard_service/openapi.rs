@@ -86,7 +86,9 @@ fn operation(route: &Route) -> Value {
         operation["parameters"].as_array_mut().expect("a list").push(json!({
             "name": IDEMPOTENCY_FIELD, "in": "header", "required": false,
             "schema": { "type": "string", "minLength": 1, "maxLength": 128 },
-            "description": "A repetition with the same key gets the first answer and changes nothing" }));
+            "description": "A repetition with the same key gets the first answer and changes nothing, for 10 minutes. Of \
+                answers that have more than 64 MiB together the longest are dropped first: a repetition is then answered \
+                409, and still changes nothing" }));
         operation["security"] = json!([{}, { "signature": [] }]);
     }
     operation

@@ -130,6 +130,7 @@ impl From<BoardsError> for Problem {
             BoardsError::NameTaken { .. } | BoardsError::SeasonTaken { .. } => {
                 Problem::new(409, error.to_string())
             }
+            BoardsError::NoThread { .. } => Problem::new(503, error.to_string()),
             BoardsError::NameLength { .. } | BoardsError::SeasonsFull => Problem::new(422, error.to_string()),
             BoardsError::NoSuchBoard { part, name } => Problem::no_board(&name).at_board(part),
             BoardsError::Bulk { part, refused } => Problem::from(refused).at_board(part),

@@ -12,6 +12,15 @@ pub(super) enum Session {
     Grpc(Grpc),
 }
 
+/// What has begun and is not whole.
+pub(super) enum Incomplete {
+    None,
+    /// The only one there can be at a time.
+    One,
+    /// Several at a time, the oldest of which began at this instant, monotonic ns.
+    Since(u64),
+}
+
 /// Whether bytes that would be a request are the beginning of something else.
 pub(super) enum Start {
     None,
@@ -65,10 +74,27 @@ impl Session {
     }
 
     /// Something has begun and is not whole.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(super) fn incomplete(&self) -> Incomplete {
         match self {
-            Session::WebSocket(socket) => socket.is_waiting(),
-            Session::Grpc(grpc) => grpc.is_waiting(),
+            Session::WebSocket(socket) if socket.is_waiting() => Incomplete::One,
+            Session::WebSocket(_) => Incomplete::None,
+            Session::Grpc(grpc) => grpc.incomplete_since_ns().map_or(Incomplete::None, Incomplete::Since),
+        }
+    }
+
+    /// Since when answers have waited until the client lets them be sent, monotonic ns. Of several, the oldest.
+    pub(super) fn untaken_since_ns(&self) -> Option<u64> {
+        match self {
+            Session::WebSocket(_) => None,
+            Session::Grpc(grpc) => grpc.untaken_since_ns(),
+        }
+    }
+
+    /// Bytes of these answers.
+    pub(super) fn held_bytes(&self) -> usize {
+        match self {
+            Session::WebSocket(_) => 0,
+            Session::Grpc(grpc) => grpc.held_bytes(),
         }
     }
 }

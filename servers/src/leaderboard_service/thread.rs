@@ -1,8 +1,10 @@
 //! One thread of the service: sleep in epoll, read, answer.
 //!
 //! All whole requests of one read are answered with one write, up to a portion. From a client that does not take its
-//! answers, or whose answers wait, nothing more is read.
+//! answers, or whose answers wait, nothing more is read; it has to take them in time, and the memory of all answers that
+//! wait for clients is bounded (`late`).
 
+mod late;
 mod stored;
 
 use std::collections::VecDeque;
@@ -26,6 +28,8 @@ use crate::slab::Key;
 use crate::stream::{self, Read};
 use crate::thread::{self, Common, Core, ENDING_REST_NS, IDLE_REST_NS, Serve};
 use crate::wakeup::Wakeup;
+use late::Late;
+pub(super) use late::give_back;
 
 const BUFFER_BYTES: usize = 128 * 1024;
 
@@ -33,13 +37,10 @@ const BUFFER_BYTES: usize = 128 * 1024;
 pub(super) const PORTION_BYTES: usize = 64 * 1024;
 
 /// … or with this many. A turn gives one portion to each client, so that one that asks without end keeps no other waiting for longer.
-const PORTION_ANSWERS: usize = 64;
+pub(super) const PORTION_ANSWERS: usize = 64;
 
-/// Memory that a connection keeps for answers that could not be written at once.
+/// Memory that a connection keeps for what it reads and for answers that could not be written at once.
 const KEPT_BYTES: usize = 4 * 1024;
-
-/// How long a request may take from its first byte to its last, and a client to close after its last answer.
-const REQUEST_NS: u64 = 10_000_000_000;
 
 /// How long silent connections are kept when the server goes down: who asks now is told.
 const LINGER_NS: u64 = 200_000_000;
@@ -50,6 +51,10 @@ pub(super) struct Client {
     input: Vec<u8>,
     /// Answers that were not taken yet, or may not leave yet.
     unsent: Vec<u8>,
+    /// Since when the client has not taken them, monotonic ns.
+    unsent_since_ns: Option<u64>,
+    /// Memory of answers that wait for the client, as `Thread::untaken_bytes` counts it.
+    untaken_bytes: usize,
     /// The answers wait in the thread's queue.
     is_held: bool,
     /// Answers that wait for the store; `is_held` with it.
@@ -68,7 +73,10 @@ pub(super) struct Client {
     has_more: bool,
     /// What it has switched to from HTTP/1.1.
     session: Option<Box<Session>>,
-    due: Due,
+    /// By when it must have completed its request, or closed.
+    asking: Due,
+    /// By when it must have taken its answers.
+    taking: Due,
 }
 
 /// What became of bytes that were read.
@@ -79,6 +87,8 @@ pub(super) struct Turn {
     pub(super) answered: usize,
     /// The last answer was given.
     pub(super) closes: bool,
+    /// The portion was full: more can be answered without further bytes.
+    pub(super) has_more: bool,
 }
 
 /// Answers that wait for their time.
@@ -97,7 +107,7 @@ struct Gone;
 
 struct Thread<'h> {
     shared: &'h Shared,
-    core: Core<Client, ()>,
+    core: Core<Client, Late>,
     responder: Responder,
     caller: Caller,
     /// With `--store`.
@@ -107,6 +117,14 @@ struct Thread<'h> {
     /// In the order in which they were given.
     held: VecDeque<Held>,
     limits: Limits,
+    /// How long a request may take from its first byte to its last, and a client to close after its last answer.
+    request_ns: u64,
+    /// How long a client may take for the answers that wait for it.
+    answer_ns: u64,
+    /// Memory of all answers that wait for their clients.
+    untaken_bytes: usize,
+    /// This thread's part of `--total-unsent`.
+    untaken_bytes_max: usize,
     /// When the server went down, monotonic ns.
     down_since_ns: u64,
 }
@@ -128,6 +146,10 @@ pub(super) fn run(shared: &Arc<Shared>, common: &Arc<Common>, me: usize) -> io::
         answers: Vec::new(),
         held: VecDeque::new(),
         limits: Limits { body_bytes: shared.options.body_max, ..Limits::default() },
+        request_ns: shared.options.request_timeout.as_nanos() as u64,
+        answer_ns: shared.options.answer_timeout.as_nanos() as u64,
+        untaken_bytes: 0,
+        untaken_bytes_max: shared.options.total_unsent / shared.tallies.len(),
         down_since_ns: 0,
     };
     thread.watch_store()?;
@@ -137,12 +159,12 @@ pub(super) fn run(shared: &Arc<Shared>, common: &Arc<Common>, me: usize) -> io::
 
 impl Serve for Thread<'_> {
     type Client = Client;
-    type Late = ();
+    type Late = Late;
 
     /// Few per wake-up, so that a burst of connections spreads over the threads it wakes.
     const TAKEN_PER_TURN: usize = 4;
 
-    fn core(&mut self) -> &mut Core<Client, ()> {
+    fn core(&mut self) -> &mut Core<Client, Late> {
         &mut self.core
     }
 
@@ -177,9 +199,14 @@ impl Serve for Thread<'_> {
         thread::take(self, |thread, fd, _| thread.greet(fd));
     }
 
-    fn is_due(&mut self, (): (), key: Key, now_ns: u64) {
+    fn is_due(&mut self, what: Late, key: Key, now_ns: u64) {
         let Core { clients, deadlines, .. } = &mut self.core;
-        if clients.get_mut(key).is_some_and(|client| deadlines.holds((), key, &mut client.due, now_ns)) {
+        let Some(client) = clients.get_mut(key) else { return };
+        let due = match what {
+            Late::Asking => &mut client.asking,
+            Late::Taking => &mut client.taking,
+        };
+        if deadlines.holds(what, key, due, now_ns) {
             self.part(key);
         }
     }
@@ -225,6 +252,8 @@ impl Thread<'_> {
             fd,
             input: Vec::new(),
             unsent: Vec::new(),
+            unsent_since_ns: None,
+            untaken_bytes: 0,
             is_held: false,
             awaited: 0,
             is_watched: false,
@@ -234,7 +263,8 @@ impl Thread<'_> {
             is_under_way: false,
             has_more: false,
             session: None,
-            due: Due::default(),
+            asking: Due::default(),
+            taking: Due::default(),
         };
         let Some(key) = self.core.insert(fd, false, client) else {
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
@@ -260,8 +290,9 @@ impl Thread<'_> {
                 thread.take_leave(key, buffer, answers)
             },
         );
-        if conversed.is_err() {
-            self.part(key);
+        match conversed {
+            Ok(()) => self.count_untaken(key),
+            Err(Gone) => self.part(key),
         }
     }
 
@@ -289,9 +320,8 @@ impl Thread<'_> {
                 if !client.unsent.is_empty() {
                     return self.watch(key, true);
                 }
-                if client.unsent.capacity() > KEPT_BYTES {
-                    client.unsent = Vec::new();
-                }
+                give_back(&mut client.unsent);
+                client.unsent_since_ns = None;
                 // What came meanwhile was announced, and not read.
                 (ended, was_the_last) = (true, false);
                 if client.is_watched {
@@ -320,6 +350,7 @@ impl Thread<'_> {
                 let taken = self.answer(key, &mut input, answers);
                 if let Some(client) = self.core.clients.get_mut(key) {
                     input.drain(..taken);
+                    give_back(&mut input);
                     client.input = input;
                 }
                 self.give(key, answers)?;
@@ -351,14 +382,7 @@ impl Thread<'_> {
                 }
             }
         }
-        if let Some(client) = self.core.clients.get_mut(key) {
-            let is_whole = client.session.as_ref().is_some_and(|session| !session.is_waiting());
-            if is_whole && !client.closes {
-                client.due.by_ns = None;
-            } else if (client.session.is_some() || !client.input.is_empty()) && client.due.by_ns.is_none() {
-                self.expect(key);
-            }
-        }
+        self.expect_the_rest(key);
         Ok(())
     }
 
@@ -394,9 +418,9 @@ impl Thread<'_> {
             self.caller.take_touched();
             let turn = session.answer(bytes, &self.caller, faults, answers);
             client.closes |= turn.closes;
-            client.has_more = turn.taken < bytes.len() && !client.closes;
+            client.has_more = turn.has_more && !client.closes;
             if turn.answered > 0 {
-                client.due.by_ns = None;
+                client.asking.by_ns = None;
                 let waits = self.caller.take_touched();
                 self.hold(key, turn.answered, waits);
             }
@@ -477,7 +501,7 @@ impl Thread<'_> {
             }
         }
         if count > 0 {
-            client.due.by_ns = None;
+            client.asking.by_ns = None;
             let waits = self.responder.take_touched();
             self.hold(key, count, waits);
         }
@@ -540,15 +564,9 @@ impl Thread<'_> {
         self.core.epoll.change(&client.fd, key.to_bits(), wanted).map_err(|_| Gone)
     }
 
-    /// The client must have completed its request, or closed, within the time from now.
-    fn expect(&mut self, key: Key) {
-        if let Some(client) = self.core.clients.get_mut(key) {
-            self.core.deadlines.renew((), key, &mut client.due, clock::now_ns() + REQUEST_NS);
-        }
-    }
-
     fn part(&mut self, key: Key) {
-        if self.core.clients.remove(key).is_some() {
+        if let Some(client) = self.core.clients.remove(key) {
+            self.untaken_bytes -= client.untaken_bytes;
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -80,7 +80,7 @@ impl WebSocket {
             closes = true;
             0
         });
-        Turn { taken, answered, closes }
+        Turn { taken, answered, closes, has_more: taken < bytes.len() && !closes }
     }
 
     /// Says that the server goes down.

@@ -31,7 +31,7 @@ pub async fn connect(address: SocketAddr) -> SendRequest<Bytes> {
 
 const SERVICE: &str = "stepladder.leaderboard.v1.Leaderboard";
 
-fn head(method: &str, metadata: &[(&str, &str)]) -> Request<()> {
+pub fn head(method: &str, metadata: &[(&str, &str)]) -> Request<()> {
     let uri = format!("http://localhost/{SERVICE}/{method}");
     let mut request = Request::post(uri).header("content-type", "application/grpc").header("te", "trailers");
     for (name, value) in metadata {

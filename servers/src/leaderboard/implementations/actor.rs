@@ -3,8 +3,9 @@
 //! Nothing is locked, but each call costs two messages and two switches of threads.
 //! The thread ends when the board is dropped.
 
+use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 use super::super::exclusive::Exclusive;
 use super::super::{
@@ -26,16 +27,20 @@ pub(super) struct Actor<B> {
 }
 
 impl<B: Exclusive> Actor<B> {
-    pub(super) fn new(options: Options) -> Self {
+    /// Errors: the system starts no further thread.
+    pub(super) fn new(options: Options) -> io::Result<Self> {
+        Self::on(Builder::new(), options)
+    }
+
+    fn on(thread: Builder, options: Options) -> io::Result<Self> {
         let (calls, incoming) = sync_channel::<Call<B>>(BACKLOG);
-        let owner = std::thread::Builder::new().name("leaderboard".into()).spawn(move || {
+        let owner = thread.name("leaderboard".into()).spawn(move || {
             let mut board = B::new(options);
             for call in incoming {
                 call(&mut board);
             }
-        });
-        let owner = owner.expect("a process that can start threads");
-        Self { calls: Some(calls), owner: Some(owner), waits: Waits::default() }
+        })?;
+        Ok(Self { calls: Some(calls), owner: Some(owner), waits: Waits::default() })
     }
 
     fn call<R: Send + 'static>(&self, work: impl FnOnce(&mut B) -> R + Send + 'static) -> R {
@@ -139,5 +144,18 @@ impl<B: Exclusive> Leaderboard for Actor<B> {
 
     fn lock_waits(&self) -> LockWaits {
         self.waits.read()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::flat_board::FlatBoard;
+    use super::*;
+
+    #[test]
+    fn a_thread_that_cannot_be_started_is_an_error() {
+        // No address space has room for such a stack.
+        let refused = Actor::<FlatBoard>::on(Builder::new().stack_size(1 << 60), Options::default());
+        assert_eq!(refused.err().map(|error| error.kind()), Some(io::ErrorKind::WouldBlock));
     }
 }

@@ -10,8 +10,8 @@ mod waits;
 #[cfg(test)]
 pub(super) mod wrong;
 
-use std::fmt;
 use std::str::FromStr;
+use std::{fmt, io};
 
 pub use waits::LockWaits;
 
@@ -51,14 +51,23 @@ impl Implementation {
     }
 
     /// An empty board of this kind.
-    pub fn create(self, options: Options) -> Box<dyn Leaderboard> {
-        match self {
+    ///
+    /// Errors: an actor's thread cannot be started.
+    pub fn try_create(self, options: Options) -> io::Result<Box<dyn Leaderboard>> {
+        Ok(match self {
             Self::OneLock => Box::new(one_lock::OneLock::<FlatBoard>::new(options)),
             Self::Sharded => Box::new(sharded::Sharded::new(options)),
             Self::ConcurrentMap => Box::new(concurrent_map::ConcurrentMap::new(options)),
-            Self::Actor => Box::new(actor::Actor::<FlatBoard>::new(options)),
+            Self::Actor => Box::new(actor::Actor::<FlatBoard>::new(options)?),
             Self::HashMapIndexSet => Box::new(one_lock::OneLock::<MapBoard>::new(options)),
-        }
+        })
+    }
+
+    /// The same where few boards are made.
+    ///
+    /// Panics: an actor's thread cannot be started.
+    pub fn create(self, options: Options) -> Box<dyn Leaderboard> {
+        self.try_create(options).expect("a process that can start threads")
     }
 }
 

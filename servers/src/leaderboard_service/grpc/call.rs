@@ -6,13 +6,15 @@ use bytes::{Buf, Bytes, BytesMut};
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, Response, StatusCode, request};
+use http::{Method, Request, Response, StatusCode};
 
 use super::super::calls::Caller;
 use super::super::messages::{self, ERROR_FIELD, Operation, Signature};
 use super::super::problem::Problem;
 use super::super::signing::{self, IDEMPOTENCY_FIELD, KEY_FIELD};
 use super::super::tally::Channel;
+use super::Portion;
+use crate::clock;
 use crate::fault::ThreadFaults;
 use crate::protobuf::put_message;
 
@@ -94,7 +96,7 @@ fn escaped(text: &str) -> String {
 /// A call that is not over.
 pub(super) struct Call {
     operation: usize,
-    head: request::Parts,
+    metadata: Metadata,
     body: RecvStream,
     respond: SendResponse<Bytes>,
     /// Once the first answer was given.
@@ -106,12 +108,52 @@ pub(super) struct Call {
     /// Answers that the client has left no room for yet.
     outbox: Bytes,
     has_ended: bool,
+    /// Since when what is missing now has been missing, monotonic ns.
+    since_ns: u64,
+}
+
+/// What a call is kept waiting by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// The rest of a message, or the first one.
+    Message,
+    /// Room for an answer.
+    Room,
+}
+
+/// The fields that a call's signature is made of. The others are not kept: a stream may stay open for long.
+struct Metadata {
+    key: Option<HeaderValue>,
+    nonce: Option<HeaderValue>,
+    expires: Option<HeaderValue>,
+    signature: Option<HeaderValue>,
+    idempotency_key: Option<HeaderValue>,
+}
+
+impl Metadata {
+    fn of(fields: &mut HeaderMap) -> Metadata {
+        // Copied: what is read lies in a buffer that all fields of the head share.
+        let mut take =
+            |name| fields.remove(name).and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok());
+        Metadata {
+            key: take(KEY_FIELD),
+            nonce: take(signing::NONCE_FIELD),
+            expires: take(signing::EXPIRES_FIELD),
+            signature: take(signing::SIGNATURE_FIELD),
+            idempotency_key: take(IDEMPOTENCY_FIELD),
+        }
+    }
+}
+
+/// The bytes of a field, or none.
+fn text_of(field: Option<&HeaderValue>) -> &[u8] {
+    field.map(HeaderValue::as_bytes).unwrap_or_default()
 }
 
 impl Call {
     /// None: it was refused at once.
     pub(super) fn begin(request: Request<RecvStream>, mut respond: SendResponse<Bytes>) -> Option<Call> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let content_type = head.headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
         if head.method != Method::POST || !content_type.starts_with(GRPC.as_bytes()) {
             let mut response = Response::new(());
@@ -128,7 +170,9 @@ impl Call {
         };
         let (store, outbox) = (BytesMut::new(), Bytes::new());
         let (answers, count, has_ended) = (None, 0, false);
-        Some(Call { operation, head, body, respond, answers, store, count, outbox, has_ended })
+        let metadata = Metadata::of(&mut head.headers);
+        let since_ns = clock::now_ns();
+        Some(Call { operation, metadata, body, respond, answers, store, count, outbox, has_ended, since_ns })
     }
 
     /// Carries out what is whole and answers it, counting. False when the call is over.
@@ -137,9 +181,9 @@ impl Call {
         cx: &mut Context<'_>,
         caller: &Caller,
         faults: &mut ThreadFaults,
-        answered: &mut usize,
+        portion: &mut Portion,
     ) -> bool {
-        match self.advance(cx, caller, faults, answered) {
+        match self.advance(cx, caller, faults, portion) {
             Poll::Pending => true,
             Poll::Ready(Ok(())) => false,
             Poll::Ready(Err(refusal)) => {
@@ -157,15 +201,28 @@ impl Call {
         cx: &mut Context<'_>,
         caller: &Caller,
         faults: &mut ThreadFaults,
-        answered: &mut usize,
+        portion: &mut Portion,
     ) -> Poll<Result<(), Option<Refusal>>> {
         loop {
-            match self.send_outbox(cx) {
+            let waiting = self.outbox.len();
+            let sent = self.send_outbox(cx);
+            portion.held_bytes -= waiting - self.outbox.len();
+            match sent {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(Gone)) => return Poll::Ready(Err(None)),
+                Poll::Ready(Err(Gone)) => {
+                    portion.held_bytes -= self.outbox.len();
+                    return Poll::Ready(Err(None));
+                }
+                Poll::Ready(Ok(())) if waiting > 0 => self.since_ns = portion.now_ns(),
                 Poll::Ready(Ok(())) => {}
             }
             if self.operation == BULK || self.has_ended {
+                if !portion.has_room() && self.has_message() {
+                    // It is not the client that has to do something.
+                    self.since_ns = portion.now_ns();
+                    portion.keeps_waiting = true;
+                    return Poll::Pending;
+                }
                 match self.take_message(caller.message_bytes_max()) {
                     Err(refusal) => return Poll::Ready(Err(Some(refusal))),
                     Ok(Some(_)) if self.operation != BULK && !self.store.is_empty() => {
@@ -173,10 +230,12 @@ impl Call {
                         return Poll::Ready(Err(Some(refusal)));
                     }
                     Ok(Some(message)) => {
-                        *answered += 1;
+                        portion.answered += 1;
                         if let Err(refusal) = self.carry_out(&message, caller, faults) {
                             return Poll::Ready(Err(Some(refusal)));
                         }
+                        self.since_ns = portion.now_ns();
+                        portion.count_bytes(self.outbox.len());
                         continue;
                     }
                     Ok(None) if self.has_ended => return Poll::Ready(self.finish()),
@@ -193,10 +252,20 @@ impl Call {
                     if self.store.len() > PREFIX_BYTES + caller.message_bytes_max() {
                         return Poll::Ready(Err(Some(too_long(caller.message_bytes_max()))));
                     }
+                    if self.store.is_empty() && self.count > 0 {
+                        self.since_ns = portion.now_ns();
+                    }
                     self.store.extend_from_slice(&data);
                 }
             }
         }
+    }
+
+    /// The next message is whole, whatever is wrong with it.
+    fn has_message(&self) -> bool {
+        let length = |[_, a, b, c, d]: [u8; PREFIX_BYTES]| u32::from_be_bytes([a, b, c, d]) as usize;
+        let prefix = self.store.first_chunk::<PREFIX_BYTES>();
+        prefix.is_some_and(|prefix| self.store.len() - PREFIX_BYTES >= length(*prefix))
     }
 
     /// The next whole message. Errors: it is compressed or too long, which its first bytes tell.
@@ -253,26 +322,28 @@ impl Call {
         let operation = Operation::read(self.operation, message).inspect_err(|_| {
             caller.count_malformed(Channel::Grpc);
         })?;
-        let field = |name: &str| self.head.headers.get(name).map(HeaderValue::as_bytes);
-        let signature = match field(KEY_FIELD) {
+        let metadata = &self.metadata;
+        let signature = match &metadata.key {
             None => None,
             Some(_) if self.count > 1 => {
                 return Err(Problem::new(401, "a signature is for one message; make a call for each"));
             }
-            Some(key) => Some(signing::bytes_of_hex(field(signing::SIGNATURE_FIELD).unwrap_or_default()))
-                .map(|bytes| (key, bytes.unwrap_or_default())),
+            Some(key) => {
+                let signature = signing::bytes_of_hex(text_of(metadata.signature.as_ref()));
+                Some((key.as_bytes(), signature.unwrap_or_default()))
+            }
         };
         let expires =
-            field(signing::EXPIRES_FIELD).and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+            std::str::from_utf8(text_of(metadata.expires.as_ref())).ok().and_then(|text| text.parse().ok());
         let request = messages::Request {
             id: 0,
             operation,
             operation_bytes: message,
             operation_parts: 1,
-            idempotency_key: field(IDEMPOTENCY_FIELD).unwrap_or_default(),
+            idempotency_key: text_of(metadata.idempotency_key.as_ref()),
             signature: signature.as_ref().map(|(key, bytes)| Signature {
                 key,
-                nonce: field(signing::NONCE_FIELD).unwrap_or_default(),
+                nonce: text_of(metadata.nonce.as_ref()),
                 expires_s: expires.unwrap_or(0),
                 signature: bytes,
             }),
@@ -344,9 +415,16 @@ impl Call {
         // Who still sends is told that it is not wanted, when the stream is let go.
     }
 
-    /// Something of a message is missing.
-    pub(super) fn is_waiting(&self) -> bool {
-        !self.store.is_empty() || (self.operation != BULK && !self.has_ended)
+    /// What its client has to do, and since when. None while nothing is missing, and between the bulks of a stream.
+    pub(super) fn missing(&self) -> Option<(Missing, u64)> {
+        let missing = if !self.outbox.is_empty() {
+            Missing::Room
+        } else if self.has_ended || (self.operation == BULK && self.count > 0 && self.store.is_empty()) {
+            return None;
+        } else {
+            Missing::Message
+        };
+        Some((missing, self.since_ns))
     }
 
     /// The server goes down before the call is whole.

@@ -8,6 +8,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::super::thread::give_back;
+
 /// What is on its way.
 #[derive(Default)]
 pub(super) struct Pipe {
@@ -26,6 +28,7 @@ impl Pipe {
     /// Moves what waits for the socket to `out`.
     pub(super) fn take_outgoing(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.outgoing);
+        give_back(&mut self.outgoing);
     }
 }
 

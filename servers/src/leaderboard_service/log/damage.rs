@@ -7,10 +7,12 @@ use proptest::prelude::*;
 
 use super::disk::Disk;
 use super::power_cuts::{Life, State, nothing, state};
-use super::record::Changes;
+use super::record::{self, Changes};
+use super::recovery::{log_name, snapshot_name};
 use super::simulated::SimulatedDisk;
 use super::{Log, frames};
 use crate::ServeError;
+use crate::leaderboard::{Options, Score};
 
 /// The files that a service has left, and all states that it has had.
 struct Image {
@@ -194,4 +196,37 @@ fn a_log_without_checksums_would_invent_updates() {
                 .any(|board| !image.states.iter().any(|state| state.boards.contains(board)))
     };
     assert!((28..400).any(is_invented));
+}
+
+#[test]
+fn a_record_with_a_name_that_the_service_does_not_take_is_refused_with_its_place_and_the_reason() {
+    let put = |member: &str, sequence| {
+        let mut out = Vec::new();
+        record::put_member(&mut out, (1, sequence), member, &Score::from(5_i64), 1, None);
+        out
+    };
+    let good = put("ann", 1);
+    for (member, reason) in [
+        ("n".repeat(300), "a member's name has at most 256 bytes, not 300"),
+        ("n".repeat(70_000), "a member's name has at most 256 bytes, not 70000"),
+        (String::new(), "a member's name has at least one byte"),
+    ] {
+        let disk = SimulatedDisk::default();
+        let file = |name: &str, kind, payloads: &[&[u8]]| {
+            let mut writer = frames::FrameWriter::begin(disk.create(name).unwrap(), kind, 1).unwrap();
+            payloads.iter().for_each(|payload| writer.put(payload).unwrap());
+            disk.path(name)
+        };
+        let mut main = Vec::new();
+        record::put_create(&mut main, 1, &Options::default(), "main");
+        record::put_end(&mut main, 1);
+        file(&snapshot_name(1), frames::FileKind::Snapshot, &[&main]);
+        // A whole log ends with the good record, and one with the wrong record is not taken without it.
+        let log = file(&log_name(1), frames::FileKind::Log, &[&good, &put(&member, 2), &put("bob", 3)]);
+        let refused = Log::recover(Arc::new(disk), &nothing(), 0, 1 << 20).err();
+        let Some(ServeError::DataInvalid { path, offset, what }) = refused else { panic!("{refused:?}") };
+        // Behind the file's head, the frame's and the first record.
+        assert_eq!((path, offset), (log, 28 + 12 + good.len() as u64));
+        assert!(what.contains(reason), "{what}");
+    }
 }

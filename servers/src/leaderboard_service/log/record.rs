@@ -1,6 +1,9 @@
 //! Changes as bytes. All numbers are little-endian; a payload is records one behind the other.
 
-use crate::leaderboard::{Direction, Options, Record, Schedule, Score, TieRule};
+use crate::leaderboard::{
+    BoardsError, BulkRefused, Direction, Options, Record, Refused, Schedule, Score, TieRule, check_member,
+    check_metadata, check_name,
+};
 
 /// One change, or one piece of a snapshot.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,6 +78,38 @@ pub(super) enum Change<'a> {
     End {
         board: u64,
     },
+}
+
+impl Change<'_> {
+    /// Errors: a name or a text that the service does not take, and so has not written.
+    pub(super) fn check(&self) -> Result<(), Unfit> {
+        match self {
+            Change::Create { name, .. } => check_name(name)?,
+            Change::Put { record, .. } => {
+                check_member(&record.member)?;
+                check_metadata(record.metadata.as_deref())?;
+            }
+            Change::Metadata { member, text, .. } => {
+                check_member(member)?;
+                check_metadata(*text)?;
+            }
+            Change::DeleteMember { member, .. } => check_member(member)?,
+            Change::EndSeason { season, .. } | Change::Archive { season, .. } => check_name(season)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Why a change cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unfit {
+    #[error(transparent)]
+    Member(#[from] Refused),
+    #[error(transparent)]
+    Members(#[from] BulkRefused),
+    #[error(transparent)]
+    Board(#[from] BoardsError),
 }
 
 /// An answer that a repetition gets as well.

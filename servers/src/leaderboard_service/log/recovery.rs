@@ -11,9 +11,9 @@ use std::{fmt, io};
 
 use super::disk::Disk;
 use super::frames::{self, Corrupt, End, FileKind};
-use super::record::{Change, Changes};
+use super::record::{Change, Changes, Unfit};
 use crate::ServeError;
-use crate::leaderboard::{Archive, Board, Record, Snapshot};
+use crate::leaderboard::{Archive, Board, BoardsError, Record, Snapshot};
 use crate::leaderboard_service::kept::Kept;
 use crate::leaderboard_service::signing::Signed;
 
@@ -135,7 +135,6 @@ pub(super) fn recover(
             torn = Some((Torn { log: number, at }, bytes - at));
         }
     }
-    replay.flush();
     let members = replay.known.values().map(|known| known.board.leaderboard.count()).sum();
     let torn_bytes = torn.as_ref().map_or(0, |(_, bytes)| *bytes);
     Ok((Recovered { members, changes: replay.changes, torn_bytes }, torn.map(|(torn, _)| torn)))
@@ -170,21 +169,37 @@ impl Replay<'_> {
     fn file(&mut self, name: &str, kind: FileKind, number: u64) -> Result<(End, u64), ServeError> {
         let path = self.disk.path(name);
         let bytes = self.disk.read(name).map_err(ServeError::data(&path))?;
+        let mut unfit = None;
         let read = frames::read(&bytes, kind, number, |payload| {
             let mut changes = Changes::of(payload);
             loop {
                 match changes.next() {
-                    Ok(Some(change)) => self.apply(change),
+                    Ok(Some(change)) => unfit = self.apply(change).err(),
                     Ok(None) => return true,
                     Err(()) => return false,
                 }
+                if unfit.is_some() {
+                    return false;
+                }
             }
         });
-        let end = read.map_err(|Corrupt { at }| ServeError::DataCorrupt { path, offset: at as u64 })?;
+        let read = read.and_then(|end| {
+            unfit = self.flush().err();
+            if unfit.is_some() { Err(Corrupt { at: bytes.len() }) } else { Ok(end) }
+        });
+        let end = read.map_err(|Corrupt { at }| match unfit {
+            None => ServeError::DataCorrupt { path, offset: at as u64 },
+            Some(Unfit::Board(error @ BoardsError::NoThread { .. })) => {
+                ServeError::Board { why: error.to_string() }
+            }
+            Some(unfit) => ServeError::DataInvalid { path, offset: at as u64, what: unfit.to_string() },
+        })?;
         Ok((end, frames::used_bytes(&bytes) as u64))
     }
 
-    fn apply(&mut self, change: Change<'_>) {
+    /// Errors: the change cannot be made, so the service has not made it before.
+    fn apply(&mut self, change: Change<'_>) -> Result<(), Unfit> {
+        change.check()?;
         self.changes += 1;
         match change {
             Change::Put { record, .. } if self.archive.is_some() => {
@@ -198,32 +213,36 @@ impl Replay<'_> {
                     .get(&board)
                     .is_none_or(|known| sequence <= known.in_snapshot && self.is_complete)
                 {
-                    return;
+                    return Ok(());
                 }
                 if self.batch_of.0 != board || self.batch.len() >= BATCH {
-                    self.flush();
+                    self.flush()?;
                 }
                 self.batch.push(record);
                 self.batch_of = (board, sequence);
             }
             Change::Create { board, options, name } => {
                 if self.known.contains_key(&board) {
-                    return;
+                    return Ok(());
                 }
-                // Where the name is taken, this board was deleted before the snapshot was made: nothing follows for it.
-                if let Ok(created) = self.kept.boards.create_numbered(board, Some(name), options) {
-                    let known = Known { board: created, metadata: HashMap::new(), in_snapshot: 0 };
-                    self.known.insert(board, known);
+                match self.kept.boards.create_numbered(board, Some(name), options) {
+                    Ok(created) => {
+                        let known = Known { board: created, metadata: HashMap::new(), in_snapshot: 0 };
+                        self.known.insert(board, known);
+                    }
+                    // This board was deleted before the snapshot was made: nothing follows for it.
+                    Err(BoardsError::NameTaken { .. }) => {}
+                    Err(error) => return Err(error.into()),
                 }
             }
             Change::DeleteBoard { board } => {
-                self.flush();
+                self.flush()?;
                 if let Some(known) = self.known.remove(&board) {
                     self.kept.boards.delete(&known.board.name);
                 }
             }
             Change::DeleteMember { board, sequence, member } => {
-                self.flush();
+                self.flush()?;
                 if let Some(known) = self.news_of(board, sequence) {
                     known.metadata.remove(member);
                     known.board.leaderboard.delete(member);
@@ -231,7 +250,7 @@ impl Replay<'_> {
                 }
             }
             Change::Metadata { board, sequence, member, text } => {
-                self.flush();
+                self.flush()?;
                 if let Some(known) = self.news_of(board, sequence) {
                     match text {
                         Some(text) => known.metadata.insert(member.into(), text.into()),
@@ -243,7 +262,7 @@ impl Replay<'_> {
                 }
             }
             Change::EndSeason { board, sequence, ended_at_s, season } => {
-                self.flush();
+                self.flush()?;
                 if let Some(known) = self.news_of(board, sequence) {
                     known.metadata.clear();
                     // As above.
@@ -266,7 +285,7 @@ impl Replay<'_> {
             }
             Change::Answer(answer) => self.kept.once.restore(&answer),
             Change::Archive { sequence, ended_at_s, season, .. } => {
-                self.flush();
+                self.flush()?;
                 let empty = Snapshot { sequence, records: Vec::new() };
                 self.archive = Some((Archive::new(season.to_owned(), ended_at_s, empty), Vec::new()));
             }
@@ -287,11 +306,12 @@ impl Replay<'_> {
                 }
             }
             Change::End { board } => {
-                self.flush();
+                self.flush()?;
                 self.is_complete = true;
                 self.kept.boards.skip_numbers(board);
             }
         }
+        Ok(())
     }
 
     /// The board, if it has not had this change yet.
@@ -299,7 +319,7 @@ impl Replay<'_> {
         self.known.get_mut(&board).filter(|known| sequence > known.in_snapshot)
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self) -> Result<(), Unfit> {
         let (board, sequence) = self.batch_of;
         let mut records = std::mem::take(&mut self.batch);
         if let Some(known) = self.known.get_mut(&board)
@@ -312,9 +332,9 @@ impl Replay<'_> {
                     None => record.metadata = known.metadata.get(&record.member).cloned(),
                 }
             }
-            // What was logged has been checked when it was made.
-            let _ = known.board.leaderboard.restore(&Snapshot { sequence, records });
+            known.board.leaderboard.restore(&Snapshot { sequence, records })?;
         }
+        Ok(())
     }
 }
 

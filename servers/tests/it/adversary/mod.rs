@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use servers::chat::{self, News};
+use servers::leaderboard::Implementation;
 use servers::null::Protocol;
 use servers::{arena, leaderboard_service, null, poll_loop, redis};
 
@@ -28,8 +29,8 @@ use crate::http_client::get;
 use crate::redis::Asker;
 use process::Process;
 
-const SERVER: &str = "adversary::the_server_that_the_other_tests_start";
-const WHICH: &str = "STEPLADDER_TEST_SERVER";
+pub const SERVER: &str = "adversary::the_server_that_the_other_tests_start";
+pub const WHICH: &str = "STEPLADDER_TEST_SERVER";
 
 /// How long a server lets requests and lines go on without an end, where that can be chosen.
 const CUT_AFTER: Duration = Duration::from_millis(400);
@@ -79,6 +80,16 @@ fn the_server_that_the_other_tests_start() {
             let options = leaderboard_service::Options { listen, threads, ..Default::default() };
             leaderboard_service::run(options, |started| told(started.address)).unwrap();
         }
+        "leaderboard-actor" => {
+            let implementation = Implementation::Actor;
+            let options =
+                leaderboard_service::Options { listen, threads, implementation, ..Default::default() };
+            leaderboard_service::run(options, |started| {
+                leave_little_room_for_threads();
+                told(started.address);
+            })
+            .unwrap();
+        }
         "redis" => {
             let options = redis::Options {
                 listen,
@@ -106,6 +117,16 @@ fn the_server_that_the_other_tests_start() {
         }
         other => panic!("there is no server {other:?}"),
     }
+}
+
+/// From now on the process gets no more than 256 MB of addresses, of which each thread needs 2 MB for its stack.
+fn leave_little_room_for_threads() {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = pages.split_whitespace().next().unwrap().parse().unwrap();
+    let most = pages * 4096 + (256 << 20);
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: the limit is valid for the call.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
 }
 
 /// One behaviour; it panics where the server does not do what it must.
