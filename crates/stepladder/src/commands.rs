@@ -100,7 +100,7 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
     let compared = show::old_against_new(&store, &old, &new).map_err(not_measured)?;
     if outputs.take_stdout() {
-        say::err_text!("{compared}");
+        say::err_own_text!("{compared}");
     } else {
         print(&compared)?;
     }
@@ -198,7 +198,7 @@ pub fn compare(args: &CompareArgs) -> Answer {
             (both.differs.clone(), bench::compared(&both), contract)
         }
     };
-    outputs::write_text("--json", &format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;
+    outputs::write_json(&format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;
     if args.json.as_deref() != Some(Path::new("-")) {
         print(&show::differing(&old.id, &new.id, &differences))?;
         print(&figures)?;

@@ -33,9 +33,27 @@ pub fn remember(value: &str) {
     }
 }
 
-/// A text without the secrets of this process.
+/// A text of others, or one that may quote them, without the secrets of this process.
 pub fn mask(text: &str) -> Cow<'_, str> {
-    FORMS.read().unwrap_or_else(PoisonError::into_inner).mask(text)
+    FORMS.read().unwrap_or_else(PoisonError::into_inner).mask(text, Text::OfOthers)
+}
+
+/// The same of a text of our own, in which what others said is masked already. A short number in it is a figure: to hide those
+/// that equal a secret would spoil results and tell what the secret is.
+pub fn mask_own(text: &str) -> Cow<'_, str> {
+    FORMS.read().unwrap_or_else(PoisonError::into_inner).mask(text, Text::OfOurs)
+}
+
+/// The same of JSON, which stays JSON: texts are masked, but no numbers and no keys, which are the words of a contract.
+pub fn mask_json(json: &str) -> Cow<'_, str> {
+    FORMS.read().unwrap_or_else(PoisonError::into_inner).mask_json(json)
+}
+
+/// Whose words a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Text {
+    OfOthers,
+    OfOurs,
 }
 
 /// All forms of some secrets, in small letters. Time to mask a text grows with its length alone.
@@ -47,6 +65,8 @@ struct Forms {
     pieces: HashSet<[u8; PIECE_BYTES]>,
     /// forms that are shorter than a piece
     short: HashSet<Vec<u8>>,
+    /// those among them that could be figures
+    figures: HashSet<Vec<u8>>,
 }
 
 impl Forms {
@@ -62,20 +82,21 @@ impl Forms {
                         form.windows(PIECE_BYTES).flat_map(<&[u8] as TryInto<[u8; PIECE_BYTES]>>::try_into),
                     );
                 } else if form.len() >= SHORTEST_BYTES {
-                    self.short.insert(form);
+                    let is_figure = form.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+                    if is_figure { &mut self.figures } else { &mut self.short }.insert(form);
                 }
             }
         }
     }
 
-    fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn mask<'a>(&self, text: &'a str, whose: Text) -> Cow<'a, str> {
         if self.values.is_empty() {
             return Cow::Borrowed(text);
         }
         let small = text.to_ascii_lowercase();
         let (mut out, mut kept, mut at) = (String::new(), 0, 0);
         while at < small.len() {
-            let Some(mut end) = self.end_at(small.as_bytes(), at) else {
+            let Some(mut end) = self.end_at(small.as_bytes(), at, whose) else {
                 at += 1;
                 continue;
             };
@@ -83,7 +104,7 @@ impl Forms {
             // A longer piece is known by the pieces that overlap.
             while at < end {
                 at += 1;
-                end = self.end_at(small.as_bytes(), at).map_or(end, |further| further.max(end));
+                end = self.end_at(small.as_bytes(), at, whose).map_or(end, |further| further.max(end));
             }
             // A piece may end within a letter; then the whole letter goes.
             let begin = (kept..=begin).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(kept);
@@ -98,16 +119,52 @@ impl Forms {
     }
 
     /// Where the longest form or piece of one ends that begins at `at`, of a text in small letters.
-    fn end_at(&self, text: &[u8], at: usize) -> Option<usize> {
+    fn end_at(&self, text: &[u8], at: usize, whose: Text) -> Option<usize> {
         let rest = &text[at..];
-        let is_short = |length: &usize| rest.get(..*length).is_some_and(|begin| self.short.contains(begin));
-        match rest.first_chunk() {
-            Some(piece) if self.pieces.contains(piece) => Some(PIECE_BYTES),
-            _ if self.short.is_empty() => None,
-            _ => (SHORTEST_BYTES..PIECE_BYTES).rev().find(is_short),
+        if rest.first_chunk().is_some_and(|piece| self.pieces.contains(piece)) {
+            return Some(at + PIECE_BYTES);
         }
-        .map(|length| at + length)
+        let of_length = |length: usize| rest.get(..length);
+        let longest = |short: &HashSet<Vec<u8>>| {
+            let is_form = |length: &usize| of_length(*length).is_some_and(|begin| short.contains(begin));
+            (SHORTEST_BYTES..PIECE_BYTES).rev().filter(|_| !short.is_empty()).find(is_form)
+        };
+        let figure = || longest(&self.figures).filter(|_| whose == Text::OfOthers);
+        longest(&self.short).max(figure()).map(|length| at + length)
     }
+
+    fn mask_json<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        if self.values.is_empty() {
+            return Cow::Borrowed(json);
+        }
+        let (mut out, mut kept, mut at) = (String::new(), 0, 0);
+        // Outside of strings every quote begins one.
+        while let Some(begin) = json[at..].find('"').map(|found| at + found) {
+            let end = end_of_string(json, begin);
+            at = end;
+            if json[end..].trim_start().starts_with(':') {
+                continue;
+            }
+            let text: String = serde_json::from_str(&json[begin..end]).unwrap_or_default();
+            if let Cow::Owned(masked) = self.mask(&text, Text::OfOurs) {
+                out += &json[kept..begin];
+                out += &serde_json::Value::from(masked).to_string();
+                kept = end;
+            }
+        }
+        if kept == 0 { Cow::Borrowed(json) } else { Cow::Owned(out + &json[kept..]) }
+    }
+}
+
+/// Where the string of JSON ends that begins at `begin`.
+fn end_of_string(json: &str, begin: usize) -> usize {
+    let mut is_escaped = false;
+    let quote = json.as_bytes()[begin + 1..].iter().position(|byte| {
+        let ends = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        ends
+    });
+    quote.map_or(json.len(), |length| begin + 1 + length + 1)
 }
 
 /// A value, its longer words, and what a server reads from them: a server that decodes credentials may say back the password
@@ -237,7 +294,7 @@ mod tests {
     fn masked(text: &str) -> String {
         let mut forms = Forms::default();
         forms.add(SECRET);
-        forms.mask(text).into_owned()
+        forms.mask(text, Text::OfOthers).into_owned()
     }
 
     #[track_caller]
@@ -293,21 +350,25 @@ mod tests {
         }
         let mut forms = Forms::default();
         ["", "ab", "abc", "  "].iter().for_each(|short| forms.add(short));
-        assert_eq!(forms.mask("abc ab"), "abc ab", "what is too short would hide every other word");
+        assert_eq!(
+            forms.mask("abc ab", Text::OfOthers),
+            "abc ab",
+            "what is too short would hide every other word"
+        );
     }
 
     #[test]
     fn words_of_a_value_are_masked_too() {
         let mut forms = Forms::default();
         forms.add("Bearer abcdefghij");
-        assert_eq!(forms.mask("it was <abcdefghij>"), format!("it was <{MASK}>"));
+        assert_eq!(forms.mask("it was <abcdefghij>", Text::OfOthers), format!("it was <{MASK}>"));
     }
 
     /// What is shown of `text` when the environment held `value`.
     fn shown_with(value: &str, text: &str) -> String {
         let mut forms = Forms::default();
         forms.add(value);
-        forms.mask(text).into_owned()
+        forms.mask(text, Text::OfOthers).into_owned()
     }
 
     #[test]
@@ -359,15 +420,85 @@ mod tests {
         forms.add("zq7x");
         let words = "a page of other words, with figures (42) & more. ".repeat(4_000);
         let begin = std::time::Instant::now();
-        assert_eq!(forms.mask(&words), words);
-        assert_eq!(forms.mask(&"zq7x ".repeat(20_000)), format!("{MASK} ").repeat(20_000));
-        assert_eq!(forms.mask(&long), MASK);
+        assert_eq!(forms.mask(&words, Text::OfOthers), words);
+        assert_eq!(forms.mask(&"zq7x ".repeat(20_000), Text::OfOthers), format!("{MASK} ").repeat(20_000));
+        assert_eq!(forms.mask(&long, Text::OfOthers), MASK);
         // A repeated letter is one piece at every place.
         forms.add(&"x".repeat(100_000));
-        assert_eq!(forms.mask(&"x".repeat(100_000)), MASK);
+        assert_eq!(forms.mask(&"x".repeat(100_000), Text::OfOthers), MASK);
         let many: String = (0..5_000).map(|at| format!("word-{at:08} ")).collect();
         forms.add(&many);
         assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
+    }
+
+    #[test]
+    fn a_short_number_is_masked_where_others_say_it_and_stays_among_our_figures() {
+        let mut forms = Forms::default();
+        forms.add("1000");
+        forms.add("10000000");
+        let text = "tenant 1000 of 10000000";
+        assert_eq!(forms.mask(text, Text::OfOthers), format!("tenant {MASK} of {MASK}"));
+        assert_eq!(forms.mask(text, Text::OfOurs), format!("tenant 1000 of {MASK}"));
+        // In base64 it is no figure; the last letter holds bits of its neighbour.
+        assert_eq!(forms.mask("MTAwMA", Text::OfOurs), format!("{MASK}A"));
+    }
+
+    #[test]
+    fn json_stays_json_with_its_numbers_and_keys() {
+        let mut forms = Forms::default();
+        ["1000", "load", "true", "a\"b\\"].iter().for_each(|secret| forms.add(secret));
+        let check = |json: &str, expected: &str| assert_eq!(forms.mask_json(json), expected);
+        check(r#"{"load": 1000.0, "is": true}"#, r#"{"load": 1000.0, "is": true}"#);
+        check(r#"{"load":"the load","x":["\\","true"]}"#, r#"{"load":"the •••","x":["\\","•••"]}"#);
+        check(r#"{"x" : "<a\"b\\>" }"#, r#"{"x" : "<•••>" }"#);
+        check("", "");
+        // Cut text is no JSON, and does no harm.
+        check(r#""load"#, r#""load"#);
+    }
+
+    fn report() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            (-1e9..1e9).prop_map(serde_json::Value::from),
+            "\\PC{0,12}".prop_map(Into::into),
+            "[ -~]{0,12}".prop_map(Into::into),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+                proptest::collection::btree_map("[a-z_]{1,6}", inner, 0..4)
+                    .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// The texts and numbers of a report, and its keys.
+    fn parts(value: &serde_json::Value, texts: &mut Vec<String>, rest: &mut Vec<String>) {
+        match value {
+            serde_json::Value::String(text) => texts.push(text.clone()),
+            serde_json::Value::Array(items) => items.iter().for_each(|item| parts(item, texts, rest)),
+            serde_json::Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+                rest.push(key.clone());
+                parts(value, texts, rest);
+            }),
+            other => rest.push(other.to_string()),
+        }
+    }
+
+    /// A report that holds a secret somewhere, as a text, a number or a key.
+    fn report_with_a_secret() -> impl Strategy<Value = (String, serde_json::Value)> {
+        let secret =
+            prop_oneof!["[0-9.]{4,7}", "[ -~]{4,9}", "\\PC{4,9}", "[a-z_]{4,6}", Just("null".to_owned())];
+        (secret, report(), "\\PC{0,5}").prop_map(|(secret, report, around)| {
+            let number: serde_json::Value =
+                secret.parse::<f64>().ok().filter(|number| number.is_finite()).into();
+            let planted = serde_json::json!({
+                "text": format!("{around}{secret}{around}"), "number": number, "report": report, &secret: [&secret],
+            });
+            (secret, planted)
+        })
     }
 
     proptest! {
@@ -377,8 +508,26 @@ mod tests {
             forms.add(&secret);
             let secret = secret.trim();
             prop_assume!(secret.len() >= SHORTEST_BYTES && !secret.contains('•'));
-            let shown = forms.mask(&format!("{before}{secret}{after}")).into_owned();
+            let shown = forms.mask(&format!("{before}{secret}{after}"), Text::OfOthers).into_owned();
             prop_assert!(!shown.contains(secret), "{:?}", shown);
+        }
+
+        #[test]
+        fn every_report_stays_json_with_its_figures_and_shows_no_secret((secret, report) in report_with_a_secret()) {
+            let mut forms = Forms::default();
+            forms.add(&secret);
+            let secret = secret.trim();
+            prop_assume!(secret.len() >= SHORTEST_BYTES && !secret.contains('•'));
+            for json in [report.to_string(), format!("{report:#}")] {
+                let shown: serde_json::Value = serde_json::from_str(&forms.mask_json(&json)).expect("JSON");
+                let (mut texts, mut rest, mut texts_before, mut rest_before) = (vec![], vec![], vec![], vec![]);
+                parts(&shown, &mut texts, &mut rest);
+                parts(&report, &mut texts_before, &mut rest_before);
+                prop_assert_eq!(rest, rest_before);
+                prop_assert_eq!(texts.len(), texts_before.len());
+                let is_figure = secret.len() < PIECE_BYTES && secret.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+                prop_assert!(is_figure || texts.iter().all(|text| !text.contains(secret)), "{:?}", texts);
+            }
         }
     }
 }
