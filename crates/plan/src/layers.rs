@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::flags::Flags;
 use crate::known;
-use crate::mistakes::{ConfigError, Mistakes, Place};
+use crate::mistakes::{ConfigError, Mistake, Mistakes, Place};
 use crate::plan::{Arrivals, Plan, Subject, SubjectSource, TickSource};
 use crate::scenario::{self, Node, ScenarioText};
 use crate::scheme::Scheme;
@@ -88,6 +88,7 @@ static PATIENCE: Setting = Setting::of("How", &[])
     .help("An answer after this is late")
     .default("1s");
 static NAME: Setting = Setting::of("Output", &[])
+    .at_most(NAME_BYTES_MAX)
     .key("name", Shape::Text, "master")
     .about("The name of the run, to find it again.")
     .flag("--name", "NAME")
@@ -98,6 +99,8 @@ static NOTE: Setting = Setting::of("Output", &[])
     .flag("--note", "TEXT")
     .help("Free text kept with the run");
 
+/// A name is a column of tables and part of the names of files.
+const NAME_BYTES_MAX: usize = 200;
 /// Below it, lateness would be the clock's and not the server's.
 const PATIENCE_NS_MIN: u64 = 1_000_000;
 
@@ -140,6 +143,11 @@ pub fn resolve_with(
     let is_file_readable = file.is_some();
     let file = file.unwrap_or_default();
     let mut reader = Reader::new(flags, read_file, path.clone().unwrap_or_default(), file, mistakes);
+    reader.refuse_long_flags();
+    if reader.mistakes.iter().any(|mistake| matches!(mistake.wrong, ConfigError::TooLong { .. })) {
+        // Not read on, so that no further message repeats the text.
+        return Err(sorted(reader.mistakes));
+    }
     bots::forget_other_bots(&mut reader);
 
     let may_load = subject::may_load(&mut reader);
@@ -192,15 +200,17 @@ pub fn resolve_with(
             scenario: path,
             may_load,
         }),
-        _ => {
-            // The file from top to bottom, then the command line.
-            reader.mistakes.sort_by_key(|mistake| match mistake.place {
-                Place::Line { line, .. } => (0, line),
-                Place::Flag(_) => (1, 0),
-            });
-            Err(Mistakes(reader.mistakes))
-        }
+        _ => Err(sorted(reader.mistakes)),
     }
+}
+
+/// The file from top to bottom, then the command line.
+fn sorted(mut mistakes: Vec<Mistake>) -> Mistakes {
+    mistakes.sort_by_key(|mistake| match mistake.place {
+        Place::Line { line, .. } => (0, line),
+        Place::Flag(_) => (1, 0),
+    });
+    Mistakes(mistakes)
 }
 
 fn arrivals_of(reader: &mut Reader, bots: &BotSettings) -> Arrivals {

@@ -109,6 +109,14 @@ pub enum ConfigError {
     /// YAML, but not a scenario; the parser words it
     #[error("{0}")]
     Unreadable(String),
+    /// a text that no plan needs, and that would stand in the store, on the page and in every message
+    #[error("a text of {bytes} bytes is too long; at most {most} bytes belong here")]
+    TooLong {
+        /// as written
+        bytes: usize,
+        /// of the setting
+        most: usize,
+    },
     /// a misspelt key
     #[error("unknown key \"{key}\" in {inside}; known: {known}")]
     UnknownKey {

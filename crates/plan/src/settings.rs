@@ -8,6 +8,9 @@
 
 use crate::known::listed_or;
 
+/// No text of a setting is longer, where its declaration does not say more (`at_most`).
+pub const TEXT_BYTES_MAX: usize = 4096;
+
 /// One setting of a climb. `Setting::of` begins a declaration; `flag` and `key` add its two sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
@@ -36,6 +39,8 @@ pub struct Setting {
     pub example_in_file: &'static str,
     /// the words that it may be, where there are few and messages refuse all others; empty: any
     pub one_of: &'static [&'static str],
+    /// no single text of it is longer
+    pub bytes_max: usize,
     /// a scenario without it is not complete
     pub is_required: bool,
     /// the bots that take it; empty: all
@@ -121,6 +126,7 @@ impl Setting {
             about: "",
             example_in_file: "",
             one_of: &[],
+            bytes_max: TEXT_BYTES_MAX,
             is_required: false,
             bots,
             is_of_climbs: false,
@@ -185,6 +191,12 @@ impl Setting {
     /// The words that it may be; help and schema list them.
     pub const fn one_of(mut self, words: &'static [&'static str]) -> Setting {
         self.one_of = words;
+        self
+    }
+
+    /// The longest text that it may be, in bytes.
+    pub const fn at_most(mut self, bytes: usize) -> Setting {
+        self.bytes_max = bytes;
         self
     }
 

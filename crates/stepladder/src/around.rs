@@ -10,7 +10,7 @@ use store::{Committed, RunWriter};
 use watch::{LinkKind, NetworkLink, Sampler, SamplerPlan};
 
 use crate::progress::Progress;
-use crate::secrets::mask;
+use crate::secrets::{mask, mask_own};
 use crate::signals::Interrupt;
 use crate::trial::{StopReason, TrialEnv, TrialStatus};
 use crate::under_test::UnderTest;
@@ -130,7 +130,12 @@ impl TrialEnv for Around<'_> {
     fn keep(&mut self, mut entry: Entry) -> anyhow::Result<()> {
         // A server may say back what it was sent, and a subject print what it was started with.
         if let Entry::Event(event) = &mut entry {
-            event.text = mask(&event.text).into_owned();
+            let is_ours = matches!(
+                event.kind.as_str(),
+                kind::SETTLE | kind::HOLD | kind::DRAIN | kind::RECOVERY | kind::RECOVERY_ENDS | kind::END
+            );
+            let masked = if is_ours { mask_own(&event.text) } else { mask(&event.text) };
+            event.text = masked.into_owned();
         }
         let is_second = matches!(entry, Entry::Interval(_));
         self.batch.push(entry);

@@ -15,7 +15,7 @@ use store::{RunEnd, RunKind, RunRecord, RunState, Store};
 
 use self::in_flight::stored;
 use crate::exit::{Exit, Failure, not_measured};
-use crate::outputs::write_text;
+use crate::outputs::write_json;
 use crate::say;
 use crate::signals::Interrupt;
 
@@ -58,7 +58,7 @@ pub fn answer(store: &Store, record: &RunRecord) -> String {
 /// `stepladder show` of a comparison of client libraries: the table as it was told, made of the stored lines once more.
 pub fn show(store: &Store, record: &RunRecord, json: Option<&Path>) -> Result<Exit, Failure> {
     let report = stored(store, &record.id).map_err(not_measured)?;
-    write_text("--json", &serde_json::to_string_pretty(&report.contract()).map_err(not_measured)?, json)
+    write_json(&serde_json::to_string_pretty(&report.contract()).map_err(not_measured)?, json)
         .map_err(not_measured)?;
     if json != Some(Path::new("-")) {
         say::out_text!("{}", in_flight::page(&report, &record.id));

@@ -14,6 +14,7 @@ use plan::{Flags, Kind, Setting};
 use crate::bench;
 use crate::bisect;
 use crate::duel;
+use crate::files::{self, Accepts};
 use crate::outputs::{Followed, ResultFiles};
 use crate::serve::Server;
 
@@ -122,9 +123,10 @@ impl ClimbArgs {
         flags.say(&SUBJECT, self.subject.clone());
         flags.say(&OPTIONS, self.server_options.clone());
         if let Some(path) = &self.body_file {
-            let body = std::fs::read_to_string(path).with_context(|| {
-                format!("--body-file {}: it cannot be read as UTF-8 text; check the path", path.display())
-            })?;
+            let body =
+                files::read_text(path, Accepts::FilesAndPipes, BODY.bytes_max as u64).with_context(|| {
+                    format!("--body-file {}: it cannot be read as UTF-8 text; check the path", path.display())
+                })?;
             flags.say(&BODY, [body]);
         }
         Ok(flags)

@@ -4,6 +4,7 @@
 //! the answers are a pure function of what is stored. Nothing is judged from memory.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,7 +22,7 @@ use crate::outputs::{self, Followers, Outputs};
 use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::say;
-use crate::secrets::mask;
+use crate::secrets::{mask, mask_own};
 use crate::signals::Interrupt;
 use crate::trial::{self, Recovery, TrialSpec};
 use crate::under_test::{self, UnderTest};
@@ -111,7 +112,7 @@ fn climb_subject(
     outputs::append_step_summary(&climb);
     let page = show::closing(&climb);
     if outputs.take_stdout() {
-        say::err_text!("{page}");
+        say::err_own_text!("{page}");
     } else {
         say::out_text!("{page}");
     }
@@ -155,7 +156,7 @@ pub(crate) fn keep_verdict(writer: &RunWriter, rung: &Rung) -> anyhow::Result<()
     let verdict = store::StoredVerdict {
         judge: "climb".to_owned(),
         verdict: rung.verdict.name().to_owned(),
-        reason: rung.reason.as_ref().map(|reason| mask(reason).into_owned()),
+        reason: rung.reason.as_ref().map(|reason| mask_own(reason).into_owned()),
         cut_s: rung.hold.map_or(0, |hold| hold.cut_s),
         evidence: serde_json::to_string(&rung.evidence)?,
     };
@@ -379,12 +380,17 @@ pub(crate) fn stop(null: Option<UnderTest>) {
 /// What a run's head says of this moment and this process.
 pub(crate) fn head_of_now() -> RunHead {
     RunHead {
-        command: mask(&std::env::args().map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")).into_owned(),
+        command: mask_own(&command_line(std::env::args_os())).into_owned(),
         git: git_commit(),
         stepladder: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ms: unix_ms(),
         ..RunHead::default()
     }
+}
+
+/// The words as a shell takes them. What is not UTF-8 in them is shown by the character that stands for such.
+fn command_line(words: impl Iterator<Item = OsString>) -> String {
+    words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
 /// The machine.
@@ -438,4 +444,18 @@ fn git_commit() -> Option<String> {
 
 pub(crate) fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_kept_as_a_shell_takes_it_whatever_its_bytes_are() {
+        let words = [&b"stepladder"[..], b"climb", b"a b", b"--store", b"\xff.db"];
+        let words = words.map(|word| OsString::from_vec(word.to_vec()));
+        assert_eq!(command_line(words.into_iter()), "stepladder climb 'a b' --store '\u{fffd}.db'");
+    }
 }

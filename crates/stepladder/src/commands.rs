@@ -19,6 +19,7 @@ use crate::cli::{
 use crate::climb;
 use crate::consent::Consent;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
+use crate::files::{self, Accepts};
 use crate::judging::JudgedRun;
 use crate::outputs::{self, Outputs};
 use crate::signals::Interrupt;
@@ -43,7 +44,8 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
 pub(crate) fn planned(flags: &Flags, allow_start: bool, seed: u64) -> anyhow::Result<(Plan, Consent)> {
     let scenario = read_scenario(flags)?;
     let file = scenario.as_ref().map(|scenario| scenario.path.clone());
-    let read = |path: &Path| std::fs::read_to_string(path);
+    // A scenario names schemas too.
+    let read = |path: &Path| files::read_text(path, Accepts::Files, files::SCHEMA_BYTES_MAX);
     let plan = resolve_with(flags, scenario, seed, &read)?;
     let consent = match &file {
         None => Consent::Own,
@@ -59,7 +61,7 @@ fn read_scenario(flags: &Flags) -> anyhow::Result<Option<ScenarioText>> {
     let Some(path) = flags.subject().filter(|subject| is_scenario_file(subject)) else {
         return Ok(None);
     };
-    let text = std::fs::read_to_string(path)
+    let text = files::read_text(Path::new(path), Accepts::Files, files::SCENARIO_BYTES_MAX)
         .with_context(|| format!("{path}: this scenario cannot be read; check the path"))?;
     Ok(Some(ScenarioText { path: path.to_owned(), text }))
 }
@@ -100,7 +102,7 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
     let compared = show::old_against_new(&store, &old, &new).map_err(not_measured)?;
     if outputs.take_stdout() {
-        say::err_text!("{compared}");
+        say::err_own_text!("{compared}");
     } else {
         print(&compared)?;
     }
@@ -198,7 +200,7 @@ pub fn compare(args: &CompareArgs) -> Answer {
             (both.differs.clone(), bench::compared(&both), contract)
         }
     };
-    outputs::write_text("--json", &format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;
+    outputs::write_json(&format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;
     if args.json.as_deref() != Some(Path::new("-")) {
         print(&show::differing(&old.id, &new.id, &differences))?;
         print(&figures)?;

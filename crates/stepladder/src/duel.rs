@@ -27,7 +27,7 @@ use crate::outputs::{self, Followers, ResultFiles, ended_early_by};
 use crate::preflight::{self, Machine};
 use crate::progress::Progress;
 use crate::say;
-use crate::secrets::mask;
+use crate::secrets::mask_own;
 use crate::signals::Interrupt;
 use crate::under_test::{self, UnderTest};
 use crate::view::Beside;
@@ -186,7 +186,7 @@ fn run_head(decided: &Decided, subjects: &Subjects) -> anyhow::Result<RunHead> {
     let (a, b) = (&decided.a, &decided.b);
     let plan = DuelPlan {
         duel: decided.duel.clone(),
-        texts: [mask(&a.text).into_owned(), mask(&b.text).into_owned()],
+        texts: [mask_own(&a.text).into_owned(), mask_own(&b.text).into_owned()],
         b: b.plan.clone(),
     };
     Ok(RunHead {

@@ -15,6 +15,7 @@ pub mod consent;
 mod doctor;
 pub mod duel;
 pub mod exit;
+mod files;
 mod judging;
 mod outputs;
 mod phases;

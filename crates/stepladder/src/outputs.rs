@@ -226,7 +226,7 @@ impl ResultFiles {
     /// Writes them.
     pub(crate) fn write(&self, results: &impl Results) -> anyhow::Result<()> {
         if self.json.is_some() {
-            write_text("--json", &results.json()?, self.json.as_deref())?;
+            write_json(&results.json()?, self.json.as_deref())?;
         }
         if self.junit.is_some() {
             write_text("--junit", &results.junit()?, self.junit.as_deref())?;
@@ -326,6 +326,15 @@ pub(crate) fn write_text(flag: &str, text: &str, path: Option<&Path>) -> anyhow:
     }
     let what = || format!("{flag} {}: cannot be written", path.display());
     write_whole(path, |out| Ok(writeln!(out, "{text}")?)).with_context(what)
+}
+
+/// Writes JSON where `--json` says.
+pub(crate) fn write_json(json: &str, path: Option<&Path>) -> anyhow::Result<()> {
+    if path == Some(Path::new("-")) {
+        say::json_to_stdout(json);
+        return Ok(());
+    }
+    write_text("--json", json, path)
 }
 
 /// Writes a file whole or not at all: where this process is killed meanwhile, what stood there before still does.

@@ -45,8 +45,8 @@ impl Progress {
     /// A sentence that stays.
     pub fn say(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| say::err_line!("{text}")),
-            None => say::err_line!("{text}"),
+            Some(bar) => bar.suspend(|| say::err_own_text!("{text}\n")),
+            None => say::err_own_text!("{text}\n"),
         }
     }
 
@@ -106,7 +106,7 @@ impl Progress {
         }
         match &self.bar {
             Some(bar) => {
-                bar.set_message(say::in_line(&line));
+                bar.set_message(say::own_in_line(&line));
                 bar.tick();
             }
             None => {
@@ -116,7 +116,7 @@ impl Progress {
                     .as_ref()
                     .is_none_or(|(last, at)| *last != key || at.elapsed() >= PLAIN_EVERY);
                 if is_due {
-                    say::err_line!("{line}");
+                    say::err_own_text!("{line}\n");
                     self.last_plain = Some((key, Instant::now()));
                 }
             }

@@ -3,6 +3,7 @@
 //! Texts come from servers under test, from scenarios and from stores that others wrote: an escape sequence in one of them
 //! could hide lines, rewrite what stands above or type into a shell. Control characters, and those that reorder or hide text,
 //! are shown in the form that JSON has for them (`\u001b`), which is also right inside JSON.
+//! In results what others said was masked where it came in, so a short number that is left is one of our figures (`secrets`).
 //! Not here: what is written into files, which stays as it is.
 
 use std::borrow::Cow;
@@ -11,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd as _;
 
-use crate::secrets::mask;
+use crate::secrets::{mask, mask_json, mask_own};
 
 /// The colours and weights that we print (`anstyle`): what may follow `ESC [` before an `m`.
 const OUR_STYLES: [&str; 10] = ["0", "1", "2", "4", "31", "32", "33", "34", "35", "36"];
@@ -28,6 +29,10 @@ macro_rules! err_line {
 macro_rules! err_text {
     ($($words:tt)*) => { $crate::say::to_stderr(format_args!($($words)*)) };
 }
+/// Text of our own on standard error: results and the progress line, in which what others said is masked already.
+macro_rules! err_own_text {
+    ($($words:tt)*) => { $crate::say::own_to_stderr(format_args!($($words)*)) };
+}
 /// One line on standard output.
 macro_rules! out_line {
     ($($words:tt)*) => { $crate::say::to_stdout(format_args!("{}\n", format_args!($($words)*))) };
@@ -36,7 +41,7 @@ macro_rules! out_line {
 macro_rules! out_text {
     ($($words:tt)*) => { $crate::say::to_stdout(format_args!($($words)*)) };
 }
-pub(crate) use {err_line, err_text, out_line, out_text};
+pub(crate) use {err_line, err_own_text, err_text, out_line, out_text};
 
 /// What a terminal would obey, reorder or hide, made visible. Ends of lines, tabs and our own colours stay.
 pub fn harmless(text: &str) -> Cow<'_, str> {
@@ -61,9 +66,14 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     if kept == 0 { Cow::Borrowed(text) } else { Cow::Owned(out + &text[kept..]) }
 }
 
-/// The same in one line, for a text that stands inside a sentence.
+/// A text of others in one line, as it may stand inside a sentence.
 pub fn in_line(text: &str) -> String {
-    harmless(&mask(text)).replace('\n', "\\n").replace('\t', "\\t")
+    own_in_line(&mask(text))
+}
+
+/// The same of a text of our own.
+pub fn own_in_line(text: &str) -> String {
+    harmless(&mask_own(text)).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// The length of one of our own style sequences that begins here.
@@ -87,19 +97,28 @@ fn is_harmful(letter: char) -> bool {
 pub struct Harmless<W: Write> {
     inner: W,
     waiting: Vec<u8>,
+    /// it may quote others who were not masked yet
+    may_quote: bool,
 }
 
 impl<W: Write> Harmless<W> {
-    /// Around a stream that may be a terminal.
+    /// Around a stream that may be a terminal, for texts of our own.
     pub fn new(inner: W) -> Self {
-        Harmless { inner, waiting: Vec::new() }
+        Harmless { inner, waiting: Vec::new(), may_quote: false }
+    }
+
+    /// The same for messages, which may quote an answer that is stored nowhere.
+    fn of_messages(inner: W) -> Self {
+        Harmless { inner, waiting: Vec::new(), may_quote: true }
     }
 
     fn pass_on(&mut self, count: usize) -> io::Result<()> {
         let rest = self.waiting.split_off(count);
         let whole = std::mem::replace(&mut self.waiting, rest);
         // Bytes that are no text become the character that stands for such.
-        self.inner.write_all(harmless(&mask(&String::from_utf8_lossy(&whole))).as_bytes())
+        let text = String::from_utf8_lossy(&whole);
+        let masked = if self.may_quote { mask(&text) } else { mask_own(&text) };
+        self.inner.write_all(harmless(&masked).as_bytes())
     }
 }
 
@@ -142,8 +161,14 @@ pub fn stdout_as_file() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
-/// Prints on standard error, as far as it takes it.
+/// Prints a message on standard error, as far as it takes it.
 pub fn to_stderr(words: fmt::Arguments<'_>) {
+    let mut out = Harmless::of_messages(anstream::stderr());
+    let _ = out.write_fmt(words).and_then(|()| out.flush());
+}
+
+/// Prints a text of our own on standard error, as far as it takes it.
+pub fn own_to_stderr(words: fmt::Arguments<'_>) {
     let mut out = Harmless::new(anstream::stderr());
     let _ = out.write_fmt(words).and_then(|()| out.flush());
 }
@@ -151,12 +176,31 @@ pub fn to_stderr(words: fmt::Arguments<'_>) {
 /// Prints on standard output. A reader that has enough is no error; any other trouble is said on standard error.
 pub fn to_stdout(words: fmt::Arguments<'_>) {
     let mut out = stdout();
-    match out.write_fmt(words).and_then(|()| out.flush()) {
+    report_trouble(out.write_fmt(words).and_then(|()| out.flush()));
+}
+
+fn report_trouble(printed: io::Result<()>) {
+    match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             err_line!("stepladder: standard output: {error}");
         }
         _ => {}
     }
+}
+
+/// Prints JSON on standard output: it stays JSON whatever the secrets are.
+pub fn json_to_stdout(json: &str) {
+    report_trouble(write_json(&mut anstream::stdout(), json));
+}
+
+/// One line of JSON, or several.
+fn write_json(out: &mut impl Write, json: &str) -> io::Result<()> {
+    writeln!(out, "{}", json_line(json)).and_then(|()| out.flush())
+}
+
+/// JSON without secrets and harmless on a terminal.
+pub fn json_line(json: &str) -> String {
+    harmless(&mask_json(json)).into_owned()
 }
 
 /// A message in one breath: the chain of causes, without those that an outer message has quoted already, and of a text as long
@@ -188,7 +232,7 @@ fn shortened(text: &str) -> Cow<'_, str> {
 pub fn in_place(text: &str) {
     let mut out = anstream::stderr();
     // The start of the line, and nothing behind the cursor.
-    let _ = write!(out, "\r\x1b[K{}", in_line(text)).and_then(|()| out.flush());
+    let _ = write!(out, "\r\x1b[K{}", own_in_line(text)).and_then(|()| out.flush());
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 mod masks;
 
 use anyhow::Context as _;
-pub use masks::mask;
 #[cfg(feature = "otlp")]
 pub(crate) use masks::remember;
+pub use masks::{mask, mask_json, mask_own};
 use plan::units::http::with_environment;
 use plan::{BotSettings, LeaderboardBots, Plan, WorkerPlan, WorkloadSettings as _};
 

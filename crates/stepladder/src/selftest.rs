@@ -147,7 +147,7 @@ fn write_json(ran: &[Ran], path: Option<&Path>) -> anyhow::Result<()> {
     let cases: Vec<Value> = ran.iter().map(Ran::json).collect();
     let text = serde_json::to_string_pretty(&cases)?;
     if path == Path::new("-") {
-        say::out_line!("{text}");
+        say::json_to_stdout(&text);
         return Ok(());
     }
     let mut file = File::create(path).with_context(|| format!("--json {}", path.display()))?;

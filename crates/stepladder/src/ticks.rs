@@ -12,7 +12,6 @@ mod picture;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +22,7 @@ use measure::ticklog::{Disagreement, TickLogReader, TickLogSummary};
 use ink::Ink;
 
 use crate::exit::Exit;
+use crate::files::{self, Accepts};
 use crate::outputs::write_whole;
 pub(crate) use ink::grouped;
 
@@ -90,7 +90,8 @@ pub fn run(options: &Options, out: &mut impl Write, width: usize, colour: bool) 
 }
 
 fn read(path: &Path, tick_rate_hz: f64) -> io::Result<Log> {
-    let mut file = File::open(path)?;
+    // A device may have no end.
+    let mut file = files::open(path, Accepts::FilesAndPipes)?;
     let mut reader = TickLogReader::new(tick_rate_hz);
     let mut seconds = Vec::new();
     let mut chunk = vec![0; 64 << 10];

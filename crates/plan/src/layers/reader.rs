@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::flags::Flags;
+use crate::layers::settings;
 use crate::mistakes::{ConfigError, Mistake, Place, RequestConfigError};
 use crate::scenario::{Content, Node};
 use crate::settings::{Kind, Setting, Shape};
@@ -47,6 +48,18 @@ impl<'a> Reader<'a> {
 
     pub fn has_file(&self) -> bool {
         !self.path.is_empty()
+    }
+
+    /// Refuses flags with texts that are too long. A file's were refused when it was read.
+    pub fn refuse_long_flags(&mut self) {
+        for setting in settings() {
+            for said in self.in_flags(setting).unwrap_or_default() {
+                let (bytes, most) = (said.text.len(), setting.bytes_max);
+                if bytes > most {
+                    self.refuse(&said, ConfigError::TooLong { bytes, most });
+                }
+            }
+        }
     }
 
     /// A text as if it stood behind the setting's flag.

@@ -35,9 +35,12 @@ pub(super) const SETTINGS: &[&Setting] = &[
     &INSECURE,
 ];
 const HERE: Setting = Setting::of("Subject", &[]);
+/// As long as a path and query of a request over HTTP.
+const URL_BYTES_MAX: usize = 64 << 10;
 
 /// The positional word; a scenario file is one too, and then the file names the subject.
 pub static SUBJECT: Setting = HERE
+    .at_most(URL_BYTES_MAX)
     .key(
         "subject",
         Shape::WordOr("SubjectKeys", "The server under test."),
@@ -47,6 +50,7 @@ pub static SUBJECT: Setting = HERE
     .required()
     .word("climb", "arena");
 static TARGET: Setting = HERE
+    .at_most(URL_BYTES_MAX)
     .key("subject.target", Shape::Text, "ws://127.0.0.1:42069")
     .about("A URL, or the name of a built-in server.")
     .required();

@@ -583,3 +583,49 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_text_that_is_longer_than_its_setting_needs_is_refused_by_its_length_and_never_repeated() {
+    let long = |count: usize| "x".repeat(count);
+    let refused = |setting: &Setting, count: usize| {
+        let flags = Flags::of("http://127.0.0.1:9/a").with(setting, long(count));
+        resolve(&flags, None, 7).err().map(|mistakes| mistakes.to_string()).unwrap_or_default()
+    };
+    assert_eq!(
+        refused(&NAME, 201),
+        "--name: a text of 201 bytes is too long; at most 200 bytes belong here (for example: --name master)"
+    );
+    assert_eq!(refused(&NAME, 200), "");
+    assert!(refused(&START, 4097).starts_with("--start: a text of 4097 bytes is too long; at most 4096"));
+    assert_eq!(refused(&START, 4096), "");
+    assert_eq!(refused(&BODY, 1 << 20), "", "a body may be large");
+    assert!(refused(&BODY, (16 << 20) + 1).contains("at most 16777216 bytes"));
+
+    let command = format!("subject:\n  target: 'ws://127.0.0.1:9'\n  start: {}\n", long(50_000));
+    check_file(
+        &command,
+        &[
+            "scenarios/x.yaml:3: subject.start: a text of 50000 bytes is too long; at most 4096 bytes belong here \
+           (for example: start: node server.js)",
+        ],
+    );
+    let requests = |part: &str| {
+        format!("subject: {{ target: 'http://127.0.0.1:9' }}\nbots: {{ requests: [{{ {part} }}] }}\n")
+    };
+    let mistakes_of = |part: &str| {
+        let mistakes = resolve(&Flags::of("scenarios/x.yaml"), scenario(&requests(part)), 7);
+        mistakes.err().map(|mistakes| mistakes.to_string()).unwrap_or_default()
+    };
+    for part in [
+        format!("get: /{}", long(70_000)),
+        format!("get: /a, headers: {{ A: {} }}", long(70_000)),
+        format!("get: /a, headers: {{ ? {} : b }}", long(5_000)),
+    ] {
+        let said = mistakes_of(&part);
+        assert!(said.contains("is too long; at most") && said.len() < 300, "{said}");
+    }
+    assert_eq!(mistakes_of(&format!("get: /a, headers: {{ X-Long: {} }}", long(8_000))), "");
+    // A key that nobody knows is not repeated either.
+    let said = resolve(&Flags::of("scenarios/x.yaml"), scenario(&format!("? {}\n: 1\n", long(50_000))), 7);
+    assert!(said.expect_err("it is refused").to_string().len() < 300);
+}

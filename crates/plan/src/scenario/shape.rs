@@ -5,7 +5,7 @@ use super::node::{Content, Entry, Node};
 use super::{ROOT, below};
 use crate::known;
 use crate::mistakes::{ConfigError, Mistake, Place};
-use crate::settings::{Setting, Shape};
+use crate::settings::{Setting, Shape, TEXT_BYTES_MAX};
 
 /// Everything in the scenario that no setting declares.
 pub(super) fn mistakes(path: &str, root: &Node) -> Vec<Mistake> {
@@ -46,6 +46,9 @@ impl Pass<'_> {
             );
             return;
         }
+        if node.text().len() > setting.bytes_max {
+            self.too_long(node.line, key, (node.text(), setting.bytes_max), setting);
+        }
         for item in node.items() {
             let shape = if let Shape::List(inner) = shape { *inner } else { Shape::NumberOrText };
             if item.is_nothing() {
@@ -54,6 +57,10 @@ impl Pass<'_> {
             self.judge(item, shape, setting, key);
         }
         for entry in node.entries() {
+            if entry.name.len() > TEXT_BYTES_MAX {
+                self.too_long(entry.line, key, (&entry.name, TEXT_BYTES_MAX), setting);
+                continue;
+            }
             let inside = if key.is_empty() { entry.name.clone() } else { format!("{key}.{}", entry.name) };
             match shape {
                 Shape::Map(inner) => self.judge(&entry.node, *inner, setting, &inside),
@@ -63,6 +70,11 @@ impl Pass<'_> {
                 },
             }
         }
+    }
+
+    fn too_long(&mut self, line: u64, key: &str, (text, most): (&str, usize), setting: &Setting) {
+        let wrong = ConfigError::TooLong { bytes: text.len(), most };
+        self.report(line, key, wrong, None, setting);
     }
 
     fn unknown(&mut self, entry: &Entry, section: &'static str, inside: &str) {

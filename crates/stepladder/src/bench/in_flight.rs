@@ -33,7 +33,7 @@ use self::runner::{Client, How};
 use self::table::Table;
 use crate::climb;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::outputs::{check_writable, write_text};
+use crate::outputs::{check_writable, write_json};
 use crate::say;
 use crate::scratch::ScratchFolder;
 use crate::signals::Interrupt;
@@ -80,7 +80,7 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
         return Ok(Exit::Interrupted);
     }
     let contract = serde_json::to_string_pretty(&report.contract()).map_err(not_measured)?;
-    write_text("--json", &contract, options.json.as_deref()).map_err(not_measured)?;
+    write_json(&contract, options.json.as_deref()).map_err(not_measured)?;
     let timeline = options.timeline.as_deref().filter(|_| !interrupt.is_asked() || timeline::is_in(&report));
     timeline::write(&report, timeline).map_err(not_measured)?;
     let drawn =

@@ -12,7 +12,7 @@ use servers::leaderboard::bench::{self, Cell, NAME_BYTES_MIN, Operation, Report,
 
 use super::gate::{self, Gate};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::outputs::{check_writable, write_text};
+use crate::outputs::{check_writable, write_json};
 use crate::say;
 
 /// Options of `bench leaderboard`.
@@ -122,7 +122,7 @@ pub(super) fn run(options: &Options) -> Result<Exit, Failure> {
     let gates = options.gates(&settings).map_err(wrong_usage)?;
     check_writable("--json", options.json.as_deref()).map_err(wrong_usage)?;
     let report = bench::run(&settings);
-    write_text("--json", &format!("{:#}", contract(&settings, &report, &gates)), options.json.as_deref())
+    write_json(&format!("{:#}", contract(&settings, &report, &gates)), options.json.as_deref())
         .map_err(not_measured)?;
     let missed = gates.iter().any(|gate| !gate.misses(&report).is_empty());
     if options.json.as_deref() == Some(Path::new("-")) {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::AskedOf;
 use super::revisions::Revision;
 use crate::duel::DuelRun;
-use crate::outputs::write_text;
+use crate::outputs::write_json;
 use crate::say;
 
 /// How a bisection ended.
@@ -134,10 +134,10 @@ pub fn print(asked: &AskedOf, ended: &Ended, steps: &[Step], json: Option<&Path>
             "comparisons": steps.iter().map(|step| step.as_json(history)).collect::<Vec<_>>(),
         }
     });
-    write_text("--json", &format!("{document:#}"), json)?;
+    write_json(&format!("{document:#}"), json)?;
     let text = page(history, ended, steps)?;
     if json == Some(Path::new("-")) {
-        say::err_text!("{text}");
+        say::err_own_text!("{text}");
     } else {
         say::out_text!("{text}");
     }

@@ -124,7 +124,7 @@ pub fn answer(run: &DuelRun) -> anyhow::Result<Option<DuelAnswer>> {
 /// Shows a duel. `takes_stdout`: something else is written to standard output.
 pub fn print(answer: &DuelAnswer, takes_stdout: bool) {
     if takes_stdout {
-        say::err_text!("{}", answer.text);
+        say::err_own_text!("{}", answer.text);
     } else {
         say::out_text!("{}", answer.text);
     }

@@ -240,7 +240,7 @@ fn timestamp(unix_ms: u64) -> String {
 
 /// A text as XML may hold it: control characters, which XML 1.0 has no form for, are written as JSON writes them.
 fn text(text: &str) -> String {
-    let masked = crate::secrets::mask(text);
+    let masked = crate::secrets::mask_own(text);
     say::harmless(&masked)
         .replace('\u{1b}', "\\u001b")
         .replace('\u{fffe}', "\\ufffe")

@@ -18,7 +18,6 @@ use store::export::SecondLines;
 use store::{RunId, Store, StoreError};
 
 use crate::say;
-use crate::secrets::mask;
 
 /// Between two looks for something new.
 const LOOK: Duration = Duration::from_millis(100);
@@ -192,9 +191,7 @@ impl Writing {
     }
 
     fn write(&mut self, line: &str) -> Result<(), End> {
-        let masked = mask(line);
-        let mut text = say::harmless(&masked).into_owned();
-        text.push('\n');
+        let text = say::json_line(line) + "\n";
         let mut rest = text.as_bytes();
         let mut taken = Instant::now();
         while !rest.is_empty() {

@@ -10,7 +10,7 @@ use ladder::duel::DuelFigure;
 
 use crate::duel::DuelAnswer;
 use crate::say;
-use crate::secrets::mask;
+use crate::secrets::mask_own;
 
 /// A job's summary holds 1 MiB: of tables and lists no more rows are written.
 const ROWS_MAX: usize = 200;
@@ -94,7 +94,7 @@ fn row(cells: &[String]) -> String {
 
 /// A text as one line of Markdown that shows just that text.
 fn escaped(text: &str) -> String {
-    let masked = mask(text);
+    let masked = mask_own(text);
     let plain = say::harmless(&masked).replace('\u{1b}', "\\u001b");
     // Blanks at the margins, and several of them, mean something to Markdown.
     let plain = plain.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -127,6 +127,17 @@ fn a_file_that_cannot_be_read_is_told_after_the_others() {
 }
 
 #[test]
+fn a_device_is_no_tick_log() {
+    let (code, text) = shown(vec![original("original-500.log"), "/dev/zero".into()], 160);
+    assert_eq!(code, Exit::WrongUsage);
+    let last = text.lines().last().unwrap();
+    assert_eq!(
+        last,
+        "✗ cannot read /dev/zero (it is a device; name a regular file or a pipe); give the path of a tick log"
+    );
+}
+
+#[test]
 fn a_log_without_ticks_could_not_be_measured() {
     let (_folder, files) = planted(&[("empty.log", "")]);
     assert_eq!(

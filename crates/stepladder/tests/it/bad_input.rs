@@ -1,7 +1,10 @@
 //! Mistakes of the author: refused before anything is started, with what to do.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use crate::place::Place;
 
@@ -107,6 +110,37 @@ fn an_unknown_key_in_a_scenario_is_refused_with_its_line_the_nearest_key_and_an_
 #[test]
 fn a_scenario_that_is_not_there_is_refused() {
     check(&["missing.yaml"], 3, &["missing.yaml", "cannot be read", "check the path"]);
+}
+
+#[test]
+fn a_scenario_that_is_no_regular_file_or_has_no_end_is_refused_at_once() {
+    let place = Place::new();
+    let fifo = place.path("pipe.yaml");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    std::os::unix::fs::symlink("/dev/zero", place.path("zero.yaml")).expect("a link");
+    fs::create_dir(place.path("folder.yaml")).expect("a folder");
+    place.write("long.yaml", &"# x\n".repeat((4 << 20) / 4 + 1));
+    for (name, what) in [
+        ("pipe.yaml", "it is a pipe; name a regular file"),
+        ("zero.yaml", "it is a device; name a regular file"),
+        ("folder.yaml", "it is a folder; name a regular file"),
+        ("long.yaml", "it is longer than 4 MiB, which is the most that is read; shorten it"),
+    ] {
+        place.climb(&[name]).refused(3, &[name, what]);
+    }
+    place.run(["ticks", "/dev/zero"]).fails(3, &[]);
+    assert!(!place.path("stepladder.db").exists(), "nothing was begun");
+}
+
+#[test]
+fn an_argument_that_is_not_utf8_is_taken_where_it_is_a_path() {
+    let place = Place::new();
+    let store = OsStr::from_bytes(b"\xff.db");
+    let words = ["climb", "arena", "--rungs", "1", "--hold", "1s", "--settle", "100ms", "--store"];
+    let ran = place.run(words.into_iter().map(OsStr::new).chain([store]));
+    assert!([0, 2].contains(&ran.code) && !ran.err.contains("panicked"), "{ran:#?}");
+    let runs = place.run([OsStr::new("runs"), OsStr::new("--store"), store]);
+    assert_eq!(runs.code, 0, "{runs:#?}");
 }
 
 #[test]

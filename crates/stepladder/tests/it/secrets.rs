@@ -133,3 +133,68 @@ fn a_secret_that_a_server_says_back_stands_nowhere() {
         assert_absent(place.run(&words).out.as_bytes(), words[0]);
     }
 }
+
+/// Says what it decoded from Basic credentials, and what `X-Tenant` is.
+fn login_server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut request = vec![0; 8192];
+                while let Ok(length @ 1..) = stream.read(&mut request) {
+                    let said = String::from_utf8_lossy(&request[..length]).into_owned();
+                    let after = |name: &str| {
+                        let value = said.split(name).nth(1).and_then(|rest| rest.split("\r\n").next());
+                        value.unwrap_or_default().trim().to_owned()
+                    };
+                    let credentials = STANDARD.decode(after("Basic ")).unwrap_or_default();
+                    let credentials = String::from_utf8_lossy(&credentials).into_owned();
+                    let password = credentials.split(':').nth(1).unwrap_or_default();
+                    let text = format!("password {password} of tenant {} is wrong", after("X-Tenant: "));
+                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", text.len());
+                    if write!(stream, "{head}{text}").is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn a_decoded_password_stands_nowhere_and_json_stays_json_beside_a_secret_that_is_a_number() {
+    const PASSWORD: &str = "Sup3rS3cretPw!x";
+    let place = Place::new();
+    let url = format!("http://127.0.0.1:{}/a", login_server());
+    let credentials = STANDARD.encode(format!("admin:{PASSWORD}"));
+    for output in ["--json", "--ndjson"] {
+        let mut command = place.command(["climb", &url, "--rate", "1000", "--expect-text", "never"]);
+        command.args(["--hold", "2s", "--settle", "200ms", "--seed", "1000", output, "-"]);
+        command.args(["--header", "Authorization: Basic ${CRED}", "--header", "X-Tenant: ${TENANT}"]);
+        let ran = place.start_command({
+            command.env("CRED", &credentials).env("TENANT", "1000");
+            command
+        });
+        let ran = ran.finish();
+        assert_eq!(ran.code, 1, "{ran:#?}");
+        match output {
+            "--json" => {
+                let report: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+                assert_eq!(report["run"]["seed"], 1000, "{report:#}");
+            }
+            _ => ran.out.lines().for_each(|line| {
+                serde_json::from_str::<serde_json::Value>(line).expect("a line of JSON");
+            }),
+        }
+        for text in [&ran.out, &ran.err] {
+            assert!(!text.contains(PASSWORD) && !text.contains("tenant 1000"), "{text}");
+        }
+        assert!(ran.err.contains("password ••• of tenant •••"), "{}", ran.err);
+    }
+    let store = std::fs::read(place.path("stepladder.db")).expect("the store");
+    let holds = |text: &str| store.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(holds("of tenant •••") && !holds(PASSWORD) && !holds("tenant 1000"));
+    assert!(holds("--rate 1000"), "the command line is the user's own");
+}

@@ -35,8 +35,12 @@ const SETTINGS: &[&Setting] = &[
     &BODY_MAX,
 ];
 const HTTP: Setting = Setting::of("HTTP", &["http"]);
+/// A path with its query, a header or what is expected of a body: more than servers take in a head.
+const PART_BYTES_MAX: usize = 64 << 10;
+/// A body is sent as it is, so it may be as large as a value of a grid.
+const BODY_BYTES_MAX: usize = 16 << 20;
 /// What requests over HTTP and messages of a schema have in common.
-const REQUEST: Setting = Setting::of("HTTP", &["http", "protobuf"]);
+const REQUEST: Setting = Setting::of("HTTP", &["http", "protobuf"]).at_most(PART_BYTES_MAX);
 /// What leaves a choice to requests over HTTP alone.
 const OF_VERSION: Setting = Setting::of("HTTP", &["http", "leaderboard"]);
 /// What every kind of bots that sends requests takes.

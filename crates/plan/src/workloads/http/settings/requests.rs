@@ -1,6 +1,6 @@
 //! What is asked: the one request of a URL and its flags, the list of a scenario, or the services of poll-loop.
 
-use super::{HTTP, REQUEST};
+use super::{BODY_BYTES_MAX, HTTP, PART_BYTES_MAX, REQUEST};
 use crate::built_in::BuiltIn;
 use crate::layers::bots::Server;
 use crate::layers::reader::Reader;
@@ -35,7 +35,7 @@ pub(super) const SETTINGS: &[&Setting] = &[
     &CAPTURE,
 ];
 /// Within an entry of the list; it is refused with the list for other bots.
-const ENTRY: Setting = Setting::of("", &[]);
+const ENTRY: Setting = Setting::of("", &[]).at_most(PART_BYTES_MAX);
 
 pub(crate) static REQUESTS: Setting = REQUEST
     .key(
@@ -82,6 +82,7 @@ static HEADER: Setting = REQUEST
     .flag_example("Accept: application/json");
 /// The caller may have read it from a file.
 pub static BODY: Setting = REQUEST
+    .at_most(BODY_BYTES_MAX)
     .key("bots.requests.body", Shape::Text, "a=1&b={id}")
     .about("The body as text; it may hold {variable}.")
     .flag("--body", "TEXT")

@@ -1,6 +1,6 @@
 //! Names that stand for changing text: drawn, counted, or captured from answers.
 
-use super::REQUEST;
+use super::{PART_BYTES_MAX, REQUEST};
 use crate::layers::reader::Reader;
 use crate::mistakes::{Place, RequestConfigError};
 use crate::scenario::{Content, Node};
@@ -10,7 +10,7 @@ use crate::workloads::{HttpRequest, Variable, VariableLaw};
 
 pub(super) const SETTINGS: &[&Setting] = &[&VARIABLES, &FROM, &TO, &ONE_OF, &BEFORE];
 /// Of one variable; it is refused with all of them for other bots.
-const ENTRY: Setting = Setting::of("", &[]);
+const ENTRY: Setting = Setting::of("", &[]).at_most(PART_BYTES_MAX);
 
 static VARIABLES: Setting = REQUEST
     .key(
