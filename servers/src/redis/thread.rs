@@ -66,17 +66,8 @@ enum Stop {
 }
 
 pub(super) fn run(options: &Options, port: u16, common: &Arc<Common>) -> io::Result<()> {
-    let memory = Memory::new(usize::try_from(options.memory_bytes).unwrap_or(usize::MAX));
-    thread::live(&mut Thread {
-        options,
-        core: Core::with_own_table(common, BUFFER_BYTES, std::iter::empty())?,
-        keys: Keyspace::new(memory),
-        about: About::new(port, options.max_connections),
-        answer: Vec::with_capacity(PORTION_BYTES),
-        planted: Planted::default(),
-        late: VecDeque::new(),
-        held: VecDeque::new(),
-    });
+    let core = Core::with_own_table(common, BUFFER_BYTES, std::iter::empty())?;
+    thread::live(&mut Thread::new(options, port, core));
     Ok(())
 }
 
@@ -161,13 +152,28 @@ impl Serve for Thread<'_> {
 
     fn rest(&mut self) -> u64 {
         let longest_ns = if self.core.is_going_down() { ENDING_REST_NS } else { IDLE_REST_NS };
-        let expiry_ns = self.keys.next_expiry_ms().map(|at_ms| at_ms * MS);
+        // A key may expire later than 64 bits of nanoseconds reach.
+        let expiry_ns = self.keys.next_expiry_ms().map(|at_ms| at_ms.saturating_mul(MS));
         let late_ns = self.late.front().map(|(at_ns, ..)| *at_ns);
         self.core.rest_ns(longest_ns, [expiry_ns, late_ns].into_iter().flatten().min())
     }
 }
 
-impl Thread<'_> {
+impl<'h> Thread<'h> {
+    fn new(options: &'h Options, port: u16, core: Core<Client, ()>) -> Thread<'h> {
+        let memory = Memory::new(usize::try_from(options.memory_bytes).unwrap_or(usize::MAX));
+        Thread {
+            options,
+            core,
+            keys: Keyspace::new(memory),
+            about: About::new(port, options.max_connections),
+            answer: Vec::with_capacity(PORTION_BYTES),
+            planted: Planted::default(),
+            late: VecDeque::new(),
+            held: VecDeque::new(),
+        }
+    }
+
     fn greet(&mut self, fd: OwnedFd) {
         self.core.faults.look();
         if self.core.clients.count() >= self.options.max_connections {
@@ -516,5 +522,74 @@ fn put_broken(answer: &mut Vec<u8>, broken: &Broken) {
         }
         // Nothing of what a browser sends is answered.
         Broken::Http => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::Ipv4Addr;
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::keyspace::Expiry;
+    use super::*;
+    use crate::listener::{self, Listener};
+
+    fn thread(options: &Options) -> Thread<'_> {
+        let listener =
+            Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), listener::Readiness::Connected).unwrap();
+        let common = Common { listener, faults: None, table_sockets: 16, going_down: AtomicBool::new(false) };
+        Thread::new(options, 0, Core::new(&Arc::new(common), BUFFER_BYTES).unwrap())
+    }
+
+    /// A client of a thread that does not run.
+    struct Asker {
+        key: Key,
+        stream: UnixStream,
+    }
+
+    impl Asker {
+        fn connect(thread: &mut Thread<'_>) -> Asker {
+            let (theirs, stream) = UnixStream::pair().unwrap();
+            for end in [&theirs, &stream] {
+                end.set_nonblocking(true).unwrap();
+            }
+            thread.greet(theirs.into());
+            Asker { key: *thread.core.clients.keys().last().unwrap(), stream }
+        }
+
+        /// Sends this and has it read; returns what is answered.
+        fn ask(&mut self, thread: &mut Thread<'_>, bytes: &[u8]) -> String {
+            // As much as one read takes, nearly.
+            for piece in bytes.chunks(62_000) {
+                self.stream.write_all(piece).unwrap();
+                thread.converse(self.key, false);
+            }
+            let mut heard = Vec::new();
+            // It ends where nothing more has come.
+            let _ = self.stream.read_to_end(&mut heard);
+            String::from_utf8(heard).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_time_to_live_beyond_64_bits_of_nanoseconds_does_not_keep_the_thread_awake() {
+        let options = Options::default();
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        for time in ["PX 18446744073710", "EX 4611686018427387", "PX 4611686018427387902"] {
+            assert_eq!(asker.ask(&mut thread, format!("SET k v {time}\r\n").as_bytes()), "+OK\r\n");
+            thread.turn();
+            assert_eq!(thread.rest(), IDLE_REST_NS, "{time}");
+            assert_eq!(asker.ask(&mut thread, b"GETDEL k\r\n"), "$1\r\nv\r\n");
+            thread.keys.clear();
+            thread.turn();
+        }
+        // It would have wrapped to an instant that is over.
+        thread.keys.set(b"k", b"v", Expiry::AtMs(u64::MAX / MS + 1)).unwrap();
+        assert_eq!(thread.rest(), IDLE_REST_NS);
+        let refused = "-ERR invalid expire time in 'set' command\r\n";
+        assert_eq!(asker.ask(&mut thread, b"SET k v EX 4611686018427388\r\n"), refused);
     }
 }
