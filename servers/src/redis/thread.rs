@@ -287,8 +287,9 @@ impl<'h> Thread<'h> {
             client.has_more = matches!(stop, Stop::Full | Stop::Value(_)) && !client.input.is_empty();
             let awaits_more = !client.input.is_empty() && !client.has_more;
             let input_bytes = client.input.capacity();
-            // What is kept of a read that was paid for already: at most a buffer more.
-            let _ = client.count(input_bytes, self.keys.memory());
+            // The input was paid for when it was read. Of an incomplete command the places of its words have come on top,
+            // and can be more than its bytes.
+            let fits = client.count(input_bytes, self.keys.memory()).is_ok();
             if !awaits_more || taken > 0 {
                 client.due.by_ns = None;
             }
@@ -296,6 +297,10 @@ impl<'h> Thread<'h> {
             let (value, is_end) = match stop {
                 Stop::Value(value) => (Some(value), false),
                 Stop::End => (None, true),
+                Stop::Incomplete if !fits => {
+                    reply::error(answer, commands::FULL);
+                    (None, true)
+                }
                 Stop::Incomplete | Stop::Full => (None, false),
             };
             let has_left = self.give(key, answer, value)?;
@@ -445,7 +450,10 @@ impl<'h> Thread<'h> {
         let Some(client) = self.core.clients.get_mut(key) else { return };
         client.is_ending = true;
         client.input = Vec::new();
+        client.parser = Parser::default();
         client.has_more = false;
+        // Less than before, which is never refused.
+        let _ = client.count(0, self.keys.memory());
         if client.unsent.is_empty() {
             self.finish(key);
         } else {
@@ -571,6 +579,11 @@ mod tests {
             let _ = self.stream.read_to_end(&mut heard);
             String::from_utf8(heard).unwrap()
         }
+
+        fn kept_bytes(&self, thread: &mut Thread<'_>) -> usize {
+            let client = thread.core.clients.get_mut(self.key).unwrap();
+            client.input.capacity() + client.parser.kept_bytes()
+        }
     }
 
     #[test]
@@ -591,5 +604,41 @@ mod tests {
         assert_eq!(thread.rest(), IDLE_REST_NS);
         let refused = "-ERR invalid expire time in 'set' command\r\n";
         assert_eq!(asker.ask(&mut thread, b"SET k v EX 4611686018427388\r\n"), refused);
+    }
+
+    #[test]
+    fn a_line_that_is_refused_leaves_no_memory_behind() {
+        let options = Options::default();
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        let line = [&b"a ".repeat(32_700)[..], b"\"\r\n"].concat();
+        let answer = asker.ask(&mut thread, &line);
+        assert_eq!(answer, "-ERR Protocol error: unbalanced quotes in request\r\n");
+        assert_eq!((asker.kept_bytes(&mut thread), thread.keys.memory().used_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn words_of_an_incomplete_command_count_as_memory() {
+        let options = Options { memory_bytes: 1_000_000, ..Options::default() };
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        let array = [&b"*1048576\r\n"[..], &b"$0\r\n\r\n".repeat(40_000)].concat();
+        let (front, behind) = array.split_at(array.len() / 2);
+        assert_eq!(asker.ask(&mut thread, front), "");
+        let kept_bytes = asker.kept_bytes(&mut thread);
+        assert!(kept_bytes > 20_000 * 14, "{kept_bytes}");
+        // All but what each connection may hold.
+        let used_bytes = thread.keys.memory().used_bytes();
+        assert_eq!(used_bytes, kept_bytes - 64 * 1024);
+        let room = vec![b'x'; 1_000_000 - used_bytes - 50_000];
+        thread.keys.set(b"other", &room, Expiry::Never).unwrap();
+        // Ten thousand words come with one read and take more than its bytes.
+        let mut other = Asker::connect(&mut thread);
+        let full = format!("-{}\r\n", commands::FULL);
+        assert_eq!(other.ask(&mut thread, &array[..60_000]), full);
+        assert_eq!(asker.ask(&mut thread, behind), full);
+        assert_eq!((asker.kept_bytes(&mut thread), other.kept_bytes(&mut thread)), (0, 0));
+        thread.keys.clear();
+        assert_eq!(thread.keys.memory().used_bytes(), 0);
     }
 }
