@@ -641,4 +641,22 @@ mod tests {
         thread.keys.clear();
         assert_eq!(thread.keys.memory().used_bytes(), 0);
     }
+
+    #[test]
+    fn a_question_of_very_many_words_is_refused() {
+        let options = Options::default();
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        let mut ask = |words: &str, count: usize| {
+            let words: Vec<&str> = words.split(' ').chain(std::iter::repeat("save")).take(count).collect();
+            let strings: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
+            asker.ask(&mut thread, format!("*{count}\r\n{strings}").as_bytes())
+        };
+        assert_eq!(ask("CONFIG GET", 64), "*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
+        assert_eq!(ask("CONFIG GET", 65), "-ERR wrong number of arguments for 'config|get' command\r\n");
+        assert!(ask("INFO memory", 64).contains("# Memory"));
+        for words in ["INFO memory", "HELLO 2"] {
+            assert_eq!(ask(words, 65), "-ERR syntax error\r\n");
+        }
+    }
 }
