@@ -34,6 +34,8 @@ const ROOM_BYTES: std::ops::RangeInclusive<usize> = 16 * 1024..=1 << 20;
 const READ_AHEAD_BYTES: usize = 1 << 20;
 /// Expired keys that are looked at in a turn.
 const EXPIRED_PER_TURN: usize = 1_000;
+/// Entries that are freed in a turn after a `FLUSHALL ASYNC`.
+const FREED_PER_TURN: usize = 1_000;
 /// How long clients have to take their answers and to close when the server ends.
 const GOING_DOWN_NS: u64 = 1_000_000_000;
 /// So long a planted fault holds an answer back when there is no next one.
@@ -111,6 +113,7 @@ impl Serve for Thread<'_> {
         if self.keys.next_expiry_ms().is_some() {
             self.keys.remove_expired(now_ms(), EXPIRED_PER_TURN);
         }
+        self.keys.free_cleared(FREED_PER_TURN);
         if self.core.faults.are_planted() {
             self.send_what_is_late();
         }
@@ -151,6 +154,9 @@ impl Serve for Thread<'_> {
     }
 
     fn rest(&mut self) -> u64 {
+        if self.keys.is_freeing() {
+            return 0;
+        }
         let longest_ns = if self.core.is_going_down() { ENDING_REST_NS } else { IDLE_REST_NS };
         // A key may expire later than 64 bits of nanoseconds reach.
         let expiry_ns = self.keys.next_expiry_ms().map(|at_ms| at_ms.saturating_mul(MS));
@@ -639,7 +645,29 @@ mod tests {
         assert_eq!(asker.ask(&mut thread, behind), full);
         assert_eq!((asker.kept_bytes(&mut thread), other.kept_bytes(&mut thread)), (0, 0));
         thread.keys.clear();
+        thread.keys.free_cleared(usize::MAX);
         assert_eq!(thread.keys.memory().used_bytes(), 0);
+    }
+
+    #[test]
+    fn clients_that_do_not_read_a_value_cannot_keep_more_of_it_than_the_memory_allows() {
+        let options = Options { memory_bytes: 1_000_000, ..Options::default() };
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        let set = [&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$60000\r\n"[..], &[b'x'; 60_000], b"\r\n"].concat();
+        let mut late = Vec::new();
+        while late.len() < 20 && asker.ask(&mut thread, &set) == "+OK\r\n" {
+            let mut one = Asker::connect(&mut thread);
+            // More than the socket takes.
+            one.stream.write_all(&b"GET k\r\n".repeat(100)).unwrap();
+            while thread.core.clients.get_mut(one.key).unwrap().unsent.is_empty() {
+                thread.converse(one.key, false);
+            }
+            late.push(one);
+        }
+        assert_eq!((late.len(), thread.keys.memory().used_bytes() <= 1_000_000), (16, true));
+        late.iter().for_each(|one| thread.part(one.key));
+        assert_eq!(asker.ask(&mut thread, &set), "+OK\r\n");
     }
 
     #[test]
@@ -658,5 +686,27 @@ mod tests {
         for words in ["INFO memory", "HELLO 2"] {
             assert_eq!(ask(words, 65), "-ERR syntax error\r\n");
         }
+    }
+
+    #[test]
+    fn keys_that_are_flushed_asynchronously_are_freed_in_portions_without_a_rest() {
+        let options = Options::default();
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        let fill = |thread: &mut Thread<'_>| {
+            (0..2_500u64).for_each(|n| thread.keys.set(&n.to_le_bytes(), b"v", Expiry::Never).unwrap());
+        };
+        fill(&mut thread);
+        assert_eq!(asker.ask(&mut thread, b"FLUSHALL ASYNC\r\nDBSIZE\r\n"), "+OK\r\n:0\r\n");
+        for _ in 0..2 {
+            assert_eq!(thread.rest(), 0);
+            thread.turn();
+            assert!(thread.keys.memory().used_bytes() > 0);
+        }
+        thread.turn();
+        assert_eq!((thread.keys.memory().used_bytes(), thread.rest()), (0, IDLE_REST_NS));
+        fill(&mut thread);
+        assert_eq!(asker.ask(&mut thread, b"FLUSHALL\r\n"), "+OK\r\n");
+        assert_eq!(thread.keys.memory().used_bytes(), 0);
     }
 }
