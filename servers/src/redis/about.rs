@@ -10,6 +10,9 @@ use crate::clock;
 const LIKE_VERSION: &str = "7.0.0";
 /// The longest name of a connection.
 const NAME_BYTES_MAX: usize = 256;
+/// Words of a `HELLO`, `INFO` or `CONFIG GET`, each of which is compared with all that can be asked for: many more than
+/// clients send, and few enough that the others do not wait.
+const WORDS_MAX: usize = 64;
 
 /// What the server counts and says of itself.
 pub(super) struct About {
@@ -52,6 +55,9 @@ fn set_name(call: &mut Call<'_>, at: usize) -> Result<(), &'static str> {
 }
 
 pub(super) fn hello(call: &mut Call<'_>) -> After {
+    if call.words.len() > WORDS_MAX {
+        return refused(call, "ERR syntax error");
+    }
     let mut resp3 = call.session.resp3;
     if call.words.len() > 1 {
         resp3 = match call.words.at(1) {
@@ -128,6 +134,9 @@ pub(super) fn client(call: &mut Call<'_>) -> After {
 }
 
 pub(super) fn info(call: &mut Call<'_>) -> After {
+    if call.words.len() > WORDS_MAX {
+        return refused(call, "ERR syntax error");
+    }
     let wanted = |section: &str| {
         let names = |name: &str| call.words.from(1).any(|word| is(word, name));
         call.words.len() == 1 && section != "commandstats"
@@ -208,6 +217,9 @@ pub(super) fn config(call: &mut Call<'_>) -> After {
             call,
             "ERR this server is configured by its command line: stepladder serve redis --help",
         );
+    }
+    if call.words.len() > WORDS_MAX {
+        return refused(call, "ERR wrong number of arguments for 'config|get' command");
     }
     let settings = [
         ("save", String::new()),

@@ -59,12 +59,12 @@ impl Client {
         }
     }
 
-    /// Counts what its buffers take now, and gives back what an idle one does not need. `input_bytes` is what its input,
-    /// which may be elsewhere, takes.
+    /// Counts what its buffers and its parser take now. `input_bytes` is what its input, which may be elsewhere, takes.
     ///
     /// Errors: the memory of the server does not allow it.
     pub(super) fn count(&mut self, input_bytes: usize, memory: &Memory) -> Result<(), Full> {
-        let bytes = (input_bytes + self.unsent.head.capacity()).saturating_sub(KEPT_BYTES_MAX);
+        let bytes = input_bytes + self.parser.kept_bytes() + self.unsent.head.capacity();
+        let bytes = bytes.saturating_sub(KEPT_BYTES_MAX);
         if bytes != self.counted_bytes {
             memory.try_change(self.counted_bytes, bytes)?;
             self.counted_bytes = bytes;

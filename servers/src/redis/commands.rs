@@ -403,6 +403,10 @@ fn flush(call: &mut Call<'_>) -> After {
         return syntax_error(call);
     }
     call.keys.clear();
+    // Otherwise a portion in each turn, so that no request waits for all of it; until then it counts as used, as in Redis.
+    if !how.eq_ignore_ascii_case(b"ASYNC") {
+        call.keys.free_cleared(usize::MAX);
+    }
     reply::ok(call.out);
     After::Nothing
 }

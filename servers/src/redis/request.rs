@@ -125,6 +125,11 @@ impl Parser {
         self.needed
     }
 
+    /// Memory that it holds for the command at the beginning.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<(u32, u32)>() + self.line.capacity()
+    }
+
     /// The words of the command that is whole.
     pub(super) fn words<'a>(&'a self, bytes: &'a [u8]) -> Words<'a> {
         let source = if self.line.is_empty() { bytes } else { &self.line };

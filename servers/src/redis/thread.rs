@@ -34,6 +34,8 @@ const ROOM_BYTES: std::ops::RangeInclusive<usize> = 16 * 1024..=1 << 20;
 const READ_AHEAD_BYTES: usize = 1 << 20;
 /// Expired keys that are looked at in a turn.
 const EXPIRED_PER_TURN: usize = 1_000;
+/// Entries that are freed in a turn after a `FLUSHALL ASYNC`.
+const FREED_PER_TURN: usize = 1_000;
 /// How long clients have to take their answers and to close when the server ends.
 const GOING_DOWN_NS: u64 = 1_000_000_000;
 /// So long a planted fault holds an answer back when there is no next one.
@@ -66,17 +68,8 @@ enum Stop {
 }
 
 pub(super) fn run(options: &Options, port: u16, common: &Arc<Common>) -> io::Result<()> {
-    let memory = Memory::new(usize::try_from(options.memory_bytes).unwrap_or(usize::MAX));
-    thread::live(&mut Thread {
-        options,
-        core: Core::with_own_table(common, BUFFER_BYTES, std::iter::empty())?,
-        keys: Keyspace::new(memory),
-        about: About::new(port, options.max_connections),
-        answer: Vec::with_capacity(PORTION_BYTES),
-        planted: Planted::default(),
-        late: VecDeque::new(),
-        held: VecDeque::new(),
-    });
+    let core = Core::with_own_table(common, BUFFER_BYTES, std::iter::empty())?;
+    thread::live(&mut Thread::new(options, port, core));
     Ok(())
 }
 
@@ -120,6 +113,7 @@ impl Serve for Thread<'_> {
         if self.keys.next_expiry_ms().is_some() {
             self.keys.remove_expired(now_ms(), EXPIRED_PER_TURN);
         }
+        self.keys.free_cleared(FREED_PER_TURN);
         if self.core.faults.are_planted() {
             self.send_what_is_late();
         }
@@ -160,14 +154,32 @@ impl Serve for Thread<'_> {
     }
 
     fn rest(&mut self) -> u64 {
+        if self.keys.is_freeing() {
+            return 0;
+        }
         let longest_ns = if self.core.is_going_down() { ENDING_REST_NS } else { IDLE_REST_NS };
-        let expiry_ns = self.keys.next_expiry_ms().map(|at_ms| at_ms * MS);
+        // A key may expire later than 64 bits of nanoseconds reach.
+        let expiry_ns = self.keys.next_expiry_ms().map(|at_ms| at_ms.saturating_mul(MS));
         let late_ns = self.late.front().map(|(at_ns, ..)| *at_ns);
         self.core.rest_ns(longest_ns, [expiry_ns, late_ns].into_iter().flatten().min())
     }
 }
 
-impl Thread<'_> {
+impl<'h> Thread<'h> {
+    fn new(options: &'h Options, port: u16, core: Core<Client, ()>) -> Thread<'h> {
+        let memory = Memory::new(usize::try_from(options.memory_bytes).unwrap_or(usize::MAX));
+        Thread {
+            options,
+            core,
+            keys: Keyspace::new(memory),
+            about: About::new(port, options.max_connections),
+            answer: Vec::with_capacity(PORTION_BYTES),
+            planted: Planted::default(),
+            late: VecDeque::new(),
+            held: VecDeque::new(),
+        }
+    }
+
     fn greet(&mut self, fd: OwnedFd) {
         self.core.faults.look();
         if self.core.clients.count() >= self.options.max_connections {
@@ -281,8 +293,9 @@ impl Thread<'_> {
             client.has_more = matches!(stop, Stop::Full | Stop::Value(_)) && !client.input.is_empty();
             let awaits_more = !client.input.is_empty() && !client.has_more;
             let input_bytes = client.input.capacity();
-            // What is kept of a read that was paid for already: at most a buffer more.
-            let _ = client.count(input_bytes, self.keys.memory());
+            // The input was paid for when it was read. Of an incomplete command the places of its words have come on top,
+            // and can be more than its bytes.
+            let fits = client.count(input_bytes, self.keys.memory()).is_ok();
             if !awaits_more || taken > 0 {
                 client.due.by_ns = None;
             }
@@ -290,6 +303,10 @@ impl Thread<'_> {
             let (value, is_end) = match stop {
                 Stop::Value(value) => (Some(value), false),
                 Stop::End => (None, true),
+                Stop::Incomplete if !fits => {
+                    reply::error(answer, commands::FULL);
+                    (None, true)
+                }
                 Stop::Incomplete | Stop::Full => (None, false),
             };
             let has_left = self.give(key, answer, value)?;
@@ -439,7 +456,10 @@ impl Thread<'_> {
         let Some(client) = self.core.clients.get_mut(key) else { return };
         client.is_ending = true;
         client.input = Vec::new();
+        client.parser = Parser::default();
         client.has_more = false;
+        // Less than before, which is never refused.
+        let _ = client.count(0, self.keys.memory());
         if client.unsent.is_empty() {
             self.finish(key);
         } else {
@@ -516,5 +536,177 @@ fn put_broken(answer: &mut Vec<u8>, broken: &Broken) {
         }
         // Nothing of what a browser sends is answered.
         Broken::Http => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::Ipv4Addr;
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::keyspace::Expiry;
+    use super::*;
+    use crate::listener::{self, Listener};
+
+    fn thread(options: &Options) -> Thread<'_> {
+        let listener =
+            Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), listener::Readiness::Connected).unwrap();
+        let common = Common { listener, faults: None, table_sockets: 16, going_down: AtomicBool::new(false) };
+        Thread::new(options, 0, Core::new(&Arc::new(common), BUFFER_BYTES).unwrap())
+    }
+
+    /// A client of a thread that does not run.
+    struct Asker {
+        key: Key,
+        stream: UnixStream,
+    }
+
+    impl Asker {
+        fn connect(thread: &mut Thread<'_>) -> Asker {
+            let (theirs, stream) = UnixStream::pair().unwrap();
+            for end in [&theirs, &stream] {
+                end.set_nonblocking(true).unwrap();
+            }
+            thread.greet(theirs.into());
+            Asker { key: *thread.core.clients.keys().last().unwrap(), stream }
+        }
+
+        /// Sends this and has it read; returns what is answered.
+        fn ask(&mut self, thread: &mut Thread<'_>, bytes: &[u8]) -> String {
+            // As much as one read takes, nearly.
+            for piece in bytes.chunks(62_000) {
+                self.stream.write_all(piece).unwrap();
+                thread.converse(self.key, false);
+            }
+            let mut heard = Vec::new();
+            // It ends where nothing more has come.
+            let _ = self.stream.read_to_end(&mut heard);
+            String::from_utf8(heard).unwrap()
+        }
+
+        fn kept_bytes(&self, thread: &mut Thread<'_>) -> usize {
+            let client = thread.core.clients.get_mut(self.key).unwrap();
+            client.input.capacity() + client.parser.kept_bytes()
+        }
+    }
+
+    #[test]
+    fn a_time_to_live_beyond_64_bits_of_nanoseconds_does_not_keep_the_thread_awake() {
+        let options = Options::default();
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        for time in ["PX 18446744073710", "EX 4611686018427387", "PX 4611686018427387902"] {
+            assert_eq!(asker.ask(&mut thread, format!("SET k v {time}\r\n").as_bytes()), "+OK\r\n");
+            thread.turn();
+            assert_eq!(thread.rest(), IDLE_REST_NS, "{time}");
+            assert_eq!(asker.ask(&mut thread, b"GETDEL k\r\n"), "$1\r\nv\r\n");
+            thread.keys.clear();
+            thread.turn();
+        }
+        // It would have wrapped to an instant that is over.
+        thread.keys.set(b"k", b"v", Expiry::AtMs(u64::MAX / MS + 1)).unwrap();
+        assert_eq!(thread.rest(), IDLE_REST_NS);
+        let refused = "-ERR invalid expire time in 'set' command\r\n";
+        assert_eq!(asker.ask(&mut thread, b"SET k v EX 4611686018427388\r\n"), refused);
+    }
+
+    #[test]
+    fn a_line_that_is_refused_leaves_no_memory_behind() {
+        let options = Options::default();
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        let line = [&b"a ".repeat(32_700)[..], b"\"\r\n"].concat();
+        let answer = asker.ask(&mut thread, &line);
+        assert_eq!(answer, "-ERR Protocol error: unbalanced quotes in request\r\n");
+        assert_eq!((asker.kept_bytes(&mut thread), thread.keys.memory().used_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn words_of_an_incomplete_command_count_as_memory() {
+        let options = Options { memory_bytes: 1_000_000, ..Options::default() };
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        let array = [&b"*1048576\r\n"[..], &b"$0\r\n\r\n".repeat(40_000)].concat();
+        let (front, behind) = array.split_at(array.len() / 2);
+        assert_eq!(asker.ask(&mut thread, front), "");
+        let kept_bytes = asker.kept_bytes(&mut thread);
+        assert!(kept_bytes > 20_000 * 14, "{kept_bytes}");
+        // All but what each connection may hold.
+        let used_bytes = thread.keys.memory().used_bytes();
+        assert_eq!(used_bytes, kept_bytes - 64 * 1024);
+        let room = vec![b'x'; 1_000_000 - used_bytes - 50_000];
+        thread.keys.set(b"other", &room, Expiry::Never).unwrap();
+        // Ten thousand words come with one read and take more than its bytes.
+        let mut other = Asker::connect(&mut thread);
+        let full = format!("-{}\r\n", commands::FULL);
+        assert_eq!(other.ask(&mut thread, &array[..60_000]), full);
+        assert_eq!(asker.ask(&mut thread, behind), full);
+        assert_eq!((asker.kept_bytes(&mut thread), other.kept_bytes(&mut thread)), (0, 0));
+        thread.keys.clear();
+        thread.keys.free_cleared(usize::MAX);
+        assert_eq!(thread.keys.memory().used_bytes(), 0);
+    }
+
+    #[test]
+    fn clients_that_do_not_read_a_value_cannot_keep_more_of_it_than_the_memory_allows() {
+        let options = Options { memory_bytes: 1_000_000, ..Options::default() };
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        let set = [&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$60000\r\n"[..], &[b'x'; 60_000], b"\r\n"].concat();
+        let mut late = Vec::new();
+        while late.len() < 20 && asker.ask(&mut thread, &set) == "+OK\r\n" {
+            let mut one = Asker::connect(&mut thread);
+            // More than the socket takes.
+            one.stream.write_all(&b"GET k\r\n".repeat(100)).unwrap();
+            while thread.core.clients.get_mut(one.key).unwrap().unsent.is_empty() {
+                thread.converse(one.key, false);
+            }
+            late.push(one);
+        }
+        assert_eq!((late.len(), thread.keys.memory().used_bytes() <= 1_000_000), (16, true));
+        late.iter().for_each(|one| thread.part(one.key));
+        assert_eq!(asker.ask(&mut thread, &set), "+OK\r\n");
+    }
+
+    #[test]
+    fn a_question_of_very_many_words_is_refused() {
+        let options = Options::default();
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        let mut ask = |words: &str, count: usize| {
+            let words: Vec<&str> = words.split(' ').chain(std::iter::repeat("save")).take(count).collect();
+            let strings: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
+            asker.ask(&mut thread, format!("*{count}\r\n{strings}").as_bytes())
+        };
+        assert_eq!(ask("CONFIG GET", 64), "*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
+        assert_eq!(ask("CONFIG GET", 65), "-ERR wrong number of arguments for 'config|get' command\r\n");
+        assert!(ask("INFO memory", 64).contains("# Memory"));
+        for words in ["INFO memory", "HELLO 2"] {
+            assert_eq!(ask(words, 65), "-ERR syntax error\r\n");
+        }
+    }
+
+    #[test]
+    fn keys_that_are_flushed_asynchronously_are_freed_in_portions_without_a_rest() {
+        let options = Options::default();
+        let mut thread = thread(&options);
+        let mut asker = Asker::connect(&mut thread);
+        let fill = |thread: &mut Thread<'_>| {
+            (0..2_500u64).for_each(|n| thread.keys.set(&n.to_le_bytes(), b"v", Expiry::Never).unwrap());
+        };
+        fill(&mut thread);
+        assert_eq!(asker.ask(&mut thread, b"FLUSHALL ASYNC\r\nDBSIZE\r\n"), "+OK\r\n:0\r\n");
+        for _ in 0..2 {
+            assert_eq!(thread.rest(), 0);
+            thread.turn();
+            assert!(thread.keys.memory().used_bytes() > 0);
+        }
+        thread.turn();
+        assert_eq!((thread.keys.memory().used_bytes(), thread.rest()), (0, IDLE_REST_NS));
+        fill(&mut thread);
+        assert_eq!(asker.ask(&mut thread, b"FLUSHALL\r\n"), "+OK\r\n");
+        assert_eq!(thread.keys.memory().used_bytes(), 0);
     }
 }

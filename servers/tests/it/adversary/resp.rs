@@ -111,6 +111,27 @@ pub fn cases() -> Vec<Case> {
             }
             evil.reset();
         }),
+        Case::new("lines whose last quote stays open", |address| {
+            let line = [&b"a ".repeat(32_700)[..], b"\"\r\n"].concat();
+            let mut held: Vec<Evil> = (0..300).map(|_| Evil::connect(address)).collect();
+            held.iter_mut().for_each(|evil| evil.send(&line));
+            let refused = "-ERR Protocol error: unbalanced quotes";
+            held.iter_mut().for_each(|evil| assert!(evil.read_until(refused).contains(refused)));
+        }),
+        Case::new("arrays of empty strings that never end", |address| {
+            let array = [&b"*1048576\r\n"[..], &b"$0\r\n\r\n".repeat(100_000)].concat();
+            let mut held: Vec<Evil> = (0..50).map(|_| Evil::connect(address)).collect();
+            held.iter_mut().for_each(|evil| evil.send(&array));
+        }),
+        Case::new("questions of a hundred thousand words", |address| {
+            let mut evil = Evil::connect(address);
+            evil.stream.set_write_timeout(None).unwrap();
+            for name in ["INFO", "HELLO"] {
+                evil.send(format!("*100001\r\n${}\r\n{name}\r\n", name.len()).as_bytes());
+                evil.send(&b"$1\r\nx\r\n".repeat(100_000));
+                assert!(evil.read_until("-ERR syntax error\r\n").contains("-ERR syntax error\r\n"));
+            }
+        }),
         Case::new("unknown commands with long names", |address| {
             let mut evil = Evil::connect(address);
             (0..50).for_each(|_| evil.send(&[&b"x".repeat(60_000)[..], b" y\r\n"].concat()));
