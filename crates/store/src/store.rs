@@ -37,7 +37,8 @@ pub struct RunList {
 impl Store {
     /// Opens a store that exists.
     ///
-    /// Errors: `NoStore`, `NotSqlite`, `Foreign`, `Newer`, `Older`, `Damaged`, `CannotOpen`; the file stays untouched.
+    /// Errors: `NoStore`, `NotSqlite`, `Foreign`, `Newer`, `Older`, `OtherTables`, `Damaged`, `CannotOpen`; the file stays
+    /// untouched.
     pub fn open(path: impl Into<PathBuf>) -> Result<Store, StoreError> {
         let path = path.into();
         let connection = file::open(&path)?;
