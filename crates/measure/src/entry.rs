@@ -14,6 +14,11 @@ use crate::ticks::TickCounts;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// The second in which a moment lies. What lies behind 136 years is in the last one: stores and tick logs of others say anything.
+pub(crate) fn second_at(ns: u64) -> u32 {
+    u32::try_from(ns / SECOND_NS).unwrap_or(u32::MAX)
+}
+
 /// One fact.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
@@ -55,7 +60,7 @@ pub struct TickSecond {
 impl TickSecond {
     /// The second that it belongs to, that of its middle: it may be shorter, or lie across two.
     pub fn second(&self) -> u32 {
-        ((self.from_ns + self.to_ns) / 2 / SECOND_NS) as u32
+        second_at(self.from_ns.midpoint(self.to_ns))
     }
 }
 

@@ -7,6 +7,8 @@
 
 use strum::EnumMessage;
 
+use crate::entry::second_at;
+
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A reading of a process, of a thread or of the machine.
@@ -23,7 +25,7 @@ pub struct Sample {
 impl Sample {
     /// The second that it speaks of: a reading at the end of a second is about that second.
     pub fn second(&self) -> u32 {
-        (self.at_ns.saturating_sub(SECOND_NS / 2) / SECOND_NS) as u32
+        second_at(self.at_ns.saturating_sub(SECOND_NS / 2))
     }
 }
 

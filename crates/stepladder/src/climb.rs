@@ -39,6 +39,7 @@ pub fn no_store(error: StoreError) -> Failure {
             | StoreError::Foreign { .. }
             | StoreError::Newer { .. }
             | StoreError::Older { .. }
+            | StoreError::OtherTables { .. }
             | StoreError::CannotOpen { .. }
     );
     (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error.into())

@@ -9,4 +9,4 @@ mod recall;
 mod seconds;
 
 pub(crate) use keep::{Keeper, keep};
-pub(crate) use recall::{marks, recall, recall_behind, visit, whole_seconds};
+pub(crate) use recall::{ends, marks, recall, recall_behind, visit, whole_seconds};

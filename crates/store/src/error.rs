@@ -63,6 +63,18 @@ pub enum StoreError {
         /// the only one we read
         ours: i64,
     },
+    /// Its tables, views, indexes or triggers are not those of this version. Remedy: another path; views of one's own belong
+    /// into a database that attaches the store.
+    #[error(
+        "{} does not have the tables and triggers that Stepladder makes ({what}) and was left untouched; \
+         name another file with --store FILE", path.display()
+    )]
+    OtherTables {
+        /// as given
+        path: PathBuf,
+        /// the first that differs
+        what: String,
+    },
     /// Bytes of the file are not what was written. Remedy: the other trials and runs are readable; keep a copy.
     #[error("{} is damaged: {what}; nothing was changed, and whatever else is intact can still be read", path.display())]
     Damaged {

@@ -3,14 +3,14 @@
 //! Everything is asked through SQLite, never by opening the file besides it: POSIX drops all of a process's locks on a
 //! file as soon as the process closes *any* descriptor of it, and a reader would so unlock our own writer.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::error::{PATIENCE_S, StoreError};
-use crate::guard;
-use crate::tables;
+use crate::schema::{self, Limits};
+use crate::{guard, tables};
 
 /// `STLD`: says in the header of the file whose it is.
 const APPLICATION_ID: i64 = 0x5354_4C44;
@@ -24,7 +24,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     if !path.exists() {
         return Err(StoreError::NoStore { path: path.to_owned() });
     }
-    let ours = |connection: Connection| match owner(path, &connection)? {
+    let ours = |(connection, owner)| match owner {
         Owner::Ours => Ok(connection),
         // Empty: one is being made, or never was.
         Owner::None => Err(StoreError::NoStore { path: path.to_owned() }),
@@ -43,7 +43,7 @@ fn is_at_rest(path: &Path) -> bool {
 }
 
 /// Opens a store on a medium, or in a folder, that takes no files: SQLite's own way of reading needs one beside the store.
-fn connect_at_rest(path: &Path) -> Result<Connection, StoreError> {
+fn connect_at_rest(path: &Path) -> Result<(Connection, Owner), StoreError> {
     let told = |error| StoreError::from_sqlite(path, error);
     let mut uri = String::from("file:");
     for byte in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).as_os_str().as_encoded_bytes() {
@@ -57,9 +57,7 @@ fn connect_at_rest(path: &Path) -> Result<Connection, StoreError> {
     uri += "?immutable=1";
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(uri, flags).map_err(told)?;
-    connection.execute_batch(SETTINGS).map_err(told)?;
-    Ok(connection)
+    look(path, Connection::open_with_flags(uri, flags).map_err(told)?)
 }
 
 /// trusted_schema: a store from elsewhere must not run functions of its own.
@@ -79,8 +77,8 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
 
 /// Opens a store or makes it. An empty file has no owner and becomes one.
 pub(crate) fn open_or_create(path: &Path) -> Result<Connection, StoreError> {
-    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
-    if let Owner::None = owner(path, &connection)? {
+    let (mut connection, owner) = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
+    if let Owner::None = owner {
         create(path, &mut connection)?;
     }
     Ok(connection)
@@ -91,7 +89,7 @@ enum Owner {
     None,
 }
 
-fn connect(path: &Path, more: OpenFlags) -> Result<Connection, StoreError> {
+fn connect(path: &Path, more: OpenFlags) -> Result<(Connection, Owner), StoreError> {
     // Opening a FIFO would wait for its other end, and a device has no pages.
     if path.metadata().is_ok_and(|file| !file.is_file() && !file.is_dir()) {
         let detail = "it is not a regular file".to_owned();
@@ -102,24 +100,58 @@ fn connect(path: &Path, more: OpenFlags) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;
     connection.busy_timeout(Duration::from_secs(PATIENCE_S)).map_err(told)?;
     connection.set_prepared_statement_cache_capacity(64);
-    connection.execute_batch(SETTINGS).map_err(told)?;
-    Ok(connection)
+    look(path, connection)
 }
 
+/// Finds out whose the file is, before a statement could run SQL of the file, and sets the connection up.
+fn look(path: &Path, mut connection: Connection) -> Result<(Connection, Owner), StoreError> {
+    let told = |error| StoreError::from_sqlite(path, error);
+    Limits::OfUnknown.set(&mut connection).map_err(told)?;
+    // Of one moment: another process may be making the store just now.
+    let moment = connection.unchecked_transaction().map_err(told)?;
+    let owner = owner(path, &moment)?;
+    drop(moment);
+    Limits::OfOurs.set(&mut connection).map_err(told)?;
+    connection.execute_batch(SETTINGS).map_err(told)?;
+    Ok((connection, owner))
+}
+
+/// Call it inside a transaction. `quick_check` has no part in it: it would evaluate the constraints of unknown tables.
 fn owner(path: &Path, connection: &Connection) -> Result<Owner, StoreError> {
-    // In one statement, and so of one moment: another process may be making the store just now.
-    let asked = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) \
-                 FROM pragma_application_id, pragma_user_version";
-    let (application_id, found, tables): (i64, i64, i64) = connection
-        .query_row(asked, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .map_err(|error| damage_in_words(path, connection, error))?;
+    // The marks come first: neither PRAGMA reads the schema, which may be any of another program's.
+    let mark = |pragma| {
+        let asked = connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+        asked.map_err(|error| StoreError::from_sqlite(path, error))
+    };
+    let (application_id, found) = (mark("application_id")?, mark("user_version")?);
     let path = path.to_owned();
     match (application_id, found) {
-        (0, 0) if tables == 0 => Ok(Owner::None),
-        (APPLICATION_ID, VERSION) => Ok(Owner::Ours),
+        (0, 0) => match schema::is_empty(connection) {
+            Ok(true) => Ok(Owner::None),
+            Err(error) if !schema::is_beyond_limits(&error) => Err(unread(path, error)),
+            _ => Err(StoreError::Foreign { path, application_id }),
+        },
+        (APPLICATION_ID, VERSION) => match schema::difference(connection) {
+            Ok(None) => Ok(Owner::Ours),
+            Ok(Some(what)) => Err(StoreError::OtherTables { path, what }),
+            Err(error) => Err(unread(path, error)),
+        },
         (APPLICATION_ID, newer) if newer > VERSION => Err(StoreError::Newer { path, found, ours: VERSION }),
         (APPLICATION_ID, _) => Err(StoreError::Older { path, found, ours: VERSION }),
         _ => Err(StoreError::Foreign { path, application_id }),
+    }
+}
+
+/// The schema could not be read.
+fn unread(path: PathBuf, error: rusqlite::Error) -> StoreError {
+    if schema::is_beyond_limits(&error) {
+        let what = "a definition is too long, or there are too many".to_owned();
+        return StoreError::OtherTables { path, what };
+    }
+    match StoreError::from_sqlite(&path, error) {
+        // It repeats names of the file.
+        StoreError::Damaged { path, what } => StoreError::Damaged { path, what: schema::shown(&what) },
+        other => other,
     }
 }
 

@@ -7,12 +7,11 @@
 
 use measure::{Entry, Event, TrialHead};
 
-use crate::entries::{marks, recall_behind};
+use crate::entries::{ends, marks, recall_behind};
 use crate::error::StoreError;
-use crate::row::{ReadError, Row};
 use crate::run::RunId;
 use crate::store::Store;
-use crate::tables::{self, TRIAL, TRIAL_END};
+use crate::tables::{self, TRIAL};
 
 /// How far a reader of one trial has come; the default is its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,19 +51,15 @@ impl Store {
     pub fn trial_marks(&self, run: &RunId) -> Result<Vec<TrialMark>, StoreError> {
         let moment = self.moment()?;
         let read = || {
-            let ends = TRIAL_END.select(&moment, "run = ?1", [run.as_str()])?;
-            let ends: Vec<(u32, Row)> =
-                ends.into_iter().map(|end| Ok((end.trial()?, end))).collect::<Result<_, ReadError>>()?;
-            let rows = TRIAL.select(&moment, "run = ?1", [run.as_str()])?;
-            let marks = rows.iter().map(|row| {
-                let trial = row.trial()?;
-                // Rows come in the order of their keys.
-                let end = ends.binary_search_by_key(&trial, |(trial, _)| *trial).ok().map(|at| &ends[at].1);
-                let end = end.map(tables::trial_end::read).transpose()?;
-                let (head, started_unix_ms) = tables::trial::read(row)?;
-                Ok(TrialMark { head, started_unix_ms, ended_unix_ms: end.map(|(_, ended)| ended) })
-            });
-            marks.collect::<Result<Vec<_>, ReadError>>()
+            let ends = ends(&moment, run)?;
+            let mut marks = Vec::new();
+            TRIAL.for_each(&moment, "run = ?1", [run.as_str()], |row| {
+                let (head, started_unix_ms) = tables::trial::read(&row)?;
+                let ended_unix_ms = ends.get(&head.seq).map(|(_, ended_unix_ms)| *ended_unix_ms);
+                marks.push(TrialMark { head, started_unix_ms, ended_unix_ms });
+                Ok(())
+            })?;
+            Ok(marks)
         };
         read().map_err(|error| self.read(error))
     }

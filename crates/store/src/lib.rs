@@ -18,6 +18,7 @@ mod guard;
 mod live;
 mod row;
 mod run;
+mod schema;
 mod store;
 mod sum;
 mod tables;

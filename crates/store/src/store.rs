@@ -1,12 +1,13 @@
 //! A store: what is in the file, and the two things that people may change in it, labels and whole runs.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
 use rusqlite::{Connection, Transaction, params};
 
-use crate::entries::{visit, whole_seconds};
+use crate::entries::{ends, visit, whole_seconds};
 use crate::error::StoreError;
 use crate::file;
 use crate::live::is_live;
@@ -37,7 +38,8 @@ pub struct RunList {
 impl Store {
     /// Opens a store that exists.
     ///
-    /// Errors: `NoStore`, `NotSqlite`, `Foreign`, `Newer`, `Older`, `Damaged`, `CannotOpen`; the file stays untouched.
+    /// Errors: `NoStore`, `NotSqlite`, `Foreign`, `Newer`, `Older`, `OtherTables`, `Damaged`, `CannotOpen`; the file stays
+    /// untouched.
     pub fn open(path: impl Into<PathBuf>) -> Result<Store, StoreError> {
         let path = path.into();
         let connection = file::open(&path)?;
@@ -82,8 +84,9 @@ impl Store {
         let sound = self.sound(&RUN);
         let ids = self.ids()?;
         list.damaged.extend(ids.not_given.iter().map(|text| self.not_given(text)));
+        let ends = Soundness::default();
         for id in ids.given {
-            match self.run(&id) {
+            match self.run_of(&id, &ends) {
                 Ok(run) => list.runs.push(run),
                 // Deleted between two looks.
                 Err(StoreError::UnknownRun { .. }) => {}
@@ -128,6 +131,11 @@ impl Store {
 
     /// One run as it stands. Errors: `UnknownRun`, `Damaged`.
     pub fn run(&self, id: &RunId) -> Result<RunRecord, StoreError> {
+        self.run_of(id, &Soundness::default())
+    }
+
+    /// The same for a caller that asks for many.
+    fn run_of(&self, id: &RunId, ends: &Soundness) -> Result<RunRecord, StoreError> {
         // Looked at before the rows: a run that ends in between then has its last row, and none passes for dead.
         let live = is_live(&self.path, id);
         let rows =
@@ -145,7 +153,7 @@ impl Store {
             Some(end) => RunState::Ended(end),
             None if live => RunState::Recording,
             None => {
-                self.sound(&RUN_END)?;
+                self.ends_are_sound(ends)?;
                 RunState::CutOff(self.cut_off(id, head.kind)?)
             }
         };
@@ -156,19 +164,18 @@ impl Store {
     pub fn trials(&self, run: &RunId) -> Result<Vec<TrialRecord>, StoreError> {
         let _moment = self.moment()?;
         let read = || {
-            // All of the run rather than by trial: a row whose key is damaged is then seen and not just missing.
-            let ends = TRIAL_END.select(&self.connection, "run = ?1", [run.as_str()])?;
+            let ends = ends(&self.connection, run)?;
             let mut trials = Vec::new();
-            for row in TRIAL.select(&self.connection, "run = ?1", [run.as_str()])? {
+            TRIAL.for_each(&self.connection, "run = ?1", [run.as_str()], |row| {
                 let (head, started_unix_ms) = tables::trial::read(&row)?;
-                let end = ends.iter().find(|end| end.key() == row.key());
-                let end = end.map(tables::trial_end::read).transpose()?;
-                trials.push(TrialRecord {
-                    started_unix_ms,
-                    ended_unix_ms: end.map(|(_, ended_unix_ms)| ended_unix_ms),
-                    whole_s: whole_seconds(&self.connection, run, head.seq)?,
-                    head,
-                });
+                let ended_unix_ms = ends.get(&head.seq).map(|(_, ended_unix_ms)| *ended_unix_ms);
+                trials.push(TrialRecord { started_unix_ms, ended_unix_ms, whole_s: 0, head });
+                Ok(())
+            })?;
+            let numbers = trials.iter().map(|trial| trial.head.seq);
+            let whole_s = whole_seconds(&self.connection, run, numbers, &ends)?;
+            for trial in &mut trials {
+                trial.whole_s = whole_s.get(&trial.head.seq).copied().unwrap_or(0);
             }
             Ok(trials)
         };
@@ -187,7 +194,7 @@ impl Store {
 
     /// The same of all trials of a run, by their numbers. Who wants those of many trials reads the table once with it:
     /// `verdicts` reads all of the run for each, so that a row whose key is damaged is seen and not just missing.
-    pub(crate) fn all_verdicts(&self, run: &RunId) -> Result<BTreeMap<u32, Vec<StoredVerdict>>, StoreError> {
+    pub fn all_verdicts(&self, run: &RunId) -> Result<BTreeMap<u32, Vec<StoredVerdict>>, StoreError> {
         let mut verdicts: BTreeMap<u32, Vec<StoredVerdict>> = BTreeMap::new();
         let keep = |row: Row| {
             let (_, said) = tables::verdict::read(&row)?;
@@ -282,21 +289,25 @@ impl Store {
         }
         let ids = self.ids()?;
         damage.extend(ids.not_given.iter().map(|text| self.not_given(text).to_string()));
+        let ends = Soundness::default();
         for id in ids.given {
-            damage.extend(self.check_run(&id).err().map(|error| error.to_string()));
+            damage.extend(self.check_run_of(&id, &ends).err().map(|error| error.to_string()));
         }
         Ok(damage)
     }
 
     /// Reads everything of a run, which fails where something is damaged.
     pub(crate) fn check_run(&self, id: &RunId) -> Result<(), StoreError> {
-        self.run(id)?;
+        self.check_run_of(id, &Soundness::default())
+    }
+
+    fn check_run_of(&self, id: &RunId, ends: &Soundness) -> Result<(), StoreError> {
+        self.run_of(id, ends)?;
         for trial in self.trials(id)? {
             let moment = self.moment()?;
             visit(&moment, id, &trial.head, |_, _| {}).map_err(|error| self.read(error))?;
-            drop(moment);
-            self.verdicts(id, trial.head.seq)?;
         }
+        self.all_verdicts(id)?;
         ARTIFACT
             .for_each(&self.connection, "run = ?1", [id.as_str()], |_| Ok(()))
             .map_err(|error| self.read(error))?;
@@ -403,6 +414,24 @@ impl Store {
         table.for_each(&self.connection, "1", [], |_| Ok(())).map_err(|error| self.read(error))
     }
 
+    /// `sound` of `run_end`, once for all runs that ask with the same `known`.
+    fn ends_are_sound(&self, known: &Soundness) -> Result<(), StoreError> {
+        match known.get() {
+            Some(None) => Ok(()),
+            Some(Some(what)) => Err(StoreError::Damaged { path: self.path.clone(), what: what.clone() }),
+            None => {
+                let found = self.sound(&RUN_END);
+                // Another error may have gone by the next time.
+                let _ = match &found {
+                    Ok(()) => known.set(None),
+                    Err(StoreError::Damaged { what, .. }) => known.set(Some(what.clone())),
+                    Err(_) => Ok(()),
+                };
+                found
+            }
+        }
+    }
+
     fn cut_off(&self, id: &RunId, kind: RunKind) -> Result<CutOff, StoreError> {
         let trials = self.trials(id)?;
         let ended = trials.iter().rfind(|trial| trial.ended_unix_ms.is_some());
@@ -452,6 +481,9 @@ impl Store {
     }
 }
 
+/// Whether `run_end` is sound, once that is known: what is damaged of it, if anything.
+type Soundness = OnceCell<Option<String>>;
+
 /// The ids in a file that others may have written.
 #[derive(Default)]
 struct Ids {
@@ -465,3 +497,6 @@ const ID_SHOWN_MAX: usize = 60;
 
 /// Jaro-Winkler likeness, in [0, 1], from which a name is worth suggesting.
 const ALIKE: f64 = 0.7;
+
+#[cfg(test)]
+mod tests;

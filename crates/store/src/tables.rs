@@ -24,7 +24,7 @@ use crate::run::{LineSource, Outcome, RunEnd, RunHead, RunKind, StoredLine, Stor
 ///
 /// `of` says which columns come first; `key` how many of its own are in the primary key. The pattern binds the parts of a
 /// row, which is `$write` when it is stored and `$read` when it is read; each column names one place in it. What no column
-/// tells is that of `$blank`, by default the default of `$read`.
+/// tells is that of `$blank`, by default the default of `$read`. Parts of which `$wrong` is true are neither stored nor read.
 macro_rules! table {
     (@blank $blank:expr) => { $blank };
     (@blank) => { Default::default() };
@@ -34,6 +34,7 @@ macro_rules! table {
         |$parts:pat_param| $write:ty => $read:ty $(= $blank:expr)?,
         { $($column:ident: $form:ty = $place:expr $(, $doc:literal)? $(, and $more:literal)?;)* }
         $($constraint:literal)*
+        $(never $wrong:expr, $why:literal)?
     ) => {
         pub(crate) static $table: Table = Table {
             name: $name,
@@ -58,6 +59,9 @@ macro_rules! table {
 
             /// The values of a row behind the columns of `of`.
             pub(crate) fn values($parts: &$write) -> Result<Vec<Value>, StoreError> {
+                $(if $wrong {
+                    return Err(StoreError::Unstorable { what: $name.to_owned(), detail: $why.to_owned() });
+                })?
                 Ok(vec![$(kept(stringify!($column), <$form as Stores<_>>::store(&$place))?),*])
             }
 
@@ -78,6 +82,9 @@ macro_rules! table {
                     at += 1;
                 })*
                 debug_assert_eq!(at, row.values.len());
+                $(if $wrong {
+                    return Err(ReadError::Damaged(format!("{}: {}", row.place(), $why)));
+                })?
                 Ok(())
             }
 
@@ -289,6 +296,7 @@ table! {
     }
     "FOREIGN KEY (run, trial) REFERENCES trial (run, trial)"
     "CONSTRAINT every_due_tick_is_in_one_class CHECK (due = on_time + over + under + missed)"
+    never second.from_ns > second.to_ns, "it ends before it begins"
 }
 
 table! {

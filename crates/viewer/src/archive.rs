@@ -177,12 +177,14 @@ impl<'a> Archive<'a> {
         figure: impl Fn(&Evidence) -> Option<f64>,
     ) -> Result<Vec<RowRung>, StoreError> {
         let mut rungs = Vec::new();
-        for mark in self.store.trial_marks(run)? {
+        let marks = self.store.trial_marks(run)?;
+        let mut verdicts = self.store.all_verdicts(run)?;
+        for mark in marks {
             if !is_rung(&mark) {
                 continue;
             }
-            let verdict =
-                self.store.verdicts(run, mark.head.seq)?.into_iter().rfind(|one| one.judge == CLIMB);
+            let said = verdicts.remove(&mark.head.seq).unwrap_or_default();
+            let verdict = said.into_iter().rfind(|one| one.judge == CLIMB);
             let evidence: Option<Evidence> =
                 verdict.as_ref().and_then(|verdict| serde_json::from_str(&verdict.evidence).ok());
             rungs.push(RowRung {

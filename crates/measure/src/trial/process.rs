@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::entry::second_at;
 use crate::sample::{OfProcess, OverTime, Sample};
 
 use super::{Hold, ProcessFigures, SECOND_NS};
@@ -40,7 +41,7 @@ impl Readings {
     pub fn figures(mut self, left_out: &BTreeSet<u32>) -> Option<ProcessFigures> {
         let mut cpu = self.totals.remove(&OfProcess::CpuTime)?;
         cpu.sort_by_key(|reading| reading.0);
-        let second_before = |at_ns: u64| (at_ns.saturating_sub(SLACK_NS) / SECOND_NS) as u32;
+        let second_before = |at_ns: u64| second_at(at_ns.saturating_sub(SLACK_NS));
         let (mut used_s, mut elapsed_s) = (0.0, 0.0);
         for pair in cpu.windows(2) {
             let ((before_ns, before_s), (at_ns, at_s)) = (pair[0], pair[1]);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{SECOND_NS, Sum, Trial, TrialHead, kind};
-use crate::entry::{Entry, Event};
+use crate::entry::{Entry, Event, second_at};
 use crate::interval::Interval;
 
 /// What is kept of each second; entries of all others are passed over.
@@ -21,7 +21,7 @@ pub struct AfterHold {
 impl AfterHold {
     /// The seconds between two instants of a trial, ns since its start. They count from the first whole one on.
     pub fn between(head: TrialHead, from_ns: u64, to_ns: u64) -> AfterHold {
-        let range = from_ns.div_ceil(SECOND_NS) as u32..(to_ns / SECOND_NS) as u32;
+        let range = second_at(from_ns.saturating_add(SECOND_NS - 1))..second_at(to_ns);
         AfterHold { seconds: BTreeMap::new(), range, head }
     }
 
@@ -45,7 +45,7 @@ impl AfterHold {
                 self.put(sample.second(), entry);
                 self.put(sample.second().saturating_add(1), entry);
             }
-            Entry::Ticks(ticks) => self.put((ticks.to_ns.saturating_sub(1) / SECOND_NS) as u32, entry),
+            Entry::Ticks(ticks) => self.put(second_at(ticks.to_ns.saturating_sub(1)), entry),
             Entry::Books(_) | Entry::Event(_) => {}
         }
     }

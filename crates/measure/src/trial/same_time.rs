@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::SECOND_NS;
+use crate::entry::second_at;
 use crate::ticklog::ServerCounter;
 
 /// Counters of both sides over the same time.
@@ -51,7 +52,8 @@ impl Collecting {
         }
         self.entries.push((from_ns, to_ns));
         for (name, count) in counters {
-            *self.counters.entry(name.clone()).or_default() += count;
+            let sum = self.counters.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*count);
         }
     }
 
@@ -95,8 +97,7 @@ fn is_left_out(left_out: &BTreeSet<u32>, from_ns: u64, to_ns: u64) -> bool {
     if from_ns >= to_ns {
         return false;
     }
-    let (first, last) = (from_ns / SECOND_NS, (to_ns - 1) / SECOND_NS);
-    left_out.range(first as u32..=last as u32).next().is_some()
+    left_out.range(second_at(from_ns)..=second_at(to_ns - 1)).next().is_some()
 }
 
 #[cfg(test)]

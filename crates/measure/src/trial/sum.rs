@@ -13,7 +13,7 @@ use super::same_time::Collecting;
 use super::tick_cover::TickCover;
 use super::{Hold, HostSecond, SECOND_NS, Second, Trial, TrialConnections, TrialHead, TrialTicks, kind};
 use crate::distribution::Distribution;
-use crate::entry::{Entry, Event, TickSecond};
+use crate::entry::{Entry, Event, TickSecond, second_at};
 use crate::flow::{Flow, Phase};
 use crate::interval::{Interval, Measure};
 use crate::names::Role;
@@ -283,9 +283,10 @@ impl Sum {
         add_optional(&mut sum.lateness, told.lateness.as_ref());
         self.isr_numerator_ns =
             self.isr_numerator_ns.zip(told.isr_numerator_ns).map(|(sum, more)| sum + more);
-        trial.subject_told_ns += told.to_ns.saturating_sub(told.from_ns);
+        trial.subject_told_ns = trial.subject_told_ns.saturating_add(told.to_ns.saturating_sub(told.from_ns));
         for (name, count) in &told.counters {
-            *trial.subject_counters.entry(name.clone()).or_default() += count;
+            let sum = trial.subject_counters.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*count);
         }
     }
 
@@ -348,7 +349,7 @@ impl Sum {
         // The ramp begins with the trial. One that was cut off in its ramp has only its whole seconds.
         let ramp_s = match (self.settled_ns, in_ramp.first().zip(in_ramp.last())) {
             (Some(settled_ns), _) => Some(settled_ns as f64 / 1e9),
-            (None, Some((first, last))) => Some(f64::from(last.second.index - first.second.index + 1)),
+            (None, Some((first, last))) => Some(f64::from(last.second.index - first.second.index) + 1.0),
             (None, None) => None,
         };
         let opened = connections.opened_in_ramp as f64;
@@ -375,8 +376,9 @@ fn find_hold(events: &[Event], cut_s: u32) -> Option<Hold> {
 
 /// True when an entry of the server's speaks of a second that is left out, even in part.
 fn touches(left_out: &BTreeSet<u32>, told: &TickSecond) -> bool {
-    let (first, last) = (told.from_ns / SECOND_NS, told.to_ns.saturating_sub(1) / SECOND_NS);
-    !left_out.is_empty() && left_out.range(first as u32..=last as u32).next().is_some()
+    let (first, last) = (second_at(told.from_ns), second_at(told.to_ns.saturating_sub(1)));
+    // An entry of no time ends before the second in which it begins, where that has just begun.
+    first <= last && left_out.range(first..=last).next().is_some()
 }
 
 fn second_of(interval: &Interval) -> Second {

@@ -102,3 +102,32 @@ fn what_is_told_of_a_second_before_the_bots_word_is_kept_for_it() {
         seconds.iter().map(|second| (second.index, second.ticks.due, second.host.steal_share)).collect();
     assert_eq!(series, [(3, 60, Some(0.5))], "a second that the bots never told is none");
 }
+
+/// Of a hold from 2 s to 5 s without its second 3.
+fn without_second_3(entries: &[Entry]) -> Trial {
+    let marks = [event(2_000, kind::HOLD, ""), event(5_000, kind::DRAIN, "3s"), event(6_000, kind::END, "")];
+    let marks = marks.into_iter().filter_map(|entry| match entry {
+        Entry::Event(event) => Some(event),
+        _ => None,
+    });
+    let mut sum = Sum::new(trial(&[]).head, marks.collect(), 0).leaving_out(BTreeSet::from([3]));
+    entries.iter().for_each(|entry| sum.take(entry));
+    sum.finish()
+}
+
+#[test]
+fn an_entry_that_ends_before_it_begins_or_lasts_for_centuries_harms_nothing() {
+    let centuries_ms = i64::MAX as u64 / MS_NS;
+    let told_of = |entries: &[Entry]| without_second_3(entries).ticks.map(|ticks| ticks.counts.on_time);
+    // Of no length, at the begin of a second.
+    assert_eq!(told_of(&[told(4_000, 4_000, 7)]), Some(7));
+    assert_eq!(told_of(&[told(4_500, 2_500, 7)]), Some(7));
+    assert_eq!(told_of(&[told(3_100, 3_900, 7), told(4_100, 4_900, 5)]), Some(5));
+    // 2^32 s and a little: as a second of 32 bits it would be the first.
+    let wraps_ms = ((1 << 32) + 3) * 1_000;
+    let entries =
+        [told(wraps_ms, wraps_ms + 900, 7), told(0, centuries_ms, 9), told(centuries_ms, centuries_ms, 9)];
+    without_second_3(&entries);
+    let Entry::Ticks(second) = &entries[0] else { panic!("ticks") };
+    assert_eq!(second.second(), u32::MAX);
+}

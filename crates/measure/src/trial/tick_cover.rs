@@ -64,7 +64,8 @@ impl TickCover {
         }
         let mut lengths: Vec<u64> = self.told.iter().map(|(from, to, _)| to.saturating_sub(*from)).collect();
         lengths.sort_unstable();
-        let usual_ns = lengths[lengths.len() / 2];
+        // Entries of others may be of any length; longer ones than a hold change nothing.
+        let usual_ns = lengths[lengths.len() / 2].min(u64::MAX / 4);
         let allowed_ns = (LATER_THAN_USUAL * usual_ns as f64) as u64 + SLACK_NS;
         let until_ns = self.told.iter().map(|(_, to, _)| *to).filter(|to| *to <= to_ns).max().unwrap_or(0);
         let silent_from_ns = until_ns.max(from_ns);
@@ -72,7 +73,7 @@ impl TickCover {
         if is_brief {
             let last_ns = self.told.iter().map(|(_, to, _)| *to).max().unwrap_or(0);
             let heard_until_ns = trial.event(super::kind::END).map_or(0, |end| end.at_ns);
-            if last_ns >= to_ns || heard_until_ns < last_ns + 2 * usual_ns + LISTENED_NS {
+            if last_ns >= to_ns || heard_until_ns < last_ns.saturating_add(2 * usual_ns + LISTENED_NS) {
                 return;
             }
         }
@@ -99,8 +100,7 @@ impl TickCover {
             silence: None,
         });
         if !is_brief {
-            ticks.counts.due += missed;
-            ticks.counts.missed += missed;
+            ticks.counts.add(&TickCounts { due: missed, missed, ..TickCounts::default() });
         }
         let is_told = across.is_some();
         ticks.silence = Some(Silence { from_ns: silent_from_ns, missed, is_told, is_brief });
@@ -109,8 +109,9 @@ impl TickCover {
     /// Ticks due per ns in the covered part of the hold; where none of it is covered, as many as the load owes.
     fn due_per_ns(&self, trial: &Trial, from_ns: u64, until_ns: u64) -> f64 {
         let covered = self.told.iter().filter(|(_, to, _)| *to > from_ns && *to <= until_ns);
-        let (ns, due) =
-            covered.fold((0u64, 0u64), |(ns, sum), (from, to, due)| (ns + (to - from), sum + due));
+        let (ns, due) = covered.fold((0u64, 0u64), |(ns, sum), (from, to, due)| {
+            (ns.saturating_add(to.saturating_sub(*from)), sum.saturating_add(*due))
+        });
         if ns > 0 && due > 0 {
             return due as f64 / ns as f64;
         }

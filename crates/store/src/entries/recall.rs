@@ -111,30 +111,64 @@ pub(crate) fn recall_behind(
     Ok(entries.into_values().collect())
 }
 
-/// How many whole seconds of the bots were committed, without their contents, but sure that no entry is missing.
-pub(crate) fn whole_seconds(connection: &Connection, run: &RunId, trial: u32) -> Result<u32, ReadError> {
-    let (mut whole_s, mut found, mut last) = (0, 0, None);
+/// How many whole seconds of the bots were committed of each of these trials, without their contents, but sure that no entry is
+/// missing. `ends` says how many entries those have that ended. Each table is read once, however many trials there are.
+pub(crate) fn whole_seconds(
+    connection: &Connection,
+    run: &RunId,
+    trials: impl IntoIterator<Item = u32>,
+    ends: &Ends,
+) -> Result<BTreeMap<u32, u32>, ReadError> {
+    #[derive(Default)]
+    struct Counted {
+        whole_s: u32,
+        found: u64,
+        last: Option<u64>,
+    }
+    let mut of_trial: BTreeMap<i64, Counted> = BTreeMap::new();
     // Nothing of a second is looked at but its numbers.
     let mut parts = (0, 0, Box::new(Interval::new(&Arc::default())));
-    INTERVAL.for_each(connection, OF_TRIAL, params![run.as_str(), trial], |row| {
+    INTERVAL.for_each(connection, "run = ?1", [run.as_str()], |row| {
         tables::interval::read_into(&row, &mut parts)?;
-        whole_s = parts.2.index.saturating_add(1);
-        last = last.max(Some(parts.0));
-        found += 1;
+        let counted = of_trial.entry(row.trial()?.into()).or_default();
+        counted.whole_s = parts.2.index.saturating_add(1);
+        counted.last = counted.last.max(Some(parts.0));
+        counted.found += 1;
         Ok(())
     })?;
     for table in [&TICK, &SAMPLE, &EVENT, &LEDGER] {
-        let sql = format!("SELECT count(*), max(position) FROM {} WHERE {OF_TRIAL}", table.name);
-        let (count, furthest): (u64, Option<u64>) =
-            connection.prepare_cached(&sql)?.query_row(params![run.as_str(), trial], |row| {
-                let furthest: Option<i64> = row.get(1)?;
-                Ok((row.get::<_, i64>(0)?.unsigned_abs(), furthest.map(i64::unsigned_abs)))
-            })?;
-        found += count;
-        last = last.max(furthest);
+        let sql = format!(
+            "SELECT trial, count(*), max(position) FROM {} WHERE run = ?1 GROUP BY trial",
+            table.name
+        );
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([run.as_str()])?;
+        while let Some(row) = rows.next()? {
+            // A damaged page may have a trial twice.
+            let counted = of_trial.entry(row.get(0)?).or_default();
+            counted.found += row.get::<_, i64>(1)?.unsigned_abs();
+            counted.last = counted.last.max(row.get::<_, Option<i64>>(2)?.map(i64::unsigned_abs));
+        }
     }
-    all_there(connection, run, trial, found, last)?;
-    Ok(whole_s)
+    let checked = trials.into_iter().map(|trial| {
+        let Counted { whole_s, found, last } = of_trial.remove(&trial.into()).unwrap_or_default();
+        enough(run, trial, found, last, ends.get(&trial).map(|(entries, _)| *entries))?;
+        Ok((trial, whole_s))
+    });
+    checked.collect()
+}
+
+/// How many entries each ended trial of a run has, and when it ended.
+pub(crate) type Ends = BTreeMap<u32, (u64, u64)>;
+
+/// Reads all of the run rather than by trial: a row whose key is damaged is then seen and not just missing.
+pub(crate) fn ends(connection: &Connection, run: &RunId) -> Result<Ends, ReadError> {
+    let mut ends = Ends::new();
+    TRIAL_END.for_each(connection, "run = ?1", [run.as_str()], |row| {
+        ends.insert(row.trial()?, tables::trial_end::read(&row)?);
+        Ok(())
+    })?;
+    Ok(ends)
 }
 
 /// Positions have no gaps, and a trial that ended says how many there are.
@@ -145,11 +179,23 @@ fn all_there(
     found: u64,
     last: Option<u64>,
 ) -> Result<(), ReadError> {
-    let mut expected = last.map_or(0, |position| position.saturating_add(1));
+    let mut expected = None;
     TRIAL_END.for_each(connection, OF_TRIAL, params![run.as_str(), trial], |row| {
-        (expected, _) = tables::trial_end::read(&row)?;
+        let (entries, _) = tables::trial_end::read(&row)?;
+        expected = Some(entries);
         Ok(())
     })?;
+    enough(run, trial, found, last, expected)
+}
+
+fn enough(
+    run: &RunId,
+    trial: u32,
+    found: u64,
+    last: Option<u64>,
+    expected: Option<u64>,
+) -> Result<(), ReadError> {
+    let expected = expected.unwrap_or(last.map_or(0, |position| position.saturating_add(1)));
     if found == expected {
         return Ok(());
     }

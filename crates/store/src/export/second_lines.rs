@@ -142,15 +142,13 @@ impl SecondLines {
             return Ok(vec![text(&begin)]);
         }
         loop {
-            let known = self.marks.iter().position(|mark| mark.head.seq == self.seq);
+            let known = self.mark_at();
             let has_next = known.is_some_and(|at| self.marks.len() > at + 1);
             // An ended trial with another behind it does not change any more.
             if !has_next && (self.state.is_none() || self.marks.is_empty()) {
                 (self.marks, self.said) = (store.trial_marks(&self.run)?, None);
             }
-            let Some(at) = self.marks.iter().position(|mark| mark.head.seq == self.seq) else {
-                return Ok(Vec::new());
-            };
+            let Some(at) = self.mark_at() else { return Ok(Vec::new()) };
             let (mark, has_next) = (self.marks[at].clone(), self.marks.len() > at + 1);
             let is_over = mark.is_ended() || self.state.is_some() || has_next;
             match self.stage {
@@ -196,6 +194,11 @@ impl SecondLines {
                 Stage::Run | Stage::Ended => return Ok(Vec::new()),
             }
         }
+    }
+
+    /// Where the trial stands among the marks, which come in the order of their numbers.
+    fn mark_at(&self) -> Option<usize> {
+        self.marks.binary_search_by_key(&self.seq, |mark| mark.head.seq).ok()
     }
 
     fn entry(&mut self, entry: &Entry, lines: &mut Vec<String>) {

@@ -17,7 +17,7 @@ pub struct Given {
     pub path: PathBuf,
     pub store: Store,
     /// after the store, so that it goes last
-    _folder: TempDir,
+    pub _folder: TempDir,
 }
 
 pub fn store() -> Given {

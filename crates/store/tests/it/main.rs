@@ -11,6 +11,7 @@ mod forged;
 mod given;
 mod lines;
 mod open_metrics;
+mod other_tables;
 mod round_trip;
 mod runs;
 mod second_lines;
