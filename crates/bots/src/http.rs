@@ -11,6 +11,7 @@ mod answers;
 mod audit;
 pub(crate) mod errors;
 mod open;
+pub(crate) mod pointed;
 mod recovery;
 mod redirect;
 mod requesters;

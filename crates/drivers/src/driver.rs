@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use crate::address::Address;
 use crate::read_buffer::ReadBuffer;
+use crate::unfinished::Exhausted;
 
 /// One connection to the subject.
 ///
@@ -168,12 +169,24 @@ pub enum Broken {
     /// A message beyond the cap.
     #[error("a message of more than {0} bytes")]
     TooLarge(usize),
+    /// It is one of too many large messages that have not ended.
+    #[error(
+        "messages that have not ended take more than {} MiB over all connections",
+        crate::UNFINISHED_BYTES_MAX >> 20
+    )]
+    TooManyUnfinished,
     /// An answer that is none.
     #[error("{0}")]
     Http(crate::http::Fault),
     /// The peer asks for answers (pings, settings) and does not read them.
     #[error("it asks for answers, such as pongs, and does not read them")]
     UnreadAnswers,
+}
+
+impl From<Exhausted> for Broken {
+    fn from(_: Exhausted) -> Self {
+        Broken::TooManyUnfinished
+    }
 }
 
 /// What a peer makes us say (pongs, acknowledgements) may take so much while it reads nothing; beyond it the peer breaks the

@@ -14,12 +14,14 @@ use strum::VariantArray;
 
 use crate::driver::Driver;
 use crate::messages::Envelope;
+use crate::unfinished::{Exhausted, FREE_BYTES};
 pub use one::Http1;
 pub use two::Http2;
 
 /// Nothing of an answer's head, its header lines included, may be larger.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// A kept body may be so large; larger ones are counted only where the request allows it.
+/// A kept body may be so large; larger ones are counted only where the request allows it. All that have not ended share
+/// `UNFINISHED_BYTES_MAX`.
 pub const KEPT_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A version of HTTP.
@@ -81,6 +83,14 @@ impl Parts<'_> {
     fn body_cap(&self) -> u64 {
         let kept_max = if self.keeps_body { KEPT_BODY_BYTES_MAX as u64 } else { u64::MAX };
         self.body_bytes_max.min(kept_max)
+    }
+
+    /// So much of an unfinished body is reserved for it by the plan itself, which says how long a body may be; without its
+    /// word all bodies share what there is.
+    fn body_bytes_free(&self) -> usize {
+        // Below the cap of kept bodies it fits.
+        let said = if self.body_cap() < KEPT_BODY_BYTES_MAX as u64 { self.body_cap() as usize } else { 0 };
+        said.max(FREE_BYTES)
     }
 }
 
@@ -162,11 +172,24 @@ pub enum Fault {
     /// A reply that is no protobuf message, or not one as gRPC sends it.
     #[error("a malformed message")]
     Message,
+    /// A body within its cap that is one of too many large ones that have not ended.
+    #[error(
+        "bodies that have not ended take more than {} MiB over all connections; where they are honestly so large and so \
+         many, use fewer connections, do not look at them, or say with --body-max how long each may be (less than 4 MiB)",
+        crate::UNFINISHED_BYTES_MAX >> 20
+    )]
+    TooManyUnfinished,
 }
 
 impl Fault {
     /// All faults, in the order of their declaration.
     pub const ALL: &[Fault] = <Fault as VariantArray>::VARIANTS;
+}
+
+impl From<Exhausted> for Fault {
+    fn from(_: Exhausted) -> Self {
+        Fault::TooManyUnfinished
+    }
 }
 
 #[cfg(test)]

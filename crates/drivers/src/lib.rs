@@ -19,6 +19,7 @@ pub mod websocket;
 
 mod shutdown;
 mod stream;
+mod unfinished;
 
 pub use address::{Address, TlsSettings};
 pub use driver::{Broken, Closed, Driver, OpenError, Refused};
@@ -31,4 +32,5 @@ pub use nowhere::Nowhere;
 pub use read_buffer::ReadBuffer;
 pub use redis::Redis;
 pub use tcp::Tcp;
+pub use unfinished::UNFINISHED_BYTES_MAX;
 pub use websocket::WebSocket;

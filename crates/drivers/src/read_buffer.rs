@@ -67,6 +67,11 @@ impl ReadBuffer {
         self.from += count;
         &mut self.bytes[from..from + count]
     }
+
+    /// The last `count` bytes that were taken.
+    pub(crate) fn taken(&self, count: usize) -> &[u8] {
+        &self.bytes[self.from - count..self.from]
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::grid::{Grid, Kind, Operation, Received, Reply};
 use crate::read_buffer::{READ_BUFFER_BYTES, ReadBuffer};
 use crate::shutdown::Shutdown;
 use crate::stream::{self, Stream};
+use crate::unfinished::{Carried, FREE_BYTES, Reservation};
 use resp::Resp;
 
 /// Beyond this much unsent, without the large values that are only referred to, the connection takes no more.
@@ -38,6 +39,8 @@ const LARGE_FROM_BYTES: usize = 16 * 1024;
 /// No answer to SELECT is longer.
 const SELECTED_BYTES_MAX: usize = 4 * 1024;
 const PROTOCOL: &str = "Redis";
+/// What the longest reply may have beyond the longest value of the plan.
+const UNPLANNED_BYTES: usize = 1 << 20;
 
 /// One open connection.
 pub struct Redis {
@@ -46,10 +49,12 @@ pub struct Redis {
     /// operations whose replies have not come, the oldest first
     awaited: VecDeque<Awaited>,
     /// the incomplete reply that the last read ended with
-    carried: Vec<u8>,
+    carried: Carried,
     /// an incomplete large reply, as long as it will be; empty when there is none
     large: Vec<u8>,
     large_filled: usize,
+    /// for `large`
+    reserved: Reservation,
     reply_bytes_max: usize,
     shutdown: Shutdown,
 }
@@ -153,7 +158,7 @@ impl Driver for Redis {
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
         let is_large = !self.large.is_empty();
-        let laid = buffer.lay(&self.carried);
+        let laid = buffer.lay(self.carried.bytes());
         let room = if is_large { &mut self.large[self.large_filled..] } else { laid };
         match ready!(stream::poll_read(&mut self.stream, cx, room)) {
             Err(error) => Poll::Ready(Err(Closed::Failed(error))),
@@ -175,8 +180,8 @@ impl Driver for Redis {
             if self.large_filled < self.large.len() {
                 return None;
             }
-            std::mem::swap(&mut self.large, &mut buffer.joined);
-            self.large.clear();
+            buffer.joined = std::mem::take(&mut self.large);
+            self.reserved.release();
             let bytes = &buffer.joined[..];
             return match resp::front(bytes) {
                 Ok(Some(place)) => Some(self.received(place.of(bytes))),
@@ -209,9 +214,10 @@ impl Redis {
             stream,
             unsent: Outbox::default(),
             awaited: VecDeque::new(),
-            carried: Vec::new(),
+            carried: Carried::default(),
             large: Vec::new(),
             large_filled: 0,
+            reserved: Reservation::default(),
             reply_bytes_max,
             shutdown: Shutdown::default(),
         }
@@ -234,7 +240,8 @@ impl Redis {
         Ok(Received { tag, reply })
     }
 
-    /// Keeps an incomplete reply. Errors: it is longer than any that is waited for; no memory is taken for it.
+    /// Keeps an incomplete reply. Errors: it is longer than any that is waited for, or one of too many; no memory is taken
+    /// for it.
     fn carry(&mut self, buffer: &mut ReadBuffer) -> Result<(), Broken> {
         let missing_bytes = resp::missing(buffer.rest());
         let rest = &*buffer.take(buffer.rest().len());
@@ -244,11 +251,23 @@ impl Redis {
         // What is carried must leave room for the next read.
         let is_half_full = missing_bytes > 0 && rest.len() >= READ_BUFFER_BYTES / 2;
         if missing_bytes >= LARGE_FROM_BYTES || is_half_full {
-            self.large.extend_from_slice(rest);
-            self.large.resize(rest.len() + missing_bytes, 0);
-            self.large_filled = rest.len();
-        } else {
-            self.carried.extend_from_slice(rest);
+            let rest_bytes = rest.len();
+            let whole_bytes = rest_bytes + missing_bytes;
+            // The plan's own values are as long as it says; what is longer shares what there is.
+            let free_bytes = self.reply_bytes_max.saturating_sub(UNPLANNED_BYTES).max(FREE_BYTES);
+            self.reserved.grow_to(whole_bytes, free_bytes)?;
+            // The room that the last large reply took in this buffer, if it fits: a connection keeps no other's.
+            let mut large = std::mem::take(&mut buffer.joined);
+            if large.capacity() > 2 * whole_bytes {
+                large = Vec::new();
+            }
+            large.clear();
+            large.reserve_exact(whole_bytes);
+            large.extend_from_slice(buffer.taken(rest_bytes));
+            large.resize(whole_bytes, 0);
+            (self.large, self.large_filled) = (large, rest_bytes);
+        } else if !rest.is_empty() {
+            self.carried.keep(rest)?;
         }
         Ok(())
     }

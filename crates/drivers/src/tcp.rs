@@ -27,6 +27,7 @@ use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::read_buffer::ReadBuffer;
 use crate::shutdown::Shutdown;
 use crate::stream;
+use crate::unfinished::Carried;
 pub use framing::{Framing, Front, Raw};
 pub use length_prefixed::LengthPrefixed;
 pub use lines::{Lines, lines};
@@ -36,8 +37,6 @@ pub use packets::Packets;
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Beyond this much unsent the connection takes no more.
 const UNSENT_BYTES_MAX: usize = 128 * 1024;
-/// A connection keeps room for so much of an incomplete message; what a larger one took is given back after it.
-const CARRIED_BYTES_KEPT: usize = 4096;
 
 /// One open TCP connection.
 pub struct Tcp<F> {
@@ -45,7 +44,7 @@ pub struct Tcp<F> {
     /// encoded, not yet taken by the kernel
     unsent: Vec<u8>,
     /// the incomplete message that the last read ended with
-    carried: Vec<u8>,
+    carried: Carried,
     shutdown: Shutdown,
     framed: PhantomData<F>,
 }
@@ -80,7 +79,7 @@ impl<F: Framing> Driver for Tcp<F> {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
-        match ready!(stream::poll_read(&mut self.stream, cx, buffer.lay(&self.carried))) {
+        match ready!(stream::poll_read(&mut self.stream, cx, buffer.lay(self.carried.bytes()))) {
             Err(error) => Poll::Ready(Err(Closed::Failed(error))),
             Ok(0) => Poll::Ready(Err(Closed::ByPeer(None))),
             Ok(count) => {
@@ -98,8 +97,8 @@ impl<F: Framing> Driver for Tcp<F> {
                 Some(Ok(buffer.take(payload_bytes)))
             }
             Front::Incomplete => {
-                self.carry(buffer);
-                None
+                let rest_bytes = buffer.rest().len();
+                self.carried.keep(buffer.take(rest_bytes)).err().map(|exhausted| Err(exhausted.into()))
             }
             Front::TooLarge => Some(Err(Broken::TooLarge(MESSAGE_BYTES_MAX))),
         }
@@ -119,19 +118,10 @@ impl<F> Tcp<F> {
         Tcp {
             stream,
             unsent: Vec::new(),
-            carried: Vec::new(),
+            carried: Carried::default(),
             shutdown: Shutdown::default(),
             framed: PhantomData,
         }
-    }
-
-    fn carry(&mut self, buffer: &mut ReadBuffer) {
-        let rest_bytes = buffer.rest().len();
-        self.carried.clear();
-        if rest_bytes <= CARRIED_BYTES_KEPT && self.carried.capacity() > CARRIED_BYTES_KEPT {
-            self.carried = Vec::new();
-        }
-        self.carried.extend_from_slice(buffer.take(rest_bytes));
     }
 }
 

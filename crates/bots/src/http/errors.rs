@@ -8,7 +8,7 @@ use crate::ends;
 pub use crate::ends::shown;
 
 /// The causes, in the order of their indices.
-pub const CAUSES: [&str; 23] = [
+pub const CAUSES: [&str; 24] = [
     "rejected (429, 503)",
     "status 4xx",
     "status 5xx",
@@ -32,6 +32,7 @@ pub const CAUSES: [&str; 23] = [
     "unasked bytes",
     "http/2 error",
     "malformed message",
+    "too many unfinished answers",
 ];
 
 /// What some of them say about the server.
@@ -93,6 +94,7 @@ fn of_broken(broken: Broken) -> usize {
     let fault = match broken {
         Broken::Http(fault) => fault,
         Broken::TooLarge(_) => Fault::BodyTooLarge,
+        Broken::TooManyUnfinished => Fault::TooManyUnfinished,
         // Of WebSocket, below messages.
         Broken::Protocol(_) | Broken::NotUtf8 | Broken::UnreadAnswers => Fault::Message,
     };

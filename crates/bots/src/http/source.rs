@@ -125,16 +125,19 @@ impl<D: Http> Source<D> for RequestTemplates<D::Prepared> {
         answer: &Answer<'_>,
         wrong: impl FnOnce(usize, &dyn fmt::Display),
     ) -> bool {
-        match self.check_response(chosen.op, answer) {
-            Ok(()) => true,
+        let texts = match self.check_response(chosen.op, answer) {
+            Ok(texts) => Some(texts),
             Err(found) => {
                 wrong(found.cause(), &found);
-                false
+                None
             }
-        }
+        };
+        let is_right = texts.is_some();
+        self.set_captured(texts.unwrap_or_default());
+        is_right
     }
 
-    fn learn(&mut self, chosen: Chosen, answer: &Answer<'_>, captured: &mut CapturedVars) {
-        self.capture(chosen.op, answer, captured);
+    fn learn(&mut self, _: Chosen, _: &Answer<'_>, captured: &mut CapturedVars) {
+        self.keep_captured(captured);
     }
 }

@@ -12,12 +12,21 @@ use plan::{HttpBots, HttpCheck, HttpRequest, Variable, VariableLaw, WorkerPlan};
 use serde_json::Value;
 
 use super::errors;
+use super::pointed::{self, Found, Sought};
+
+/// A captured text may be so long. It goes into every later request of its connection, so a longer one is an error.
+const CAPTURED_BYTES_MAX: usize = 8 * 1024;
+
+/// So much of a wrong value is shown.
+const SHOWN_CHARACTERS_MAX: usize = 200;
 
 /// The requests of one worker.
 pub struct RequestTemplates<P> {
     templates: Vec<RequestTemplate<P>>,
     shares: Shares,
     texts: Texts,
+    /// from the last right answer
+    captured: CapturedTexts,
     context: RequestContext,
 }
 
@@ -57,6 +66,9 @@ pub struct Shares {
 /// What a connection has captured from answers, by the index of the variable; empty until there is something.
 pub type CapturedVars = Vec<Option<String>>;
 
+/// What one answer has for variables, by their indices.
+pub type CapturedTexts = Vec<(usize, String)>;
+
 /// A request ready to be sent.
 pub enum Ready<'a, P> {
     /// the same every time
@@ -94,6 +106,7 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
             templates,
             shares: Shares::of_requests(plan, http),
             texts: Texts::of(plan, http),
+            captured: Vec::new(),
             context,
         }
     }
@@ -126,19 +139,23 @@ impl<P: Clone + std::fmt::Debug + 'static> RequestTemplates<P> {
         self.templates[index].render::<D>(&self.context, &mut self.texts, captured, Some(path))
     }
 
-    /// Whether an answer is right. Errors: what is wrong with it, in no words yet.
-    pub fn check_response<'a>(&'a self, index: usize, answer: &'a Answer<'_>) -> Result<(), Wrong<'a>> {
-        check(&self.templates[index].request, answer)
+    /// What a request wants to know of its answer, if that is right. Errors: what is wrong with it, in no words yet.
+    pub fn check_response<'a>(
+        &'a self,
+        index: usize,
+        answer: &'a Answer<'_>,
+    ) -> Result<CapturedTexts, Wrong<'a>> {
+        check(&self.templates[index].request, &self.texts, answer)
     }
 
-    /// Keeps what a request wants to know of its answer.
-    pub fn capture(&self, index: usize, answer: &Answer<'_>, captured: &mut CapturedVars) {
-        let capture = &self.templates[index].request.capture;
-        if !capture.is_empty()
-            && let Ok(body) = serde_json::from_slice::<Value>(answer.body)
-        {
-            self.texts.capture(capture, &body, captured);
-        }
+    /// Remembers what the last right answer has for variables, until it is known whose they are.
+    pub fn set_captured(&mut self, texts: CapturedTexts) {
+        self.captured = texts;
+    }
+
+    /// The variables are those of the connection that the last right answer came on.
+    pub fn keep_captured(&mut self, captured: &mut CapturedVars) {
+        self.texts.keep(std::mem::take(&mut self.captured), captured);
     }
 }
 
@@ -205,21 +222,34 @@ impl Texts {
         }
     }
 
-    /// Keeps what stands at pointers of a right answer, by the names of their variables.
-    pub fn capture(&self, capture: &[(String, String)], body: &Value, captured: &mut CapturedVars) {
-        for (name, pointer) in capture {
-            let Some(at) = self.variables.iter().position(|variable| variable.name == *name) else {
-                continue;
+    /// The texts for variables by what stands at their pointers. Errors: `CapturedTooLong`.
+    pub fn capture<'a>(
+        &self,
+        capture: &'a [(String, String)],
+        values: impl IntoIterator<Item = Found>,
+    ) -> Result<CapturedTexts, Why<'a>> {
+        let mut texts = Vec::new();
+        for ((name, pointer), found) in capture.iter().zip(values) {
+            let text = match found {
+                Found::Nothing | Found::Something => continue,
+                Found::TooLarge => return Err(Why::CapturedTooLong(pointer)),
+                Found::Value(Value::String(text)) => text,
+                Found::Value(other) => other.to_string(),
             };
-            let Some(value) = body.pointer(pointer) else { continue };
-            let text = match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            // It goes into paths and headers as it is; with a line's end a server could write requests of its own.
-            if text.chars().any(|letter| letter.is_control() || letter == ' ') {
-                continue;
+            if text.len() > CAPTURED_BYTES_MAX {
+                return Err(Why::CapturedTooLong(pointer));
             }
+            // It goes into paths and headers as it is; with a line's end a server could write requests of its own.
+            let is_harmless = !text.chars().any(|letter| letter.is_control() || letter == ' ');
+            let variable = self.variables.iter().position(|variable| variable.name == *name);
+            texts.extend(variable.filter(|_| is_harmless).map(|at| (at, text)));
+        }
+        Ok(texts)
+    }
+
+    /// From now on the variables stand for these texts.
+    pub fn keep(&self, texts: CapturedTexts, captured: &mut CapturedVars) {
+        for (at, text) in texts {
             captured.resize(self.variables.len(), None);
             captured[at] = Some(text);
         }
@@ -318,6 +348,10 @@ pub enum Why<'a> {
     NothingAt(&'a str),
     /// what stands there, and what should
     NotEqual(&'a str, Value, &'a Value),
+    /// what stands there is too large to be what should
+    TooLarge(&'a str, &'a Value),
+    /// what stands there is captured, and longer than that may be
+    CapturedTooLong(&'a str),
 }
 
 impl Wrong<'_> {
@@ -326,7 +360,11 @@ impl Wrong<'_> {
         match self.why {
             Why::Status => errors::of_status(self.answer.status),
             Why::Length(..) | Why::Missing(_) => errors::WRONG_BODY,
-            Why::NotJson(_) | Why::NothingAt(_) | Why::NotEqual(..) => errors::WRONG_JSON,
+            Why::NotJson(_)
+            | Why::NothingAt(_)
+            | Why::NotEqual(..)
+            | Why::TooLarge(..)
+            | Why::CapturedTooLong(_) => errors::WRONG_JSON,
         }
     }
 }
@@ -351,27 +389,67 @@ impl Why<'_> {
             Why::Missing(text) => format!("\"{text}\" is not in \"{shown}\""),
             Why::NotJson(error) => format!("{error} in \"{shown}\""),
             Why::NothingAt(pointer) => format!("nothing at {pointer} in \"{shown}\""),
-            Why::NotEqual(pointer, found, wanted) => format!("{pointer} is {found}, not {wanted}"),
+            Why::NotEqual(pointer, found, wanted) => format!("{pointer} is {}, not {wanted}", cut(found)),
+            Why::TooLarge(pointer, wanted) => format!("{pointer} is a very large value, not {wanted}"),
+            Why::CapturedTooLong(pointer) => {
+                format!("{pointer} is captured and longer than {} KiB", CAPTURED_BYTES_MAX / 1024)
+            }
         }
     }
 }
 
-fn check<'a>(request: &'a HttpRequest, answer: &'a Answer<'_>) -> Result<(), Wrong<'a>> {
+/// The beginning of a value, which may be a large one.
+fn cut(value: &Value) -> String {
+    let mut text = value.to_string();
+    if let Some((end, _)) = text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+fn check<'a>(
+    request: &'a HttpRequest,
+    texts: &Texts,
+    answer: &'a Answer<'_>,
+) -> Result<CapturedTexts, Wrong<'a>> {
     let outcome = if request.check.allows(answer.status) {
-        check_body(&request.check, answer)
+        check_body(request, texts, answer)
     } else {
         Err(Why::Status)
     };
     outcome.map_err(|why| Wrong { request, answer, why })
 }
 
-fn check_body<'a>(check: &'a HttpCheck, answer: &Answer<'_>) -> Result<(), Why<'a>> {
+fn check_body<'a>(
+    request: &'a HttpRequest,
+    texts: &Texts,
+    answer: &Answer<'_>,
+) -> Result<CapturedTexts, Why<'a>> {
+    let HttpRequest { check, capture, .. } = request;
     check_bytes(check, answer.body, answer.body_bytes)?;
-    if check.json.is_empty() {
-        return Ok(());
+    if check.json.is_empty() && capture.is_empty() {
+        return Ok(Vec::new());
     }
-    let mut body: Value = serde_json::from_slice(answer.body).map_err(Why::NotJson)?;
-    check_json(check, &mut body)
+    let checked = check.json.iter().map(|(pointer, wanted)| Sought { pointer, keeps: wanted.is_some() });
+    let captured = capture.iter().map(|(_, pointer)| Sought { pointer, keeps: true });
+    let mut found = match pointed::find(answer.body, &checked.chain(captured).collect::<Vec<_>>()) {
+        Ok(found) => found.into_iter(),
+        // Nothing can be captured of an answer that need not be JSON.
+        Err(_) if check.json.is_empty() => return Ok(Vec::new()),
+        Err(error) => return Err(Why::NotJson(error)),
+    };
+    for ((pointer, wanted), found) in check.json.iter().zip(found.by_ref()) {
+        match (found, wanted) {
+            (Found::Nothing, _) => return Err(Why::NothingAt(pointer)),
+            (Found::Value(found), Some(wanted)) if found != *wanted => {
+                return Err(Why::NotEqual(pointer, found, wanted));
+            }
+            (Found::TooLarge, Some(wanted)) => return Err(Why::TooLarge(pointer, wanted)),
+            (Found::Something | Found::Value(_) | Found::TooLarge, _) => {}
+        }
+    }
+    texts.capture(capture, found)
 }
 
 /// What a check says of a body as bytes. Errors: `Length`, `Missing`.
@@ -484,6 +562,63 @@ mod tests {
         }
     }
 
+    fn texts_of(names: &[&str]) -> Texts {
+        let law = || VariableLaw::Captured(String::new());
+        let variable = |name: &&str| Variable { name: (*name).to_owned(), law: law() };
+        let variables = names.iter().map(variable).collect();
+        Texts { variables, counter: 0, counter_step: 1, random: fastrand::Rng::with_seed(1) }
+    }
+
+    fn no_variables() -> Texts {
+        texts_of(&[])
+    }
+
+    #[test]
+    fn captured_texts_are_kept_by_the_indices_of_their_variables() {
+        let texts = texts_of(&["first", "second", "third"]);
+        let capture = [("third", "/id"), ("unknown", "/id"), ("first", "/user"), ("second", "/none")];
+        let capture = capture.map(|(name, pointer)| (name.to_owned(), pointer.to_owned())).to_vec();
+        let request = HttpRequest { capture, ..asked(HttpCheck::default()) };
+        let mut captured = CapturedVars::new();
+        let mut hear = |body: &str| {
+            let found = check(&request, &texts, &answer(200, body.as_bytes())).unwrap();
+            texts.keep(found, &mut captured);
+            captured.clone()
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(hear("<html>"), []);
+        assert_eq!(hear(r#"{"id":7,"user":"ann"}"#), [some("ann"), None, some("7")]);
+        assert_eq!(hear(r#"{"id":[1,"b"],"user":"a\r\nX: 1"}"#), [some("ann"), None, some("[1,\"b\"]")]);
+        assert_eq!(hear(r#"{"user":"bob"}"#), [some("bob"), None, some("[1,\"b\"]")]);
+    }
+
+    #[test]
+    fn a_captured_text_has_a_longest_length() {
+        let texts = texts_of(&["id"]);
+        let capture = vec![("id".to_owned(), "/id".to_owned())];
+        let request = HttpRequest { capture, ..asked(HttpCheck::default()) };
+        let outcome = |length: usize| {
+            let body = format!(r#"{{"id":"{}"}}"#, "x".repeat(length));
+            let answer = answer(200, body.as_bytes());
+            let found = check(&request, &texts, &answer).map(|found| found[0].1.len());
+            found.map_err(|wrong| (wrong.cause(), wrong.to_string()))
+        };
+        let words = "GET /todos: /id is captured and longer than 8 KiB".to_owned();
+        assert_eq!(outcome(CAPTURED_BYTES_MAX), Ok(CAPTURED_BYTES_MAX));
+        assert_eq!(outcome(CAPTURED_BYTES_MAX + 1), Err((errors::WRONG_JSON, words.clone())));
+        assert_eq!(outcome(4_000_000), Err((errors::WRONG_JSON, words)));
+    }
+
+    #[test]
+    fn a_value_too_large_to_be_the_wanted_one_is_not_equal() {
+        let json = vec![("/a".to_owned(), Some(Value::from(1))), ("/b".to_owned(), None)];
+        let request = asked(HttpCheck { json, ..HttpCheck::default() });
+        let body = format!(r#"{{"b":[{0}0],"a":[{0}0]}}"#, "0,".repeat(100_000));
+        let answer = answer(200, body.as_bytes());
+        let wrong = check(&request, &no_variables(), &answer).unwrap_err();
+        assert_eq!(wrong.to_string(), "GET /todos: /a is a very large value, not 1");
+    }
+
     #[test]
     fn the_braces_of_json_are_no_variable() {
         let variables = [Variable { name: "id".to_owned(), law: VariableLaw::Counter }];
@@ -507,7 +642,7 @@ mod tests {
         ] {
             let request = asked(json.clone());
             let answer = answer(status, body);
-            let wrong = check(&request, &answer).unwrap_err();
+            let wrong = check(&request, &no_variables(), &answer).unwrap_err();
             assert_eq!((wrong.cause(), wrong.to_string().as_str()), (cause, words));
         }
     }
@@ -541,7 +676,7 @@ mod tests {
         ] {
             let request = asked(wanted);
             let answer = answer(200, body);
-            let found = check(&request, &answer).err().map(|wrong| wrong.to_string());
+            let found = check(&request, &no_variables(), &answer).err().map(|wrong| wrong.to_string());
             let wrong = wrong.map(|wrong| format!("GET /todos: {wrong}"));
             assert_eq!(found, wrong, "{:?}", request.check);
         }

@@ -15,6 +15,8 @@ pub use messages::{Messages, Over};
 
 /// Neighbours on each side that a read of a member's surroundings asks for.
 const NEIGHBOURS: usize = 5;
+/// No response that is right has more rows: those of the largest bulk.
+pub(super) const ROWS_MOST: usize = 10_000;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq)]

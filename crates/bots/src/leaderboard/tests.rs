@@ -233,3 +233,22 @@ fn a_page_whose_ranks_or_scores_do_not_follow_is_wrong() {
     assert!(page(&[]) && page(&[(4, 9), (5, 9), (6, -1)]));
     assert!(!page(&[(4, 9), (4, 8)]) && !page(&[(4, 9), (6, 8)]) && !page(&[(4, 9), (5, 10)]));
 }
+
+/// Entries of a few bytes each, which would take many times as much in a list.
+#[test]
+fn a_response_of_far_too_many_rows_is_refused_before_they_take_memory() {
+    let most = super::dialect::ROWS_MOST;
+    let nulls = |count: usize| format!(r#"{{"standings":[{}null]}}"#, "null,".repeat(count - 1)).into_bytes();
+    let json = Spoken::Json.dialect();
+    assert_eq!(json.standings(&nulls(most)).unwrap().len(), most);
+    let text = json.standings(&nulls(800_000)).unwrap_err();
+    assert!(text.starts_with("a list of more than 10000 entries"), "{text}");
+    let parts = format!(r#"{{"leaderboards":[{}{{"scores":[]}}]}}"#, r#"{"scores":[]},"#.repeat(100_000));
+    assert!(json.bulk(parts.as_bytes()).is_err());
+    // An empty message of field 1.
+    let grpc = Spoken::Grpc.dialect();
+    let field = Spoken::Grpc.standings(&[("a", None)]);
+    assert_eq!((field.len(), grpc.standings(&field.repeat(most)).unwrap().len()), (2, most));
+    let text = grpc.standings(&field.repeat(2_000_000)).unwrap_err();
+    assert_eq!(text, "a list of more than 10000 entries");
+}

@@ -19,9 +19,10 @@ use serde_json::Value;
 
 use super::{SchemaError, Template, envelope};
 use crate::ends;
+use crate::http::pointed::Found;
 use crate::http::source::{Chosen, Source};
 use crate::http::templates::{
-    CapturedVars, Ready, RequestContext, Shares, Texts, Why, check_bytes, check_json,
+    CapturedTexts, CapturedVars, Ready, RequestContext, Shares, Texts, Why, check_bytes, check_json,
 };
 use crate::http::{counter_roles, errors};
 
@@ -39,8 +40,8 @@ pub struct Calls<D: Http> {
     shares: Shares,
     texts: Texts,
     requests: Vec<Request<D::Prepared>>,
-    /// the last right reply, where something of it is captured
-    reply: Option<Value>,
+    /// from the last right reply
+    captured: CapturedTexts,
 }
 
 /// One kind of request.
@@ -148,21 +149,19 @@ impl<D: Http> Source<D> for Calls<D> {
         wrong: impl FnOnce(usize, &dyn fmt::Display),
     ) -> bool {
         let found = match self.look_into(chosen.op, answer) {
-            Ok(reply) => Some(reply),
+            Ok(texts) => Some(texts),
             Err(found) => {
                 wrong(found.cause, &*found);
                 None
             }
         };
         let is_right = found.is_some();
-        self.reply = found.flatten();
+        self.captured = found.unwrap_or_default();
         is_right
     }
 
-    fn learn(&mut self, chosen: Chosen, _: &Answer<'_>, captured: &mut CapturedVars) {
-        if let Some(reply) = self.reply.take() {
-            self.texts.capture(&self.requests[chosen.op].said.capture, &reply, captured);
-        }
+    fn learn(&mut self, _: Chosen, _: &Answer<'_>, captured: &mut CapturedVars) {
+        self.texts.keep(std::mem::take(&mut self.captured), captured);
     }
 }
 
@@ -262,16 +261,16 @@ impl<D: Http> Calls<D> {
             over: settings.over.clone(),
             shares: Shares::of_requests(plan, &settings.http),
             texts: Texts::of(plan, &settings.http),
-            reply: None,
+            captured: Vec::new(),
         })
     }
 
-    /// The reply as JSON, where something of it is captured. Errors: it is not right.
+    /// What is captured of a reply. Errors: it is not right.
     fn look_into<'a>(
         &'a self,
         index: usize,
         answer: &'a Answer<'_>,
-    ) -> Result<Option<Value>, Box<Wrong<'a>>> {
+    ) -> Result<CapturedTexts, Box<Wrong<'a>>> {
         let Request { said, reply, .. } = &self.requests[index];
         let wrong = |cause, what| Box::new(Wrong { cause, request: &said.name, reply, answer, what });
         let code = answer.grpc.map(|code| grpc::index(code).map_or(0, |index| index + 1));
@@ -293,20 +292,22 @@ impl<D: Http> Calls<D> {
         if code.is_some_and(|code| code != 0) {
             // An error that is expected; its body is its text.
             let outcome = check_bytes(&said.check, answer.body, answer.body_bytes);
-            return outcome.map(|()| None).map_err(|why| wrong(errors::WRONG_BODY, What::Text(why)));
+            return outcome.map(|()| Vec::new()).map_err(|why| wrong(errors::WRONG_BODY, What::Text(why)));
         }
         let message = DynamicMessage::decode(reply.clone(), answer.body);
         let message = message.map_err(|error| wrong(WRONG_MESSAGE, What::NotAMessage(error)))?;
         if !said.check.reads_body() && said.check.body_bytes.is_none() && said.capture.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let mut json = schema::json_of(&message);
         let text = if said.check.contains.is_some() { json.to_string() } else { String::new() };
         let outcome = check_bytes(&said.check, text.as_bytes(), answer.body_bytes);
-        match outcome.and_then(|()| check_json(&said.check, &mut json)) {
-            Ok(()) => Ok((!said.capture.is_empty()).then_some(json)),
-            Err(why) => Err(wrong(WRONG_FIELD, What::Field(why, json))),
-        }
+        let outcome = outcome.and_then(|()| check_json(&said.check, &mut json)).and_then(|()| {
+            let found =
+                |pointer: &String| json.pointer(pointer).cloned().map_or(Found::Nothing, Found::Value);
+            self.texts.capture(&said.capture, said.capture.iter().map(|(_, pointer)| found(pointer)))
+        });
+        outcome.map_err(|why| wrong(WRONG_FIELD, What::Field(why, json)))
     }
 }
 

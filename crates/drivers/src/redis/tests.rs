@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::unfinished::{UNFINISHED_BYTES_MAX, reserved_bytes};
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap().block_on(future)
@@ -13,10 +14,14 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 const REPLY_BYTES_MAX: usize = 4 << 20;
 
 async fn pair() -> (TcpStream, Redis) {
+    pair_with(REPLY_BYTES_MAX).await
+}
+
+async fn pair_with(reply_bytes_max: usize) -> (TcpStream, Redis) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (far, _) = listener.accept().await.unwrap();
-    (far, Redis::over(Stream::Plain(near), REPLY_BYTES_MAX))
+    (far, Redis::over(Stream::Plain(near), reply_bytes_max))
 }
 
 fn send(redis: &mut Redis, tag: u32, kind: Kind) -> Result<(), Refused> {
@@ -269,4 +274,65 @@ fn a_connection_opens_on_its_database_and_what_is_not_redis_is_named() {
     check(b"-NOAUTH Authentication required.\r\n", "it answered NOAUTH Authentication required.");
     check(b"+OK\r\n+OK\r\n", "not a Redis server");
     check(b"", "closed by the server");
+}
+
+/// Of a plan whose values are 100 bytes long, a server that stalls within replies of 1 MB.
+#[test]
+fn large_replies_that_stall_share_a_limit_and_leave_no_room_behind() {
+    const REPLY_BYTES: usize = 1_000_000;
+    block_on(async {
+        let (mut connections, mut broken, mut held_bytes) = (Vec::new(), Vec::new(), 0);
+        let mut buffer = ReadBuffer::new();
+        for _ in 0..30 {
+            let (mut far, mut redis) = pair_with(UNPLANNED_BYTES + 100).await;
+            send(&mut redis, 1, Kind::Get).unwrap();
+            poll_fn(|cx| redis.poll_flush(cx)).await.unwrap();
+            far.write_all(format!("${REPLY_BYTES}\r\nabc").as_bytes()).await.unwrap();
+            poll_fn(|cx| redis.poll_read(cx, &mut buffer)).await.unwrap();
+            match redis.next(&mut buffer) {
+                None => {
+                    held_bytes += redis.large.capacity();
+                    connections.push((far, redis));
+                }
+                Some(Err(why)) => broken.push(why),
+                Some(Ok(received)) => panic!("{received:?}"),
+            }
+        }
+        assert!(held_bytes <= UNFINISHED_BYTES_MAX + 30 * FREE_BYTES, "{held_bytes} bytes are held");
+        assert_eq!((connections.len(), broken.len()), (25, 5));
+        assert!(broken.iter().all(|why| *why == Broken::TooManyUnfinished), "{broken:?}");
+        // The rest of them.
+        for (far, redis) in &mut connections {
+            let rest = [&[b'x'; REPLY_BYTES - 3][..], b"\r\n"].concat();
+            let read = async {
+                loop {
+                    poll_fn(|cx| redis.poll_read(cx, &mut buffer)).await.unwrap();
+                    if let Some(received) = redis.next(&mut buffer) {
+                        return received.map(|received| words(received.reply));
+                    }
+                }
+            };
+            let (written, received) = tokio::join!(far.write_all(&rest), read);
+            written.unwrap();
+            assert_eq!(received, Ok("1000000 × Some('a')".to_owned()));
+        }
+        assert_eq!(reserved_bytes(), 0);
+        let rooms: usize = connections.iter().map(|(_, redis)| redis.large.capacity()).sum();
+        assert_eq!(rooms, 0, "no connection keeps the room of a reply that was heard");
+    });
+}
+
+#[test]
+fn the_values_of_a_plan_are_not_counted() {
+    block_on(async {
+        let (mut far, mut redis) = pair_with(UNPLANNED_BYTES + (16 << 20)).await;
+        send(&mut redis, 1, Kind::Get).unwrap();
+        poll_fn(|cx| redis.poll_flush(cx)).await.unwrap();
+        far.write_all(format!("${}\r\nabc", 16 << 20).as_bytes()).await.unwrap();
+        let mut buffer = ReadBuffer::new();
+        poll_fn(|cx| redis.poll_read(cx, &mut buffer)).await.unwrap();
+        assert!(redis.next(&mut buffer).is_none());
+        assert!(redis.large.len() > 16 << 20);
+        assert!(reserved_bytes() < 100, "{} bytes are reserved", reserved_bytes());
+    });
 }

@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::unfinished::{ROOM_BYTES_KEPT, Reservation, UNFINISHED_BYTES_MAX, reserved_bytes};
 
 async fn pair<F>() -> (TcpStream, Tcp<F>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -333,7 +334,7 @@ fn a_large_message_leaves_no_large_buffer_behind() {
             }
         }
         assert_eq!(heard_bytes, Some(50_000));
-        assert!(socket.carried.capacity() <= CARRIED_BYTES_KEPT);
+        assert!(socket.carried.capacity() <= ROOM_BYTES_KEPT);
     });
 }
 
@@ -384,5 +385,39 @@ fn a_server_that_refuses_is_told_from_one_that_closes_and_one_that_resets() {
             Ok(begin_connect) => Tcp::<Lines>::open(begin_connect, &to).await.err().unwrap(),
         };
         assert!(matches!(error, OpenError::Refused), "{error}");
+    });
+}
+
+#[test]
+fn lines_that_stall_before_their_end_share_a_limit() {
+    block_on(async {
+        // All but the room for one.
+        let mut others = Reservation::default();
+        others.grow_to(UNFINISHED_BYTES_MAX - 60_000, 0).unwrap();
+        let mut buffer = ReadBuffer::new();
+        let (mut first_far, mut first) = pair::<Lines>().await;
+        let (mut second_far, mut second) = pair::<Lines>().await;
+        first_far.write_all(&[b'x'; 50_000]).await.unwrap();
+        second_far.write_all(&[b'x'; 50_000]).await.unwrap();
+        let mut held_bytes = 0;
+        while held_bytes < 50_000 {
+            held_bytes += read(&mut first, &mut buffer).await.unwrap();
+            assert_eq!(first.next(&mut buffer), None);
+        }
+        let mut held_bytes = 0;
+        let broken = loop {
+            held_bytes += read(&mut second, &mut buffer).await.unwrap();
+            match second.next(&mut buffer) {
+                None => assert!(held_bytes < 50_000, "all of it is held"),
+                Some(received) => break received,
+            }
+        };
+        assert_eq!(broken, Err(Broken::TooManyUnfinished));
+        drop((second, others));
+        first_far.write_all(b"\n").await.unwrap();
+        read(&mut first, &mut buffer).await.unwrap();
+        assert_eq!(first.next(&mut buffer).map(|line| line.unwrap().len()), Some(50_001));
+        assert_eq!(first.next(&mut buffer), None);
+        assert_eq!(reserved_bytes(), 0);
     });
 }

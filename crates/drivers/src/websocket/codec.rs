@@ -6,6 +6,7 @@
 use super::frame::{self, Front, Opcode};
 use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Refused};
 use crate::read_buffer::ReadBuffer;
+use crate::unfinished::{Carried, Exhausted, FREE_BYTES, Reservation};
 
 /// No message may be larger, in either direction.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
@@ -41,7 +42,7 @@ pub struct Codec {
     /// bytes of pongs since nothing was unsent
     pong_bytes: usize,
     /// the incomplete frame that the last read ended with
-    carried: Vec<u8>,
+    carried: Carried,
     /// what is carried came with the handshake's answer and has not been looked at
     has_news: bool,
     /// the message whose last piece has not come yet
@@ -54,11 +55,16 @@ pub struct Codec {
 struct Pieces {
     opcode: Opcode,
     bytes: Vec<u8>,
+    reserved: Reservation,
     /// of `bytes`: known to be UTF-8, where they are text
     checked_bytes: usize,
 }
 
 impl Pieces {
+    fn reserve(&mut self) -> Result<(), Exhausted> {
+        self.reserved.grow_to(self.bytes.capacity(), FREE_BYTES)
+    }
+
     /// Whether it can still become text. Looked at with each piece, so that a faulty one is known before the last.
     fn may_be_text(&mut self) -> bool {
         match std::str::from_utf8(&self.bytes[self.checked_bytes..]) {
@@ -76,7 +82,7 @@ impl Pieces {
 impl Codec {
     /// After a handshake whose answer was followed by `carried`.
     pub fn new(carried: Vec<u8>) -> Self {
-        Codec { has_news: !carried.is_empty(), carried, ..Codec::default() }
+        Codec { has_news: !carried.is_empty(), carried: Carried::new(carried), ..Codec::default() }
     }
 
     /// Encodes a message. Errors: `Refused` when too much is waiting already.
@@ -119,15 +125,15 @@ impl Codec {
         if !std::mem::take(&mut self.has_news) {
             return None;
         }
-        let count = self.carried.len();
-        buffer.lay(&self.carried);
+        let count = self.carried.bytes().len();
+        buffer.lay(self.carried.bytes());
         self.carried.clear();
         Some(count)
     }
 
     /// Room for one read, behind what the last one left incomplete.
     pub fn lay<'d>(&self, buffer: &'d mut ReadBuffer) -> &'d mut [u8] {
-        buffer.lay(&self.carried)
+        buffer.lay(self.carried.bytes())
     }
 
     /// `count` bytes were read into that room.
@@ -198,7 +204,11 @@ impl Codec {
                 }
                 (opcode @ (Opcode::Text | Opcode::Binary), false) => {
                     let bytes = buffer.take(header.payload_bytes).to_vec();
-                    let mut pieces = Box::new(Pieces { opcode, bytes, checked_bytes: 0 });
+                    let reserved = Reservation::default();
+                    let mut pieces = Box::new(Pieces { opcode, bytes, reserved, checked_bytes: 0 });
+                    if let Err(exhausted) = pieces.reserve() {
+                        return Some(Err(exhausted.into()));
+                    }
                     if opcode == Opcode::Text && !pieces.may_be_text() {
                         return Some(Err(Broken::NotUtf8));
                     }
@@ -210,6 +220,9 @@ impl Codec {
                     };
                     pieces.bytes.extend_from_slice(buffer.take(header.payload_bytes));
                     if !is_final {
+                        if let Err(exhausted) = pieces.reserve() {
+                            return Some(Err(exhausted.into()));
+                        }
                         if pieces.opcode == Opcode::Text && !pieces.may_be_text() {
                             return Some(Err(Broken::NotUtf8));
                         }
@@ -238,14 +251,9 @@ impl Codec {
         }
     }
 
-    fn carry<T>(&mut self, buffer: &mut ReadBuffer) -> Option<T> {
-        if self.carried.capacity() > 4096 {
-            self.carried = Vec::new();
-        }
+    fn carry<T>(&mut self, buffer: &mut ReadBuffer) -> Option<Result<T, Broken>> {
         let rest_bytes = buffer.rest().len();
-        self.carried.clear();
-        self.carried.extend_from_slice(buffer.take(rest_bytes));
-        None
+        self.carried.keep(buffer.take(rest_bytes)).err().map(|exhausted| Err(exhausted.into()))
     }
 }
 

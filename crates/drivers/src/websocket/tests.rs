@@ -7,6 +7,7 @@ use super::*;
 use crate::address::Address;
 use crate::driver::ANSWER_BYTES_MAX;
 use crate::read_buffer::READ_BUFFER_BYTES;
+use crate::unfinished::{FREE_BYTES, UNFINISHED_BYTES_MAX, reserved_bytes};
 
 /// A server's frame: never masked.
 fn server_frame(out: &mut Vec<u8>, is_final: bool, opcode: u8, payload: &[u8]) {
@@ -381,4 +382,35 @@ fn a_ping_beside_a_backlog_of_our_own_is_no_flood() {
         }
         assert!(socket.unsent_bytes() > 0, "the backlog is there throughout");
     });
+}
+
+/// Frames of 60 kB that lack their last bytes, whole or in pieces, on as many connections as it takes.
+#[test]
+fn messages_that_stall_before_their_last_bytes_share_a_limit() {
+    let mut whole = Vec::new();
+    server_frame(&mut whole, true, 2, &vec![0; 60_000]);
+    whole.truncate(whole.len() - 1);
+    let mut first = Vec::new();
+    server_frame(&mut first, false, 2, &vec![0; 30_000]);
+    let mut second = Vec::new();
+    server_frame(&mut second, false, 0, &vec![0; 30_000]);
+    let pieces = [first, second].concat();
+    for bytes in [whole, pieces] {
+        let (mut codecs, mut broken, mut buffer) = (Vec::new(), Vec::new(), ReadBuffer::new());
+        for _ in 0..1000 {
+            let mut codec = Codec::default();
+            codec.lay(&mut buffer)[..bytes.len()].copy_from_slice(&bytes);
+            codec.came(bytes.len(), &mut buffer);
+            match codec.next(&mut buffer) {
+                None => codecs.push(codec),
+                Some(received) => broken.push(received.unwrap_err()),
+            }
+        }
+        let held_bytes = 60_000 * codecs.len();
+        assert!(held_bytes <= UNFINISHED_BYTES_MAX + 1000 * FREE_BYTES, "{held_bytes} bytes are held");
+        assert!(codecs.len() > 400, "{} are within the limit", codecs.len());
+        assert!(broken.iter().all(|why| *why == Broken::TooManyUnfinished), "{broken:?}");
+        drop(codecs);
+        assert_eq!(reserved_bytes(), 0);
+    }
 }

@@ -2,12 +2,16 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::Deserialize;
-use serde::de::Visitor;
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::super::members::push_number;
-use super::{Ask, NEIGHBOURS, Page, Row, Standing, Written};
+use super::{Ask, NEIGHBOURS, Page, ROWS_MOST, Row, Standing, Written};
+
+/// A bulk changes one board.
+const PARTS_MOST: usize = 4;
 
 /// Of one board.
 pub struct Json {
@@ -79,30 +83,57 @@ struct RawRow<'a> {
 
 #[derive(Deserialize)]
 struct RawPage<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "list::<_, ROWS_MOST, _>")]
     rows: Vec<RawRow<'a>>,
 }
 
 #[derive(Deserialize)]
 struct RawStandings<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "list::<_, ROWS_MOST, _>")]
     standings: Vec<Option<RawRow<'a>>>,
 }
 
 #[derive(Deserialize)]
 struct RawBulk<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "list::<_, PARTS_MOST, _>")]
     leaderboards: Vec<RawPart<'a>>,
 }
 
 #[derive(Deserialize)]
 struct RawPart<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "list::<_, ROWS_MOST, _>")]
     scores: Vec<RawRow<'a>>,
 }
 
+/// Reads a list up to `MOST` entries: a longer one is an error before it takes memory, since an entry of a few bytes can
+/// take many times as much.
+fn list<'de, T: Deserialize<'de>, const MOST: usize, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    struct List<T, const MOST: usize>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for List<T, MOST> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(out, "a list of at most {MOST} entries")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(entry) = entries.next_element()? {
+                if list.len() == MOST {
+                    return Err(A::Error::custom(format_args!("a list of more than {MOST} entries")));
+                }
+                list.push(entry);
+            }
+            Ok(list)
+        }
+    }
+    deserializer.deserialize_seq(List::<T, MOST>(PhantomData))
+}
+
 /// Reads a number out of a text, which is not kept.
-fn score<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+fn score<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     struct Score;
     impl Visitor<'_> for Score {
         type Value = i64;

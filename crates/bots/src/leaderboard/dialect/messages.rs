@@ -12,7 +12,7 @@ use prost_reflect::MessageDescriptor;
 use serde_json::json;
 
 use super::super::signing::{Claim, Signature};
-use super::{Ask, NEIGHBOURS, Page, Row, Standing, Written};
+use super::{Ask, NEIGHBOURS, Page, ROWS_MOST, Row, Standing, Written};
 use crate::protobuf::{self, Schema, SchemaError, Template};
 
 /// The servers' own file, compiled like anyone's.
@@ -349,9 +349,15 @@ fn each<'a>(
     mut read: impl FnMut(&'a [u8]) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut outcome = Ok(());
+    let mut count = 0;
     path.each(body, |found| {
         if let (Found::Bytes(bytes), Ok(())) = (found, &outcome) {
-            outcome = read(bytes);
+            count += 1;
+            // Two bytes on the wire can be many times as much in a list.
+            outcome = match count {
+                ..=ROWS_MOST => read(bytes),
+                _ => Err(format!("a list of more than {ROWS_MOST} entries")),
+            };
         }
     })
     .map_err(malformed)?;

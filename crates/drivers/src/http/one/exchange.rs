@@ -10,6 +10,10 @@ use super::head::{self, Body, Head};
 use super::request::Request;
 use crate::http::{Answer, Fault, Received};
 use crate::read_buffer::ReadBuffer;
+use crate::unfinished::{FREE_BYTES, Reservation};
+
+/// A body whose length nobody has said is gathered in the room of the last one if that is no larger.
+const REUSED_BYTES_MAX: usize = 64 * 1024;
 
 /// Where a connection is in its talk with the server.
 #[derive(Default)]
@@ -21,6 +25,8 @@ pub struct Exchange {
     stage: Stage,
     /// an incomplete head; or the location, and behind it what has come of a body that is kept
     store: Vec<u8>,
+    /// for `store`
+    reserved: Reservation,
     location_bytes: u16,
     status: u16,
     tag: u32,
@@ -158,7 +164,7 @@ impl Exchange {
                 return Ok(None);
             }
             match find_head(&request, buffer.rest())? {
-                None => return Ok(self.carry_head(has_begun, buffer)),
+                None => return self.carry_head(has_begun, buffer),
                 Some(head) if head.is_interim() => drop(buffer.take(head.bytes)),
                 Some(head) => break head,
             }
@@ -185,13 +191,18 @@ impl Exchange {
     }
 
     /// Keeps an incomplete head until its rest comes.
-    fn carry_head<'d>(&mut self, has_begun: bool, buffer: &mut ReadBuffer) -> Option<Received<'d>> {
+    fn carry_head<'d>(
+        &mut self,
+        has_begun: bool,
+        buffer: &mut ReadBuffer,
+    ) -> Result<Option<Received<'d>>, Fault> {
         let begins = !has_begun && !head::begins_interim(buffer.rest());
         let rest_bytes = buffer.rest().len();
+        self.reserved.grow_to(rest_bytes, FREE_BYTES)?;
         self.store.clear();
         self.store.extend_from_slice(buffer.take(rest_bytes));
         self.stage = Stage::Head { has_begun: has_begun || begins };
-        begins.then_some(Received::Began { tag: self.tag })
+        Ok(begins.then_some(Received::Began { tag: self.tag }))
     }
 
     /// An answer all of which is in the buffer, with `wire_bytes` behind its head.
@@ -205,6 +216,7 @@ impl Exchange {
         self.finish(request);
         if self.store.capacity() > 0 {
             self.store = Vec::new();
+            self.reserved.release();
         }
         let total_bytes = head.bytes + wire_bytes;
         self.has_surplus = buffer.rest().len() > total_bytes;
@@ -234,8 +246,7 @@ impl Exchange {
         buffer: &'d mut ReadBuffer,
     ) -> Result<Option<Received<'d>>, Fault> {
         if request.keeps_body || head.location.is_some() {
-            // The room that the last gathered answer took in this buffer.
-            self.store = std::mem::take(&mut buffer.joined);
+            self.reuse_room(head.body, request.free_bytes, buffer);
         }
         self.store.clear();
         let lines = buffer.take(head.bytes);
@@ -257,6 +268,18 @@ impl Exchange {
         let tag = self.tag;
         let received = self.hear_body(buffer)?;
         Ok(received.or((!has_begun).then_some(Received::Began { tag })))
+    }
+
+    /// Gathers this answer in the room that the last one took in the buffer, unless that may be much more than it needs:
+    /// a small answer that stalls would keep it.
+    fn reuse_room(&mut self, body: Body, free_bytes: usize, buffer: &mut ReadBuffer) {
+        let room = std::mem::take(&mut buffer.joined);
+        let fits = match body {
+            Body::Sized(length) => room.capacity() as u64 / 2 <= length,
+            Body::Chunked | Body::UntilEnd => room.capacity() <= REUSED_BYTES_MAX,
+        };
+        let is_reserved = fits && self.reserved.grow_to(room.capacity(), free_bytes).is_ok();
+        self.store = if is_reserved { room } else { Vec::new() };
     }
 
     /// More of a body whose head came with an earlier read, or with this one.
@@ -289,6 +312,7 @@ impl Exchange {
         buffer.take(taken);
         self.body_bytes += data_bytes;
         if !is_end {
+            self.reserved.grow_to(self.store.len(), request.free_bytes)?;
             return Ok(None);
         }
         self.has_surplus = !buffer.rest().is_empty();
@@ -305,6 +329,7 @@ impl Exchange {
         } else {
             buffer.joined.clear();
         }
+        self.reserved.release();
         let (location, body) = buffer.joined.split_at(usize::from(self.location_bytes));
         Answer {
             tag: self.tag,

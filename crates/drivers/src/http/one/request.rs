@@ -17,6 +17,8 @@ pub struct Request {
     pub keeps_body: bool,
     /// the longest body that an answer may have
     pub body_cap: u64,
+    /// of an unfinished body: what counts for nothing
+    pub(super) free_bytes: usize,
     /// it is the last on its connection
     pub closes: bool,
     /// the head of the last answer to it, on whichever connection
@@ -52,6 +54,7 @@ impl Request {
             is_head: parts.method == "HEAD",
             keeps_body: parts.keeps_body,
             body_cap: parts.body_cap(),
+            free_bytes: parts.body_bytes_free(),
             closes: parts.closes(),
             memo: RefCell::default(),
         }

@@ -31,6 +31,8 @@ pub struct Request {
     pub keeps_body: bool,
     /// the longest body that an answer may have
     pub body_cap: u64,
+    /// of an unfinished body: what counts for nothing
+    pub free_bytes: usize,
     /// it is the last on its connection
     pub closes: bool,
     /// of gRPC: the answer has a status of its own, mostly in its trailers
@@ -45,6 +47,7 @@ impl Request {
             body: Bytes::copy_from_slice(parts.body),
             keeps_body: parts.keeps_body,
             body_cap: parts.body_cap(),
+            free_bytes: parts.body_bytes_free(),
             closes: parts.closes(),
             is_grpc: parts.header("content-type").is_some_and(|value| value.starts_with("application/grpc")),
         }

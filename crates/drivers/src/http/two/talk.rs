@@ -19,6 +19,7 @@ use super::pipe::{Pipe, PipeEnd};
 use super::request::Request;
 use crate::http::{Answer, Fault, HEAD_BYTES_MAX, Received};
 use crate::read_buffer::ReadBuffer;
+use crate::unfinished::Reservation;
 
 /// So much of an answer may be on its way, on a stream and on the connection; what comes is released at once.
 const WINDOW_BYTES: u32 = 1 << 20;
@@ -53,6 +54,8 @@ struct Asked {
     status: u16,
     /// the location, and behind it what has come of a body that is kept
     store: Vec<u8>,
+    /// for `store`
+    reserved: Reservation,
     location_bytes: usize,
     body_bytes: u64,
     has_begun: bool,
@@ -159,6 +162,7 @@ impl Talk {
             stage: Stage::Head(answer),
             status: 0,
             store: Vec::new(),
+            reserved: Reservation::default(),
             location_bytes: 0,
             body_bytes: 0,
             has_begun: false,
@@ -343,6 +347,10 @@ impl Asked {
                             if let Err(words) = self.make_room() {
                                 return Progress::Failed(Fault::BodyTooLarge, words);
                             }
+                            let (bytes, free_bytes) = (self.store.len(), self.request.free_bytes);
+                            if let Err(exhausted) = self.reserved.grow_to(bytes, free_bytes) {
+                                return Progress::Failed(exhausted.into(), String::new());
+                            }
                         }
                     }
                 },
@@ -408,3 +416,6 @@ impl Asked {
 fn is_goodbye(error: &h2::Error) -> bool {
     error.is_io() || (error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR))
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,7 +103,10 @@ static BODY_MAX: Setting = HTTP
     .key("bots.body_max", Shape::NumberOrText, "64MiB")
     .about("http: an answer's body may be so long.")
     .flag("--body-max", "BYTES")
-    .help("An answer's body may be so long; at most 4MiB where it is looked at")
+    .help(
+        "An answer's body may be so long; at most 4MiB where it is looked at. Bodies that are looked at and have not ended \
+         may take 24MiB together over all connections, unless this sets less than 4MiB: then each may be so long",
+    )
     .default("64MiB");
 
 /// What messages over WebSocket or gRPC leave no choice of.

@@ -3,6 +3,7 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::http::{HEAD_BYTES_MAX, KEPT_BODY_BYTES_MAX, Parts};
+use crate::unfinished::{self, UNFINISHED_BYTES_MAX};
 
 /// What was told, in our own memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -439,4 +440,120 @@ fn a_quiet_connection_is_small() {
     assert!(size_of::<Exchange>() <= 112, "{} bytes", size_of::<Exchange>());
     let with_socket = size_of::<crate::Http1>();
     assert!(with_socket <= 128, "{with_socket} bytes");
+}
+
+/// Connections on which a server stalls before the last bytes of each body, with the fault that some of them get.
+fn stalled(parts: &Parts<'_>, framing: Framing, count: usize) -> (Vec<Exchange>, Vec<Fault>) {
+    let get = request(parts);
+    let body_bytes = parts.body_bytes_max.min(KEPT_BODY_BYTES_MAX as u64) as usize;
+    let piece = vec![b'x'; 60_000];
+    let (mut exchanges, mut faults) = (Vec::new(), Vec::new());
+    let (mut buffer, mut told) = (ReadBuffer::new(), Vec::new());
+    for _ in 0..count {
+        let mut exchange = Exchange::default();
+        assert!(ask(&mut exchange, &get, 1));
+        let head = match framing {
+            Framing::Sized => format!("HTTP/1.1 200 OK\r\nContent-Length: {body_bytes}\r\n\r\n"),
+            Framing::Chunked => {
+                format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body_bytes:x}\r\n")
+            }
+            Framing::UntilEnd => "HTTP/1.0 200 OK\r\n\r\n".to_owned(),
+        };
+        let reads = (body_bytes - 1) / piece.len();
+        let mut outcome = read(&mut exchange, &mut buffer, head.as_bytes(), &mut told);
+        for _ in 0..reads {
+            outcome = outcome.and_then(|()| read(&mut exchange, &mut buffer, &piece, &mut told));
+        }
+        match outcome {
+            Ok(()) => exchanges.push(exchange),
+            // The worker drops its connection.
+            Err(fault) => faults.push(fault),
+        }
+    }
+    (exchanges, faults)
+}
+
+#[derive(Clone, Copy)]
+enum Framing {
+    Sized,
+    Chunked,
+    UntilEnd,
+}
+
+fn held_bytes(exchanges: &[Exchange]) -> usize {
+    exchanges.iter().map(|exchange| exchange.store.len()).sum()
+}
+
+#[test]
+fn bodies_that_stall_before_their_last_bytes_share_a_limit() {
+    for framing in [Framing::Sized, Framing::Chunked, Framing::UntilEnd] {
+        let get = Parts { body_bytes_max: u64::MAX, ..GET };
+        let (exchanges, faults) = stalled(&get, framing, 64);
+        let most = UNFINISHED_BYTES_MAX + 64 * FREE_BYTES;
+        assert!(held_bytes(&exchanges) <= most, "{} bytes are held", held_bytes(&exchanges));
+        assert_eq!((exchanges.len(), faults.len()), (6, 58), "as many as the limit has room for");
+        assert!(faults.iter().all(|fault| *fault == Fault::TooManyUnfinished), "{faults:?}");
+        drop(exchanges);
+        assert_eq!(unfinished::reserved_bytes(), 0);
+        assert_eq!(stalled(&get, framing, 6).1, [], "what was held can be taken again");
+        let unkept = Parts { keeps_body: false, ..get };
+        let (exchanges, faults) = stalled(&unkept, framing, 64);
+        assert_eq!(
+            (held_bytes(&exchanges), faults),
+            (0, Vec::new()),
+            "a body that is not kept takes nothing"
+        );
+    }
+}
+
+#[test]
+fn bodies_within_a_length_that_the_plan_says_are_not_counted() {
+    let get = Parts { body_bytes_max: 1_000_000, ..GET };
+    let (exchanges, faults) = stalled(&get, Framing::Sized, 40);
+    assert_eq!((exchanges.len(), faults), (40, Vec::new()));
+    assert_eq!(unfinished::reserved_bytes(), 0);
+}
+
+#[test]
+fn a_body_that_is_finished_is_not_counted() {
+    let (mut exchange, mut buffer, mut told) = (Exchange::default(), ReadBuffer::new(), Vec::new());
+    let get = request(&Parts { body_bytes_max: u64::MAX, ..GET });
+    let body = vec![b'x'; 50_000];
+    for tag in 0..2000 {
+        assert!(ask(&mut exchange, &get, tag));
+        read(&mut exchange, &mut buffer, b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", &mut told)
+            .unwrap();
+        read(&mut exchange, &mut buffer, &body, &mut told).unwrap();
+        read(&mut exchange, &mut buffer, &body, &mut told).unwrap();
+        assert!(matches!(told.last(), Some(Told::Answer { body_bytes: 100_000, .. })));
+        told.clear();
+        assert_eq!(unfinished::reserved_bytes(), 0);
+    }
+}
+
+/// A large answer leaves its room in the buffer, and the next one, which may be small and stall, gathers in it.
+#[test]
+fn the_room_of_finished_bodies_does_not_stay_with_unfinished_ones() {
+    let (mut buffer, mut told) = (ReadBuffer::new(), Vec::new());
+    let get = request(&Parts { body_bytes_max: u64::MAX, ..GET });
+    let (mut large, mut small) = (Exchange::default(), Vec::new());
+    let piece = vec![b'x'; 50_000];
+    for _ in 0..40 {
+        assert!(ask(&mut large, &get, 1));
+        read(&mut large, &mut buffer, b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n", &mut told)
+            .unwrap();
+        for _ in 0..60 {
+            read(&mut large, &mut buffer, &piece, &mut told).unwrap();
+        }
+        assert!(matches!(told.last(), Some(Told::Answer { body_bytes: 3_000_000, .. })));
+        told.clear();
+        let mut one = Exchange::default();
+        assert!(ask(&mut one, &get, 2));
+        let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\na";
+        if read(&mut one, &mut buffer, head, &mut told).is_ok() {
+            small.push(one);
+        }
+    }
+    let rooms: usize = small.iter().map(|one| one.store.capacity()).sum();
+    assert!(rooms <= UNFINISHED_BYTES_MAX + 40 * FREE_BYTES, "{rooms} bytes are held");
 }
