@@ -31,7 +31,7 @@ impl Page<'_> {
         match self
             .rows
             .windows(2)
-            .find(|pair| pair[1].rank != pair[0].rank + 1 || pair[1].score > pair[0].score)
+            .find(|pair| pair[0].rank.checked_add(1) != Some(pair[1].rank) || pair[1].score > pair[0].score)
         {
             None => Ok(()),
             Some([one, next]) => Err(format!(

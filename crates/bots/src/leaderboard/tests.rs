@@ -232,4 +232,6 @@ fn a_page_whose_ranks_or_scores_do_not_follow_is_wrong() {
     };
     assert!(page(&[]) && page(&[(4, 9), (5, 9), (6, -1)]));
     assert!(!page(&[(4, 9), (4, 8)]) && !page(&[(4, 9), (6, 8)]) && !page(&[(4, 9), (5, 10)]));
+    // No rank follows the largest number.
+    assert!(!page(&[(u64::MAX, 9), (0, 9)]) && !page(&[(u64::MAX, 9), (u64::MAX, 9)]));
 }
