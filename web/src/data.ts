@@ -14,7 +14,8 @@ export type Aliasing = {
 export type AuditFigures = {
   /** facts */ checked: number
   /** of these, other than they must be */ wrong: number
-  /** `FAIL` when one was wrong, `INCONCLUSIVE` when none was checked */ verdict: Verdict
+  /** further facts that were to be read back and were not: the server refused or did not answer */ unread?: number
+  /** `FAIL` when one was wrong, `INCONCLUSIVE` when none was checked or some were not read */ verdict: Verdict
 }
 
 /** A comparison of client libraries. */

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use drivers::websocket::{Message as Send, Received};
 use drivers::{Closed, Driver, WebSocket};
 use engine::{BotContext, Bots, ConnectionId, RequestId};
-use measure::{MetricNames, Role};
+use measure::{MetricNames, Phase, Role};
 use plan::{ArenaBots, Pairing, WorkerPlan};
 
 use crate::ends;
@@ -67,13 +67,22 @@ mod counter {
     pub const GAVE_UP: usize = 4;
     /// pairs that got into step by an extra player
     pub const HEALED: usize = 5;
-    pub const NAMES: [&str; 7] = [
+    /// games without a result: no stop came in time, or the stops carried an error
+    pub const GAMES_FAILED: usize = 6;
+    /// how long the games took that were played to their end, ms
+    pub const GAME_TIME: usize = 7;
+    /// games that were running when the hold began and still when it ended
+    pub const GAMES_UNENDING: usize = 8;
+    pub const NAMES: [&str; 10] = [
         "games_started",
         "games_played",
         "won_by_player_1",
         "pairs_swapped",
         "pairs_gave_up",
         "pairs_healed",
+        "games_failed",
+        "game_ms",
+        "games_unending",
         measure::names::OPEN_TIME,
     ];
 }
@@ -155,6 +164,11 @@ impl Pair {
         self.players.iter().all(|player| player.started_ns.is_some())
     }
 
+    /// When the later of both was started; `None` before.
+    fn began_ns(&self) -> Option<u64> {
+        self.players.iter().map(|player| player.started_ns).max().filter(|_| self.has_started())?
+    }
+
     fn is_open(&self) -> bool {
         self.players.iter().all(|player| player.is_open)
     }
@@ -187,7 +201,12 @@ where
     fn metric_names(_: &ArenaBots) -> Arc<MetricNames> {
         ends::metric_names(&OPS, &error::NAMES, &counter::NAMES, &error::KINDS)
             .with_op_roles(&[(OPS[SHOT], Role::Shot)])
-            .with_counter_roles(&[(counter::NAMES[counter::GAMES_PLAYED], Role::GamesPlayed)])
+            .with_counter_roles(&[
+                (counter::NAMES[counter::GAMES_PLAYED], Role::GamesPlayed),
+                (counter::NAMES[counter::GAMES_FAILED], Role::GamesFailed),
+                (counter::NAMES[counter::GAME_TIME], Role::GameTime),
+                (counter::NAMES[counter::GAMES_UNENDING], Role::GamesUnending),
+            ])
     }
 
     /// The second path asks for snapshots; a server that does not know them ignores the query.
@@ -283,6 +302,7 @@ where
             }
             what::GAME_DEADLINE => {
                 ctx.error(error::MISSING_STOP);
+                ctx.count(counter::GAMES_FAILED, 1);
                 self.fail(unit, ctx);
             }
             _ => {}
@@ -310,6 +330,7 @@ where
     }
 
     fn drain(&mut self, ctx: &mut BotContext<'_, D>) {
+        self.count_unending(ctx);
         self.finish_half_pairs(ctx);
     }
 
@@ -459,7 +480,8 @@ where
             ctx.error(error::OPPONENT_LEFT);
         }
         if let [Some(fast), Some(slow)] = pair.players.map(|player| player.stop) {
-            judge_game(fast, slow, ctx);
+            let length_ns = at_ns.saturating_sub(pair.began_ns().unwrap_or(at_ns));
+            judge_game(fast, slow, length_ns, ctx);
             self.next_game(unit, at_ns, ctx);
         }
     }
@@ -505,6 +527,16 @@ where
         }
     }
 
+    /// The hold has ended: games that have run since before it began.
+    fn count_unending(&self, ctx: &mut BotContext<'_, D>) {
+        let runs_through = |pair: &&Pair| {
+            let began = pair.began_ns().map(|began_ns| ctx.phase(began_ns));
+            began.is_some_and(|phase| matches!(phase, Phase::Ramp | Phase::Settle))
+        };
+        let count = self.pairs.iter().filter(runs_through).count() as u64;
+        ctx.count(counter::GAMES_UNENDING, count);
+    }
+
     /// The game cannot go on: both leave and come back a little later, a limited number of times in a row.
     fn fail(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
         self.doubt_half_pair(unit, ctx);
@@ -536,11 +568,12 @@ where
 }
 
 /// The fast one must win, and as player 1; as player 2 it may win too, and then the pair was swapped on its way in.
-fn judge_game<D: Driver>(fast: Stop, slow: Stop, ctx: &mut BotContext<'_, D>) {
+fn judge_game<D: Driver>(fast: Stop, slow: Stop, length_ns: u64, ctx: &mut BotContext<'_, D>) {
     if fast.has_error || slow.has_error {
-        return;
+        return ctx.count(counter::GAMES_FAILED, 1);
     }
     ctx.count(counter::GAMES_PLAYED, 1);
+    ctx.count(counter::GAME_TIME, length_ns / 1_000_000);
     if fast.player == 2 && slow.player == 1 {
         ctx.count(counter::PAIRS_SWAPPED, 1);
     }

@@ -348,13 +348,14 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
     }
 
     fn leave(&mut self, ctx: &mut BotContext<'_, D>) {
-        self.count_found(ctx);
         let pending = self.clients.iter_mut().filter_map(|client| client.pending.take());
         let unsent: Vec<Planned> = self.waiting.drain(..).chain(pending).collect();
         unsent.into_iter().for_each(|planned| self.never_sent(planned, ctx));
         for open in self.clients.iter().flat_map(|client| &client.open_requests) {
             shutdown::count_lost(open, ctx);
         }
+        self.source.end();
+        self.count_found(ctx);
     }
 }
 

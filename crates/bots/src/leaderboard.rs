@@ -34,6 +34,7 @@ use audit::Audit;
 use cheats::Cheats;
 use dialect::{Ask, Dialect, Json, Messages, Over, Written};
 use members::Members;
+use reply::Page;
 use signing::{SignedChange, Signer};
 
 const UPDATE: usize = 0;
@@ -54,11 +55,13 @@ const OWN_CAUSES: [&str; 4] = ["wrong score", "wrong rank", "cheat accepted", "c
 /// Behind them, where gRPC is spoken: its statuses.
 const GRPC_AT: usize = WRONG_SCORE + OWN_CAUSES.len();
 
-/// Behind those of every source: facts that were read back after the hold, and those of them that were wrong; changes of
+/// Behind those of every source: facts that were read back after the hold, those of them that were wrong, and further
+/// ones that could not be read; changes of
 /// cheaters that must be refused, those that were, and those that were accepted.
-const OWN_COUNTERS: [(&str, Role); 5] = [
+const OWN_COUNTERS: [(&str, Role); 6] = [
     ("audit_checked", Role::AuditChecked),
     ("audit_wrong", Role::AuditWrong),
+    ("audit_unread", Role::AuditUnread),
     ("cheats_sent", Role::Cheats),
     ("cheats_refused", Role::Cheats),
     ("cheats_accepted", Role::Cheats),
@@ -66,6 +69,8 @@ const OWN_COUNTERS: [(&str, Role); 5] = [
 
 /// Rows that a read of the first members asks for.
 const TOP_ROWS: usize = 10;
+/// Token of a read of the first members that was sent when updates had been acknowledged.
+const HAS_MEMBERS: u64 = 1;
 /// Points of one update, at most.
 const POINTS_MAX: i64 = 1000;
 
@@ -189,7 +194,8 @@ impl<D: Http> Source<D> for Leaderboard {
         let op = self.shares.choose(&mut self.random);
         let token = match op {
             UPDATE => self.open.insert(Open::default()) as u64,
-            _ => self.random.u64(..self.members.len() as u64),
+            TOP => self.top_token(),
+            _ => self.members.read(self.random.u32(..self.members.len() as u32)),
         };
         Chosen { op, token }
     }
@@ -222,8 +228,8 @@ impl<D: Http> Source<D> for Leaderboard {
                 return Ready::Rendered(self.prepare_change::<D>(&change));
             }
             TOP => Ask::Top(TOP_ROWS),
-            RANK => Ask::Rank(self.members.any(token)),
-            AROUND => Ask::Around(self.members.any(token)),
+            RANK => Ask::Rank(self.members.name(Members::of_read(chosen.token).0)),
+            AROUND => Ask::Around(self.members.name(Members::of_read(chosen.token).0)),
             _ => self.audit.request(chosen.token, &self.members),
         };
         let Written { method, path, body, .. } = self.dialect.write(&ask);
@@ -252,12 +258,11 @@ impl<D: Http> Source<D> for Leaderboard {
                     cheats::Wrong::Status(text) => (CHEAT_ANSWERED, text),
                 })
             }
-            // One who was never updated is not there.
-            RANK | AROUND if answer.status == 404 && !self.members.was_updated(chosen.token as usize) => {
-                Ok(())
-            }
-            RANK => self.check_rank(chosen.token as usize, answer),
-            _ => self.check_page(answer),
+            // One of whom no update was acknowledged when it was asked for may not be there.
+            RANK | AROUND if answer.status == 404 && Members::of_read(chosen.token).1 == 0 => Ok(()),
+            RANK => self.check_rank(chosen.token, answer),
+            AROUND => self.check_around(chosen.token, answer),
+            _ => self.check_top(chosen.token == HAS_MEMBERS, answer),
         };
         match found {
             Ok(()) => true,
@@ -289,10 +294,15 @@ impl<D: Http> Source<D> for Leaderboard {
         true
     }
 
+    fn end(&mut self) {
+        self.audit.end();
+    }
+
     fn take_counts(&mut self, each: impl FnMut(u64)) {
         let (checked, wrong) = std::mem::take(&mut self.audited);
+        let unread = self.audit.take_unread();
         let cheats::Counts { sent, refused, accepted } = self.cheats.take_counts();
-        [checked, wrong, sent, refused, accepted].into_iter().for_each(each);
+        [checked, wrong, unread, sent, refused, accepted].into_iter().for_each(each);
     }
 }
 
@@ -370,11 +380,28 @@ impl Leaderboard {
         }
     }
 
+    /// What a read of the first members remembers: whether the board surely has some when it is sent.
+    fn top_token(&self) -> u64 {
+        if self.members.has_acknowledged() { HAS_MEMBERS } else { 0 }
+    }
+
     /// A page's ranks follow each other, and no score is larger than the one before.
-    fn check_page(&self, answer: &Answer<'_>) -> Result<(), Wrong> {
+    fn page<'a>(&self, answer: &'a Answer<'_>) -> Result<Page<'a>, Wrong> {
         self.is_ok(answer)?;
         let page = self.dialect.page(answer.body).map_err(unreadable)?;
-        page.check().map_err(|text| (WRONG_RANK, text))
+        page.check().map_err(|text| (WRONG_RANK, text))?;
+        Ok(page)
+    }
+
+    fn check_top(&self, has_members: bool, answer: &Answer<'_>) -> Result<(), Wrong> {
+        self.page(answer)?.begins_the_board(has_members).map_err(|text| (WRONG_RANK, text))
+    }
+
+    fn check_around(&self, token: u64, answer: &Answer<'_>) -> Result<(), Wrong> {
+        let page = self.page(answer)?;
+        let name = self.members.name(Members::of_read(token).0);
+        let standing = page.standing_of(&name).map_err(|text| (WRONG_RANK, text))?;
+        self.members.check_during_load(token, &standing).map_err(|text| (WRONG_SCORE, text))
     }
 
     fn check_update(&mut self, token: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
@@ -398,7 +425,7 @@ impl Leaderboard {
             return Err(wrong);
         }
         let rows = match updates.as_slice() {
-            [] => return self.check_page(answer),
+            [] => return self.check_top(false, answer),
             [_] => self.dialect.standing(answer.body).map(|standing| vec![standing]),
             _ => self.dialect.bulk(answer.body),
         };
@@ -426,10 +453,15 @@ impl Leaderboard {
         outcome
     }
 
-    fn check_rank(&mut self, member: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
+    fn check_rank(&mut self, token: u64, answer: &Answer<'_>) -> Result<(), Wrong> {
         self.is_ok(answer)?;
         let standing = self.dialect.standing(answer.body).map_err(unreadable)?;
-        self.members.check_during_load(member, &standing).map_err(|text| (WRONG_SCORE, text))
+        self.members.check_during_load(token, &standing).map_err(|text| (WRONG_SCORE, text))?;
+        if standing.rank == 0 {
+            let name = self.members.name(Members::of_read(token).0);
+            return Err((WRONG_RANK, format!("{name} has rank 0")));
+        }
+        Ok(())
     }
 
     fn check_audit(&mut self, token: u64, answer: &Answer<'_>) -> Result<(), Wrong> {

@@ -218,8 +218,17 @@ pub struct AuditFigures {
     pub checked: u64,
     /// of these, other than they must be
     pub wrong: u64,
-    /// `FAIL` when one was wrong, `INCONCLUSIVE` when none was checked
+    /// further facts that were to be read back and were not: the server refused or did not answer
+    #[serde(default, skip_serializing_if = "is_none")]
+    #[ts(optional, as = "Option<u64>")]
+    pub unread: u64,
+    /// `FAIL` when one was wrong, `INCONCLUSIVE` when none was checked or some were not read
     pub verdict: Verdict,
+}
+
+/// Of a count that older readers do not know.
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Rung {
@@ -230,13 +239,13 @@ impl Rung {
 }
 
 impl From<Audit> for AuditFigures {
-    fn from(Audit { checked, wrong }: Audit) -> Self {
-        let verdict = match (checked, wrong) {
-            (0, _) => Verdict::Inconclusive,
-            (_, 0) => Verdict::Pass,
-            _ => Verdict::Fail,
+    fn from(Audit { checked, wrong, unread }: Audit) -> Self {
+        let verdict = match (checked, wrong, unread) {
+            (1.., 1.., _) => Verdict::Fail,
+            (1.., 0, 0) => Verdict::Pass,
+            _ => Verdict::Inconclusive,
         };
-        AuditFigures { checked, wrong, verdict }
+        AuditFigures { checked, wrong, unread, verdict }
     }
 }
 

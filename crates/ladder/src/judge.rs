@@ -12,6 +12,7 @@
 mod cheats;
 mod consistency;
 mod deliveries;
+mod games;
 mod generator;
 mod lookups;
 mod own_lag;
@@ -317,7 +318,7 @@ impl Case<'_> {
 type Rule = fn(&Case<'_>) -> Option<Ruling>;
 
 /// The rules in the order in which they are asked.
-const IN_ORDER: [Rule; 31] = [
+const IN_ORDER: [Rule; 35] = [
     // Nothing is proved.
     rules::books,
     rules::interrupted,
@@ -345,12 +346,16 @@ const IN_ORDER: [Rule; 31] = [
     consistency::inconsistent,
     rules::objectives,
     rules::games_missing,
+    games::unended,
+    games::contradicted,
     rules::connections,
     deliveries::backlog,
     rules::drifting,
     rules::not_done,
     requests::aliased,
     requests::nothing_asked,
+    games::none_ended,
+    rules::unread,
     rules::too_little,
 ];
 

@@ -393,7 +393,8 @@ fn names() -> Arc<MetricNames> {
     let shutdown = ["under_way", "dropped", "later", "later_refused"].map(|name| (name, Role::Shutdown));
     let cheats = ["sent", "refused", "accepted"].map(|name| (name, Role::Cheats));
     let lookups = ["hits", "misses"].map(|name| (name, Role::Lookups));
-    let further: Vec<(&str, Role)> = shutdown.into_iter().chain(cheats).chain(lookups).collect();
+    let games = [("games_failed", Role::GamesFailed)];
+    let further: Vec<(&str, Role)> = shutdown.into_iter().chain(cheats).chain(lookups).chain(games).collect();
     let counters: Vec<&str> = counters.chain(further.iter().map(|(name, _)| *name)).collect();
     MetricNames::new(
         &["shot", "ask", "keep"],

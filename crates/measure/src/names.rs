@@ -39,6 +39,12 @@ pub enum Role {
     Audit,
     /// counter: games that were played to their end
     GamesPlayed,
+    /// counter: games that ended without a result: no stop came in time, or the stops carried an error
+    GamesFailed,
+    /// counter: how long the games took that were played to their end, ms, in sum
+    GameTime,
+    /// counter: games that were running when the hold began and still when it ended
+    GamesUnending,
     /// counter: deliveries that came, at all receivers
     Delivered,
     /// counter that the engine keeps: connections open, × ms of the second, so that a second's mean is known besides its
@@ -48,6 +54,8 @@ pub enum Role {
     AuditChecked,
     /// counter: of these, other than they must be
     AuditWrong,
+    /// counter: facts that the audit asked for and was not told, or had no time to ask for
+    AuditUnread,
     /// counters: planned arrivals of the hold by their place in the server's tick, one counter for each, in their order
     ArrivalPhase,
     /// four counters of a server that was told to end under load, in this order: requests that were under way then, and those

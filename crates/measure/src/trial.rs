@@ -214,6 +214,19 @@ pub struct Audit {
     pub checked: u64,
     /// of these, other than they must be
     pub wrong: u64,
+    /// further facts that were to be read back and were not: the server refused or did not answer
+    pub unread: u64,
+}
+
+/// Games over the whole trial, as their players saw them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Games {
+    /// played to their end
+    pub played: u64,
+    /// how long these took, ms, in sum
+    pub played_ms: u64,
+    /// that were running when the hold began and still when it ended
+    pub unending: u64,
 }
 
 /// Requests around the moment at which the subject was told to end.
@@ -280,6 +293,8 @@ pub struct Trial {
     pub books: Option<Books>,
     /// what the bots read back after the hold; `None` where they do not
     pub audit: Option<Audit>,
+    /// how games ended; `None` where none are played, and in trials of older versions
+    pub games: Option<Games>,
     /// what became of requests when the subject was told to end; `None` where it was not, or where its bots do not say
     pub shutdown: Option<Shutdown>,
     /// what became of the changes of cheaters; `None` where bots know none

@@ -2,7 +2,7 @@
 //!
 //! The stamp carries the sender (20 bits), which of its messages this is (24 bits), when it was planned (34 bits of
 //! 10 µs: two days), and a check over all of it and the length of the text (6 bits): a text that was cut, mixed or
-//! made up is not booked to a sender. It is written in 64 consecutive printable characters, `0` to `o`, so that
+//! made up is not booked to a sender, and neither is one whose filler is not the one that was said. It is written in 64 consecutive printable characters, `0` to `o`, so that
 //! eight of them are read with a handful of operations: at twelve million deliveries a second this is the hot loop.
 //! Lowest digit first. No text holds a line's end.
 
@@ -23,6 +23,15 @@ const NO_DIGIT: u64 = 0xc0c0_c0c0_c0c0_c0c0;
 
 /// The filler is a piece of this.
 const FILLER: &[u8] = b" how many clients does it hold, what gives first, and can the answer be trusted?";
+/// The same several times, so that the filler of a usual text is compared in one piece.
+const REPEATED: [u8; 4 * FILLER.len()] = {
+    let (mut all, mut at) = ([0; 4 * FILLER.len()], 0);
+    while at < all.len() {
+        all[at] = FILLER[at % FILLER.len()];
+        at += 1;
+    }
+    all
+};
 
 /// Who said it, which of its messages it is, and when it was planned, ns since the start of the trial, to 10 µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +59,31 @@ pub fn write(out: &mut Vec<u8>, stamp: Stamp, length: usize) {
         out.extend_from_slice(&FILLER[..piece]);
         left -= piece;
     }
-    // Some servers strip blanks off the end (ngircd does), and a text must come as it was said.
-    if let Some(last) = out.last_mut().filter(|last| **last == b' ') {
-        *last = b'.';
+    if let Some(last) = out.last_mut() {
+        *last = as_last(*last);
     }
+}
+
+/// Some servers strip blanks off the end (ngircd does), and a text must come as it was said.
+#[inline]
+fn as_last(character: u8) -> u8 {
+    if character == b' ' { b'.' } else { character }
+}
+
+/// Whether this is what follows a stamp in a text.
+///
+/// All of it is compared: it was searched for the line's end a moment before, so it is in the cache, and `memcmp` of the 40
+/// characters of a usual line takes a few ns.
+#[inline]
+fn is_filler(text: &[u8]) -> bool {
+    let Some((last, mut rest)) = text.split_last() else { return true };
+    while let Some((piece, more)) = rest.split_first_chunk() {
+        if *piece != REPEATED {
+            return false;
+        }
+        rest = more;
+    }
+    rest == &REPEATED[..rest.len()] && *last == as_last(REPEATED[rest.len()])
 }
 
 /// The stamp of a text; `None` when it is no text of ours, or is not as it was said.
@@ -63,7 +93,7 @@ pub fn read(text: &[u8]) -> Option<Stamp> {
     let front = digits(u64::from_le_bytes(*first))?;
     let back = digits(u64::from_le_bytes(*second))? >> (2 * DIGIT_BITS);
     let low = back & ((1 << PLANNED_LOW_BITS) - 1);
-    if back >> PLANNED_LOW_BITS != check(front, low, text.len()) {
+    if back >> PLANNED_LOW_BITS != check(front, low, text.len()) || !is_filler(&text[STAMP_BYTES..]) {
         return None;
     }
     Some(Stamp {
@@ -151,6 +181,26 @@ mod tests {
         }
         // Six bits let one in 64 through: 156 of 10,000.
         assert!((9_800..9_880).contains(&noticed), "{noticed}");
+    }
+
+    #[test]
+    fn a_text_whose_filler_was_changed_is_always_noticed() {
+        let stamp = Stamp { sender: 3, seq: 9, planned_ns: 1_000_000 };
+        // The piece of filler has 79 characters, and what is compared in one piece four of these.
+        for length in [14, 15, 16, 40, 57, 92, 93, 94, 329, 330, 331, 332, 700, 4_000] {
+            let mut text = Vec::new();
+            write(&mut text, stamp, length);
+            assert_eq!(read(&text), Some(stamp), "{length}");
+            for at in STAMP_BYTES..length {
+                let said = std::mem::replace(&mut text[at], b'X');
+                assert_eq!(read(&text), None, "{length}, {at}");
+                text[at] = said;
+            }
+            if length > STAMP_BYTES {
+                text[STAMP_BYTES..].fill(b'X');
+                assert_eq!(read(&text), None, "{length}");
+            }
+        }
     }
 
     #[test]

@@ -77,6 +77,9 @@ pub trait Source<D: Http>: Sized + 'static {
         false
     }
 
+    /// The trial ends; what has not happened by now is not going to.
+    fn end(&mut self) {}
+
     /// What the source has counted since the last call, in the order of its own counters.
     fn take_counts(&mut self, _each: impl FnMut(u64)) {}
 

@@ -19,15 +19,38 @@ pub struct Audit {
     is_planned: bool,
     /// look-ups of ranks that were planned, answered or not
     ranks: usize,
+    /// facts that were given up for good
+    unread: u64,
 }
 
-enum Step {
+struct Step {
+    ask: StepAsk,
+    /// it was refused before, and is asked again
+    is_second: bool,
+}
+
+enum StepAsk {
     /// scores and ranks of these members at one moment
     Standings(Vec<u32>),
     /// who has this rank: this member, by what was read before
     Rank { rank: u64, member: u32 },
     /// it is over, or was given up
     Done,
+}
+
+impl StepAsk {
+    fn first(self) -> Step {
+        Step { ask: self, is_second: false }
+    }
+
+    /// Members whose scores it reads, or the one whose rank it looks up.
+    fn facts(&self) -> u64 {
+        match self {
+            StepAsk::Standings(chunk) => chunk.len() as u64,
+            StepAsk::Rank { .. } => 1,
+            StepAsk::Done => 0,
+        }
+    }
 }
 
 /// Facts that were wrong: how many, whether a rank is, and a text for the first.
@@ -41,7 +64,7 @@ impl Audit {
             let mut all: Vec<u32> = members.updated().collect();
             random.shuffle(&mut all);
             all.truncate(MEMBERS_MOST);
-            self.steps.extend(all.chunks(CHUNK).map(|chunk| Step::Standings(chunk.to_vec())));
+            self.steps.extend(all.chunks(CHUNK).map(|chunk| StepAsk::Standings(chunk.to_vec()).first()));
         }
         let token = self.next;
         (token < self.steps.len()).then(|| {
@@ -52,25 +75,44 @@ impl Audit {
 
     /// What is asked in a step.
     pub fn request(&self, token: u64, members: &Members) -> Ask {
-        match &self.steps[token as usize] {
-            Step::Standings(chunk) => {
+        match &self.steps[token as usize].ask {
+            StepAsk::Standings(chunk) => {
                 Ask::Standings(chunk.iter().map(|member| members.name(*member)).collect())
             }
-            Step::Rank { rank, .. } => Ask::At(*rank),
-            Step::Done => Ask::Top(1),
+            StepAsk::Rank { rank, .. } => Ask::At(*rank),
+            StepAsk::Done => Ask::Top(1),
         }
     }
 
+    /// A step was refused or never answered. It is asked once more, since a service may be busy for a moment.
     pub fn give_up(&mut self, token: u64) {
-        self.steps[token as usize] = Step::Done;
+        let step = &mut self.steps[token as usize];
+        let ask = std::mem::replace(&mut step.ask, StepAsk::Done);
+        if step.is_second {
+            self.unread += ask.facts();
+        } else if ask.facts() > 0 {
+            self.steps.push(Step { ask, is_second: true });
+        }
+    }
+
+    /// The trial ends: what was not read back by now is not going to be.
+    pub fn end(&mut self) {
+        for step in &mut self.steps {
+            self.unread += std::mem::replace(&mut step.ask, StepAsk::Done).facts();
+        }
+    }
+
+    /// Facts that were asked for and not told, since the last call.
+    pub fn take_unread(&mut self) -> u64 {
+        std::mem::take(&mut self.unread)
     }
 
     /// Facts checked, and what is wrong.
     pub fn check(&mut self, token: u64, dialect: &Dialect, body: &[u8], members: &Members) -> (u64, Wrong) {
-        match std::mem::replace(&mut self.steps[token as usize], Step::Done) {
-            Step::Standings(chunk) => self.check_standings(&chunk, dialect.standings(body), members),
-            Step::Rank { rank, member } => (1, check_rank(rank, member, dialect.page(body), members)),
-            Step::Done => (0, None),
+        match std::mem::replace(&mut self.steps[token as usize].ask, StepAsk::Done) {
+            StepAsk::Standings(chunk) => self.check_standings(&chunk, dialect.standings(body), members),
+            StepAsk::Rank { rank, member } => (1, check_rank(rank, member, dialect.page(body), members)),
+            StepAsk::Done => (0, None),
         }
     }
 
@@ -80,7 +122,7 @@ impl Audit {
         found: Result<Vec<Option<Standing<'_>>>, String>,
         members: &Members,
     ) -> (u64, Wrong) {
-        let checked = chunk.len() as u64;
+        let mut checked = chunk.len() as u64;
         let rows = match found {
             Ok(found) if found.len() == chunk.len() => found,
             Ok(found) => {
@@ -95,12 +137,17 @@ impl Audit {
             None => wrong = Some((1, is_rank, text)),
         };
         for (member, row) in chunk.iter().zip(&rows) {
-            let found = match row {
-                Some(row) => members.check(*member, row.score),
-                None => members.missing(*member).map_or(Ok(()), Err),
-            };
-            if let Err(text) = found {
-                add(false, text);
+            match row {
+                Some(row) => match members.check(*member, row) {
+                    Err(text) => add(false, text),
+                    Ok(()) if row.rank == 0 => add(true, format!("{} has rank 0", members.name(*member))),
+                    Ok(()) => {}
+                },
+                None => {
+                    if let Some(text) = members.missing(*member) {
+                        add(false, text);
+                    }
+                }
             }
         }
         let mut ranked: Vec<(u64, i64, u32)> = chunk
@@ -109,9 +156,11 @@ impl Audit {
             .filter_map(|(member, row)| row.as_ref().map(|row| (row.rank, row.score, *member)))
             .collect();
         ranked.sort_unstable();
+        // Each rank against the next one is a fact too.
+        checked += ranked.len().saturating_sub(1) as u64;
         for pair in ranked.windows(2) {
             let ((rank, score, member), (next_rank, next_score, _)) = (pair[0], pair[1]);
-            if rank == 0 || next_rank == rank || next_score > score {
+            if next_rank == rank || next_score > score {
                 let name = members.name(member);
                 add(
                     true,
@@ -124,7 +173,7 @@ impl Audit {
         let every = (ranked.len() / 10).max(1);
         let some = ranked.iter().step_by(every).take(RANKS - self.ranks);
         let planned = self.steps.len();
-        self.steps.extend(some.map(|&(rank, _, member)| Step::Rank { rank, member }));
+        self.steps.extend(some.map(|&(rank, _, member)| StepAsk::Rank { rank, member }.first()));
         self.ranks += self.steps.len() - planned;
         (checked, wrong)
     }

@@ -16,7 +16,7 @@ pub fn leaderboard_reply(body: &[u8]) -> usize {
             let _ = (dialect.refusal_of_bulk(body), dialect.shown(body));
             usize::from(dialect.standing(body).is_ok())
                 + usize::from(dialect.bulk(body).is_ok())
-                + usize::from(dialect.page(body).is_ok())
+                + usize::from(dialect.page(body).is_ok_and(|page| page.check().is_ok()))
                 + usize::from(dialect.standings(body).is_ok())
         };
         dialects.iter().map(read).sum()

@@ -8,6 +8,8 @@ pub struct Members {
     worker: usize,
     /// of the trial
     prefix: String,
+    /// an update was acknowledged: the board is not empty from then on
+    has_acknowledged: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -22,7 +24,12 @@ struct Score {
 
 impl Members {
     pub fn new(count: usize, worker: usize) -> Self {
-        Members { scores: vec![Score::default(); count], worker, prefix: String::new() }
+        Members {
+            scores: vec![Score::default(); count],
+            worker,
+            prefix: String::new(),
+            has_acknowledged: false,
+        }
     }
 
     /// Names that no earlier trial has used.
@@ -55,13 +62,21 @@ impl Members {
         std::hint::black_box(open);
     }
 
-    /// The name of one of them, by any number.
-    pub fn any(&self, token: usize) -> String {
-        self.name((token % self.scores.len()) as u32)
+    /// The token of a read of a member: who it is, and the score that was acknowledged when it was sent. What is acknowledged
+    /// later may have been applied later.
+    pub fn read(&self, member: u32) -> u64 {
+        let least = u32::try_from(self.scores[member as usize].least).unwrap_or(u32::MAX);
+        u64::from(member) | u64::from(least) << 32
     }
 
-    pub fn was_updated(&self, member: usize) -> bool {
-        self.scores[member].was_updated
+    /// Member and score of such a token. Of a score beyond 32 bits it is a lower bound.
+    pub fn of_read(token: u64) -> (u32, i64) {
+        (token as u32, i64::from((token >> 32) as u32))
+    }
+
+    /// Whether an update of any of them was acknowledged.
+    pub fn has_acknowledged(&self) -> bool {
+        self.has_acknowledged
     }
 
     /// Those that were updated.
@@ -102,7 +117,8 @@ impl Members {
 
     /// An update was acknowledged. Errors: with another score than it must have.
     pub fn settle(&mut self, member: u32, points: i64, standing: &Standing<'_>) -> Result<(), String> {
-        let is_its = standing.member.as_deref().is_none_or(|told| self.is_name(told, member));
+        let is_its = self.is_about(standing, member).is_ok();
+        self.has_acknowledged = true;
         let score = &mut self.scores[member as usize];
         let (least, most) = (score.least + points, score.most + points);
         let is_right = is_its && (least..=most).contains(&standing.score);
@@ -120,19 +136,32 @@ impl Members {
         ))
     }
 
-    /// A score that was read while updates are under way. Errors: it cannot be.
-    pub fn check_during_load(&self, member: usize, standing: &Standing<'_>) -> Result<(), String> {
-        let score = self.scores[member];
-        // Updates only add, and one that is under way is not in the range yet.
-        let is_right = standing.score >= score.least
-            && (score.is_open || standing.score <= score.most || score.least < score.most);
-        if is_right { Ok(()) } else { Err(self.wrong(member as u32, standing.score)) }
+    /// Errors: the response says that it is about another member.
+    fn is_about(&self, standing: &Standing<'_>, member: u32) -> Result<(), String> {
+        match standing.member.as_deref() {
+            Some(told) if !self.is_name(told, member) => {
+                Err(format!("{told} in the place of {}", self.name(member)))
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// Whether a score that is read after the load can be. Errors: what it must be.
-    pub fn check(&self, member: u32, found: i64) -> Result<(), String> {
+    /// A score that was read while updates are under way. Errors: it cannot be.
+    pub fn check_during_load(&self, token: u64, standing: &Standing<'_>) -> Result<(), String> {
+        let (member, acknowledged) = Members::of_read(token);
+        self.is_about(standing, member)?;
+        let score = self.scores[member as usize];
+        // Updates only add, and one that is under way is not in the range yet.
+        let is_right = standing.score >= acknowledged
+            && (score.is_open || standing.score <= score.most || score.least < score.most);
+        if is_right { Ok(()) } else { Err(self.wrong(member, standing.score)) }
+    }
+
+    /// Whether a standing that is read after the load can be. Errors: what it must be.
+    pub fn check(&self, member: u32, found: &Standing<'_>) -> Result<(), String> {
+        self.is_about(found, member)?;
         let Score { least, most, .. } = self.scores[member as usize];
-        if (least..=most).contains(&found) { Ok(()) } else { Err(self.wrong(member, found)) }
+        if (least..=most).contains(&found.score) { Ok(()) } else { Err(self.wrong(member, found.score)) }
     }
 
     /// A text for one that is not there.

@@ -1,6 +1,7 @@
 //! What a leaderboard responds with, as far as its clients look at it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// A score and a rank.
 #[derive(Debug)]
@@ -26,12 +27,20 @@ pub struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Whether its ranks follow each other and its scores fall. Errors: the first place where they do not.
+    /// Whether its ranks follow each other, its scores fall and no member is in it twice. Errors: the first place where
+    /// that is not so.
     pub fn check(&self) -> Result<(), String> {
+        if let Some(row) = self.rows.iter().find(|row| row.rank == 0) {
+            return Err(format!("{} has rank 0", row.member));
+        }
+        let mut members = BTreeSet::new();
+        if let Some(twice) = self.rows.iter().find(|row| !members.insert(row.member.as_ref())) {
+            return Err(format!("{} is in one page twice", twice.member));
+        }
         match self
             .rows
             .windows(2)
-            .find(|pair| pair[1].rank != pair[0].rank + 1 || pair[1].score > pair[0].score)
+            .find(|pair| pair[0].rank.checked_add(1) != Some(pair[1].rank) || pair[1].score > pair[0].score)
         {
             None => Ok(()),
             Some([one, next]) => Err(format!(
@@ -40,5 +49,21 @@ impl Page<'_> {
             )),
             Some(_) => Ok(()),
         }
+    }
+
+    /// Whether it begins with the first rank, where the board has members. Errors: how it begins.
+    pub fn begins_the_board(&self, has_members: bool) -> Result<(), String> {
+        match self.rows.first() {
+            Some(row) if row.rank != 1 => Err(format!("the first members begin with rank {}", row.rank)),
+            None if has_members => Err("no first members, although updates were acknowledged".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The standing of a member. Errors: it is not there.
+    pub fn standing_of(&self, name: &str) -> Result<Standing<'_>, String> {
+        let row = self.rows.iter().find(|row| row.member == name);
+        let row = row.ok_or_else(|| format!("{name} is not among its own neighbours"))?;
+        Ok(Standing { member: None, score: row.score, rank: row.rank })
     }
 }

@@ -22,6 +22,10 @@ enum Lie {
     Twice,
     /// one rank is off by one
     Rank,
+    /// all members have the same rank
+    OneRank,
+    /// a row carries the name of another member
+    Name,
     /// one member is forgotten
     Forgotten,
 }
@@ -146,7 +150,15 @@ fn play(spoken: Spoken, lie: Lie, updates: &[(u32, i64)]) -> (u64, u64, u64) {
             Ask::Standings(names) => {
                 let off = |at: usize| u64::from(lie == Lie::Rank && at == 0);
                 let told = |(at, name)| (String::as_str(name), board.standing(name, off(at)));
-                spoken.standings(&names.iter().enumerate().map(told).collect::<Vec<_>>())
+                let mut rows = names.iter().enumerate().map(told).collect::<Vec<_>>();
+                match lie {
+                    Lie::OneRank => {
+                        rows.iter_mut().filter_map(|row| row.1.as_mut()).for_each(|told| told.1 = 7)
+                    }
+                    Lie::Name => rows[0].0 = "somebody",
+                    _ => {}
+                }
+                spoken.standings(&rows)
             }
             Ask::At(rank) => {
                 let row = board.at(rank).map(|(name, score)| (name, score, rank));
@@ -203,14 +215,15 @@ fn an_update_without_a_response_widens_what_is_right_and_a_refused_one_does_not(
     members.name_after(1);
     assert!(members.begin(0));
     members.give_up(&[(0, 5)]);
-    assert!(members.check(0, 0).is_ok() && members.check(0, 5).is_ok() && members.check(0, 6).is_err());
+    let is_right = |members: &Members, score: i64| members.check(0, &standing(score)).is_ok();
+    assert!(is_right(&members, 0) && is_right(&members, 5) && !is_right(&members, 6));
     assert_eq!(members.missing(0), None, "its only update may never have been applied");
     assert!(members.begin(0));
     members.refuse(&[(0, 7)]);
-    assert!(members.check(0, 7).is_err());
+    assert!(!is_right(&members, 7));
     assert!(members.begin(0));
     assert_eq!(members.settle(0, 1, &standing(6)), Ok(()));
-    assert!(members.check(0, 6).is_ok() && members.check(0, 1).is_err(), "which of both it was is known now");
+    assert!(is_right(&members, 6) && !is_right(&members, 1), "which of both it was is known now");
     assert!(members.missing(0).is_some());
     assert!(members.begin(0));
     assert!(members.settle(0, 1, &standing(6)).is_err(), "it was lost");
@@ -222,7 +235,9 @@ fn an_update_without_a_response_widens_what_is_right_and_a_refused_one_does_not(
 #[test]
 fn a_page_whose_ranks_or_scores_do_not_follow_is_wrong() {
     let is_right = |spoken: Spoken, rows: &[(u64, i64)]| {
-        let rows: Vec<(&str, i64, u64)> = rows.iter().map(|&(rank, score)| ("a", score, rank)).collect();
+        let names = ["a", "b", "c"];
+        let named = |(name, &(rank, score)): (&&'static str, &(u64, i64))| (*name, score, rank);
+        let rows: Vec<(&str, i64, u64)> = names.iter().zip(rows).map(named).collect();
         spoken.dialect().page(&spoken.page(&rows)).unwrap().check().is_ok()
     };
     let page = |rows: &[(u64, i64)]| {
@@ -232,6 +247,131 @@ fn a_page_whose_ranks_or_scores_do_not_follow_is_wrong() {
     };
     assert!(page(&[]) && page(&[(4, 9), (5, 9), (6, -1)]));
     assert!(!page(&[(4, 9), (4, 8)]) && !page(&[(4, 9), (6, 8)]) && !page(&[(4, 9), (5, 10)]));
+    // No rank follows the largest number.
+    assert!(!page(&[(u64::MAX, 9), (0, 9)]) && !page(&[(u64::MAX, 9), (u64::MAX, 9)]));
+}
+
+/// 250 updated members of 300, and an audit that gives up each step for which `refuses` says so: facts that were asked for
+/// how often in vain, facts read, and facts unread.
+fn audited(refuses: impl Fn(&Ask, u64) -> bool) -> (u64, u64, u64) {
+    let dialect = Spoken::Json.dialect();
+    let mut members = Members::new(300, 0);
+    members.name_after(1);
+    let mut board = Board::default();
+    for member in 0..250 {
+        members.begin(member);
+        board.0.insert(members.name(member), 5);
+        assert_eq!(members.settle(member, 5, &Standing { member: None, score: 5, rank: 1 }), Ok(()));
+    }
+    let mut audit = Audit::default();
+    let mut random = fastrand::Rng::with_seed(3);
+    let (mut refused, mut checked) = (0, 0);
+    while let Some(token) = audit.next(&members, &mut random) {
+        let ask = audit.request(token, &members);
+        if refuses(&ask, refused) {
+            refused += 1;
+            audit.give_up(token);
+            continue;
+        }
+        let answer = match ask {
+            Ask::Standings(names) => {
+                let told = |name: &'_ String| board.standing(name, 0);
+                let rows: Vec<_> = names.iter().map(|name| (name.as_str(), told(name))).collect();
+                Spoken::Json.standings(&rows)
+            }
+            Ask::At(rank) => {
+                let row = board.at(rank).map(|(name, score)| (name, score, rank));
+                Spoken::Json.page(&row.into_iter().collect::<Vec<_>>())
+            }
+            other => panic!("{other:?} is not asked by an audit"),
+        };
+        let (facts, found) = audit.check(token, &dialect, &answer, &members);
+        assert_eq!(found, None);
+        checked += facts;
+    }
+    audit.end();
+    (refused, checked, audit.take_unread())
+}
+
+#[test]
+fn what_a_service_refuses_to_tell_an_audit_is_asked_for_once_more_and_then_counted() {
+    // Three requests for the scores of 250 members, 247 comparisons of their ranks, and 30 look-ups.
+    assert_eq!(audited(|_, _| false), (0, 250 + 247 + 30, 0));
+    assert_eq!(audited(|_, refused| refused == 0), (1, 250 + 247 + 30, 0));
+    let mut members = Members::new(300, 0);
+    members.name_after(1);
+    let lost = members.name(7);
+    let asks_for_it = |ask: &Ask, _| matches!(ask, Ask::Standings(names) if names.contains(&lost));
+    let (refused, checked, unread) = audited(asks_for_it);
+    assert_eq!(
+        (refused, checked + unread < 250 + 247 + 30, unread >= 50),
+        (2, true, true),
+        "{checked} {unread}"
+    );
+}
+
+#[test]
+fn an_audit_that_the_end_of_the_trial_cuts_short_counts_what_is_left() {
+    let mut members = Members::new(250, 0);
+    members.name_after(1);
+    for member in 0..250 {
+        members.begin(member);
+        members.give_up(&[(member, 1)]);
+    }
+    let mut audit = Audit::default();
+    audit.end();
+    assert_eq!(audit.take_unread(), 0, "it never began");
+    let mut audit = Audit::default();
+    assert!(audit.next(&members, &mut fastrand::Rng::with_seed(3)).is_some());
+    audit.end();
+    assert_eq!((audit.take_unread(), audit.take_unread()), (250, 0));
+}
+
+#[test]
+fn an_audit_finds_a_row_with_another_name_and_never_more_faults_than_facts() {
+    let updates: Vec<(u32, i64)> = (0..50).map(|member| (member, 1 + i64::from(member))).collect();
+    let (_, _, wrong) = play(Spoken::Json, Lie::Name, &updates);
+    assert!(wrong > 0);
+    for lie in [Lie::OneRank, Lie::Lost, Lie::Rank] {
+        let (_, checked, wrong) = play(Spoken::Json, lie, &updates);
+        assert!(wrong > 0 && wrong <= checked, "{lie:?}: {wrong} of {checked}");
+    }
+}
+
+#[test]
+fn a_read_is_held_against_what_was_acknowledged_when_it_was_sent_and_about_whom_it_is() {
+    let mut members = Members::new(3, 0);
+    members.name_after(1);
+    let own =
+        |members: &Members, score: i64| Standing { member: Some(members.name(2).into()), score, rank: 1 };
+    let before = members.read(2);
+    members.begin(2);
+    let acknowledged = own(&members, 9);
+    assert_eq!(members.settle(2, 9, &acknowledged), Ok(()));
+    let after = members.read(2);
+    assert!(members.check_during_load(before, &own(&members, 0)).is_ok());
+    assert!(members.check_during_load(after, &own(&members, 0)).is_err());
+    assert!(members.check_during_load(after, &own(&members, 9)).is_ok());
+    let other = Standing { member: Some(members.name(1).into()), ..own(&members, 9) };
+    assert!(members.check_during_load(after, &other).is_err());
+}
+
+#[test]
+fn a_page_must_be_the_one_that_was_asked_for() {
+    let body = |rows: &[(&str, i64, u64)]| Spoken::Json.page(rows);
+    let dialect = Spoken::Json.dialect();
+    let begins = |rows: &[(&str, i64, u64)], has_members: bool| {
+        dialect.page(&body(rows)).unwrap().begins_the_board(has_members).is_ok()
+    };
+    assert!(begins(&[("a", 9, 1), ("b", 8, 2)], true) && begins(&[], false));
+    assert!(!begins(&[("a", 9, 2)], false) && !begins(&[], true));
+    let check = |rows: &[(&str, i64, u64)]| dialect.page(&body(rows)).unwrap().check().is_ok();
+    assert!(check(&[("a", 9, 1), ("b", 8, 2)]));
+    assert!(!check(&[("a", 9, 0)]) && !check(&[("a", 9, 1), ("a", 8, 2)]));
+    let of = |name: &str| {
+        dialect.page(&body(&[("a", 9, 4), ("b", 8, 5)])).unwrap().standing_of(name).map(|one| one.score)
+    };
+    assert!(of("b") == Ok(8) && of("c").is_err());
 }
 
 /// Entries of a few bytes each, which would take many times as much in a list.

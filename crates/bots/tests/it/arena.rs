@@ -19,6 +19,8 @@ enum Fault {
     NeverStops,
     /// games never begin
     NeverStarts,
+    /// games end with an error for both players
+    EndsWithErrors,
     /// player 1's connection breaks two seconds into the game
     HangsUp,
 }
@@ -56,6 +58,10 @@ impl Scene for Referee {
             );
             match self.fault {
                 Fault::NeverStops => {}
+                Fault::EndsWithErrors => {
+                    let stop = r#"{"type":"stop","errorMsg":"Opponent disconnected","won":false,"x":1000}"#;
+                    says.message(at_ns + GAME_NS, player, stop);
+                }
                 Fault::HangsUp if x < 0 => says.goodbye(at_ns + 2 * SECOND_NS, player),
                 _ => says.message(at_ns + GAME_NS, player, stop),
             }
@@ -121,6 +127,24 @@ fn what_a_server_does_wrong_is_counted_under_its_name() {
     check(Fault::NeverStops, "missing stop", 100..=100);
     check(Fault::NeverStarts, "missing start", 50..=150);
     check(Fault::HangsUp, "connection lost", 600..=750);
+}
+
+#[test]
+fn games_are_counted_by_how_they_ended() {
+    let games = |fault, drain_s: u64| {
+        let times = Times { hold_ns: 2 * SECOND_NS, drain_ns: drain_s * SECOND_NS, generator_stall: None };
+        let plan = worker_plan(arena(Pairing::Pipelined, 0.0), 50);
+        let trial = sum_up(simulate::<Arena<Wire>>(&plan, times, &mut Referee::new(fault)), 2, drain_s);
+        let games = trial.games.unwrap();
+        let mean_ms = games.played_ms.checked_div(games.played);
+        let failed = trial.counters.get("games_failed").copied().unwrap_or(0);
+        (games.played, mean_ms, games.unending, failed)
+    };
+    // A hold of 30 s sees three games of each pair, and one of 6 s may lie within a game.
+    assert_eq!(games(Fault::None, 32), (150, Some(9_999), 0, 0));
+    assert_eq!(games(Fault::None, 8), (0, None, 50, 0));
+    assert_eq!(games(Fault::NeverStops, 32), (0, None, 0, 100));
+    assert_eq!(games(Fault::EndsWithErrors, 32), (0, None, 0, 150));
 }
 
 #[test]

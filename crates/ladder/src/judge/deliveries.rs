@@ -62,7 +62,8 @@ pub(super) fn unknown_messages(case: &Case<'_>) -> Option<Ruling> {
     let unknown_messages =
         case.trial.books.as_ref().map(|books| books.unknown_messages).filter(|count| *count > 0)?;
     let reason = format!(
-        "the server's lines are not those that were sent: {} came with an unknown sender or number",
+        "the server's lines are not those that were sent: {} came with an unknown sender or number, or \
+         before they were planned",
         show_many(unknown_messages)
     );
     Some(Ruling::new(Verdict::Fail, "deliveries.unknown_messages", reason))

@@ -156,7 +156,7 @@ fn open_in_ramp(trial: &Trial) -> u64 {
 }
 
 /// `; the first: words` of a cause, where they were kept.
-fn first_words(trial: &Trial, cause: &str) -> String {
+pub(super) fn first_words(trial: &Trial, cause: &str) -> String {
     let words = trial.error_samples().find(|(known, words)| *known == cause && !words.is_empty());
     words.map_or(String::new(), |(_, words)| format!("; the first: {words}"))
 }
@@ -396,6 +396,20 @@ pub(super) fn drifting(case: &Case<'_>) -> Option<Ruling> {
         change.after_s,
     );
     Some(Ruling::new(Verdict::Fail, "drifting", reason))
+}
+
+/// What could not be read back is not known: a server that loses an update may refuse to be asked for it.
+pub(super) fn unread(case: &Case<'_>) -> Option<Ruling> {
+    let audit = case.trial.audit.filter(|audit| audit.unread > 0)?;
+    let asked = audit.checked.saturating_add(audit.unread);
+    let reason = format!(
+        "audit: {} of {} facts could not be read back after the hold ({}): the server refused or did not answer, so it is not \
+         known whether it still has what it acknowledged",
+        show_number(audit.unread as f64),
+        show_number(asked as f64),
+        show_share(audit.unread as f64 / asked as f64),
+    );
+    Some(Ruling::new(Verdict::Inconclusive, "audit", reason))
 }
 
 pub(super) fn too_little(case: &Case<'_>) -> Option<Ruling> {

@@ -404,6 +404,7 @@ fn a_judgement_survives_its_json() {
 }
 
 mod disturbed;
+mod games;
 mod matrix;
 mod silent;
 

@@ -7,6 +7,10 @@ use crate::distribution::Distribution;
 /// The instant of something that has not happened.
 pub(super) const NEVER: u64 = u64::MAX;
 
+/// A message cannot come before it was planned, by the one clock that all workers read; what two cores read of it at once may
+/// differ by far less than this.
+pub(super) const AHEAD_MOST_NS: u64 = 100_000;
+
 /// How large a ledger is, and whose part this one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LedgerShape {
@@ -91,7 +95,7 @@ pub struct LedgerPart {
     pub(super) holes: Holes,
     pub(super) rows: Vec<Row>,
     changes: MembershipChanges,
-    /// messages with an impossible sender or number: never booked, always an error of the subject's
+    /// messages with an impossible sender or number, or from the future: never booked, always an error of the subject's
     pub(super) unknown_messages: u64,
 }
 
@@ -263,7 +267,8 @@ impl Deliveries<'_> {
     /// Books one message by its payload.
     #[inline]
     pub fn received(&mut self, sender: u32, seq: u32, planned_ns: u64) {
-        if sender >= self.part.shape.senders || seq >= SEQ_END {
+        let is_ahead = planned_ns > self.at_ns.saturating_add(AHEAD_MOST_NS);
+        if sender >= self.part.shape.senders || seq >= SEQ_END || is_ahead {
             self.part.unknown_messages += 1;
             return;
         }

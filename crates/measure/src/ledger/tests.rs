@@ -1,5 +1,6 @@
 //! The ledger's odd cases, one by one. Simulated broadcasts with planted losses are the oracle LEDGER, `truth/src/ledger.rs`.
 
+use super::part::AHEAD_MOST_NS;
 use super::*;
 use crate::distribution::Distribution;
 
@@ -110,6 +111,27 @@ fn a_number_beyond_the_senders_last_is_a_stranger() {
     assert_eq!(close(&[part.clone()]).unknown_messages, 0);
     part.deliveries(0, 2_000_000, (0, 1), (&mut in_hold, &mut otherwise)).received(0, 2, 0);
     assert_eq!(close(&[part]).unknown_messages, 1);
+}
+
+#[test]
+fn a_message_that_came_before_it_was_planned_is_none_that_was_sent() {
+    let delivered = |planned_ns: u64| {
+        let shape = LedgerShape { patience_ns: 1_000, margin_ns: 0, ..LedgerShape::alone(1, 1) };
+        let mut part = LedgerPart::new(shape, MembershipChanges::default());
+        part.asked(0, 0);
+        part.joined(0, 10);
+        part.next_seq(0);
+        part.departed(0, 0, 1_000_000);
+        let (mut in_hold, mut otherwise) = latencies();
+        part.deliveries(0, 2_000_000, (0, 1), (&mut in_hold, &mut otherwise)).received(0, 0, planned_ns);
+        let books = close(&[part]);
+        (books.judged.delivered, books.unknown_messages)
+    };
+    assert_eq!(delivered(2_000_000), (1, 0));
+    assert_eq!(delivered(2_000_000 + AHEAD_MOST_NS), (1, 0));
+    for ahead_ns in [AHEAD_MOST_NS + 1, 5_000_000_000, 2 * 86_400_000_000_000] {
+        assert_eq!(delivered(2_000_000 + ahead_ns), (0, 1), "{ahead_ns}");
+    }
 }
 
 #[test]

@@ -39,8 +39,10 @@ pub struct Sum {
     bytes: u64,
     /// how much of the hold the server's ticks cover
     cover: TickCover,
-    /// where the counters of an audit are, checked and wrong
-    audit: Option<(usize, usize)>,
+    /// where the counters of an audit are: checked, wrong, and unread where the bots count those
+    audit: Option<(usize, usize, Option<usize>)>,
+    /// where the counters of games are, in the order of the fields of `Games`
+    games: Option<[usize; 3]>,
     /// where the counters of a shutdown are, in the order of `Role::Shutdown`
     shutdown: Option<[usize; 4]>,
     /// the same of cheats
@@ -76,7 +78,15 @@ impl Sum {
     pub fn new(head: TrialHead, events: Vec<Event>, cut_s: u32) -> Sum {
         let counter = |role| head.metric_names.counters(role).next();
         let open_time = counter(Role::OpenTime);
-        let audit = counter(Role::AuditChecked).zip(counter(Role::AuditWrong));
+        let audit = counter(Role::AuditChecked)
+            .zip(counter(Role::AuditWrong))
+            .map(|(checked, wrong)| (checked, wrong, counter(Role::AuditUnread)));
+        let games = [Role::GamesPlayed, Role::GameTime, Role::GamesUnending].map(counter);
+        let games = if let [Some(played), Some(time), Some(unending)] = games {
+            Some([played, time, unending])
+        } else {
+            None
+        };
         let (shutdown, cheats) = (all_of(&head, Role::Shutdown), all_of(&head, Role::Cheats));
         let trial = Trial {
             complete: false,
@@ -95,6 +105,7 @@ impl Sum {
             client_ticks: TickCounts::default(),
             books: None,
             audit: None,
+            games: None,
             shutdown: None,
             cheats: None,
             bytes_per_s: None,
@@ -111,6 +122,7 @@ impl Sum {
             last_ns: 0,
             open_time,
             audit,
+            games,
             shutdown,
             cheats,
             told_to_end_ns: u64::MAX,
@@ -195,10 +207,18 @@ impl Sum {
     fn interval(&mut self, interval: &Interval) {
         let trial = &mut self.trial;
         let names = &trial.head.metric_names;
-        if let Some((checked, wrong)) = self.audit {
+        if let Some((checked, wrong, unread)) = self.audit {
             let audit = trial.audit.get_or_insert_default();
             audit.checked += interval.counters[checked];
             audit.wrong += interval.counters[wrong];
+            audit.unread += unread.map_or(0, |place| interval.counters[place]);
+        }
+        if let Some(places) = self.games {
+            let [played, played_ms, unending] = places.map(|place| interval.counters[place]);
+            let games = trial.games.get_or_insert_default();
+            games.played += played;
+            games.played_ms += played_ms;
+            games.unending += unending;
         }
         if let Some(places) = self.shutdown.filter(|_| self.told_to_end_ns < u64::MAX) {
             let [under_way, dropped, later, later_refused] = places.map(|place| interval.counters[place]);

@@ -1,0 +1,97 @@
+//! Whether games end: a server can start every game, keep its ticks perfectly and never end one.
+//!
+//! Players see how their games end. A game without a result is one whose stop never came (`bots.longest_game`) or whose
+//! stops carried an error. Until that time is over a game that runs on proves nothing by itself, so it is compared with
+//! those that were played to their end.
+
+use measure::{Role, ServerCounter, Trial};
+
+use super::rules::{OFFERED_SHARE_LEAST, OPEN_SHARE_LEAST, first_words};
+use super::{Case, Ruling, Verdict};
+use crate::wording::{show_many, show_ns, show_number};
+
+/// A game that ran through a hold of so many mean games has run for longer than games take.
+const HOLD_OF_GAMES_LEAST: f64 = 2.0;
+/// Games that the server reports, for each that its clients saw end: a server may count a game once for each player.
+const COUNTED_TWICE: u64 = 2;
+
+const UNENDED: &str = "games.unended";
+const MISSING_STOP: &str = "missing stop";
+
+/// Games that the server does not end, or that end without a result.
+pub(super) fn unended(case: &Case<'_>) -> Option<Ruling> {
+    let trial = case.trial;
+    if !trial.head.counts_games() {
+        return None;
+    }
+    let [played, failed] = [Role::GamesPlayed, Role::GamesFailed].map(|role| counted(trial, role));
+    if failed as f64 > (1.0 - OFFERED_SHARE_LEAST) * (played + failed) as f64 {
+        let reason = format!(
+            "{} of {} games ended without a result: no stop within bots.longest_game, or one with an error{}",
+            show_many(failed),
+            show_many(played + failed),
+            first_words(trial, MISSING_STOP),
+        );
+        return Some(unless_disturbed(case, reason, played > 0));
+    }
+    let (games, hold) = (trial.games.filter(|games| games.played > 0)?, trial.hold.as_ref()?);
+    let mean_s = games.played_ms as f64 / 1e3 / games.played as f64;
+    let is_long_enough = hold.seconds() >= HOLD_OF_GAMES_LEAST * mean_s;
+    if !is_long_enough || games.unending as f64 <= (1.0 - OPEN_SHARE_LEAST) * trial.head.load {
+        return None;
+    }
+    let reason = format!(
+        "{} of {} games ran through the whole hold of {} without an end, although those that were played to their end took \
+         {} on average",
+        show_many(games.unending),
+        show_number(trial.head.load),
+        show_ns(hold.seconds() * 1e9),
+        show_ns(mean_s * 1e9),
+    );
+    Some(unless_disturbed(case, reason, played > 0))
+}
+
+/// A disturbance can delay games; it does not explain that none ends.
+fn unless_disturbed(case: &Case<'_>, reason: String, some_ended: bool) -> Ruling {
+    if case.disturbance.any() && some_ended {
+        let reason = format!("{reason}, and that may not be the server: {}", case.disturbance.culprit());
+        return Ruling::new(Verdict::Inconclusive, "disturbed", reason);
+    }
+    Ruling::new(Verdict::Fail, UNENDED, reason)
+}
+
+/// The server's log reports games that its players did not see end.
+pub(super) fn contradicted(case: &Case<'_>) -> Option<Ruling> {
+    let trial = case.trial;
+    let server = trial.told(ServerCounter::GamesPlayed).filter(|_| trial.head.counts_games())?;
+    let clients = counted(trial, Role::GamesPlayed) + counted(trial, Role::GamesFailed);
+    // Games that began together end together, on one side of an edge of the hold by the log and on the other by the players.
+    let most = clients.saturating_add(trial.head.load as u64).saturating_mul(COUNTED_TWICE);
+    if server <= most {
+        return None;
+    }
+    let reason = format!(
+        "inconsistent: {} games were played in the hold by the server's log, and its clients saw {} end; look for other \
+         clients of the server, or for a server that does not tell the truth",
+        show_many(server),
+        show_many(clients),
+    );
+    Some(Ruling::new(Verdict::Inconclusive, "inconsistent", reason))
+}
+
+/// No game ended at all: whether the server can end one is not known.
+pub(super) fn none_ended(case: &Case<'_>) -> Option<Ruling> {
+    let trial = case.trial;
+    let games = trial.games.filter(|_| trial.head.counts_games())?;
+    if games.played > 0 {
+        return None;
+    }
+    let reason = "no game was played to its end, neither in the hold nor before it, so it is not known whether the server \
+                  ends games; hold longer than a game lasts"
+        .to_owned();
+    Some(Ruling::new(Verdict::Inconclusive, UNENDED, reason))
+}
+
+fn counted(trial: &Trial, role: Role) -> u64 {
+    trial.counts(role).sum()
+}

@@ -1,0 +1,110 @@
+//! A server that starts games and keeps its ticks does not pass unless it ends them; nor does one whose audit is refused.
+
+use measure::{Audit, Games};
+
+use super::disturbed::steal;
+use super::*;
+
+/// 60 s of 40 games, of which `played` were played to their end in the hold in 3 s each and `failed` ended without a
+/// result.
+fn games(played: u64, failed: u64) -> Scene {
+    Scene::arena(40.0).edit(move |at, interval| {
+        if at == 30 {
+            interval.counters[0] = played;
+            interval.counters[27] = failed;
+        }
+    })
+}
+
+#[track_caller]
+fn check_games(scene: &Scene, games: Games, verdict: Verdict, signal: &str, says: &[&str]) {
+    let mut trial = scene.build();
+    trial.games = Some(games);
+    let judgement = judge(&trial, None, &arena_terms());
+    let reason = judgement.reason.unwrap_or_default();
+    assert_eq!((judgement.verdict, judgement.signal.as_deref().unwrap_or("")), (verdict, signal), "{reason}");
+    says.iter().for_each(|part| assert!(reason.contains(part), "\"{part}\" is not in: {reason}"));
+}
+
+fn ended(played: u64, unending: u64) -> Games {
+    Games { played, played_ms: played * 3_000, unending }
+}
+
+#[test]
+fn a_server_that_never_ends_a_game_does_not_pass() {
+    let says = ["32 of 32 games ended without a result"];
+    check_games(&games(0, 32), ended(0, 40), Verdict::Fail, "games.unended", &says);
+    check_games(&games(800, 8), ended(800, 0), Verdict::Fail, "games.unended", &["8 of 808 games"]);
+    check_games(&games(800, 4), ended(800, 0), Verdict::Pass, "", &[]);
+    // A disturbance may have delayed some; that none ends is no disturbance.
+    let disturbed = steal(games(800, 8), 0.1);
+    check_games(&disturbed, ended(800, 0), Verdict::Inconclusive, "disturbed", &["8 of 808 games"]);
+    let dead = steal(games(0, 32), 0.1);
+    check_games(&dead, ended(0, 40), Verdict::Fail, "games.unended", &says);
+}
+
+#[test]
+fn a_server_that_ends_only_the_games_that_are_watched_fails() {
+    let says = ["37 of 40 games ran through the whole hold of 60 s", "took 3 s on average"];
+    check_games(&games(60, 0), ended(60, 37), Verdict::Fail, "games.unended", &says);
+    check_games(&games(800, 0), ended(800, 2), Verdict::Pass, "", &[]);
+    let disturbed = steal(games(60, 0), 0.1);
+    check_games(&disturbed, ended(60, 37), Verdict::Inconclusive, "disturbed", &says);
+    // Games of 40 s may well last through a hold of 60 s.
+    let long = Games { played: 20, played_ms: 20 * 40_000, unending: 20 };
+    check_games(&games(20, 0), long, Verdict::Pass, "", &[]);
+}
+
+#[test]
+fn a_hold_in_which_no_game_ended_says_so() {
+    let says = ["no game was played to its end", "hold longer"];
+    check_games(&games(0, 0), ended(0, 40), Verdict::Inconclusive, "games.unended", &says);
+    check_games(&games(0, 0), ended(1, 20), Verdict::Fail, "games.unended", &["20 of 40 games"]);
+    let late = games(0, 0).late(0.4);
+    check_games(&late, ended(0, 40), Verdict::Fail, "ticks.late_share", &[]);
+    // Trials of older versions did not count it.
+    check(&games(0, 0), &arena_terms(), Verdict::Pass, "", &[]);
+}
+
+#[test]
+fn a_log_that_reports_games_that_no_client_saw_end_contradicts_them() {
+    let logs = |games_per_s: u64, played: u64| {
+        let scene = games(played, 0);
+        let mut entries = scene.entries();
+        for entry in &mut entries {
+            if let measure::Entry::Ticks(second) = entry {
+                second.counters.push(("games_played".to_owned(), games_per_s));
+            }
+        }
+        let mut trial = measure::Trial::from_entries(scene.build().head, &entries, 0);
+        trial.games = Some(ended(played.max(1), 0));
+        judge(&trial, None, &arena_terms())
+    };
+    let judgement = logs(8, 0);
+    assert_eq!(judgement.signal.as_deref(), Some("inconsistent"), "{:?}", judgement.reason);
+    let reason = judgement.reason.unwrap();
+    assert!(
+        reason.contains("480 games were played in the hold by the server's log, and its clients saw 0"),
+        "{reason}"
+    );
+    // One of the same, one that counts a game for each of its players, and one that is a game behind everywhere.
+    assert_eq!(logs(13, 800).verdict, Verdict::Pass);
+    assert_eq!(logs(27, 800).verdict, Verdict::Pass);
+    assert_eq!(logs(14, 800).verdict, Verdict::Pass);
+}
+
+#[test]
+fn an_audit_that_was_refused_in_part_does_not_pass() {
+    let scene = Scene::asking(200.0);
+    let judged = |checked: u64, wrong: u64, unread: u64| {
+        let mut trial = scene.build();
+        trial.audit = Some(Audit { checked, wrong, unread });
+        judge(&trial, None, &terms(&["audit == ok", "errors == 0"]))
+    };
+    assert_eq!(judged(212, 0, 0).verdict, Verdict::Pass);
+    let judgement = judged(212, 0, 200);
+    assert_eq!((judgement.verdict, judgement.signal.as_deref()), (Verdict::Inconclusive, Some("audit")));
+    let reason = judgement.reason.unwrap();
+    assert!(reason.contains("200 of 412 facts could not be read back after the hold (48.5 %)"), "{reason}");
+    assert_eq!(judged(212, 1, 200).verdict, Verdict::Fail);
+}
