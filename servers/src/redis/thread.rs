@@ -544,7 +544,6 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::Ipv4Addr;
     use std::os::unix::net::UnixStream;
-    use std::sync::atomic::AtomicBool;
 
     use super::super::keyspace::Expiry;
     use super::*;
@@ -553,7 +552,7 @@ mod tests {
     fn thread(options: &Options) -> Thread<'_> {
         let listener =
             Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), listener::Readiness::Connected).unwrap();
-        let common = Common { listener, faults: None, table_sockets: 16, going_down: AtomicBool::new(false) };
+        let common = Common::new(listener, None, 16);
         Thread::new(options, 0, Core::new(&Arc::new(common), BUFFER_BYTES).unwrap())
     }
 
