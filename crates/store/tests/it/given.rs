@@ -251,11 +251,12 @@ fn any_tick_second() -> impl Strategy<Value = TickSecond> {
         proptest::collection::vec(("[a-z ]{1,6}", any::<u64>()), 0..4),
     )
         .prop_map(
-            |(source, from_ns, to_ns, counts, interval, busy, lateness, isr_numerator_ns, counters)| {
+            |(source, one_ns, other_ns, counts, interval, busy, lateness, isr_numerator_ns, counters)| {
                 TickSecond {
                     source,
-                    from_ns,
-                    to_ns,
+                    // The store refuses what ends before it begins.
+                    from_ns: one_ns.min(other_ns),
+                    to_ns: one_ns.max(other_ns),
                     counts,
                     interval,
                     busy,
