@@ -39,6 +39,18 @@ const CODES: [(&str, u16); 16] = [
 /// The code for what has no other.
 pub(crate) const UNKNOWN: u8 = 2;
 
+/// The code in these fields, where they have one; `known`: what earlier ones of the same answer said. What is no code counts as
+/// the one for "unknown", and so do two that differ, of which nothing says which is right.
+pub(crate) fn code(fields: &::http::HeaderMap, known: Option<u8>) -> Option<u8> {
+    let read = |value: &::http::HeaderValue| {
+        value.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(UNKNOWN)
+    };
+    let mut codes = fields.get_all("grpc-status").iter().map(read);
+    let first = codes.next()?;
+    let is_one = codes.chain(known).all(|code| code == first);
+    Some(if is_one { first } else { UNKNOWN })
+}
+
 /// Before each message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
@@ -152,6 +164,10 @@ fn unwrapped(answer: Answer<'_>) -> Result<Answer<'_>, Fault> {
     if let Some(index) = index(code) {
         return Ok(Answer { status: CODES[index].1, ..answer });
     }
+    if answer.status != 200 {
+        // HTTP says that it failed, and gRPC that all is well.
+        return Ok(Answer { body: &[], body_bytes: 0, grpc: Some(UNKNOWN), ..answer });
+    }
     let [0, a, b, c, d, message @ ..] = answer.body else { return Err(Fault::Message) };
     if u32::from_be_bytes([*a, *b, *c, *d]) as usize != message.len() {
         return Err(Fault::Message);
@@ -180,6 +196,26 @@ mod tests {
         check(answer(200, Some(5), b"no such board"), Ok((404, b"no such board")));
         check(answer(200, Some(77), b""), Ok((500, b"")));
         check(answer(502, None, b"<html>"), Ok((502, b"<html>")));
+        let both = unwrapped(answer(500, Some(0), &[0, 0, 0, 0, 2, 8, 1])).unwrap();
+        assert_eq!((both.status, both.grpc, both.body), (500, Some(UNKNOWN), &[][..]));
+    }
+
+    #[test]
+    fn a_status_that_is_given_twice_must_be_the_same() {
+        let code = |codes: &[&'static str], known: Option<u8>| {
+            let mut fields = ::http::HeaderMap::new();
+            for code in codes {
+                fields.append("grpc-status", ::http::HeaderValue::from_static(code));
+            }
+            super::code(&fields, known)
+        };
+        assert_eq!((code(&[], None), code(&[], Some(5)), code(&["0"], None)), (None, None, Some(0)));
+        assert_eq!((code(&["0", "0"], Some(0)), code(&["5"], None)), (Some(0), Some(5)));
+        for (codes, known) in
+            [(&["0", "13"][..], None), (&["13", "0"], None), (&["0"], Some(5)), (&["ok"], None)]
+        {
+            assert_eq!(code(codes, known), Some(UNKNOWN), "{codes:?}");
+        }
     }
 
     #[test]

@@ -449,7 +449,7 @@ pub(crate) fn look(objective: &Objective, trial: &Trial, disturbance: &Disturban
 /// How the server ended, where it was told to; what it refused; what reads found; how much of the hold was disturbed, by what, and which objectives were judged
 /// without it.
 fn remark(case: &Case<'_>) -> Option<String> {
-    let parts: Vec<String> = [shutdown::remark, cheats::remark, lookups::remark]
+    let parts: Vec<String> = [shutdown::remark, cheats::remark, lookups::remark, games::remark]
         .iter()
         .map(|remark| remark(case.trial))
         .chain([disturbance_remark(case)])

@@ -15,6 +15,9 @@ const HOLD_OF_GAMES_LEAST: f64 = 2.0;
 /// Games that the server reports, for each that its clients saw end: a server may count a game once for each player.
 const COUNTED_TWICE: u64 = 2;
 
+/// A hold that is shorter than this may well lie within one game: with the usual shots a game takes 10 to 12 s.
+const HOLD_WITH_AN_END_S: f64 = 20.0;
+
 const UNENDED: &str = "games.unended";
 const MISSING_STOP: &str = "missing stop";
 
@@ -79,17 +82,28 @@ pub(super) fn contradicted(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Inconclusive, "inconsistent", reason))
 }
 
-/// No game ended at all: whether the server can end one is not known.
+/// No game ended at all, in a hold that is longer than games usually take: whether the server can end one is not known.
 pub(super) fn none_ended(case: &Case<'_>) -> Option<Ruling> {
-    let trial = case.trial;
-    let games = trial.games.filter(|_| trial.head.counts_games())?;
-    if games.played > 0 {
+    let held_s = none_ended_in_s(case.trial)?;
+    if held_s < HOLD_WITH_AN_END_S {
         return None;
     }
     let reason = "no game was played to its end, neither in the hold nor before it, so it is not known whether the server \
                   ends games; hold longer than a game lasts"
         .to_owned();
     Some(Ruling::new(Verdict::Inconclusive, UNENDED, reason))
+}
+
+/// Of a hold so short that no game could be expected to end, for people.
+pub(super) fn remark(trial: &Trial) -> Option<String> {
+    none_ended_in_s(trial).filter(|held_s| *held_s < HOLD_WITH_AN_END_S)?;
+    Some("no game was played to its end, so nothing says that the server ends games".to_owned())
+}
+
+/// The length of a hold in which games were played, none of which ended, neither in it nor before.
+fn none_ended_in_s(trial: &Trial) -> Option<f64> {
+    trial.games.filter(|games| games.played == 0 && trial.head.counts_games())?;
+    trial.hold.as_ref().map(measure::Hold::seconds)
 }
 
 fn counted(trial: &Trial, role: Role) -> u64 {

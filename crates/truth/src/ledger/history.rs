@@ -350,6 +350,8 @@ impl History {
         let last = reads.last().map_or(0, |read| read.0);
         for (at, (sender, seq, planned_ns)) in what.into_iter().enumerate() {
             let at_ns = reads.get(at).map_or(last, |read| read.0);
+            // Nothing comes before it was planned, so what changed places towards the front was planned earlier too.
+            let planned_ns = planned_ns.min(at_ns);
             self.acts.push((at_ns, bot, Act::Read { sender, seq, planned_ns }));
         }
         if kind == Kind::Static && self.random.u8(0..20) == 0 {

@@ -400,9 +400,7 @@ impl Asked {
         if !self.is_grpc {
             return;
         }
-        let Some(code) = fields.and_then(|fields| fields.get("grpc-status")) else { return };
-        // What is no code counts as the one for "unknown".
-        let code = code.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(crate::grpc::UNKNOWN);
+        let Some(code) = fields.and_then(|fields| crate::grpc::code(fields, self.grpc)) else { return };
         self.grpc = Some(code);
         if code != 0 {
             self.store.truncate(self.location_bytes);

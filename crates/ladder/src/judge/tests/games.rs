@@ -62,6 +62,14 @@ fn a_hold_in_which_no_game_ended_says_so() {
     check_games(&games(0, 0), ended(1, 20), Verdict::Fail, "games.unended", &["20 of 40 games"]);
     let late = games(0, 0).late(0.4);
     check_games(&late, ended(0, 40), Verdict::Fail, "ticks.late_share", &[]);
+    // A hold that may lie within one game is no evidence, and says so.
+    let mut short = games(0, 0);
+    short.hold_s = 8;
+    check_games(&short, ended(0, 40), Verdict::Pass, "", &[]);
+    let mut trial = short.build();
+    trial.games = Some(ended(0, 40));
+    let remark = judge(&trial, None, &arena_terms()).remark.unwrap();
+    assert_eq!(remark, "no game was played to its end, so nothing says that the server ends games");
     // Trials of older versions did not count it.
     check(&games(0, 0), &arena_terms(), Verdict::Pass, "", &[]);
 }
