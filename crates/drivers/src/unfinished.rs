@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// All connections of this process together may keep so much of unfinished messages.
-pub const UNFINISHED_BYTES_MAX: usize = 24 << 20;
+pub const UNFINISHED_BYTES_MAX: usize = 16 << 20;
 /// What a single message may keep besides: at 100,000 connections the remainders of honest messages are many, and small.
 pub(crate) const FREE_BYTES: usize = 8 * 1024;
 /// A worker takes and gives back its part of the limit in multiples of this.
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_reservation_grows_up_to_the_limit_and_is_given_back_when_it_is_dropped() {
         let mut all: Vec<Reservation> = (0..10).map(|_| Reservation::default()).collect();
-        let each = 3 << 20;
+        let each = 2 << 20;
         let taken = all.iter_mut().filter_map(|one| one.grow_to(each, 0).ok()).count();
         assert_eq!((taken, reserved_bytes()), (8, UNFINISHED_BYTES_MAX));
         assert_eq!(all[8].grow_to(1, 0), Err(Exhausted));

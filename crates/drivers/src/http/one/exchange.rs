@@ -13,7 +13,7 @@ use crate::read_buffer::ReadBuffer;
 use crate::unfinished::{FREE_BYTES, Reservation};
 
 /// A body whose length nobody has said is gathered in the room of the last one if that is no larger.
-const REUSED_BYTES_MAX: usize = 64 * 1024;
+const REUSED_BYTES_MAX: usize = 256 * 1024;
 
 /// Where a connection is in its talk with the server.
 #[derive(Default)]
@@ -287,6 +287,11 @@ impl Exchange {
         let Some(request) = self.asked.clone() else { return Err(Fault::Unasked) };
         let rest = buffer.rest();
         let room = request.body_cap - self.body_bytes;
+        let ends_here = matches!(self.stage, Stage::Sized(left) if left <= rest.len() as u64);
+        if request.keeps_body && !ends_here {
+            // Before the bytes are kept, so that a body that is refused has touched no memory.
+            self.reserved.grow_to(self.store.len() + rest.len(), request.free_bytes)?;
+        }
         let (taken, data_bytes, is_end) = match &mut self.stage {
             Stage::Sized(left) => {
                 let taken = (*left).min(rest.len() as u64);
@@ -312,7 +317,6 @@ impl Exchange {
         buffer.take(taken);
         self.body_bytes += data_bytes;
         if !is_end {
-            self.reserved.grow_to(self.store.len(), request.free_bytes)?;
             return Ok(None);
         }
         self.has_surplus = !buffer.rest().is_empty();

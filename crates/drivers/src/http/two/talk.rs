@@ -347,7 +347,10 @@ impl Asked {
                             if let Err(words) = self.make_room() {
                                 return Progress::Failed(Fault::BodyTooLarge, words);
                             }
-                            let (bytes, free_bytes) = (self.store.len(), self.request.free_bytes);
+                            // Room that it grew by counts, as far as the longest body needs it.
+                            let body_cap = usize::try_from(self.request.body_cap).unwrap_or(usize::MAX);
+                            let bytes = self.store.capacity().min(body_cap);
+                            let free_bytes = self.request.free_bytes;
                             if let Err(exhausted) = self.reserved.grow_to(bytes, free_bytes) {
                                 return Progress::Failed(exhausted.into(), String::new());
                             }

@@ -105,7 +105,7 @@ static BODY_MAX: Setting = HTTP
     .flag("--body-max", "BYTES")
     .help(
         "An answer's body may be so long; at most 4MiB where it is looked at. Bodies that are looked at and have not ended \
-         may take 24MiB together over all connections, unless this sets less than 4MiB: then each may be so long",
+         may take 16MiB together over all connections, unless this sets less than 4MiB: then each may be so long",
     )
     .default("64MiB");
 
