@@ -12,8 +12,8 @@ use crate::http::{Answer, Fault, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::{FREE_BYTES, Reservation};
 
-/// A body whose length nobody has said is gathered in the room of the last one if that is no larger.
-const REUSED_BYTES_MAX: usize = 256 * 1024;
+/// So much room a body has at most before its bytes come: its own, or where it does not say its length that of the last.
+const EARLY_ROOM_BYTES_MAX: usize = 256 * 1024;
 
 /// Where a connection is in its talk with the server.
 #[derive(Default)]
@@ -258,7 +258,8 @@ impl Exchange {
         self.stage = match head.body {
             Body::Sized(length) => {
                 if request.keeps_body {
-                    self.store.reserve_exact(length as usize);
+                    // More only as it comes: a length is the server's word, and the allocator keeps large buffers.
+                    self.store.reserve_exact((length as usize).min(EARLY_ROOM_BYTES_MAX));
                 }
                 Stage::Sized(length)
             }
@@ -276,7 +277,7 @@ impl Exchange {
         let room = std::mem::take(&mut buffer.joined);
         let fits = match body {
             Body::Sized(length) => room.capacity() as u64 / 2 <= length,
-            Body::Chunked | Body::UntilEnd => room.capacity() <= REUSED_BYTES_MAX,
+            Body::Chunked | Body::UntilEnd => room.capacity() <= EARLY_ROOM_BYTES_MAX,
         };
         let is_reserved = fits && self.reserved.grow_to(room.capacity(), free_bytes).is_ok();
         self.store = if is_reserved { room } else { Vec::new() };

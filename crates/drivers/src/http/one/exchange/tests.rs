@@ -405,9 +405,10 @@ fn a_large_body_is_gathered_once_or_counted_through() {
         assert!(ask(&mut exchange, &get, 1));
         read(&mut exchange, &mut buffer, head.as_bytes(), &mut told).unwrap();
         let room = exchange.store.capacity();
-        assert_eq!(room as u64, if keeps_body { total } else { 0 });
+        assert_eq!(room, if keeps_body { EARLY_ROOM_BYTES_MAX } else { 0 });
         for _ in 0..count {
-            assert_eq!(exchange.store.capacity(), room, "the buffer is made once");
+            let bytes = exchange.store.len();
+            assert!(exchange.store.capacity() <= room.max(2 * bytes), "the buffer grows with what comes");
             read(&mut exchange, &mut buffer, &piece, &mut told).unwrap();
         }
         assert_eq!(exchange.store.capacity(), 0, "the buffer is given back");
