@@ -138,7 +138,8 @@ fn an_argument_that_is_not_utf8_is_taken_where_it_is_a_path() {
     let store = OsStr::from_bytes(b"\xff.db");
     let words = ["climb", "arena", "--rungs", "1", "--hold", "1s", "--settle", "100ms", "--store"];
     let ran = place.run(words.into_iter().map(OsStr::new).chain([store]));
-    assert!([0, 2].contains(&ran.code) && !ran.err.contains("panicked"), "{ran:#?}");
+    // Whatever a second says of a busy machine; a panic is 101.
+    assert!((0..=2).contains(&ran.code) && !ran.err.contains("panicked"), "{ran:#?}");
     let runs = place.run([OsStr::new("runs"), OsStr::new("--store"), store]);
     assert_eq!(runs.code, 0, "{runs:#?}");
 }

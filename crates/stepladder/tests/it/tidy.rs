@@ -38,7 +38,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("bots", vec!["drivers", "engine", "inflight", "measure", "plan"]),
         ("watch", vec!["measure"]),
         ("store", vec!["measure"]),
-        ("viewer", vec!["ladder", "measure", "store"]),
+        ("viewer", vec!["ladder", "measure", "store", "watch"]),
         (
             "stepladder",
             vec![
