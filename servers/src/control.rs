@@ -53,7 +53,7 @@ impl Listening {
         let process_faults =
             ProcessFaults::start(faults.as_ref()).map_err(ServeError::system("starting a thread"))?;
         let common = Arc::new(Common::new(listener, faults, table_sockets));
-        let memory = MemoryReturn::default();
+        let memory = MemoryReturn::new();
         Ok(Crew { common, ear, threads: Vec::new(), memory, _process_faults: process_faults })
     }
 }

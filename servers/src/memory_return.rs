@@ -13,17 +13,26 @@ const LOOKS: u32 = 2;
 const WORTH_BYTES: u64 = 4 << 20;
 
 /// When the allocator is asked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct MemoryReturn {
     next_look_ns: u64,
     /// most clients since the last request
     clients_max: usize,
-    /// memory after the last request, or at the first look, in bytes; 0 before it
+    /// memory after the last request, or before there were clients, in bytes
     least_bytes: u64,
     looks: u32,
 }
 
 impl MemoryReturn {
+    /// Before the first client comes.
+    pub(crate) fn new() -> MemoryReturn {
+        MemoryReturn::over(resident_bytes())
+    }
+
+    fn over(least_bytes: u64) -> MemoryReturn {
+        MemoryReturn { next_look_ns: 0, clients_max: 0, least_bytes, looks: 0 }
+    }
+
     /// Looks, when it is time to, and asks.
     pub(crate) fn look(&mut self, clients: usize) {
         let now_ns = clock::now_ns();
@@ -39,9 +48,6 @@ impl MemoryReturn {
 
     /// Three of four clients are gone, memory is half as much again as it was without them, and that twice in a row.
     fn is_due(&mut self, clients: usize, bytes: u64) -> bool {
-        if self.least_bytes == 0 {
-            self.least_bytes = bytes;
-        }
         self.clients_max = self.clients_max.max(clients);
         let is_high = bytes > self.least_bytes + self.least_bytes / 2 + WORTH_BYTES;
         self.looks = if is_high && clients < self.clients_max.div_ceil(4) { self.looks + 1 } else { 0 };
@@ -77,7 +83,7 @@ mod tests {
 
     /// Whether it is due, look by look, of clients and MB.
     fn due(looks: &[(usize, u64)]) -> Vec<bool> {
-        let mut memory = MemoryReturn::default();
+        let mut memory = MemoryReturn::over(12 << 20);
         looks.iter().map(|&(clients, mb)| memory.is_due(clients, mb << 20)).collect()
     }
 
