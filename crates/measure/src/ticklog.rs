@@ -61,7 +61,8 @@ pub const KEPT_EXAMPLES: usize = 5;
 const LONGEST_LINE_BYTES: usize = 1 << 20;
 /// Lines of one second lie within a few ms of each other, the next second's a whole second later.
 const SAME_SECOND_MS: u64 = 250;
-/// So many titles, counters and processes a log may name: each is remembered, and who wrote the log may not fill the memory.
+/// Most titles and counters, and most processes, that are kept of one log: a hostile server may write it, and must not fill
+/// the memory.
 const NAMES_MAX: usize = 200;
 const NAME_BYTES_MAX: usize = 200;
 /// A clock that is set back by less than this is an adjustment, not another run.

@@ -1,5 +1,5 @@
 //! One row as any bytes, for the fuzz target `store_rows`: what a store of others says, behind SQLite and behind the
-//! checksum, which whoever makes a store can write as well.
+//! checksum: anyone who forges a store can compute that.
 
 use rusqlite::types::Value;
 

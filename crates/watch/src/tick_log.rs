@@ -2,7 +2,7 @@
 //!
 //! It is polled once per second with plain reads; a watch on the file system would tell the moment but no more. The
 //! file need not exist yet. A log that was cut short or replaced is read from its begin, and that is told.
-//! Whoever is tested may own the file, so that opening and reading it never wait and never go on for ever.
+//! The server under test may own the file, so opening and reading it never wait and always end.
 //! Invariant: nothing is reported twice: each byte goes through `measure::ticklog` once.
 
 use std::fs::{self, File};

@@ -15,7 +15,7 @@ use crate::clock;
 const ANSWER_WITHIN_NS: u64 = 250_000_000;
 /// How often those who have not asked yet are looked at.
 const LOOK_EVERY_NS: u64 = 20_000_000;
-/// So many may be about to ask at once.
+/// Most connections that have not sent their request yet.
 const WAITING_MAX: usize = 64;
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -10,7 +10,7 @@ use super::rules::{OFFERED_SHARE_LEAST, OPEN_SHARE_LEAST, first_words};
 use super::{Case, Ruling, Verdict};
 use crate::wording::{show_many, show_ns, show_number};
 
-/// A game that ran through a hold of so many mean games has run for longer than games take.
+/// Length of a hold, in mean games, from which a game that ran through all of it counts as one that does not end.
 const HOLD_OF_GAMES_LEAST: f64 = 2.0;
 /// Games that the server reports, for each that its clients saw end: a server may count a game once for each player.
 const COUNTED_TWICE: u64 = 2;

@@ -14,7 +14,7 @@ use super::second::{Batch, classify};
 use crate::distribution::Distribution;
 use crate::ticks::{TickClasses, TickCounts};
 
-/// So many different intervals are told apart by whole ms; further ones by whole seconds.
+/// Most different intervals that are counted by whole ms; further ones are rounded up to whole seconds.
 const DISTINCT_MS_MAX: usize = 100_000;
 
 /// A line that could not be read.
@@ -266,7 +266,7 @@ impl TickLogSummary {
             self.counted.get_or_insert_default().add(&counts);
         }
         for (ms, count) in batch.intervals_ms() {
-            // No honest log has so many: who wrote it may not fill the memory.
+            // No honest log has so many, and a hostile one must not fill the memory.
             let is_known = self.histogram.len() < DISTINCT_MS_MAX || self.histogram.contains_key(&ms);
             let ms = if is_known { ms } else { ms.next_multiple_of(1_000) };
             *self.histogram.entry(ms).or_default() += count;
