@@ -1,7 +1,6 @@
 //! Where to connect: resolved, pinned, with the names that the protocol repeats.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
@@ -23,6 +22,20 @@ pub struct Address {
     pub reply_bytes_max: usize,
 }
 
+/// Certificates of an authority to trust besides the usual ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Authority<'a> {
+    /// of the file, for messages
+    pub name: &'a str,
+    /// one certificate or more
+    pub pem: &'a [u8],
+}
+
+/// Whom the tests' servers have their certificate from.
+#[cfg(test)]
+pub(crate) const AUTHORITY: Authority<'_> =
+    Authority { name: "ca.pem", pem: include_bytes!("../tests/data/ca.pem") };
+
 /// What a TLS handshake needs; made once, shared by all connections.
 #[derive(Clone, Debug)]
 pub struct TlsSettings {
@@ -39,11 +52,11 @@ pub struct TlsSettings {
 /// TLS cannot be set up from what the plan says.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The file holds no certificate; give a PEM file.
-    #[error("{path}: no certificate in it ({why}); give a PEM file with --ca")]
-    Ca {
+    /// There is no certificate in it; give a PEM file.
+    #[error("{name}: no certificate in it ({why}); give a PEM file with --ca")]
+    Authority {
         /// as given
-        path: String,
+        name: String,
         /// what the reader said
         why: String,
     },
@@ -56,8 +69,8 @@ pub enum TlsError {
 }
 
 impl TlsSettings {
-    /// Settings for `host`: public authorities, and `ca` besides; `insecure` accepts any certificate.
-    pub fn new(host: &str, ca: Option<&Path>, insecure: bool) -> Result<Self, TlsError> {
+    /// Settings for `host`: public authorities, and `authority` besides; `insecure` accepts any certificate.
+    pub fn new(host: &str, authority: Option<Authority<'_>>, insecure: bool) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
@@ -68,13 +81,13 @@ impl TlsSettings {
                 .with_no_client_auth()
         } else {
             let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-            if let Some(path) = ca {
-                let refuse = |why: String| TlsError::Ca { path: path.display().to_string(), why };
-                let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(path)
-                    .and_then(Iterator::collect)
+            if let Some(Authority { name, pem }) = authority {
+                let refuse = |why: String| TlsError::Authority { name: name.to_owned(), why };
+                let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem)
+                    .collect::<Result<_, _>>()
                     .map_err(|error| refuse(error.to_string()))?;
                 if certificates.is_empty() {
-                    return Err(refuse("the file is empty".to_owned()));
+                    return Err(refuse("no section of it is a certificate".to_owned()));
                 }
                 for certificate in certificates {
                     roots.add(certificate).map_err(|error| refuse(error.to_string()))?;

@@ -20,6 +20,7 @@ mod requests;
 mod rules;
 mod shutdown;
 mod silence;
+mod ticks_due;
 mod views;
 
 use std::fmt;
@@ -318,7 +319,7 @@ impl Case<'_> {
 type Rule = fn(&Case<'_>) -> Option<Ruling>;
 
 /// The rules in the order in which they are asked.
-const IN_ORDER: [Rule; 35] = [
+const IN_ORDER: &[Rule] = &[
     // Nothing is proved.
     rules::books,
     rules::interrupted,
@@ -345,7 +346,8 @@ const IN_ORDER: [Rule; 35] = [
     generator::limited,
     consistency::inconsistent,
     rules::objectives,
-    rules::games_missing,
+    ticks_due::games_missing,
+    ticks_due::too_many,
     games::unended,
     games::contradicted,
     rules::connections,
@@ -409,7 +411,7 @@ fn judge_by<'a>(trial: &'a Trial, calmer: Option<&'a Trial>, terms: &'a Terms) -
         disturbance,
         aliasing: aliasing(trial),
     };
-    let ruling = IN_ORDER.into_iter().find_map(|rule| rule(&case));
+    let ruling = IN_ORDER.iter().find_map(|rule| rule(&case));
     Judgement {
         verdict: ruling.as_ref().map_or(Verdict::Pass, |ruling| ruling.verdict),
         remark: remark(&case),

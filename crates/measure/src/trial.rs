@@ -16,7 +16,7 @@ pub use host::HostSecond;
 pub use recovery::AfterHold;
 pub use same_time::SameTime;
 pub use sum::Sum;
-pub use tick_cover::Silence;
+pub use tick_cover::{Logged, Silence};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -287,6 +287,10 @@ pub struct Trial {
     distributions: Vec<Distribution>,
     /// the server's own ticks
     pub ticks: Option<TrialTicks>,
+    /// ticks due in the part of the hold that whole entries of its log cover; `None` where none lies in the hold
+    pub logged: Option<Logged>,
+    /// an entry of its log speaks of a part of the hold, however small
+    pub is_in_log: bool,
     /// ticks as the clients see them
     pub client_ticks: TickCounts,
     /// what was owed to whom, and what came; `None` when nothing owed deliveries. Over the whole trial

@@ -10,11 +10,11 @@ use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand}
 use clap_complete::Shell;
 use plan::layers::{BODY, OPTIONS, SUBJECT, headings, settings, subject_help};
 use plan::{Flags, Kind, Setting};
+use watch::files::{self, Accepts};
 
 use crate::bench;
 use crate::bisect;
 use crate::duel;
-use crate::files::{self, Accepts};
 use crate::outputs::{Followed, ResultFiles};
 use crate::serve::Server;
 

@@ -11,6 +11,7 @@ use plan::layers::I_MAY_LOAD;
 use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve_with, wishes};
 use serde_json::json;
 use store::{RunKind, RunState, Store};
+use watch::files::{self, Accepts};
 
 use crate::cli::{
     AgainArgs, Cli, ClimbArgs, CompareArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs,
@@ -19,12 +20,16 @@ use crate::cli::{
 use crate::climb;
 use crate::consent::Consent;
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::files::{self, Accepts};
 use crate::judging::JudgedRun;
 use crate::outputs::{self, Outputs};
 use crate::signals::Interrupt;
 use crate::view::Beside;
 use crate::{bench, doctor, duel, say, selftest, show, ticks};
+
+/// A scenario is a page, not a data set.
+const SCENARIO_BYTES_MAX: u64 = 4 << 20;
+/// A schema with all its comments is far smaller.
+const SCHEMA_BYTES_MAX: u64 = 4 << 20;
 
 type Answer = Result<Exit, Failure>;
 
@@ -45,7 +50,7 @@ pub(crate) fn planned(flags: &Flags, allow_start: bool, seed: u64) -> anyhow::Re
     let scenario = read_scenario(flags)?;
     let file = scenario.as_ref().map(|scenario| scenario.path.clone());
     // A scenario names schemas too.
-    let read = |path: &Path| files::read_text(path, Accepts::Files, files::SCHEMA_BYTES_MAX);
+    let read = |path: &Path| files::read_text(path, Accepts::Files, SCHEMA_BYTES_MAX);
     let plan = resolve_with(flags, scenario, seed, &read)?;
     let consent = match &file {
         None => Consent::Own,
@@ -61,7 +66,7 @@ fn read_scenario(flags: &Flags) -> anyhow::Result<Option<ScenarioText>> {
     let Some(path) = flags.subject().filter(|subject| is_scenario_file(subject)) else {
         return Ok(None);
     };
-    let text = files::read_text(Path::new(path), Accepts::Files, files::SCENARIO_BYTES_MAX)
+    let text = files::read_text(Path::new(path), Accepts::Files, SCENARIO_BYTES_MAX)
         .with_context(|| format!("{path}: this scenario cannot be read; check the path"))?;
     Ok(Some(ScenarioText { path: path.to_owned(), text }))
 }

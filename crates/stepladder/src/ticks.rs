@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use measure::TickCounts;
 use measure::ticklog::{Disagreement, TickLogReader, TickLogSummary};
+use watch::files::{self, Accepts};
 
 use ink::Ink;
 
 use crate::exit::Exit;
-use crate::files::{self, Accepts};
 use crate::outputs::write_whole;
 pub(crate) use ink::grouped;
 

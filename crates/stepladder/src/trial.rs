@@ -19,6 +19,7 @@ use measure::trial::{Sum, kind};
 use measure::{Entry, Event, Interval, LedgerPart, Role, TrialHead};
 use plan::{HoldLength, SubjectStop, Target, WorkerPlan};
 
+use crate::certificates::trusting;
 use crate::phases::{DRAIN_NS, PhaseController, PhaseTransition, Seen};
 use crate::trial::recovering::Recovering;
 use crate::trial::subject_end::SubjectEnd;
@@ -504,7 +505,7 @@ fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>>
 
 /// What a target's TLS needs, where it speaks it.
 pub(crate) fn tls(target: &Target) -> anyhow::Result<Option<TlsSettings>> {
-    let settings = || TlsSettings::new(&target.host, target.ca.as_deref(), target.insecure);
+    let settings = || trusting(&target.host, target.ca.as_deref(), target.insecure);
     Ok(if target.scheme.is_tls() { Some(settings()?) } else { None })
 }
 

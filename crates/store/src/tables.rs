@@ -1,4 +1,4 @@
-//! The tables of a store, version 5: every column once, with what it means, its form, and where its value comes from.
+//! The tables of a store in its latest version: every column once, with what it means, its form, and where its value comes from.
 //!
 //! SQL, writing, reading and the exports follow from these lines. A row goes in as a tuple of what it is made of and comes
 //! back into one; both sides name the same places.

@@ -3,15 +3,12 @@
 //! Only the files that were named at the start are ever opened; what is dropped is parsed from memory and forgotten.
 //! A followed file is read on from where it was; one that was replaced or cut is read anew.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use measure::TickCounts;
-use measure::ticklog::{LoggedSecond, TickLogReader};
-use watch::{open_tick_log, to_read_now};
+use measure::ticklog::{LoggedSecond, TickLogReader, TickLogSummary};
+use watch::TickLog;
 
 use crate::archive::POINTS;
 use crate::decimate::decimate;
@@ -32,24 +29,13 @@ pub(crate) struct TickFiles {
 struct Followed {
     path: PathBuf,
     name: String,
-    open: Option<Open>,
+    log: Option<(TickLog, Seconds)>,
     error: Option<String>,
 }
 
-#[derive(Debug)]
-struct Open {
-    file: File,
-    /// device and inode: another file under the same name is another log
-    identity: (u64, u64),
-    read_bytes: u64,
-    log: Log,
-}
-
-#[derive(Debug)]
-struct Log {
-    reader: TickLogReader,
-    seconds: Vec<(u64, u64, TickCounts)>,
-}
+/// The seconds of a log, without their histograms, which would fill the memory of a long one; its sums have them.
+#[derive(Debug, Default)]
+struct Seconds(Vec<(u64, u64, TickCounts)>);
 
 impl TickFiles {
     /// Those files and no others.
@@ -57,7 +43,7 @@ impl TickFiles {
         let files = paths.iter().enumerate().map(|(at, path)| Followed {
             path: path.clone(),
             name: named_apart(paths, at),
-            open: None,
+            log: None,
             error: None,
         });
         TickFiles { files: files.collect(), revision: 0 }
@@ -90,7 +76,7 @@ impl Followed {
                 changed || before.is_some()
             }
             Err(error) => {
-                self.open = None;
+                self.log = None;
                 self.error = Some(error.to_string());
                 self.error != before
             }
@@ -98,67 +84,46 @@ impl Followed {
     }
 
     fn try_read_on(&mut self) -> std::io::Result<bool> {
-        let found = std::fs::metadata(&self.path)?;
-        let identity = (found.dev(), found.ino());
-        let stays = |open: &Open| open.identity == identity && found.len() >= open.read_bytes;
-        if !self.open.as_ref().is_some_and(stays) {
-            let file = open_tick_log(&self.path)?;
-            self.open = Some(Open { file, identity, read_bytes: 0, log: Log::new() });
-        }
-        let Some(open) = &mut self.open else { return Ok(false) };
-        let mut chunk = vec![0; 64 << 10];
-        let before = open.log.seconds.len();
-        let mut read_bytes = 0;
-        let most = to_read_now(found.len(), open.read_bytes);
-        loop {
-            let left = chunk.len().min((most - read_bytes) as usize);
-            let count = open.file.read(&mut chunk[..left])?;
-            if count == 0 {
-                break;
+        // `TickLog` waits for a file that is not there yet; the page says that it is not there.
+        std::fs::metadata(&self.path)?;
+        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+        let mut changed = false;
+        // A log that takes the place of the one before is read at once, and a third one the next time.
+        for _ in 0..2 {
+            let (log, seconds) = self.log.get_or_insert_with(|| {
+                (TickLog::from_begin(&self.path, ASSUMED_RATE_HZ), Seconds::default())
+            });
+            let read = |log: &TickLog, seconds: &Seconds| (log.summary().lines, seconds.0.len());
+            let before = read(log, seconds);
+            seconds.extend(log.poll(now_ms)?);
+            changed |= read(log, seconds) != before;
+            if log.take_notices().is_empty() {
+                return Ok(changed);
             }
-            open.log.push(&chunk[..count]);
-            read_bytes += count as u64;
+            // What was read is no longer in the file.
+            (self.log, changed) = (None, true);
         }
-        open.read_bytes += read_bytes;
-        open.log.close_old_second();
-        Ok(read_bytes > 0 || open.log.seconds.len() > before)
+        Ok(changed)
     }
 
     fn told(&self) -> TickFile {
-        let mut file = match &self.open {
-            Some(open) => open.log.told(&self.name),
-            None => Log::new().told(&self.name),
-        };
-        file.error = self.error.clone();
-        file
+        let error = self.error.clone();
+        match &self.log {
+            Some((log, seconds)) => TickFile { error, ..seconds.told(&self.name, log.summary()) },
+            None => {
+                let nothing = TickLogReader::new(ASSUMED_RATE_HZ);
+                TickFile { error, ..Seconds::default().told(&self.name, nothing.summary()) }
+            }
+        }
     }
 }
 
-impl Log {
-    fn new() -> Self {
-        Log { reader: TickLogReader::new(ASSUMED_RATE_HZ), seconds: Vec::new() }
+impl Seconds {
+    fn extend(&mut self, seconds: Vec<LoggedSecond>) {
+        self.0.extend(seconds.into_iter().map(|second| (second.from_ms, second.to_ms, second.counts)));
     }
 
-    fn push(&mut self, bytes: &[u8]) {
-        self.reader.push(bytes);
-        self.take_seconds();
-    }
-
-    /// Their histograms would fill the memory of a long log; the sums have them.
-    fn take_seconds(&mut self) {
-        let kept = |second: LoggedSecond| (second.from_ms, second.to_ms, second.counts);
-        self.seconds.extend(self.reader.take_seconds().into_iter().map(kept));
-    }
-
-    /// The last second of a file that nobody writes any more.
-    fn close_old_second(&mut self) {
-        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-        self.reader.close_before(now_ms);
-        self.take_seconds();
-    }
-
-    fn told(&self, name: &str) -> TickFile {
-        let summary = self.reader.summary();
+    fn told(&self, name: &str, summary: &TickLogSummary) -> TickFile {
         TickFile {
             name: name.to_owned(),
             figures: summary.figures(),
@@ -168,10 +133,10 @@ impl Log {
     }
 
     fn series(&self) -> Series {
-        let Some(&(first_ms, ..)) = self.seconds.first() else { return Series::default() };
+        let Some(&(first_ms, ..)) = self.0.first() else { return Series::default() };
         let column =
-            |of: fn(&TickCounts) -> Option<f64>| self.seconds.iter().map(|(.., counts)| of(counts)).collect();
-        let t = self.seconds.iter().map(|(from_ms, ..)| Some(from_ms.saturating_sub(first_ms) as f64 / 1e3));
+            |of: fn(&TickCounts) -> Option<f64>| self.0.iter().map(|(.., counts)| of(counts)).collect();
+        let t = self.0.iter().map(|(from_ms, ..)| Some(from_ms.saturating_sub(first_ms) as f64 / 1e3));
         let mut columns: Vec<(&'static str, Vec<Option<f64>>)> = vec![
             ("t", t.collect()),
             ("ticks_due", column(|counts| Some(counts.due as f64))),
@@ -187,11 +152,11 @@ impl Log {
 
 /// Parses a file that was dropped. Errors: it tells of no ticks, in words.
 pub(crate) fn dropped(name: &str, bytes: &[u8]) -> Result<TickFile, String> {
-    let mut log = Log::new();
-    log.push(bytes);
-    log.reader.finish();
-    log.take_seconds();
-    let summary = log.reader.summary();
+    let (mut reader, mut seconds) = (TickLogReader::new(ASSUMED_RATE_HZ), Seconds::default());
+    reader.push(bytes);
+    reader.finish();
+    seconds.extend(reader.take_seconds());
+    let summary = reader.summary();
     if summary.has_no_ticks() {
         let lines = summary.lines;
         return Err(match summary.malformed {
@@ -200,7 +165,7 @@ pub(crate) fn dropped(name: &str, bytes: &[u8]) -> Result<TickFile, String> {
             _ => format!("none of its lines ({lines}) is about ticks"),
         });
     }
-    Ok(log.told(name))
+    Ok(seconds.told(name, summary))
 }
 
 /// The file's name, with as many folders before it as it takes to tell it from the others.
@@ -232,11 +197,11 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
         files.read_on();
-        assert_eq!(files.all()[0].error.as_deref(), Some("it is not a regular file"));
+        assert_eq!(files.all()[0].error.as_deref(), Some("it is a pipe; name a regular file"));
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
         files.read_on();
-        assert_eq!(files.all()[0].error.as_deref(), Some("it is not a regular file"));
+        assert_eq!(files.all()[0].error.as_deref(), Some("it is a device; name a regular file"));
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "").unwrap();
         files.read_on();

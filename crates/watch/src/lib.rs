@@ -8,6 +8,7 @@
 
 mod control_group;
 pub mod cores;
+pub mod files;
 mod inherited;
 mod last_will;
 mod link;
@@ -35,4 +36,4 @@ pub use realtime::Realtime;
 pub use sampler::{Sampler, SamplerPlan, SamplerReport};
 pub use subject::{Exit, ExitWatch, NotReady, StartError, Started, Stopped, refuse_taken, shell};
 pub use threads::{Threads, ThreadsReading};
-pub use tick_log::{TickLog, TickLogNotice, open_tick_log, to_read_now};
+pub use tick_log::{TickLog, TickLogNotice};

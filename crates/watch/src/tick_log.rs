@@ -7,10 +7,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use measure::ticklog::{LoggedSecond, TickLogReader, TickLogSummary};
+
+use crate::files::{self, Accepts};
 
 /// A tick log, followed.
 #[derive(Debug)]
@@ -59,18 +61,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// As much is read at once; the rest follows with the next poll. No server writes so much in a second.
 const POLLED_BYTES_MAX: u64 = 256 << 20;
 
-/// Opens a tick log to read. Errors: as `File::open`; it is no regular file: a FIFO would be waited for, and a device may
-/// never end.
-pub fn open_tick_log(path: &Path) -> io::Result<File> {
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
-    Ok(file)
-}
-
 /// How many of the `length` bytes of a log are read now, when those before `offset` were.
-pub fn to_read_now(length: u64, offset: u64) -> u64 {
+fn to_read_now(length: u64, offset: u64) -> u64 {
     length.saturating_sub(offset).min(POLLED_BYTES_MAX)
 }
 
@@ -153,7 +145,7 @@ impl TickLog {
     }
 
     fn open(&mut self) -> io::Result<()> {
-        let mut file = open_tick_log(&self.path)?;
+        let mut file = files::open(&self.path, Accepts::Files)?;
         let about = file.metadata()?;
         let mut offset = 0;
         let mut inside_line = false;
@@ -281,9 +273,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
-        for path in [folder.path(), &fifo, Path::new("/dev/zero")] {
+        for (path, kind) in
+            [(folder.path(), "a folder"), (&fifo, "a pipe"), (Path::new("/dev/zero"), "a device")]
+        {
             let error = TickLog::from_begin(path, 60.0).poll(0).unwrap_err().to_string();
-            assert_eq!(error, "it is not a regular file", "{path:?}");
+            assert_eq!(error, format!("it is {kind}; name a regular file"));
         }
     }
 

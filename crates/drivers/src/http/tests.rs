@@ -14,7 +14,7 @@ use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, OpenError};
 use crate::read_buffer::{READ_BUFFER_BYTES, ReadBuffer};
 use server::{Over, Server};
 
-const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ca.pem");
+use crate::address::AUTHORITY;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
@@ -126,7 +126,7 @@ impl<D: Http> Client<D> {
 }
 
 fn trusting() -> TlsSettings {
-    TlsSettings::new("localhost", Some(AUTHORITY.as_ref()), false).unwrap()
+    TlsSettings::new("localhost", Some(AUTHORITY), false).unwrap()
 }
 
 #[derive(Clone, Debug)]
@@ -235,7 +235,7 @@ fn a_certificate_that_is_not_trusted_ends_the_handshake() {
         let server = Server::start(Over::Either, true).await;
         for tls in [
             TlsSettings::new("localhost", None, false).unwrap(),
-            TlsSettings::new("other.example", Some(AUTHORITY.as_ref()), false).unwrap(),
+            TlsSettings::new("other.example", Some(AUTHORITY), false).unwrap(),
         ] {
             let to = address(server.socket, Some(tls));
             assert!(matches!(Client::<Http1>::open(&to).await, Err(OpenError::Tls(_))));

@@ -251,7 +251,7 @@ fn what_comes_with_the_answer_is_heard_without_another_read() {
     });
 }
 
-const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ca.pem");
+use crate::address::AUTHORITY;
 
 /// A TLS echo server with a certificate for `localhost` by the test authority.
 async fn tls_echo(listener: TcpListener) {
@@ -310,22 +310,23 @@ fn a_server_behind_tls_is_spoken_to_when_its_certificate_is_trusted() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = listener.local_addr().unwrap();
         tokio::task::spawn_local(tls_echo(listener));
-        let with_ca = TlsSettings::new("localhost", Some(AUTHORITY.as_ref()), false).unwrap();
+        let with_ca = TlsSettings::new("localhost", Some(AUTHORITY), false).unwrap();
         assert_eq!(over_tls(socket, with_ca).await.unwrap(), b"over TLS");
         let insecure = TlsSettings::new("another.name", None, true).unwrap();
         assert_eq!(over_tls(socket, insecure).await.unwrap(), b"over TLS");
         let untrusting = TlsSettings::new("localhost", None, false).unwrap();
         let error = over_tls(socket, untrusting).await.unwrap_err();
         assert!(matches!(error, OpenError::Tls(_)), "{error}");
-        let wrong_name = TlsSettings::new("other.example", Some(AUTHORITY.as_ref()), false).unwrap();
+        let wrong_name = TlsSettings::new("other.example", Some(AUTHORITY), false).unwrap();
         assert!(matches!(over_tls(socket, wrong_name).await, Err(OpenError::Tls(_))));
     }));
 }
 
 #[test]
 fn a_file_without_a_certificate_is_refused_with_its_path() {
-    let error = crate::TlsSettings::new("localhost", Some("Cargo.toml".as_ref()), false).unwrap_err();
-    assert!(error.to_string().starts_with("Cargo.toml: no certificate in it"), "{error}");
+    let manifest = crate::Authority { name: "Cargo.toml", pem: include_bytes!("../../Cargo.toml") };
+    let error = crate::TlsSettings::new("localhost", Some(manifest), false).unwrap_err();
+    assert!(error.to_string().starts_with("Cargo.toml: no certificate in it (no section"), "{error}");
 }
 
 #[test]

@@ -18,9 +18,6 @@ pub const OPEN_SHARE_LEAST: f64 = 0.95;
 /// Players leave between two games, and games that began together end together. So where games are played, a
 /// connection is missing only when it is missing in every second of this many.
 pub const COMES_BACK_WITHIN_S: usize = 10;
-/// Ticks due, of those that the games asked for would owe. Fewer means that fewer games were running, which no late
-/// share would show. Games begin and end and logs have seconds of their own, hence no more than four fifths.
-pub const TICKS_DUE_LEAST: f64 = 0.8;
 /// Less than this of the intended messages is another load than the one asked for.
 pub const OFFERED_SHARE_LEAST: f64 = 0.995;
 
@@ -317,36 +314,6 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
         return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
     }
     Some(Ruling::new(Verdict::Fail, signal, of))
-}
-
-/// A server that runs fewer games than were asked for keeps its ticks easily.
-pub(super) fn games_missing(case: &Case<'_>) -> Option<Ruling> {
-    let trial = case.trial;
-    let period_ns = trial.head.tick_period_ns;
-    if trial.ticks.is_none() || period_ns == 0 || !trial.head.counts_games() {
-        return None;
-    }
-    // A log may begin and end within the hold's first and last second; all others must be there.
-    let due: Vec<u64> = trial.hold_seconds().map(|second| second.ticks.due).collect();
-    let from = usize::from(due.len() > 2 && due[0] == 0);
-    let to = due.len() - usize::from(due.len() > 2 && due[due.len() - 1] == 0);
-    let counted: u64 = due[from..to].iter().sum();
-    if to <= from {
-        return None;
-    }
-    let owed = trial.head.load * (to - from) as f64 * 1e9 / period_ns as f64;
-    let share = counted as f64 / owed;
-    if share >= TICKS_DUE_LEAST {
-        return None;
-    }
-    let reason = format!(
-        "only {} of the ticks that {} games owe were due (limit {}): fewer games were running; the errors of the bots \
-         say what kept them out",
-        show_share(share),
-        show_number(trial.head.load),
-        show_share(TICKS_DUE_LEAST),
-    );
-    Some(Ruling::new(Verdict::Fail, "ticks.due", reason))
 }
 
 /// A server that answers fast but wrongly does not hold the load, whatever its user forgot to ask for. In the arena the winner

@@ -203,6 +203,28 @@ fn a_server_that_runs_fewer_games_than_asked_for_does_not_hold_the_load() {
     check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
     scene.games_running = 300.0;
     check(&scene, &arena_terms(), Verdict::Fail, "ticks.due", &["only 60 % of the ticks that 500 games owe"]);
+    // The first entry speaks of the time before the first game, and what is left of a short hold may lie between two games.
+    (scene.hold_s, scene.log_offset_ns) = (3, SECOND_NS / 2);
+    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
+    scene.hold_s = 5;
+    check(&scene, &arena_terms(), Verdict::Fail, "ticks.due", &["only 53.3 %"]);
+}
+
+#[test]
+fn a_log_of_more_ticks_than_the_games_can_have_passes_nothing() {
+    let mut scene = Scene::arena(500.0);
+    // One tick for each of two players, say.
+    scene.games_running = 1_000.0;
+    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
+    scene.games_running = 50_000.0;
+    let says = [
+        "1.80e8 ticks were due by the server's log",
+        "500 games owe 1.80e6 in that time",
+        "does not tell the truth",
+    ];
+    check(&scene, &arena_terms(), Verdict::Inconclusive, "inconsistent", &says);
+    // That its ticks are late is its own word.
+    check(&scene.late(0.9), &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
 }
 
 #[test]

@@ -102,6 +102,8 @@ impl Sum {
             connections: TrialConnections { asked: head.connections, ..TrialConnections::default() },
             distributions: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
             ticks: None,
+            logged: None,
+            is_in_log: false,
             client_ticks: TickCounts::default(),
             books: None,
             audit: None,

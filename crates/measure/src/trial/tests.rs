@@ -63,6 +63,40 @@ fn a_stall_of_the_server_is_covered_by_the_entry_that_ends_it() {
     assert_eq!(trial(&entries).subject_told_ns, 2_900 * MS_NS);
 }
 
+/// What whole entries cover of a hold from 2 s to 8 s, in ms, and the ticks due in them; and whether any entry speaks of the hold.
+fn logged(entries: &[Entry]) -> (Option<(u64, u64, u64)>, bool) {
+    let marks = [event(2_000, kind::HOLD, ""), event(8_000, kind::DRAIN, "6s")];
+    let trial = trial(&[&marks, entries].concat());
+    let part = trial.logged.map(|part| (part.from_ns / MS_NS, part.to_ns / MS_NS, part.due));
+    (part, trial.is_in_log)
+}
+
+#[test]
+fn whole_entries_of_a_log_cover_a_hold_but_for_its_edges() {
+    let seconds = |from_ms: u64, to_ms: u64| -> Vec<Entry> {
+        (from_ms..to_ms).step_by(1_000).map(|ms| told(ms, ms + 1_000, 60)).collect()
+    };
+    assert_eq!(
+        logged(&seconds(500, 9_500)),
+        (Some((2_500, 7_500, 300)), true),
+        "entries lie across both edges"
+    );
+    assert_eq!(logged(&seconds(2_000, 8_000)), (Some((2_000, 8_000, 360)), true));
+    assert_eq!(logged(&seconds(5_000, 8_000)), (Some((2_000, 8_000, 180)), true), "a log that begins late");
+    let gap = [seconds(1_500, 3_500), seconds(6_500, 7_500)].concat();
+    assert_eq!(logged(&gap), (Some((2_500, 7_500, 120)), true), "a gap is not left out");
+    let two = [seconds(1_500, 8_500), seconds(1_200, 8_200)].concat();
+    assert_eq!(logged(&two), (Some((2_200, 7_500, 600)), true), "two loops that write one log");
+}
+
+#[test]
+fn a_hold_within_one_entry_has_no_whole_one_and_is_in_the_log_all_the_same() {
+    assert_eq!(logged(&[told(1_000, 8_100, 60)]), (None, true));
+    assert_eq!(logged(&[told(0, 2_000, 60), told(8_000, 9_000, 60)]), (None, false));
+    assert_eq!(logged(&[told(3_000, 3_000, 60), told(4_000, 3_000, 60)]), (None, true));
+    assert_eq!(logged(&[]), (None, false));
+}
+
 #[test]
 fn first_errors_come_back_as_cause_and_words() {
     let entries = [

@@ -33,6 +33,18 @@ pub struct Silence {
     pub is_brief: bool,
 }
 
+/// The part of a hold that whole entries of the server's log should cover: without what belongs to an entry that began before
+/// the hold, and without what follows the last entry that ended in it (`Silence` speaks of that).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Logged {
+    /// ns since the start of the trial
+    pub from_ns: u64,
+    /// ns since the start of the trial
+    pub to_ns: u64,
+    /// ticks that these entries say were due
+    pub due: u64,
+}
+
 /// Which part of a hold a server's entries cover.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TickCover {
@@ -55,8 +67,28 @@ impl TickCover {
         }
     }
 
+    /// Which part of the hold whole entries should cover, and what they say; `None` where none lies in it.
+    fn logged(&self, from_ns: u64, to_ns: u64) -> Option<Logged> {
+        let inside = || {
+            self.told
+                .iter()
+                .filter(|(from, to, _)| (from_ns..=*to).contains(from) && *to <= to_ns && *to > from_ns)
+        };
+        let (first_ns, last_ns) = (inside().map(|told| told.0).min()?, inside().map(|told| told.1).max()?);
+        let reaches_in = self.told.iter().filter(|(from, to, _)| *from < from_ns && *to > from_ns);
+        // Where several loops write one log, the first whole entry may begin before the last one from earlier ends.
+        let begin_ns = reaches_in.map(|told| told.1.min(first_ns)).max().unwrap_or(from_ns);
+        let due = inside().fold(0, |sum: u64, (_, _, due)| sum.saturating_add(*due));
+        Some(Logged { from_ns: begin_ns, to_ns: last_ns, due })
+    }
+
     /// Adds the missed ticks of an uncovered end. A hold that was cut off ends with what is known of it.
     pub fn finish(&self, trial: &mut Trial) {
+        if let Some(hold) = &trial.hold {
+            trial.logged = self.logged(hold.from_ns, hold.to_ns);
+            let overlaps = |(from, to, _): &(u64, u64, u64)| *from < hold.to_ns && *to > hold.from_ns;
+            trial.is_in_log = self.told.iter().any(overlaps);
+        }
         let Some(hold) = trial.hold.as_ref().filter(|_| trial.complete) else { return };
         let (from_ns, to_ns) = (hold.from_ns, hold.to_ns);
         if self.told.is_empty() || to_ns <= from_ns {

@@ -431,10 +431,13 @@ fn what_cannot_be_meant_with_tls_is_refused_before_anything_is_started() {
         place.run(words.iter().chain(more).copied()).refused(3, fragments);
     };
     let ca = tls_proxy::AUTHORITY;
+    let manifest = format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
     check("redis://127.0.0.1:1", &["--ca", ca], &["--ca is about certificates", "rediss://"]);
     check("null:", &["--insecure"], &["--insecure is about certificates"]);
     check("rediss://127.0.0.1:1", &["--ca", ca, "--insecure"], &["only one of them can be meant"]);
-    check("rediss://127.0.0.1:1", &["--ca", "none.pem"], &["none.pem: no certificate in it"]);
+    check("rediss://127.0.0.1:1", &["--ca", "none.pem"], &["cannot read the certificate authority none.pem"]);
+    check("rediss://127.0.0.1:1", &["--ca", "/dev/zero"], &["it is a device; name a regular file"]);
+    check("rediss://127.0.0.1:1", &["--ca", &manifest], &["Cargo.toml: no certificate in it"]);
     check("rediss://10.0.0.1:1", &["--insecure"], &["10.0.0.1 is not this machine"]);
     let java = ["--client", "java"];
     check(

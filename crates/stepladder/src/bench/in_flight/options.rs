@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
-use drivers::TlsSettings;
 use inflight::Plan;
 use ladder::in_flight::CellKey;
 use plan::ConfigError;
@@ -13,6 +12,7 @@ use watch::ControlGroup;
 use super::profile::Asked;
 use super::runner::Client;
 use super::sweep::{self, Axis};
+use crate::certificates::trusting;
 
 /// Options of `bench --target`.
 #[derive(Debug, clap::Args)]
@@ -128,7 +128,7 @@ impl Options {
         if self.ca.is_some() && self.insecure {
             return Err(ConfigError::CaAndInsecure.into());
         }
-        TlsSettings::new("localhost", self.ca.as_deref(), self.insecure)?;
+        trusting("localhost", self.ca.as_deref(), self.insecure)?;
         Ok(())
     }
 

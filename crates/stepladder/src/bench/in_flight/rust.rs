@@ -18,6 +18,7 @@ use inflight::{
 use self::planted::CopiesAgain;
 pub(in crate::bench) use self::planted::Fault;
 use super::options::is_tls;
+use crate::certificates::trusting;
 use crate::exit::{Exit, Failure};
 use crate::signals::Interrupt;
 
@@ -28,8 +29,8 @@ fn tls(plan: &Plan, host: &str) -> Result<Option<TlsSettings>, String> {
         return Ok(None);
     }
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let settings = TlsSettings::new(host, plan.ca.as_deref().map(Path::new), plan.insecure);
-    settings.map(Some).map_err(|error| error.to_string())
+    let settings = trusting(host, plan.ca.as_deref().map(Path::new), plan.insecure);
+    settings.map(Some).map_err(|error| format!("{error:#}"))
 }
 
 /// What helps where TLS fails.

@@ -1,18 +1,13 @@
-//! Files that a user or a scenario names, read as text with a limit.
+//! Files that a user, a scenario or a server names: opened without waiting, and read with a limit.
 //!
 //! A scenario may come from elsewhere, and so may a folder with files in it: a name that ends in `.yaml` may be a link to a device
 //! that has no end, or a FIFO that nobody writes to. So what a file names is a regular file, and nothing is read beyond a limit.
-//! Not here: tick logs, which are read piece by piece, and stores.
+//! Not here: stores.
 
 use std::fs::{File, FileType};
 use std::io::{self, IsTerminal as _, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
-
-/// A scenario is a page, not a data set.
-pub const SCENARIO_BYTES_MAX: u64 = 4 << 20;
-/// A schema with all its comments is far smaller.
-pub const SCHEMA_BYTES_MAX: u64 = 4 << 20;
 
 /// What may stand behind a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +38,15 @@ pub fn open(path: &Path, accepts: Accepts) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
 
-/// All of a file as text, which is at most so long. Errors: those of `open`; a longer file; bytes that are not UTF-8.
+/// All of a file as text, which is at most so long. Errors: those of `read`; bytes that are not UTF-8.
 pub fn read_text(path: &Path, accepts: Accepts, bytes_max: u64) -> io::Result<String> {
+    // The words of the standard library for the same.
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8");
+    String::from_utf8(read(path, accepts, bytes_max)?).map_err(no_text)
+}
+
+/// All of a file, which is at most so long. Errors: those of `open`; a longer file.
+pub fn read(path: &Path, accepts: Accepts, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut file = open(path, accepts)?;
     let too_long = || {
         let text =
@@ -56,9 +58,9 @@ pub fn read_text(path: &Path, accepts: Accepts, bytes_max: u64) -> io::Result<St
         return Err(too_long());
     }
     // A file may grow meanwhile, and a pipe does not tell its length.
-    let mut text = String::new();
-    (&mut file).take(bytes_max + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > bytes_max { Err(too_long()) } else { Ok(text) }
+    let mut bytes = Vec::new();
+    (&mut file).take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max { Err(too_long()) } else { Ok(bytes) }
 }
 
 fn kind_of(found: FileType) -> &'static str {

@@ -1,0 +1,53 @@
+//! Ticks due, by the server's log, against those that the games asked for owe.
+
+use measure::Trial;
+
+use super::{Case, Ruling, Verdict};
+use crate::wording::{show_many, show_number, show_share};
+
+/// Fewer than this share means that fewer games were running, which no late share would show. Games begin and end, hence no
+/// more than four fifths.
+const SHARE_LEAST: f64 = 0.8;
+/// More than this share is not the load of these games: a server may count a tick for each of two players, and games that are
+/// over may go on for a while.
+const SHARE_MOST: f64 = 2.5;
+/// A shorter part of a hold may lie between two games, which many players begin and end together.
+const LOGGED_S_LEAST: f64 = 3.0;
+
+/// Ticks due in whole entries of the log, and how many the games asked for owe meanwhile; `None` where that says nothing.
+fn due_and_owed(trial: &Trial) -> Option<(u64, f64)> {
+    let period_ns = trial.head.tick_period_ns;
+    let logged = trial.logged.filter(|_| period_ns > 0 && trial.head.counts_games())?;
+    let logged_ns = logged.to_ns.saturating_sub(logged.from_ns) as f64;
+    (logged_ns >= LOGGED_S_LEAST * 1e9).then(|| (logged.due, trial.head.load * logged_ns / period_ns as f64))
+}
+
+/// A server that runs fewer games than were asked for keeps its ticks easily.
+pub(super) fn games_missing(case: &Case<'_>) -> Option<Ruling> {
+    let (due, owed) = due_and_owed(case.trial)?;
+    let share = due as f64 / owed;
+    if share >= SHARE_LEAST {
+        return None;
+    }
+    let reason = format!(
+        "only {} of the ticks that {} games owe were due (limit {}): fewer games were running; the errors of the bots \
+         say what kept them out",
+        show_share(share),
+        show_number(case.trial.head.load),
+        show_share(SHARE_LEAST),
+    );
+    Some(Ruling::new(Verdict::Fail, "ticks.due", reason))
+}
+
+/// A log of more ticks than these games can have tells of other games, or it tells nothing: late ones vanish among them.
+pub(super) fn too_many(case: &Case<'_>) -> Option<Ruling> {
+    let (due, owed) = due_and_owed(case.trial).filter(|(due, owed)| *due as f64 > SHARE_MOST * owed)?;
+    let reason = format!(
+        "inconsistent: {} ticks were due by the server's log, and {} games owe {} in that time; look for other clients of the \
+         server, or for a server that does not tell the truth",
+        show_many(due),
+        show_number(case.trial.head.load),
+        show_many(owed as u64),
+    );
+    Some(Ruling::new(Verdict::Inconclusive, "inconsistent", reason))
+}
