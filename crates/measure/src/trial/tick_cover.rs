@@ -69,11 +69,8 @@ impl TickCover {
 
     /// Which part of the hold whole entries should cover, and what they say; `None` where none lies in it.
     fn logged(&self, from_ns: u64, to_ns: u64) -> Option<Logged> {
-        let inside = || {
-            self.told
-                .iter()
-                .filter(|(from, to, _)| (from_ns..=*to).contains(from) && *to <= to_ns && *to > from_ns)
-        };
+        let inside =
+            || self.told.iter().filter(|(from, to, _)| (from_ns..*to).contains(from) && *to <= to_ns);
         let (first_ns, last_ns) = (inside().map(|told| told.0).min()?, inside().map(|told| told.1).max()?);
         let reaches_in = self.told.iter().filter(|(from, to, _)| *from < from_ns && *to > from_ns);
         // Where several loops write one log, the first whole entry may begin before the last one from earlier ends.
