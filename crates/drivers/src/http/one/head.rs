@@ -92,7 +92,8 @@ pub fn read(bytes: &[u8], is_answer_to_head: bool) -> Result<Option<Head>, Fault
         (Transfer::Chunked, None) => Body::Chunked,
         (Transfer::None | Transfer::Other, None) => Body::UntilEnd,
     };
-    let location = said.location.filter(|_| (300..400).contains(&status));
+    // An empty one leads nowhere.
+    let location = said.location.filter(|location| (300..400).contains(&status) && !location.is_empty());
     // A redirect that nobody can follow is not an answer without one.
     if location.is_some_and(|location| std::str::from_utf8(location).is_err()) {
         return Err(Fault::Header);
