@@ -33,26 +33,23 @@ mod totals;
 mod window;
 mod words;
 
-use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub use options::{OnFull, Options};
 pub use report::Report;
 pub use totals::{Cuts, Totals};
 pub use window::Window;
 
-use crate::address_limit::AddressLimit;
 use crate::control::{Crew, Listening, REST_NS};
 use crate::fault::{Fault, Server};
 use crate::listener::Readiness;
 use crate::memory_return::give_back;
 use crate::{ServeError, clock, thread_table};
-use memory::{GiveBack, Memory};
+use memory::GiveBack;
 use metrics::{Metrics, Surroundings};
-use rooms::Rooms;
 use shared::{Shared, ThreadShared};
 
 /// How much longer than the drain it waits for threads that were told to end.
@@ -96,16 +93,7 @@ pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, Serve
     let threads_shared: io::Result<Vec<ThreadShared>> = (0..threads).map(|_| ThreadShared::new()).collect();
     let threads_shared = threads_shared.map_err(ServeError::system("eventfd"))?;
     let mut crew = listening.crew()?;
-    let memory = Memory::new(&options);
-    let shared = Arc::new(Shared {
-        common: crew.common.clone(),
-        address_limit: Mutex::new(AddressLimit::new(options.per_address_rate, true)),
-        rooms: Rooms::new(threads, memory.batches.clone()),
-        memory,
-        names: Mutex::new(HashSet::new()),
-        threads_shared,
-        options,
-    });
+    let shared = Arc::new(Shared::new(options, crew.common.clone(), threads_shared));
     for me in 0..threads {
         let shared = shared.clone();
         crew.spawn(format!("chat-{me}"), move || thread::run(shared, me))?;

@@ -11,7 +11,7 @@
 mod call;
 mod pipe;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::cell::RefCell;
 use std::pin::Pin;

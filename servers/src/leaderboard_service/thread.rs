@@ -135,23 +135,7 @@ pub(super) fn run(shared: &Arc<Shared>, common: &Arc<Common>, me: usize) -> io::
     if let Some(wakeup) = wakeups.get(me) {
         core.watch_wakeup(wakeup)?;
     }
-    let remote = shared.store.as_ref().map(|store| Box::new(Remote::new(store)));
-    let mut thread = Thread {
-        shared,
-        core,
-        responder: Responder::new(shared, me),
-        caller: Caller::new(shared, me),
-        remote,
-        me,
-        answers: Vec::new(),
-        held: VecDeque::new(),
-        limits: Limits { body_bytes: shared.options.body_max, ..Limits::default() },
-        request_ns: shared.options.request_timeout.as_nanos() as u64,
-        answer_ns: shared.options.answer_timeout.as_nanos() as u64,
-        untaken_bytes: 0,
-        untaken_bytes_max: shared.options.total_unsent / shared.tallies.len(),
-        down_since_ns: 0,
-    };
+    let mut thread = Thread::new(shared, core, me);
     thread.watch_store()?;
     thread::live(&mut thread);
     Ok(())
@@ -243,7 +227,26 @@ impl Serve for Thread<'_> {
     }
 }
 
-impl Thread<'_> {
+impl<'h> Thread<'h> {
+    fn new(shared: &'h Arc<Shared>, core: Core<Client, Late>, me: usize) -> Thread<'h> {
+        Thread {
+            shared,
+            core,
+            responder: Responder::new(shared, me),
+            caller: Caller::new(shared, me),
+            remote: shared.store.as_ref().map(|store| Box::new(Remote::new(store))),
+            me,
+            answers: Vec::new(),
+            held: VecDeque::new(),
+            limits: Limits { body_bytes: shared.options.body_max, ..Limits::default() },
+            request_ns: shared.options.request_timeout.as_nanos() as u64,
+            answer_ns: shared.options.answer_timeout.as_nanos() as u64,
+            untaken_bytes: 0,
+            untaken_bytes_max: shared.options.total_unsent / shared.tallies.len(),
+            down_since_ns: 0,
+        }
+    }
+
     fn greet(&mut self, fd: OwnedFd) {
         // The first connection begins the faults' time.
         self.core.faults.look();
@@ -571,3 +574,6 @@ impl Thread<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

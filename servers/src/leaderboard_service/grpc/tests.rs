@@ -18,7 +18,7 @@ struct Rig {
     heard: Vec<u8>,
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(in super::super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
@@ -29,13 +29,13 @@ fn text(text: &str) -> Vec<u8> {
 }
 
 /// The head of a call: POST, http, its path, `content-type`.
-fn head(stream: u32, method: &str) -> Vec<u8> {
+pub(in super::super) fn head(stream: u32, method: &str) -> Vec<u8> {
     let path = text(&format!("/stepladder.leaderboard.v1.Leaderboard/{method}"));
     let content_type = text("application/grpc");
     frame(1, 4, stream, &[&[0x83, 0x86, 0x04][..], &path, &[0x0f, 0x10], &content_type].concat())
 }
 
-fn message(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+pub(in super::super) fn message(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut message = Vec::new();
     put(&mut message);
     [&[0][..], &(message.len() as u32).to_be_bytes(), &message].concat()
@@ -88,17 +88,21 @@ impl Rig {
         (turns, answered)
     }
 
-    /// Streams that were ended by the server.
     fn ended(&self) -> Vec<u32> {
-        let (mut rest, mut ended) = (&self.heard[..], Vec::new());
-        while let [a, b, c, kind, flags, d, e, f, g, behind @ ..] = rest {
-            if matches!(kind, 0 | 1) && flags & 1 != 0 {
-                ended.push(u32::from_be_bytes([*d, *e, *f, *g]));
-            }
-            rest = &behind[u32::from_be_bytes([0, *a, *b, *c]) as usize..];
-        }
-        ended
+        ended(&self.heard)
     }
+}
+
+/// Streams that the server has ended.
+pub(in super::super) fn ended(heard: &[u8]) -> Vec<u32> {
+    let (mut rest, mut ended) = (heard, Vec::new());
+    while let [a, b, c, kind, flags, d, e, f, g, behind @ ..] = rest {
+        if matches!(kind, 0 | 1) && flags & 1 != 0 {
+            ended.push(u32::from_be_bytes([*d, *e, *f, *g]));
+        }
+        rest = &behind[u32::from_be_bytes([0, *a, *b, *c]) as usize..];
+    }
+    ended
 }
 
 const WIDE: u32 = i32::MAX as u32;

@@ -1,15 +1,12 @@
 use std::io::{Read as _, Write as _};
-use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
 
 use super::super::keyspace::Expiry;
 use super::*;
-use crate::listener::{self, Listener};
+use crate::thread::flood::{self, Flood};
 
 fn thread(options: &Options) -> Thread<'_> {
-    let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), listener::Readiness::Connected).unwrap();
-    let common = Common::new(listener, None, 16);
-    Thread::new(options, 0, Core::new(&Arc::new(common), BUFFER_BYTES).unwrap())
+    Thread::new(options, 0, Core::new(&flood::common(), BUFFER_BYTES).unwrap())
 }
 
 /// A client of a thread that does not run.
@@ -163,4 +160,13 @@ fn keys_that_are_flushed_asynchronously_are_freed_in_portions_without_a_rest() {
     fill(&mut thread);
     assert_eq!(asker.ask(&mut thread, b"FLUSHALL\r\n"), "+OK\r\n");
     assert_eq!(thread.keys.memory().used_bytes(), 0);
+}
+
+#[test]
+fn a_flood_of_commands_keeps_nobody_waiting() {
+    let options = Options::default();
+    let mut thread = Thread::new(&options, 0, flood::core(&flood::common()));
+    let request = &|_| b"PING\r\n".to_vec();
+    let (admit, answers) = (Thread::greet, |heard: &[u8]| flood::count(heard, b"+PONG\r\n"));
+    flood::check(&mut thread, &Flood { admit, opening: b"", request, answers });
 }
