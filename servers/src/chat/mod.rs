@@ -46,9 +46,7 @@ pub use window::Window;
 use crate::control::{Crew, Listening, REST_NS};
 use crate::fault::{Fault, Server};
 use crate::listener::Readiness;
-use crate::memory_return::give_back;
 use crate::{ServeError, clock, thread_table};
-use memory::GiveBack;
 use metrics::{Metrics, Surroundings};
 use shared::{Shared, ThreadShared};
 
@@ -118,7 +116,6 @@ impl Control {
         let every_ns = self.shared.options.report_every.as_nanos() as u64;
         let (mut before, mut before_ns) = (Totals::default(), clock::now_ns());
         let mut next_ns = if every_ns == 0 { u64::MAX } else { before_ns + every_ns };
-        let (mut backlog_gone, mut next_look_ns) = (GiveBack::default(), before_ns + REST_NS);
         loop {
             let rest_ns = next_ns.saturating_sub(clock::now_ns()).min(REST_NS);
             let rest_ns = self.metrics.as_ref().map_or(rest_ns, |metrics| rest_ns.min(metrics.rest_ns()));
@@ -134,15 +131,10 @@ impl Control {
                     metrics::text(&shared.totals(), &around)
                 });
             }
+            // Threads that sleep tell no peak, and what waits meanwhile is held all the same.
+            let waiting_bytes = self.shared.memory.take_peak().max(self.shared.backlog_bytes());
+            self.crew.memory.waits(waiting_bytes);
             let now_ns = clock::now_ns();
-            if now_ns >= next_look_ns {
-                next_look_ns = now_ns + REST_NS;
-                // Threads that sleep tell no peak, and what waits meanwhile is held all the same.
-                let peak = self.shared.memory.take_peak().max(self.shared.backlog_bytes());
-                if backlog_gone.is_due(peak) {
-                    give_back();
-                }
-            }
             if now_ns >= next_ns {
                 let totals = self.shared.totals();
                 tell(News::Report(Report::between(&before, &totals, (now_ns - before_ns) as f64 / 1e9)));
