@@ -64,7 +64,7 @@ pub(crate) struct Crew {
     ear: Ear,
     /// None when it was joined.
     threads: Vec<Option<JoinHandle<io::Result<()>>>>,
-    memory: MemoryReturn,
+    pub(crate) memory: MemoryReturn,
     _process_faults: Option<ProcessFaults>,
 }
 

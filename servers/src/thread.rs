@@ -6,6 +6,9 @@
 //! A server takes a bounded part of what one client sends, and the rest in a later turn (`Core::read_on_later`): a client
 //! that sends without end would otherwise keep all others, and the end of the server, waiting for ever.
 
+#[cfg(test)]
+pub(crate) mod flood;
+
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
@@ -243,36 +246,42 @@ pub(crate) fn with_buffers<S: Serve, T>(
 
 /// A thread's whole life.
 pub(crate) fn live<S: Serve>(server: &mut S) {
-    let mut wait_ns = 0;
-    loop {
-        read_sockets(server, wait_ns);
-        read_on(server);
-        server.turn();
-        if std::mem::take(&mut server.core().listener_is_ready) {
-            server.take_connections();
-        }
-        if server.core().deadlines.next_ns().is_some() && server.may_cut() {
-            let now_ns = clock::now_ns();
-            while let Some((what, key)) = server.core().deadlines.take(now_ns) {
-                server.is_due(what, key, now_ns);
-            }
-        }
-        if !server.core().is_going_down() && server.core().common.going_down.load(Ordering::Acquire) {
-            // Known before clients are let go: it matters to how they are.
-            server.core().gone_by_ns = Some(u64::MAX);
-            let by_ns = clock::now_ns() + server.go_down();
-            server.core().gone_by_ns = Some(by_ns);
-        }
-        keep_listening(server);
-        let core = server.core();
-        core.time_is_over = core.gone_by_ns.is_some_and(|by_ns| clock::now_ns() >= by_ns);
-        server.core().tell_clients();
-        server.publish();
-        if server.core().is_going_down() && server.is_done() {
-            return;
-        }
-        wait_ns = if server.core().unread.is_empty() { server.rest() } else { 0 };
+    let mut next_ns = Some(0);
+    while let Some(wait_ns) = next_ns {
+        next_ns = turn(server, wait_ns);
     }
+}
+
+/// One turn, which begins with a wait for the sockets of at most `wait_ns`. Returns how long the next one may wait; None
+/// when the thread ends.
+fn turn<S: Serve>(server: &mut S, wait_ns: u64) -> Option<u64> {
+    read_sockets(server, wait_ns);
+    read_on(server);
+    server.turn();
+    if std::mem::take(&mut server.core().listener_is_ready) {
+        server.take_connections();
+    }
+    if server.core().deadlines.next_ns().is_some() && server.may_cut() {
+        let now_ns = clock::now_ns();
+        while let Some((what, key)) = server.core().deadlines.take(now_ns) {
+            server.is_due(what, key, now_ns);
+        }
+    }
+    if !server.core().is_going_down() && server.core().common.going_down.load(Ordering::Acquire) {
+        // Known before clients are let go: it matters to how they are.
+        server.core().gone_by_ns = Some(u64::MAX);
+        let by_ns = clock::now_ns() + server.go_down();
+        server.core().gone_by_ns = Some(by_ns);
+    }
+    keep_listening(server);
+    let core = server.core();
+    core.time_is_over = core.gone_by_ns.is_some_and(|by_ns| clock::now_ns() >= by_ns);
+    server.core().tell_clients();
+    server.publish();
+    if server.core().is_going_down() && server.is_done() {
+        return None;
+    }
+    Some(if server.core().unread.is_empty() { server.rest() } else { 0 })
 }
 
 fn read_sockets<S: Serve>(server: &mut S, mut wait_ns: u64) {

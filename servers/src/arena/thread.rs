@@ -74,26 +74,8 @@ pub(super) struct Thread {
 
 /// A thread's whole life.
 pub(super) fn run(shared: Arc<Shared>, me: usize) -> io::Result<()> {
-    let options = &shared.options;
-    let shares = shared.threads_shared.len() as u64;
-    let grid = Grid::new(shared.start_ns, options.tick_rate, options.ticker, me as u64, shares);
-    let mut thread = Thread {
-        core: Core::with_own_table(&shared.common, BUFFER_BYTES, std::iter::empty())?,
-        me,
-        more_to_take: false,
-        games: Games::new(grid),
-        playing_count: 0,
-        waiting_count: 0,
-        outgoing: shared.threads_shared.iter().map(|_| Vec::new()).collect(),
-        incoming: Vec::new(),
-        tally: Box::new(Tally::new()),
-        answered: 0,
-        reading_since_ns: 0,
-        played_ns: 0,
-        scratch: Vec::new(),
-        held_back: VecDeque::new(),
-        shared,
-    };
+    let core = Core::with_own_table(&shared.common, BUFFER_BYTES, std::iter::empty())?;
+    let mut thread = Thread::new(shared, me, core);
     thread::live(&mut thread);
     let shared = thread.shared.clone();
     shared.threads_shared[me].exchange.finish(std::mem::replace(&mut thread.tally, Box::new(Tally::new())));
@@ -217,6 +199,29 @@ impl Serve for Thread {
 }
 
 impl Thread {
+    fn new(shared: Arc<Shared>, me: usize, core: Core<Socket, Late>) -> Thread {
+        let options = &shared.options;
+        let shares = shared.threads_shared.len() as u64;
+        let grid = Grid::new(shared.start_ns, options.tick_rate, options.ticker, me as u64, shares);
+        Thread {
+            core,
+            me,
+            more_to_take: false,
+            games: Games::new(grid),
+            playing_count: 0,
+            waiting_count: 0,
+            outgoing: shared.threads_shared.iter().map(|_| Vec::new()).collect(),
+            incoming: Vec::new(),
+            tally: Box::new(Tally::new()),
+            answered: 0,
+            reading_since_ns: 0,
+            played_ns: 0,
+            scratch: Vec::new(),
+            held_back: VecDeque::new(),
+            shared,
+        }
+    }
+
     pub(super) fn thread_shared(&self) -> &ThreadShared {
         &self.shared.threads_shared[self.me]
     }
@@ -244,5 +249,25 @@ impl Thread {
                 self.shared.threads_shared[thread].inbox.bring(messages);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::flood::{self, Flood};
+    use crate::websocket::frame::tests::client_frame;
+    use crate::websocket::handshake::tests::UPGRADE;
+
+    #[test]
+    fn a_flood_of_pings_keeps_nobody_waiting() {
+        let common = flood::common();
+        let core = flood::core(&common);
+        let mut thread =
+            Thread::new(Arc::new(super::super::shared(Default::default(), common, 1, 1)), 0, core);
+        let admit = |thread: &mut Thread, fd| thread.welcome(fd, clock::now_ns());
+        let request = &|_| client_frame(true, 9, b"1", [1, 2, 3, 4]);
+        let answers = |heard: &[u8]| flood::count(heard, b"\x8a\x011");
+        flood::check(&mut thread, &Flood { admit, opening: UPGRADE, request, answers });
     }
 }

@@ -133,40 +133,6 @@ impl Memory {
     }
 }
 
-/// When the allocator is asked to give back what it keeps: a backlog was there and has been gone for a while.
-///
-/// Freed batches stay with the allocator, in the arenas of the threads that made them, and nothing but a request makes it
-/// return them. One that came after every wave of lines would cost the page faults of the next wave.
-#[derive(Debug, Default)]
-pub(super) struct GiveBack {
-    high: usize,
-    quiet_looks: u32,
-}
-
-/// Less than this is not worth the request.
-const GIVE_BACK_BYTES: usize = 2 * 1024 * 1024;
-
-/// Looks in a row that find little.
-const QUIET_LOOKS: u32 = 2;
-
-impl GiveBack {
-    /// `peak` was the most held since the last look, which was a second ago or so. True when it is time.
-    pub(super) fn is_due(&mut self, peak: usize) -> bool {
-        if peak > self.high / 4 {
-            self.high = self.high.max(peak);
-            self.quiet_looks = 0;
-            return false;
-        }
-        self.quiet_looks += 1;
-        let due = self.quiet_looks >= QUIET_LOOKS && self.high >= GIVE_BACK_BYTES;
-        if self.quiet_looks >= QUIET_LOOKS {
-            self.high = peak;
-            self.quiet_looks = 0;
-        }
-        due
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,15 +181,5 @@ mod tests {
         assert_eq!(counter.load(Ordering::Relaxed), 7);
         drop(two);
         assert_eq!(counter.load(Ordering::Relaxed), 0);
-    }
-
-    #[test]
-    fn memory_is_given_back_when_a_backlog_has_been_gone_for_two_looks_and_not_between_its_waves() {
-        let mut give_back = GiveBack::default();
-        let mut due =
-            |peaks: &[usize]| peaks.iter().map(|peak| give_back.is_due(peak * MB)).collect::<Vec<_>>();
-        assert_eq!(due(&[0, 100, 60, 20, 100, 1]), [false; 6]);
-        assert_eq!(due(&[0, 0, 0, 0, 0]), [true, false, false, false, false], "once");
-        assert_eq!(due(&[1, 0, 0, 0]), [false; 4], "too little");
     }
 }

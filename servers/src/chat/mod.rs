@@ -33,26 +33,21 @@ mod totals;
 mod window;
 mod words;
 
-use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub use options::{OnFull, Options};
 pub use report::Report;
 pub use totals::{Cuts, Totals};
 pub use window::Window;
 
-use crate::address_limit::AddressLimit;
 use crate::control::{Crew, Listening, REST_NS};
 use crate::fault::{Fault, Server};
 use crate::listener::Readiness;
-use crate::memory_return::give_back;
 use crate::{ServeError, clock, thread_table};
-use memory::{GiveBack, Memory};
 use metrics::{Metrics, Surroundings};
-use rooms::Rooms;
 use shared::{Shared, ThreadShared};
 
 /// How much longer than the drain it waits for threads that were told to end.
@@ -96,16 +91,7 @@ pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, Serve
     let threads_shared: io::Result<Vec<ThreadShared>> = (0..threads).map(|_| ThreadShared::new()).collect();
     let threads_shared = threads_shared.map_err(ServeError::system("eventfd"))?;
     let mut crew = listening.crew()?;
-    let memory = Memory::new(&options);
-    let shared = Arc::new(Shared {
-        common: crew.common.clone(),
-        address_limit: Mutex::new(AddressLimit::new(options.per_address_rate, true)),
-        rooms: Rooms::new(threads, memory.batches.clone()),
-        memory,
-        names: Mutex::new(HashSet::new()),
-        threads_shared,
-        options,
-    });
+    let shared = Arc::new(Shared::new(options, crew.common.clone(), threads_shared));
     for me in 0..threads {
         let shared = shared.clone();
         crew.spawn(format!("chat-{me}"), move || thread::run(shared, me))?;
@@ -130,7 +116,6 @@ impl Control {
         let every_ns = self.shared.options.report_every.as_nanos() as u64;
         let (mut before, mut before_ns) = (Totals::default(), clock::now_ns());
         let mut next_ns = if every_ns == 0 { u64::MAX } else { before_ns + every_ns };
-        let (mut backlog_gone, mut next_look_ns) = (GiveBack::default(), before_ns + REST_NS);
         loop {
             let rest_ns = next_ns.saturating_sub(clock::now_ns()).min(REST_NS);
             let rest_ns = self.metrics.as_ref().map_or(rest_ns, |metrics| rest_ns.min(metrics.rest_ns()));
@@ -146,15 +131,10 @@ impl Control {
                     metrics::text(&shared.totals(), &around)
                 });
             }
+            // Threads that sleep tell no peak, and what waits meanwhile is held all the same.
+            let waiting_bytes = self.shared.memory.take_peak().max(self.shared.backlog_bytes());
+            self.crew.memory.waits(waiting_bytes);
             let now_ns = clock::now_ns();
-            if now_ns >= next_look_ns {
-                next_look_ns = now_ns + REST_NS;
-                // Threads that sleep tell no peak, and what waits meanwhile is held all the same.
-                let peak = self.shared.memory.take_peak().max(self.shared.backlog_bytes());
-                if backlog_gone.is_due(peak) {
-                    give_back();
-                }
-            }
             if now_ns >= next_ns {
                 let totals = self.shared.totals();
                 tell(News::Report(Report::between(&before, &totals, (now_ns - before_ns) as f64 / 1e9)));

@@ -30,6 +30,19 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    pub(super) fn new(options: Options, common: Arc<Common>, threads_shared: Vec<ThreadShared>) -> Shared {
+        let memory = Memory::new(&options);
+        Shared {
+            common,
+            address_limit: Mutex::new(AddressLimit::new(options.per_address_rate, true)),
+            rooms: Rooms::new(threads_shared.len(), memory.batches.clone()),
+            memory,
+            names: Mutex::new(HashSet::new()),
+            threads_shared,
+            options,
+        }
+    }
+
     pub(super) fn is_full(&self) -> bool {
         let clients =
             self.threads_shared.iter().map(|thread_shared| thread_shared.clients.load(Ordering::Relaxed));

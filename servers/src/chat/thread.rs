@@ -74,22 +74,7 @@ pub(super) fn run(shared: Arc<Shared>, me: usize) -> io::Result<()> {
     let wakeups = shared.threads_shared.iter().map(|thread_shared| thread_shared.wakeup.raw());
     let core = Core::with_own_table(&shared.common, BUFFER_BYTES, wakeups)?;
     core.watch_wakeup(&shared.threads_shared[me].wakeup)?;
-    thread::live(&mut Thread {
-        core,
-        me,
-        rooms: LocalRooms::default(),
-        due: Vec::new(),
-        askers: Vec::new(),
-        unfinished: Vec::new(),
-        pace: Pace::new(shared.options.window),
-        held_back: HeldBack::default(),
-        totals: Totals::default(),
-        trimmed_for: 0,
-        next_idle_check_ns: 0,
-        speech: Speech::default(),
-        tells: Vec::new(),
-        shared,
-    });
+    thread::live(&mut Thread::new(shared, me, core));
     Ok(())
 }
 
@@ -198,6 +183,25 @@ impl Serve for Thread {
 }
 
 impl Thread {
+    fn new(shared: Arc<Shared>, me: usize, core: Core<Client, Late>) -> Thread {
+        Thread {
+            core,
+            me,
+            rooms: LocalRooms::default(),
+            due: Vec::new(),
+            askers: Vec::new(),
+            unfinished: Vec::new(),
+            pace: Pace::new(shared.options.window),
+            held_back: HeldBack::default(),
+            totals: Totals::default(),
+            trimmed_for: 0,
+            next_idle_check_ns: 0,
+            speech: Speech::default(),
+            tells: Vec::new(),
+            shared,
+        }
+    }
+
     pub(super) fn thread_shared(&self) -> &ThreadShared {
         &self.shared.threads_shared[self.me]
     }
@@ -225,5 +229,26 @@ impl Thread {
                 self.let_go(key, Goodbye::Notice("* you said nothing for so long; closing\n"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::thread::flood::{self, Flood};
+
+    #[test]
+    fn a_flood_of_lines_keeps_nobody_waiting() {
+        let common = flood::common();
+        let core = flood::core(&common);
+        let shared = Shared::new(Default::default(), common, vec![ThreadShared::new().unwrap()]);
+        let mut thread = Thread::new(Arc::new(shared), 0, core);
+        let admit = |thread: &mut Thread, fd| thread.welcome(fd, Ipv4Addr::LOCALHOST.into());
+        let request = &|_| b"/x\n".to_vec();
+        let answers = |heard: &[u8]| flood::count(heard, b"* there is no /x;");
+        let opening = b"/join room\n";
+        flood::check(&mut thread, &Flood { admit, opening, request, answers });
     }
 }

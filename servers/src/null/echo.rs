@@ -108,19 +108,17 @@ fn converse(receiver: &mut Receiver, bytes: &mut [u8], out: &mut Vec<u8>) -> boo
 mod tests {
     use super::*;
     use crate::websocket::frame::tests::client_frame;
-
-    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    use crate::websocket::handshake::tests::UPGRADE;
 
     #[test]
     fn all_frames_of_one_read_are_answered_in_one_piece_and_in_order() {
         let mut echo = Echo::new(Protocol::WebSocket);
         let mut out = Vec::new();
-        let mut bytes = REQUEST.to_vec();
+        let mut bytes = UPGRADE.to_vec();
         bytes.extend(client_frame(true, 1, b"one", [1, 2, 3, 4]));
         bytes.extend(client_frame(true, 9, b"ping", [1, 2, 3, 4]));
         bytes.extend(client_frame(true, 2, &[0, 255], [9, 9, 9, 9]));
-        let (first, second) = bytes.split_at_mut(REQUEST.len() - 10);
+        let (first, second) = bytes.split_at_mut(UPGRADE.len() - 10);
         echo.hear(first, &mut out);
         assert!(out.is_empty());
         echo.hear(second, &mut out);

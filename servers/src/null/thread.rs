@@ -233,3 +233,42 @@ impl Thread<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::super::Options;
+    use super::*;
+    use crate::thread::flood::{self, Flood};
+    use crate::websocket::frame::tests::client_frame;
+    use crate::websocket::handshake::tests::UPGRADE;
+
+    fn check(protocol: Protocol, opening: &[u8], request: &[u8], answers: fn(&[u8]) -> usize) {
+        let options = Options { protocol, ..Default::default() };
+        let shared = Shared { options, sockets: AtomicUsize::new(0) };
+        let mut thread = Thread { shared: &shared, core: flood::core(&flood::common()), answer: Vec::new() };
+        let admit = Thread::greet;
+        let request = &|_| request.to_vec();
+        flood::check(&mut thread, &Flood { admit, opening, request, answers });
+    }
+
+    #[test]
+    fn a_flood_of_requests_keeps_nobody_waiting() {
+        let request = b"GET /bytes/10 HTTP/1.1\r\nHost: x\r\n\r\n";
+        check(Protocol::Http, b"", request, |heard| flood::count(heard, b"xxxxxxxxxx"));
+    }
+
+    #[test]
+    fn a_flood_of_messages_keeps_nobody_waiting() {
+        let ping = client_frame(true, 9, b"1", [1, 2, 3, 4]);
+        check(Protocol::WebSocket, UPGRADE, &ping, |heard| flood::count(heard, b"\x8a\x011"));
+        let text = client_frame(true, 1, b"1", [1, 2, 3, 4]);
+        check(Protocol::WebSocket, UPGRADE, &text, |heard| flood::count(heard, b"\x81\x011"));
+    }
+
+    #[test]
+    fn a_flood_of_lines_keeps_nobody_waiting() {
+        check(Protocol::Lines, b"", b"line\n", |heard| flood::count(heard, b"line\n"));
+    }
+}

@@ -88,17 +88,7 @@ struct Network<'h> {
 pub(super) fn run(shared: &Shared, arrivals: Sender<Arrival>) -> io::Result<()> {
     let core = Core::new(&shared.common, BUFFER_BYTES)?;
     core.watch_wakeup(&shared.wakeup)?;
-    thread::live(&mut Network {
-        shared,
-        arrivals,
-        core,
-        again: Vec::new(),
-        began_ns: 0,
-        next_sweep_ns: 0,
-        refused: false,
-        shut: false,
-        limits: Limits::default(),
-    });
+    thread::live(&mut Network::new(shared, arrivals, core));
     Ok(())
 }
 
@@ -184,7 +174,21 @@ impl Serve for Network<'_> {
     }
 }
 
-impl Network<'_> {
+impl<'h> Network<'h> {
+    fn new(shared: &'h Shared, arrivals: Sender<Arrival>, core: Core<Client, ()>) -> Network<'h> {
+        Network {
+            shared,
+            arrivals,
+            core,
+            again: Vec::new(),
+            began_ns: 0,
+            next_sweep_ns: 0,
+            refused: false,
+            shut: false,
+            limits: Limits::default(),
+        }
+    }
+
     fn greet(&mut self, fd: OwnedFd) {
         self.core.faults.look();
         if self.core.clients.count() >= self.shared.options.max_connections {
@@ -391,4 +395,24 @@ fn say_fault(connection: &Connection, fault: Fault, now_ns: u64) -> Result<(), G
     let mut answer = Vec::new();
     response::write(&mut answer, fault.status(), "text/plain", false, b"this is no request\n");
     connection.say(&answer, true, now_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Options;
+    use super::*;
+    use crate::thread::flood::{self, Flood};
+
+    /// All are refused: of one that is admitted nothing more is read before it is answered.
+    #[test]
+    fn a_flood_of_requests_keeps_nobody_waiting() {
+        let common = flood::common();
+        let core = flood::core(&common);
+        let shared = Shared::new(Options { queue: Some(0), ..Default::default() }, common).unwrap();
+        let (arrivals, _admitted) = std::sync::mpsc::channel();
+        let mut network = Network::new(&shared, arrivals, core);
+        let request = &|_| b"GET /force-field HTTP/1.1\r\nHost: x\r\n\r\n".to_vec();
+        let (admit, answers) = (Network::greet, |heard: &[u8]| flood::count(heard, b"queue full\n"));
+        flood::check(&mut network, &Flood { admit, opening: b"", request, answers });
+    }
 }

@@ -115,9 +115,14 @@ fn lists(value: &[u8], token: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// A client's request, for tests.
+    pub(crate) const UPGRADE: &[u8] =
+        b"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
     const REQUEST: &str = "GET /any?snapshots=1 HTTP/1.1\r\nHost: localhost:42069\r\nupgrade: WebSocket\r\n\
         Connection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\n\

@@ -2,7 +2,7 @@
 //!
 //! The chat has a process of its own, so that its memory is nobody else's: this program, started again.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -54,8 +54,33 @@ fn stalled_pair(address: SocketAddr, room: usize) -> [TcpStream; 2] {
     [deaf, speaker.stream]
 }
 
+/// Reads all that has waited for this client, up to the answer to a question.
+fn read_out(mut deaf: &TcpStream) {
+    deaf.write_all(b"/who\n").unwrap();
+    let (mut heard, mut piece) = (Vec::new(), vec![0; 1 << 16]);
+    while !heard.windows(7).any(|window| window == b"* 2 in ") {
+        let count = deaf.read(&mut piece).unwrap();
+        assert!(count > 0, "the chat has ended the connection");
+        heard.drain(..heard.len().saturating_sub(6));
+        heard.extend_from_slice(&piece[..count]);
+    }
+}
+
 #[test]
-fn stalled_clients_take_bounded_memory_honest_ones_miss_nothing_and_all_of_it_is_given_back() {
+fn stalled_clients_take_bounded_memory_honest_ones_miss_nothing_and_all_of_it_is_given_back_when_they_go() {
+    check(drop);
+}
+
+#[test]
+fn all_of_it_is_given_back_when_stalled_clients_read_on_and_stay() {
+    check(|pairs| {
+        pairs.iter().for_each(|[deaf, _]| read_out(deaf));
+        pairs
+    });
+}
+
+/// What stalled pairs take comes back after `end`, whose result is kept meanwhile.
+fn check<T>(end: impl FnOnce(Vec<[TcpStream; 2]>) -> T) {
     let server = Process::start(SERVER, &[]);
     let address = server.address;
     let (mut one, mut two) = (Talker::at(address), Talker::at(address));
@@ -76,7 +101,7 @@ fn stalled_clients_take_bounded_memory_honest_ones_miss_nothing_and_all_of_it_is
     assert!(most < idle + CAP + 24 * MB, "{} MB of {} MB when idle", most / MB, idle / MB);
     let (_, [owed, delivered, dropped, waiting]) = two.books();
     assert_eq!((owed, dropped, waiting), (delivered, 0, 0), "who reads misses nothing");
-    drop(pairs);
+    let _kept = end(pairs);
     let began = Instant::now();
     while server.resident_bytes() > 2 * idle {
         let now = server.resident_bytes();

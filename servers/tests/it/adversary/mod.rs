@@ -5,7 +5,6 @@
 //! before, and little more memory.
 
 mod connections;
-mod flood;
 mod http;
 mod http2;
 pub mod process;
