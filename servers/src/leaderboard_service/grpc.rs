@@ -179,6 +179,11 @@ impl Grpc {
         missing.filter(|(missing, _)| *missing == what).map(|(_, since_ns)| since_ns).min()
     }
 
+    /// Memory of messages that are not whole.
+    pub(super) fn unfinished_bytes(&self) -> usize {
+        self.calls.iter().map(Call::unfinished_bytes).sum()
+    }
+
     /// Bytes of answers that wait for room in the client's windows.
     pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes

@@ -55,6 +55,8 @@ pub(super) struct Client {
     unsent_since_ns: Option<u64>,
     /// Memory of answers that wait for the client, as `Thread::untaken_bytes` counts it.
     untaken_bytes: usize,
+    /// Memory of requests that are not whole, as `Thread::unfinished_bytes` counts it.
+    unfinished_bytes: usize,
     /// The answers wait in the thread's queue.
     is_held: bool,
     /// Answers that wait for the store; `is_held` with it.
@@ -125,6 +127,10 @@ struct Thread<'h> {
     untaken_bytes: usize,
     /// This thread's part of `--total-unsent`.
     untaken_bytes_max: usize,
+    /// Memory of all requests that have not come whole.
+    unfinished_bytes: usize,
+    /// This thread's part of `--total-unfinished`.
+    unfinished_bytes_max: usize,
     /// When the server went down, monotonic ns.
     down_since_ns: u64,
 }
@@ -150,6 +156,8 @@ pub(super) fn run(shared: &Arc<Shared>, common: &Arc<Common>, me: usize) -> io::
         answer_ns: shared.options.answer_timeout.as_nanos() as u64,
         untaken_bytes: 0,
         untaken_bytes_max: shared.options.total_unsent / shared.tallies.len(),
+        unfinished_bytes: 0,
+        unfinished_bytes_max: shared.options.total_unfinished / shared.tallies.len(),
         down_since_ns: 0,
     };
     thread.watch_store()?;
@@ -254,6 +262,7 @@ impl Thread<'_> {
             unsent: Vec::new(),
             unsent_since_ns: None,
             untaken_bytes: 0,
+            unfinished_bytes: 0,
             is_held: false,
             awaited: 0,
             is_watched: false,
@@ -291,7 +300,10 @@ impl Thread<'_> {
             },
         );
         match conversed {
-            Ok(()) => self.count_untaken(key),
+            Ok(()) => {
+                self.count_untaken(key);
+                self.count_unfinished(key);
+            }
             Err(Gone) => self.part(key),
         }
     }
@@ -567,6 +579,7 @@ impl Thread<'_> {
     fn part(&mut self, key: Key) {
         if let Some(client) = self.core.clients.remove(key) {
             self.untaken_bytes -= client.untaken_bytes;
+            self.unfinished_bytes -= client.unfinished_bytes;
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -135,6 +135,13 @@ impl Receiver {
         self.unfinished.is_some()
     }
 
+    /// Memory of what has begun and not ended.
+    pub(crate) fn unfinished_bytes(&self) -> usize {
+        self.unfinished
+            .as_ref()
+            .map_or(0, |unfinished| unfinished.frame.capacity() + unfinished.message.capacity())
+    }
+
     /// Moves bytes to the unfinished frame. Returns how many, and the frame when that completes it.
     fn complete(
         &mut self,

@@ -261,6 +261,11 @@ impl Call {
         }
     }
 
+    /// Memory of what has come of the next message.
+    pub(super) fn unfinished_bytes(&self) -> usize {
+        self.store.capacity()
+    }
+
     /// The next message is whole, whatever is wrong with it.
     fn has_message(&self) -> bool {
         let length = |[_, a, b, c, d]: [u8; PREFIX_BYTES]| u32::from_be_bytes([a, b, c, d]) as usize;

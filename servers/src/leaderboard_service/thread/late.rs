@@ -64,6 +64,26 @@ impl Thread<'_> {
         }
     }
 
+    /// Notes what a request takes that has not come whole. While there is too much of it, those are parted from that have to
+    /// complete theirs first.
+    pub(super) fn count_unfinished(&mut self, key: Key) {
+        let Some(client) = self.core.clients.get_mut(key) else { return };
+        let in_session = client.session.as_ref().map_or(0, |session| session.unfinished_bytes());
+        let bytes = client.input.capacity() + in_session;
+        self.unfinished_bytes =
+            self.unfinished_bytes + bytes - std::mem::replace(&mut client.unfinished_bytes, bytes);
+        while self.unfinished_bytes > self.unfinished_bytes_max {
+            // What has no deadline is whole, and waits for the disk or the store.
+            let owed =
+                |client: &super::Client| client.asking.by_ns.filter(|_| client.unfinished_bytes > KEPT_BYTES);
+            let late = self.core.clients.iter().filter_map(|(key, client)| Some((owed(client)?, key)));
+            match late.min_by_key(|(by_ns, _)| *by_ns) {
+                Some((_, first)) => self.part(first),
+                None => return,
+            }
+        }
+    }
+
     /// The client must have completed its request, or closed, within the time from now.
     pub(super) fn expect(&mut self, key: Key) {
         if let Some(client) = self.core.clients.get_mut(key) {
