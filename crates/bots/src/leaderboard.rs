@@ -34,7 +34,7 @@ use audit::Audit;
 use cheats::Cheats;
 use dialect::{Ask, Dialect, Json, Messages, Over, Written};
 use members::Members;
-use reply::Page;
+use reply::{First, Page};
 use signing::{SignedChange, Signer};
 
 const UPDATE: usize = 0;
@@ -69,8 +69,8 @@ const OWN_COUNTERS: [(&str, Role); 6] = [
 
 /// Rows that a read of the first members asks for.
 const TOP_ROWS: usize = 10;
-/// Token of a read of the first members that was sent when updates had been acknowledged.
-const HAS_MEMBERS: u64 = 1;
+/// Of the token of such a read: they hold a number of rows.
+const ROWS_BITS: u32 = 4;
 /// Points of one update, at most.
 const POINTS_MAX: i64 = 1000;
 
@@ -262,7 +262,7 @@ impl<D: Http> Source<D> for Leaderboard {
             RANK | AROUND if answer.status == 404 && Members::of_read(chosen.token).1 == 0 => Ok(()),
             RANK => self.check_rank(chosen.token, answer),
             AROUND => self.check_around(chosen.token, answer),
-            _ => self.check_top(chosen.token == HAS_MEMBERS, answer),
+            _ => self.check_top(chosen.token, answer),
         };
         match found {
             Ok(()) => true,
@@ -380,9 +380,10 @@ impl Leaderboard {
         }
     }
 
-    /// What a read of the first members remembers: whether the board surely has some when it is sent.
+    /// What a read of the first members remembers: what they must be when it is sent.
     fn top_token(&self) -> u64 {
-        if self.members.has_acknowledged() { HAS_MEMBERS } else { 0 }
+        let First { rows, score } = self.members.first(TOP_ROWS);
+        rows as u64 | score.unsigned_abs() << ROWS_BITS
     }
 
     /// A page's ranks follow each other, and no score is larger than the one before.
@@ -393,8 +394,10 @@ impl Leaderboard {
         Ok(page)
     }
 
-    fn check_top(&self, has_members: bool, answer: &Answer<'_>) -> Result<(), Wrong> {
-        self.page(answer)?.begins_the_board(has_members).map_err(|text| (WRONG_RANK, text))
+    fn check_top(&self, token: u64, answer: &Answer<'_>) -> Result<(), Wrong> {
+        let rows = (token & ((1 << ROWS_BITS) - 1)) as usize;
+        let known = First { rows, score: (token >> ROWS_BITS) as i64 };
+        self.page(answer)?.begins_the_board(known).map_err(|text| (WRONG_RANK, text))
     }
 
     fn check_around(&self, token: u64, answer: &Answer<'_>) -> Result<(), Wrong> {
@@ -425,7 +428,7 @@ impl Leaderboard {
             return Err(wrong);
         }
         let rows = match updates.as_slice() {
-            [] => return self.check_top(false, answer),
+            [] => return self.check_top(0, answer),
             [_] => self.dialect.standing(answer.body).map(|standing| vec![standing]),
             _ => self.dialect.bulk(answer.body),
         };

@@ -41,10 +41,19 @@ fn fill(address: SocketAddr) {
 
 /// Waits until there are so many connections, this one among them.
 fn await_connections(prober: &mut Player, count: usize) {
+    await_connections_of(prober, &count.to_string(), |connections| connections == count);
+}
+
+fn await_connections_of(prober: &mut Player, wanted: &str, is_wanted: impl Fn(usize) -> bool) {
     let until = Instant::now() + PATIENCE;
-    let line = format!("leaderboard_connections {count}\n");
-    while !prober.ask("GET", "/metrics", "").body.contains(&line) {
-        assert!(Instant::now() < until, "there are not {count} connections");
+    let connections = |metrics: String| {
+        let mut lines = metrics.lines();
+        lines
+            .find_map(|line| line.strip_prefix("leaderboard_connections "))
+            .and_then(|count| count.parse().ok())
+    };
+    while !connections(prober.ask("GET", "/metrics", "").body).is_some_and(&is_wanted) {
+        assert!(Instant::now() < until, "there are not {wanted} connections");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -80,6 +89,28 @@ fn of_clients_that_do_not_take_too_many_answers_those_who_began_first_are_parted
         let Answer { status, body, .. } = last.answer();
         assert_eq!((status, body.matches("\"rank\"").count()), (200, ROWS));
     }
+    running.end().unwrap();
+}
+
+/// A body of 900 kB but for its last bytes.
+fn ask_by_half(address: SocketAddr) -> Client {
+    let mut client = Client::silent(address);
+    client.write(b"POST /bulk HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n");
+    client.write(&[b' '; 899_990]);
+    client
+}
+
+#[test]
+fn of_clients_whose_unfinished_requests_take_too_much_those_who_began_first_are_parted_from() {
+    let running =
+        start(Options { request_timeout: LONG, total_unfinished: 4 << 20, threads: Some(1), ..options() });
+    let mut prober = Player::of(&running);
+    let _halves: Vec<Client> = (0..11).map(|_| ask_by_half(running.address)).collect();
+    let mut last = ask_by_half(running.address);
+    // Four of them, and the prober.
+    await_connections_of(&mut prober, "at most 5", |connections| connections <= 5);
+    last.write(&[b' '; 10]);
+    assert_eq!(last.answer().status, 400, "it came whole, and is no JSON");
     running.end().unwrap();
 }
 

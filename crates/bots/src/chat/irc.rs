@@ -20,7 +20,7 @@ impl Dialect for Irc {
 
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         // Nine characters at most, as the RFC asks; the first is a letter. A write into memory does not fail.
-        let _ = write!(out, "NICK b{0}\r\nUSER b{0} 0 * :b{0}\r\n", who.number);
+        let _ = write!(out, "NICK {0}\r\nUSER {0} 0 * :{0}\r\n", nick_of(who.number));
     }
 
     fn say(out: &mut Vec<u8>, room: &str, text: &[u8]) {
@@ -35,22 +35,23 @@ impl Dialect for Irc {
         let _ = write!(out, "PING :{TOKEN}\r\n");
     }
 
+    /// As bytes: what is not UTF-8 is read all the same.
     fn received(line: &[u8], who: Who<'_>, _: bool) -> Word {
-        let Ok(line) = std::str::from_utf8(line) else { return Word::Nothing };
-        if let Some(token) = line.strip_prefix("PING ") {
-            return Word::Answer(["PONG ", token, "\r\n"].concat().into_bytes());
+        if let Some(token) = line.strip_prefix(b"PING ") {
+            return Word::Answer([b"PONG ", token, b"\r\n"].concat());
         }
-        let mut words = line.split(' ').skip(usize::from(line.starts_with(':')));
+        let mut words = line.split(|byte| *byte == b' ').skip(usize::from(line.starts_with(b":")));
+        let is_us = |nick: Option<&[u8]>| nick.is_some_and(|nick| nick == nick_of(who.number).as_bytes());
         match words.next() {
-            Some("001") => Word::Answer(["JOIN #", who.room, "\r\n"].concat().into_bytes()),
-            Some("366") => Word::Joined,
-            Some("PONG") if line.ends_with(TOKEN) => Word::CaughtUp(None),
-            Some("PRIVMSG") => Word::Strange,
-            Some("ERROR") => Word::Refused,
+            Some(b"001") => Word::Answer(["JOIN #", who.room, "\r\n"].concat().into_bytes()),
+            Some(b"366") => Word::Joined,
+            Some(b"PONG") if line.ends_with(TOKEN.as_bytes()) => Word::CaughtUp(None),
+            Some(b"PRIVMSG") => Word::Strange,
+            Some(b"ERROR") => Word::Refused,
+            Some(b"KICK") if is_us(words.nth(1)) => Word::Refused,
+            Some(b"KILL") if is_us(words.next()) => Word::Refused,
             // 4xx and 5xx are errors; 422 only says that there is no message of the day.
-            Some(reply) if reply.len() == 3 && reply.starts_with(['4', '5']) && reply != "422" => {
-                Word::Refused
-            }
+            Some(reply @ [b'4' | b'5', _, _]) if reply != b"422" => Word::Refused,
             _ => Word::Nothing,
         }
     }
@@ -68,6 +69,10 @@ impl Dialect for Irc {
         let is_ours = name.eq_ignore_ascii_case(room.as_bytes()) && head.ends_with(b" PRIVMSG #");
         if is_ours { text } else { &[] }
     }
+}
+
+fn nick_of(number: u64) -> String {
+    format!("b{number}")
 }
 
 #[cfg(test)]
@@ -93,9 +98,15 @@ mod tests {
             (":b1!~b1@::1 PRIVMSG #lobby :hello", Word::Strange),
             (":irc.local 433 * b3 :Nickname already in use", Word::Refused),
             ("ERROR :Closing connection", Word::Refused),
+            (":op!o@host KICK #lobby b3 :out", Word::Refused),
+            (":op!o@host KICK #lobby b4 :out", Word::Nothing),
+            (":op!o@host KILL b3 :out", Word::Refused),
             ("", Word::Nothing),
         ] {
             assert_eq!(Irc::received(line.as_bytes(), WHO, false), word, "{line}");
+        }
+        for line in [b":b1!~b1@::1 PRIVMSG #lobby :\xff".as_slice(), b"ERROR :\xff"] {
+            assert_ne!(Irc::received(line, WHO, false), Word::Nothing, "{line:?}");
         }
     }
 

@@ -64,7 +64,8 @@ impl Dialect for Nats {
         while let Some(end) = memchr(b'\n', block) {
             let line = without_return(&block[..end]);
             if line.starts_with(b"MSG ") {
-                *announced = announced_bytes(line, room);
+                // One behind which no payload came is as wrong as one that is not ours.
+                *announced = if announced.is_some() { None } else { announced_bytes(line, room) };
                 if announced.is_none() {
                     return block;
                 }
@@ -159,6 +160,8 @@ mod tests {
         let twice = [&announcement[..], &line, &line].concat();
         assert_eq!(booked(&[&twice]), (1, line.len()), "announced once, sent twice");
         assert_eq!(booked(&[b"MSG lobby 1 3\r\n", &line]), (0, line.len()), "of another length");
+        let announced_twice = [&announcement[..], &announcement, &line].concat();
+        assert_eq!(booked(&[&announced_twice]).0, 0, "announced twice, sent once");
     }
 
     #[test]

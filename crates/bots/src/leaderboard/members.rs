@@ -1,6 +1,6 @@
 //! What a worker knows of its members' scores.
 
-use super::reply::Standing;
+use super::reply::{First, Standing};
 
 /// The members of one worker.
 pub struct Members {
@@ -8,8 +8,10 @@ pub struct Members {
     worker: usize,
     /// of the trial
     prefix: String,
-    /// an update was acknowledged: the board is not empty from then on
-    has_acknowledged: bool,
+    /// those of whom an update was acknowledged: the board has them from then on
+    acknowledged: usize,
+    /// the highest score that was acknowledged; scores only grow
+    highest: i64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -28,7 +30,8 @@ impl Members {
             scores: vec![Score::default(); count],
             worker,
             prefix: String::new(),
-            has_acknowledged: false,
+            acknowledged: 0,
+            highest: 0,
         }
     }
 
@@ -74,9 +77,9 @@ impl Members {
         (token as u32, i64::from((token >> 32) as u32))
     }
 
-    /// Whether an update of any of them was acknowledged.
-    pub fn has_acknowledged(&self) -> bool {
-        self.has_acknowledged
+    /// What the first members of the board must be, from now on.
+    pub fn first(&self, rows: usize) -> First {
+        First { rows: self.acknowledged.min(rows), score: self.highest }
     }
 
     /// Those that were updated.
@@ -118,12 +121,14 @@ impl Members {
     /// An update was acknowledged. Errors: with another score than it must have.
     pub fn settle(&mut self, member: u32, points: i64, standing: &Standing<'_>) -> Result<(), String> {
         let is_its = self.is_about(standing, member).is_ok();
-        self.has_acknowledged = true;
         let score = &mut self.scores[member as usize];
+        // An update adds a point at least.
+        self.acknowledged += usize::from(score.least == 0);
         let (least, most) = (score.least + points, score.most + points);
         let is_right = is_its && (least..=most).contains(&standing.score);
         let (least, most) = if is_right { (standing.score, standing.score) } else { (least, most) };
         *score = Score { least, most, is_open: false, was_updated: true };
+        self.highest = self.highest.max(least);
         if is_right {
             return Ok(());
         }

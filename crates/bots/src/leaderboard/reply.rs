@@ -26,6 +26,15 @@ pub struct Page<'a> {
     pub rows: Vec<Row<'a>>,
 }
 
+/// What is known of the first members when they are asked for; others than ours may be there too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct First {
+    /// so many at least, and no more than are asked for
+    pub rows: usize,
+    /// of the first one, at least
+    pub score: i64,
+}
+
 impl Page<'_> {
     /// Whether its ranks follow each other, its scores fall and no member is in it twice. Errors: the first place where
     /// that is not so.
@@ -51,11 +60,18 @@ impl Page<'_> {
         }
     }
 
-    /// Whether it begins with the first rank, where the board has members. Errors: how it begins.
-    pub fn begins_the_board(&self, has_members: bool) -> Result<(), String> {
+    /// Whether it begins with the first rank, and has the members that it must have. Errors: how it begins.
+    pub fn begins_the_board(&self, known: First) -> Result<(), String> {
         match self.rows.first() {
             Some(row) if row.rank != 1 => Err(format!("the first members begin with rank {}", row.rank)),
-            None if has_members => Err("no first members, although updates were acknowledged".to_owned()),
+            Some(row) if row.score < known.score => Err(format!(
+                "the first member has {} points, although {} were acknowledged before",
+                row.score, known.score
+            )),
+            None if known.rows > 0 => Err("no first members, although updates were acknowledged".to_owned()),
+            _ if self.rows.len() < known.rows => {
+                Err(format!("{} first members, although there are {} or more", self.rows.len(), known.rows))
+            }
             _ => Ok(()),
         }
     }

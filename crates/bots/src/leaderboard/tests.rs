@@ -360,11 +360,13 @@ fn a_read_is_held_against_what_was_acknowledged_when_it_was_sent_and_about_whom_
 fn a_page_must_be_the_one_that_was_asked_for() {
     let body = |rows: &[(&str, i64, u64)]| Spoken::Json.page(rows);
     let dialect = Spoken::Json.dialect();
-    let begins = |rows: &[(&str, i64, u64)], has_members: bool| {
-        dialect.page(&body(rows)).unwrap().begins_the_board(has_members).is_ok()
+    let begins = |rows: &[(&str, i64, u64)], least: usize, score: i64| {
+        dialect.page(&body(rows)).unwrap().begins_the_board(First { rows: least, score }).is_ok()
     };
-    assert!(begins(&[("a", 9, 1), ("b", 8, 2)], true) && begins(&[], false));
-    assert!(!begins(&[("a", 9, 2)], false) && !begins(&[], true));
+    assert!(begins(&[("a", 9, 1), ("b", 8, 2)], 2, 9) && begins(&[("a", 9, 1)], 0, 0) && begins(&[], 0, 0));
+    assert!(!begins(&[("a", 9, 2)], 0, 0) && !begins(&[], 1, 1));
+    assert!(!begins(&[("a", 9, 1)], 1, 10), "a higher score was acknowledged");
+    assert!(!begins(&[("a", 9, 1)], 2, 9), "two members were acknowledged");
     let check = |rows: &[(&str, i64, u64)]| dialect.page(&body(rows)).unwrap().check().is_ok();
     assert!(check(&[("a", 9, 1), ("b", 8, 2)]));
     assert!(!check(&[("a", 9, 0)]) && !check(&[("a", 9, 1), ("a", 8, 2)]));

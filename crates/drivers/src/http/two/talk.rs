@@ -320,6 +320,11 @@ impl Asked {
                     Poll::Pending => return Progress::Waits,
                     Poll::Ready(Ok(trailers)) => {
                         self.learn_status(trailers.as_ref());
+                        let has_status = trailers.is_some_and(|fields| fields.contains_key("grpc-status"));
+                        if !has_status && self.grpc == Some(0) {
+                            // What a head says is no end: only behind the message it is known that all went well.
+                            self.grpc = None;
+                        }
                         return Progress::Whole;
                     }
                     Poll::Ready(Err(error)) => return Progress::Failed(Fault::Two, error.to_string()),

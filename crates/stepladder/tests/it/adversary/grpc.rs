@@ -27,7 +27,7 @@ service Game { rpc Move(Position) returns (Position); }
 "#;
 
 /// `:status 200` and `content-type: application/grpc`.
-const HEAD: &[u8] = b"\x88\x0f\x10\x10application/grpc";
+pub(super) const HEAD: &[u8] = b"\x88\x0f\x10\x10application/grpc";
 /// `x: 5`
 pub(super) const FIVE: &[u8] = &[0x08, 5];
 
@@ -50,7 +50,7 @@ fn answer(stream: u32, head: &[u8], body: &[u8], status: &str) -> Vec<u8> {
         .concat()
 }
 
-fn right(stream: u32) -> Vec<u8> {
+pub(super) fn right(stream: u32) -> Vec<u8> {
     with_body(stream, &message(FIVE))
 }
 
@@ -83,6 +83,121 @@ fn later(does: impl Fn(&mut Peer, u32) -> io::Result<()>) -> impl Fn(&mut Peer) 
 
 fn body(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
     calls(move |stream, _| with_body(stream, bytes.as_ref()))
+}
+
+/// A field that is in no table.
+fn field(name: &str, value: &str) -> Vec<u8> {
+    [&[0, name.len() as u8][..], name.as_bytes(), &[value.len() as u8], value.as_bytes()].concat()
+}
+
+/// An answer whose status of HTTP, head and trailers say these codes.
+fn states(
+    status: &'static [u8],
+    in_head: &[&str],
+    in_trailers: &[&str],
+) -> impl Fn(&mut Peer) -> io::Result<()> {
+    let fields =
+        |codes: &[&str]| codes.iter().flat_map(|code| field("grpc-status", code)).collect::<Vec<u8>>();
+    let head = [status, &HEAD[1..], &fields(in_head)].concat();
+    let end = fields(in_trailers);
+    calls(move |stream, _| {
+        [
+            frame(HEADERS, END_HEADERS, stream, &head),
+            frame(DATA, 0, stream, &message(FIVE)),
+            frame(HEADERS, END_HEADERS | END_STREAM, stream, &end),
+        ]
+        .concat()
+    })
+}
+
+/// Refuses each call of the load with this text for its number.
+pub(super) fn refuses(text: impl Fn(usize) -> String) -> impl Fn(&mut Peer) -> io::Result<()> {
+    calls(move |stream, number| {
+        let head = [HEAD, &field("grpc-status", "16"), &field("grpc-message", &text(number))].concat();
+        frame(HEADERS, END_HEADERS | END_STREAM, stream, &head)
+    })
+}
+
+/// `:status`, from the static table.
+const STATUS_200: &[u8] = &[0x88];
+const STATUS_500: &[u8] = &[0x8e];
+
+/// Statuses of HTTP and gRPC, in head and trailers, of which one says that all is well and another that it is not.
+fn contradictions() -> Vec<Row> {
+    const UNKNOWN: &str = "UNKNOWN";
+    const MALFORMED: &str = "malformed message";
+    vec![
+        row("says 0 in its head and 13 in its trailers", Fails, UNKNOWN, states(STATUS_200, &["0"], &["13"])),
+        row("says 13 in its head and 0 in its trailers", Fails, UNKNOWN, states(STATUS_200, &["13"], &["0"])),
+        row("says 0 and then 13 in its trailers", Fails, UNKNOWN, states(STATUS_200, &[], &["0", "13"])),
+        long("says 13 and then 0 in its trailers", Fails, UNKNOWN, states(STATUS_200, &[], &["13", "0"])),
+        row("says 0 and status 500 of HTTP", Fails, UNKNOWN, states(STATUS_500, &[], &["0"])),
+        long("says 0 and status 500 of HTTP without a message", Fails, UNKNOWN, |peer: &mut Peer| {
+            let head = [STATUS_500, &HEAD[1..]].concat();
+            calls(move |stream, _| {
+                [frame(HEADERS, END_HEADERS, stream, &head), trailers(stream, "0")].concat()
+            })(peer)
+        }),
+        long(
+            "says 0 in its head and in its trailers, as it may",
+            Passes,
+            "",
+            states(STATUS_200, &["0"], &["0"]),
+        ),
+        long("says 00, as a number it may", Passes, "", states(STATUS_200, &[], &["00"])),
+        long("says 256", Fails, UNKNOWN, states(STATUS_200, &[], &["256"])),
+        long("says -0", Fails, UNKNOWN, states(STATUS_200, &[], &["-0"])),
+        long("says nothing where the status stands", Fails, UNKNOWN, states(STATUS_200, &[], &[""])),
+        row(
+            "says 0 in its head and nothing in its trailers",
+            Fails,
+            MALFORMED,
+            states(STATUS_200, &["0"], &[]),
+        ),
+        row(
+            "ends with trailers alone and status 0",
+            Fails,
+            "malformed message",
+            calls(|stream, _| {
+                let head = [HEAD, &field("grpc-status", "0")].concat();
+                frame(HEADERS, END_HEADERS | END_STREAM, stream, &head)
+            }),
+        ),
+        long(
+            "compresses a message by an encoding that nobody asked for",
+            Fails,
+            "malformed message",
+            calls(|stream, _| {
+                let head = [HEAD, &field("grpc-encoding", "gzip")].concat();
+                answer(stream, &head, &[&[1, 0, 0, 0, 2][..], FIVE].concat(), "0")
+            }),
+        ),
+        long(
+            "answers with a redirect",
+            Fails,
+            "status|UNKNOWN|redirect|malformed message",
+            calls(|stream, _| {
+                // `:status: 302`, a literal with its name from the static table.
+                let head = [b"\x08\x03302", &field("location", "http://169.254.169.254/")[..]].concat();
+                frame(HEADERS, END_HEADERS | END_STREAM, stream, &head)
+            }),
+        ),
+        long(
+            "sends trailers of 16 kB",
+            Fails,
+            "http/2 error|wrong|too large|too much",
+            calls(|stream, _| {
+                let fields: Vec<u8> =
+                    (0..200).flat_map(|at| field(&format!("a{at}"), &"v".repeat(100))).collect();
+                [
+                    frame(HEADERS, END_HEADERS, stream, HEAD),
+                    frame(DATA, 0, stream, &message(FIVE)),
+                    frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields[..16_000.min(fields.len())]),
+                ]
+                .concat()
+            }),
+        ),
+    ]
 }
 
 fn rows() -> Vec<Row> {
@@ -253,5 +368,5 @@ fn rows() -> Vec<Row> {
 
 #[test]
 fn hostile_grpc_servers_do_not_pass() {
-    check(&LOAD, &rows());
+    check(&LOAD, &[rows(), contradictions()].into_iter().flatten().collect::<Vec<_>>());
 }

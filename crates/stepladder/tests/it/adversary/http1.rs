@@ -19,7 +19,7 @@ const LOAD: Load = Load {
 const RIGHT: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 /// Answers each request in order, by what `answer` makes of its number on this connection.
-fn answers(peer: &mut Peer, answer: impl Fn(usize) -> Vec<u8>) -> io::Result<()> {
+pub(super) fn answers(peer: &mut Peer, answer: impl Fn(usize) -> Vec<u8>) -> io::Result<()> {
     for number in 0.. {
         peer.head()?;
         peer.say(answer(number))?;
@@ -28,7 +28,7 @@ fn answers(peer: &mut Peer, answer: impl Fn(usize) -> Vec<u8>) -> io::Result<()>
 }
 
 /// Behaves until the load comes; then it hears a request and does this.
-fn later(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
+pub(super) fn later(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         if peer.is_probe() {
             return answers(peer, |_| RIGHT.into());
@@ -39,7 +39,7 @@ fn later(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> io
 }
 
 /// Hears a request of the load, says this, and then nothing.
-fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
+pub(super) fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
     later(move |peer| {
         peer.say(&bytes)?;
         peer.hold()
@@ -337,6 +337,55 @@ fn answering() -> Vec<Row> {
             .with(&["--redirects", "3"]),
         long("redirects to a file", Fails, "redirect elsewhere", always(moved("file:///etc/passwd")))
             .with(&["--redirects", "3"]),
+        long(
+            "redirects by a path of the network",
+            Fails,
+            "redirect elsewhere",
+            always(moved("//169.254.169.254/latest/")),
+        )
+        .with(&["--redirects", "3"]),
+        row(
+            "redirects with a user name that is another host",
+            Fails,
+            "redirect elsewhere|redirect",
+            always(moved("http://169.254.169.254@127.0.0.1/")),
+        )
+        .with(&["--redirects", "3"]),
+        long("redirects with backslashes", Fails, "redirect", always(moved("\\\\169.254.169.254/")))
+            .with(&["--redirects", "3"]),
+        long(
+            "redirects with a tab and a version in the path",
+            Fails,
+            "redirect|status",
+            always(moved("/x\tHTTP/1.1")),
+        )
+        .with(&["--redirects", "3"]),
+        long(
+            "redirects to longer and longer paths",
+            Fails,
+            "redirect",
+            later(|peer| {
+                let mut path = "/x".to_owned();
+                loop {
+                    path += &"x".repeat(3000);
+                    peer.say(format!("HTTP/1.1 302 Found\r\nLocation: {path}\r\nContent-Length: 0\r\n\r\n"))?;
+                    peer.head()?;
+                }
+            }),
+        )
+        .with(&["--redirects", "10"]),
+        long(
+            "redirects to a new path each time",
+            Fails,
+            "redirect",
+            later(|peer| {
+                peer.say("HTTP/1.1 302 Found\r\nLocation: /first\r\nContent-Length: 0\r\n\r\n")?;
+                answers(peer, |number| {
+                    format!("HTTP/1.1 302 Found\r\nLocation: /a{number}\r\nContent-Length: 0\r\n\r\n").into()
+                })
+            }),
+        )
+        .with(&["--redirects", "10"]),
         long("redirects to itself", Fails, "redirect loop", always(moved("/"))).with(&["--redirects", "3"]),
     ]
 }

@@ -1,5 +1,6 @@
 //! HTTP/2 (RFC 9113): four requesters with a connection each.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::thread;
 use std::time::Duration;
@@ -30,7 +31,7 @@ const ACK: u8 = 1;
 pub(super) const END_HEADERS: u8 = 4;
 
 /// `:status 200`, from the static table.
-const OK: &[u8] = &[0x88];
+pub(super) const OK: &[u8] = &[0x88];
 
 /// A frame: length, type, flags, stream, payload.
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -39,7 +40,7 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 }
 
 /// A right answer.
-fn right(stream: u32) -> Vec<u8> {
+pub(super) fn right(stream: u32) -> Vec<u8> {
     [frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, END_STREAM, stream, b"hello")].concat()
 }
 
@@ -49,17 +50,97 @@ pub(super) fn greet(peer: &mut Peer, settings: &[u8]) -> io::Result<()> {
     peer.say(frame(SETTINGS, 0, 0, settings))
 }
 
-/// The stream of the next whole request; settings and pings are answered.
+/// A frame of the client.
+struct Heard {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: Vec<u8>,
+}
+
+impl Heard {
+    fn ends_a_request(&self) -> bool {
+        [HEADERS, DATA].contains(&self.kind) && self.flags & END_STREAM != 0
+    }
+}
+
+/// The next frame; settings and pings are answered.
+fn hear(peer: &mut Peer) -> io::Result<Heard> {
+    let [a, b, c, kind, flags] = peer.bytes()?;
+    let stream = u32::from_be_bytes(peer.bytes()?);
+    let payload = peer.take(u32::from_be_bytes([0, a, b, c]) as usize)?;
+    match kind {
+        SETTINGS if flags & ACK == 0 => peer.say(frame(SETTINGS, ACK, 0, &[]))?,
+        PING if flags & ACK == 0 => peer.say(frame(PING, ACK, 0, &payload))?,
+        _ => {}
+    }
+    Ok(Heard { kind, flags, stream, payload })
+}
+
+/// The stream of the next whole request.
 pub(super) fn request(peer: &mut Peer) -> io::Result<u32> {
     loop {
-        let [a, b, c, kind, flags] = peer.bytes()?;
-        let stream = u32::from_be_bytes(peer.bytes()?);
-        let payload = peer.take(u32::from_be_bytes([0, a, b, c]) as usize)?;
-        match kind {
-            SETTINGS if flags & ACK == 0 => peer.say(frame(SETTINGS, ACK, 0, &[]))?,
-            PING if flags & ACK == 0 => peer.say(frame(PING, ACK, 0, &payload))?,
-            HEADERS | DATA if flags & END_STREAM != 0 => return Ok(stream),
-            _ => {}
+        let heard = hear(peer)?;
+        if heard.ends_a_request() {
+            return Ok(heard.stream);
+        }
+    }
+}
+
+/// Answers each request of the load with this head, these bytes and then `x` until the body has `length` bytes, as the
+/// client's windows allow, and never ends it. Probes are answered `right`.
+pub(super) fn stalls(
+    right: fn(u32) -> Vec<u8>,
+    head: &'static [u8],
+    begin: Vec<u8>,
+    length: usize,
+) -> impl Fn(&mut Peer) -> io::Result<()> {
+    move |peer| {
+        greet(peer, &[])?;
+        if peer.is_probe() {
+            return answers(peer, |stream, _| right(stream));
+        }
+        let body = [&begin[..], &vec![b'x'; length - begin.len()]].concat();
+        // Of the connection, and of a stream when it begins; of each stream how much was sent, and its window.
+        let (mut window, mut first_window) = (65_535_i64, 65_535_i64);
+        let mut streams = BTreeMap::<u32, (usize, i64)>::new();
+        loop {
+            let heard = hear(peer)?;
+            let increment =
+                || heard.payload.first_chunk().map_or(0, |bytes| i64::from(u32::from_be_bytes(*bytes)));
+            match heard.kind {
+                SETTINGS => {
+                    let of_windows = heard.payload.chunks_exact(6).filter(|setting| setting[..2] == [0, 4]);
+                    if let Some(value) = of_windows.last().and_then(|setting| setting.last_chunk()) {
+                        first_window = i64::from(u32::from_be_bytes(*value));
+                    }
+                }
+                WINDOW_UPDATE if heard.stream == 0 => window += increment(),
+                WINDOW_UPDATE => {
+                    if let Some((_, window)) = streams.get_mut(&heard.stream) {
+                        *window += increment();
+                    }
+                }
+                RST_STREAM => drop(streams.remove(&heard.stream)),
+                _ if heard.ends_a_request() => {
+                    peer.say(frame(HEADERS, END_HEADERS, heard.stream, head))?;
+                    streams.insert(heard.stream, (0, first_window));
+                }
+                _ => {}
+            }
+            for (stream, (sent, own)) in &mut streams {
+                loop {
+                    let room = window.min(*own).clamp(0, 16_384) as usize;
+                    let piece = &body[*sent..body.len().min(*sent + room)];
+                    if piece.is_empty() {
+                        break;
+                    }
+                    peer.say(frame(DATA, 0, *stream, piece))?;
+                    *sent += piece.len();
+                    window -= piece.len() as i64;
+                    *own -= piece.len() as i64;
+                }
+            }
         }
     }
 }

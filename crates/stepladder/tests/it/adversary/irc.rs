@@ -197,7 +197,129 @@ fn rows() -> Vec<Row> {
     ]
 }
 
+/// Relays each text, and this line before it.
+fn besides(line: &'static [u8]) -> impl Fn(&mut Peer) -> io::Result<()> {
+    relays(move |text, _| [line, b"\r\n", &message("lobby", text)[..]].concat())
+}
+
+/// Servers that relay everything, and say what is not right besides.
+fn talkative() -> Vec<Row> {
+    const ERRORS: &[&str] = &["--objective", "errors==0"];
+    vec![
+        row(
+            "relays and invents lines that are not UTF-8",
+            Fails,
+            "wrong line",
+            besides(b":b!b@host PRIVMSG #lobby :\xff\xfe"),
+        ),
+        row(
+            "relays and ends with an ERROR that is not UTF-8 each time",
+            Fails,
+            "refused",
+            besides(b"ERROR :\xff\xfe"),
+        )
+        .with(ERRORS),
+        row(
+            "relays and kicks its clients",
+            Fails,
+            "refused",
+            relays(|text, _| {
+                let kicks: String =
+                    (0..4).map(|number| format!(":op!o@host KICK #lobby b{number} :out\r\n")).collect();
+                [kicks.as_bytes(), &message("lobby", text)].concat()
+            }),
+        )
+        .with(ERRORS),
+        long("relays and kicks others, as it may", Passes, "", besides(b":op!o@host KICK #lobby b10 :out"))
+            .with(ERRORS),
+        long(
+            "relays and kills its clients",
+            Fails,
+            "refused",
+            relays(|text, _| {
+                let kills: String =
+                    (0..4).map(|number| format!(":op!o@host KILL b{number} :out\r\n")).collect();
+                [kills.as_bytes(), &message("lobby", text)].concat()
+            }),
+        )
+        .with(ERRORS),
+        row(
+            "relays and says that the nick is in use each time",
+            Fails,
+            "refused",
+            besides(b":s 433 * b0 :Nickname is already in use"),
+        )
+        .with(ERRORS),
+        long(
+            "relays and speaks in two channels",
+            Fails,
+            "wrong line",
+            besides(b":b!b@host PRIVMSG #lobby,#other :hello"),
+        ),
+        long("relays and speaks to nobody", Fails, "wrong line", besides(b":b!b@host PRIVMSG")),
+        long("relays and says lines of blanks and of NUL, as it may", Passes, "", besides(b"  \0  \0")),
+        row(
+            "puts a NUL before each text",
+            Fails,
+            "wrong line",
+            relays(|text, _| message("lobby", &[b"\0", text].concat())),
+        ),
+        long(
+            "puts a NUL behind each text",
+            Fails,
+            "wrong line",
+            relays(|text, _| message("lobby", &[text, b"\0"].concat())),
+        ),
+        row(
+            "relays nothing and answers pings that nobody sent",
+            Fails,
+            "lost",
+            server(|peer, _, _| peer.say(":s PONG s :stepladder\r\n")),
+        ),
+        long("says for ever that the nick is in use", Fails, "had not let in|refused", |peer| {
+            peer.line()?;
+            peer.flood(":s 433 * b :Nickname is already in use\r\n")
+        }),
+        long(
+            "lists names without end",
+            Fails,
+            "deliveries.lost",
+            joined(|peer| peer.flood(":s 353 b = #lobby :a b c d e f\r\n")),
+        ),
+        long(
+            "says the end of the names without end",
+            Fails,
+            "deliveries.lost",
+            joined(|peer| peer.flood(":s 366 b #lobby :End\r\n")),
+        ),
+        long(
+            "welcomes members again without end",
+            Fails,
+            "and does not read them",
+            joined(|peer| peer.flood(":s 001 b :Welcome\r\n")),
+        ),
+        long(
+            "kicks somebody without end",
+            Fails,
+            "refused|deliveries.lost",
+            joined(|peer| peer.flood(":op KICK #lobby b0 :out\r\n")),
+        ),
+        long(
+            "sends lines of NUL without end",
+            Fails,
+            "deliveries.lost",
+            joined(|peer| peer.flood("\0\0\0\r\n")),
+        ),
+        long(
+            "closes after each text",
+            Fails,
+            "lost",
+            server(|_, _, _| Err(io::ErrorKind::BrokenPipe.into())),
+        ),
+    ]
+}
+
 #[test]
 fn hostile_irc_servers_do_not_pass() {
-    check(&LOAD, &rows());
+    check(&LOAD, &[rows(), talkative()].into_iter().flatten().collect::<Vec<_>>());
 }

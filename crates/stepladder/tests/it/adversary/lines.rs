@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::peer::Peer;
 use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
 
-const CHAT: Load = Load {
+pub(super) const CHAT: Load = Load {
     protocol: "lines, chat",
     words: |port| {
         words(format!(
@@ -23,13 +23,13 @@ const ECHO: Load = Load {
     files: no_files,
 };
 
-fn line(text: &[u8]) -> Vec<u8> {
+pub(super) fn line(text: &[u8]) -> Vec<u8> {
     [text, b"\n"].concat()
 }
 
 /// A chat: those who join are told so, and who asks for the books is answered `books`. `relays` is given each text, with its
 /// number among those of the connection.
-fn chat(
+pub(super) fn chat(
     books: &'static str,
     relays: impl Fn(&mut Peer, &[u8], usize) -> io::Result<()>,
 ) -> impl Fn(&mut Peer) -> io::Result<()> {
@@ -52,10 +52,10 @@ fn chat(
     }
 }
 
-const BOOKS: &str = "* books none\n";
+pub(super) const BOOKS: &str = "* books none\n";
 
 /// A chat that relays this instead of each text.
-fn relays(of: impl Fn(&[u8], usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
+pub(super) fn relays(of: impl Fn(&[u8], usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
     chat(BOOKS, move |peer, text, number| {
         peer.tell(&of(text, number), false, |_| 1);
         Ok(())
@@ -71,7 +71,7 @@ fn joined(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> i
     }
 }
 
-fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
+pub(super) fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
     joined(move |peer| {
         peer.say(&bytes)?;
         peer.hold()

@@ -7,17 +7,24 @@
 //! With `STEPLADDER_ADVERSARY=FILE` all rows run, and what came of each is appended to the file, separated by tabs
 //! (`bench/adversary/run`); otherwise those that are quick.
 
+mod arena;
 mod grpc;
 mod hazelcast;
 mod http1;
 mod http2;
 mod irc;
+mod json;
+mod leaderboard;
 mod lines;
 mod mqtt;
 mod nats;
 mod peer;
 mod protobuf;
 mod redis;
+mod secrets;
+mod stalled;
+mod stamps;
+mod tls;
 mod websocket;
 
 use std::fmt::Write as _;
@@ -42,7 +49,9 @@ const MEMORY_KB_MAX: u64 = 64 << 10;
 const WITHIN: Duration = Duration::from_secs(40);
 /// Climbs at once. They mostly wait, and other tests run beside them.
 const AT_ONCE: usize = 4;
-const LOAD: &str = "--hold 1s --settle 100ms --no-calibration --workers 1 --json run.json";
+const LOAD: &str = "--settle 100ms --no-calibration --workers 1 --json run.json";
+/// Unless a row says another one.
+const HOLD: [&str; 2] = ["--hold", "1s"];
 
 /// What a climb must come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +158,8 @@ fn climb(load: &Load, row: &Row) -> (Outcome, Ran) {
     }
     let mut words = vec!["climb".to_owned()];
     words.extend((load.words)(port));
-    words.extend(LOAD.split(' ').chain(row.options.iter().copied()).map(str::to_owned));
+    let hold = if row.options.contains(&HOLD[0]) { &[][..] } else { &HOLD };
+    words.extend(LOAD.split(' ').chain(hold.iter().chain(row.options).copied()).map(str::to_owned));
     let begin = Instant::now();
     let running = place.start(words);
     let pid = running.pid();

@@ -44,14 +44,23 @@ fn next(peer: &mut Peer) -> io::Result<(u8, Vec<u8>)> {
 fn broker(
     relays: impl Fn(&mut Peer, &[u8], usize) -> io::Result<()>,
 ) -> impl Fn(&mut Peer) -> io::Result<()> {
+    broker_that_grants(CONNACK, SUBACK, relays)
+}
+
+/// The same, with these answers to CONNECT and SUBSCRIBE.
+fn broker_that_grants(
+    connack: &'static [u8],
+    suback: &'static [u8],
+    relays: impl Fn(&mut Peer, &[u8], usize) -> io::Result<()>,
+) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         let mut number = 0;
         loop {
             match next(peer)? {
-                (0x10, _) => peer.say(CONNACK)?,
+                (0x10, _) => peer.say(connack)?,
                 (0x82, _) => {
                     peer.join()?;
-                    peer.say(SUBACK)?;
+                    peer.say(suback)?;
                 }
                 (0xc0, _) => peer.say([0xd0, 0])?,
                 (PUBLISH, body) => {
@@ -70,6 +79,19 @@ fn relays(of: impl Fn(&[u8], usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Res
         peer.tell(&of(text, number), true, |_| 1);
         Ok(())
     })
+}
+
+/// An honest broker, but for these answers to CONNECT and SUBSCRIBE.
+fn grants(connack: &'static [u8], suback: &'static [u8]) -> impl Fn(&mut Peer) -> io::Result<()> {
+    broker_that_grants(connack, suback, |peer, text, _| {
+        peer.tell(&message("lobby", text), true, |_| 1);
+        Ok(())
+    })
+}
+
+/// Relays each text and says this besides.
+fn besides(of: impl Fn(&[u8]) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    relays(move |text, _| [message("lobby", text), of(text)].concat())
 }
 
 /// Answers CONNECT with this.
@@ -134,13 +156,13 @@ fn rows() -> Vec<Row> {
         row(
             "delivers at QoS 1, which nobody asked for",
             Fails,
-            "deliveries.lost",
+            "wrong line",
             relays(|text, _| packet(0x32, &[b"\0\x05lobby\0\x01", text].concat())),
         ),
         row(
             "delivers with QoS 3, which there is not",
             Fails,
-            "deliveries.lost",
+            "wrong line",
             relays(|text, _| packet(0x36, &[b"\0\x05lobby\0\x01", text].concat())),
         ),
         row(
@@ -162,7 +184,7 @@ fn rows() -> Vec<Row> {
         row(
             "acknowledges what nobody published",
             Fails,
-            "lost",
+            "wrong line",
             broker(|peer, _, _| peer.say([0x40, 2, 0x30, 0x39])),
         ),
         long("sends a length of five bytes", Fails, BROKEN, says([PUBLISH, 0xff, 0xff, 0xff, 0xff, 0x7f])),
@@ -194,7 +216,106 @@ fn rows() -> Vec<Row> {
     ]
 }
 
+/// Brokers that relay everything, and say what no broker may say.
+fn talkative() -> Vec<Row> {
+    const WRONG: &str = "wrong line";
+    let again = |kind: u8, head: &'static [u8]| besides(move |text| packet(kind, &[head, text].concat()));
+    vec![
+        row("delivers each text once more at QoS 1", Fails, WRONG, again(0x32, b"\0\x05lobby\0\x01")),
+        long("delivers each text once more at QoS 2", Fails, WRONG, again(0x34, b"\0\x05lobby\0\x01")),
+        row("delivers each text once more as retained", Fails, WRONG, again(0x31, b"\0\x05lobby")),
+        long("delivers each text once more as a duplicate", Fails, WRONG, again(0x38, b"\0\x05lobby")),
+        row(
+            "publishes to a topic besides that nobody subscribed to",
+            Fails,
+            WRONG,
+            again(PUBLISH, b"\0\x06lobby2"),
+        ),
+        long("publishes to a topic without a name besides", Fails, WRONG, again(PUBLISH, b"\0\0")),
+        long("publishes empty packets besides", Fails, WRONG, besides(|_| packet(PUBLISH, b""))),
+        row(
+            "acknowledges besides what was published at QoS 0",
+            Fails,
+            WRONG,
+            besides(|_| packet(0x40, b"\0\x01")),
+        ),
+        row(
+            "connects to its clients besides",
+            Fails,
+            WRONG,
+            besides(|_| packet(0x10, b"\0\x04MQTT\x04\x02\0\0\0\x01b")),
+        ),
+        long("says goodbye besides and goes on", Fails, WRONG, besides(|_| packet(0xe0, b""))),
+        long(
+            "sends packets of types 0 and 15 besides",
+            Fails,
+            WRONG,
+            besides(|_| [packet(0, b"x"), packet(0xf0, b"x")].concat()),
+        ),
+        long("answers pings besides that nobody sent", Passes, "", besides(|_| packet(0xd0, b""))),
+        row("takes a subscription back besides", Fails, "refused", besides(|_| packet(0x90, &[0, 1, 0x80])))
+            .with(&["--objective", "errors==0"]),
+        row(
+            "grants QoS 2, which nobody asked for",
+            Fails,
+            "had not let in",
+            grants(CONNACK, &[0x90, 3, 0, 1, 2]),
+        ),
+        long(
+            "grants a subscription with a code that there is not",
+            Fails,
+            "had not let in",
+            grants(CONNACK, &[0x90, 3, 0, 1, 0x7f]),
+        ),
+        row("grants nothing at all", Fails, "had not let in", grants(CONNACK, &[0x90, 0])),
+        long("grants another subscription", Fails, "had not let in", grants(CONNACK, &[0x90, 3, 0, 2, 0])),
+        long(
+            "grants two subscriptions to one",
+            Fails,
+            "had not let in",
+            grants(CONNACK, &[0x90, 4, 0, 1, 0, 0]),
+        ),
+        row(
+            "relays nothing and answers pings that nobody sent",
+            Fails,
+            "lost",
+            broker(|peer, _, _| peer.say([0xd0, 0])),
+        ),
+        long(
+            "says lengths in more bytes than they need, as it may",
+            Passes,
+            "",
+            relays(|text, _| {
+                let body = [b"\0\x05lobby", text].concat();
+                [&[PUBLISH, body.len() as u8 | 0x80, 0x80, 0][..], &body].concat()
+            }),
+        ),
+        long(
+            "says pings of 60,000 bytes without end",
+            Fails,
+            "lost|wrong line",
+            subscribed(|peer| peer.flood([&[0xd0, 0xe0, 0xd4, 0x03][..], &[b'x'; 60_000]].concat())),
+        ),
+        long(
+            "sends a packet of 200 kB",
+            Fails,
+            "broken protocol",
+            subscribed(|peer| {
+                peer.say([&[PUBLISH, 0xc0, 0x9a, 0x0c][..], &[b'x'; 200_000]].concat())?;
+                peer.hold()
+            }),
+        ),
+        long("connects clients without end", Fails, "lost", subscribed(|peer| peer.flood(CONNACK))),
+        long(
+            "closes after each text",
+            Fails,
+            "lost",
+            broker(|_, _, _| Err(io::ErrorKind::BrokenPipe.into())),
+        ),
+    ]
+}
+
 #[test]
 fn hostile_mqtt_brokers_do_not_pass() {
-    check(&LOAD, &rows());
+    check(&LOAD, &[rows(), talkative()].into_iter().flatten().collect::<Vec<_>>());
 }

@@ -199,7 +199,154 @@ fn rows() -> Vec<Row> {
     ]
 }
 
+/// Relays each text behind these words, which are given its length.
+fn announces(of: impl Fn(usize) -> String) -> impl Fn(&mut Peer) -> io::Result<()> {
+    relays(move |text, _| [of(text.len()).as_bytes(), text, b"\r\n"].concat())
+}
+
+/// Greets with this and is honest otherwise.
+fn greets(info: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    let honest = relays(|text, _| message("lobby", text));
+    move |peer| {
+        peer.say(&info)?;
+        honest(peer)
+    }
+}
+
+/// What announces a message, what greets, and what is said besides messages that are as they should be.
+fn announcements() -> Vec<Row> {
+    const WRONG: &str = "wrong line";
+    vec![
+        row(
+            "delivers with headers, which nobody asked for",
+            Fails,
+            WRONG,
+            announces(|length| format!("HMSG lobby 1 12 {}\r\nNATS/1.0\r\n\r\n", length + 12)),
+        ),
+        long(
+            "says headers that are longer than the message",
+            Fails,
+            WRONG,
+            announces(|length| format!("HMSG lobby 1 {} {length}\r\n", usize::MAX)),
+        ),
+        row(
+            "delivers each text once more with headers",
+            Fails,
+            WRONG,
+            relays(|text, _| {
+                let more = format!("HMSG lobby 1 12 {}\r\nNATS/1.0\r\n\r\n", text.len() + 12);
+                [message("lobby", text), more.into_bytes(), text.to_vec(), b"\r\n".to_vec()].concat()
+            }),
+        ),
+        long(
+            "names a subject for replies, which nobody asked for",
+            Fails,
+            WRONG,
+            announces(|length| format!("MSG lobby 1 inbox {length}\r\n")),
+        ),
+        row(
+            "delivers to subscription 0",
+            Fails,
+            WRONG,
+            announces(|length| format!("MSG lobby 0 {length}\r\n")),
+        ),
+        long(
+            "delivers to subscription 2^64 + 1",
+            Fails,
+            WRONG,
+            announces(|length| format!("MSG lobby 18446744073709551617 {length}\r\n")),
+        ),
+        long(
+            "delivers to subscription -1",
+            Fails,
+            WRONG,
+            announces(|length| format!("MSG lobby -1 {length}\r\n")),
+        ),
+        long(
+            "says a negative length",
+            Fails,
+            WRONG,
+            announces(|length| format!("MSG lobby 1 -{length}\r\n")),
+        ),
+        long(
+            "says a length with blanks behind it",
+            Fails,
+            WRONG,
+            announces(|length| format!("MSG lobby 1 {length}  \r\n")),
+        ),
+        row(
+            "pings between announcement and text",
+            Fails,
+            WRONG,
+            announces(|length| format!("MSG lobby 1 {length}\r\nPING\r\n")),
+        ),
+        long(
+            "announces each text twice",
+            Fails,
+            WRONG,
+            announces(|length| format!("MSG lobby 1 {length}\r\nMSG lobby 1 {length}\r\n")),
+        ),
+        row(
+            "puts a NUL before each text",
+            Fails,
+            WRONG,
+            relays(|text, _| message("lobby", &[b"\0", text].concat())),
+        ),
+        long(
+            "puts a NUL into the subject",
+            Fails,
+            WRONG,
+            announces(|length| format!("MSG lob\0by 1 {length}\r\n")),
+        ),
+        row(
+            "relays and says besides that the client is slow",
+            Fails,
+            "refused",
+            relays(|text, _| [&message("lobby", text)[..], b"-ERR 'Slow Consumer'\r\n"].concat()),
+        )
+        .with(&["--objective", "errors==0"]),
+        long(
+            "relays and says besides that it will close, as it may",
+            Passes,
+            "",
+            relays(|text, _| [b"INFO {\"ldm\":true}\r\n", &message("lobby", text)[..]].concat()),
+        ),
+        row(
+            "relays nothing and answers pings that nobody sent",
+            Fails,
+            "lost",
+            server(|peer, _, _| peer.say("PONG\r\n")),
+        ),
+        long("says OK without end", Fails, "deliveries.lost", subscribed(|peer| peer.flood("+OK\r\n"))),
+        long(
+            "greets with arrays in each other, which nobody reads",
+            Passes,
+            "",
+            greets(format!("INFO {}\r\n", "[".repeat(60_000))),
+        ),
+        row(
+            "greets with 60 kB, as it may",
+            Passes,
+            "",
+            greets(format!("INFO {{\"a\":\"{}\"}}\r\n", "x".repeat(60_000))),
+        ),
+        long(
+            "greets with 1 MiB",
+            Unmeasured,
+            "is not a",
+            greets(format!("INFO {{\"a\":\"{}\"}}\r\n", "x".repeat(1 << 20))),
+        ),
+        long("greets a thousand times, as it may", Passes, "", greets(INFO.repeat(1000))),
+        long(
+            "closes after each text",
+            Fails,
+            "lost",
+            server(|_, _, _| Err(io::ErrorKind::BrokenPipe.into())),
+        ),
+    ]
+}
+
 #[test]
 fn hostile_nats_servers_do_not_pass() {
-    check(&LOAD, &rows());
+    check(&LOAD, &[rows(), announcements()].into_iter().flatten().collect::<Vec<_>>());
 }

@@ -74,6 +74,12 @@ impl Peer {
         io::copy(&mut self.reader, &mut io::sink()).map(|_| ())
     }
 
+    /// Reads nothing and says nothing.
+    pub fn read_nothing(&mut self) -> io::Result<()> {
+        thread::sleep(AT_MOST);
+        Ok(())
+    }
+
     /// Ends what it says and goes on hearing.
     pub fn half_close(&mut self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)?;
@@ -133,11 +139,12 @@ impl Peer {
         }
     }
 
-    /// Makes it a member of the room that all connections share.
-    pub fn join(&mut self) -> io::Result<()> {
+    /// Makes it a member of the room that all connections share; its place in it.
+    pub fn join(&mut self) -> io::Result<usize> {
         let stream = self.stream.try_clone()?;
-        self.shared.members.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
-        Ok(())
+        let mut members = self.shared.members.lock().unwrap_or_else(PoisonError::into_inner);
+        members.push(stream);
+        Ok(members.len() - 1)
     }
 
     /// Says it to the room: to each member as often as `copies` says, by the member's place in the room.

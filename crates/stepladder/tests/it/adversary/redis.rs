@@ -87,7 +87,7 @@ fn at_get(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> i
     }
 }
 
-fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
+pub(super) fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
     at_get(move |peer| {
         peer.say(&bytes)?;
         peer.hold()

@@ -16,7 +16,7 @@ const LOAD: Load = Load {
     files: no_files,
 };
 
-const TEXT: u8 = 0x81;
+pub(super) const TEXT: u8 = 0x81;
 const CLOSE: u8 = 0x88;
 const PING: u8 = 0x89;
 
@@ -34,8 +34,14 @@ const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols";
 const UPGRADE: &str = "Upgrade: websocket\r\nConnection: Upgrade\r\n";
 
 pub(super) fn open(peer: &mut Peer) -> io::Result<()> {
+    open_as(peer).map(drop)
+}
+
+/// The same, and what was asked for.
+pub(super) fn open_as(peer: &mut Peer) -> io::Result<String> {
     let request = peer.head()?;
-    peer.say(accepted(&request, SWITCHING, UPGRADE))
+    peer.say(accepted(&request, SWITCHING, UPGRADE))?;
+    Ok(request)
 }
 
 /// A frame as a server sends it: its first byte, its shortest length, its payload.
@@ -124,7 +130,7 @@ fn then(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> io:
 }
 
 /// Hears a message, says this, and then nothing.
-fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
+pub(super) fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
     then(move |peer| {
         peer.say(&bytes)?;
         peer.hold()

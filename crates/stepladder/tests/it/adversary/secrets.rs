@@ -1,0 +1,131 @@
+//! Servers over gRPC and WebSocket that say back a secret of the environment, which their clients sent them: it stands nowhere.
+
+use std::io;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::peer::Peer;
+use super::{grpc, serve, websocket};
+use crate::place::Place;
+
+const SECRET: &str = "tok/En+9f86d081884c7d65=9a2feaa0";
+
+/// In some of the forms in which servers say things.
+fn forms() -> Vec<String> {
+    let hexadecimal: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let percent = SECRET.replace('/', "%2F").replace('+', "%2B").replace('=', "%3D");
+    vec![SECRET.to_owned(), SECRET[..20].to_owned(), percent, hexadecimal, STANDARD.encode(SECRET)]
+}
+
+/// The form of an answer's number.
+fn form(number: usize) -> String {
+    forms().swap_remove(number % forms().len())
+}
+
+const SCHEMA: &str = r#"
+syntax = "proto3";
+package game.v1;
+message Login { string token = 1; uint64 id = 2; }
+"#;
+
+/// Sends the secret in each message.
+fn scenario(port: u16) -> String {
+    format!(
+        "subject: {{ target: 'ws://127.0.0.1:{port}/' }}
+bots:
+  kind: protobuf
+  proto: game.proto
+  request_message: game.v1.Login
+  reply_message: game.v1.Login
+  id_field: id
+  requests:
+    - name: login
+      json: {{ token: '${{PLANTED}}' }}
+ladder: {{ rate: [100] }}
+objectives: [ errors == 0 ]
+"
+    )
+}
+
+/// Climbs it with the secret in a header, and looks wherever something is written.
+#[track_caller]
+fn check(words: &[&str], files: &[(&str, String)], port: u16, is_quoted: bool) {
+    let place = Place::new();
+    files.iter().for_each(|(name, text)| drop(place.write(name, text)));
+    let outputs =
+        ["--json", "run.json", "--report", "run.html", "--ndjson", "live.ndjson", "--junit", "run.xml"];
+    let mut command = place.command(["climb"]);
+    command.args(words).args(["--hold", "1s", "--settle", "100ms", "--no-calibration"]);
+    command.args(outputs).env("PLANTED", SECRET);
+    let ran = place.start_command(command).finish();
+    assert!(ran.code != 0 && !ran.err.contains("panicked"), "{ran:#?}");
+    let mut masked = ran.err.contains("•••") || ran.out.contains("•••");
+    let named = |name: &str| std::fs::read(place.path(name)).unwrap_or_default();
+    let written =
+        ["run.json", "run.html", "live.ndjson", "run.xml", "stepladder.db"].map(|name| (name, named(name)));
+    let printed =
+        [("standard error", ran.err.clone().into_bytes()), ("standard output", ran.out.clone().into_bytes())];
+    for (name, bytes) in written.into_iter().chain(printed) {
+        let holds = |piece: &str| {
+            bytes.windows(piece.len()).any(|window| window.eq_ignore_ascii_case(piece.as_bytes()))
+        };
+        masked |= holds("•••");
+        for form in forms() {
+            assert!(!holds(&form), "{name} has {form}, port {port}: {ran:#?}");
+        }
+    }
+    // That something was there to mask.
+    assert!(masked || !is_quoted, "{ran:#?}");
+}
+
+#[test]
+fn hostile_servers_over_grpc_and_websocket_say_no_secret_back_to_anyone_else() {
+    let port = serve(Arc::new(grpc::refuses(form)));
+    let target = format!("grpc://127.0.0.1:{port}/game.v1.Game/Move");
+    let schema = [("game.proto", grpc::SCHEMA.to_owned())];
+    let words = [
+        &target[..],
+        "--proto",
+        "game.proto",
+        "--body",
+        r#"{"x":5}"#,
+        "--requesters",
+        "2",
+        "--think",
+        "20ms",
+        "--header",
+        "X-Key: ${PLANTED}",
+    ];
+    check(&words, &schema, port, true);
+
+    let open = |does: fn(&mut Peer, usize) -> io::Result<()>| {
+        move |peer: &mut Peer| {
+            websocket::open(peer)?;
+            let number = peer.number;
+            websocket::message(peer)?;
+            does(peer, number)
+        }
+    };
+    let close: fn(&mut Peer, usize) -> io::Result<()> = |peer, number| {
+        peer.say(websocket::frame(0x88, &[&[0x03, 0xf3], form(number).as_bytes()].concat()))?;
+        peer.hold()
+    };
+    let text: fn(&mut Peer, usize) -> io::Result<()> = |peer, number| {
+        peer.say(websocket::frame(0x82, form(number).as_bytes()))?;
+        peer.hold()
+    };
+    // Why a connection was closed is not quoted.
+    for (does, is_quoted) in [(close, false), (text, true)] {
+        let port = serve(Arc::new(open(does)));
+        let files = [("game.proto", SCHEMA.to_owned()), ("game.yaml", scenario(port))];
+        check(&["game.yaml", "--timeout", "500ms"], &files, port, is_quoted);
+    }
+    let port = serve(Arc::new(|peer: &mut Peer| {
+        peer.head()?;
+        peer.say(format!("HTTP/1.1 401 {SECRET}\r\nContent-Length: {}\r\n\r\n{SECRET}", SECRET.len()))
+    }));
+    let files = [("game.proto", SCHEMA.to_owned()), ("game.yaml", scenario(port))];
+    check(&["game.yaml"], &files, port, true);
+}

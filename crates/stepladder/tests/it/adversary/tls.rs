@@ -1,0 +1,67 @@
+//! HTTP over TLS: what comes before anything is encrypted.
+
+use std::io;
+
+use super::peer::Peer;
+use super::{Load, Row, Unmeasured, check, long, no_files, row, words};
+
+const LOAD: Load = Load {
+    protocol: "TLS",
+    words: |port| {
+        words(format!("https://127.0.0.1:{port}/ --insecure --requesters 4 --timeout 500ms --think 20ms"))
+    },
+    files: no_files,
+};
+
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
+const CHANGE_CIPHER_SPEC: u8 = 20;
+
+/// A record of TLS 1.2: its type, its length, its content.
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    [&[kind, 3, 3][..], &(content.len() as u16).to_be_bytes(), content].concat()
+}
+
+/// Hears that somebody says hello and floods with this record.
+fn floods(kind: u8, content: &'static [u8]) -> impl Fn(&mut Peer) -> io::Result<()> {
+    move |peer| {
+        peer.bytes::<5>()?;
+        peer.flood(record(kind, content))
+    }
+}
+
+fn rows() -> Vec<Row> {
+    const NOT_TLS: &str = "TLS";
+    vec![
+        long("accepts and says nothing", Unmeasured, "did not accept a connection within 5 s", Peer::hold),
+        row("speaks HTTP", Unmeasured, NOT_TLS, |peer| {
+            peer.bytes::<5>()?;
+            peer.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?;
+            peer.hold()
+        }),
+        row("says a handshake message of 16 MB and sends it", Unmeasured, NOT_TLS, |peer| {
+            peer.bytes::<5>()?;
+            peer.say(record(HANDSHAKE, &[2, 0xff, 0xff, 0xff]))?;
+            peer.flood(record(HANDSHAKE, &[0; 16_000]))
+        }),
+        long("sends empty certificates without end", Unmeasured, NOT_TLS, floods(HANDSHAKE, &[11, 0, 0, 0])),
+        long("sends empty records without end", Unmeasured, NOT_TLS, floods(HANDSHAKE, &[])),
+        long("changes ciphers without end", Unmeasured, NOT_TLS, floods(CHANGE_CIPHER_SPEC, &[1])),
+        long("warns without end", Unmeasured, NOT_TLS, floods(ALERT, &[1, 0])),
+        row("refuses the handshake", Unmeasured, NOT_TLS, |peer| {
+            peer.bytes::<5>()?;
+            peer.say(record(ALERT, &[2, 40]))?;
+            peer.hold()
+        }),
+        long("says a record of 65,535 bytes and sends it", Unmeasured, NOT_TLS, |peer| {
+            peer.bytes::<5>()?;
+            peer.say([HANDSHAKE, 3, 3, 0xff, 0xff])?;
+            peer.flood("x")
+        }),
+    ]
+}
+
+#[test]
+fn hostile_tls_servers_do_not_pass() {
+    check(&LOAD, &rows());
+}
