@@ -165,7 +165,8 @@ impl Serve for Thread<'_> {
     }
 
     fn rest(&mut self) -> u64 {
-        if self.keys.is_freeing() {
+        // A flush that was waited for may have been freed by another's since the turn answered them.
+        if self.keys.is_freeing() || !self.flushers.is_empty() {
             return 0;
         }
         let longest_ns = if self.core.is_going_down() { ENDING_REST_NS } else { IDLE_REST_NS };
