@@ -17,6 +17,9 @@ use crate::protobuf::put_message;
 /// The first line of what is signed, where HTTP has its method.
 const SIGNED_AS: &str = "PROTOBUF";
 
+/// One connection may have this part of `--total-unfinished`.
+const CONNECTION_PARTS: usize = 16;
+
 /// What carries out the operations of one thread.
 pub(super) struct Caller {
     shared: Arc<Shared>,
@@ -38,6 +41,11 @@ impl Caller {
     /// The longest message, in bytes.
     pub(super) fn message_bytes_max(&self) -> usize {
         self.shared.options.body_max
+    }
+
+    /// What all messages of one connection that are not whole may take together, in bytes.
+    pub(super) fn unfinished_bytes_max(&self) -> usize {
+        self.shared.options.total_unfinished / CONNECTION_PARTS
     }
 
     /// Carries out a request and appends its result's message. Errors: it was refused, and nothing appended.

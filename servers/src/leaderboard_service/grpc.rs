@@ -3,7 +3,8 @@
 //! The `h2` crate does the protocol over two buffers, and is polled by the service's own threads after whatever could
 //! have moved it; no runtime takes part. A call is carried out when its message is whole, and answered at once, up to a
 //! portion of all calls in a turn; `Bulk` answers message by message, and reads no further while its client does not take
-//! the answers. While a client leaves no room for the answers it has, none of its calls is carried out.
+//! the answers. While a client leaves no room for the answers it has, none of its calls is carried out. Messages that are not whole
+//! take bounded memory together; a call beyond it is refused.
 //! Signature and idempotency key are metadata, named as over HTTP; what is signed is what is signed over WebSocket.
 //! Not here: compression, deadlines that calls set (nothing waits but for the disk).
 //! Source: grpc.io, "gRPC over HTTP2".
@@ -51,6 +52,8 @@ pub(super) struct Grpc {
     began_ns: u64,
     /// Answers that wait for room in the client's windows.
     held_bytes: usize,
+    /// Memory of messages that are not whole, or not carried out yet.
+    unfinished_bytes: usize,
 }
 
 enum Stage {
@@ -71,6 +74,8 @@ struct Portion {
     bytes: usize,
     /// Answers of all calls that wait for room.
     held_bytes: usize,
+    /// Memory of what has come of the messages of all other calls.
+    unfinished_bytes: usize,
     /// A call could not be carried out, as the portion was full or too many answers waited.
     keeps_waiting: bool,
     /// The turn's time, once it was asked for.
@@ -118,7 +123,8 @@ impl Default for Grpc {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
         let (stage, calls) = (Stage::Opening(Box::new(opening)), Vec::new());
-        Grpc { pipe, stage, calls, woken, waker, began_ns: clock::now_ns(), held_bytes: 0 }
+        let (began_ns, held_bytes, unfinished_bytes) = (clock::now_ns(), 0, 0);
+        Grpc { pipe, stage, calls, woken, waker, began_ns, held_bytes, unfinished_bytes }
     }
 }
 
@@ -151,7 +157,7 @@ impl Grpc {
         for call in self.calls.drain(..) {
             call.refuse_late();
         }
-        self.held_bytes = 0;
+        (self.held_bytes, self.unfinished_bytes) = (0, 0);
         let mut answered = self.turn_to_the_end(caller, faults);
         if let Stage::Open(connection) = &mut self.stage {
             connection.abrupt_shutdown(Reason::NO_ERROR);
@@ -184,6 +190,11 @@ impl Grpc {
         self.held_bytes
     }
 
+    /// Memory of messages that are not whole, or not carried out yet.
+    pub(super) fn unfinished_bytes(&self) -> usize {
+        self.unfinished_bytes
+    }
+
     /// Moves on as far as that goes without further bytes, whatever it costs. Returns how many messages were answered.
     fn turn_to_the_end(&mut self, caller: &Caller, faults: &mut ThreadFaults) -> usize {
         let mut answered = 0;
@@ -198,7 +209,8 @@ impl Grpc {
 
     /// Moves on as far as that goes without further bytes, up to a portion. Returns what was answered.
     fn turn(&mut self, caller: &Caller, faults: &mut ThreadFaults) -> Portion {
-        let mut portion = Portion { held_bytes: self.held_bytes, ..Portion::default() };
+        let (held_bytes, unfinished_bytes) = (self.held_bytes, self.unfinished_bytes);
+        let mut portion = Portion { held_bytes, unfinished_bytes, ..Portion::default() };
         loop {
             self.woken.0.store(false, Ordering::Relaxed);
             let mut cx = Context::from_waker(&self.waker);
@@ -220,7 +232,7 @@ impl Grpc {
                         Poll::Ready(Some(Err(_)) | None) => {
                             self.stage = Stage::Over;
                             self.calls.clear();
-                            self.held_bytes = 0;
+                            (self.held_bytes, self.unfinished_bytes) = (0, 0);
                             return portion;
                         }
                     }
@@ -230,7 +242,7 @@ impl Grpc {
             // Nothing wakes a call that was kept waiting and could be carried out since, as another's answer was taken.
             let has_room_again = std::mem::take(&mut portion.keeps_waiting) && portion.has_room();
             if !self.woken.0.load(Ordering::Relaxed) && !has_room_again {
-                self.held_bytes = portion.held_bytes;
+                (self.held_bytes, self.unfinished_bytes) = (portion.held_bytes, portion.unfinished_bytes);
                 return portion;
             }
         }
@@ -244,7 +256,9 @@ impl Grpc {
         self.calls.retain_mut(|call| {
             let answered = portion.answered;
             portion.keeps_waiting = false;
+            portion.unfinished_bytes -= call.unfinished_bytes();
             let goes_on = call.goes_on(&mut cx, caller, faults, portion);
+            portion.unfinished_bytes += if goes_on { call.unfinished_bytes() } else { 0 };
             if portion.keeps_waiting && portion.answered == answered {
                 next.get_or_insert(place);
             }

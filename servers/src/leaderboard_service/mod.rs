@@ -92,6 +92,11 @@ pub struct Options {
     /// whose answers have waited for longest; each thread has an equal part of it
     #[arg(long, default_value_t = 256 * 1024 * 1024, value_name = "BYTES")]
     pub total_unsent: usize,
+    /// Memory of requests that are not whole or wait behind others, over all connections. Beyond it those connections are closed
+    /// whose requests began first; each thread has an equal part of it. The gRPC calls of one connection have a sixteenth of
+    /// it together; a call that exceeds it is refused
+    #[arg(long, default_value_t = 256 * 1024 * 1024, value_name = "BYTES")]
+    pub total_unfinished: usize,
     /// How long a request may take from its first byte to its last, and a client to close after its last answer.
     #[arg(skip = Duration::from_secs(10))]
     pub request_timeout: Duration,
@@ -224,6 +229,7 @@ fn run_with(
     check("body-max", options.body_max, 1..=1 << 30, "1 to 1073741824")?;
     check("max-connections", options.max_connections, 1..=10_000_000, "1 to 10000000")?;
     check("total-unsent", options.total_unsent, 1 << 20.., "1048576 bytes and more")?;
+    check("total-unfinished", options.total_unfinished, 1 << 20.., "1048576 bytes and more")?;
     if !(1..=leaderboard::MAX_BOARD_NAME_BYTES).contains(&options.board.len()) {
         let (option, value) = ("board", format!("{:?}", options.board));
         return Err(ServeError::Option { option, value, range: "a name has 1 to 256 bytes" });

@@ -82,6 +82,14 @@ impl Session {
         }
     }
 
+    /// Memory of requests that are not whole, or not carried out yet.
+    pub(super) fn unfinished_bytes(&self) -> usize {
+        match self {
+            Session::WebSocket(socket) => socket.unfinished_bytes(),
+            Session::Grpc(grpc) => grpc.unfinished_bytes(),
+        }
+    }
+
     /// Since when answers have waited until the client lets them be sent, monotonic ns. Of several, the oldest.
     pub(super) fn untaken_since_ns(&self) -> Option<u64> {
         match self {

@@ -2,7 +2,7 @@
 //!
 //! All whole requests of one read are answered with one write, up to a portion. From a client that does not take its
 //! answers, or whose answers wait, nothing more is read; it has to take them in time, and the memory of all answers that
-//! wait for clients is bounded (`late`).
+//! wait for clients is bounded, and so is that of requests which are not whole (`late`).
 
 mod late;
 mod stored;
@@ -28,8 +28,8 @@ use crate::slab::Key;
 use crate::stream::{self, Read};
 use crate::thread::{self, Common, Core, ENDING_REST_NS, IDLE_REST_NS, Serve};
 use crate::wakeup::Wakeup;
-use late::Late;
 pub(super) use late::give_back;
+use late::{Late, Total};
 
 const BUFFER_BYTES: usize = 128 * 1024;
 
@@ -40,7 +40,7 @@ pub(super) const PORTION_BYTES: usize = 64 * 1024;
 pub(super) const PORTION_ANSWERS: usize = 64;
 
 /// Memory that a connection keeps for what it reads and for answers that could not be written at once.
-const KEPT_BYTES: usize = 4 * 1024;
+pub(super) const KEPT_BYTES: usize = 4 * 1024;
 
 /// How long silent connections are kept when the server goes down: who asks now is told.
 const LINGER_NS: u64 = 200_000_000;
@@ -53,8 +53,10 @@ pub(super) struct Client {
     unsent: Vec<u8>,
     /// Since when the client has not taken them, monotonic ns.
     unsent_since_ns: Option<u64>,
-    /// Memory of answers that wait for the client, as `Thread::untaken_bytes` counts it.
+    /// Memory of answers that wait for the client, as `Thread::untaken` counts it.
     untaken_bytes: usize,
+    /// Memory of requests that are not whole, as `Thread::unfinished` counts it.
+    unfinished_bytes: usize,
     /// The answers wait in the thread's queue.
     is_held: bool,
     /// Answers that wait for the store; `is_held` with it.
@@ -121,10 +123,10 @@ struct Thread<'h> {
     request_ns: u64,
     /// How long a client may take for the answers that wait for it.
     answer_ns: u64,
-    /// Memory of all answers that wait for their clients.
-    untaken_bytes: usize,
-    /// This thread's part of `--total-unsent`.
-    untaken_bytes_max: usize,
+    /// Of all answers that wait for their clients; this thread's part of `--total-unsent`.
+    untaken: Total,
+    /// Of all requests that are not whole; this thread's part of `--total-unfinished`.
+    unfinished: Total,
     /// When the server went down, monotonic ns.
     down_since_ns: u64,
 }
@@ -241,8 +243,8 @@ impl<'h> Thread<'h> {
             limits: Limits { body_bytes: shared.options.body_max, ..Limits::default() },
             request_ns: shared.options.request_timeout.as_nanos() as u64,
             answer_ns: shared.options.answer_timeout.as_nanos() as u64,
-            untaken_bytes: 0,
-            untaken_bytes_max: shared.options.total_unsent / shared.tallies.len(),
+            untaken: Total::new(shared.options.total_unsent / shared.tallies.len()),
+            unfinished: Total::new(shared.options.total_unfinished / shared.tallies.len()),
             down_since_ns: 0,
         }
     }
@@ -257,6 +259,7 @@ impl<'h> Thread<'h> {
             unsent: Vec::new(),
             unsent_since_ns: None,
             untaken_bytes: 0,
+            unfinished_bytes: 0,
             is_held: false,
             awaited: 0,
             is_watched: false,
@@ -294,7 +297,10 @@ impl<'h> Thread<'h> {
             },
         );
         match conversed {
-            Ok(()) => self.count_untaken(key),
+            Ok(()) => {
+                self.count_untaken(key);
+                self.count_unfinished(key);
+            }
             Err(Gone) => self.part(key),
         }
     }
@@ -569,7 +575,8 @@ impl<'h> Thread<'h> {
 
     fn part(&mut self, key: Key) {
         if let Some(client) = self.core.clients.remove(key) {
-            self.untaken_bytes -= client.untaken_bytes;
+            self.untaken.change(client.untaken_bytes, 0);
+            self.unfinished.change(client.unfinished_bytes, 0);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
         }
     }

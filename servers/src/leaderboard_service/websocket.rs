@@ -92,6 +92,11 @@ impl WebSocket {
     pub(super) fn is_waiting(&self) -> bool {
         self.receiver.is_waiting()
     }
+
+    /// Memory of that.
+    pub(super) fn unfinished_bytes(&self) -> usize {
+        self.receiver.waiting_bytes()
+    }
 }
 
 /// Appends the response's frame; false when the connection is to be closed instead.

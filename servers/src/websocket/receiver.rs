@@ -135,6 +135,11 @@ impl Receiver {
         self.unfinished.is_some()
     }
 
+    /// Memory of that.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.unfinished.as_ref().map_or(0, |part| part.frame.capacity() + part.message.capacity())
+    }
+
     /// Moves bytes to the unfinished frame. Returns how many, and the frame when that completes it.
     fn complete(
         &mut self,

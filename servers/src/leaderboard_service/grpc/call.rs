@@ -13,6 +13,7 @@ use super::super::messages::{self, ERROR_FIELD, Operation, Signature};
 use super::super::problem::Problem;
 use super::super::signing::{self, IDEMPOTENCY_FIELD, KEY_FIELD};
 use super::super::tally::Channel;
+use super::super::thread::KEPT_BYTES;
 use super::Portion;
 use crate::clock;
 use crate::fault::ThreadFaults;
@@ -252,6 +253,12 @@ impl Call {
                     if self.store.len() > PREFIX_BYTES + caller.message_bytes_max() {
                         return Poll::Ready(Err(Some(too_long(caller.message_bytes_max()))));
                     }
+                    let others_bytes = portion.unfinished_bytes;
+                    let bytes_max = caller.unfinished_bytes_max();
+                    // A single message may be as long as any.
+                    if others_bytes > 0 && others_bytes + self.store.len() + data.len() > bytes_max {
+                        return Poll::Ready(Err(Some(too_many_unfinished(bytes_max))));
+                    }
                     if self.store.is_empty() && self.count > 0 {
                         self.since_ns = portion.now_ns();
                     }
@@ -285,7 +292,17 @@ impl Call {
             return Ok(None);
         }
         self.store.advance(PREFIX_BYTES);
-        Ok(Some(self.store.split_to(length).freeze()))
+        let message = self.store.split_to(length).freeze();
+        // What is left would keep the memory of a long message for as long as the stream rests.
+        if length > KEPT_BYTES {
+            self.store = BytesMut::from(&self.store[..]);
+        }
+        Ok(Some(message))
+    }
+
+    /// Memory of what has come of the next message.
+    pub(super) fn unfinished_bytes(&self) -> usize {
+        self.store.capacity()
     }
 
     fn carry_out(
@@ -446,6 +463,14 @@ fn refuse(respond: &mut SendResponse<Bytes>, refusal: &Refusal) {
 
 fn too_long(bytes_max: usize) -> Refusal {
     Refusal::new(Code::ResourceExhausted, format!("a message has at most {bytes_max} bytes (--body-max)"))
+}
+
+fn too_many_unfinished(bytes_max: usize) -> Refusal {
+    let text = format!(
+        "messages of one connection that are not whole take at most {bytes_max} bytes together \
+         (a sixteenth of --total-unfinished)"
+    );
+    Refusal::new(Code::ResourceExhausted, text)
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@ use crate::protobuf::{put_bytes, put_whole};
 /// Names and scores of the longest kind, so that a page is more than a portion.
 const ROWS: u64 = 100;
 
+/// Of one connection.
+const UNFINISHED_BYTES_MAX: usize = 200_000;
+
 struct Rig {
     grpc: Grpc,
     caller: Caller,
@@ -62,7 +65,8 @@ fn opening(window: u32) -> Vec<u8> {
 
 impl Rig {
     fn new() -> Rig {
-        let shared = Arc::new(Shared::in_memory(Options { body_max: 100_000, ..Options::default() }));
+        let options = Options { total_unfinished: 16 * UNFINISHED_BYTES_MAX, ..Options::default() };
+        let shared = Arc::new(Shared::in_memory(Options { body_max: 100_000, ..options }));
         let board = changes::create_board(&shared, Some("main"), leaderboard::Options::default()).unwrap();
         for member in 0..ROWS {
             let (name, score) = (format!("{member:0>250}"), format!("{}{member}", "9".repeat(900)));
@@ -177,4 +181,42 @@ fn a_call_that_is_reset_holds_nothing_any_more() {
     assert!(rig.grpc.held_bytes() > 0);
     rig.run_to_the_end(&[frame(3, 0, 1, &[0, 0, 0, 8]), frame(3, 0, 3, &[0, 0, 0, 8])].concat());
     assert_eq!((rig.grpc.held_bytes(), rig.grpc.untaken_since_ns()), (0, None));
+}
+
+/// The beginning of a call whose message is announced to be so long, with its first bytes.
+fn half(stream: u32, bytes: u32) -> Vec<u8> {
+    let begun = [&[0][..], &bytes.to_be_bytes(), &[0; 10_000]].concat();
+    [head(stream, "Bulk"), frame(0, 0, stream, &begun)].concat()
+}
+
+#[test]
+fn messages_that_are_not_whole_take_bounded_memory_together_and_the_call_beyond_it_is_refused() {
+    let mut rig = Rig::new();
+    rig.turn(&[opening(WIDE), widen()].concat());
+    for stream in streams() {
+        rig.turn(&half(stream, 50_000));
+        let bytes = rig.grpc.unfinished_bytes();
+        assert!((1..=UNFINISHED_BYTES_MAX).contains(&bytes), "{bytes} bytes after call {stream}");
+    }
+    let begun = CALLS_MAX as usize - rig.ended().len();
+    assert!((15..=20).contains(&begun), "{begun} calls go on");
+    assert_eq!(rig.ended(), streams().skip(begun).collect::<Vec<_>>(), "those that came later are refused");
+    // The others are not hindered, and make room for more.
+    rig.run_to_the_end(&frame(3, 0, 1, &[0, 0, 0, 8]));
+    rig.turn(&half(2 * CALLS_MAX + 1, 50_000));
+    assert_eq!(rig.ended().len(), CALLS_MAX as usize - begun);
+    for stream in streams().take(begun).skip(1).chain([2 * CALLS_MAX + 1]) {
+        rig.run_to_the_end(&frame(3, 0, stream, &[0, 0, 0, 8]));
+    }
+    assert_eq!(rig.grpc.unfinished_bytes(), 0);
+}
+
+#[test]
+fn a_stream_that_rests_behind_a_long_message_keeps_none_of_its_memory() {
+    let mut rig = Rig::new();
+    rig.turn(&[opening(WIDE), widen(), half(1, 90_000)].concat());
+    for _ in 0..8 {
+        rig.turn(&frame(0, 0, 1, &[0; 10_000]));
+    }
+    assert_eq!((rig.grpc.calls.len(), rig.grpc.unfinished_bytes()), (1, 0));
 }

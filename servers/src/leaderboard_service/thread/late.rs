@@ -1,7 +1,8 @@
-//! What a client has to do by when, and how much memory the answers take that wait for clients.
+//! What a client has to do by when, and how much memory is taken by answers that wait for clients and by requests that are
+//! not whole.
 
 use super::super::session::Incomplete;
-use super::{KEPT_BYTES, Thread};
+use super::{Client, KEPT_BYTES, Thread};
 use crate::clock;
 use crate::slab::Key;
 use crate::thread::Core;
@@ -11,6 +12,22 @@ use crate::thread::Core;
 pub(super) enum Late {
     Asking,
     Taking,
+}
+
+/// Memory that clients of one thread hold together, in bytes.
+pub(super) struct Total {
+    bytes: usize,
+    max: usize,
+}
+
+impl Total {
+    pub(super) fn new(max: usize) -> Total {
+        Total { bytes: 0, max }
+    }
+
+    pub(super) fn change(&mut self, before: usize, after: usize) {
+        self.bytes = self.bytes + after - before;
+    }
 }
 
 impl Thread<'_> {
@@ -53,12 +70,34 @@ impl Thread<'_> {
             }
             None => client.taking.by_ns = None,
         }
-        self.untaken_bytes = self.untaken_bytes + bytes - std::mem::replace(&mut client.untaken_bytes, bytes);
-        while self.untaken_bytes > self.untaken_bytes_max {
+        self.untaken.change(std::mem::replace(&mut client.untaken_bytes, bytes), bytes);
+        while self.untaken.bytes > self.untaken.max {
             let waiting = self.core.clients.iter().filter(|(_, client)| client.untaken_bytes > 0);
             match waiting.min_by_key(|(_, client)| client.taking.by_ns) {
-                Some((longest, client)) if client.untaken_bytes < self.untaken_bytes => self.part(longest),
+                Some((longest, client)) if client.untaken_bytes < self.untaken.bytes => self.part(longest),
                 // A single answer may be more than all may have together.
+                _ => return,
+            }
+        }
+    }
+
+    /// Notes what has come of requests that are not whole. While there is too much of it, those are parted from whose
+    /// requests began first: one that is sent at once is whole soon, however many others drag on.
+    pub(super) fn count_unfinished(&mut self, key: Key) {
+        let Some(client) = self.core.clients.get_mut(key) else { return };
+        let session = client.session.as_ref().map_or(0, |session| session.unfinished_bytes());
+        // What each connection may keep anyway is not counted.
+        let bytes = (client.input.capacity() + session).saturating_sub(KEPT_BYTES);
+        self.unfinished.change(std::mem::replace(&mut client.unfinished_bytes, bytes), bytes);
+        while self.unfinished.bytes > self.unfinished.max {
+            let holding = self.core.clients.iter().filter(|(_, client)| client.unfinished_bytes > 0);
+            // What is whole waits for its client to take answers.
+            let due_ns = |client: &Client| client.asking.by_ns.into_iter().chain(client.taking.by_ns).min();
+            match holding.min_by_key(|(_, client)| due_ns(client).unwrap_or(u64::MAX)) {
+                Some((longest, client)) if client.unfinished_bytes < self.unfinished.bytes => {
+                    self.part(longest)
+                }
+                // A single request may be more than all may have together.
                 _ => return,
             }
         }
