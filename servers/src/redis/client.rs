@@ -23,6 +23,8 @@ pub(super) struct Client {
     pub(super) has_more: bool,
     /// While there is any, nothing is carried out.
     pub(super) unsent: Unsent,
+    /// The answer to a flush is due, and nothing more is carried out before it.
+    pub(super) awaits_freed: bool,
     /// When a command, or the end, must be complete.
     pub(super) due: Due,
     /// The last answer is out or unsent; what comes now is thrown away.
@@ -52,6 +54,7 @@ impl Client {
             input: Vec::new(),
             has_more: false,
             unsent: Unsent::default(),
+            awaits_freed: false,
             due: Due::default(),
             is_ending: false,
             held: None,
@@ -98,7 +101,8 @@ impl Client {
         Ok(false)
     }
 
-    /// Writes an answer behind what may be unsent; only for planted faults, whose answers have no large values.
+    /// Writes an answer behind what may be unsent, which must end with no large value: so it is with planted faults, and before a
+    /// flush, as nothing is carried out behind a large value that has not left.
     pub(super) fn write_behind(&mut self, answer: Vec<u8>) -> Result<bool, ()> {
         if self.unsent.is_empty() {
             return self.write(&answer, None);

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use super::about::{self, About};
-use super::keyspace::{Expiry, Full, Keyspace, Large};
+use super::keyspace::{Expiry, FREED_AT_ONCE, Full, Keyspace, Large};
 use super::reply;
 use super::request::Words;
 
@@ -33,6 +33,8 @@ pub(super) enum After {
     Nothing,
     /// This value and a line end belong to the reply.
     Value(Rc<Large>),
+    /// The reply is OK, once the keyspace has freed what this number stands for; nothing was written yet.
+    OkWhenFreed(u64),
     /// The connection ends with this reply.
     End,
 }
@@ -278,6 +280,9 @@ fn put_value(call: &mut Call<'_>, key: &[u8]) {
     }
 }
 
+// Commands of many keys are carried out as a whole, as in Redis: no client sees half of them. With 1,048,575 words they take 0.16 s
+// (EXISTS) to 0.33 s (MGET) (docs/method/grid.md).
+
 /// The most that one reply of many values has: the room for it is taken before it can be sent.
 const MGET_BYTES_MAX: usize = 64 << 20;
 
@@ -403,9 +408,13 @@ fn flush(call: &mut Call<'_>) -> After {
         return syntax_error(call);
     }
     call.keys.clear();
-    // Otherwise a portion in each turn, so that no request waits for all of it; until then it counts as used, as in Redis.
+    // The keys are gone for all clients. What they took is freed a portion in each turn, so that no other request waits for all of
+    // it, and counts as used until then. Only who has not asked for ASYNC waits, as in Redis since 7.4.
     if !how.eq_ignore_ascii_case(b"ASYNC") {
-        call.keys.free_cleared(usize::MAX);
+        call.keys.free_cleared(FREED_AT_ONCE);
+        if call.keys.is_freeing() {
+            return After::OkWhenFreed(call.keys.cleared_total());
+        }
     }
     reply::ok(call.out);
     After::Nothing

@@ -10,7 +10,7 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::hash::BuildHasher;
 use std::rc::Rc;
 
@@ -28,6 +28,8 @@ const ENTRY_BYTES: usize = 16;
 const LARGE_BYTES: usize = size_of::<Large>() + 32;
 /// What a listed time takes.
 const TIME_BYTES: usize = size_of::<Reverse<(u64, u64)>>();
+/// Entries that are freed at once after all keys were removed; the others wait for their turn.
+pub(super) const FREED_AT_ONCE: usize = 1_000;
 /// Listed times beyond those of the keys that are there, before the list is cleaned.
 const STALE_TIMES_MAX: usize = 1024;
 /// A table or list is shrunk when less than one place in so many is taken; then about half are. Before it is resized again
@@ -194,7 +196,11 @@ struct Cleared {
 
 pub(super) struct Keyspace {
     parts: Box<[HashTable<Entry>]>,
-    cleared: Vec<Cleared>,
+    /// The oldest first.
+    cleared: VecDeque<Cleared>,
+    /// Parts that were ever cleared, and that were freed since.
+    cleared_total: u64,
+    freed_total: u64,
     /// Seeded anew in each process, so that no client can choose keys that collide.
     hasher: RandomState,
     /// When to look at which entry, by its hash.
@@ -212,7 +218,9 @@ impl Keyspace {
     pub(super) fn new(memory: Memory) -> Keyspace {
         Keyspace {
             parts: (0..PARTS).map(|_| HashTable::new()).collect(),
-            cleared: Vec::new(),
+            cleared: VecDeque::new(),
+            cleared_total: 0,
+            freed_total: 0,
             hasher: RandomState::default(),
             expiring: BinaryHeap::new(),
             times_bytes: 0,
@@ -349,7 +357,8 @@ impl Keyspace {
     pub(super) fn clear(&mut self) {
         for part in self.parts.iter_mut().map(std::mem::take).filter(|part| part.allocation_size() > 0) {
             let table_bytes = part.allocation_size();
-            self.cleared.push(Cleared { entries: part.into_iter(), table_bytes });
+            self.cleared.push_back(Cleared { entries: part.into_iter(), table_bytes });
+            self.cleared_total += 1;
         }
         self.expiring = BinaryHeap::new();
         (self.count, self.listed) = (0, 0);
@@ -361,9 +370,19 @@ impl Keyspace {
         !self.cleared.is_empty()
     }
 
+    /// Tells all that was cleared up to now from what will be: see `has_freed`.
+    pub(super) fn cleared_total(&self) -> u64 {
+        self.cleared_total
+    }
+
+    /// Whether all is freed that had been cleared when `cleared_total` said this.
+    pub(super) fn has_freed(&self, cleared_total: u64) -> bool {
+        self.freed_total >= cleared_total
+    }
+
     /// Frees so many of the entries that were cleared; a large value counts as several, by its length.
     pub(super) fn free_cleared(&mut self, mut count: usize) {
-        while let Some(part) = self.cleared.last_mut().filter(|_| count > 0) {
+        while let Some(part) = self.cleared.front_mut().filter(|_| count > 0) {
             match part.entries.next() {
                 Some(entry) => {
                     self.memory.change(entry.cost_bytes(), 0);
@@ -371,7 +390,8 @@ impl Keyspace {
                 }
                 None => {
                     self.memory.change(part.table_bytes, 0);
-                    self.cleared.pop();
+                    self.cleared.pop_front();
+                    self.freed_total += 1;
                 }
             }
         }

@@ -44,6 +44,12 @@ pub(super) fn execute(call: &mut Call<'_>, faults: &mut ThreadFaults, planted: &
             call.out.extend_from_slice(b"\r\n");
             After::Nothing
         }
+        // A reply that comes later could not be answered wrongly.
+        After::OkWhenFreed(_) => {
+            call.keys.free_cleared(usize::MAX);
+            reply::ok(call.out);
+            After::Nothing
+        }
         after => after,
     };
     if faults.now.ignores_expiry && does == Does::Writes {

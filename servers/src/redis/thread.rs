@@ -10,7 +10,7 @@ use super::Options;
 use super::about::About;
 use super::client::Client;
 use super::commands::{self, After, Call};
-use super::keyspace::{Keyspace, Large, Memory};
+use super::keyspace::{FREED_AT_ONCE, Keyspace, Large, Memory};
 use super::planted::{self, Planted};
 use super::reply;
 use super::request::{Broken, Parser};
@@ -34,8 +34,6 @@ const ROOM_BYTES: std::ops::RangeInclusive<usize> = 16 * 1024..=1 << 20;
 const READ_AHEAD_BYTES: usize = 1 << 20;
 /// Expired keys that are looked at in a turn.
 const EXPIRED_PER_TURN: usize = 1_000;
-/// Entries that are freed in a turn after a `FLUSHALL ASYNC`.
-const FREED_PER_TURN: usize = 1_000;
 /// How long clients have to take their answers and to close when the server ends.
 const GOING_DOWN_NS: u64 = 1_000_000_000;
 /// So long a planted fault holds an answer back when there is no next one.
@@ -49,6 +47,8 @@ struct Thread<'h> {
     about: About,
     answer: Vec<u8>,
     planted: Planted,
+    /// Who is answered once all is freed that was cleared up to this number, in its order.
+    flushers: VecDeque<(u64, Key)>,
     /// Answers that a planted fault makes late, with when they leave; in the order of that.
     late: VecDeque<(u64, Key, Vec<u8>)>,
     /// Connections whose held answer leaves at the latest then.
@@ -63,6 +63,8 @@ enum Stop {
     Full,
     /// This value belongs to the last answer.
     Value(Rc<Large>),
+    /// The next answer is due when this is freed.
+    Freed(u64),
     /// The last answer is the last of the connection.
     End,
 }
@@ -113,7 +115,12 @@ impl Serve for Thread<'_> {
         if self.keys.next_expiry_ms().is_some() {
             self.keys.remove_expired(now_ms(), EXPIRED_PER_TURN);
         }
-        self.keys.free_cleared(FREED_PER_TURN);
+        self.keys.free_cleared(FREED_AT_ONCE);
+        while let Some(&(_, key)) = self.flushers.front().filter(|(cleared, _)| self.keys.has_freed(*cleared))
+        {
+            self.flushers.pop_front();
+            self.answer_flush(key);
+        }
         if self.core.faults.are_planted() {
             self.send_what_is_late();
         }
@@ -140,6 +147,10 @@ impl Serve for Thread<'_> {
     }
 
     fn go_down(&mut self) -> u64 {
+        // The rest is freed with the process.
+        for (_, key) in std::mem::take(&mut self.flushers) {
+            self.answer_flush(key);
+        }
         for key in self.core.clients.keys() {
             self.converse(key, true);
             let Some(client) = self.core.clients.get_mut(key) else { continue };
@@ -154,7 +165,8 @@ impl Serve for Thread<'_> {
     }
 
     fn rest(&mut self) -> u64 {
-        if self.keys.is_freeing() {
+        // A flush that was waited for may have been freed by another's since the turn answered them.
+        if self.keys.is_freeing() || !self.flushers.is_empty() {
             return 0;
         }
         let longest_ns = if self.core.is_going_down() { ENDING_REST_NS } else { IDLE_REST_NS };
@@ -175,6 +187,7 @@ impl<'h> Thread<'h> {
             about: About::new(port, options.max_connections),
             answer: Vec::with_capacity(PORTION_BYTES),
             planted: Planted::default(),
+            flushers: VecDeque::new(),
             late: VecDeque::new(),
             held: VecDeque::new(),
         }
@@ -243,6 +256,9 @@ impl<'h> Thread<'h> {
         }
         for _ in 0..READS_PER_TURN {
             let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
+            if client.awaits_freed {
+                return Ok(());
+            }
             if client.is_ending {
                 return self.discard(key, buffer);
             }
@@ -290,7 +306,8 @@ impl<'h> Thread<'h> {
             };
             let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
             client.keep_input(input);
-            client.has_more = matches!(stop, Stop::Full | Stop::Value(_)) && !client.input.is_empty();
+            let may_go_on = matches!(stop, Stop::Full | Stop::Value(_) | Stop::Freed(_));
+            client.has_more = may_go_on && !client.input.is_empty();
             let awaits_more = !client.input.is_empty() && !client.has_more;
             let input_bytes = client.input.capacity();
             // The input was paid for when it was read. Of an incomplete command the places of its words have come on top,
@@ -302,6 +319,11 @@ impl<'h> Thread<'h> {
             let is_due = client.due.by_ns.is_some();
             let (value, is_end) = match stop {
                 Stop::Value(value) => (Some(value), false),
+                Stop::Freed(cleared) => {
+                    client.awaits_freed = true;
+                    self.flushers.push_back((cleared, key));
+                    (None, false)
+                }
                 Stop::End => (None, true),
                 Stop::Incomplete if !fits => {
                     reply::error(answer, commands::FULL);
@@ -411,6 +433,7 @@ impl<'h> Thread<'h> {
             match after {
                 After::Nothing => {}
                 After::Value(value) => break Stop::Value(value),
+                After::OkWhenFreed(cleared) => break Stop::Freed(cleared),
                 After::End => break Stop::End,
             }
             if answer.len() >= PORTION_BYTES {
@@ -449,6 +472,16 @@ impl<'h> Thread<'h> {
             self.core.epoll.change(&client.fd, key.to_bits(), true).map_err(drop)?;
         }
         Ok(has_left)
+    }
+
+    /// What this client has flushed is freed. What it has sent meanwhile is carried out.
+    fn answer_flush(&mut self, key: Key) {
+        let Some(client) = self.core.clients.get_mut(key) else { return };
+        client.awaits_freed = false;
+        let mut answer = Vec::new();
+        reply::ok(&mut answer);
+        self.send_behind(key, answer);
+        self.converse(key, true);
     }
 
     /// Nothing is carried out any more; once the answers have left the client has the timeout to close.
@@ -496,16 +529,16 @@ impl<'h> Thread<'h> {
             let Some((_, key)) = self.held.pop_front() else { break };
             let held = self.core.clients.get_mut(key).and_then(|client| client.held.take());
             if let Some(held) = held {
-                self.send_late(key, held);
+                self.send_behind(key, held);
             }
         }
         while self.late.front().is_some_and(|(at_ns, ..)| *at_ns <= now_ns) {
             let Some((_, key, answer)) = self.late.pop_front() else { break };
-            self.send_late(key, answer);
+            self.send_behind(key, answer);
         }
     }
 
-    fn send_late(&mut self, key: Key, answer: Vec<u8>) {
+    fn send_behind(&mut self, key: Key, answer: Vec<u8>) {
         let Some(client) = self.core.clients.get_mut(key) else { return };
         let sent = client.write_behind(answer);
         let watched = match sent {

@@ -32,6 +32,10 @@ impl Asker {
             self.stream.write_all(piece).unwrap();
             thread.converse(self.key, false);
         }
+        self.hear()
+    }
+
+    fn hear(&mut self) -> String {
         let mut heard = Vec::new();
         // It ends where nothing more has come.
         let _ = self.stream.read_to_end(&mut heard);
@@ -140,14 +144,16 @@ fn a_question_of_very_many_words_is_refused() {
     }
 }
 
+/// More than one turn frees, and less than three.
+fn fill(thread: &mut Thread<'_>) {
+    (0..2_500u64).for_each(|n| thread.keys.set(&n.to_le_bytes(), b"v", Expiry::Never).unwrap());
+}
+
 #[test]
 fn keys_that_are_flushed_asynchronously_are_freed_in_portions_without_a_rest() {
     let options = Options::default();
     let mut thread = thread(&options);
     let mut asker = Asker::connect(&mut thread);
-    let fill = |thread: &mut Thread<'_>| {
-        (0..2_500u64).for_each(|n| thread.keys.set(&n.to_le_bytes(), b"v", Expiry::Never).unwrap());
-    };
     fill(&mut thread);
     assert_eq!(asker.ask(&mut thread, b"FLUSHALL ASYNC\r\nDBSIZE\r\n"), "+OK\r\n:0\r\n");
     for _ in 0..2 {
@@ -157,9 +163,54 @@ fn keys_that_are_flushed_asynchronously_are_freed_in_portions_without_a_rest() {
     }
     thread.turn();
     assert_eq!((thread.keys.memory().used_bytes(), thread.rest()), (0, IDLE_REST_NS));
-    fill(&mut thread);
+}
+
+#[test]
+fn a_flush_is_answered_when_all_is_freed_and_others_are_served_meanwhile() {
+    let options = Options::default();
+    let mut thread = thread(&options);
+    let (mut asker, mut other) = (Asker::connect(&mut thread), Asker::connect(&mut thread));
+    for flush in ["FLUSHALL", "flushdb sync"] {
+        fill(&mut thread);
+        // What was asked before it is answered at once, and what was asked behind it when it is done.
+        let asked = format!("PING\r\n{flush}\r\nDBSIZE\r\n");
+        assert_eq!(asker.ask(&mut thread, asked.as_bytes()), "+PONG\r\n");
+        assert_eq!(asker.ask(&mut thread, b"PING\r\n"), "");
+        assert_eq!(other.ask(&mut thread, b"DBSIZE\r\nSET new 1\r\n"), ":0\r\n+OK\r\n");
+        assert_eq!(thread.rest(), 0);
+        thread.turn();
+        assert!(thread.keys.is_freeing());
+        // Freed later, and not waited for.
+        assert_eq!(other.ask(&mut thread, b"FLUSHALL ASYNC\r\nSET new 2\r\n"), "+OK\r\n+OK\r\n");
+        assert_eq!(asker.ask(&mut thread, b""), "");
+        thread.turn();
+        assert_eq!(asker.hear(), "+OK\r\n:1\r\n+PONG\r\n");
+        thread.turn();
+        assert_eq!((thread.keys.is_freeing(), thread.flushers.len()), (false, 0));
+    }
+    // As much as a turn frees is not waited for.
+    thread.keys.set(b"few", b"v", Expiry::Never).unwrap();
     assert_eq!(asker.ask(&mut thread, b"FLUSHALL\r\n"), "+OK\r\n");
     assert_eq!(thread.keys.memory().used_bytes(), 0);
+}
+
+#[test]
+fn a_flush_is_answered_before_the_server_ends_and_hinders_nobody_when_its_client_goes() {
+    let options = Options::default();
+    let mut thread = thread(&options);
+    let (mut asker, mut gone) = (Asker::connect(&mut thread), Asker::connect(&mut thread));
+    fill(&mut thread);
+    assert_eq!(gone.ask(&mut thread, b"FLUSHALL\r\n"), "");
+    gone.stream.shutdown(std::net::Shutdown::Both).unwrap();
+    thread.converse(gone.key, true);
+    fill(&mut thread);
+    assert_eq!(asker.ask(&mut thread, b"FLUSHALL\r\n"), "");
+    thread.turn();
+    thread.turn();
+    assert!(thread.keys.is_freeing());
+    assert!(thread.core.clients.get_mut(gone.key).is_none());
+    thread.go_down();
+    assert_eq!(asker.hear(), "+OK\r\n");
 }
 
 #[test]
