@@ -1,6 +1,7 @@
 //! Damaged files: recovery refuses them with the place or finds what was there before; it never panics and never invents.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use proptest::prelude::*;
@@ -12,7 +13,7 @@ use super::recovery::{log_name, snapshot_name};
 use super::simulated::SimulatedDisk;
 use super::{Log, frames};
 use crate::ServeError;
-use crate::leaderboard::{Options, Score};
+use crate::leaderboard::{MAX_SEASONS, Options, Score};
 
 /// The files that a service has left, and all states that it has had.
 struct Image {
@@ -198,6 +199,22 @@ fn a_log_without_checksums_would_invent_updates() {
     assert!((28..400).any(is_invented));
 }
 
+/// What recovery says of a board called `main` and these payloads of a log, whose path is returned as well.
+fn refused(log: &[&[u8]]) -> (PathBuf, Option<ServeError>) {
+    let disk = SimulatedDisk::default();
+    let file = |name: &str, kind, payloads: &[&[u8]]| {
+        let mut writer = frames::FrameWriter::begin(disk.create(name).unwrap(), kind, 1).unwrap();
+        payloads.iter().for_each(|payload| writer.put(payload).unwrap());
+        disk.path(name)
+    };
+    let mut main = Vec::new();
+    record::put_create(&mut main, 1, &Options::default(), "main");
+    record::put_end(&mut main, 1);
+    file(&snapshot_name(1), frames::FileKind::Snapshot, &[&main]);
+    let path = file(&log_name(1), frames::FileKind::Log, log);
+    (path, Log::recover(Arc::new(disk), &nothing(), 0, 1 << 20).err())
+}
+
 #[test]
 fn a_record_with_a_name_that_the_service_does_not_take_is_refused_with_its_place_and_the_reason() {
     let put = |member: &str, sequence| {
@@ -211,22 +228,39 @@ fn a_record_with_a_name_that_the_service_does_not_take_is_refused_with_its_place
         ("n".repeat(70_000), "a member's name has at most 256 bytes, not 70000"),
         (String::new(), "a member's name has at least one byte"),
     ] {
-        let disk = SimulatedDisk::default();
-        let file = |name: &str, kind, payloads: &[&[u8]]| {
-            let mut writer = frames::FrameWriter::begin(disk.create(name).unwrap(), kind, 1).unwrap();
-            payloads.iter().for_each(|payload| writer.put(payload).unwrap());
-            disk.path(name)
-        };
-        let mut main = Vec::new();
-        record::put_create(&mut main, 1, &Options::default(), "main");
-        record::put_end(&mut main, 1);
-        file(&snapshot_name(1), frames::FileKind::Snapshot, &[&main]);
         // A whole log ends with the good record, and one with the wrong record is not taken without it.
-        let log = file(&log_name(1), frames::FileKind::Log, &[&good, &put(&member, 2), &put("bob", 3)]);
-        let refused = Log::recover(Arc::new(disk), &nothing(), 0, 1 << 20).err();
+        let (log, refused) = refused(&[&good, &put(&member, 2), &put("bob", 3)]);
         let Some(ServeError::DataInvalid { path, offset, what }) = refused else { panic!("{refused:?}") };
         // Behind the file's head, the frame's and the first record.
         assert_eq!((path, offset), (log, 28 + 12 + good.len() as u64));
+        assert!(what.contains(reason), "{what}");
+    }
+}
+
+#[test]
+fn the_end_of_a_season_that_the_service_would_have_refused_is_refused_with_its_place_and_the_reason() {
+    let end = |sequence, season: &str| {
+        let mut out = Vec::new();
+        record::put_end_season(&mut out, (1, sequence), 100, season);
+        out
+    };
+    let seasons = |count: u64| -> Vec<Vec<u8>> {
+        (1..=count).map(|sequence| end(sequence, &format!("season {sequence}"))).collect()
+    };
+    let mut twice = seasons(2);
+    twice.push(end(3, "season 1"));
+    let too_many = seasons(MAX_SEASONS as u64 + 1);
+    for (log, reason) in [
+        (&twice, "a season called \"season 1\" is archived"),
+        (&too_many, "the board has 1000 archived seasons"),
+    ] {
+        let payloads: Vec<&[u8]> = log.iter().map(Vec::as_slice).collect();
+        let (good, last) = payloads.split_at(payloads.len() - 1);
+        assert!(refused(good).1.is_none(), "those before it are taken");
+        let bytes: usize = good.iter().map(|payload| 12 + payload.len()).sum();
+        let (log, refused) = refused(&[good, last].concat());
+        let Some(ServeError::DataInvalid { path, offset, what }) = refused else { panic!("{refused:?}") };
+        assert_eq!((path, offset), (log, 28 + bytes as u64));
         assert!(what.contains(reason), "{what}");
     }
 }

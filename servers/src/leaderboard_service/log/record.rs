@@ -422,12 +422,13 @@ impl<'a> Changes<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaderboard::SUM_DIGITS_MAX;
 
     #[test]
     fn every_change_is_read_back_as_it_was_and_no_part_of_one_is() {
         let mut out = Vec::new();
         let options = Options { direction: Direction::Ascending, ties: TieRule::Last, seed: None };
-        let large = Score::of_decimal(&format!("-{}", "7".repeat(1_200))).unwrap();
+        let large = Score::of_decimal(&format!("-{}", "7".repeat(SUM_DIGITS_MAX))).unwrap();
         put_create(&mut out, 1, &options, "wörk");
         put_member(&mut out, (1, 2), "ann", &Score::from(-5_i64), 9, Some("blue"));
         put_member(&mut out, (1, 3), "bob", &large, u64::MAX, None);
@@ -464,7 +465,7 @@ mod tests {
             },
             Change::Put { board: 1, sequence: 3, record: record("bob", large.clone(), u64::MAX, None) },
             Change::Put { board: 1, sequence: 4, record: record("cid", Score::from(7_i64), 4, None) },
-            Change::Put { board: 1, sequence: 5, record: record("dan", large, 5, None) },
+            Change::Put { board: 1, sequence: 5, record: record("dan", large.clone(), 5, None) },
             Change::DeleteMember { board: 1, sequence: 4, member: "ann" },
             Change::Sequence { board: 1, sequence: 4 },
             Change::DeleteBoard { board: 1 },
@@ -503,6 +504,14 @@ mod tests {
             put_answer(&mut kept, &answer);
             assert_eq!(Changes::of(&kept).next().is_ok(), expected, "answer at {sequence} s");
         }
+        // A score that is longer than sums can be: one more digit, and the length before them.
+        let mut wide = Vec::new();
+        put_member(&mut wide, (1, 2), "ann", &large, 9, None);
+        assert!(Changes::of(&wide).next().is_ok());
+        let length_at = wide.len() - "-".len() - SUM_DIGITS_MAX - 4;
+        wide.push(b'7');
+        wide[length_at..length_at + 4].copy_from_slice(&(SUM_DIGITS_MAX as u32 + 2).to_le_bytes());
+        assert_eq!(Changes::of(&wide).next(), Err(()));
         assert_eq!(Changes::of(&[99, 0, 0, 0, 0, 0, 0, 0, 0]).next(), Err(()));
     }
 }

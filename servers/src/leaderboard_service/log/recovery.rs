@@ -256,8 +256,7 @@ impl Replay<'_> {
                         Some(text) => known.metadata.insert(member.into(), text.into()),
                         None => known.metadata.remove(member),
                     };
-                    // What was logged has been checked when it was made.
-                    let _ = known.board.leaderboard.set_metadata(member, text);
+                    known.board.leaderboard.set_metadata(member, text)?;
                     raise(&known.board, sequence);
                 }
             }
@@ -265,8 +264,7 @@ impl Replay<'_> {
                 self.flush()?;
                 if let Some(known) = self.news_of(board, sequence) {
                     known.metadata.clear();
-                    // As above.
-                    let _ = known.board.reset(season, ended_at_s);
+                    known.board.reset(season, ended_at_s)?;
                     raise(&known.board, sequence);
                 }
             }
@@ -295,8 +293,7 @@ impl Replay<'_> {
                 {
                     let snapshot = Snapshot { sequence: archive.snapshot().sequence, records };
                     let archive = Archive::new(archive.season, archive.ended_at_s, snapshot);
-                    // As above.
-                    let _ = known.board.add_archive(archive);
+                    known.board.add_archive(archive)?;
                 }
             }
             Change::Sequence { board, sequence } => {
