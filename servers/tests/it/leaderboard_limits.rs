@@ -110,7 +110,7 @@ fn of_clients_whose_unfinished_requests_take_too_much_those_who_began_first_are_
     // Four of them, and the prober.
     await_connections_of(&mut prober, "at most 5", |connections| connections <= 5);
     last.write(&[b' '; 10]);
-    assert_eq!(last.answer().status, 400, "it came whole, and is no JSON");
+    assert_eq!(last.answer().status, 415, "it came whole, and says no type");
     running.end().unwrap();
 }
 

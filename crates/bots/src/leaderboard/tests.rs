@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::audit::Audit;
 use super::dialect::{Ask, Dialect, Json, Messages, Over};
 use super::members::Members;
-use super::reply::Standing;
+use super::reply::{First, Standing};
 use crate::protobuf::{Schema, Template};
 
 /// What is planted in the board.

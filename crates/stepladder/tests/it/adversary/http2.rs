@@ -110,8 +110,9 @@ pub(super) fn stalls(
                 || heard.payload.first_chunk().map_or(0, |bytes| i64::from(u32::from_be_bytes(*bytes)));
             match heard.kind {
                 SETTINGS => {
-                    let of_windows = heard.payload.chunks_exact(6).filter(|setting| setting[..2] == [0, 4]);
-                    if let Some(value) = of_windows.last().and_then(|setting| setting.last_chunk()) {
+                    let mut of_windows =
+                        heard.payload.chunks_exact(6).filter(|setting| setting[..2] == [0, 4]);
+                    if let Some(value) = of_windows.next_back().and_then(|setting| setting.last_chunk()) {
                         first_window = i64::from(u32::from_be_bytes(*value));
                     }
                 }

@@ -43,6 +43,7 @@ bots:
   requests:
     - name: login
       json: {{ token: '${{PLANTED}}' }}
+      check: {{ json: {{ /token: right }} }}
 ladder: {{ rate: [100] }}
 objectives: [ errors == 0 ]
 "
@@ -100,25 +101,23 @@ fn hostile_servers_over_grpc_and_websocket_say_no_secret_back_to_anyone_else() {
     ];
     check(&words, &schema, port, true);
 
-    let open = |does: fn(&mut Peer, usize) -> io::Result<()>| {
-        move |peer: &mut Peer| {
-            websocket::open(peer)?;
-            let number = peer.number;
-            websocket::message(peer)?;
-            does(peer, number)
-        }
+    // Hears a message, and says the secret as the reason why it closes, or in a reply with the number of the request.
+    let closes = |peer: &mut Peer, _: &[u8], form: &str| {
+        peer.say(websocket::frame(0x88, &[&[0x03, 0xf3], form.as_bytes()].concat()))
     };
-    let close: fn(&mut Peer, usize) -> io::Result<()> = |peer, number| {
-        peer.say(websocket::frame(0x88, &[&[0x03, 0xf3], form(number).as_bytes()].concat()))?;
-        peer.hold()
+    let replies = |peer: &mut Peer, request: &[u8], form: &str| {
+        let number = &request[2 + usize::from(request[1])..];
+        peer.say(websocket::frame(0x82, &[&[0x0a, form.len() as u8], form.as_bytes(), number].concat()))
     };
-    let text: fn(&mut Peer, usize) -> io::Result<()> = |peer, number| {
-        peer.say(websocket::frame(0x82, form(number).as_bytes()))?;
-        peer.hold()
-    };
+    type Says = fn(&mut Peer, &[u8], &str) -> io::Result<()>;
     // Why a connection was closed is not quoted.
-    for (does, is_quoted) in [(close, false), (text, true)] {
-        let port = serve(Arc::new(open(does)));
+    for (says, is_quoted) in [(closes as Says, false), (replies, true)] {
+        let port = serve(Arc::new(move |peer: &mut Peer| {
+            websocket::open(peer)?;
+            let request = websocket::message(peer)?;
+            says(peer, &request, &form(peer.number))?;
+            peer.hold()
+        }));
         let files = [("game.proto", SCHEMA.to_owned()), ("game.yaml", scenario(port))];
         check(&["game.yaml", "--timeout", "500ms"], &files, port, is_quoted);
     }

@@ -34,14 +34,13 @@ const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols";
 const UPGRADE: &str = "Upgrade: websocket\r\nConnection: Upgrade\r\n";
 
 pub(super) fn open(peer: &mut Peer) -> io::Result<()> {
-    open_as(peer).map(drop)
+    let request = peer.head()?;
+    accept(peer, &request)
 }
 
-/// The same, and what was asked for.
-pub(super) fn open_as(peer: &mut Peer) -> io::Result<String> {
-    let request = peer.head()?;
-    peer.say(accepted(&request, SWITCHING, UPGRADE))?;
-    Ok(request)
+/// Answers a handshake that was read.
+pub(super) fn accept(peer: &mut Peer, request: &str) -> io::Result<()> {
+    peer.say(accepted(request, SWITCHING, UPGRADE))
 }
 
 /// A frame as a server sends it: its first byte, its shortest length, its payload.
