@@ -20,7 +20,7 @@ impl Dialect for Irc {
 
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         // Nine characters at most, as the RFC asks; the first is a letter. A write into memory does not fail.
-        let _ = write!(out, "NICK {0}\r\nUSER {0} 0 * :{0}\r\n", nick_of(who.number));
+        let _ = write!(out, "NICK b{0}\r\nUSER b{0} 0 * :b{0}\r\n", who.number);
     }
 
     fn say(out: &mut Vec<u8>, room: &str, text: &[u8]) {
@@ -41,7 +41,7 @@ impl Dialect for Irc {
             return Word::Answer([b"PONG ", token, b"\r\n"].concat());
         }
         let mut words = line.split(|byte| *byte == b' ').skip(usize::from(line.starts_with(b":")));
-        let is_us = |nick: Option<&[u8]>| nick.is_some_and(|nick| nick == nick_of(who.number).as_bytes());
+        let is_us = |nick: Option<&[u8]>| nick.and_then(number_of) == Some(who.number);
         match words.next() {
             Some(b"001") => Word::Answer(["JOIN #", who.room, "\r\n"].concat().into_bytes()),
             Some(b"366") => Word::Joined,
@@ -71,8 +71,9 @@ impl Dialect for Irc {
     }
 }
 
-fn nick_of(number: u64) -> String {
-    format!("b{number}")
+/// Whose nick it is, of the crowd.
+fn number_of(nick: &[u8]) -> Option<u64> {
+    std::str::from_utf8(nick.strip_prefix(b"b")?).ok()?.parse().ok()
 }
 
 #[cfg(test)]

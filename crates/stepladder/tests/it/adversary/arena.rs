@@ -177,7 +177,7 @@ fn endings() -> Vec<Row> {
             started(|game| game.ticks(Duration::from_secs(9))),
         )
         .with(LONG),
-        row(
+        long(
             "ends the games that are watched, and no other",
             Fails,
             UNENDED,
@@ -199,7 +199,7 @@ fn endings() -> Vec<Row> {
             }),
         )
         .with(LONG),
-        row(
+        long(
             "ends each game with an error",
             Fails,
             "[opponent left",
@@ -259,7 +259,7 @@ fn unending() -> Vec<Row> {
             }),
         )
         .with(LONG),
-        row(
+        long(
             "ends the first games and no later one",
             Fails,
             RAN_ON,
@@ -310,7 +310,7 @@ fn words_of_its_own() -> Vec<Row> {
                 game.say(&stop(false, 1000));
             }),
         ),
-        row("starts a game three times", Fails, WORDS, greets(|| text(START).repeat(2))),
+        long("starts a game three times", Fails, WORDS, greets(|| text(START).repeat(2))),
         long(
             "ends a game before it starts",
             Fails,
@@ -322,13 +322,13 @@ fn words_of_its_own() -> Vec<Row> {
                 game.end();
             }),
         ),
-        row(
+        long(
             "numbers snapshots 0, 2^63 and 2^64 - 1",
             Fails,
             WORDS,
             ticks(&[(0, now), (1 << 63, now), (u64::MAX, now), (0, now)]),
         ),
-        row(
+        long(
             "stamps snapshots with 0 and 2^64 - 1",
             Fails,
             WORDS,
@@ -380,7 +380,7 @@ fn words_of_its_own() -> Vec<Row> {
 
 fn ticking() -> Vec<Row> {
     vec![
-        row(
+        long(
             "sends no snapshot to those who asked for one",
             Unmeasured,
             "tick|snapshot",

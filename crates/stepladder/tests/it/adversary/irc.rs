@@ -212,7 +212,7 @@ fn talkative() -> Vec<Row> {
             "wrong line",
             besides(b":b!b@host PRIVMSG #lobby :\xff\xfe"),
         ),
-        row(
+        long(
             "relays and ends with an ERROR that is not UTF-8 each time",
             Fails,
             "refused",
@@ -243,7 +243,7 @@ fn talkative() -> Vec<Row> {
             }),
         )
         .with(ERRORS),
-        row(
+        long(
             "relays and says that the nick is in use each time",
             Fails,
             "refused",
@@ -258,7 +258,7 @@ fn talkative() -> Vec<Row> {
         ),
         long("relays and speaks to nobody", Fails, "wrong line", besides(b":b!b@host PRIVMSG")),
         long("relays and says lines of blanks and of NUL, as it may", Passes, "", besides(b"  \0  \0")),
-        row(
+        long(
             "puts a NUL before each text",
             Fails,
             "wrong line",
@@ -270,7 +270,7 @@ fn talkative() -> Vec<Row> {
             "wrong line",
             relays(|text, _| message("lobby", &[text, b"\0"].concat())),
         ),
-        row(
+        long(
             "relays nothing and answers pings that nobody sent",
             Fails,
             "lost",

@@ -47,7 +47,7 @@ fn rows() -> Vec<Row> {
     const WRONG: &str = "wrong json|stopped replying";
     vec![
         row("answers, as it should", Passes, "", always(r#"{"id":1}"#)),
-        row(
+        long(
             "puts 4 MB of numbers beside the value, as it may",
             Passes,
             "",

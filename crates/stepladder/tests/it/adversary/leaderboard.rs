@@ -202,7 +202,7 @@ fn updates() -> Vec<Row> {
                 told
             }),
         ),
-        row(
+        long(
             "applies one update of ten twice",
             Fails,
             "wrong score|audit",
@@ -244,7 +244,7 @@ fn reads() -> Vec<Row> {
     const RANK: &str = "wrong rank";
     let first = |member: &str, score: i64, rank: u64| json!({ "member": member, "score": score.to_string(), "rank": rank });
     vec![
-        row(
+        long(
             "answers a rank with another member",
             Fails,
             "wrong score|wrong rank",
@@ -257,7 +257,7 @@ fn reads() -> Vec<Row> {
             "wrong score|wrong rank",
             of(Rank, move |_, _| (200, first("nobody", 1_000_000_000_000_000, 1_000_000_000_000_000_000))),
         ),
-        row("has no first members", Fails, RANK, of(Top, |_, _| page(vec![]))),
+        long("has no first members", Fails, RANK, of(Top, |_, _| page(vec![]))),
         row(
             "always has the same first member",
             Fails,
@@ -270,7 +270,7 @@ fn reads() -> Vec<Row> {
             RANK,
             of(Top, move |_, _| page(vec![first("ann", 1_000_000_000_000_000, 1)])),
         ),
-        row(
+        long(
             "keeps the first members of a moment",
             Fails,
             "wrong rank|wrong score|audit",
@@ -300,7 +300,7 @@ fn reads() -> Vec<Row> {
                 )
             }),
         ),
-        row(
+        long(
             "has first members of rank 2^64 - 1",
             Fails,
             RANK,
@@ -349,7 +349,7 @@ fn audits() -> Vec<Row> {
             "audit|read back",
             of(Standings, refused(404)),
         ),
-        row("refuses to say who has a rank", Unmeasured, "audit|read back|unread", of(At, refused(503))),
+        long("refuses to say who has a rank", Unmeasured, "audit|read back|unread", of(At, refused(503))),
         long(
             "never says who has a rank",
             Unmeasured,
@@ -367,7 +367,7 @@ fn audits() -> Vec<Row> {
                 (200, told)
             }),
         ),
-        row("reads back nobody", Fails, "audit", of(Standings, |_, _| (200, json!({ "standings": [] })))),
+        long("reads back nobody", Fails, "audit", of(Standings, |_, _| (200, json!({ "standings": [] })))),
         long(
             "reads back 800,000 members",
             Fails,

@@ -225,7 +225,7 @@ fn talkative() -> Vec<Row> {
         long("delivers each text once more at QoS 2", Fails, WRONG, again(0x34, b"\0\x05lobby\0\x01")),
         row("delivers each text once more as retained", Fails, WRONG, again(0x31, b"\0\x05lobby")),
         long("delivers each text once more as a duplicate", Fails, WRONG, again(0x38, b"\0\x05lobby")),
-        row(
+        long(
             "publishes to a topic besides that nobody subscribed to",
             Fails,
             WRONG,
@@ -239,7 +239,7 @@ fn talkative() -> Vec<Row> {
             WRONG,
             besides(|_| packet(0x40, b"\0\x01")),
         ),
-        row(
+        long(
             "connects to its clients besides",
             Fails,
             WRONG,
@@ -253,9 +253,9 @@ fn talkative() -> Vec<Row> {
             besides(|_| [packet(0, b"x"), packet(0xf0, b"x")].concat()),
         ),
         long("answers pings besides that nobody sent", Passes, "", besides(|_| packet(0xd0, b""))),
-        row("takes a subscription back besides", Fails, "refused", besides(|_| packet(0x90, &[0, 1, 0x80])))
+        long("takes a subscription back besides", Fails, "refused", besides(|_| packet(0x90, &[0, 1, 0x80])))
             .with(&["--objective", "errors==0"]),
-        row(
+        long(
             "grants QoS 2, which nobody asked for",
             Fails,
             "had not let in",
@@ -267,7 +267,7 @@ fn talkative() -> Vec<Row> {
             "had not let in",
             grants(CONNACK, &[0x90, 3, 0, 1, 0x7f]),
         ),
-        row("grants nothing at all", Fails, "had not let in", grants(CONNACK, &[0x90, 0])),
+        long("grants nothing at all", Fails, "had not let in", grants(CONNACK, &[0x90, 0])),
         long("grants another subscription", Fails, "had not let in", grants(CONNACK, &[0x90, 3, 0, 2, 0])),
         long(
             "grants two subscriptions to one",
@@ -275,7 +275,7 @@ fn talkative() -> Vec<Row> {
             "had not let in",
             grants(CONNACK, &[0x90, 4, 0, 1, 0, 0]),
         ),
-        row(
+        long(
             "relays nothing and answers pings that nobody sent",
             Fails,
             "lost",

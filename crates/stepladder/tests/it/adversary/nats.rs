@@ -217,7 +217,7 @@ fn greets(info: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
 fn announcements() -> Vec<Row> {
     const WRONG: &str = "wrong line";
     vec![
-        row(
+        long(
             "delivers with headers, which nobody asked for",
             Fails,
             WRONG,
@@ -244,7 +244,7 @@ fn announcements() -> Vec<Row> {
             WRONG,
             announces(|length| format!("MSG lobby 1 inbox {length}\r\n")),
         ),
-        row(
+        long(
             "delivers to subscription 0",
             Fails,
             WRONG,
@@ -286,7 +286,7 @@ fn announcements() -> Vec<Row> {
             WRONG,
             announces(|length| format!("MSG lobby 1 {length}\r\nMSG lobby 1 {length}\r\n")),
         ),
-        row(
+        long(
             "puts a NUL before each text",
             Fails,
             WRONG,
@@ -298,7 +298,7 @@ fn announcements() -> Vec<Row> {
             WRONG,
             announces(|length| format!("MSG lob\0by 1 {length}\r\n")),
         ),
-        row(
+        long(
             "relays and says besides that the client is slow",
             Fails,
             "refused",
@@ -311,7 +311,7 @@ fn announcements() -> Vec<Row> {
             "",
             relays(|text, _| [b"INFO {\"ldm\":true}\r\n", &message("lobby", text)[..]].concat()),
         ),
-        row(
+        long(
             "relays nothing and answers pings that nobody sent",
             Fails,
             "lost",
@@ -324,7 +324,7 @@ fn announcements() -> Vec<Row> {
             "",
             greets(format!("INFO {}\r\n", "[".repeat(60_000))),
         ),
-        row(
+        long(
             "greets with 60 kB, as it may",
             Passes,
             "",

@@ -90,7 +90,7 @@ fn cut(head: String) -> Vec<u8> {
 
 fn bodies_1() -> Vec<Row> {
     vec![
-        row(
+        long(
             "stalls before the last bytes of 4 MiB",
             Fails,
             REFUSED,
@@ -205,11 +205,11 @@ fn unread() -> Vec<Row> {
         open(peer)?;
         peer.read_nothing()
     };
-    vec![row("switches protocols and never reads", Fails, "stopped replying|never sent", upgrades)]
+    vec![long("switches protocols and never reads", Fails, "stopped replying|never sent", upgrades)]
 }
 
 fn texts() -> Vec<Row> {
-    vec![row(
+    vec![long(
         "sends 65,000 bytes of a line and stalls",
         Fails,
         "deliveries.lost|too many unfinished answers",

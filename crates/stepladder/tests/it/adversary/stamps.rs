@@ -70,7 +70,7 @@ fn rows() -> Vec<Row> {
     const WRONG: &str = "wrong line";
     const MADE_UP: &str = "lines are not those that were sent";
     vec![
-        row(
+        long(
             "stamps each line as it was, which shows that these rows know how",
             Passes,
             "",
@@ -114,7 +114,7 @@ fn rows() -> Vec<Row> {
             relays(restamps(|stamp| Stamp { planned: 0, ..stamp })),
         )
         .with(&["--objective", "deliveries.late==0"]),
-        row(
+        long(
             "delivers 700 ms later and says that each line was planned so much later",
             Fails,
             MADE_UP,
