@@ -32,5 +32,5 @@ pub use nowhere::Nowhere;
 pub use read_buffer::ReadBuffer;
 pub use redis::Redis;
 pub use tcp::Tcp;
-pub use unfinished::UNFINISHED_BYTES_MAX;
+pub use unfinished::{Exhausted, FREE_BYTES, Reservation, UNFINISHED_BYTES_MAX};
 pub use websocket::WebSocket;

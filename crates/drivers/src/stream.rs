@@ -13,6 +13,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::address::{Address, TlsSettings};
 use crate::driver::OpenError;
+use crate::unfinished::FREE_BYTES;
 
 /// One open stream. TLS is boxed, so that a plain connection stays small.
 pub(crate) enum Stream {
@@ -145,7 +146,10 @@ pub(crate) fn poll_write_all(
 ) -> Poll<io::Result<()>> {
     while !unsent.is_empty() {
         let count = ready!(Pin::new(&mut *stream).poll_write(cx, unsent))?;
-        if count == unsent.len() {
+        if count == unsent.len() && unsent.capacity() > FREE_BYTES {
+            // Room for what a server made us say by the thousand is not kept.
+            *unsent = Vec::new();
+        } else if count == unsent.len() {
             unsent.clear();
         } else {
             unsent.drain(..count);

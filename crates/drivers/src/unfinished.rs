@@ -1,7 +1,9 @@
-//! The memory that all connections of this process together may take for unfinished messages.
+//! The memory that all connections of this process together may take for unfinished messages, and for answers that servers ask
+//! for and do not read.
 //!
 //! Each message has a cap of its own, but a server that stalls before the last byte of each could fill one cap per
 //! connection. So what a connection keeps from one read to the next is reserved here, and beyond the limit its message fails.
+//! So it is with pongs and acknowledgements that wait for the kernel; beyond the limit the connection fails.
 //! What came whole with one read is never kept, and a small remainder is free: neither comes here.
 //! A worker's reservations are summed by the worker itself, which takes its part of the limit in large steps: the one atomic
 //! is touched once per `STEP_BYTES`, and no lock exists.
@@ -12,8 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// All connections of this process together may keep so much of unfinished messages.
 pub const UNFINISHED_BYTES_MAX: usize = 16 << 20;
-/// What a single message may keep besides: at 100,000 connections the remainders of honest messages are many, and small.
-pub(crate) const FREE_BYTES: usize = 8 * 1024;
+/// What a single message, or the answers of a connection, may keep besides: at 100,000 connections the remainders of honest
+/// messages are many, and small.
+pub const FREE_BYTES: usize = 8 * 1024;
 /// A worker takes and gives back its part of the limit in multiples of this.
 const STEP_BYTES: usize = 256 * 1024;
 /// A connection keeps room for so much of an incomplete message; what a larger one took is given back after it.
@@ -21,11 +24,11 @@ pub(crate) const ROOM_BYTES_KEPT: usize = 4096;
 
 /// The limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Exhausted;
+pub struct Exhausted;
 
-/// What one unfinished message has reserved; given back when it is dropped.
+/// What one unfinished message, or the answers of one connection, have reserved; given back when it is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Reservation {
+pub struct Reservation {
     /// no message that is kept is longer than 32 MiB
     bytes: u32,
     /// it belongs to the thread that summed it
@@ -33,9 +36,9 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Makes it large enough for a message that keeps `bytes` in all, of which `free` count for nothing; never smaller.
+    /// Makes it large enough for what keeps `bytes` in all, of which `free` count for nothing; never smaller.
     /// Errors: it stays as it is.
-    pub(crate) fn grow_to(&mut self, bytes: usize, free: usize) -> Result<(), Exhausted> {
+    pub fn grow_to(&mut self, bytes: usize, free: usize) -> Result<(), Exhausted> {
         let wanted = bytes.saturating_sub(free).min(u32::MAX as usize) as u32;
         if wanted > self.bytes {
             WORKER.with(|worker| worker.reserve((wanted - self.bytes) as usize))?;
@@ -45,7 +48,7 @@ impl Reservation {
     }
 
     /// The message is finished or given up.
-    pub(crate) fn release(&mut self) {
+    pub fn release(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         if bytes > 0 {
             // Where the thread has ended, its part went back as a whole.

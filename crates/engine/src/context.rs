@@ -53,12 +53,13 @@ impl<D: Driver> BotContext<'_, D> {
         }
     }
 
-    /// Sends what the server asked for, such as a pong. Where the connection takes no more, the server asks and does not read
-    /// what it is told: the connection ends as one that broke the protocol.
+    /// Sends what the server asked for, such as a pong. Where the connection takes no more, or too many answers wait on all
+    /// connections together, the server asks and does not read what it is told: the connection ends as one that broke the
+    /// protocol.
     pub fn answer(&mut self, connection: ConnectionId, op: usize, planned_ns: u64, what: D::Send<'_>) {
-        match self.state.encode(connection, op, planned_ns, what) {
-            Some(message) => self.state.enter_unsent(connection, message),
-            None => self.state.break_off(connection),
+        let message = self.state.encode(connection, op, planned_ns, what);
+        if !message.is_some_and(|message| self.state.enter_answer(connection, message)) {
+            self.state.break_off(connection);
         }
     }
 

@@ -124,6 +124,9 @@ impl Driver for Http2 {
             }
         };
         self.talk.turn();
+        if self.talk.pipe().borrow().has_too_many_answers() {
+            return Poll::Ready(Err(Closed::Broken(Broken::UnreadAnswers)));
+        }
         match self.talk.end() {
             Some(end) if count == 0 => Poll::Ready(self.end(end)),
             _ => Poll::Ready(Ok(count)),

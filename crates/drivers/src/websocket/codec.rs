@@ -41,6 +41,8 @@ pub struct Codec {
     pub(super) unsent: Vec<u8>,
     /// bytes of pongs since nothing was unsent
     pong_bytes: usize,
+    /// for these
+    answers: Reservation,
     /// the incomplete frame that the last read ended with
     carried: Carried,
     /// what is carried came with the handshake's answer and has not been looked at
@@ -106,9 +108,7 @@ impl Codec {
     /// The kernel has taken everything.
     pub(super) fn flushed(&mut self) {
         self.pong_bytes = 0;
-        if self.unsent.capacity() > UNSENT_BYTES_MAX {
-            self.unsent = Vec::new();
-        }
+        self.answers.release();
     }
 
     /// Why nothing further is read, if that is so.
@@ -168,6 +168,9 @@ impl Codec {
                     let before = self.unsent.len();
                     frame::write_frame(&mut self.unsent, Opcode::Pong, payload, random_mask());
                     self.pong_bytes += self.unsent.len() - before;
+                    if self.answers.grow_to(self.pong_bytes, FREE_BYTES).is_err() {
+                        return Some(Err(Broken::UnreadAnswers));
+                    }
                 }
                 (Opcode::Pong, _) => drop(buffer.take(header.payload_bytes)),
                 (Opcode::Close, _) => {

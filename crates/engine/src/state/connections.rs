@@ -5,6 +5,8 @@
 
 use std::task::Waker;
 
+use drivers::Reservation;
+
 use super::requests::RequestList;
 use super::sending::Unsent;
 
@@ -24,6 +26,8 @@ pub(crate) struct Connection<D> {
     pub(super) connect_began_ns: u64,
     /// encoded, and not taken whole by the kernel
     pub(super) unsent: Vec<Unsent>,
+    /// for these, while answers that the server asked for are among them
+    pub(super) answers: Reservation,
     /// how many of these, from the front, the kernel was offered already
     pub(super) tried: usize,
     /// bytes that the kernel has taken since the connect
@@ -55,6 +59,7 @@ impl<D> Connection<D> {
             waker: None,
             connect_began_ns,
             unsent: Vec::new(),
+            answers: Reservation::default(),
             tried: 0,
             written: 0,
             requests: RequestList::default(),

@@ -5,7 +5,7 @@
 
 use std::task::{Context, Poll, Waker};
 
-use drivers::{Closed, Driver};
+use drivers::{Closed, Driver, FREE_BYTES};
 use measure::{LedgerPart, Phase};
 
 use super::WorkerState;
@@ -22,6 +22,9 @@ pub enum SendLag {
     /// the message found all connections busy, and `BotContext::waits` recorded it
     Recorded,
 }
+
+/// A connection keeps room for so many of these.
+const UNSENT_PLACES_KEPT: usize = 64;
 
 /// A message that is encoded and that the kernel has not taken whole.
 pub(crate) struct Unsent {
@@ -99,6 +102,17 @@ impl<D: Driver> WorkerState<D> {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.unsent.push(message);
         connection.mark_dirty(id, &mut self.dirty);
+    }
+
+    /// The same for an answer that the server asked for. False: answers to all servers take too much memory.
+    pub(crate) fn enter_answer(&mut self, id: ConnectionId, message: Unsent) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return true };
+        // The bytes of the first one that waits may be behind others, which is no more than is kept anyway.
+        let waiting_bytes = (message.end - connection.written) as usize;
+        let bytes = waiting_bytes + (connection.unsent.len() + 1) * size_of::<Unsent>();
+        let has_room = connection.answers.grow_to(bytes, FREE_BYTES).is_ok();
+        self.enter_unsent(id, message);
+        has_room
     }
 
     /// The same for a message that owes a reply, which is entered too.
@@ -200,6 +214,12 @@ impl<D: Driver> WorkerState<D> {
         }
         for message in connection.unsent.drain(..departed_count) {
             message.departed(departed_ns, &mut self.recorder, &mut self.requests, &mut self.ledger);
+        }
+        if connection.unsent.is_empty() {
+            connection.answers.release();
+            if connection.unsent.capacity() > UNSENT_PLACES_KEPT {
+                connection.unsent = Vec::new();
+            }
         }
     }
 }

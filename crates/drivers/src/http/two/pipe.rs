@@ -13,6 +13,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::unfinished::{FREE_BYTES, Reservation};
+
 /// Length, type, flags and stream stand before each frame. Source: RFC 9113, section 4.1.
 const FRAME_HEADER_BYTES: usize = 9;
 /// What a client says before its first frame. Source: RFC 9113, section 3.4.
@@ -43,6 +45,9 @@ pub struct Pipe {
     surplus: Surplus,
     /// bytes of frames that belong to no request, since nothing was unsent
     answer_bytes: usize,
+    /// for these
+    answers: Reservation,
+    has_too_many_answers: bool,
 }
 
 impl Default for Pipe {
@@ -57,6 +62,8 @@ impl Default for Pipe {
             streams: Streams::default(),
             surplus: Surplus::None,
             answer_bytes: 0,
+            answers: Reservation::default(),
+            has_too_many_answers: false,
         }
     }
 }
@@ -151,6 +158,11 @@ impl Pipe {
         self.answer_bytes
     }
 
+    /// Whether these were once more than is left for the answers to all servers.
+    pub fn has_too_many_answers(&self) -> bool {
+        self.has_too_many_answers
+    }
+
     /// Bytes came from the socket.
     pub fn came(&mut self, bytes: &[u8]) {
         if self.surplus != Surplus::None {
@@ -188,6 +200,7 @@ impl Pipe {
             self.streams.wrote(&frame);
             if !OF_REQUESTS.contains(&frame.kind) {
                 self.answer_bytes += frame.bytes;
+                self.has_too_many_answers |= self.answers.grow_to(self.answer_bytes, FREE_BYTES).is_err();
             }
         }
     }
@@ -204,6 +217,7 @@ impl Pipe {
             return;
         }
         self.answer_bytes = 0;
+        self.answers.release();
         if self.outgoing.capacity() > OUTGOING_BYTES_KEPT {
             self.outgoing = Vec::new();
         } else {
