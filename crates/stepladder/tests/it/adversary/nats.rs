@@ -55,7 +55,7 @@ fn relays(of: impl Fn(&[u8], usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Res
 }
 
 /// Lets a client subscribe and then does this.
-fn subscribed(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
+pub(super) fn subscribed(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         peer.say(INFO)?;
         while peer.line()? != b"PING" {}

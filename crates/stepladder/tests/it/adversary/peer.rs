@@ -88,19 +88,28 @@ impl Peer {
 
     /// From now on the connection ends with a reset.
     pub fn reset(&mut self) -> io::Result<()> {
-        let now = libc::linger { l_onoff: 1, l_linger: 0 };
+        self.set(libc::SO_LINGER, &libc::linger { l_onoff: 1, l_linger: 0 });
+        Ok(())
+    }
+
+    /// From now on the system takes little for this server that it has not read.
+    pub fn take_little(&mut self) {
+        let bytes: libc::c_int = 4096;
+        self.set(libc::SO_RCVBUF, &bytes);
+    }
+
+    fn set<T>(&mut self, option: libc::c_int, value: &T) {
         // SAFETY: the descriptor is open, and the option is as long as is said.
         let status = unsafe {
             libc::setsockopt(
                 self.stream.as_raw_fd(),
                 libc::SOL_SOCKET,
-                libc::SO_LINGER,
-                (&raw const now).cast(),
-                size_of::<libc::linger>() as libc::socklen_t,
+                option,
+                std::ptr::from_ref(value).cast(),
+                size_of::<T>() as libc::socklen_t,
             )
         };
         assert_eq!(status, 0, "{}", io::Error::last_os_error());
-        Ok(())
     }
 
     pub fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {

@@ -4,7 +4,7 @@ use super::http1::{later, says};
 use super::http2::{self, stalls};
 use super::peer::Peer;
 use super::websocket::{TEXT, frame, open};
-use super::{Fails, Load, Row, check, grpc, lines, long, no_files, redis, row, websocket, words};
+use super::{Fails, Load, Row, check, grpc, lines, long, nats, no_files, redis, row, websocket, words};
 
 /// Looked at as a whole, so that the clients have to keep it: as long as that may be, less what never comes.
 const BODY_BYTES: usize = (4 << 20) - 10;
@@ -80,6 +80,14 @@ const LINES: Load = Load {
         words(format!(
             "tcp://127.0.0.1:{port} --bots chat --rungs 256 --gap 1s..2s --objective deliveries.lost==0"
         ))
+    },
+    files: no_files,
+};
+
+const NATS: Load = Load {
+    protocol: "NATS, 256 connections",
+    words: |port| {
+        words(format!("nats://127.0.0.1:{port} --rungs 256 --gap 1s..2s --objective deliveries.lost==0"))
     },
     files: no_files,
 };
@@ -217,6 +225,21 @@ fn texts() -> Vec<Row> {
     )]
 }
 
+/// Each ping is six bytes, and its answer took many times as much while it waited.
+fn pings() -> Vec<Row> {
+    let asks = |peer: &mut Peer| {
+        peer.take_little();
+        peer.say("PING\r\n".repeat(70_000))?;
+        peer.read_nothing()
+    };
+    vec![row(
+        "sends 70,000 pings and reads no answer",
+        Fails,
+        "stopped delivering|deliveries.lost|never sent",
+        nats::subscribed(asks),
+    )]
+}
+
 #[test]
 fn hostile_servers_that_stall_within_long_messages_do_not_fill_the_memory() {
     check(&HTTP_1, &bodies_1());
@@ -226,4 +249,5 @@ fn hostile_servers_that_stall_within_long_messages_do_not_fill_the_memory() {
     check(&WEBSOCKET, &frames());
     check(&LOUD, &unread());
     check(&LINES, &texts());
+    check(&NATS, &pings());
 }
