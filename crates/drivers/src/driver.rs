@@ -189,8 +189,9 @@ impl From<Exhausted> for Broken {
     }
 }
 
-/// What a peer makes us say (pongs, acknowledgements) may take so much while it reads nothing, or less where the answers to all
-/// peers take too much together; beyond it the peer breaks the protocol. Our own messages do not count: a server that is slow to read them may still ask whether we are there.
+/// What a peer makes us say (pongs, acknowledgements) may take so much while it reads nothing, or less where the answers to
+/// all peers take too much together; beyond it the peer breaks the protocol. Our own messages do not count: a server that is
+/// slow to read them may still ask whether we are there.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// A message could not be taken because too much waits for the kernel already.

@@ -146,13 +146,13 @@ pub(crate) fn poll_write_all(
 ) -> Poll<io::Result<()>> {
     while !unsent.is_empty() {
         let count = ready!(Pin::new(&mut *stream).poll_write(cx, unsent))?;
-        if count == unsent.len() && unsent.capacity() > FREE_BYTES {
+        if count < unsent.len() {
+            unsent.drain(..count);
+        } else if unsent.capacity() > FREE_BYTES {
             // Room for what a server made us say by the thousand is not kept.
             *unsent = Vec::new();
-        } else if count == unsent.len() {
-            unsent.clear();
         } else {
-            unsent.drain(..count);
+            unsent.clear();
         }
     }
     Poll::Ready(Ok(()))

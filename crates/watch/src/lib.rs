@@ -1,5 +1,6 @@
 //! What is watched from outside: the subject's processes, its tick log, this process, the machine, the link.
 //!
+//! It opens files that others name, such as that log, so that nothing waits for them (`files`).
 //! It starts and stops the subject too, because only the parent of a process learns how it ended.
 //! Everything is plain threads and files under /proc and /sys: a second's sampling costs well below 1 % of a core
 //! even when the subject holds 40,000 sockets, so that it does not disturb what it measures.

@@ -107,7 +107,6 @@ impl<D: Driver> WorkerState<D> {
     /// The same for an answer that the server asked for. False: answers to all servers take too much memory.
     pub(crate) fn enter_answer(&mut self, id: ConnectionId, message: Unsent) -> bool {
         let Some(connection) = self.connections.get_mut(id) else { return true };
-        // The bytes of the first one that waits may be behind others, which is no more than is kept anyway.
         let waiting_bytes = (message.end - connection.written) as usize;
         let bytes = waiting_bytes + (connection.unsent.len() + 1) * size_of::<Unsent>();
         let has_room = connection.answers.grow_to(bytes, FREE_BYTES).is_ok();
