@@ -8,33 +8,26 @@ use super::peer::Peer;
 use super::websocket::{TEXT, accept, frame, open};
 use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row, words};
 
+const fn load(protocol: &'static str, files: fn(u16) -> Vec<(&'static str, String)>) -> Load {
+    Load { protocol, words: |_| words("arena.yaml".to_owned()), files }
+}
+
 /// Judged by nothing but what must hold of any server of games.
-const LOAD: Load = Load {
-    protocol: "arena",
-    words: |_| words("arena.yaml".to_owned()),
-    files: |port| vec![("arena.yaml", scenario(port, "2s", "none", "not_sent == 0"))],
-};
+const LOAD: Load = load("arena", |port| vec![("arena.yaml", scenario(port, "2s", "none", "not_sent == 0"))]);
 
 /// Its players wait for the end of a game for as long as the hold and longer.
-const PATIENT: Load = Load {
-    protocol: "arena, players who wait a minute",
-    words: |_| words("arena.yaml".to_owned()),
-    files: |port| vec![("arena.yaml", scenario(port, "60s", "none", "not_sent == 0"))],
-};
+const PATIENT: Load = load("arena, players who wait a minute", |port| {
+    vec![("arena.yaml", scenario(port, "60s", "none", "not_sent == 0"))]
+});
 
 /// Judged by what its players saw go wrong.
-const STRICT: Load = Load {
-    protocol: "arena, errors == 0",
-    words: |_| words("arena.yaml".to_owned()),
-    files: |port| vec![("arena.yaml", scenario(port, "2s", "none", "errors == 0"))],
-};
+const STRICT: Load =
+    load("arena, errors == 0", |port| vec![("arena.yaml", scenario(port, "2s", "none", "errors == 0"))]);
 
 /// Judged by the ticks that players see.
-const TICKS: Load = Load {
-    protocol: "arena, ticks of its players",
-    words: |_| words("arena.yaml".to_owned()),
-    files: |port| vec![("arena.yaml", scenario(port, "60s", "client", "client_ticks.late_share < 50%"))],
-};
+const TICKS: Load = load("arena, ticks of its players", |port| {
+    vec![("arena.yaml", scenario(port, "60s", "client", "client_ticks.late_share < 50%"))]
+});
 
 fn scenario(port: u16, longest_game: &str, ticks: &str, objective: &str) -> String {
     format!(
