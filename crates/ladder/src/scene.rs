@@ -398,13 +398,21 @@ fn names() -> Arc<MetricNames> {
     let counters: Vec<&str> = counters.chain(further.iter().map(|(name, _)| *name)).collect();
     MetricNames::new(
         &["shot", "ask", "keep"],
-        &["connection lost", "wrong winner", "rejected (429, 503)", "no answer in time", "not let in"],
+        &[
+            "connection lost",
+            "wrong winner",
+            "rejected (429, 503)",
+            "no answer in time",
+            "not let in",
+            "wrong hit",
+        ],
         &counters,
         &["refused", "no descriptors", "no ports"],
     )
     .with_kinds(&[
         ("connection lost", ErrorKind::BrokenConnection),
         ("wrong winner", ErrorKind::WrongReply),
+        ("wrong hit", ErrorKind::WrongReply),
         ("no answer in time", ErrorKind::Timeout),
         ("not let in", ErrorKind::NotAdmitted),
         ("no descriptors", ErrorKind::Generator),

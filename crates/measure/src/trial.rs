@@ -399,11 +399,13 @@ impl Trial {
         self.subject_counters.get(counter.name()).copied()
     }
 
-    /// Causes of errors that are of this kind and came up, with their counts, by name.
+    /// Causes of errors that are of this kind and came up, with their counts: the most frequent first, then by name.
     pub fn errors_of(&self, kind: ErrorKind) -> impl Iterator<Item = (&str, u64)> {
-        let is_one = move |cause: &str| self.head.metric_names.kind_of(cause) == Some(kind);
+        let is_one = |cause: &str| self.head.metric_names.kind_of(cause) == Some(kind);
         let counts = self.errors.iter().map(|(cause, count)| (cause.as_str(), *count));
-        counts.filter(move |(cause, count)| *count > 0 && is_one(cause))
+        let mut counts: Vec<_> = counts.filter(|(cause, count)| *count > 0 && is_one(cause)).collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        counts.into_iter()
     }
 
     /// The first errors of each cause as they were met: cause and words, in the order of their time.

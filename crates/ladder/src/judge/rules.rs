@@ -320,7 +320,8 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
 /// of each game is known beforehand.
 pub(super) fn wrong_answers(case: &Case<'_>) -> Option<Ruling> {
     let (name, count) = case.trial.errors_of(ErrorKind::WrongReply).next()?;
-    let reason = format!("the server's answers are not right: {name}, {count} times in the hold");
+    let times = if count == 1 { "time" } else { "times" };
+    let reason = format!("the server's answers are not right: {name}, {count} {times} in the hold");
     Some(Ruling::new(Verdict::Fail, name, reason))
 }
 

@@ -384,7 +384,26 @@ fn where_only_clients_tell_ticks_their_view_is_judged() {
 #[test]
 fn wrong_answers_fail_a_rung_that_meets_its_objectives() {
     let scene = Scene::arena(500.0).edit(|at, interval| interval.errors[1] = u64::from(at == 7));
-    check(&scene, &arena_terms(), Verdict::Fail, "wrong winner", &["wrong winner, 1 times"]);
+    check(&scene, &arena_terms(), Verdict::Fail, "wrong winner", &["wrong winner, 1 time in the hold"]);
+}
+
+#[test]
+fn the_most_frequent_of_several_wrong_answers_is_named() {
+    let scene = |hits: u64, winners: u64| {
+        Scene::arena(500.0).edit(move |at, interval| {
+            if at == 7 {
+                (interval.errors[5], interval.errors[1]) = (hits, winners);
+            }
+        })
+    };
+    check(
+        &scene(3, 4),
+        &arena_terms(),
+        Verdict::Fail,
+        "wrong winner",
+        &["wrong winner, 4 times in the hold"],
+    );
+    check(&scene(4, 3), &arena_terms(), Verdict::Fail, "wrong hit", &["wrong hit, 4 times in the hold"]);
 }
 
 #[test]
