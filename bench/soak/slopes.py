@@ -58,7 +58,9 @@ def rows_of(lines):
             books = line["judged"]["delivered"]
     if hold is None:
         sys.exit("slopes.py: no hold in these lines")
-    inside = range(math.ceil(hold[0] / 1e9 / STEP_S), int(min(hold[1] / 1e9, 1e9) // STEP_S))
+    if hold[1] == math.inf:
+        sys.exit("slopes.py: the hold in these lines has no end; export the run again when it is over")
+    inside = range(math.ceil(hold[0] / 1e9 / STEP_S), int(hold[1] / 1e9 // STEP_S))
     rows = []
     for at in inside:
         cell = cells.get(at, {})

@@ -138,8 +138,9 @@ struct Player {
     is_open: bool,
     started_ns: Option<u64>,
     stop: Option<Stop>,
-    /// number and whole-ms reading and instant of the last snapshot
-    last_tick: Option<(u64, u64)>,
+    /// when the last snapshot of this game came, and its number where it can be true
+    last_tick_ns: Option<u64>,
+    last_number: Option<u64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -489,7 +490,7 @@ where
     /// Records a snapshot. The first one has no interval yet.
     ///
     /// Number and stamp are the server's word, up to 2⁶⁴ − 1. What cannot be true is counted as not understood, and
-    /// nothing is reckoned from it.
+    /// nothing is reckoned from it. When a snapshot came is no such word: a number that begins again hides no pause.
     fn see_tick(&mut self, bot: u32, number: u64, stamp_us: u64, at_ns: u64, ctx: &mut BotContext<'_, D>) {
         let player = &mut self.pairs[bot as usize / 2].players[bot as usize % 2];
         let now_ns = ctx.realtime_ns(at_ns);
@@ -498,25 +499,28 @@ where
             let words = || format!("the stamp {stamp_us} µs of a snapshot is more than a day off");
             return ctx.error_with(error::NOT_UNDERSTOOD, words);
         };
-        let Some((last_number, last_ns)) = player.last_tick else {
-            if number >= TICK_NUMBER_END {
-                let words = || format!("{number} as the number of the first snapshot");
-                return ctx.error_with(error::NOT_UNDERSTOOD, words);
-            }
-            player.last_tick = Some((number, at_ns));
-            return;
-        };
+        let last_number = player.last_number;
         let ahead_max = TICKS_BELIEVED_NS / self.tick_period_ns;
-        let Some(ahead) = number.checked_sub(last_number).filter(|ahead| *ahead <= ahead_max) else {
-            // Which of the two is wrong is not known: the next one counts as a first one.
-            player.last_tick = None;
-            let words = || format!("snapshot {number} follows snapshot {last_number}");
-            return ctx.error_with(error::NOT_UNDERSTOOD, words);
+        let missed = match last_number {
+            None => (number < TICK_NUMBER_END).then_some(0),
+            Some(last) => number
+                .checked_sub(last)
+                .filter(|ahead| *ahead <= ahead_max)
+                .map(|ahead| ahead.saturating_sub(1)),
         };
-        player.last_tick = Some((number, at_ns));
+        // Which of two is wrong is not known: the number of the next one counts as a first one.
+        player.last_number = missed.map(|_| number);
+        let last_ns = player.last_tick_ns.replace(at_ns);
+        if missed.is_none() {
+            ctx.error_with(error::NOT_UNDERSTOOD, || match last_number {
+                None => format!("{number} as the number of the first snapshot"),
+                Some(last) => format!("snapshot {number} follows snapshot {last}"),
+            });
+        }
+        let Some(last_ns) = last_ns else { return };
         let interval_ms = at_ns / 1_000_000 - last_ns / 1_000_000;
         let age_ns = now_ns.checked_sub(stamp_ns);
-        ctx.tick(at_ns, at_ns - last_ns, interval_ms, ahead.saturating_sub(1), age_ns);
+        ctx.tick(at_ns, at_ns - last_ns, interval_ms, missed.unwrap_or(0), age_ns);
     }
 
     fn next_game(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {

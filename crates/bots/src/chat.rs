@@ -97,7 +97,7 @@ struct Person<S> {
     /// in a row
     failures: u32,
     /// what its dialect keeps of this connection
-    between_blocks: S,
+    of_connection: S,
 }
 
 /// All chatters of one worker, in one dialect.
@@ -107,7 +107,7 @@ pub struct Chat<L: Dialect, D = Tcp<drivers::tcp::Lines>> {
     is_poisson: bool,
     /// some of the crowd send what no chat allows
     hears_rubbish: bool,
-    people: Vec<Person<L::BetweenBlocks>>,
+    people: Vec<Person<L::OfConnection>>,
     /// of these, those that the ramp waits for
     pending: u64,
     first_unit: u64,
@@ -174,7 +174,7 @@ where
                 has_met: false,
                 is_pending: false,
                 failures: 0,
-                between_blocks: L::BetweenBlocks::default(),
+                of_connection: L::OfConnection::default(),
             }
         };
         Chat {
@@ -218,7 +218,7 @@ where
         let now_ns = ctx.now_ns();
         let person = &mut self.people[bot as usize];
         (person.connection, person.standing, person.asked_ns) = (Some(connection), Standing::Joining, now_ns);
-        person.between_blocks = L::BetweenBlocks::default();
+        person.of_connection = L::OfConnection::default();
         self.out.clear();
         L::hello(&mut self.out, who(&self.plan, self.first_unit, self.unit_step, bot));
         ctx.send(connection, KEEP, now_ns, &self.out);
@@ -236,13 +236,14 @@ where
             let who = who(&self.plan, self.first_unit, self.unit_step, bot);
             let delivered = {
                 let mut book = ctx.deliveries(bot, at_ns);
-                block = L::book(block, who.room, &mut book, &mut self.people[bot as usize].between_blocks);
+                block = L::book(block, who.room, &mut book, &mut self.people[bot as usize].of_connection);
                 book.new_count()
             };
             ctx.count(DELIVERED, delivered);
             let Some((text, rest)) = L::split(block) else { return };
-            let is_member = self.people[bot as usize].standing != Standing::Joining;
-            let word = L::received(text, who, is_member);
+            let person = &mut self.people[bot as usize];
+            let is_member = person.standing != Standing::Joining;
+            let word = L::received(text, who, is_member, &mut person.of_connection);
             self.obey(word, text, connection, bot, at_ns, ctx);
             block = rest;
         }

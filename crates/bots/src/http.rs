@@ -278,7 +278,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                         self.send(bot, planned, SendLag::Unrecorded, ctx)
                     }
                     // It asks once it is connected again, or has done so.
-                    (true, _) if !is_left => {}
+                    (true, _) if !is_left => self.source.abandoned(planned.chosen),
                     _ => self.open_for(bot, planned, ctx),
                 }
             }

@@ -9,6 +9,7 @@
 //! ranks must order them, and a member must be found at the rank that was reported for it. Expected values come from these
 //! records alone, never from the service.
 
+mod ahead;
 mod audit;
 mod cheats;
 mod dialect;
@@ -33,8 +34,8 @@ use crate::http::{counter_roles, errors};
 use audit::Audit;
 use cheats::Cheats;
 use dialect::{Ask, Dialect, Json, Messages, Over, Written};
-use members::Members;
-use reply::{First, Page};
+use members::{Known, Members};
+use reply::{First, Page, Standing};
 use signing::{SignedChange, Signer};
 
 const UPDATE: usize = 0;
@@ -79,6 +80,8 @@ const POINTS_MAX: i64 = 1000;
 struct Open {
     /// members and points
     updates: Vec<(u32, i64)>,
+    /// of `Members`, when it was sent
+    passes: u64,
     /// as it was sent, where cheaters may repeat it
     change: Option<Box<SignedChange>>,
 }
@@ -96,6 +99,8 @@ pub struct Leaderboard {
     random: fastrand::Rng,
     /// updates of the requests to come (none yet) and of those that are open, by the request's token
     open: slab::Slab<Open>,
+    /// reads of a member that are to come or open, by the request's token
+    reads: slab::Slab<Known>,
     signer: Option<Signer>,
     cheats: Cheats,
     worker: usize,
@@ -166,6 +171,7 @@ impl<D: Http> Source<D> for Leaderboard {
             audit: Audit::default(),
             random: fastrand::Rng::with_seed(plan.seed ^ 0x6c65_6164_6572),
             open: slab::Slab::new(),
+            reads: slab::Slab::new(),
             signer: settings.key.as_ref().and_then(|key| Signer::new(key, plan.worker)),
             cheats: Cheats::new(settings.cheaters),
             worker: plan.worker,
@@ -195,7 +201,10 @@ impl<D: Http> Source<D> for Leaderboard {
         let token = match op {
             UPDATE => self.open.insert(Open::default()) as u64,
             TOP => self.top_token(),
-            _ => self.members.read(self.random.u32(..self.members.len() as u32)),
+            _ => {
+                let member = self.random.u32(..self.members.len() as u32);
+                self.reads.insert(self.members.known(member)) as u64
+            }
         };
         Chosen { op, token }
     }
@@ -213,6 +222,7 @@ impl<D: Http> Source<D> for Leaderboard {
                     }
                     let prepared = self.prepare_change::<D>(&change);
                     self.open[token].updates = change.updates.clone();
+                    self.open[token].passes = self.members.passes();
                     self.open[token].change = self.cheats.wants_replayable().then(|| Box::new(change));
                     return Ready::Rendered(prepared);
                 }
@@ -228,8 +238,8 @@ impl<D: Http> Source<D> for Leaderboard {
                 return Ready::Rendered(self.prepare_change::<D>(&change));
             }
             TOP => Ask::Top(TOP_ROWS),
-            RANK => Ask::Rank(self.members.name(Members::of_read(chosen.token).0)),
-            AROUND => Ask::Around(self.members.name(Members::of_read(chosen.token).0)),
+            RANK => Ask::Rank(self.members.name(self.reads[token].member)),
+            AROUND => Ask::Around(self.members.name(self.reads[token].member)),
             _ => self.audit.request(chosen.token, &self.members),
         };
         let Written { method, path, body, .. } = self.dialect.write(&ask);
@@ -258,10 +268,7 @@ impl<D: Http> Source<D> for Leaderboard {
                     cheats::Wrong::Status(text) => (CHEAT_ANSWERED, text),
                 })
             }
-            // One of whom no update was acknowledged when it was asked for may not be there.
-            RANK | AROUND if answer.status == 404 && Members::of_read(chosen.token).1 == 0 => Ok(()),
-            RANK => self.check_rank(chosen.token, answer),
-            AROUND => self.check_around(chosen.token, answer),
+            RANK | AROUND => self.check_read(chosen, answer),
             _ => self.check_top(chosen.token, answer),
         };
         match found {
@@ -281,6 +288,7 @@ impl<D: Http> Source<D> for Leaderboard {
             }
             CHEAT => self.cheats.abandon(chosen.token),
             AUDIT => self.audit.give_up(chosen.token),
+            RANK | AROUND => _ = self.reads.remove(chosen.token as usize),
             _ => {}
         }
     }
@@ -400,15 +408,29 @@ impl Leaderboard {
         self.page(answer)?.begins_the_board(known).map_err(|text| (WRONG_RANK, text))
     }
 
-    fn check_around(&self, token: u64, answer: &Answer<'_>) -> Result<(), Wrong> {
-        let page = self.page(answer)?;
-        let name = self.members.name(Members::of_read(token).0);
-        let standing = page.standing_of(&name).map_err(|text| (WRONG_RANK, text))?;
-        self.members.check_during_load(token, &standing).map_err(|text| (WRONG_SCORE, text))
+    /// A read of one member: its standing, or those around it.
+    fn check_read(&mut self, chosen: Chosen, answer: &Answer<'_>) -> Result<(), Wrong> {
+        let known = self.reads.remove(chosen.token as usize);
+        // One of whom no update was acknowledged when it was asked for may not be there.
+        if answer.status == 404 && known.least == 0 {
+            return Ok(());
+        }
+        if chosen.op == AROUND {
+            let page = self.page(answer)?;
+            let standing = page.standing_of(&self.members.name(known.member));
+            return self.check_standing(known, &standing.map_err(|text| (WRONG_RANK, text))?);
+        }
+        self.is_ok(answer)?;
+        self.check_standing(known, &self.dialect.standing(answer.body).map_err(unreadable)?)
+    }
+
+    fn check_standing(&self, known: Known, standing: &Standing<'_>) -> Result<(), Wrong> {
+        self.members.check_during_load(known, standing).map_err(|text| (WRONG_SCORE, text))?;
+        self.members.check_rank(known.member, known.passes, standing).map_err(|text| (WRONG_RANK, text))
     }
 
     fn check_update(&mut self, token: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
-        let Open { updates, change } = self.open.remove(token);
+        let Open { updates, passes, change } = self.open.remove(token);
         let refused_within = match (answer.status, updates.len()) {
             (200, 2..) => self.dialect.refusal_of_bulk(answer.body),
             _ => None,
@@ -448,23 +470,10 @@ impl Leaderboard {
         for ((member, points), row) in updates.iter().zip(&rows) {
             let found = self.members.settle(*member, *points, row);
             outcome = outcome.and(found.map_err(|text| (WRONG_SCORE, text)));
-            if row.rank == 0 {
-                outcome =
-                    outcome.and(Err((WRONG_RANK, format!("{} has rank 0", self.members.name(*member)))));
-            }
+            let rank = self.members.check_rank(*member, passes, row);
+            outcome = outcome.and(rank.map_err(|text| (WRONG_RANK, text)));
         }
         outcome
-    }
-
-    fn check_rank(&mut self, token: u64, answer: &Answer<'_>) -> Result<(), Wrong> {
-        self.is_ok(answer)?;
-        let standing = self.dialect.standing(answer.body).map_err(unreadable)?;
-        self.members.check_during_load(token, &standing).map_err(|text| (WRONG_SCORE, text))?;
-        if standing.rank == 0 {
-            let name = self.members.name(Members::of_read(token).0);
-            return Err((WRONG_RANK, format!("{name} has rank 0")));
-        }
-        Ok(())
     }
 
     fn check_audit(&mut self, token: u64, answer: &Answer<'_>) -> Result<(), Wrong> {

@@ -38,8 +38,8 @@ pub enum Word {
 
 /// One way of speaking to a chat.
 pub trait Dialect: 'static {
-    /// What the blocks of a connection so far say about the next one; begins as its default.
-    type BetweenBlocks: Default;
+    /// What is kept of a connection between two blocks; begins as its default.
+    type OfConnection: Default;
 
     /// What a new connection says first.
     fn hello(out: &mut Vec<u8>, who: Who<'_>);
@@ -51,7 +51,7 @@ pub trait Dialect: 'static {
     fn barrier(out: &mut Vec<u8>);
 
     /// What the next line says to a bot. `is_member`: it has joined already.
-    fn received(line: &[u8], who: Who<'_>, is_member: bool) -> Word;
+    fn received(line: &[u8], who: Who<'_>, is_member: bool, _: &mut Self::OfConnection) -> Word;
 
     /// The first message of a block, without its end, and what follows.
     fn split(block: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -67,7 +67,7 @@ pub trait Dialect: 'static {
         mut block: &'b [u8],
         room: &str,
         book: &mut Deliveries<'_>,
-        _: &mut Self::BetweenBlocks,
+        _: &mut Self::OfConnection,
     ) -> &'b [u8] {
         while let Some(end) = memchr(b'\n', block) {
             let line = without_return(&block[..end]);

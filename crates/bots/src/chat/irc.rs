@@ -16,7 +16,7 @@ pub struct Irc;
 const TOKEN: &str = "stepladder";
 
 impl Dialect for Irc {
-    type BetweenBlocks = ();
+    type OfConnection = ();
 
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         // Nine characters at most, as the RFC asks; the first is a letter. A write into memory does not fail.
@@ -36,7 +36,7 @@ impl Dialect for Irc {
     }
 
     /// As bytes: what is not UTF-8 is read all the same.
-    fn received(line: &[u8], who: Who<'_>, _: bool) -> Word {
+    fn received(line: &[u8], who: Who<'_>, _: bool, (): &mut ()) -> Word {
         if let Some(token) = line.strip_prefix(b"PING ") {
             return Word::Answer([b"PONG ", token, b"\r\n"].concat());
         }
@@ -104,10 +104,10 @@ mod tests {
             (":op!o@host KILL b3 :out", Word::Refused),
             ("", Word::Nothing),
         ] {
-            assert_eq!(Irc::received(line.as_bytes(), WHO, false), word, "{line}");
+            assert_eq!(Irc::received(line.as_bytes(), WHO, false, &mut ()), word, "{line}");
         }
         for line in [b":b1!~b1@::1 PRIVMSG #lobby :\xff".as_slice(), b"ERROR :\xff"] {
-            assert_ne!(Irc::received(line, WHO, false), Word::Nothing, "{line:?}");
+            assert_ne!(Irc::received(line, WHO, false, &mut ()), Word::Nothing, "{line:?}");
         }
     }
 

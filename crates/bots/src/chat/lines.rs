@@ -7,7 +7,7 @@ use measure::ledger::Told;
 pub struct Lines;
 
 impl Dialect for Lines {
-    type BetweenBlocks = ();
+    type OfConnection = ();
 
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         out.extend_from_slice(b"/join ");
@@ -24,7 +24,7 @@ impl Dialect for Lines {
         out.extend_from_slice(b"/books\n");
     }
 
-    fn received(line: &[u8], _: Who<'_>, _: bool) -> Word {
+    fn received(line: &[u8], _: Who<'_>, _: bool, (): &mut ()) -> Word {
         let Some(notice) = line.strip_prefix(b"* ").and_then(|notice| std::str::from_utf8(notice).ok())
         else {
             return Word::Strange;
@@ -85,8 +85,8 @@ mod tests {
             ("hello", Word::Strange),
             ("*", Word::Strange),
         ] {
-            assert_eq!(Lines::received(line.as_bytes(), WHO, true), word, "{line}");
+            assert_eq!(Lines::received(line.as_bytes(), WHO, true, &mut ()), word, "{line}");
         }
-        assert_eq!(Lines::received(b"* \xff", WHO, true), Word::Strange);
+        assert_eq!(Lines::received(b"* \xff", WHO, true, &mut ()), Word::Strange);
     }
 }

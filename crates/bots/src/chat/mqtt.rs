@@ -26,8 +26,21 @@ const RETAINED: u8 = PUBLISH | 1;
 /// Of a SUBACK that grants the only subscription, at the QoS that was asked for.
 const GRANTED: &[u8] = &[0, 1, 0];
 
+/// What a broker answered to CONNECT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Connect {
+    /// nothing yet
+    #[default]
+    Unanswered,
+    /// it is connected
+    Accepted,
+    /// it must close
+    Refused,
+}
+
 impl Dialect for Mqtt {
-    type BetweenBlocks = ();
+    /// The first packet of a broker is a CONNACK, and there is one; behind a refusal it must close.
+    type OfConnection = Connect;
 
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         let id = format!("stepladder-{}", who.number);
@@ -52,14 +65,22 @@ impl Dialect for Mqtt {
         write_packet_header(out, PINGREQ, 0);
     }
 
-    fn received(packet: &[u8], who: Who<'_>, _: bool) -> Word {
+    fn received(packet: &[u8], who: Who<'_>, _: bool, connect: &mut Connect) -> Word {
         let body = packet_body(packet);
         match packet.first() {
             None => Word::Nothing,
+            Some(&CONNACK) if *connect != Connect::Unanswered => Word::Strange,
+            Some(&CONNACK) if body.get(1) == Some(&0) => {
+                *connect = Connect::Accepted;
+                Word::Nothing
+            }
+            Some(&CONNACK) => {
+                *connect = Connect::Refused;
+                Word::Refused
+            }
+            Some(_) if *connect != Connect::Accepted => Word::Strange,
             Some(&SUBACK) if body == GRANTED => Word::Joined,
             Some(&SUBACK) => Word::Refused,
-            Some(&CONNACK) if body.get(1) == Some(&0) => Word::Nothing,
-            Some(&CONNACK) => Word::Refused,
             Some(&PINGRESP) => Word::CaughtUp(None),
             // What others left in the topic before; a text of this trial is no such thing.
             Some(&RETAINED) if payload::read(Self::text(packet, who.room)).is_none() => Word::Nothing,
@@ -84,7 +105,7 @@ impl Dialect for Mqtt {
         }
     }
 
-    fn book<'b>(mut block: &'b [u8], room: &str, book: &mut Deliveries<'_>, _: &mut ()) -> &'b [u8] {
+    fn book<'b>(mut block: &'b [u8], room: &str, book: &mut Deliveries<'_>, _: &mut Connect) -> &'b [u8] {
         while block.first() == Some(&PUBLISH)
             && let Some((packet, rest)) = split_packet(block)
             && let Some(stamp) = payload::read(Self::text(packet, room))
@@ -117,9 +138,12 @@ mod tests {
             Mqtt::split(rest).unwrap(),
             (b"\x82\x0a\x00\x01\x00\x05lobby\x00".as_slice(), b"".as_slice())
         );
+        let mut connect = Connect::Unanswered;
         for (packet, word) in [
-            (b"\x20\x02\x00\x00".as_slice(), Word::Nothing),
-            (b"\x20\x02\x00\x05", Word::Refused),
+            (b"\x90\x03\x00\x01\x00".as_slice(), Word::Strange),
+            (b"\x20\x02\x00\x00", Word::Nothing),
+            (b"\x20\x02\x00\x00", Word::Strange),
+            (b"\x20\x02\x00\x05", Word::Strange),
             (b"\x90\x03\x00\x01\x00", Word::Joined),
             (b"\x90\x03\x00\x01\x80", Word::Refused),
             (b"\x90\x03\x00\x01\x02", Word::Refused),
@@ -133,7 +157,18 @@ mod tests {
             (b"\x30\x0b\x00\x05lobbytext", Word::Strange),
             (b"", Word::Nothing),
         ] {
-            assert_eq!(Mqtt::received(packet, WHO, false), word, "{packet:?}");
+            assert_eq!(Mqtt::received(packet, WHO, false, &mut connect), word, "{packet:?}");
+        }
+    }
+
+    #[test]
+    fn a_broker_that_refused_grants_nothing_any_more() {
+        for refusal in [b"\x20\x02\x00\x05".as_slice(), b"\x20\x00"] {
+            let mut connect = Connect::Unanswered;
+            assert_eq!(Mqtt::received(refusal, WHO, false, &mut connect), Word::Refused, "{refusal:?}");
+            for packet in [b"\x20\x02\x00\x00".as_slice(), b"\x90\x03\x00\x01\x00", b"\xd0\x00"] {
+                assert_eq!(Mqtt::received(packet, WHO, false, &mut connect), Word::Strange, "{packet:?}");
+            }
         }
     }
 
@@ -144,7 +179,7 @@ mod tests {
         let mut packet = Vec::new();
         Mqtt::say(&mut packet, "lobby", &text);
         packet[0] = RETAINED;
-        assert_eq!(Mqtt::received(&packet, WHO, true), Word::Strange);
+        assert_eq!(Mqtt::received(&packet, WHO, true, &mut Connect::Accepted), Word::Strange);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const CONNECT: &str = r#"CONNECT {"verbose":false,"pedantic":false,"echo":false,
 
 impl Dialect for Nats {
     /// The length of the payload that the last line announced.
-    type BetweenBlocks = Option<u32>;
+    type OfConnection = Option<u32>;
 
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         // A write into memory does not fail.
@@ -37,7 +37,7 @@ impl Dialect for Nats {
         out.extend_from_slice(b"PING\r\n");
     }
 
-    fn received(line: &[u8], _: Who<'_>, is_member: bool) -> Word {
+    fn received(line: &[u8], _: Who<'_>, is_member: bool, _: &mut Option<u32>) -> Word {
         // Of messages, `book` leaves those that are not ours, or not as they were announced.
         match line {
             b"PING" => Word::Answer(b"PONG\r\n".to_vec()),
@@ -115,7 +115,7 @@ mod tests {
             ("hello", true, Word::Strange),
             ("MSG other 1 20", true, Word::Strange),
         ] {
-            assert_eq!(Nats::received(line.as_bytes(), WHO, is_member), word, "{line}");
+            assert_eq!(Nats::received(line.as_bytes(), WHO, is_member, &mut None), word, "{line}");
         }
     }
 

@@ -64,7 +64,7 @@ pub trait Source<D: Http>: Sized + 'static {
     /// Keeps what a right response says for later requests of its connection.
     fn learn(&mut self, _: Chosen, _answer: &Answer<'_>, _captured: &mut CapturedVars) {}
 
-    /// A request was readied, and no response will come.
+    /// A request was chosen or readied, and no response will come.
     fn abandoned(&mut self, _: Chosen) {}
 
     /// After the load of all workers was answered or given up: the next request that checks what became of it.

@@ -1,5 +1,6 @@
 //! What a worker knows of its members' scores.
 
+use super::ahead::Ahead;
 use super::reply::{First, Standing};
 
 /// The members of one worker.
@@ -12,6 +13,17 @@ pub struct Members {
     acknowledged: usize,
     /// the highest score that was acknowledged; scores only grow
     highest: i64,
+    ahead: Ahead,
+}
+
+/// What was known when a request about a member was sent. What is acknowledged later may have been applied later.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub member: u32,
+    /// the score that was acknowledged
+    pub least: i64,
+    /// of `Ahead`
+    pub passes: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -32,6 +44,7 @@ impl Members {
             prefix: String::new(),
             acknowledged: 0,
             highest: 0,
+            ahead: Ahead::new(),
         }
     }
 
@@ -65,16 +78,14 @@ impl Members {
         std::hint::black_box(open);
     }
 
-    /// The token of a read of a member: who it is, and the score that was acknowledged when it was sent. What is acknowledged
-    /// later may have been applied later.
-    pub fn read(&self, member: u32) -> u64 {
-        let least = u32::try_from(self.scores[member as usize].least).unwrap_or(u32::MAX);
-        u64::from(member) | u64::from(least) << 32
+    /// What is known of a member that is going to be read.
+    pub fn known(&self, member: u32) -> Known {
+        Known { member, least: self.scores[member as usize].least, passes: self.passes() }
     }
 
-    /// Member and score of such a token. Of a score beyond 32 bits it is a lower bound.
-    pub fn of_read(token: u64) -> (u32, i64) {
-        (token as u32, i64::from((token >> 32) as u32))
+    /// What a request that is going to be sent remembers for `check_rank`.
+    pub fn passes(&self) -> u64 {
+        self.ahead.passes()
     }
 
     /// What the first members of the board must be, from now on.
@@ -129,6 +140,7 @@ impl Members {
         let (least, most) = if is_right { (standing.score, standing.score) } else { (least, most) };
         *score = Score { least, most, is_open: false, was_updated: true };
         self.highest = self.highest.max(least);
+        self.ahead.look(self.scores.len(), |member| self.scores[member].least);
         if is_right {
             return Ok(());
         }
@@ -151,9 +163,25 @@ impl Members {
         }
     }
 
+    /// A rank that was told while updates are under way, in the answer to a request that was sent after so many passes.
+    /// Errors: it is too good for its score.
+    pub fn check_rank(&self, member: u32, passes: u64, standing: &Standing<'_>) -> Result<(), String> {
+        let ahead = self.ahead.of(standing.score, passes);
+        if standing.rank > u64::from(ahead) {
+            return Ok(());
+        }
+        let (name, Standing { rank, score, .. }) = (self.name(member), standing);
+        Err(match ahead {
+            0 => format!("{name} has rank 0"),
+            ahead => {
+                format!("{name} has rank {rank} with {score} points, and {ahead} others or more have more")
+            }
+        })
+    }
+
     /// A score that was read while updates are under way. Errors: it cannot be.
-    pub fn check_during_load(&self, token: u64, standing: &Standing<'_>) -> Result<(), String> {
-        let (member, acknowledged) = Members::of_read(token);
+    pub fn check_during_load(&self, known: Known, standing: &Standing<'_>) -> Result<(), String> {
+        let Known { member, least: acknowledged, .. } = known;
         self.is_about(standing, member)?;
         let score = self.scores[member as usize];
         // Updates only add, and one that is under way is not in the range yet.

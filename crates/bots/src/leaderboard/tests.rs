@@ -344,16 +344,47 @@ fn a_read_is_held_against_what_was_acknowledged_when_it_was_sent_and_about_whom_
     members.name_after(1);
     let own =
         |members: &Members, score: i64| Standing { member: Some(members.name(2).into()), score, rank: 1 };
-    let before = members.read(2);
+    let before = members.known(2);
     members.begin(2);
     let acknowledged = own(&members, 9);
     assert_eq!(members.settle(2, 9, &acknowledged), Ok(()));
-    let after = members.read(2);
+    let after = members.known(2);
     assert!(members.check_during_load(before, &own(&members, 0)).is_ok());
     assert!(members.check_during_load(after, &own(&members, 0)).is_err());
     assert!(members.check_during_load(after, &own(&members, 9)).is_ok());
     let other = Standing { member: Some(members.name(1).into()), ..own(&members, 9) };
     assert!(members.check_during_load(after, &other).is_err());
+}
+
+#[test]
+fn a_rank_that_is_too_good_is_found_and_no_true_one() {
+    let mut members = Members::new(50, 0);
+    members.name_after(1);
+    let mut board = Board::default();
+    let mut random = fastrand::Rng::with_seed(7);
+    let (mut far_behind, mut found) = (0, 0);
+    for _ in 0..2_000 {
+        let (member, points) = (random.u32(..50), random.i64(1..=1_000));
+        let (name, passes) = (members.name(member), members.passes());
+        members.begin(member);
+        *board.0.entry(name.clone()).or_default() += points;
+        let told = |name: &str| Standing { member: None, score: board.0[name], rank: board.rank(name) };
+        let standing = told(&name);
+        assert_eq!(members.settle(member, points, &standing), Ok(()));
+        assert_eq!(members.check_rank(member, passes, &standing), Ok(()));
+        far_behind += u64::from(standing.rank > 25);
+        let lie = Standing { rank: 7, ..standing };
+        found += u64::from(members.check_rank(member, passes, &lie).is_err());
+        let known = members.known(random.u32(..50));
+        if let Some((score, rank)) = board.standing(&members.name(known.member), 0) {
+            let read = Standing { member: None, score, rank };
+            assert_eq!(members.check_rank(known.member, known.passes, &read), Ok(()));
+        }
+    }
+    assert!(far_behind > 500 && found > far_behind / 2, "{found} of {far_behind}");
+    let first = members.name(0);
+    let last = Standing { member: None, score: 1, rank: 0 };
+    assert!(members.check_rank(0, 0, &last).is_err_and(|text| text == format!("{first} has rank 0")));
 }
 
 #[test]

@@ -79,10 +79,11 @@ pub(super) fn chat_client(input: &[u8]) {
 
 fn dialect<D: Dialect>(mut block: &[u8]) {
     let who = Who { number: 7, room: "room" };
+    let mut of_connection = D::OfConnection::default();
     while let Some((line, rest)) = D::split(block) {
         assert!(rest.len() < block.len() && line.len() <= block.len(), "a split that goes on for ever");
         for is_member in [false, true] {
-            if let Word::Answer(answer) = D::received(line, who, is_member) {
+            if let Word::Answer(answer) = D::received(line, who, is_member, &mut of_connection) {
                 assert!(answer.len() <= line.len() + 64, "a line that makes us say more than it says");
             }
         }

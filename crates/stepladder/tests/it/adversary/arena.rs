@@ -264,6 +264,23 @@ fn unending() -> Vec<Row> {
             }),
         )
         .with(LONG),
+        long(
+            "sends one tick in four, and numbers them backwards",
+            Fails,
+            "client_ticks.late_share",
+            started(|game| {
+                let begin = Instant::now();
+                for number in (1..1_000_000).rev() {
+                    if begin.elapsed() >= GAME {
+                        break;
+                    }
+                    thread::sleep(TICK * 4);
+                    game.say_to(true, &tick(number, now_us()));
+                }
+                game.end();
+            }),
+        )
+        .with(LONG),
     ]
 }
 
@@ -392,6 +409,23 @@ fn ticking() -> Vec<Row> {
                 while begin.elapsed() < GAME {
                     thread::sleep(TICK * 4);
                     game.say_to(true, &tick(1, now_us()));
+                }
+                game.end();
+            }),
+        )
+        .with(LONG),
+        long(
+            "sends one tick in four, and numbers them backwards",
+            Fails,
+            "client_ticks.late_share",
+            started(|game| {
+                let begin = Instant::now();
+                for number in (1..1_000_000).rev() {
+                    if begin.elapsed() >= GAME {
+                        break;
+                    }
+                    thread::sleep(TICK * 4);
+                    game.say_to(true, &tick(number, now_us()));
                 }
                 game.end();
             }),

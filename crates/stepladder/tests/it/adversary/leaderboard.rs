@@ -251,6 +251,8 @@ fn reads() -> Vec<Row> {
             of(Rank, with("member", json!("ann"))),
         ),
         long("answers a rank of 0", Fails, RANK, of(Rank, with("rank", json!(0)))),
+        row("answers a rank of 7 for each member", Fails, RANK, of(Rank, with("rank", json!(7)))),
+        long("answers each update with a rank of 3", Fails, RANK, of(Update, with("rank", json!(3)))),
         long(
             "answers a rank with 10^18 and somebody",
             Fails,

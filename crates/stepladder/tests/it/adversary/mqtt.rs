@@ -137,7 +137,7 @@ fn rows() -> Vec<Row> {
             connects(&[0x20, 2, 0, 0, 0x90, 3, 0, 1, 0x80]),
         ),
         long("connects and then says nothing", Fails, "had not let in", connects(CONNACK)),
-        long("grants a subscription before it connects", Fails, "deliveries.lost", |peer| {
+        long("grants a subscription before it connects", Fails, "had not let in", |peer| {
             next(peer)?;
             peer.say(SUBACK)?;
             peer.hold()
@@ -267,6 +267,14 @@ fn talkative() -> Vec<Row> {
             "had not let in",
             grants(CONNACK, &[0x90, 3, 0, 1, 0x7f]),
         ),
+        long(
+            "refuses the connection, grants the subscription and relays",
+            Fails,
+            "had not let in",
+            grants(&[0x20, 2, 0, 5], SUBACK),
+        ),
+        long("answers CONNECT with nothing and relays", Fails, "had not let in", grants(b"", SUBACK)),
+        row("connects its clients again besides", Fails, WRONG, besides(|_| CONNACK.to_vec())),
         long("grants nothing at all", Fails, "had not let in", grants(CONNACK, &[0x90, 0])),
         long("grants another subscription", Fails, "had not let in", grants(CONNACK, &[0x90, 3, 0, 2, 0])),
         long(
@@ -305,7 +313,7 @@ fn talkative() -> Vec<Row> {
                 peer.hold()
             }),
         ),
-        long("connects clients without end", Fails, "lost", subscribed(|peer| peer.flood(CONNACK))),
+        long("connects clients without end", Fails, WRONG, subscribed(|peer| peer.flood(CONNACK))),
         long(
             "closes after each text",
             Fails,
