@@ -10,6 +10,9 @@ use strum::{IntoStaticStr, VariantArray};
 use crate::target::Target;
 use crate::workloads::BotSettings;
 
+#[cfg(test)]
+pub(crate) mod usual;
+
 /// One climb, completely decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {

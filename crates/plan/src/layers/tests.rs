@@ -1,8 +1,8 @@
-use ::ladder::{LoadUnit, Repeats};
+use ::ladder::LoadUnit;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{Generator, HoldLength, Ladder, Ramp, RampRule};
+use crate::plan::{HoldLength, Ramp, RampRule, usual};
 use crate::scheme::Scheme;
 use crate::workloads::{ArenaBots, EchoBots, Pairing};
 
@@ -59,52 +59,21 @@ fn known_in(section: &str) -> String {
 #[test]
 fn climb_arena_needs_nothing_else() {
     let plan = plan_of_flags("arena");
+    let bots = BotSettings::Arena(ArenaBots {
+        fast_ns: 110_000_000,
+        slow_ns: 200_000_000,
+        pairing: Pairing::Pipelined,
+        snapshots: 0.01,
+        longest_game_ns: 60_000_000_000,
+    });
+    let rungs = [500.0, 1000.0, 2000.0];
     let expected = Plan {
-        subject: Subject {
-            name: "arena".into(),
-            source: SubjectSource::BuiltIn { server: "arena".into(), options: Vec::new() },
-            ticks: TickSource::Log(None),
-            tick_rate_hz: 60.0,
-        },
-        bots: BotSettings::Arena(ArenaBots {
-            fast_ns: 110_000_000,
-            slow_ns: 200_000_000,
-            pairing: Pairing::Pipelined,
-            snapshots: 0.01,
-            longest_game_ns: 60_000_000_000,
-        }),
-        ladder: Ladder {
-            rungs: vec![500.0, 1000.0, 2000.0],
-            load_unit: LoadUnit::Games,
-            ramp: RampRule::Pace(Ramp::Every(2_000_000)),
-            settle_ns: 2_000_000_000,
-            hold: HoldLength::Time(30_000_000_000),
-            restart_per_rung: false,
-            cells: Vec::new(),
-            is_open_ended: false,
-            stop: None,
-            from_above: false,
-            repeat: Repeats::default(),
-            overload: Vec::new(),
-            recovery_ns: None,
-            search: None,
-        },
         objectives: vec!["ticks.late_share < 25%".parse().unwrap()],
-        gates: Vec::new(),
-        arrivals: Arrivals::Even,
-        patience_ns: 1_000_000_000,
-        seed: 7,
-        generator: Generator {
-            workers: None,
-            realtime: false,
-            spin_ns: 0,
-            open_attempts: 10,
-            calibrate: true,
-        },
-        name: None,
-        note: None,
-        scenario: None,
-        may_load: Vec::new(),
+        ..usual::plan(
+            ("arena", TickSource::Log(None), 60.0),
+            bots,
+            (&rungs, LoadUnit::Games, Ramp::Every(2_000_000)),
+        )
     };
     assert_eq!(plan, expected);
 }

@@ -1,10 +1,10 @@
-use ladder::{LoadUnit, Repeats};
+use ladder::LoadUnit;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{Arrivals, Generator, HoldLength, Ladder, RampRule, Subject, SubjectSource, TickSource};
+use crate::plan::{HoldLength, TickSource, usual};
 use crate::scheme::Scheme;
 use crate::workloads::{ArenaBots, ChatBots, ChatDialect, EchoBots, Pairing};
 
@@ -19,47 +19,11 @@ fn arena() -> BotSettings {
 }
 
 fn plan_of(bots: BotSettings, ramp: Ramp) -> Plan {
-    Plan {
-        subject: Subject {
-            name: "arena".into(),
-            source: SubjectSource::BuiltIn { server: "arena".into(), options: Vec::new() },
-            ticks: TickSource::Log(None),
-            tick_rate_hz: 60.0,
-        },
-        bots,
-        ladder: Ladder {
-            rungs: vec![500.0],
-            load_unit: LoadUnit::Games,
-            ramp: RampRule::Pace(ramp),
-            settle_ns: 0,
-            hold: HoldLength::Time(1),
-            restart_per_rung: false,
-            cells: Vec::new(),
-            is_open_ended: false,
-            stop: None,
-            from_above: false,
-            repeat: Repeats::default(),
-            overload: Vec::new(),
-            recovery_ns: None,
-            search: None,
-        },
-        objectives: Vec::new(),
-        gates: Vec::new(),
-        arrivals: Arrivals::Even,
-        patience_ns: 1_000_000_000,
-        seed: 42,
-        generator: Generator {
-            workers: None,
-            realtime: false,
-            spin_ns: 0,
-            open_attempts: 10,
-            calibrate: true,
-        },
-        name: None,
-        note: None,
-        scenario: None,
-        may_load: Vec::new(),
-    }
+    let mut plan =
+        usual::plan(("arena", TickSource::Log(None), 60.0), bots, (&[500.0], LoadUnit::Games, ramp));
+    // A hold takes memory of the ledger, too.
+    (plan.ladder.settle_ns, plan.ladder.hold) = (0, HoldLength::Time(1));
+    plan
 }
 
 fn split_of(load: f64, workers: usize, sources: &[IpAddr]) -> Vec<WorkerPlan> {

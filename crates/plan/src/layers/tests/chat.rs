@@ -11,59 +11,28 @@ fn chat_of(plan: &Plan) -> &ChatBots {
 #[test]
 fn climb_chat_needs_nothing_else() {
     let plan = plan_of_flags("chat");
+    let bots = BotSettings::Chat(ChatBots {
+        dialect: ChatDialect::Lines,
+        gap_min_ns: 500_000_000,
+        gap_max_ns: 1_000_000_000,
+        line_min_bytes: 15,
+        line_max_bytes: 58,
+        talkers: None,
+        room: "lobby".into(),
+        echoes: false,
+        misbehave: Vec::new(),
+    });
+    let rungs = [128.0, 256.0, 512.0, 1024.0];
     let expected = Plan {
-        subject: Subject {
-            name: "chat".into(),
-            source: SubjectSource::BuiltIn { server: "chat".into(), options: Vec::new() },
-            ticks: TickSource::None,
-            tick_rate_hz: 0.0,
-        },
-        bots: BotSettings::Chat(ChatBots {
-            dialect: ChatDialect::Lines,
-            gap_min_ns: 500_000_000,
-            gap_max_ns: 1_000_000_000,
-            line_min_bytes: 15,
-            line_max_bytes: 58,
-            talkers: None,
-            room: "lobby".into(),
-            echoes: false,
-            misbehave: Vec::new(),
-        }),
-        ladder: Ladder {
-            rungs: vec![128.0, 256.0, 512.0, 1024.0],
-            load_unit: LoadUnit::Clients,
-            ramp: RampRule::Pace(Ramp::PerSecond(2000.0)),
-            settle_ns: 2_000_000_000,
-            hold: HoldLength::Time(30_000_000_000),
-            restart_per_rung: false,
-            cells: Vec::new(),
-            is_open_ended: false,
-            stop: None,
-            from_above: false,
-            repeat: Repeats::default(),
-            overload: Vec::new(),
-            recovery_ns: None,
-            search: None,
-        },
         objectives: vec![
             "deliveries.lost == 0".parse().unwrap(),
             "deliveries.latency.p99 < 50ms".parse().unwrap(),
         ],
-        gates: Vec::new(),
-        arrivals: Arrivals::Even,
-        patience_ns: 1_000_000_000,
-        seed: 7,
-        generator: Generator {
-            workers: None,
-            realtime: false,
-            spin_ns: 0,
-            open_attempts: 10,
-            calibrate: true,
-        },
-        name: None,
-        note: None,
-        scenario: None,
-        may_load: Vec::new(),
+        ..usual::plan(
+            ("chat", TickSource::None, 0.0),
+            bots,
+            (&rungs, LoadUnit::Clients, Ramp::PerSecond(2000.0)),
+        )
     };
     assert_eq!(plan, expected);
     let stored = serde_json::to_string(&plan).unwrap();

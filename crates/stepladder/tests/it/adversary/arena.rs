@@ -264,23 +264,6 @@ fn unending() -> Vec<Row> {
             }),
         )
         .with(LONG),
-        long(
-            "sends one tick in four, and numbers them backwards",
-            Fails,
-            "client_ticks.late_share",
-            started(|game| {
-                let begin = Instant::now();
-                for number in (1..1_000_000).rev() {
-                    if begin.elapsed() >= GAME {
-                        break;
-                    }
-                    thread::sleep(TICK * 4);
-                    game.say_to(true, &tick(number, now_us()));
-                }
-                game.end();
-            }),
-        )
-        .with(LONG),
     ]
 }
 
