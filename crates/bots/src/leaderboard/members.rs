@@ -34,6 +34,8 @@ struct Score {
     /// an update is under way
     is_open: bool,
     was_updated: bool,
+    /// the server told another one: it is reported, and nothing about other members is concluded from it
+    is_denied: bool,
 }
 
 impl Members {
@@ -138,9 +140,13 @@ impl Members {
         let (least, most) = (score.least + points, score.most + points);
         let is_right = is_its && (least..=most).contains(&standing.score);
         let (least, most) = if is_right { (standing.score, standing.score) } else { (least, most) };
-        *score = Score { least, most, is_open: false, was_updated: true };
-        self.highest = self.highest.max(least);
-        self.ahead.look(self.scores.len(), |member| self.scores[member].least);
+        let is_denied = score.is_denied || !is_right;
+        *score = Score { least, most, is_open: false, was_updated: true, is_denied };
+        if !is_denied {
+            self.highest = self.highest.max(least);
+        }
+        let surely = |score: &Score| if score.is_denied { 0 } else { score.least };
+        self.ahead.look(self.scores.len(), |member| surely(&self.scores[member]));
         if is_right {
             return Ok(());
         }

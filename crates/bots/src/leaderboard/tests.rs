@@ -388,6 +388,25 @@ fn a_rank_that_is_too_good_is_found_and_no_true_one() {
 }
 
 #[test]
+fn a_score_that_was_denied_says_nothing_of_other_members() {
+    let mut members = Members::new(2, 0);
+    members.name_after(1);
+    let told = |score: i64, rank: u64| Standing { member: None, score, rank };
+    members.begin(0);
+    assert_eq!(members.settle(0, 1_000, &told(1_000, 1)), Ok(()));
+    members.begin(0);
+    assert!(members.settle(0, 5_000, &told(1_000, 1)).is_err(), "it was lost");
+    assert_eq!(members.first(2).score, 1_000);
+    for _ in 0..100 {
+        members.begin(1);
+        let score = members.known(1).least + 10;
+        let passes = members.passes();
+        assert_eq!(members.settle(1, 10, &told(score, 1)), Ok(()));
+        assert_eq!(members.check_rank(1, passes, &told(score, 1)), Ok(()), "{score}");
+    }
+}
+
+#[test]
 fn a_page_must_be_the_one_that_was_asked_for() {
     let body = |rows: &[(&str, i64, u64)]| Spoken::Json.page(rows);
     let dialect = Spoken::Json.dialect();
