@@ -2,8 +2,8 @@
 //!
 //! Scores only grow, so one that was seen earlier is a lower bound for ever: a pass over the members looks at a few of them with
 //! each acknowledged update and counts their scores in classes. What a whole pass has counted holds for each request that is
-//! sent after it ended. A rank that is compared takes a few nanoseconds, whatever the number of members; the price is
-//! that a member whose score grew since, or lies in the same class, is not counted.
+//! sent after it ended. Comparing a rank takes the same time however many members there are; the price is that a member
+//! whose score grew since, or lies in the same class, is not counted.
 
 /// Classes per doubling of the score.
 const CLASSES: usize = 8;
@@ -12,8 +12,8 @@ const CLASS_BITS: u32 = CLASSES.trailing_zeros();
 const CLASSES_ALL: usize = (64 - CLASS_BITS as usize) * CLASSES;
 /// Members that are looked at for each acknowledged update.
 const LOOKS: usize = 4;
-/// The first pass begins after so many updates, each further one after twice as many, up to 64 times: few updates are
-/// compared early, and many cost little.
+/// Updates before the first pass. The pause doubles with each pass, up to 64 times this: short runs are checked early,
+/// and long ones spend little on it.
 const FIRST_PAUSE: usize = 16;
 const DOUBLINGS: u64 = 6;
 /// A request that was sent before these passes is held against nothing.
@@ -74,7 +74,8 @@ impl Ahead {
         }
     }
 
-    /// So many members, at least, had more points than this when a request was sent after so many passes.
+    /// How many members, at least, had more points than `score` when a request was sent. `passes`: those that were complete
+    /// by then.
     pub fn of(&self, score: i64, passes: u64) -> u32 {
         let is_kept = self.passes.checked_sub(passes).is_some_and(|ago| ago < PASSES_KEPT as u64);
         let above = class(score) + 1;

@@ -169,8 +169,8 @@ impl Members {
         }
     }
 
-    /// A rank that was told while updates are under way, in the answer to a request that was sent after so many passes.
-    /// Errors: it is too good for its score.
+    /// Checks a rank that was told during the load. `passes`: those that were complete when the request was sent. Errors: the
+    /// rank is too good for its score.
     pub fn check_rank(&self, member: u32, passes: u64, standing: &Standing<'_>) -> Result<(), String> {
         let ahead = self.ahead.of(standing.score, passes);
         if standing.rank > u64::from(ahead) {
