@@ -79,6 +79,8 @@ pub struct Scene {
     pub log_offset_ns: u64,
     pub is_complete: bool,
     pub has_hold: bool,
+    /// lost connections in each second before the hold
+    pub lost_before_hold: u64,
     pub events: Vec<Event>,
     pub edits: Vec<Edit>,
 }
@@ -110,6 +112,7 @@ impl Scene {
             log_offset_ns: 0,
             is_complete: true,
             has_hold: true,
+            lost_before_hold: 0,
             events: Vec::new(),
             edits: Vec::new(),
         }
@@ -256,6 +259,7 @@ impl Scene {
             (interval.index, interval.workers) = (index, 1);
             let opened = self.connections / u64::from(HOLD_FROM_S);
             (interval.connections.asked, interval.connections.opened) = (opened, opened);
+            interval.errors[0] = self.lost_before_hold;
             entries.push(Entry::Interval(Box::new(interval)));
         }
         if self.has_hold {

@@ -271,6 +271,8 @@ pub struct Trial {
     pub ops: BTreeMap<String, Flow>,
     /// errors over the hold, by cause
     pub errors: BTreeMap<String, u64>,
+    /// errors before the hold, by cause: they say why connections were missing when it began
+    pub errors_before_hold: BTreeMap<String, u64>,
     /// the bots' own counters over the hold
     pub counters: BTreeMap<String, u64>,
     /// the server's own counters over the hold

@@ -110,25 +110,29 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
     if ours.is_some() {
         return ours;
     }
-    let connections = &case.trial.connections;
+    let trial = case.trial;
+    let connections = &trial.connections;
     let asked = connections.asked;
-    let open = open_throughout(case.trial);
+    let open = open_throughout(trial);
     if open as f64 >= OPEN_SHARE_LEAST * asked as f64 {
         return None;
     }
-    let mut causes: Vec<(&str, u64, &str)> = connections
-        .failed
-        .iter()
-        .map(|(cause, count)| (cause.as_str(), *count, "attempts failed"))
-        .chain(case.trial.errors.iter().map(|(cause, count)| (cause.as_str(), *count, "ended early")))
+    let told = [
+        (&connections.failed, "attempts failed"),
+        (&trial.errors_before_hold, "ended before the hold"),
+        (&trial.errors, "ended early"),
+    ];
+    let mut causes: Vec<(&str, u64, &str)> = told
+        .into_iter()
+        .flat_map(|(counts, what)| counts.iter().map(move |(cause, count)| (cause.as_str(), *count, what)))
         .filter(|(_, count, _)| *count > 0)
         .collect();
     causes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let because = match causes.as_slice() {
-        [] if open_in_ramp(case.trial) < asked => {
+        [] if open_in_ramp(trial) < asked => {
             format!(
                 "only {} opened before the hold began and nothing says why; try a slower --ramp",
-                open_in_ramp(case.trial)
+                open_in_ramp(trial)
             )
         }
         [] => "the others ended without an error".to_owned(),
@@ -138,11 +142,11 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
                 .take(3)
                 .map(|(cause, count, what)| format!("{count} {what} ({cause})"))
                 .collect();
-            told.join(", ") + &first_words(case.trial, causes[0].0)
+            told.join(", ") + &first_words(trial, causes[0].0)
         }
     };
     let when =
-        if case.trial.head.counts_games() { format!("{COMES_BACK_WITHIN_S} s") } else { "second".to_owned() };
+        if trial.head.counts_games() { format!("{COMES_BACK_WITHIN_S} s") } else { "second".to_owned() };
     let reason = format!("only {open} of {asked} connections open in the worst {when}, because {because}");
     Some(Ruling::new(Verdict::Fail, "connections.open_min", reason))
 }

@@ -3,7 +3,7 @@ use measure::{LoadUnit, Measure, Phase, Summary};
 use proptest::prelude::*;
 
 use super::*;
-use crate::scene::{SECOND_NS, Scene, see_ticks};
+use crate::scene::{HOLD_FROM_S, SECOND_NS, Scene, see_ticks};
 
 pub(super) fn terms(objectives: &[&str]) -> Terms {
     Terms {
@@ -169,6 +169,10 @@ fn missing_connections_fail_the_server_unless_this_machine_is_the_cause() {
         "connections.open_min",
         &["540 ended early (connection lost)"],
     );
+    let mut lost = opened(0, 0, 0);
+    lost.lost_before_hold = 100;
+    let says = [&format!("{} ended before the hold (connection lost)", 100 * HOLD_FROM_S)[..]];
+    check(&lost, &arena_terms(), Verdict::Fail, "connections.open_min", &says);
 }
 
 #[test]

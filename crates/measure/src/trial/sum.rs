@@ -95,6 +95,7 @@ impl Sum {
             left_out: BTreeSet::new(),
             ops: BTreeMap::new(),
             errors: BTreeMap::new(),
+            errors_before_hold: BTreeMap::new(),
             counters: BTreeMap::new(),
             subject_counters: BTreeMap::new(),
             subject_told_ns: 0,
@@ -253,6 +254,9 @@ impl Sum {
             } else if from_cut && is_kept {
                 sum.add(interval.distribution(measure, true));
             }
+        }
+        if !from_cut {
+            add_named(&mut trial.errors_before_hold, &names.errors, &interval.errors);
         }
         if in_hold {
             add_named(&mut trial.errors, &names.errors, &interval.errors);

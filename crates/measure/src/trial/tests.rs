@@ -24,6 +24,10 @@ fn told(from_ms: u64, to_ms: u64, frames: u64) -> Entry {
 }
 
 fn trial(entries: &[Entry]) -> Trial {
+    trial_with(&MetricNames::new(&[], &[], &[], &[]), entries, 0)
+}
+
+fn trial_with(names: &Arc<MetricNames>, entries: &[Entry], cut_s: u32) -> Trial {
     let head = TrialHead {
         seq: 0,
         purpose: Purpose::Rung,
@@ -33,9 +37,9 @@ fn trial(entries: &[Entry]) -> Trial {
         connections: 1,
         tick_period_ns: 33_333_333,
         cell: BTreeMap::new(),
-        metric_names: MetricNames::new(&[], &[], &[], &[]),
+        metric_names: Arc::clone(names),
     };
-    Trial::from_entries(head, entries, 0)
+    Trial::from_entries(head, entries, cut_s)
 }
 
 #[test]
@@ -107,6 +111,25 @@ fn first_errors_come_back_as_cause_and_words() {
     let trial = trial(&entries);
     let samples: Vec<(&str, &str)> = trial.error_samples().collect();
     assert_eq!(samples, [("rejected (429, 503)", "status 503: \"busy\""), ("odd", "")]);
+}
+
+#[test]
+fn errors_are_those_of_the_hold_and_those_before_it() {
+    let names = MetricNames::new(&[], &["lost"], &[], &[]);
+    let second = |(index, errors): (u32, u64)| {
+        let mut interval = Interval::new(&names);
+        (interval.index, interval.errors[0]) = (index, errors);
+        Entry::Interval(Box::new(interval))
+    };
+    let seconds = [(0, 1), (1, 2), (2, 4), (3, 8), (4, 16)].map(second);
+    let marks = [event(2_000, kind::HOLD, ""), event(4_000, kind::DRAIN, "2s")];
+    let (mut before, mut within) = (Vec::new(), Vec::new());
+    for cut_s in [0, 1] {
+        let trial = trial_with(&names, &[&marks[..], &seconds].concat(), cut_s);
+        before.push(trial.errors_before_hold["lost"]);
+        within.push(trial.errors["lost"]);
+    }
+    assert_eq!((before, within), (vec![3, 7], vec![12, 8]));
 }
 
 #[test]
