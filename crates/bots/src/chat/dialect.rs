@@ -62,6 +62,12 @@ pub trait Dialect: 'static {
     /// The text that a line delivers to the bot's room; empty where it delivers none, or one to another room.
     fn text<'l>(line: &'l [u8], room: &str) -> &'l [u8];
 
+    /// Whether a line that delivers a text says that it is from this one of the crowd; a protocol that names nobody says no
+    /// other.
+    fn is_from(_line: &[u8], _sender: u32) -> bool {
+        true
+    }
+
     /// Books the deliveries at the front of a block of whole lines. Returns the rest, which begins with another line.
     fn book<'b>(
         mut block: &'b [u8],
@@ -71,7 +77,11 @@ pub trait Dialect: 'static {
     ) -> &'b [u8] {
         while let Some(end) = memchr(b'\n', block) {
             let line = without_return(&block[..end]);
-            let Some(stamp) = payload::read(Self::text(line, room)) else { return block };
+            let Some(stamp) =
+                payload::read(Self::text(line, room)).filter(|stamp| Self::is_from(line, stamp.sender))
+            else {
+                return block;
+            };
             book.received(stamp.sender, stamp.seq, stamp.planned_ns);
             block = &block[end + 1..];
         }

@@ -69,11 +69,25 @@ impl Dialect for Irc {
         let is_ours = name.eq_ignore_ascii_case(room.as_bytes()) && head.ends_with(b" PRIVMSG #");
         if is_ours { text } else { &[] }
     }
+
+    #[inline]
+    fn is_from(line: &[u8], sender: u32) -> bool {
+        let nick = line.split(|byte| matches!(byte, b'!' | b'@' | b' ')).next();
+        let nick = nick.and_then(|nick| nick.strip_prefix(b":"));
+        nick.and_then(number_of) == Some(sender.into())
+    }
 }
 
-/// Whose nick it is, of the crowd.
+/// Whose nick it is, of the crowd. Nicks are the same in capitals.
 fn number_of(nick: &[u8]) -> Option<u64> {
-    std::str::from_utf8(nick.strip_prefix(b"b")?).ok()?.parse().ok()
+    let (b'b' | b'B', digits) = nick.split_first()? else { return None };
+    if digits.is_empty() || digits.len() > 1 && digits[0] == b'0' {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
 }
 
 #[cfg(test)]
@@ -109,6 +123,23 @@ mod tests {
         for line in [b":b1!~b1@::1 PRIVMSG #lobby :\xff".as_slice(), b"ERROR :\xff"] {
             assert_ne!(Irc::received(line, WHO, false, &mut ()), Word::Nothing, "{line:?}");
         }
+    }
+
+    #[test]
+    fn a_text_is_from_whom_the_line_says_and_from_nobody_else() {
+        for (nick, number) in [("b3", 3), ("B3", 3), ("b0", 0), ("b104", 104)] {
+            for prefix in [format!("{nick}!~u@::1"), format!("{nick}@host"), nick.to_owned()] {
+                let line = format!(":{prefix} PRIVMSG #lobby :text");
+                assert!(Irc::is_from(line.as_bytes(), number), "{line}");
+                assert!(!Irc::is_from(line.as_bytes(), number + 1), "{line}");
+            }
+        }
+        let long = format!("b{}", u128::from(u64::MAX) + 4);
+        for nick in ["", "b", "3", "a3", "b03", "b+3", "b3x", "bb3", &long] {
+            let line = format!(":{nick}!~u@::1 PRIVMSG #lobby :text");
+            assert!(!Irc::is_from(line.as_bytes(), 3), "{line}");
+        }
+        assert!(!Irc::is_from(b"PRIVMSG #lobby :b3", 3));
     }
 
     #[test]

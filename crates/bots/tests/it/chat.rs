@@ -51,6 +51,8 @@ struct Room {
 #[derive(Default)]
 struct Member {
     unread: Vec<u8>,
+    /// in IRC
+    nick: String,
     has_joined: bool,
     owed: u64,
     delivered: u64,
@@ -83,6 +85,7 @@ impl Room {
             }
             ChatDialect::Lines => self.cast(peer, line, at_ns, says),
             ChatDialect::Irc if line.starts_with("NICK ") => {
+                self.members.get_mut(&peer).unwrap().nick = line["NICK ".len()..].to_owned();
                 says.message(at_ns + MS, peer, "PING :you\r\n:irc 001 b :Welcome\r\n:irc 376 b :End\r\n");
             }
             ChatDialect::Irc if line.starts_with("JOIN ") => {
@@ -144,7 +147,7 @@ impl Room {
         let dialect = self.dialect;
         let line = match dialect {
             ChatDialect::Lines => format!("{text}\n"),
-            ChatDialect::Irc => format!(":b1!~b1@::1 PRIVMSG #lobby :{text}\r\n"),
+            ChatDialect::Irc => format!(":{}!~b@::1 PRIVMSG #lobby :{text}\r\n", self.members[&from].nick),
             ChatDialect::Nats => format!("MSG lobby 1 {}\r\n{text}\r\n", text.len()),
             ChatDialect::Mqtt => format!("\x30{}\0\x05lobby{text}", char::from(7 + text.len() as u8)),
         };

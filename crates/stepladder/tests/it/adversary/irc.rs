@@ -13,19 +13,42 @@ const LOAD: Load = Load {
     files: no_files,
 };
 
-fn message(room: &str, text: &[u8]) -> Vec<u8> {
-    [format!(":b!b@host PRIVMSG #{room} :").as_bytes(), text, b"\r\n"].concat()
+/// What a client said in the channel.
+struct Said<'a> {
+    nick: &'a str,
+    text: &'a [u8],
 }
 
-/// A server that does this with each text and its number on the connection.
-fn server(
-    relays: impl Fn(&mut Peer, &[u8], usize) -> io::Result<()>,
-) -> impl Fn(&mut Peer) -> io::Result<()> {
+impl Said<'_> {
+    /// The message that relays it.
+    fn message(&self) -> Vec<u8> {
+        self.with(self.text)
+    }
+
+    /// The same with another text.
+    fn with(&self, text: &[u8]) -> Vec<u8> {
+        self.to("lobby", text)
+    }
+
+    /// The same to another channel.
+    fn to(&self, room: &str, text: &[u8]) -> Vec<u8> {
+        self.as_line(&format!("PRIVMSG #{room} :"), text)
+    }
+
+    fn as_line(&self, words: &str, text: &[u8]) -> Vec<u8> {
+        [format!(":{0}!{0}@host {words}", self.nick).as_bytes(), text, b"\r\n"].concat()
+    }
+}
+
+/// A server that does this with each text.
+fn server(relays: impl Fn(&mut Peer, &Said<'_>) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
-        let mut number = 0;
+        let mut nick = String::new();
         loop {
             let line = peer.line()?;
-            if line.starts_with(b"USER ") {
+            if let Some(name) = line.strip_prefix(b"NICK ") {
+                nick = String::from_utf8_lossy(name).into_owned();
+            } else if line.starts_with(b"USER ") {
                 peer.say(":s 001 b :Welcome\r\n")?;
             } else if line.starts_with(b"JOIN ") {
                 peer.join()?;
@@ -33,16 +56,15 @@ fn server(
             } else if line.starts_with(b"PING ") {
                 peer.say(":s PONG s :stepladder\r\n")?;
             } else if let Some(text) = line.strip_prefix(b"PRIVMSG #lobby :") {
-                relays(peer, text, number)?;
-                number += 1;
+                relays(peer, &Said { nick: &nick, text })?;
             }
         }
     }
 }
 
-fn relays(of: impl Fn(&[u8], usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
-    server(move |peer, text, number| {
-        peer.tell(&of(text, number), false, |_| 1);
+fn relays(of: impl Fn(&Said<'_>) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    server(move |peer, said| {
+        peer.tell(&of(said), false, |_| 1);
         Ok(())
     })
 }
@@ -69,18 +91,18 @@ fn registers(bytes: &'static str) -> impl Fn(&mut Peer) -> io::Result<()> {
 
 fn rows() -> Vec<Row> {
     vec![
-        row("relays, as it should", Passes, "", relays(|text, _| message("lobby", text))),
+        row("relays, as it should", Passes, "", relays(|said| said.message())),
         row(
             "relays with the channel's name in capitals, as it may",
             Passes,
             "",
-            relays(|text, _| message("LOBBY", text)),
+            relays(|said| said.to("LOBBY", said.text)),
         ),
         row(
             "pings before each message, as it may",
             Passes,
             "",
-            relays(|text, _| [b"PING :x\r\n", &message("lobby", text)[..]].concat()),
+            relays(|said| [b"PING :x\r\n", &said.message()[..]].concat()),
         ),
         long("accepts and says nothing", Fails, "had not let in", Peer::hold),
         row("closes at once", Unmeasured, "closes connections at once", |_| Ok(())),
@@ -116,54 +138,61 @@ fn rows() -> Vec<Row> {
             "refused",
             joined(|peer| peer.say("ERROR :Closing link\r\n")),
         ),
-        row("relays nothing", Fails, "lost", server(|_, _, _| Ok(()))),
-        row(
-            "delivers twice",
-            Fails,
-            "deliveries.duplicated",
-            relays(|text, _| message("lobby", text).repeat(2)),
-        )
-        .with(&["--objective", "deliveries.duplicated==0"]),
-        long("delivers to another channel", Fails, "wrong line", relays(|text, _| message("other", text))),
+        row("relays nothing", Fails, "lost", server(|_, _| Ok(()))),
+        row("delivers twice", Fails, "deliveries.duplicated", relays(|said| said.message().repeat(2)))
+            .with(&["--objective", "deliveries.duplicated==0"]),
+        long("delivers to another channel", Fails, "wrong line", relays(|said| said.to("other", said.text))),
         long(
             "delivers as a notice",
             Fails,
             "lost",
-            relays(|text, _| [b":b!b@host NOTICE #lobby :", text, b"\r\n"].concat()),
+            relays(|said| said.as_line("NOTICE #lobby :", said.text)),
         ),
         row(
             "delivers to a nick instead of the channel",
             Fails,
             "wrong line",
-            relays(|text, _| [b":b!b@host PRIVMSG lobby :", text, b"\r\n"].concat()),
+            relays(|said| said.as_line("PRIVMSG lobby :", said.text)),
         ),
         long(
             "delivers without a sender",
             Fails,
             "wrong line",
-            relays(|text, _| [b"PRIVMSG #lobby :", text, b"\r\n"].concat()),
+            relays(|said| [b"PRIVMSG #lobby :", said.text, b"\r\n"].concat()),
         ),
         row(
             "changes the text",
             Fails,
             "wrong line",
-            relays(|text, _| {
-                let mut text = text.to_vec();
+            relays(|said| {
+                let mut text = said.text.to_vec();
                 text[0] = b'~';
-                message("lobby", &text)
+                said.with(&text)
             }),
+        ),
+        row(
+            "says that somebody else said it",
+            Fails,
+            "wrong line",
+            relays(|said| Said { nick: if said.nick == "b0" { "b1" } else { "b0" }, ..*said }.message()),
+        ),
+        long(
+            "says that the server said it",
+            Fails,
+            "wrong line",
+            relays(|said| [b":irc.host PRIVMSG #lobby :", said.text, b"\r\n"].concat()),
         ),
         long(
             "cuts the text",
             Fails,
             "wrong line",
-            relays(|text, _| message("lobby", &text[..text.len() - 1])),
+            relays(|said| said.with(&said.text[..said.text.len() - 1])),
         ),
         long(
             "refuses each message",
             Fails,
             "refused",
-            server(|peer, _, _| peer.say(":s 404 b #lobby :Cannot send to channel\r\n")),
+            server(|peer, _| peer.say(":s 404 b #lobby :Cannot send to channel\r\n")),
         ),
         long(
             "sends a line of 10,000 bytes",
@@ -199,7 +228,7 @@ fn rows() -> Vec<Row> {
 
 /// Relays each text, and this line before it.
 fn besides(line: &'static [u8]) -> impl Fn(&mut Peer) -> io::Result<()> {
-    relays(move |text, _| [line, b"\r\n", &message("lobby", text)[..]].concat())
+    relays(move |said| [line, b"\r\n", &said.message()[..]].concat())
 }
 
 /// Servers that relay everything, and say what is not right besides.
@@ -223,10 +252,10 @@ fn talkative() -> Vec<Row> {
             "relays and kicks its clients",
             Fails,
             "refused",
-            relays(|text, _| {
+            relays(|said| {
                 let kicks: String =
                     (0..4).map(|number| format!(":op!o@host KICK #lobby b{number} :out\r\n")).collect();
-                [kicks.as_bytes(), &message("lobby", text)].concat()
+                [kicks.as_bytes(), &said.message()].concat()
             }),
         )
         .with(ERRORS),
@@ -236,10 +265,10 @@ fn talkative() -> Vec<Row> {
             "relays and kills its clients",
             Fails,
             "refused",
-            relays(|text, _| {
+            relays(|said| {
                 let kills: String =
                     (0..4).map(|number| format!(":op!o@host KILL b{number} :out\r\n")).collect();
-                [kills.as_bytes(), &message("lobby", text)].concat()
+                [kills.as_bytes(), &said.message()].concat()
             }),
         )
         .with(ERRORS),
@@ -262,19 +291,19 @@ fn talkative() -> Vec<Row> {
             "puts a NUL before each text",
             Fails,
             "wrong line",
-            relays(|text, _| message("lobby", &[b"\0", text].concat())),
+            relays(|said| said.with(&[b"\0", said.text].concat())),
         ),
         long(
             "puts a NUL behind each text",
             Fails,
             "wrong line",
-            relays(|text, _| message("lobby", &[text, b"\0"].concat())),
+            relays(|said| said.with(&[said.text, b"\0"].concat())),
         ),
         long(
             "relays nothing and answers pings that nobody sent",
             Fails,
             "lost",
-            server(|peer, _, _| peer.say(":s PONG s :stepladder\r\n")),
+            server(|peer, _| peer.say(":s PONG s :stepladder\r\n")),
         ),
         long("says for ever that the nick is in use", Fails, "had not let in|refused", |peer| {
             peer.line()?;
@@ -310,12 +339,7 @@ fn talkative() -> Vec<Row> {
             "deliveries.lost",
             joined(|peer| peer.flood("\0\0\0\r\n")),
         ),
-        long(
-            "closes after each text",
-            Fails,
-            "lost",
-            server(|_, _, _| Err(io::ErrorKind::BrokenPipe.into())),
-        ),
+        long("closes after each text", Fails, "lost", server(|_, _| Err(io::ErrorKind::BrokenPipe.into()))),
     ]
 }
 
