@@ -95,8 +95,8 @@ pub fn reach(address: SocketAddr, shown: &str, start_with: &str) -> Result<Durat
             thread::sleep(PAUSE.saturating_sub(begin.elapsed().saturating_sub(PAUSE * (attempt - 1))));
         }
         let knocked = Instant::now();
-        match TcpStream::connect_timeout(&address, PAUSE) {
-            Ok(_) => return Ok(knocked.elapsed()),
+        match TcpStream::connect_timeout(&address, PAUSE).map(drop).or_else(accepted_all_the_same) {
+            Ok(()) => return Ok(knocked.elapsed()),
             Err(error) => why = in_words(&error),
         }
     }
@@ -107,6 +107,12 @@ pub fn reach(address: SocketAddr, shown: &str, start_with: &str) -> Result<Durat
         waited_s: begin.elapsed().as_secs_f64(),
         start_with: start_with.to_owned(),
     })
+}
+
+/// Who resets a connection before this process was told that it stands has accepted it: there is a server, and whoever speaks to
+/// it will say what is wrong with it.
+fn accepted_all_the_same(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::ConnectionReset { Ok(()) } else { Err(error) }
 }
 
 fn in_words(error: &io::Error) -> String {
@@ -133,6 +139,14 @@ mod tests {
             "cannot reach ws://127.0.0.1:9001 (connection refused, tried 3 times in 2 s); start it with: stepladder \
              serve arena"
         );
+    }
+
+    #[test]
+    fn a_target_that_resets_at_once_is_there_and_one_that_refuses_is_not() {
+        assert!(accepted_all_the_same(io::ErrorKind::ConnectionReset.into()).is_ok());
+        for not_there in [io::ErrorKind::ConnectionRefused, io::ErrorKind::TimedOut, io::ErrorKind::Other] {
+            assert_eq!(accepted_all_the_same(not_there.into()).unwrap_err().kind(), not_there);
+        }
     }
 
     #[test]

@@ -9,7 +9,8 @@ use super::{Fails, Load, Row, check, grpc, lines, long, nats, no_files, redis, r
 /// Looked at as a whole, so that the clients have to keep it: as long as that may be, less what never comes.
 const BODY_BYTES: usize = (4 << 20) - 10;
 /// On a busy machine less has come when the client gives up.
-const REFUSED: &str = "too many unfinished answers|answer never ended|stopped replying|connections open";
+const REFUSED: &str =
+    "too many unfinished answers|answer never ended|stopped replying|connections open|never answered";
 
 const HTTP_1: Load = Load {
     protocol: "HTTP/1.1, 256 connections",
