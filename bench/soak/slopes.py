@@ -41,9 +41,12 @@ def rows_of(lines):
             values = line["values"]
             cell = cells.setdefault(int(line["at_ns"] / 1e9) // STEP_S, {})
             for who, name in (("subject", "server"), ("worker", "clients")):
-                if "rss_bytes" in values.get(who, {}):
-                    cell[f"{name}_rss_mb"] = values[who]["rss_bytes"] / 1e6
-                    cell[f"{name}_fds"] = max(values[who]["fds"], cell.get(f"{name}_fds", 0))
+                # A second may have one of them without the other.
+                told = values.get(who, {})
+                if "rss_bytes" in told:
+                    cell[f"{name}_rss_mb"] = told["rss_bytes"] / 1e6
+                if "fds" in told:
+                    cell[f"{name}_fds"] = max(told["fds"], cell.get(f"{name}_fds", 0))
         elif kind == "interval":
             cell = cells.setdefault(line["second"] // STEP_S, {})
             for measure in ("delivery", "response"):
