@@ -2,7 +2,8 @@
 //!
 //! The protocol tells players apart only by the order of their arrival, so a pair must reach the server side by side:
 //! it takes the process-wide pairing lock, back to back for servers that accept in order, step by step for others.
-//! With 110 ms against 200 ms player 1 must win every game: the winner is a correctness check under load.
+//! With 110 ms against 200 ms player 1 must win every game: the winner is a correctness check under load. Where its own
+//! shots left late it may lose to whoever's came first, and the winner says nothing.
 //! The n-th shot of a player is planned n intervals after the start it was told, whatever the server does meanwhile.
 //! Some servers let a lone player wait for ever, even one that is gone; then all that follow are paired across. So no
 //! pair leaves while only one of it is in, and what others left is noticed and mended (`in_step`).
@@ -73,7 +74,9 @@ mod counter {
     pub const GAME_TIME: usize = 7;
     /// games that were running when the hold began and still when it ended
     pub const GAMES_UNENDING: usize = 8;
-    pub const NAMES: [&str; 10] = [
+    /// games whose winner says nothing: the fast player's shots left too late
+    pub const GAMES_UNJUDGED: usize = 9;
+    pub const NAMES: [&str; 11] = [
         "games_started",
         "games_played",
         "won_by_player_1",
@@ -83,6 +86,7 @@ mod counter {
         "games_failed",
         "game_ms",
         "games_unending",
+        "games_unjudged",
         measure::names::OPEN_TIME,
     ];
 }
@@ -137,6 +141,9 @@ struct Player {
     start_request: Option<RequestId>,
     is_open: bool,
     started_ns: Option<u64>,
+    /// when its next shot is planned, and how long after its plan a shot of this game left, at most
+    next_shot_ns: Option<u64>,
+    latest_ns: u64,
     stop: Option<Stop>,
     /// when the last snapshot of this game came, and its number where it can be true
     last_tick_ns: Option<u64>,
@@ -447,10 +454,13 @@ where
     }
 
     fn shoot(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
-        let pair = &self.pairs[bot as usize / 2];
-        let player = &pair.players[bot as usize % 2];
+        let pair = &mut self.pairs[bot as usize / 2];
+        let player = &mut pair.players[bot as usize % 2];
         let (Some(connection), None) = (player.connection, player.stop) else { return };
-        ctx.at(planned_ns + self.interval_ns[bot as usize % 2], bot, what::code(what::SHOT, pair.game));
+        let next_ns = planned_ns + self.interval_ns[bot as usize % 2];
+        player.latest_ns = player.latest_ns.max(ctx.now_ns().saturating_sub(planned_ns));
+        player.next_shot_ns = Some(next_ns);
+        ctx.at(next_ns, bot, what::code(what::SHOT, pair.game));
         ctx.send(connection, SHOT, planned_ns, Send::Text(FIRE));
     }
 
@@ -469,6 +479,9 @@ where
             return;
         }
         (player.stop, player.connection, player.is_open) = (Some(stop), None, false);
+        // What is read before a shot that should have left already.
+        let overdue_ns = player.next_shot_ns.map_or(0, |next_ns| ctx.now_ns().saturating_sub(next_ns));
+        player.latest_ns = player.latest_ns.max(overdue_ns);
         ctx.close(connection);
         if pair.probe == Probe::Alone {
             return self.was_not_alone(unit, ctx);
@@ -482,7 +495,9 @@ where
         }
         if let [Some(fast), Some(slow)] = pair.players.map(|player| player.stop) {
             let length_ns = at_ns.saturating_sub(pair.began_ns().unwrap_or(at_ns));
-            judge_game(fast, slow, length_ns, ctx);
+            // The k-th shots of both are planned k times this apart.
+            let is_late = pair.players[0].latest_ns >= self.interval_ns[1] - self.interval_ns[0];
+            judge_game(fast, slow, length_ns, is_late, ctx);
             self.next_game(unit, at_ns, ctx);
         }
     }
@@ -572,7 +587,7 @@ where
 }
 
 /// The fast one must win, and as player 1; as player 2 it may win too, and then the pair was swapped on its way in.
-fn judge_game<D: Driver>(fast: Stop, slow: Stop, length_ns: u64, ctx: &mut BotContext<'_, D>) {
+fn judge_game<D: Driver>(fast: Stop, slow: Stop, length_ns: u64, is_late: bool, ctx: &mut BotContext<'_, D>) {
     if fast.has_error || slow.has_error {
         return ctx.count(counter::GAMES_FAILED, 1);
     }
@@ -581,9 +596,10 @@ fn judge_game<D: Driver>(fast: Stop, slow: Stop, length_ns: u64, ctx: &mut BotCo
     if fast.player == 2 && slow.player == 1 {
         ctx.count(counter::PAIRS_SWAPPED, 1);
     }
+    ctx.count(counter::GAMES_UNJUDGED, u64::from(is_late));
     if fast.won && !slow.won {
         ctx.count(counter::WON_BY_PLAYER_1, u64::from(fast.player != 2));
-    } else {
+    } else if !is_late {
         ctx.error(error::WRONG_WINNER);
     }
 }

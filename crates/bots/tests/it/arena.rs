@@ -117,6 +117,22 @@ fn a_stalled_generator_still_fires_every_planned_shot() {
 }
 
 #[test]
+fn a_winner_says_nothing_of_the_server_where_our_shots_left_late() {
+    let judged = |stall| {
+        let trial = play(Pairing::Pipelined, Fault::WrongWinner, Some(stall));
+        let of = |name: &str| trial.counters.get(name).copied().unwrap_or(0);
+        assert_eq!(of("games_unjudged") + trial.errors["wrong winner"], of("games_played"));
+        (of("games_played"), of("games_unjudged"))
+    };
+    assert_eq!(judged((5 * SECOND_NS, 6 * SECOND_NS)), (150, 50));
+    // The stops of games that end within the stall are read before the shots that should have left in it.
+    let (played, unjudged) = judged((11 * SECOND_NS, 13 * SECOND_NS));
+    assert!((50..=100).contains(&unjudged), "{unjudged} of {played}");
+    // A delay within the distance of the players' first shots changes no winner.
+    assert_eq!(judged((5 * SECOND_NS, 5 * SECOND_NS + 60_000_000)), (150, 0));
+}
+
+#[test]
 fn what_a_server_does_wrong_is_counted_under_its_name() {
     let check = |fault, cause: &str, expected: std::ops::RangeInclusive<u64>| {
         let trial = play(Pairing::Pipelined, fault, None);
