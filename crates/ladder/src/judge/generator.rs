@@ -55,6 +55,11 @@ pub(super) fn send_lag_ns(trial: &Trial, q: f64) -> Option<f64> {
     }
 }
 
+/// Its sends left later than they may, whatever the reason.
+pub(super) fn is_late(case: &Case<'_>) -> bool {
+    send_lag_ns(case.trial, 0.99).is_some_and(|lag_ns| lag_ns > lag_limit(case).limit_ns)
+}
+
 /// As it was weighed in an undisturbed calibration: what a verdict may rest on.
 pub(super) fn undisturbed_own_latency_ns(terms: &Terms) -> Option<f64> {
     let was_disturbed = terms.calibration.as_ref().is_some_and(|calibration| calibration.was_disturbed);

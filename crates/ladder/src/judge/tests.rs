@@ -201,6 +201,39 @@ fn players_between_two_games_are_not_missing_but_those_who_stay_away_are() {
 }
 
 #[test]
+fn players_whom_a_late_generator_let_in_late_are_not_missing_because_of_the_server() {
+    const LATE_NS: u64 = 900_000_000;
+    let missing = |open: u64, lag_ns: u64, lost: u64| {
+        let mut scene = Scene::arena(500.0).edit(move |at, interval| {
+            if (20..31).contains(&at) {
+                interval.connections.open_min = open;
+                interval.errors[0] = lost;
+            }
+        });
+        (scene.send_lag_ns, scene.steal_share) = (lag_ns, Box::new(|_| 0.1));
+        scene
+    };
+    check(&missing(900, LATE_NS, 0), &arena_terms(), Verdict::Pass, "", &[]);
+    let says = ["872 of 1000 connections open on average", "the load generator was late", "900 ms"];
+    check(
+        &missing(300, LATE_NS, 0),
+        &arena_terms(),
+        Verdict::GeneratorLimited,
+        "connections.open_min",
+        &says,
+    );
+    for (lag_ns, lost) in [(1_000_000, 0), (LATE_NS, 1)] {
+        for open in [900, 300] {
+            let scene = missing(open, lag_ns, lost);
+            check(&scene, &arena_terms(), Verdict::Fail, "connections.open_min", &["in the worst 10 s"]);
+        }
+    }
+    // A wrong reply is a fault of its own and ends no connection.
+    let wrong = missing(900, LATE_NS, 0).edit(|at, interval| interval.errors[1] = u64::from(at == 30));
+    check(&wrong, &arena_terms(), Verdict::Fail, "wrong winner", &[]);
+}
+
+#[test]
 fn a_server_that_runs_fewer_games_than_asked_for_does_not_hold_the_load() {
     let mut scene = Scene::arena(500.0);
     scene.games_running = 420.0;
