@@ -3,7 +3,7 @@
 //! The protocol tells players apart only by the order of their arrival, so a pair must reach the server side by side:
 //! it takes the process-wide pairing lock, back to back for servers that accept in order, step by step for others.
 //! With 110 ms against 200 ms player 1 must win every game: the winner is a correctness check under load. Where its own
-//! shots left late it may lose to whoever's came first, and the winner says nothing.
+//! shots left late, it may rightly lose, and the game is not judged.
 //! The n-th shot of a player is planned n intervals after the start it was told, whatever the server does meanwhile.
 //! Some servers let a lone player wait for ever, even one that is gone; then all that follow are paired across. So no
 //! pair leaves while only one of it is in, and what others left is noticed and mended (`in_step`).
@@ -74,7 +74,7 @@ mod counter {
     pub const GAME_TIME: usize = 7;
     /// games that were running when the hold began and still when it ended
     pub const GAMES_UNENDING: usize = 8;
-    /// games whose winner says nothing: the fast player's shots left too late
+    /// games whose winner is not judged: shots of the fast player left too late
     pub const GAMES_UNJUDGED: usize = 9;
     pub const NAMES: [&str; 11] = [
         "games_started",
@@ -141,9 +141,10 @@ struct Player {
     start_request: Option<RequestId>,
     is_open: bool,
     started_ns: Option<u64>,
-    /// when its next shot is planned, and how long after its plan a shot of this game left, at most
+    /// when its next shot is planned
     next_shot_ns: Option<u64>,
-    latest_ns: u64,
+    /// by how much the latest of its shots in this game left after its planned instant, or is overdue at the end
+    shot_lag_ns: u64,
     stop: Option<Stop>,
     /// when the last snapshot of this game came, and its number where it can be true
     last_tick_ns: Option<u64>,
@@ -458,7 +459,7 @@ where
         let player = &mut pair.players[bot as usize % 2];
         let (Some(connection), None) = (player.connection, player.stop) else { return };
         let next_ns = planned_ns + self.interval_ns[bot as usize % 2];
-        player.latest_ns = player.latest_ns.max(ctx.now_ns().saturating_sub(planned_ns));
+        player.shot_lag_ns = player.shot_lag_ns.max(ctx.now_ns().saturating_sub(planned_ns));
         player.next_shot_ns = Some(next_ns);
         ctx.at(next_ns, bot, what::code(what::SHOT, pair.game));
         ctx.send(connection, SHOT, planned_ns, Send::Text(FIRE));
@@ -479,9 +480,9 @@ where
             return;
         }
         (player.stop, player.connection, player.is_open) = (Some(stop), None, false);
-        // What is read before a shot that should have left already.
+        // A stop can be read before a shot that should already have left.
         let overdue_ns = player.next_shot_ns.map_or(0, |next_ns| ctx.now_ns().saturating_sub(next_ns));
-        player.latest_ns = player.latest_ns.max(overdue_ns);
+        player.shot_lag_ns = player.shot_lag_ns.max(overdue_ns);
         ctx.close(connection);
         if pair.probe == Probe::Alone {
             return self.was_not_alone(unit, ctx);
@@ -496,7 +497,7 @@ where
         if let [Some(fast), Some(slow)] = pair.players.map(|player| player.stop) {
             let length_ns = at_ns.saturating_sub(pair.began_ns().unwrap_or(at_ns));
             // The k-th shots of both are planned k times this apart.
-            let is_late = pair.players[0].latest_ns >= self.interval_ns[1] - self.interval_ns[0];
+            let is_late = pair.players[0].shot_lag_ns >= self.interval_ns[1] - self.interval_ns[0];
             judge_game(fast, slow, length_ns, is_late, ctx);
             self.next_game(unit, at_ns, ctx);
         }

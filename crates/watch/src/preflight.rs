@@ -109,8 +109,8 @@ pub fn reach(address: SocketAddr, shown: &str, start_with: &str) -> Result<Durat
     })
 }
 
-/// Who resets a connection before this process was told that it stands has accepted it: there is a server, and whoever speaks to
-/// it will say what is wrong with it.
+/// A connection that is reset before `connect` returns was accepted: a server is there, and the handshake that follows reports
+/// what is wrong with it.
 fn accepted_all_the_same(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::ConnectionReset { Ok(()) } else { Err(error) }
 }

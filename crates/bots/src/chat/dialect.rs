@@ -62,8 +62,7 @@ pub trait Dialect: 'static {
     /// The text that a line delivers to the bot's room; empty where it delivers none, or one to another room.
     fn text<'l>(line: &'l [u8], room: &str) -> &'l [u8];
 
-    /// Whether a line that delivers a text says that it is from this one of the crowd; a protocol that names nobody says no
-    /// other.
+    /// Whether a line that delivers a text names this bot as its sender; true in protocols whose lines name no sender.
     fn is_from(_line: &[u8], _sender: u32) -> bool {
         true
     }

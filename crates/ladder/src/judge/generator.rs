@@ -55,9 +55,9 @@ pub(super) fn send_lag_ns(trial: &Trial, q: f64) -> Option<f64> {
     }
 }
 
-/// Its sends left later than they may, whatever the reason.
-pub(super) fn is_late(case: &Case<'_>) -> bool {
-    send_lag_ns(case.trial, 0.99).is_some_and(|lag_ns| lag_ns > lag_limit(case).limit_ns)
+/// A quantile of the send lag where it is above the limit, whatever the reason.
+pub(super) fn late_ns(case: &Case<'_>, q: f64) -> Option<f64> {
+    send_lag_ns(case.trial, q).filter(|lag_ns| *lag_ns > lag_limit(case).limit_ns)
 }
 
 /// As it was weighed in an undisturbed calibration: what a verdict may rest on.

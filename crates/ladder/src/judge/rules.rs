@@ -131,16 +131,17 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
         })
         .collect();
     causes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-    let because = match causes.as_slice() {
-        [] if open_in_ramp(trial) < asked => {
+    let late_ns = generator::late_ns(case, 0.99).filter(|_| trial.head.counts_games());
+    let because = match (causes.as_slice(), late_ns) {
+        ([], _) if open_in_ramp(trial) < asked => {
             format!(
                 "only {} opened before the hold began and nothing says why; try a slower --ramp",
                 open_in_ramp(trial)
             )
         }
-        [] if trial.head.counts_games() && generator::is_late(case) => return not_let_in_by_us(case),
-        [] => "the others ended without an error".to_owned(),
-        causes => {
+        ([], Some(late_ns)) => return opened_late(trial, late_ns),
+        ([], None) => "the others ended without an error".to_owned(),
+        (causes, _) => {
             let told: Vec<String> = causes
                 .iter()
                 .take(3)
@@ -155,22 +156,20 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, "connections.open_min", reason))
 }
 
-/// Players whose games ended in order, and whom a generator that was late let in late: nothing speaks against the server. For a
-/// few seconds that changes little; where it lasted, it was another load than the one asked for.
-fn not_let_in_by_us(case: &Case<'_>) -> Option<Ruling> {
-    let asked = case.trial.connections.asked as f64;
-    let (seconds, open) = case
-        .trial
-        .hold_seconds()
-        .fold((0.0, 0.0), |(seconds, open), second| (seconds + 1.0, open + second.open_min as f64));
-    if open >= OPEN_SHARE_LEAST * asked * seconds {
+/// Players whose games ended normally and whose next connections a late generator opened late: nothing speaks against the
+/// server. A few such seconds change little; many of them are another load than the one asked for.
+fn opened_late(trial: &Trial, late_ns: f64) -> Option<Ruling> {
+    let asked = trial.connections.asked;
+    let open: Vec<u64> = trial.hold_seconds().map(|second| second.open_min).collect();
+    let mean = open.iter().sum::<u64>() as f64 / open.len().max(1) as f64;
+    if mean >= OPEN_SHARE_LEAST * asked as f64 {
         return None;
     }
     let reason = format!(
-        "{} of {asked} connections open on average, and nothing but the load generator was late to open the others (send lag \
-         p99 {}); give it cores of its own or --realtime",
-        show_number(open / f64::max(seconds, 1.0)),
-        generator::send_lag_ns(case.trial, 0.99).map_or("unknown".to_owned(), show_ns),
+        "{} of {asked} connections open on average: the load generator was late to open the others (send lag p99 {}), and \
+         no attempt failed; give it cores of its own or --realtime",
+        show_number(mean),
+        show_ns(late_ns),
     );
     Some(Ruling::new(Verdict::GeneratorLimited, "connections.open_min", reason))
 }
@@ -335,9 +334,7 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
     }
     let of = format!("{} of {} messages {what}", show_number(count as f64), show_number(offered as f64));
     // A worker that was kept from its core sends late, and what it could not send by the end is not the server's doing.
-    let is_late = generator::send_lag_ns(case.trial, 0.9)
-        .is_some_and(|lag_ns| lag_ns > generator::lag_limit(case).limit_ns);
-    if case.disturbance.any() && is_late {
+    if case.disturbance.any() && generator::late_ns(case, 0.9).is_some() {
         let reason = format!("{of}, and that may not be the server: {}", case.disturbance.culprit());
         return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
     }

@@ -171,13 +171,13 @@ fn rows() -> Vec<Row> {
             }),
         ),
         row(
-            "says that somebody else said it",
+            "names another client as the sender",
             Fails,
             "wrong line",
             relays(|said| Said { nick: if said.nick == "b0" { "b1" } else { "b0" }, ..*said }.message()),
         ),
         long(
-            "says that the server said it",
+            "names itself as the sender",
             Fails,
             "wrong line",
             relays(|said| [b":irc.host PRIVMSG #lobby :", said.text, b"\r\n"].concat()),
