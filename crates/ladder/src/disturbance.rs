@@ -103,6 +103,12 @@ impl Disturbance {
         self.disturbed > 0
     }
 
+    /// `7 % of the hold was disturbed: the host stole 12 % of the CPU`; `None`: nothing was.
+    pub(crate) fn in_words(&self) -> Option<String> {
+        let share = self.share().filter(|share| *share > 0.0)?;
+        Some(format!("{} of the hold was disturbed: {}", show_share(share), self.culprit()))
+    }
+
     /// Who did it: `other programs used 1.1 of 2 cores (cc1 0.6, dpkg 0.4)`, `the host stole 12 % of the CPU`.
     pub fn culprit(&self) -> String {
         let mut parts = Vec::new();

@@ -127,7 +127,7 @@ pub fn ticks(args: &TicksArgs) -> Answer {
 pub fn runs(args: &StoreArgs) -> Answer {
     let store = Store::open(&args.store).map_err(climb::no_store)?;
     let list = store.runs().map_err(not_measured)?;
-    print(&show::runs(&store, &list.runs))?;
+    print(&show::runs(&store, &list.runs, show::columns()))?;
     for error in &list.damaged {
         say::err_line!("stepladder: {error}");
     }
@@ -159,7 +159,7 @@ pub fn show(args: &ShowArgs) -> Answer {
     args.results.prepare().map_err(wrong_usage)?;
     args.results.write(&climb).map_err(not_measured)?;
     if !args.results.take_stdout() {
-        print(&show::closing(&climb))?;
+        print(&show::closing(&climb, show::columns().filter(|_| !args.wide)))?;
     }
     Ok(Exit::Met)
 }
@@ -318,7 +318,10 @@ fn print(text: &str) -> Result<(), Failure> {
     let mut out = say::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // `stepladder runs | head` closes the pipe, and has all it wants.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(not_measured(error)),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let what = "not everything could be printed on standard output";
+            Err(not_measured(anyhow::Error::new(error).context(what)))
+        }
         _ => Ok(()),
     }
 }

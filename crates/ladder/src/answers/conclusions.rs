@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::deliveries::loss_rate_bound;
 use crate::capacity::{Capacity, CellCapacity};
 use crate::contract::{Climb, Conclusion, Rung};
-use crate::disturbance::Disturbance;
 use crate::judge::Verdict;
 use crate::models;
 use crate::schedule::Judged;
@@ -379,14 +378,8 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
     });
     parts.push(match disturbed_share {
         None => "whether other programs disturbed it is not readable here".to_owned(),
-        Some(share) if share > 0.0 => {
-            let most = rungs
-                .iter()
-                .max_by(|a, b| a.disturbed_share.unwrap_or(0.0).total_cmp(&b.disturbed_share.unwrap_or(0.0)));
-            let culprit = most.and_then(|rung| rung.disturbance.as_ref()).map(Disturbance::culprit);
-            let culprit = culprit.map_or(String::new(), |culprit| format!(" ({culprit})"));
-            format!("up to {} of a hold was disturbed{culprit}", show_share(share))
-        }
+        // By what stands at the rungs: below the table, or with the reason.
+        Some(share) if share > 0.0 => format!("up to {} of a hold was disturbed", show_share(share)),
         Some(_) => "nothing disturbed it".to_owned(),
     });
     if climb.generator == Default::default() {
@@ -423,11 +416,9 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         let where_known = climb.run.environment.get("cores").and_then(Value::as_u64);
         let cores =
             where_known.map_or("the same cores".to_owned(), |count| format!("the same {count} cores"));
-        sentences.push(format!("Server and generator ran on {cores}, so each took from the other."));
+        sentences.push(format!("Server and generator ran on {cores}."));
     }
-    if climb.capacity.confidence.is_none() && counted > 0 {
-        sentences.push("Each load ran too few times for a figure of confidence.".to_owned());
-    }
+    sentences.extend(hint_at_confidence(&climb.capacity));
     let evidence = json!({
         "rungs": rungs.len(), "counted": counted, "unjudged": unjudged.len(), "generator_limited": limited, "generator_late": late, "books_broken": broken,
         "not_steady": not_steady.len(), "deliveries_owed": owed.owed, "deliveries_lost": owed.lost,
@@ -436,6 +427,20 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         "calibrated": climb.generator != Default::default(), "arrivals": climb.run.arrivals, "seed": climb.run.seed,
     });
     Conclusion::new("can_i_trust_it", &sentences, evidence)
+}
+
+/// How to get a figure of confidence, where there could be one: it needs both bounds, each held more than once.
+fn hint_at_confidence(capacity: &Capacity) -> Option<String> {
+    let has_both = capacity.lower_bound.is_some() && capacity.upper_bound.is_some();
+    match (capacity.confidence, &capacity.search) {
+        (None, None) if has_both => {
+            Some("For a figure of confidence repeat each load (--repeat 3).".to_owned())
+        }
+        (None, Some(_)) if has_both => {
+            Some("It held its bounds too few times for a figure of confidence.".to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Whether sends left later than they may. Such a rung is judged where that changes nothing: what was met although sends were
