@@ -217,6 +217,10 @@ fn columns() -> Vec<Column> {
         ("pace", |rung| share(rung.pace_share)),
         ("deliv./s", |rung| Some(show_many(rung.deliveries.as_ref()?.rate_per_s?.round() as u64))),
         ("lost", |rung| Some(show_many(rung.deliveries.as_ref()?.sum.lost))),
+        ("unread", |rung| {
+            let unread = rung.deliveries.as_ref()?.sum.unread;
+            (unread > 0).then(|| show_many(unread))
+        }),
         ("deliv. p50", |rung| ns(&rung.deliveries.as_ref()?.latency_ns, |summary| summary.p50)),
         ("deliv. p99", |rung| ns(&rung.deliveries.as_ref()?.latency_ns, |summary| summary.p99)),
         ("resp. p50", |rung| ns(&rung.response_ns, |summary| summary.p50)),
@@ -246,6 +250,9 @@ fn books(rung: &Rung) -> Vec<String> {
         format!("{} to {}", show_many(sum.owed_min), show_many(sum.owed_max))
     };
     let mut parts = vec![format!("{owed} deliveries owed"), format!("{} lost", show_many(sum.lost))];
+    if sum.unread > 0 {
+        parts.push(format!("{} unread because the bots had no time", show_many(sum.unread)));
+    }
     if books.drops_are_told {
         parts.push(format!("{} dropped", show_many(sum.dropped)));
         parts.push(format!("{} waiting at the end", show_many(sum.in_flight)));

@@ -342,6 +342,7 @@ const IN_ORDER: &[Rule] = &[
     rules::certain_objectives,
     // The generator is asked about before the server is.
     generator::limited,
+    deliveries::unread,
     consistency::inconsistent,
     rules::objectives,
     ticks_due::games_missing,

@@ -16,6 +16,7 @@ use watch::files::{self, Accepts};
 use crate::bench;
 use crate::bisect;
 use crate::duel;
+use crate::other_runs::Wait;
 use crate::outputs::{Followed, ResultFiles};
 use crate::serve::Server;
 
@@ -112,6 +113,8 @@ pub struct ClimbArgs {
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db", help_heading = "Output")]
     pub store: PathBuf,
+    #[command(flatten, next_help_heading = "Output")]
+    pub(crate) wait: Wait,
     /// Options of the built-in server
     #[arg(last = true, value_name = "SERVER OPTIONS", help_heading = None::<&str>)]
     server_options: Vec<String>,
@@ -207,6 +210,8 @@ pub struct AgainArgs {
     /// Allow the stored run a target beyond loopback
     #[arg(long, value_name = "HOST")]
     pub i_may_load: Vec<String>,
+    #[command(flatten)]
+    pub(crate) wait: Wait,
     /// Another name for the new run
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -327,6 +332,8 @@ pub struct DoctorArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub(crate) wait: Wait,
     /// Instead of the machine: servers, jars and runtimes that loads on data grids need, and what to do for the missing
     #[arg(long)]
     pub grid: bool,
@@ -351,6 +358,8 @@ pub struct SelftestArgs {
     /// Only cases whose server and fault contain this text, e.g. "arena hang"
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
+    #[command(flatten)]
+    pub(crate) wait: Wait,
     /// Print the cases and what is expected of each, and run nothing
     #[arg(long)]
     pub list: bool,

@@ -39,6 +39,7 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let (plan, consent) = planned(&flags, args.allow_start, fastrand::u64(..)).map_err(wrong_usage)?;
     let outputs =
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
+    args.wait.enter(|| interrupt.is_asked())?;
     let beside = Beside::begin(&args.store, args.view, args.report.as_deref())?;
     let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
@@ -102,6 +103,7 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     plan.note = args.note.clone().or_else(|| Some(format!("again {old}")));
     let outputs =
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
+    args.wait.enter(|| interrupt.is_asked())?;
     let (new, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     // The page lays it over the run that it repeats.
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
@@ -253,6 +255,9 @@ pub fn doctor(args: &DoctorArgs) -> Answer {
     let mut out = say::stdout();
     let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let target = args.target.as_deref().map(address_of).transpose().map_err(wrong_usage)?;
+    if !args.grid {
+        args.wait.enter(|| false)?;
+    }
     let scope = if args.grid { doctor::Scope::Grid } else { doctor::Scope::Machine };
     doctor::report(&mut out, args.json, show::width(), colour, (scope, target)).map_err(not_measured)?;
     Ok(Exit::Met)
@@ -273,6 +278,7 @@ pub fn selftest(args: &SelftestArgs, interrupt: &Interrupt) -> Answer {
         print(&selftest::plain(&cases))?;
         return Ok(Exit::Met);
     }
+    args.wait.enter(|| interrupt.is_asked())?;
     selftest::run(&options, interrupt).map_err(not_measured)
 }
 

@@ -422,7 +422,7 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
     let evidence = json!({
         "rungs": rungs.len(), "counted": counted, "unjudged": unjudged.len(), "generator_limited": limited, "generator_late": late, "books_broken": broken,
         "not_steady": not_steady.len(), "deliveries_owed": owed.owed, "deliveries_lost": owed.lost,
-        "deliveries_residual": owed.residual, "send_lag_p99_ns": send_lag_ns, "busy_share_max": busy_share,
+        "deliveries_unread": owed.unread, "deliveries_residual": owed.residual, "send_lag_p99_ns": send_lag_ns, "busy_share_max": busy_share,
         "disturbed_share_max": disturbed_share, "shared_cores": climb.run.shared_cores,
         "calibrated": climb.generator != Default::default(), "arrivals": climb.run.arrivals, "seed": climb.run.seed,
     });
@@ -458,6 +458,7 @@ fn was_generator_late(rung: &Rung) -> bool {
 struct OwedInAll {
     owed: Option<u64>,
     lost: u64,
+    unread: u64,
     residual: i64,
     drops_are_told: bool,
 }
@@ -468,6 +469,7 @@ impl OwedInAll {
         for books in rungs.iter().filter_map(|rung| rung.deliveries.as_ref()) {
             *all.owed.get_or_insert(0) += books.owed;
             all.lost += books.sum.lost;
+            all.unread += books.sum.unread;
             all.residual += books.sum.residual;
             all.drops_are_told &= books.drops_are_told;
         }
@@ -477,13 +479,22 @@ impl OwedInAll {
     /// `: 1.23e9 deliveries owed, 0 lost (rate ≤ 2.4e-9 at 95 %), residual 0`; nothing where none was owed.
     fn in_words(&self) -> String {
         let Some(owed) = self.owed else { return String::new() };
-        let bound = loss_rate_bound(owed, self.lost)
+        let unread = match self.unread {
+            0 => String::new(),
+            unread => format!(", {} unread", show_many(unread)),
+        };
+        // What was not read may have been lost.
+        let bound = loss_rate_bound(owed, self.lost + self.unread)
             .map_or(String::new(), |bound| format!(" (rate ≤ {bound:.1e} at 95 %)"));
         let residual = if self.drops_are_told {
             format!("residual {}", self.residual)
         } else {
             "the server does not tell what it drops".to_owned()
         };
-        format!(": {} deliveries owed, {} lost{bound}, {residual}", show_many(owed), show_many(self.lost))
+        format!(
+            ": {} deliveries owed, {} lost{bound}{unread}, {residual}",
+            show_many(owed),
+            show_many(self.lost)
+        )
     }
 }
