@@ -11,7 +11,7 @@ use crate::say;
 /// Whether it waits.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Wait {
-    /// Wait until no other run of Stepladder goes on on this machine
+    /// Wait until no other run of Stepladder is under way on this machine
     #[arg(long)]
     pub wait: bool,
 }
@@ -30,8 +30,8 @@ impl Wait {
         })?;
         if let Some(other) = others.first() {
             say::err_line!(
-                "stepladder: another run goes on on this machine{}: each takes CPU from the other, so what is not met here is \
-                 INCONCLUSIVE; --wait waits for its end",
+                "stepladder: another run has been under way on this machine{}: each takes CPU from the other, so an objective \
+                 that is not met may be INCONCLUSIVE; --wait waits for its end",
                 described(*other)
             );
         }

@@ -176,14 +176,14 @@ fn two_runs_on_one_machine_know_of_each_other_and_one_that_waits_runs_alone() {
     let beside = beside.finish();
     beside.fails(
         beside.code,
-        &["another run goes on on this machine since", &format!("(pid {pid})"), "--wait"],
+        &["another run has been under way on this machine since", &format!("(pid {pid})"), "--wait"],
     );
     let mut waiting = place.start_command(with_lock(&waits));
     waiting.wait_for("waiting for another run on this machine since");
     let first = first.finish();
     assert!(first.out.contains("How many?"), "{first:#?}");
     let waited = waiting.finish();
-    assert!(waited.out.contains("How many?") && !waited.err.contains("another run goes on"), "{waited:#?}");
+    assert!(waited.out.contains("How many?") && !waited.err.contains("another run has"), "{waited:#?}");
     let beside_runs = |store: &str| {
         let shown = parse(&place.run(["show", "arena", "--store", store, "--json", "-"]).out);
         shown["rungs"][0]["disturbance"]["beside_other_runs"].as_u64().unwrap_or(0)
