@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use plan::layers::I_MAY_LOAD;
 use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve_with, wishes};
 use serde_json::json;
-use store::{RunKind, RunState, Store};
+use store::{RunKind, RunState, Store, StoreError};
 use watch::files::{self, Accepts};
 
 use crate::cli::{
@@ -230,8 +230,7 @@ pub fn export(args: &ExportArgs) -> Answer {
     if let Some(path) = &args.ndjson {
         // Masked and harmless in a file too, as the lines of a run that is followed.
         if path.as_path() == Path::new("-") {
-            store::export::seconds(&store, &run, &mut say::stdout()).map_err(not_measured)?;
-            return Ok(Exit::Met);
+            return exported(store::export::seconds(&store, &run, &mut say::stdout()));
         }
         outputs::check_writable("--ndjson", Some(path)).map_err(wrong_usage)?;
         let written = outputs::write_whole(path, |out| {
@@ -245,9 +244,17 @@ pub fn export(args: &ExportArgs) -> Answer {
             let written = outputs::write_whole(path, |out| Ok(store::export::ndjson(&store, &run, out)?));
             written.map_err(not_measured)?;
         }
-        None => store::export::ndjson(&store, &run, &mut say::stdout()).map_err(not_measured)?,
+        None => return exported(store::export::ndjson(&store, &run, &mut say::stdout())),
     }
     Ok(Exit::Met)
+}
+
+/// What became of an export on standard output, which ends early where its reader has enough.
+fn exported(outcome: Result<(), StoreError>) -> Answer {
+    match outcome {
+        Err(_) if say::has_reader_left() => Ok(Exit::Met),
+        outcome => outcome.map(|()| Exit::Met).map_err(not_measured),
+    }
 }
 
 /// `stepladder doctor`

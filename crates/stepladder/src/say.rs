@@ -193,12 +193,17 @@ pub fn end_of(outcome: Result<Exit, Failure>) -> Exit {
     match outcome {
         Ok(Exit::Met) if NOT_ALL_PRINTED.load(Relaxed) => Exit::NotMeasured,
         Ok(code) => code,
-        Err((_, error)) if READER_LEFT.load(Relaxed) && is_closed_pipe(&error) => Exit::Met,
+        Err((_, error)) if has_reader_left() && is_closed_pipe(&error) => Exit::Met,
         Err((code, failure)) => {
             error(&failure);
             code
         }
     }
+}
+
+/// Whether whoever reads standard output has closed it: what could not be printed since was not wanted.
+pub fn has_reader_left() -> bool {
+    READER_LEFT.load(Relaxed)
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
