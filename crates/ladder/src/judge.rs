@@ -35,8 +35,6 @@ use crate::disturbance::{Disturbance, disturbance, least_disturbed};
 use crate::objective::{Objective, Outcome};
 use crate::steady::{self, Finding, Floors, Steadiness};
 
-use crate::wording::show_share;
-
 pub(crate) use rules::{SERVER_EXITED, most};
 pub use views::Seen;
 use views::View;
@@ -344,6 +342,7 @@ const IN_ORDER: &[Rule] = &[
     rules::certain_objectives,
     // The generator is asked about before the server is.
     generator::limited,
+    deliveries::unread,
     consistency::inconsistent,
     rules::objectives,
     ticks_due::games_missing,
@@ -461,9 +460,7 @@ fn remark(case: &Case<'_>) -> Option<String> {
 }
 
 fn disturbance_remark(case: &Case<'_>) -> Option<String> {
-    let found = &case.disturbance;
-    let share = found.share().filter(|share| *share > 0.0)?;
-    let mut text = format!("{} of the hold was disturbed: {}", show_share(share), found.culprit());
+    let mut text = case.disturbance.in_words()?;
     let by_fair: Vec<&str> = case
         .outcomes
         .iter()

@@ -111,11 +111,10 @@ fn climb_subject(
     };
     outputs.results.write(&climb)?;
     outputs::append_step_summary(&climb);
-    let page = show::closing(&climb);
     if outputs.take_stdout() {
-        say::err_own_text!("{page}");
+        say::err_own_text!("{}", show::closing(&climb, show::columns_of(std::io::stderr())));
     } else {
-        say::out_text!("{page}");
+        say::out_text!("{}", show::closing(&climb, show::columns()));
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }

@@ -316,6 +316,26 @@ fn what_the_server_admits_to_have_dropped_is_lost_and_no_residual() {
 }
 
 #[test]
+fn what_is_dropped_while_the_generator_stands_still_is_unread_and_what_a_server_forgets_is_lost_all_the_same()
+{
+    let stall = Times { generator_stall: Some((12 * SECOND_NS, 16 * SECOND_NS)), ..TIMES };
+    let with = |times: Times, fault: Fault| {
+        let plan = worker_plan(BotSettings::Chat(chat(ChatDialect::Lines)), BOTS);
+        let mut room = Room::new(ChatDialect::Lines, fault);
+        books_of(play::<Chat<Lines, Wire<Blocks>>>(&plan, times, &mut room)).judged
+    };
+    let drops = |count: u64| if count.is_multiple_of(20) { Fate::IsDropped } else { Fate::Comes };
+    let stalled = with(stall, drops);
+    assert!(stalled.unread > 0 && stalled.lost > 0, "{stalled:?}");
+    assert_eq!((stalled.dropped, stalled.residual), (stalled.lost + stalled.unread, 0));
+    assert_eq!(with(TIMES, drops).unread, 0, "all of them were read in time");
+    let forgets = |count: u64| if count.is_multiple_of(20) { Fate::IsLost } else { Fate::Comes };
+    let forgotten = with(stall, forgets);
+    assert!(forgotten.lost > 0, "{forgotten:?}");
+    assert_eq!((forgotten.unread, forgotten.residual), (0, forgotten.lost as i64));
+}
+
+#[test]
 fn second_copies_and_overtaken_messages_are_counted_as_such() {
     let books = rehearse_with(|count| if count.is_multiple_of(500) { Fate::ComesTwice } else { Fate::Comes });
     assert_eq!((books.judged.duplicated, books.judged.lost), (books.judged.owed_max / 500, 0));

@@ -28,7 +28,7 @@ static RUNGS: Setting = Setting::of("What", &[])
     .key("ladder.rungs", Shape::List(&Shape::Number), "[500, 1000, 2000]")
     .about("The loads to climb, in games, clients, requesters or operations in flight.")
     .flag("--rungs", "LIST")
-    .help("Loads to hold, e.g. 500,1000,2000")
+    .help("Loads to hold, e.g. 500,1000,2k")
     .kind(Kind::Hyphenated)
     .flag_example("500,1000,2000");
 static RATE: Setting = Setting::of("What", &["http", "leaderboard", "protobuf", "grid"])

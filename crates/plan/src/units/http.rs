@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{RUNG_MAX, UnitError, refuse_non_numbers, rung_load, whole_within, word_of};
+use super::{RUNG_MAX, UnitError, count_within, refuse_non_numbers, rung_load, whole_within, word_of};
 use crate::mistakes::RequestConfigError;
 use crate::workloads::HttpVersion;
 
@@ -234,7 +234,7 @@ pub struct Counts {
 /// `5`, `1..20`, or `1..` with an open end.
 pub fn counts(text: &str) -> Result<Counts, RequestConfigError> {
     let text = text.trim();
-    let one = |text: &str| whole_within(text, 1, RUNG_MAX as u64).map_err(RequestConfigError::from);
+    let one = |text: &str| count_within(text, 1, RUNG_MAX as u64).map_err(RequestConfigError::from);
     let Some((first, last)) = text.split_once("..") else {
         let only = one(text)?;
         return Ok(Counts { first: only, last: only, is_open: false });

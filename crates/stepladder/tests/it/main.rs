@@ -29,6 +29,7 @@ mod metrics;
 mod otlp;
 mod output;
 mod place;
+mod printing;
 mod protobuf;
 mod rest;
 mod secrets;
