@@ -459,9 +459,10 @@ export type ObjectiveResult = {
   /** as its author wrote it */ objective: string
   /** null where that cannot be told */ met: boolean | null
   /** over all seconds, in the figure's inner unit; null where it was not measured or is infinite */ value: number | null
-  /** the value for people where it was not met, or what is missing */ note: string | null
+  /** the value for people where it was not met, what is missing, or by how many samples it is met without a value */ note: string | null
   /** which seconds decided */ judged_by: string
   /** of a percentile that too few samples state: whether the share of samples beyond the bound would meet it */ met_by_share?: boolean | null
+  /** where only samples are missing: so many times as many are likely to decide it */ times_as_many?: number | null
 }
 
 /** A figure of both. */

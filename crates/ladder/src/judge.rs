@@ -239,13 +239,16 @@ pub struct ObjectiveResult {
     pub met: Option<bool>,
     /// over all seconds, in the figure's inner unit; null where it was not measured or is infinite
     pub value: Option<f64>,
-    /// the value for people where it was not met, or what is missing
+    /// the value for people where it was not met, what is missing, or by how many samples it is met without a value
     pub note: Option<String>,
     /// which seconds decided
     pub judged_by: String,
     /// of a percentile that too few samples state: whether the share of samples beyond the bound would meet it
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met_by_share: Option<bool>,
+    /// where only samples are missing: so many times as many are likely to decide it
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times_as_many: Option<f64>,
 }
 
 impl Judgement {
@@ -498,10 +501,10 @@ fn tightest(terms: &Terms) -> Option<(&Objective, f64)> {
 
 fn evidence(case: &Case<'_>) -> Evidence {
     let result = |asked: &Asked<'_>| {
-        let (value, note) = match &asked.whole {
-            Outcome::Met { value } => (finite(*value), None),
-            Outcome::NotMet { value, shown } => (finite(*value), Some(shown.clone())),
-            Outcome::CannotTell { why } => (None, Some(why.clone())),
+        let (value, note, more) = match &asked.whole {
+            Outcome::Met { value, shown } => (value.and_then(finite), shown.clone(), None),
+            Outcome::NotMet { value, shown } => (finite(*value), Some(shown.clone()), None),
+            Outcome::CannotTell { why, more } => (None, Some(why.clone()), *more),
         };
         let (met, judged_by) = (asked.seen.met(), asked.seen.name().to_owned());
         let met_by_share = if met.is_none() {
@@ -509,7 +512,8 @@ fn evidence(case: &Case<'_>) -> Evidence {
         } else {
             None
         };
-        ObjectiveResult { objective: asked.objective.to_string(), met, value, note, judged_by, met_by_share }
+        let objective = asked.objective.to_string();
+        ObjectiveResult { objective, met, value, note, judged_by, met_by_share, times_as_many: more }
     };
     let own_limit = tightest(case.terms).map(|(_, bound_ns)| generator::OWN_LATENCY_SHARE * bound_ns);
     let change = case.finding.as_ref().and_then(|finding| finding.change.as_ref());

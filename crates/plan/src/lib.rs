@@ -5,6 +5,7 @@
 //! A plan is stored with its run; `again` takes it from there.
 
 mod built_in;
+mod decidable;
 mod flags;
 mod known;
 pub mod layers;
@@ -22,6 +23,7 @@ mod worker_plan;
 mod workloads;
 
 pub use built_in::BuiltIn;
+pub use decidable::decidable_sentence;
 pub use flags::Flags;
 pub use known::nearest;
 pub use layers::{is_scenario_file, resolve, resolve_with, search_sentence};

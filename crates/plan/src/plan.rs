@@ -191,6 +191,12 @@ pub struct Ladder {
     /// after each of these a part of the load goes on until the server has recovered, for so long at most, ns
     #[serde(default)]
     pub recovery_ns: Option<u64>,
+    /// loads that are held longer than `hold` says, ns, because a shorter hold could not decide the objectives
+    #[serde(default)]
+    pub lengthened: Vec<(f64, u64)>,
+    /// nobody fixed the hold, so loads whose samples are too few may be held longer
+    #[serde(default)]
+    pub lengthens: bool,
     /// the capacity is searched for, and `rungs` holds only where the search starts
     #[serde(default)]
     pub search: Option<SearchSchedule>,

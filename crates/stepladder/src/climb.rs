@@ -87,6 +87,7 @@ fn climb_subject(
     preflight::warnings(plan, subject.address).iter().for_each(|text| progress.say(text));
     plan::ramp_sentence(plan).iter().for_each(|text| progress.say(text));
     plan::search_sentence(plan).iter().for_each(|text| progress.say(text));
+    plan::decidable_sentence(plan).iter().for_each(|text| progress.say(text));
     let (tell, committed) = channel();
     let writer = store.begin_run(&run_head(plan, subject.address)?, Some(tell))?;
     let run = writer.id().clone();

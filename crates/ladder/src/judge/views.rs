@@ -143,6 +143,6 @@ fn plain(outcome: Outcome, over: Over) -> Seen {
         Outcome::Met { .. } if over == Over::Fair => Seen::MetInFairSeconds,
         Outcome::Met { .. } => Seen::Met,
         Outcome::NotMet { shown, .. } => Seen::NotMet { shown, over },
-        Outcome::CannotTell { why } => Seen::CannotTell { why },
+        Outcome::CannotTell { why, .. } => Seen::CannotTell { why },
     }
 }

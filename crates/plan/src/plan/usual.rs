@@ -32,6 +32,8 @@ pub(crate) fn plan(
             repeat: Repeats::default(),
             overload: Vec::new(),
             recovery_ns: None,
+            lengthened: Vec::new(),
+            lengthens: false,
             search: None,
         },
         objectives: Vec::new(),
