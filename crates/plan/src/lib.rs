@@ -5,6 +5,7 @@
 //! A plan is stored with its run; `again` takes it from there.
 
 mod built_in;
+mod credentials;
 mod flags;
 mod known;
 pub mod layers;
@@ -22,9 +23,10 @@ mod worker_plan;
 mod workloads;
 
 pub use built_in::BuiltIn;
+pub use credentials::{CredentialForm, Credentials, Login, SecretSource};
 pub use flags::Flags;
 pub use layers::{is_scenario_file, resolve, resolve_with, search_sentence};
-pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};
+pub use mistakes::{ConfigError, CredentialsError, Mistake, Mistakes, Place, RequestConfigError, StopError};
 pub use plan::{
     Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource,
     SubjectStop, TickSource,
