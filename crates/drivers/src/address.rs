@@ -1,5 +1,6 @@
 //! Where to connect: resolved, pinned, with the names that the protocol repeats.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ pub struct Address {
     pub socket: SocketAddr,
     /// as it goes into the Host header, with the port where it is not the usual one
     pub host: String,
+    /// what is shown while a connection opens, where the protocol has a place for it (Redis, Hazelcast)
+    pub login: Option<Login>,
     /// path and query, beginning with `/`
     pub path: String,
     /// TLS, for schemes over it
@@ -20,6 +23,22 @@ pub struct Address {
     /// the longest reply that is taken, bytes: a longer one ends the connection. Drivers whose protocol has a smaller limit
     /// of its own keep that
     pub reply_bytes_max: usize,
+}
+
+/// A password, and whose it is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// `None`: the server's own
+    pub user: Option<String>,
+    /// never shown
+    pub password: String,
+}
+
+/// Without the password.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
 }
 
 /// Certificates of an authority to trust besides the usual ones.

@@ -21,7 +21,7 @@ mod shutdown;
 mod stream;
 mod unfinished;
 
-pub use address::{Address, Authority, TlsSettings};
+pub use address::{Address, Authority, Login, TlsSettings};
 pub use driver::{Broken, Closed, Driver, OpenError, Refused};
 pub use grid::Grid;
 pub use grpc::Grpc;

@@ -220,6 +220,7 @@ fn play_to<B>(
         let address = move |&socket: &std::net::SocketAddr| Address {
             socket,
             host: "simulated".to_owned(),
+            login: None,
             path: path.clone(),
             tls: None,
             reply_bytes_max: plan.bots.reply_bytes_max(),

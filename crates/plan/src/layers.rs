@@ -21,6 +21,7 @@ use crate::workloads::{BotSettings, KINDS};
 pub(crate) mod axes;
 pub(crate) mod bots;
 pub(crate) mod cells;
+mod credentials;
 mod generator;
 pub(crate) mod ladder;
 mod objectives;
@@ -33,6 +34,7 @@ use reader::Reader;
 use subject::ResolvedTarget;
 
 pub use crate::workloads::http::settings::requests::BODY;
+pub(crate) use credentials::{PASSWORD_FILE, TOKEN_FILE};
 pub use search::search_sentence;
 pub(crate) use subject::TICKS;
 pub use subject::{I_MAY_LOAD, OPTIONS, START, SUBJECT};
@@ -49,7 +51,12 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
         SETTINGS,
         generator::SETTINGS,
     ];
-    [subject::SETTINGS, bots::SETTINGS].into_iter().chain(of_workloads).chain(others).flatten().copied()
+    [subject::SETTINGS, credentials::SETTINGS, bots::SETTINGS]
+        .into_iter()
+        .chain(of_workloads)
+        .chain(others)
+        .flatten()
+        .copied()
 }
 
 /// The groups of the help, in its order.
@@ -167,6 +174,7 @@ pub fn resolve_with(
     };
     let loads = ladder::loads(&mut reader);
     let bots = bots::read(&mut reader, &server, loads.as_ref());
+    credentials::read(&mut reader, found.as_mut(), &bots);
     let (ticks, tick_rate_hz) = subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
     let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
     let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref());

@@ -6,6 +6,7 @@
 
 mod built_in;
 mod decidable;
+mod credentials;
 mod flags;
 mod known;
 pub mod layers;
@@ -24,10 +25,11 @@ mod workloads;
 
 pub use built_in::BuiltIn;
 pub use decidable::decidable_sentence;
+pub use credentials::{CredentialForm, Credentials, Login, SecretSource};
 pub use flags::Flags;
 pub use known::nearest;
 pub use layers::{is_scenario_file, resolve, resolve_with, search_sentence};
-pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};
+pub use mistakes::{ConfigError, CredentialsError, Mistake, Mistakes, Place, RequestConfigError, StopError};
 pub use plan::{
     Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource,
     SubjectStop, TickSource,

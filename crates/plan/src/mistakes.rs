@@ -14,10 +14,13 @@ use crate::scheme::Scheme;
 use crate::target::{TargetError, TargetRefused, as_prefixes};
 use crate::units::UnitError;
 
+mod credentials;
 mod http;
 mod search;
 mod stop;
 
+pub use credentials::CredentialsError;
+pub(crate) use credentials::instead;
 pub use http::RequestConfigError;
 pub use search::{FromAboveError, GatePlaceError, OverloadError, RecoveryError, SearchError};
 pub use stop::StopError;
@@ -62,6 +65,9 @@ pub enum ConfigError {
     /// a request, or a ladder of requests, that makes no sense
     #[error(transparent)]
     Request(#[from] RequestConfigError),
+    /// credentials that make no sense, or that server and clients have no use for
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
     /// a schema that cannot be compiled, or what does not fit it
     #[error(transparent)]
     Schema(#[from] SchemaError),

@@ -59,6 +59,14 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// Where it listens; `None` of a built-in server, which chooses by itself.
+    pub fn target(&self) -> Option<&Target> {
+        match &self.source {
+            SubjectSource::BuiltIn { .. } => None,
+            SubjectSource::Started { target, .. } | SubjectSource::Running { target, .. } => Some(target),
+        }
+    }
+
     /// ns between two ticks; 0 when it has none
     pub fn tick_period_ns(&self) -> u64 {
         if self.tick_rate_hz > 0.0 { (1e9 / self.tick_rate_hz).round() as u64 } else { 0 }

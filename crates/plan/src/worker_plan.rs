@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use crate::credentials::Login;
 use crate::plan::{Arrivals, HoldLength, Plan, Ramp, SubjectStop};
 use crate::ramp;
 use crate::scheme::Scheme;
@@ -37,6 +38,8 @@ pub struct WorkerPlan {
     pub address: SocketAddr,
     /// where the subject is a cluster of several members: all of them, with the one at `address`; else empty
     pub members: Vec<SocketAddr>,
+    /// what clients show the subject so that it lets them in; filled in when a trial starts
+    pub login: Option<Login>,
     /// source addresses to spread connections over; empty: let the kernel choose
     pub sources: Vec<IpAddr>,
     /// this worker's own seed
@@ -76,6 +79,7 @@ impl WorkerPlan {
             target: Target::at(scheme, address),
             address,
             members: Vec::new(),
+            login: None,
             sources: Vec::new(),
             seed: 1,
             patience_ns: 1_000_000_000,
@@ -203,6 +207,7 @@ pub fn split(
                 target: target.clone(),
                 address,
                 members: Vec::new(),
+                login: None,
                 sources,
                 seed: worker_seed(plan.seed, first_unit),
                 patience_ns: plan.patience_ns,

@@ -21,6 +21,7 @@ use drivers::{
 use plan::{FirstSign, Paths, REPLY_BYTES, Scheme, Target, Transport};
 use tokio::time::{sleep, timeout};
 
+use crate::secrets;
 use crate::trial::tls;
 
 pub mod cluster;
@@ -50,6 +51,7 @@ fn handshake_within(
     let address = Address {
         socket,
         host: target.authority(),
+        login: secrets::of_address(secrets::login(target)?.as_ref()),
         path: target.path.clone(),
         tls: tls(target)?,
         reply_bytes_max: REPLY_BYTES,
@@ -271,9 +273,18 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
 /// What helps where a server says that it does not take us, by the first word of Redis's errors.
 fn after_rejection(words: &str, transport: Transport) -> &'static str {
     match (transport, words.split(' ').next().unwrap_or_default()) {
-        (Transport::Redis, "NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED") => {
-            "it asks for a password or lets only some clients in, and no password is ever sent: measure a server of your \
-             own that asks for none (redis-server --bind 127.0.0.1, without requirepass)"
+        (Transport::Redis, "NOAUTH") => {
+            "it asks for a password: --password-env VARIABLE (--user NAME where it is a user's)"
+        }
+        (Transport::Redis, "WRONGPASS") => "check --user and --password-env or --password-file",
+        (Transport::Redis, "NOPERM") => {
+            "let its user use the keys and commands of the load, or name another with --user"
+        }
+        (Transport::Redis, "DENIED") => {
+            "it lets only some clients in (protected mode): start it with --bind 127.0.0.1, or give it a password"
+        }
+        (Transport::Redis, _) if words.contains("without any password") => {
+            "it asks for no password: leave --password-env or --password-file out"
         }
         (Transport::Redis, "LOADING" | "BUSY" | "MASTERDOWN") => "wait until it is ready, and try again",
         (Transport::Redis, _) if words.contains("DB index") => {
@@ -281,7 +292,9 @@ fn after_rejection(words: &str, transport: Transport) -> &'static str {
         }
         (Transport::Redis, _) if words.contains("max number of clients") => "see why it is full",
         (Transport::Redis, _) => "see its log",
-        (Transport::Hazelcast, _) => "the URL names the cluster: hazelcast://HOST:PORT/MAP?cluster=NAME",
+        (Transport::Hazelcast, _) => {
+            "the URL names the cluster: hazelcast://HOST:PORT/MAP?cluster=NAME; --user and --password-env say who the clients are"
+        }
         (Transport::WebSocket | Transport::Http | Transport::Tcp, _) => "see why it is full",
     }
 }

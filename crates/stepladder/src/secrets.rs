@@ -1,11 +1,14 @@
 //! Secrets of a plan: headers, paths, queries and bodies name them as `${NAME}`, and the environment fills them in when a trial starts.
+//! Passwords and tokens come from a variable or a file that the plan names (`login`).
 //!
 //! The plan that is stored, printed and repeated holds the name only. What is filled in lives in the workers' plans,
 //! which are neither stored nor shown, and an error never repeats it. What a server says back of them is masked (`masks`).
 
+mod login;
 mod masks;
 
 use anyhow::Context as _;
+pub use login::{login, of_address};
 #[cfg(feature = "otlp")]
 pub(crate) use masks::remember;
 pub use masks::{mask, mask_json, mask_own};
@@ -16,13 +19,15 @@ use plan::{BotSettings, LeaderboardBots, Plan, WorkerPlan, WorkloadSettings as _
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
     for worker in workers {
         fill_in_bots(&mut worker.bots, from_environment)?;
+        login::fill_in(worker)?;
     }
     Ok(())
 }
 
-/// Whether everything that a plan's headers name is set.
+/// Whether everything that a plan's headers and credentials name is there.
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
-    fill_in_bots(&mut plan.bots.clone(), from_environment)
+    fill_in_bots(&mut plan.bots.clone(), from_environment)?;
+    plan.subject.target().map_or(Ok(()), |target| login(target).map(drop))
 }
 
 /// A value of the environment, which no text shows from now on.

@@ -21,6 +21,7 @@ use plan::{HoldLength, SubjectStop, Target, WorkerPlan};
 
 use crate::certificates::trusting;
 use crate::phases::{DRAIN_NS, PhaseController, PhaseTransition, Seen};
+use crate::secrets;
 use crate::trial::recovering::Recovering;
 use crate::trial::subject_end::SubjectEnd;
 
@@ -492,6 +493,7 @@ fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>>
         plan.sockets().iter().map(move |&socket| Address {
             socket,
             host: host.clone(),
+            login: secrets::of_address(plan.login.as_ref()),
             path: path.clone(),
             // Another member of a cluster shows the certificate of its own address.
             tls: tls

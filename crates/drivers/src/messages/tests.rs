@@ -49,6 +49,7 @@ fn talk(
         let to = Address {
             socket,
             host: "x".to_owned(),
+            login: None,
             path: "/".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,

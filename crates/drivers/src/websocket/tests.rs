@@ -160,6 +160,7 @@ fn an_independent_server_understands_every_message() {
         let to = Address {
             socket: listener.local_addr().unwrap(),
             host: "localhost".to_owned(),
+            login: None,
             path: "/any?path=1".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,
@@ -205,6 +206,7 @@ fn a_server_that_closes_at_once_is_told_from_one_that_refuses() {
         let to = Address {
             socket,
             host: "x".to_owned(),
+            login: None,
             path: "/".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,
@@ -232,6 +234,7 @@ fn what_comes_with_the_answer_is_heard_without_another_read() {
         let to = Address {
             socket,
             host: "x".to_owned(),
+            login: None,
             path: "/".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,
@@ -286,6 +289,7 @@ async fn over_tls(socket: std::net::SocketAddr, tls: crate::TlsSettings) -> Resu
     let to = Address {
         socket,
         host: "localhost".to_owned(),
+        login: None,
         path: "/".to_owned(),
         tls: Some(tls),
         reply_bytes_max: 1 << 20,

@@ -306,6 +306,7 @@ mod tests {
         let address = Address {
             socket,
             host: "nowhere".to_owned(),
+            login: None,
             path: "/".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,

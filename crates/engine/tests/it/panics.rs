@@ -187,6 +187,7 @@ fn last_word<B: Bots>(greeting: Greeting) -> (usize, FromWorker) {
         addresses: vec![Address {
             socket: address,
             host: "x".to_owned(),
+            login: None,
             path: "/".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,

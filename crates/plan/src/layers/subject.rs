@@ -179,7 +179,7 @@ pub(super) fn may_load(reader: &mut Reader) -> Vec<String> {
         let is_name = host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'));
         match host {
             "" => Err(ConfigError::from(UnitError::Empty)),
-            _ if host.contains('@') => Err(TargetError::Credentials.into()),
+            _ if host.contains('@') => Err(TargetError::CREDENTIALS.into()),
             _ if is_name || host.parse::<IpAddr>().is_ok() => Ok(host.to_owned()),
             _ => Err(ConfigError::NotAHost(host.into())),
         }
@@ -252,7 +252,14 @@ fn no_subject(reader: &mut Reader) {
 fn named_server(reader: &mut Reader, said: &RawValue) -> Option<Named> {
     let text = said.text.trim();
     if text.contains("://") || text.contains('@') {
-        return reader.read(said, str::parse::<Target>).map(Named::Foreign);
+        return match text.parse::<Target>() {
+            // It says what to write, and an example would be another server's.
+            Err(wrong @ TargetError::Credentials { .. }) => {
+                reader.refuse_plainly(said.place.clone(), wrong);
+                None
+            }
+            read => reader.read(said, |_| read).map(Named::Foreign),
+        };
     }
     if known::SUBJECTS.contains(&text) {
         return Some(Named::BuiltIn(text.into()));

@@ -8,6 +8,7 @@ use crate::workloads::{ArenaBots, EchoBots, Pairing};
 
 mod cells;
 mod chat;
+mod credentials;
 mod grid;
 mod http;
 mod leaderboard;
@@ -227,8 +228,10 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     );
     check(
         "ws://me:hunter2@h",
-        &["climb: the URL holds a user name or password; plans are stored and printed, so leave it out \
-           (for example: climb arena)"],
+        &[
+            "climb: the URL holds a user name or password; plans are stored and printed: write ws://h; ws:// has none, and a \
+             server that asks for them reads them from a header: --header 'Authorization: Bearer ${VARIABLE}'",
+        ],
     );
 }
 

@@ -58,6 +58,7 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
     let address = Address {
         socket: worker.address,
         host: target.authority(),
+        login: None,
         path: target.path.clone(),
         tls: tls(target)?,
         reply_bytes_max: worker.bots.reply_bytes_max(),

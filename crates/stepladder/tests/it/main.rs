@@ -15,6 +15,7 @@ mod capacity;
 mod chat;
 mod ci;
 mod consent;
+mod credentials;
 mod duel;
 mod duel_libraries;
 mod endings;
