@@ -9,6 +9,7 @@ mod flags;
 mod known;
 pub mod layers;
 mod mistakes;
+pub mod percent;
 mod plan;
 pub mod ramp;
 pub mod scenario;
@@ -24,7 +25,7 @@ mod workloads;
 pub use built_in::BuiltIn;
 pub use flags::Flags;
 pub use layers::{is_scenario_file, resolve, resolve_with, search_sentence};
-pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};
+pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, Seen, StopError};
 pub use plan::{
     Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource,
     SubjectStop, TickSource,

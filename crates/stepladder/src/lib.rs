@@ -17,6 +17,7 @@ mod doctor;
 pub mod duel;
 pub mod exit;
 mod judging;
+mod lookup;
 mod outputs;
 mod phases;
 mod preflight;

@@ -25,6 +25,7 @@ use crate::trial::tls;
 
 pub mod cluster;
 pub mod http;
+pub mod look;
 
 /// As long as a handshake may take during the climb.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
@@ -50,7 +51,7 @@ fn handshake_within(
     let address = Address {
         socket,
         host: target.authority(),
-        path: target.path.clone(),
+        path: plan::percent::encoded(&target.path).into_owned(),
         tls: tls(target)?,
         reply_bytes_max: REPLY_BYTES,
     };

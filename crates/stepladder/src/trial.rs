@@ -492,7 +492,7 @@ fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>>
         plan.sockets().iter().map(move |&socket| Address {
             socket,
             host: host.clone(),
-            path: path.clone(),
+            path: plan::percent::encoded(&path).into_owned(),
             // Another member of a cluster shows the certificate of its own address.
             tls: tls
                 .as_ref()
