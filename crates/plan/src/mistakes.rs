@@ -347,16 +347,18 @@ pub enum Seen {
     Speaks(Vec<Scheme>),
 }
 
-/// Without a look the port is all that tells: its own protocol, then the usual ones.
+/// Without a look the port is all that tells: whose own it is, then the usual ones.
 fn no_protocol_words(written: &str, port: u16, seen: &Option<Seen>) -> String {
     let urls = |schemes: &[Scheme]| {
         let urls: Vec<String> =
             schemes.iter().map(|scheme| format!("{}://{written}", scheme.name())).collect();
         known::listed_or(&urls.iter().map(String::as_str).collect::<Vec<_>>())
     };
-    let is_usual =
-        |scheme: &Scheme| scheme.protocol().default_port == port && !scheme.is_tls() && !scheme.is_grpc();
-    let mut likely: Vec<Scheme> = Scheme::ALL.iter().copied().filter(is_usual).collect();
+    let is_usual = |scheme: &Scheme| {
+        scheme.protocol().default_port == port && (!scheme.is_tls() || port == 443) && !scheme.is_grpc()
+    };
+    // From the last: of those that share a port HTTP is the usual one.
+    let mut likely: Vec<Scheme> = Scheme::ALL.iter().rev().copied().filter(is_usual).collect();
     likely.extend([Scheme::Http, Scheme::Ws].into_iter().filter(|scheme| !is_usual(scheme)));
     match seen {
         Some(Seen::Speaks(schemes)) if !schemes.is_empty() => {

@@ -207,7 +207,7 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     for (written, urls) in [
         ("127.0.0.1:42069", "http://127.0.0.1:42069 or ws://127.0.0.1:42069"),
         ("localhost:8080/a?b", "http://localhost:8080/a?b or ws://localhost:8080/a?b"),
-        ("localhost", "ws://localhost or http://localhost"),
+        ("localhost", "http://localhost or ws://localhost"),
         ("example:6379", "redis://example:6379, http://example:6379 or ws://example:6379"),
         ("[::1]:1", "http://[::1]:1 or ws://[::1]:1"),
     ] {

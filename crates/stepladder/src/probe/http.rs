@@ -201,7 +201,7 @@ fn doubt(
     let why = expects_json.filter(|_| media == Media::Html)?;
     Some(format!(
         "{asked} is answered with a page (text/html) where {why}; such an answer counts as right unless a check says what \
-         is (--expect-json, --expect-text)"
+         is (--expect-text, or check in a scenario)"
     ))
 }
 

@@ -297,7 +297,7 @@ const LAW: &str =
 const ONCE: &str = "a request says what it asks for once: get: /path (or post, put, patch, delete, head), or method and path";
 const POINTER: &str =
     "is not a JSON pointer: it begins with / and names the way from the top, such as /items/0/id";
-const NO_VARIABLE: &str = "is no variable here; known: blank, lonely, ok. Where no variable is meant, blanks inside the braces say so";
+const NO_VARIABLE: &str = "is no variable here; known: hash, lonely, ok. Where no variable is meant, blanks inside the braces say so";
 
 #[test]
 fn every_mistake_of_a_list_of_requests_is_told_with_its_line() {
@@ -401,7 +401,10 @@ fn bots_and_schemes_of_http_belong_together() {
     );
     plan_of_flags("poll-loop --bots http");
     let port = refusal("127.0.0.1:443").to_string();
-    assert!(port.contains("did you mean https://127.0.0.1:443?"), "{port}");
+    assert!(
+        port.contains("does not say which protocol: https://127.0.0.1:443, wss://127.0.0.1:443, http://"),
+        "{port}"
+    );
 }
 
 #[test]

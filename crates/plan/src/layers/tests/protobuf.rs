@@ -203,8 +203,7 @@ ladder: {{ rate: [100], hold: 1s }}
     let lacks = "x.yaml:6: bots.requests.json: the message lacks old.Key.of, which the schema requires";
     refused("x.yaml", Some(&scenario("{ id: '{n}', key: {} }")), &[lacks]);
     // Over WebSocket the number of a request is put into its field when it is sent.
-    let frames =
-        "ws://127.0.0.1:1 --proto dir/old.proto --request-message old.Ask --reply-message old.Told --rate 10";
+    let frames = "ws://127.0.0.1:1 --bots protobuf --proto dir/old.proto --request-message old.Ask --reply-message old.Told --rate 10";
     refused(frames, None, &["the message lacks old.Ask.id"]);
     resolved(&format!("{frames} --id-field id"), None).unwrap();
 }
