@@ -49,6 +49,11 @@ pub(crate) fn counter_roles() -> Vec<(&'static str, Role)> {
     phases.chain(shutdown).chain(REDIRECT_COUNTERS.into_iter().map(|name| (name, Role::Redirects))).collect()
 }
 
+/// Whether a status says that the answer is elsewhere; of 3xx, 300 and 304 do not.
+pub fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
 /// In the order of `Role::Redirects`.
 const REDIRECT_COUNTERS: [&str; 2] = ["right_answers", "redirects"];
 const RIGHT_ANSWERS: usize = PHASES + shutdown::COUNTERS.len();

@@ -68,7 +68,7 @@ pub enum Role {
     /// those that found none
     Lookups,
     /// two counters of answers over HTTP that were right, in this order: all of them, and those of them that were redirects
-    /// (status 3xx) that were not followed
+    /// that were not followed
     Redirects,
 }
 

@@ -4,6 +4,7 @@ use drivers::http::{Answer, Http, Outgoing};
 use engine::{BotContext, ConnectionId, SendLag};
 use plan::HttpModel;
 
+use super::is_redirect;
 use super::redirect::{self, RedirectError};
 use super::source::Source;
 use super::{
@@ -52,7 +53,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         if is_right {
             if open.id.is_some() {
                 ctx.count(RIGHT_ANSWERS, 1);
-                ctx.count(REDIRECTS, u64::from((300..400).contains(&answer.status)));
+                ctx.count(REDIRECTS, u64::from(is_redirect(answer.status)));
             }
             if let Some(id) = open.id.filter(|_| !open.has_begun && hops == 0) {
                 ctx.began(id, at_ns);

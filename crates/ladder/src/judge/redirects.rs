@@ -24,7 +24,7 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
         false => format!("{} of {} answers", show_share(share), show_many(answers)),
     };
     Some(format!(
-        "{how_many} were redirects (status 3xx), which count as right; --redirects 5 follows them, and --expect-status 200 \
+        "{how_many} were redirects, which count as right; --redirects 5 follows them, and --expect-status 200 \
          refuses them"
     ))
 }
@@ -52,11 +52,7 @@ mod tests {
             let remark = judged(answers, redirects).expect("a remark");
             assert!(remark.starts_with(words), "{remark}");
         };
-        begins(
-            12_000,
-            12_000,
-            "all 12000 answers were redirects (status 3xx), which count as right; --redirects 5",
-        );
+        begins(12_000, 12_000, "all 12000 answers were redirects, which count as right; --redirects 5");
         begins(200, 196, "98.0 % of 200 answers were redirects");
         for (answers, redirects) in [(200, 0), (200, 99), (0, 0)] {
             assert_eq!(judged(answers, redirects), None);

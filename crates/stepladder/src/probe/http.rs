@@ -8,6 +8,7 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use bots::http::is_redirect;
 use bots::http::templates::{CapturedVars, RequestTemplates};
 use drivers::http::{Answer, Fault, Http, Media, Outgoing, Received};
 use drivers::{Address, Broken, Closed, Http1, Http2, OpenError, ReadBuffer};
@@ -182,7 +183,7 @@ fn doubt(
     location: Option<&str>,
     media: Media,
 ) -> Option<String> {
-    if (300..400).contains(&status) && request.check.status.is_empty() {
+    if is_redirect(status) && request.check.status.is_empty() {
         let to = location.map_or(String::new(), |location| format!(" to {location}"));
         return Some(format!(
             "{asked} is answered with a redirect ({status}{to}), which counts as right and is not followed; --redirects 5 \
@@ -373,6 +374,7 @@ mod tests {
             ("--header 'Accept: text/html, application/json'", page, None),
             ("", page, None),
             ("--expect-status 302", page, None),
+            ("--header 'Accept: application/json'", "text/htmlx", None),
         ] {
             match (first("http", options, answer(content_type)), doubt) {
                 (Ok(First::Doubtful(words)), Some(doubt)) => assert!(words.contains(doubt), "{words}"),

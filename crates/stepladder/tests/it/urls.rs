@@ -167,7 +167,7 @@ fn answers_that_are_all_redirects_pass_with_a_word_and_fail_where_they_are_refus
     );
     let rung = &place.json("run.json")["rungs"][0];
     let remark = rung["remark"].as_str().unwrap_or_default();
-    assert!(remark.contains("answers were redirects (status 3xx)") && remark.contains("all "), "{rung:#}");
+    assert!(remark.contains("answers were redirects") && remark.contains("all "), "{rung:#}");
     let ran = place.climb(&[&[url.as_str(), "--expect-status", "200"][..], &short].concat());
     assert_ne!(ran.code, 0, "{ran:#?}");
     let ran = place.climb(&[&[url.as_str(), "--redirects", "3"][..], &short].concat());
