@@ -27,7 +27,7 @@ pub struct Target {
     pub host: String,
     /// TCP port
     pub port: u16,
-    /// path and query, beginning with `/`
+    /// path and query as written, beginning with `/`; `percent::encoded` gives what is sent
     pub path: String,
     /// certificate authority to trust besides the usual ones (PEM file)
     pub ca: Option<PathBuf>,
@@ -91,7 +91,7 @@ pub enum TargetError {
         "\"{0}\" is no map; hazelcast:// takes its name, and the cluster's where it is not dev: hazelcast://HOST:PORT/MAP?cluster=NAME"
     )]
     NoMap(String),
-    /// blanks and control characters would end up in the request line
+    /// a blank where none can be, or what no text of a URL holds
     #[error("the URL holds a blank or a control character; write it as %20 or the like")]
     BadCharacter,
 }
@@ -195,7 +195,10 @@ impl Target {
         authority: &str,
         path: &str,
     ) -> Result<Target, TargetError> {
-        if rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        // What stands in a path or query is encoded when it is sent, but for other protocols it is a name as it is.
+        let takes_blanks = scheme.transport().paths() == Paths::Any;
+        let is_bad = |c: char| c.is_control() || (c.is_whitespace() && !takes_blanks);
+        if rest.contains(is_bad) || authority.contains(char::is_whitespace) {
             return Err(TargetError::BadCharacter);
         }
         match scheme.transport().paths() {

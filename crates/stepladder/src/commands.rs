@@ -1,7 +1,7 @@
 //! The commands, one function each: what to do, what to print, which exit code.
 
 use std::io::{self, IsTerminal, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -24,7 +24,7 @@ use crate::judging::JudgedRun;
 use crate::outputs::{self, Outputs};
 use crate::signals::Interrupt;
 use crate::view::Beside;
-use crate::{bench, doctor, duel, say, selftest, show, ticks};
+use crate::{bench, doctor, duel, lookup, probe, say, selftest, show, ticks};
 
 /// A scenario is a page, not a data set.
 const SCENARIO_BYTES_MAX: u64 = 4 << 20;
@@ -52,7 +52,7 @@ pub(crate) fn planned(flags: &Flags, allow_start: bool, seed: u64) -> anyhow::Re
     let file = scenario.as_ref().map(|scenario| scenario.path.clone());
     // A scenario names schemas too.
     let read = |path: &Path| files::read_text(path, Accepts::Files, SCHEMA_BYTES_MAX);
-    let plan = resolve_with(flags, scenario, seed, &read)?;
+    let plan = resolve_with(flags, scenario, seed, &read).map_err(probe::look::fill_in)?;
     let consent = match &file {
         None => Consent::Own,
         Some(file) => {
@@ -318,13 +318,8 @@ pub fn man(name: Option<&str>) -> Answer {
 fn address_of(url: &str) -> anyhow::Result<SocketAddr> {
     // A URL that is refused may hold a password, so it is not repeated.
     let target: Target = url.parse().context("--target")?;
-    let found = (target.host.as_str(), target.port).to_socket_addrs();
-    let found =
-        found.with_context(|| format!("--target: cannot look up `{}`; check the name", target.host))?;
-    found
-        .into_iter()
-        .next()
-        .with_context(|| format!("--target: `{}` has no address; check the name", target.host))
+    let addresses = lookup::addresses_of(&target).context("--target")?;
+    Ok(addresses[0])
 }
 
 fn print(text: &str) -> Result<(), Failure> {

@@ -26,6 +26,7 @@ use crate::trial::tls;
 
 pub mod cluster;
 pub mod http;
+pub mod look;
 
 /// As long as a handshake may take during the climb.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
@@ -52,7 +53,7 @@ fn handshake_within(
         socket,
         host: target.authority(),
         login: secrets::of_address(secrets::login(target)?.as_ref()),
-        path: target.path.clone(),
+        path: plan::percent::encoded(&target.path).into_owned(),
         tls: tls(target)?,
         reply_bytes_max: REPLY_BYTES,
     };

@@ -494,7 +494,7 @@ fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>>
             socket,
             host: host.clone(),
             login: secrets::of_address(plan.login.as_ref()),
-            path: path.clone(),
+            path: plan::percent::encoded(&path).into_owned(),
             // Another member of a cluster shows the certificate of its own address.
             tls: tls
                 .as_ref()

@@ -269,17 +269,21 @@ fn named_server(reader: &mut Reader, said: &RawValue) -> Option<Named> {
         return None;
     }
     let nearest = known::nearest(text, known::SUBJECTS.iter().copied()).map(str::to_owned);
-    // `127.0.0.1:42069` is a server without its scheme; some ports tell which.
-    let with_scheme = || {
-        let target = format!("ws://{text}").parse::<Target>().ok().filter(|_| text.contains(':'))?;
-        // From the last: of those that share a port HTTP is the usual one, and the one without TLS.
-        let on_port = Scheme::ALL.iter().rev().filter(|scheme| scheme.protocol().default_port == target.port);
-        let named = on_port.min_by_key(|scheme| scheme.is_tls());
-        Some(Target { scheme: named.copied().unwrap_or(target.scheme), ..target })
-    };
-    let nearest = nearest.or_else(|| with_scheme().map(|target| target.to_string()));
+    if let Some(guess) = without_scheme(text).filter(|_| nearest.is_none()) {
+        let (written, guess) = (text.to_owned(), Box::new(guess));
+        reader.refuse_plainly(said.place.clone(), ConfigError::NoProtocol { written, guess, seen: None });
+        return None;
+    }
     reader.refuse_with(said, ConfigError::UnknownSubject(text.into()), nearest);
     None
+}
+
+/// `127.0.0.1:42069/path`, a server without its scheme, as a target of the likeliest one.
+fn without_scheme(text: &str) -> Option<Target> {
+    let target: Target = format!("http://{text}").parse().ok()?;
+    let authority = text.split(['/', '?']).next().unwrap_or_default();
+    let is_address = target.literal_address().is_some() || target.host == "localhost";
+    (is_address || authority.contains(':')).then_some(target)
 }
 
 fn no_server_for(bots: &'static str) -> ConfigError {

@@ -53,9 +53,7 @@ pub enum RequestConfigError {
     )]
     Method(String),
     /// a path that would break the request line
-    #[error(
-        "\"{0}\" is not a path: it begins with /, other signs than ASCII letters, digits and marks are written %XX, and nothing ends in #…"
-    )]
+    #[error("\"{0}\" is not a path: it begins with /, holds no control character, and nothing ends in #…")]
     Path(String),
     /// no colon, or nothing in front of it
     #[error("a header is written as Name: value")]
@@ -110,7 +108,9 @@ pub enum RequestConfigError {
         known: String,
     },
     /// a choice that would break the path in which it is used
-    #[error("\"{text}\" of variable {name} does not fit into a path; write blanks and the like as %20")]
+    #[error(
+        "\"{text}\" of variable {name} does not fit into a path, because of its # or a control character; write # as %23"
+    )]
     NotForPath {
         /// of the variable
         name: String,

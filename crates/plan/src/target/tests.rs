@@ -23,6 +23,8 @@ fn a_url_gives_host_port_and_path() {
         ("http://127.0.0.1/todos?page=2", Scheme::Http, "127.0.0.1", 80, "/todos?page=2"),
         ("HTTPS://Shop.Example", Scheme::Https, "shop.example", 443, "/"),
         ("  ws://h:1/  ", Scheme::Ws, "h", 1, "/"),
+        ("ws://h/play?room=ä", Scheme::Ws, "h", 80, "/play?room=ä"),
+        ("http://h/a b", Scheme::Http, "h", 80, "/a b"),
     ] {
         let target: Target = text.parse().expect(text);
         assert_eq!(
@@ -71,7 +73,9 @@ fn garbage_is_refused_with_its_reason() {
     check("ws://::1", "\"::1\" looks like an IPv6 address without brackets; write [::1]:PORT");
     check("ws://hé:1", "\"hé\" is not a host name or address");
     check("ws://a..b", "\"a..b\" is not a host name or address");
-    check("ws://h/a b", "the URL holds a blank or a control character; write it as %20 or the like");
+    for text in ["ws://h x/a", "redis://h/ 3", "hazelcast://h/my map", "ws://h/a\tb"] {
+        check(text, "the URL holds a blank or a control character; write it as %20 or the like");
+    }
     check("ws://h/\r\nX: y", "the URL holds a blank or a control character; write it as %20 or the like");
     check("ws://h/#top", "the URL ends in a fragment (#…), which no server ever sees; leave it out");
 }

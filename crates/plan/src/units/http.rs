@@ -41,7 +41,7 @@ pub fn method(text: &str) -> Result<String, RequestConfigError> {
     if is_method && method != "CONNECT" { Ok(method) } else { Err(RequestConfigError::Method(text.into())) }
 }
 
-/// Path and query, as they stand in the request line.
+/// Path and query, as their user writes them; what may not stand in a request line is encoded when it is sent.
 pub fn path(text: &str) -> Result<String, RequestConfigError> {
     let text = text.trim();
     if text.starts_with('/') && fits_in_path(text) {
@@ -51,9 +51,9 @@ pub fn path(text: &str) -> Result<String, RequestConfigError> {
     }
 }
 
-/// Whether a text may stand in a path and leave it one.
+/// Whether a text may stand in a path and be sent whole.
 pub fn fits_in_path(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_graphic() && b != b'#')
+    !text.contains(|c: char| c.is_control() || c == '#')
 }
 
 /// `Name: value`, as it stands in a request.

@@ -40,4 +40,5 @@ mod terminal;
 mod tick_logs;
 mod tidy;
 mod tls_proxy;
+mod urls;
 mod viewing;
