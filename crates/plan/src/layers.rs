@@ -22,6 +22,7 @@ pub(crate) mod axes;
 pub(crate) mod bots;
 pub(crate) mod cells;
 mod generator;
+mod handshake;
 pub(crate) mod ladder;
 mod objectives;
 pub(crate) mod reader;
@@ -49,14 +50,19 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
         SETTINGS,
         generator::SETTINGS,
     ];
-    [subject::SETTINGS, bots::SETTINGS].into_iter().chain(of_workloads).chain(others).flatten().copied()
+    [subject::SETTINGS, bots::SETTINGS, handshake::SETTINGS]
+        .into_iter()
+        .chain(of_workloads)
+        .chain(others)
+        .flatten()
+        .copied()
 }
 
 /// The groups of the help, in its order.
 pub fn headings() -> Vec<&'static str> {
     let of_workloads = KINDS.iter().flat_map(|kind| kind.settings).copied().flatten();
     let of_workloads = of_workloads.map(|setting| setting.heading);
-    let last = [cells::HEADING, "Judged by", "Subject", "Output"];
+    let last = [handshake::HEADING, cells::HEADING, "Judged by", "Subject", "Output"];
     let mut headings = vec!["What", "How"];
     for heading in of_workloads.chain(last) {
         if !heading.is_empty() && !headings.contains(&heading) {
@@ -167,6 +173,7 @@ pub fn resolve_with(
     };
     let loads = ladder::loads(&mut reader);
     let bots = bots::read(&mut reader, &server, loads.as_ref());
+    let handshake = handshake::read(&mut reader, &server, &bots);
     let (ticks, tick_rate_hz) = subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
     let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
     let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref());
@@ -188,6 +195,7 @@ pub fn resolve_with(
         Some(found) if reader.mistakes.is_empty() => Ok(Plan {
             subject: Subject { name: found.name, source: found.source, ticks, tick_rate_hz },
             bots,
+            handshake,
             ladder,
             objectives,
             gates,

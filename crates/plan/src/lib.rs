@@ -26,8 +26,8 @@ pub use flags::Flags;
 pub use layers::{is_scenario_file, resolve, resolve_with, search_sentence};
 pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};
 pub use plan::{
-    Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource,
-    SubjectStop, TickSource,
+    Arrivals, Axis, Cell, Generator, Handshake, HoldLength, Ladder, Plan, Ramp, RampRule, Subject,
+    SubjectSource, SubjectStop, TickSource,
 };
 pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};

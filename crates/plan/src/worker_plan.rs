@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::plan::{Arrivals, HoldLength, Plan, Ramp, SubjectStop};
+use crate::plan::{Arrivals, Handshake, HoldLength, Plan, Ramp, SubjectStop};
 use crate::ramp;
 use crate::scheme::Scheme;
 use crate::target::Target;
@@ -29,6 +29,8 @@ pub struct WorkerPlan {
     pub ramp: Ramp,
     /// the simulated clients
     pub bots: BotSettings,
+    /// what they say besides when they open WebSockets
+    pub handshake: Handshake,
     /// the law of arrivals
     pub arrivals: Arrivals,
     /// where the subject listens, as written (Host header, path, TLS name)
@@ -72,6 +74,7 @@ impl WorkerPlan {
             units_total: units,
             ramp: Ramp::AtOnce,
             bots,
+            handshake: Handshake::default(),
             arrivals: Arrivals::Even,
             target: Target::at(scheme, address),
             address,
@@ -200,6 +203,7 @@ pub fn split(
                 ramp: plan.ladder.ramp.of(units),
                 arrivals: plan.arrivals,
                 bots: plan.bots.clone(),
+                handshake: plan.handshake.clone(),
                 target: target.clone(),
                 address,
                 members: Vec::new(),

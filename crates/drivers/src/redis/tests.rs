@@ -250,6 +250,7 @@ fn a_connection_opens_on_its_database_and_what_is_not_redis_is_named() {
                 path: path.to_owned(),
                 tls: None,
                 reply_bytes_max: REPLY_BYTES_MAX,
+                upgrade: Default::default(),
             };
             let begin_connect = Redis::begin_connect(&to, Some("127.0.0.77".parse().unwrap())).unwrap();
             let server = async {

@@ -9,6 +9,7 @@ use crate::workloads::{ArenaBots, EchoBots, Pairing};
 mod cells;
 mod chat;
 mod grid;
+mod handshake;
 mod http;
 mod leaderboard;
 mod protobuf;

@@ -10,11 +10,11 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use bots::http::templates::{CapturedVars, RequestTemplates};
 use drivers::http::{Answer, Fault, Http, Outgoing, Received};
-use drivers::{Address, Broken, Closed, Http1, Http2, OpenError, ReadBuffer};
+use drivers::{Address, Broken, Closed, Http1, Http2, OpenError, ReadBuffer, Upgrade, shown};
 use plan::{HttpBots, HttpVersion, Target, VariableLaw, WorkerPlan, WorkloadSettings as _};
 use tokio::time::{sleep, timeout};
 
-use super::{HANDSHAKE_WITHIN, PAUSE, TRIES, shown};
+use super::{HANDSHAKE_WITHIN, PAUSE, TRIES};
 use crate::trial::tls;
 
 /// Long enough for a server that computes its first answer, short enough to wait for.
@@ -61,6 +61,7 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
         path: target.path.clone(),
         tls: tls(target)?,
         reply_bytes_max: worker.bots.reply_bytes_max(),
+        upgrade: Upgrade::default(),
     };
     let mut templates = RequestTemplates::of::<D>(worker, http);
     let index = harmless(http);
