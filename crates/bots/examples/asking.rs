@@ -46,6 +46,7 @@ fn main() {
         path: "/".to_owned(),
         tls: None,
         reply_bytes_max: 1 << 20,
+        upgrade: Default::default(),
     };
     let setup = Setup {
         plan,

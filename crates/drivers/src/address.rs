@@ -23,6 +23,25 @@ pub struct Address {
     /// the longest reply that is taken, bytes: a longer one ends the connection. Drivers whose protocol has a smaller limit
     /// of its own keep that
     pub reply_bytes_max: usize,
+    /// what a WebSocket handshake says besides; other protocols have no use for it
+    pub upgrade: Upgrade,
+}
+
+/// What a WebSocket handshake says besides what the protocol asks for.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Upgrade {
+    /// name and value, with secrets filled in; none of them is one that the handshake itself sends, but `Host` may be
+    pub headers: Vec<(String, String)>,
+    /// offered in this order; the server may choose one of them
+    pub subprotocols: Vec<String>,
+}
+
+/// Without the values of the headers, which may be secrets.
+impl std::fmt::Debug for Upgrade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Upgrade").field("headers", &names).field("subprotocols", &self.subprotocols).finish()
+    }
 }
 
 /// A password, and whose it is.

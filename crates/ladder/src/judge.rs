@@ -36,7 +36,7 @@ use crate::disturbance::{Disturbance, disturbance, least_disturbed};
 use crate::objective::{Objective, Outcome};
 use crate::steady::{self, Finding, Floors, Steadiness};
 
-pub(crate) use rules::{SERVER_EXITED, most};
+pub(crate) use rules::{NOBODY_IN, SERVER_EXITED, most};
 pub use views::Seen;
 use views::View;
 
@@ -106,6 +106,10 @@ pub struct Terms {
     /// the server surely tells its ticks, and goes on telling when there are none: it is one of ours, and so is its log
     #[serde(default)]
     pub tells_ticks: bool,
+    /// no client of this run is known to have been let in before this trial: neither in the one that comes in before any load
+    /// nor in an earlier trial
+    #[serde(default)]
+    pub is_first_contact: bool,
 }
 
 /// How many messages the plan means to offer.
@@ -328,6 +332,7 @@ const IN_ORDER: &[Rule] = &[
     // Evidence that no disturbance explains.
     rules::exited,
     shutdown::shutdown,
+    rules::nobody_in,
     requests::connections,
     rules::never_held,
     deliveries::unowed,

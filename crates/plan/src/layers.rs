@@ -23,6 +23,7 @@ pub(crate) mod bots;
 pub(crate) mod cells;
 mod credentials;
 mod generator;
+mod handshake;
 pub(crate) mod ladder;
 mod objectives;
 pub(crate) mod reader;
@@ -51,7 +52,7 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
         SETTINGS,
         generator::SETTINGS,
     ];
-    [subject::SETTINGS, credentials::SETTINGS, bots::SETTINGS]
+    [subject::SETTINGS, credentials::SETTINGS, bots::SETTINGS, handshake::SETTINGS]
         .into_iter()
         .chain(of_workloads)
         .chain(others)
@@ -63,7 +64,7 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
 pub fn headings() -> Vec<&'static str> {
     let of_workloads = KINDS.iter().flat_map(|kind| kind.settings).copied().flatten();
     let of_workloads = of_workloads.map(|setting| setting.heading);
-    let last = [cells::HEADING, "Judged by", "Subject", "Output"];
+    let last = [handshake::HEADING, cells::HEADING, "Judged by", "Subject", "Output"];
     let mut headings = vec!["What", "How"];
     for heading in of_workloads.chain(last) {
         if !heading.is_empty() && !headings.contains(&heading) {
@@ -174,6 +175,7 @@ pub fn resolve_with(
     };
     let loads = ladder::loads(&mut reader);
     let bots = bots::read(&mut reader, &server, loads.as_ref());
+    let handshake = handshake::read(&mut reader, &server, &bots);
     credentials::read(&mut reader, found.as_mut(), &bots);
     let (ticks, tick_rate_hz) = subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
     let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
@@ -197,6 +199,7 @@ pub fn resolve_with(
         Some(found) if reader.mistakes.is_empty() => Ok(Plan {
             subject: Subject { name: found.name, source: found.source, ticks, tick_rate_hz },
             bots,
+            handshake,
             ladder,
             objectives,
             gates,

@@ -34,8 +34,8 @@ pub use mistakes::{
     ConfigError, CredentialsError, Mistake, Mistakes, Place, RequestConfigError, Seen, StopError,
 };
 pub use plan::{
-    Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource,
-    SubjectStop, TickSource,
+    Arrivals, Axis, Cell, Generator, Handshake, HoldLength, Ladder, Plan, Ramp, RampRule, Subject,
+    SubjectSource, SubjectStop, TickSource,
 };
 pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};

@@ -20,6 +20,9 @@ pub struct Plan {
     pub subject: Subject,
     /// the simulated clients
     pub bots: BotSettings,
+    /// what they say besides when they open WebSockets
+    #[serde(default, skip_serializing_if = "Handshake::is_empty")]
+    pub handshake: Handshake,
     /// which loads, how long
     pub ladder: Ladder,
     /// what a rung must meet; never empty
@@ -43,6 +46,21 @@ pub struct Plan {
     pub scenario: Option<String>,
     /// hosts outside loopback and private ranges that the user may load
     pub may_load: Vec<String>,
+}
+
+/// What a WebSocket handshake says besides what the protocol asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handshake {
+    /// name and value, with `${NAME}` for what the environment fills in when a trial starts
+    pub headers: Vec<(String, String)>,
+    /// offered in this order
+    pub subprotocols: Vec<String>,
+}
+
+impl Handshake {
+    fn is_empty(&self) -> bool {
+        self.headers.is_empty() && self.subprotocols.is_empty()
+    }
 }
 
 /// The server under test.

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::credentials::Login;
-use crate::plan::{Arrivals, HoldLength, Plan, Ramp, SubjectStop};
+use crate::plan::{Arrivals, Handshake, HoldLength, Plan, Ramp, SubjectStop};
 use crate::ramp;
 use crate::scheme::Scheme;
 use crate::target::Target;
@@ -30,6 +30,8 @@ pub struct WorkerPlan {
     pub ramp: Ramp,
     /// the simulated clients
     pub bots: BotSettings,
+    /// what they say besides when they open WebSockets
+    pub handshake: Handshake,
     /// the law of arrivals
     pub arrivals: Arrivals,
     /// where the subject listens, as written (Host header, path, TLS name)
@@ -75,6 +77,7 @@ impl WorkerPlan {
             units_total: units,
             ramp: Ramp::AtOnce,
             bots,
+            handshake: Handshake::default(),
             arrivals: Arrivals::Even,
             target: Target::at(scheme, address),
             address,
@@ -204,6 +207,7 @@ pub fn split(
                 ramp: plan.ladder.ramp.of(units),
                 arrivals: plan.arrivals,
                 bots: plan.bots.clone(),
+                handshake: plan.handshake.clone(),
                 target: target.clone(),
                 address,
                 members: Vec::new(),

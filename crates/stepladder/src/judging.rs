@@ -177,7 +177,11 @@ impl JudgedRun {
 
     /// What a rung is judged by, in its cell of a sweep.
     pub fn terms(&self, load: f64, cell: &BTreeMap<String, String>) -> Terms {
-        terms(&self.plan.in_cell(cell), load, self.calibration.as_ref(), self.link.as_ref())
+        let terms = terms(&self.plan.in_cell(cell), load, self.calibration.as_ref(), self.link.as_ref());
+        // One client came into every other subject before there was any load, or there would be no run.
+        let is_built_in = matches!(self.plan.subject.source, SubjectSource::BuiltIn { .. });
+        let is_first_contact = is_built_in && self.rungs.iter().all(Rung::let_nobody_in);
+        Terms { is_first_contact, ..terms }
     }
 }
 
@@ -200,6 +204,7 @@ pub(crate) fn terms(plan: &Plan, load: f64, calibration: Option<&Calibration>, l
         hold_ns: hold_ns(plan),
         tells_ticks: matches!(plan.subject.source, SubjectSource::BuiltIn { .. })
             && matches!(plan.subject.ticks, TickSource::Log(_)),
+        is_first_contact: false,
     }
 }
 

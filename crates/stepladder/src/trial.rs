@@ -10,14 +10,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use drivers::{Address, TlsSettings};
+use drivers::{Address, TlsSettings, Upgrade};
 use engine::collector::FromWorker;
 use engine::thread::Setup;
 use engine::{Clock, Collector, MonotonicClock, Progress, Shared, Timeline};
 use ladder::Terms;
 use measure::trial::{Sum, kind};
 use measure::{Entry, Event, Interval, LedgerPart, Role, TrialHead};
-use plan::{HoldLength, SubjectStop, Target, WorkerPlan};
+use plan::{Handshake, HoldLength, SubjectStop, Target, WorkerPlan};
 
 use crate::certificates::trusting;
 use crate::phases::{DRAIN_NS, PhaseController, PhaseTransition, Seen};
@@ -485,7 +485,7 @@ fn join(threads: Vec<JoinHandle<()>>) {
     }
 }
 
-fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>> {
+pub(crate) fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>> {
     let (tls, host) = (tls(target)?, target.authority());
     let reply_bytes_max = plan.bots.reply_bytes_max();
     let of_path = |path: String| {
@@ -500,9 +500,16 @@ fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>>
                 .as_ref()
                 .map(|tls| if socket == plan.address { tls.clone() } else { tls.of(socket.ip()) }),
             reply_bytes_max,
+            upgrade: upgrade(plan),
         })
     };
     Ok(bots::catalog::paths(plan)?.into_iter().flat_map(of_path).collect())
+}
+
+/// What the bots' WebSocket handshakes say besides.
+pub(crate) fn upgrade(plan: &WorkerPlan) -> Upgrade {
+    let Handshake { headers, subprotocols } = plan.handshake.clone();
+    Upgrade { headers, subprotocols }
 }
 
 /// What a target's TLS needs, where it speaks it.

@@ -10,18 +10,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
-use plan::{
-    BuiltIn, HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, Transport, WorkloadSettings as _,
-    needs,
-};
+use plan::{BuiltIn, Plan, Scheme, SubjectSource, Target, TickSource, Transport};
 use rustix::io::{FdFlags, fcntl_setfd};
 use watch::{ControlGroup, ExitWatch, Started, TickLog};
 
 use crate::cli::Cli;
 use crate::consent::Consent;
-use crate::probe::http::First;
-use crate::say;
-use crate::{lookup, probe, secrets};
+use crate::probe::Asked;
+use crate::{lookup, probe, say};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
@@ -77,7 +73,7 @@ impl UnderTest {
                     tell_which(target, &addresses, address);
                 }
                 let mut subject = Self::of_started(started, target.clone(), address, tick_log);
-                subject.probe(plan)?;
+                subject.probe(plan, ticks_from)?;
                 subject.members = subject.find_members(plan, consent)?;
                 Ok(subject)
             }
@@ -108,7 +104,7 @@ impl UnderTest {
                     cell_options,
                     consent: consent.clone(),
                 };
-                subject.probe(plan)?;
+                subject.probe(plan, ticks_from)?;
                 subject.members = subject.find_members(plan, consent)?;
                 Ok(subject)
             }
@@ -256,21 +252,17 @@ impl UnderTest {
     }
 
     /// Whether it lets bots in at all, and answers them. Our own servers do.
-    fn probe(&self, plan: &Plan) -> anyhow::Result<()> {
-        if HttpBots::of(&plan.bots).is_some() {
-            let mut workers = plan::split(plan, 1.0, &self.target, self.address, 1, &[]);
-            secrets::fill_in(&mut workers)?;
-            let Some(worker) = workers.first() else { return Ok(()) };
-            match probe::http::first_request(worker)? {
-                First::Right => {}
-                First::Doubtful(words) => say::err_line!("stepladder: {words}"),
-                First::Wrong(words) => {
-                    say::err_line!("stepladder: the first request was not answered rightly: {words}");
-                }
+    fn probe(&self, plan: &Plan, ticks_from: TicksFrom) -> anyhow::Result<()> {
+        let asked = if ticks_from == TicksFrom::Nothing { Asked::Fresh } else { Asked::Again };
+        let lets_in = probe::lets_in(plan, &self.target, self.address, asked);
+        lets_in.map_err(|error| match self.ended() {
+            Some(exit) => {
+                let output = self.last_output().filter(|output| !output.is_empty());
+                let output = output.map_or(String::new(), |output| format!("; its last output: {output}"));
+                error.context(format!("the server ended before there was any load ({exit}{output})"))
             }
-            return Ok(());
-        }
-        probe::handshake(&self.target, self.address, needs(plan, 1.0).connections)
+            None => error,
+        })
     }
 
     /// Stops what was started; what ran before goes on.

@@ -44,6 +44,7 @@ fn address(socket: std::net::SocketAddr, tls: Option<TlsSettings>) -> Address {
         path: "/".to_owned(),
         tls,
         reply_bytes_max: 1 << 20,
+        upgrade: Default::default(),
     }
 }
 

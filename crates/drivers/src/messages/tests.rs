@@ -53,6 +53,7 @@ fn talk(
             path: "/".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,
+            upgrade: Default::default(),
         };
         let server = tokio::task::spawn_local(async move {
             let (stream, _) = listener.accept().await.unwrap();

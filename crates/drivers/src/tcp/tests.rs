@@ -347,6 +347,7 @@ fn address(listener: &TcpListener) -> Address {
         path: "/".to_owned(),
         tls: None,
         reply_bytes_max: 1 << 20,
+        upgrade: Default::default(),
     }
 }
 

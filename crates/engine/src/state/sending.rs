@@ -310,6 +310,7 @@ mod tests {
             path: "/".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,
+            upgrade: Default::default(),
         };
         WorkerState::<Narrow>::new(Box::new(Interval::new(names)), &plan, vec![address], Shared::default())
     }

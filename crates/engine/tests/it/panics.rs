@@ -191,6 +191,7 @@ fn last_word<B: Bots>(greeting: Greeting) -> (usize, FromWorker) {
             path: "/".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,
+            upgrade: Default::default(),
         }],
         shared: Shared { timeline, ..Shared::default() },
         clock: MonotonicClock::starting_now(),

@@ -549,6 +549,7 @@ fn a_judgement_survives_its_json() {
 mod disturbed;
 mod games;
 mod matrix;
+mod nobody_in;
 mod silent;
 
 proptest! {

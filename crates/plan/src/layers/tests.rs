@@ -10,6 +10,7 @@ mod cells;
 mod chat;
 mod credentials;
 mod grid;
+mod handshake;
 mod http;
 mod leaderboard;
 mod protobuf;

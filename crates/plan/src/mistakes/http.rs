@@ -72,6 +72,14 @@ pub enum RequestConfigError {
         /// what decides it
         why: &'static str,
     },
+    /// a name that the handshake of a WebSocket cannot offer
+    #[error("\"{0}\" is not the name of a subprotocol: letters, digits, and signs without blanks and commas")]
+    Subprotocol(String),
+    /// headers or subprotocols of a handshake, for bots that open no WebSocket
+    #[error(
+        "this is for the handshake of a WebSocket, and these bots open none to this server; leave it out"
+    )]
+    OfHandshake,
     /// a secret in plain text
     #[error(
         "{name} holds a secret, and plans are stored and printed; put it into an environment variable and write \

@@ -18,6 +18,7 @@ pub(crate) fn plan(
             tick_rate_hz,
         },
         bots,
+        handshake: Handshake::default(),
         ladder: Ladder {
             rungs: rungs.to_vec(),
             load_unit,

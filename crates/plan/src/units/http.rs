@@ -68,7 +68,6 @@ pub fn named_header(name: &str, value: &str) -> Result<(String, String), Request
     if name.is_empty() {
         return Err(RequestConfigError::NotAHeader);
     }
-    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if !name.bytes().all(is_token) {
         return Err(RequestConfigError::HeaderName(name.into()));
     }
@@ -92,6 +91,40 @@ pub fn named_header(name: &str, value: &str) -> Result<(String, String), Request
         return Err(RequestConfigError::Secret { name: name.into() });
     }
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// `Name: value`, as it stands in the handshake of a WebSocket.
+pub fn handshake_header(text: &str) -> Result<(String, String), RequestConfigError> {
+    let (name, value) = text.split_once(':').ok_or(RequestConfigError::NotAHeader)?;
+    named_handshake_header(name, value)
+}
+
+/// Name and value of a header of a WebSocket handshake, which has some of its own.
+pub fn named_handshake_header(name: &str, value: &str) -> Result<(String, String), RequestConfigError> {
+    let name = name.trim();
+    let lower = name.to_ascii_lowercase();
+    if lower == "sec-websocket-protocol" {
+        let why = "the subprotocols (--subprotocol NAME)";
+        return Err(RequestConfigError::HeaderOfOurs { name: name.into(), why });
+    }
+    if ["upgrade", "connection"].contains(&lower.as_str()) || lower.starts_with("sec-websocket-") {
+        return Err(RequestConfigError::HeaderOfOurs { name: name.into(), why: "the WebSocket handshake" });
+    }
+    named_header(name, value)
+}
+
+/// The name of a subprotocol. Source: RFC 6455, section 4.1: a token of HTTP.
+pub fn subprotocol(text: &str) -> Result<String, RequestConfigError> {
+    let name = text.trim();
+    if !name.is_empty() && name.bytes().all(is_token) {
+        Ok(name.to_owned())
+    } else {
+        Err(RequestConfigError::Subprotocol(name.into()))
+    }
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// The environment variables that the value of a header names as `${NAME}`. `name` is the header's, for the refusal.

@@ -11,11 +11,11 @@ use anyhow::{Context as _, bail};
 use bots::http::is_redirect;
 use bots::http::templates::{CapturedVars, RequestTemplates};
 use drivers::http::{Answer, Fault, Http, Media, Outgoing, Received};
-use drivers::{Address, Broken, Closed, Http1, Http2, OpenError, ReadBuffer};
+use drivers::{Address, Broken, Closed, Http1, Http2, OpenError, ReadBuffer, Upgrade, shown};
 use plan::{HttpBots, HttpRequest, HttpVersion, Target, VariableLaw, WorkerPlan, WorkloadSettings as _};
 use tokio::time::{sleep, timeout};
 
-use super::{HANDSHAKE_WITHIN, PAUSE, TRIES, shown};
+use super::{HANDSHAKE_WITHIN, PAUSE, TRIES};
 use crate::trial::tls;
 
 /// Long enough for a server that computes its first answer, short enough to wait for.
@@ -69,6 +69,7 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
         path: plan::percent::encoded(&target.path).into_owned(),
         tls: tls(target)?,
         reply_bytes_max: worker.bots.reply_bytes_max(),
+        upgrade: Upgrade::default(),
     };
     let mut templates = RequestTemplates::of::<D>(worker, http);
     let index = harmless(http);

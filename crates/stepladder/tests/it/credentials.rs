@@ -112,7 +112,8 @@ fn a_real_nats_server_lets_in_who_shows_its_token_or_password() {
         (vec!["--user", "bob", "--pass", SECRET], &OF_BOB),
     ] {
         let port = free_port();
-        let words = [&["-a", "127.0.0.1", "-p", &port.to_string()][..], &own].concat();
+        let port_text = port.to_string();
+        let words = [&["-a", "127.0.0.1", "-p", &port_text][..], &own].concat();
         let Some(_server) = start("nats-server", port, &words) else { return };
         check(&format!("nats://127.0.0.1:{port}"), options, "-ERR 'Authorization Violation'");
     }

@@ -187,7 +187,11 @@ fn one(reader: &mut Reader, path: &str, over: &ProtobufOver) -> Written {
     if *over == ProtobufOver::Grpc && path == "/" {
         reader.refuse_plainly(call.place.clone(), RequestConfigError::NoCall);
     }
-    let request = requests::of_flags(reader, usual(path, over), status_of(over));
+    let mut request = requests::of_flags(reader, usual(path, over), status_of(over));
+    if *over != ProtobufOver::Grpc {
+        // They belong to the handshake.
+        request.headers.clear();
+    }
     let message = reader.in_flag(&BODY, &request.body);
     let place = call.place.clone();
     Written { request, place, call, message, checks: Vec::new(), captures: Vec::new() }
