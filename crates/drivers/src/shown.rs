@@ -4,6 +4,10 @@
 pub fn shown(bytes: &[u8]) -> String {
     const CHARACTERS_MAX: usize = 120;
     let text = String::from_utf8_lossy(bytes);
-    let short: String = text.chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect();
+    let mut short = String::new();
+    for letter in text.chars().take(CHARACTERS_MAX) {
+        // Double quotes stand around such words; a single one ends nothing.
+        if letter == '\'' { short.push(letter) } else { short.extend(letter.escape_debug()) }
+    }
     if text.chars().nth(CHARACTERS_MAX).is_some() { format!("{short}…") } else { short }
 }

@@ -103,7 +103,7 @@ mod tests {
                     or the rung can fail and not pass";
         assert_eq!((told.as_deref(), longer), (Some(says), vec![]));
         for (flags, words, held) in [
-            ("--rate 3,200", "so it is held longer: 3 req/s 123 s", vec![(3.0, 123)]),
+            ("--rate 4,200", "so it is held longer: 4 req/s 93 s", vec![(4.0, 93)]),
             // Four times the usual hold are not enough.
             ("--rate 1", "hold 6.1 minutes or longer (--hold 369s)", vec![]),
         ] {

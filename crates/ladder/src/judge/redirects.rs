@@ -53,7 +53,7 @@ mod tests {
             assert!(remark.starts_with(words), "{remark}");
         };
         begins(12_000, 12_000, "all 12000 answers were redirects, which count as right; --redirects 5");
-        begins(200, 196, "98.0 % of 200 answers were redirects");
+        begins(200, 196, "98 % of 200 answers were redirects");
         for (answers, redirects) in [(200, 0), (200, 99), (0, 0)] {
             assert_eq!(judged(answers, redirects), None);
         }

@@ -34,7 +34,7 @@ pub(crate) fn plan(
             overload: Vec::new(),
             recovery_ns: None,
             lengthened: Vec::new(),
-            lengthens: false,
+            lengthens: true,
             search: None,
         },
         objectives: Vec::new(),
