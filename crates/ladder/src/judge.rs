@@ -16,6 +16,7 @@ mod games;
 mod generator;
 mod lookups;
 mod own_lag;
+mod reopened;
 mod requests;
 mod rules;
 mod shutdown;
@@ -448,10 +449,11 @@ pub(crate) fn look(objective: &Objective, trial: &Trial, disturbance: &Disturban
     View { trial, fair: None, least: None, disturbance }.look(objective)
 }
 
-/// How the server ended, where it was told to; what it refused; what reads found; how much of the hold was disturbed, by what, and which objectives were judged
+/// How the server ended, where it was told to; what it refused; what reads found; which connections it closed; how much of the hold was disturbed, by what, and which objectives were judged
 /// without it.
 fn remark(case: &Case<'_>) -> Option<String> {
-    let parts: Vec<String> = [shutdown::remark, cheats::remark, lookups::remark, games::remark]
+    let of_trial = [shutdown::remark, cheats::remark, lookups::remark, games::remark, reopened::remark];
+    let parts: Vec<String> = of_trial
         .iter()
         .map(|remark| remark(case.trial))
         .chain([disturbance_remark(case)])

@@ -128,7 +128,7 @@ async fn attempt<D: Http>(
         loop {
             while let Some(received) = socket.next(&mut buffer) {
                 match received {
-                    Ok(Received::Began { .. } | Received::Unpaired { .. }) => {}
+                    Ok(Received::Began { .. } | Received::Leaving | Received::Unpaired { .. } | Received::PutOff { .. }) => {}
                     Ok(Received::Answer(answer)) => return answered(templates, index, &answer),
                     Err(broken) => return Outcome::Broken(broken, Vec::new()),
                 }
