@@ -169,10 +169,11 @@ pub fn resolve_with(
     let bots = bots::read(&mut reader, &server, loads.as_ref());
     let (ticks, tick_rate_hz) = subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
     let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
-    let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref());
+    let allowed = objectives::allowed(&mut reader, &bots);
+    let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref(), &allowed);
     ladder.stop = stop::read(&mut reader, found.as_mut(), &bots, ladder.hold, &objectives);
     let is_ours = found.as_ref().is_some_and(|found| !matches!(found.source, SubjectSource::Running { .. }));
-    let goals = objectives::goals(&mut reader, &objectives, &bots, &ticks, found.as_ref());
+    let goals = objectives::goals(&mut reader, &objectives, (&bots, &ticks, found.as_ref()), &allowed);
     search::read(&mut reader, &mut ladder, loads.as_ref(), &bots, (&objectives, goals), is_ours);
     let gates = objectives::gates(&mut reader, &ladder, &bots, &ticks, found.as_ref());
     let arrivals = arrivals_of(&mut reader, &bots);
@@ -191,6 +192,7 @@ pub fn resolve_with(
             ladder,
             objectives,
             gates,
+            allowed,
             arrivals,
             patience_ns,
             seed: seed.unwrap_or(entropy_seed & ((1 << 53) - 1)),

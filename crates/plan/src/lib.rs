@@ -23,6 +23,7 @@ mod workloads;
 
 pub use built_in::BuiltIn;
 pub use flags::Flags;
+pub use ladder::Allowed;
 pub use layers::{is_scenario_file, resolve, resolve_with, search_sentence};
 pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};
 pub use plan::{

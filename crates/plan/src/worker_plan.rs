@@ -6,6 +6,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use ladder::Allowed;
+
 use crate::plan::{Arrivals, HoldLength, Plan, Ramp, SubjectStop};
 use crate::ramp;
 use crate::scheme::Scheme;
@@ -59,6 +61,8 @@ pub struct WorkerPlan {
     pub stop: Option<SubjectStop>,
     /// the part of the load, in (0, 1), that goes on after the hold until the server has recovered
     pub recovery_share: Option<f64>,
+    /// what the server may do although it fails a rung otherwise
+    pub allowed: Vec<Allowed>,
 }
 
 impl WorkerPlan {
@@ -87,6 +91,7 @@ impl WorkerPlan {
             request: None,
             stop: None,
             recovery_share: None,
+            allowed: Vec::new(),
         }
     }
 }
@@ -214,6 +219,7 @@ pub fn split(
                 request: None,
                 stop: plan.ladder.stop,
                 recovery_share: None,
+                allowed: plan.allowed.clone(),
             }
         })
         .collect()

@@ -482,6 +482,7 @@ fn a_judgement_survives_its_json() {
 }
 
 mod disturbed;
+mod forbidden;
 mod games;
 mod matrix;
 mod silent;
