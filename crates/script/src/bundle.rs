@@ -71,6 +71,10 @@ pub struct Names {
     pub checks: Vec<String>,
     /// of `count`
     pub counters: Vec<String>,
+    /// it says itself when it is in
+    pub calls_ready: bool,
+    /// it tells the server's ticks
+    pub calls_tick: bool,
 }
 
 /// A mistake in a script, found before it runs.
@@ -291,6 +295,8 @@ struct BTreeNames {
     operations: BTreeSet<String>,
     checks: BTreeSet<String>,
     counters: BTreeSet<String>,
+    calls_ready: bool,
+    calls_tick: bool,
 }
 
 impl From<BTreeNames> for Names {
@@ -299,12 +305,18 @@ impl From<BTreeNames> for Names {
             operations: names.operations.into_iter().collect(),
             checks: names.checks.into_iter().collect(),
             counters: names.counters.into_iter().collect(),
+            calls_ready: names.calls_ready,
+            calls_tick: names.calls_tick,
         }
     }
 }
 
 impl<'a> Visit<'a> for BTreeNames {
     fn visit_call_expression(&mut self, call: &CallExpression<'a>) {
+        if let Expression::StaticMemberExpression(member) = &call.callee {
+            self.calls_ready |= member.property.name == "ready";
+            self.calls_tick |= member.property.name == "tick";
+        }
         if let Expression::StaticMemberExpression(member) = &call.callee
             && let Some(Argument::StringLiteral(name)) = call.arguments.first()
             && !matches!(&member.object, Expression::Identifier(object) if object.name == "console")

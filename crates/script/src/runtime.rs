@@ -54,6 +54,8 @@ pub enum Command {
         socket: u32,
         /// text or bytes
         data: Data,
+        /// the instant of the turn in which it was sent
+        planned_ns: u64,
     },
     /// close a connection
     Close {
@@ -313,6 +315,11 @@ impl Script {
         serde_json::from_str(&text).map_err(|_| {
             refused("options is no object; write: export const options = { hold: \"30s\" }".to_owned())
         })
+    }
+
+    /// The zero of the engine's clock, ms since 1970.
+    pub fn set_epoch_ms(&mut self, epoch_ms: f64) {
+        self.host.set_epoch_ms(epoch_ms);
     }
 
     /// A bot's turn begins with its function. `id`: unique over all workers.

@@ -130,7 +130,8 @@ pub fn with_environment(value: &str, value_of: impl Fn(&str) -> Option<String>) 
     Ok(out)
 }
 
-fn is_environment_name(name: &str) -> bool {
+/// Whether a text can be the name of a variable of the environment.
+pub fn is_environment_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

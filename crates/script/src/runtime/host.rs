@@ -26,7 +26,7 @@ pub(super) struct Host {
     random: RefCell<fastrand::Rng>,
     target: String,
     env: BTreeMap<String, String>,
-    epoch_ms: f64,
+    epoch_ms: Cell<f64>,
     operations: Indices,
     checks: Indices,
     counters: Indices,
@@ -47,7 +47,7 @@ impl Host {
             random: RefCell::new(fastrand::Rng::with_seed(play.seed)),
             target: play.target.clone(),
             env: play.env.clone(),
-            epoch_ms: play.epoch_ms,
+            epoch_ms: Cell::new(play.epoch_ms),
             operations: indices(&names.operations),
             checks: indices(&names.checks),
             counters: indices(&names.counters),
@@ -59,6 +59,10 @@ impl Host {
         self.bot.set(bot);
         self.planned_ns.set(planned_ns);
         self.now_ns.set(now_ns);
+    }
+
+    pub(super) fn set_epoch_ms(&self, epoch_ms: f64) {
+        self.epoch_ms.set(epoch_ms);
     }
 
     pub(super) fn push(&self, command: Command) {
@@ -163,7 +167,7 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
         }};
     }
     function!("now", |host| host.now_ns.get() as f64);
-    function!("epochMs", |host| host.epoch_ms);
+    function!("epochMs", |host| host.epoch_ms.get());
     function!("random", |host| host.random.borrow_mut().f64());
     function!("timer", |host, id: u32, at_ns: f64| host.push(Command::Timer { id, at_ns: at_ns as u64 }));
     function!("ready", |host| host.push(Command::Ready));
@@ -222,7 +226,7 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
     });
     function!("send", |host, ctx: Ctx<'js>, socket: u32, data: Value<'js>| -> rquickjs::Result<()> {
         let data = data_of(&ctx, &data)?;
-        host.push(Command::Send { socket, data });
+        host.push(Command::Send { socket, data, planned_ns: host.planned_ns.get() });
         Ok(())
     });
     function!("close", |host, socket: u32| host.push(Command::Close { socket }));

@@ -50,7 +50,11 @@ fn a_client_logs_in_moves_and_hears_its_answers() {
     let login = commands(&mut script);
     assert_eq!(
         login[0],
-        Command::Send { socket: 1, data: Data::Text("{\"type\":\"login\",\"id\":17}".to_owned()) }
+        Command::Send {
+            socket: 1,
+            data: Data::Text("{\"type\":\"login\",\"id\":17}".to_owned()),
+            planned_ns: 2_000
+        }
     );
     assert!(matches!(login[1], Command::Timer { .. }), "{login:?}");
     script.text(3, 1, "{\"type\":\"noise\"}", 3_000);
@@ -63,7 +67,7 @@ fn a_client_logs_in_moves_and_hears_its_answers() {
         moved[..3],
         [
             Command::Ask { operation: 0, key: Key::Number(0), planned_ns: 1_000_000 },
-            Command::Send { socket: 1, data: Data::Text("m0".to_owned()) },
+            Command::Send { socket: 1, data: Data::Text("m0".to_owned()), planned_ns: 1_000_000 },
             Command::Asked,
         ]
     );
@@ -141,7 +145,7 @@ fn one_bot_does_not_hear_anothers_timers_and_sockets() {
     script.timer(0, id, 20, 20);
     script.timer(1, id, 20, 20);
     script.take_commands(&mut all);
-    assert_eq!(all, [(1, Command::Send { socket: 1, data: Data::Text("of 1".to_owned()) })]);
+    assert_eq!(all, [(1, Command::Send { socket: 1, data: Data::Text("of 1".to_owned()), planned_ns: 20 })]);
 }
 
 #[test]
