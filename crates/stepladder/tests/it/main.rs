@@ -31,6 +31,7 @@ mod output;
 mod place;
 mod protobuf;
 mod rest;
+mod scripts;
 mod secrets;
 mod selftest;
 mod serving;
