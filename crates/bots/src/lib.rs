@@ -15,7 +15,7 @@ pub mod http;
 pub mod leaderboard;
 mod null;
 pub mod protobuf;
-mod script;
+pub mod script;
 mod stream;
 
 pub use arena::Arena;

@@ -8,7 +8,7 @@
 
 use std::mem;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use drivers::websocket::{Message, Received};
 use drivers::{Closed, Driver, WebSocket};
@@ -39,6 +39,22 @@ const OWN_CAUSES: [&str; 3] = ["script error", "failed by the script", "not in"]
 /// Counters behind the engine's own.
 const UNEXPECTED: usize = 1;
 const COUNTERS_AT: usize = 2;
+
+/// What hears of each thing that a bot does: the instant, and words. One process tries one bot.
+pub type Listener = Box<dyn Fn(u64, &str) + Send + Sync>;
+
+static LISTENER: OnceLock<Listener> = OnceLock::new();
+
+/// From now on `listener` hears of everything that bots of scripts do. Called once at most.
+pub fn listen(listener: Listener) {
+    // A second listener would be a mistake of the caller; the first one goes on.
+    let _ = LISTENER.set(listener);
+}
+
+/// Tells the listener, where there is one; words are made for it only.
+fn tell(at_ns: u64, words: impl FnOnce() -> String) {
+    tell_some(at_ns, || Some(words()));
+}
 
 type Asked = HashMap<(usize, Key), RequestId, foldhash::fast::RandomState>;
 
@@ -143,6 +159,7 @@ where
 
     fn opened(&mut self, connection: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
         let Some(socket) = self.socket_of(bot, connection) else { return };
+        tell(ctx.now_ns(), || "connected".to_owned());
         if let Ok(script) = &mut self.script {
             script.opened(bot, socket, "", ctx.now_ns());
         }
@@ -162,6 +179,10 @@ where
     ) {
         let Some(socket) = self.socket_of(bot, connection) else { return };
         let Ok(script) = &mut self.script else { return };
+        tell(at_ns, || match &received {
+            Received::Text(bytes) => format!("<- {}", ends::shown(bytes)),
+            Received::Binary(bytes) => format!("<- {} bytes", bytes.len()),
+        });
         match received {
             // The driver has checked it.
             Received::Text(bytes) => script.text(bot, socket, &String::from_utf8_lossy(bytes), at_ns),
@@ -197,6 +218,7 @@ where
             other => (NO_CLOSE_FRAME, ends::words(other, &ends::shown(ctx.error_excerpt()))),
         };
         let is_clean = matches!(why, Closed::ByPeer(Some(_)));
+        tell(ctx.now_ns(), || ends::words(&why, ""));
         if let Ok(script) = &mut self.script {
             script.closed(bot, socket, code, &reason, is_clean, ctx.now_ns());
         }
@@ -209,6 +231,37 @@ where
 
     fn has_drained(&mut self, _: &mut BotContext<'_, D>) -> bool {
         self.bots.iter().all(|bot| bot.asked.is_empty())
+    }
+}
+
+/// Tells what a script asked for; timers and counters are no news.
+fn tell_of(command: &Command, at_ns: u64) {
+    tell_some(at_ns, || {
+        Some(match command {
+            Command::Open { url, .. } => format!("connects to {url}"),
+            Command::Send { data: Data::Text(text), .. } => format!("-> {}", ends::shown(text.as_bytes())),
+            Command::Send { data: Data::Binary(bytes), .. } => format!("-> {} bytes", bytes.len()),
+            Command::Close { .. } => "closes its connection".to_owned(),
+            Command::Ready => "is ready".to_owned(),
+            Command::CheckFailed(_) => "a check did not hold".to_owned(),
+            Command::Failed(words) | Command::Threw(words) => format!("!! {words}"),
+            Command::Ended => "its function has ended".to_owned(),
+            Command::Log(level, text) => format!("{level}: {text}"),
+            Command::Timer { .. }
+            | Command::Ask { .. }
+            | Command::Asked
+            | Command::Answered { .. }
+            | Command::Tick
+            | Command::Count(..) => return None,
+        })
+    });
+}
+
+fn tell_some(at_ns: u64, words: impl FnOnce() -> Option<String>) {
+    if let Some(listener) = LISTENER.get()
+        && let Some(words) = words()
+    {
+        listener(at_ns, &words);
     }
 }
 
@@ -267,6 +320,7 @@ where
         if self.bots[bot as usize].has_ended {
             return;
         }
+        tell_of(&command, ctx.now_ns());
         match command {
             Command::Open { socket, url, .. } => self.open(bot, socket, &url, ctx),
             Command::Send { socket, data, planned_ns } => self.send(bot, socket, &data, planned_ns, ctx),

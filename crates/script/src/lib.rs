@@ -11,3 +11,10 @@ mod runtime;
 
 pub use bundle::{Bundle, ENDINGS, Module, Names, ReadFile, ScriptMistake, Stripped, bundle};
 pub use runtime::{Command, Data, Key, Loaded, Play, Script, load};
+
+/// What `stepladder new` writes: name of the file, and its text. The first is the bot and takes the name that its user chose.
+pub const TEMPLATES: [(&str, &str); 3] = [
+    ("player.ts", include_str!("../templates/player.ts")),
+    ("stepladder.d.ts", include_str!("../types/stepladder.d.ts")),
+    ("tsconfig.json", include_str!("../templates/tsconfig.json")),
+];

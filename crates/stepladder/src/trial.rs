@@ -484,7 +484,7 @@ fn join(threads: Vec<JoinHandle<()>>) {
     }
 }
 
-fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>> {
+pub(crate) fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>> {
     let (tls, host) = (tls(target)?, target.authority());
     let reply_bytes_max = plan.bots.reply_bytes_max();
     let of_path = |path: String| {
